@@ -1,0 +1,178 @@
+//! What can go wrong, as data. The sentence is made here, once.
+
+use crate::sketch::format::FormatError;
+
+/// The library's result.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Where a cell of the input stands; rows are counted from 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    /// File name, or a name for data that is not in a file.
+    pub file: String,
+    /// Row number in that file, from 1, not counting a header.
+    pub row: u64,
+    /// Column name.
+    pub column: String,
+}
+
+impl std::fmt::Display for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{}: row {}, column '{}'",
+            self.file, self.row, self.column
+        )
+    }
+}
+
+/// Everything the library refuses.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A cell that is NaN, infinite or missing.
+    #[error("{at}: the value is {}; clean the row, or skip such rows with --skip-invalid", not_a_number(*.value))]
+    NonFinite {
+        /// Where.
+        at: Cell,
+        /// What was found.
+        value: f64,
+    },
+    /// A value too far from the plan's centre for the exact sums.
+    #[error(
+        "{at}: {value} is too far from the plan's centre {centre} (limit ±{limit:.3e}); make a plan that has seen such rows, or use --skip-invalid"
+    )]
+    OutOfRange {
+        /// Where.
+        at: Cell,
+        /// What was found.
+        value: f64,
+        /// The plan's centre of this column.
+        centre: f64,
+        /// The largest distance from the centre the plan allows.
+        limit: f64,
+    },
+    /// A row weight that is not a multiple of the plan's unit in `0 ..= 2³²−1` units.
+    #[error("{at}: the weight {value} is not a whole multiple of {unit} between 0 and {}", *.unit * f64::from(u32::MAX))]
+    BadWeight {
+        /// Where.
+        at: Cell,
+        /// What was found.
+        value: f64,
+        /// The plan's weight unit.
+        unit: f64,
+    },
+    /// No row at all, or none that is valid.
+    #[error("the input has no rows{}", if *.skipped > 0 { format!(" left: all {} were skipped as invalid", .skipped) } else { String::new() })]
+    NoRows {
+        /// Rows that were skipped as invalid.
+        skipped: u64,
+    },
+    /// The sums hold at most [`MAX_WEIGHT`](crate::fixed::MAX_WEIGHT) rows.
+    #[error(
+        "the sketch would hold {rows} rows (weights counted); exact sums are guaranteed up to {}",
+        crate::fixed::MAX_WEIGHT
+    )]
+    TooManyRows {
+        /// Rows it would hold.
+        rows: i128,
+    },
+    /// More landmarks asked for than there are rows.
+    #[error(
+        "{landmarks} landmarks were asked for but there are only {rows} rows to take them from; ask for at most {rows}"
+    )]
+    TooFewRows {
+        /// Landmarks asked for.
+        landmarks: usize,
+        /// Rows there are.
+        rows: usize,
+    },
+    /// A column whose spread does not suit 32-bit floating-point distances.
+    #[error(
+        "column '{column}' varies by ±{spread:.3e}, outside {low:.0e} … {high:.0e}; use --scale standard, or exclude the column"
+    )]
+    BadSpread {
+        /// Column name.
+        column: String,
+        /// Largest distance from the centre.
+        spread: f64,
+        /// Least spread of the widest column.
+        low: f64,
+        /// Largest spread.
+        high: f64,
+    },
+    /// A parameter outside its range.
+    #[error("{name} must be {expected}, got {got}")]
+    Parameter {
+        /// Its name on the command line.
+        name: &'static str,
+        /// What is allowed.
+        expected: String,
+        /// What was given.
+        got: String,
+    },
+    /// Two sketches that do not measure the same thing.
+    #[error(
+        "the sketches come from different plans ({left} and {right}); make one plan and sketch every part with it: nysketch sketch PART --plan plan.nys -o part.nys"
+    )]
+    PlanMismatch {
+        /// Fingerprint of the first.
+        left: String,
+        /// Fingerprint of the second.
+        right: String,
+    },
+    /// A subtraction whose result is no sketch of any data.
+    #[error(
+        "cannot subtract: {what} would {how}, so the second sketch holds rows that the first does not"
+    )]
+    NotContained {
+        /// Which sum.
+        what: String,
+        /// What would happen to it.
+        how: String,
+    },
+    /// A file that is not a valid plan or sketch.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// A matrix algorithm did not converge.
+    #[error("{what} did not converge on a {size} x {size} matrix")]
+    NoConvergence {
+        /// Which algorithm.
+        what: &'static str,
+        /// Size of the matrix.
+        size: usize,
+    },
+    /// The reader of the rows failed.
+    #[error(transparent)]
+    Source(Box<dyn std::error::Error + Send + Sync>),
+    /// The caller asked to stop.
+    #[error("stopped before the end; nothing was written")]
+    Cancelled,
+}
+
+impl Error {
+    /// Wraps a reader's own error.
+    pub fn source(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Error::Source(error.into())
+    }
+
+    pub(crate) fn parameter(
+        name: &'static str,
+        expected: impl Into<String>,
+        got: impl ToString,
+    ) -> Self {
+        Error::Parameter {
+            name,
+            expected: expected.into(),
+            got: got.to_string(),
+        }
+    }
+}
+
+fn not_a_number(value: f64) -> &'static str {
+    if value.is_nan() {
+        "missing or not a number (NaN)"
+    } else {
+        "infinite"
+    }
+}

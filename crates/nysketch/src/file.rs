@@ -1,0 +1,51 @@
+//! Files that are there whole or not at all: written under a temporary name, synced, renamed.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+/// The folder of a path, `.` for a bare file name.
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Fails now if a file could not be created at `path` later.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Err(io::Error::new(
+            io::ErrorKind::IsADirectory,
+            "it is a folder",
+        ));
+    }
+    let folder = folder(path);
+    if !folder.is_dir() {
+        let message = format!("the folder {} does not exist", folder.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, message));
+    }
+    tempfile::NamedTempFile::new_in(folder).map(drop)
+}
+
+/// Writes a file by `fill` and puts it in place only if all of it succeeded.
+pub fn write<E: From<io::Error>>(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<(), E> {
+    check_writable(path)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".nysketch-");
+    #[cfg(unix)]
+    {
+        // As an ordinary new file: readable for others where the user's mask allows it.
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let file = builder.tempfile_in(folder(path))?;
+    let mut out = io::BufWriter::with_capacity(1 << 20, file);
+    fill(&mut out)?;
+    let file = out.into_inner().map_err(|e| e.into_error())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! Fixed point: how real numbers become integers whose sums are exact.
+//!
+//! Integer addition is associative, commutative and invertible, so a sum of fixed-point values
+//! does not depend on the order, the split or the number of threads, and a term can be taken out
+//! again. Two kinds of value are summed:
+//!
+//! * features in `[-1, 1]` (kernel values, cosines, sines), in units of 2⁻²³;
+//! * coordinates, `q = round(y · 2⁻ᵉ)` with a power-of-two unit `2ᵉ` for each column held in the
+//!   plan, `|q| ≤ 2⁴⁴`. Products of two coordinates are exact integers up to 2⁸⁸.
+//!
+//! With at most 2³⁸ rows (weights counted) every sum stays below 2¹²⁶ and fits 128 bits.
+
+/// Units a feature of value 1 is worth: 2²³.
+pub const FEATURE_ONE: u32 = 1 << 23;
+
+/// Largest magnitude of a quantised coordinate: 2⁴⁴.
+pub const COORDINATE_LIMIT: i64 = 1 << COORDINATE_BITS;
+
+/// log₂ of [`COORDINATE_LIMIT`].
+pub const COORDINATE_BITS: i32 = 44;
+
+/// Largest number of rows, weights counted, that a sketch may hold: 2³⁸ ≈ 2.7·10¹¹.
+pub const MAX_WEIGHT: i128 = 1 << 38;
+
+/// The value that a sum of features in units of 2⁻²³ stands for.
+pub fn feature_value(sum: i128) -> f64 {
+    sum as f64 / f64::from(FEATURE_ONE)
+}
+
+/// 2ᵉ as a double, exact for every exponent that a plan may hold.
+pub fn power_of_two(exponent: i32) -> f64 {
+    debug_assert!((-1022..=1023).contains(&exponent));
+    f64::from_bits(((exponent + 1023) as u64) << 52)
+}
+
+/// The value that a sum of quantised coordinates stands for, in units of `2^exponent`.
+pub fn coordinate_value(sum: i128, exponent: i32) -> f64 {
+    sum as f64 * power_of_two(exponent)
+}

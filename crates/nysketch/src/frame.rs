@@ -1,0 +1,210 @@
+//! The frame: from a row in the table's units to the coordinates everything is measured in.
+//!
+//! ```text
+//! y_j = (x_j − c_j) · (1/s_j)         in f64, both operations rounded to nearest
+//! z_j = f32(y_j)                      what distances and phases are computed from
+//! q_j = round(y_j · 2^−e_j)           what the moments are summed from (ties to even)
+//! ```
+//!
+//! The centre is subtracted in double precision before narrowing, so data far from the origin
+//! loses nothing; what remains is a relative 2⁻²⁴ of the distance from the centre.
+
+use crate::error::{Error, Result};
+use crate::fixed::{COORDINATE_BITS, COORDINATE_LIMIT, power_of_two};
+use crate::rows::{Block, Invalid};
+
+/// Largest |y|, as a power of two, that keeps squared distances finite in f32 for up to 2¹⁶ columns.
+pub const MAX_RANGE_BITS: i32 = 54;
+/// Least spread of the widest column that keeps squared distances out of the denormal range.
+pub const MIN_SPREAD_BITS: i32 = -40;
+/// How far beyond the largest value seen while planning a later row may lie: 2¹⁶ times.
+const HEADROOM_BITS: i32 = 16;
+
+/// Centre, scale and fixed-point unit of every column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frame {
+    /// `c_j`, in the table's units.
+    pub centre: Vec<f64>,
+    /// `s_j`, in the table's units; 1 where columns are not scaled.
+    pub scale: Vec<f64>,
+    /// `e_j`: a quantised coordinate counts units of `2^e_j`.
+    pub exponent: Vec<i32>,
+    /// `1/s_j` and `2^−e_j`, so that a row costs no division.
+    factors: Vec<(f64, f64)>,
+}
+
+/// One row in the coordinates of a frame.
+#[derive(Debug, Default, Clone)]
+pub struct FramedRow {
+    /// `z`: narrowed coordinates.
+    pub z: Vec<f32>,
+    /// `q`: quantised coordinates.
+    pub q: Vec<i64>,
+}
+
+impl Frame {
+    /// Number of columns.
+    pub fn dims(&self) -> usize {
+        self.centre.len()
+    }
+
+    /// Chooses the unit of each column from the largest |y| seen, with room for larger ones.
+    pub fn new(
+        columns: &[String],
+        centre: Vec<f64>,
+        scale: Vec<f64>,
+        low: &[f64],
+        high: &[f64],
+    ) -> Result<Self> {
+        let mut exponent = Vec::with_capacity(centre.len());
+        let mut widest = (0.0f64, 0);
+        for j in 0..centre.len() {
+            let inverse = 1.0 / scale[j];
+            let spread = (high[j] - centre[j]).max(centre[j] - low[j]) * inverse;
+            if !(spread <= power_of_two(MAX_RANGE_BITS)) {
+                return Err(bad_spread(&columns[j], spread));
+            }
+            if spread >= widest.0 {
+                widest = (spread, j);
+            }
+            // A constant column has no spread; its own size is the best guess of what may come.
+            let size = [spread, (centre[j] * inverse).abs(), 1.0]
+                .into_iter()
+                .find(|s| *s > 0.0 && s.is_finite())
+                .unwrap_or(1.0);
+            let bits = (size.log2().ceil() as i32 + HEADROOM_BITS).clamp(-200, MAX_RANGE_BITS);
+            exponent.push(bits - COORDINATE_BITS);
+        }
+        if widest.0 > 0.0 && widest.0 < power_of_two(MIN_SPREAD_BITS) {
+            return Err(bad_spread(&columns[widest.1], widest.0));
+        }
+        Ok(Self::from_parts(centre, scale, exponent))
+    }
+
+    /// A frame with units already chosen.
+    pub fn from_parts(centre: Vec<f64>, scale: Vec<f64>, exponent: Vec<i32>) -> Self {
+        let factors = scale
+            .iter()
+            .zip(&exponent)
+            .map(|(s, e)| (1.0 / s, power_of_two(-e)))
+            .collect();
+        Frame {
+            centre,
+            scale,
+            exponent,
+            factors,
+        }
+    }
+
+    /// `y_j` of one value.
+    #[inline]
+    fn coordinate(&self, j: usize, value: f64) -> f64 {
+        (value - self.centre[j]) * self.factors[j].0
+    }
+
+    /// Narrowed coordinates of a row that is known to be finite.
+    pub fn narrow(&self, row: &[f64], z: &mut Vec<f32>) {
+        z.extend(
+            row.iter()
+                .enumerate()
+                .map(|(j, &x)| self.coordinate(j, x) as f32),
+        );
+    }
+
+    /// The point in the table's units that has these coordinates.
+    pub fn widen(&self, z: &[f32]) -> Vec<f64> {
+        z.iter()
+            .enumerate()
+            .map(|(j, &y)| self.centre[j] + self.scale[j] * f64::from(y))
+            .collect()
+    }
+
+    /// Appends the coordinates of a row. `Err` is the column of the first invalid value.
+    pub fn push(&self, row: &[f64], out: &mut FramedRow) -> std::result::Result<(), usize> {
+        let (z_len, q_len) = (out.z.len(), out.q.len());
+        for (j, &x) in row.iter().enumerate() {
+            let y = self.coordinate(j, x);
+            let q = (y * self.factors[j].1).round_ties_even();
+            // Written so that NaN fails.
+            if !(q.abs() <= COORDINATE_LIMIT as f64) {
+                out.z.truncate(z_len);
+                out.q.truncate(q_len);
+                return Err(j);
+            }
+            out.z.push(y as f32);
+            out.q.push(q as i64);
+        }
+        Ok(())
+    }
+
+    /// The error for an invalid value, or `Ok` where the policy is to skip the row.
+    pub fn refuse(
+        &self,
+        invalid: Invalid,
+        columns: &[String],
+        block: &Block,
+        row_number: u64,
+        row: &[f64],
+        j: usize,
+    ) -> Result<()> {
+        if invalid == Invalid::Skip {
+            return Ok(());
+        }
+        let at = block.cell(row_number, &columns[j]);
+        let value = row[j];
+        Err(if value.is_finite() {
+            let limit = power_of_two(self.exponent[j] + COORDINATE_BITS) * self.scale[j];
+            Error::OutOfRange {
+                at,
+                value,
+                centre: self.centre[j],
+                limit,
+            }
+        } else {
+            Error::NonFinite { at, value }
+        })
+    }
+}
+
+fn bad_spread(column: &str, spread: f64) -> Error {
+    Error::BadSpread {
+        column: column.to_string(),
+        spread,
+        low: power_of_two(MIN_SPREAD_BITS),
+        high: power_of_two(MAX_RANGE_BITS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(low: f64, high: f64, centre: f64) -> Result<Frame> {
+        Frame::new(&["a".into()], vec![centre], vec![1.0], &[low], &[high])
+    }
+
+    #[test]
+    fn range_has_headroom_and_an_end() {
+        let f = frame(-3.0, 4.0, 0.0).unwrap();
+        let mut out = FramedRow::default();
+        assert_eq!(f.push(&[4.0 * 65536.0], &mut out), Ok(()));
+        assert_eq!(f.push(&[4.0 * 65536.0 * 1.01], &mut out), Err(0));
+        assert_eq!(f.push(&[f64::NAN], &mut out), Err(0));
+        assert_eq!(f.push(&[f64::NEG_INFINITY], &mut out), Err(0));
+        assert_eq!((out.z.len(), out.q.len()), (1, 1));
+    }
+
+    #[test]
+    fn spreads_that_f32_cannot_square_are_refused() {
+        assert!(matches!(
+            frame(-1e30, 1e30, 0.0),
+            Err(Error::BadSpread { .. })
+        ));
+        assert!(matches!(
+            frame(-1e-30, 1e-30, 0.0),
+            Err(Error::BadSpread { .. })
+        ));
+        assert!(frame(7.0, 7.0, 7.0).is_ok(), "a constant column is fine");
+        assert!(frame(0.0, 0.0, 0.0).is_ok());
+    }
+}

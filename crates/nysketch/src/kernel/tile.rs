@@ -1,0 +1,441 @@
+//! The vectorised pass over a block of rows: distances, kernel sums and nearest landmarks.
+//!
+//! A tile is 6 rows × 2 vectors of landmarks held in registers; landmarks are packed once as
+//! `[panel][column][lane]` and rows are broadcast. One generic source serves AVX2, AVX-512, NEON
+//! and a plain scalar machine; each pair of row and landmark sees the operations of
+//! [`scalar`](super::scalar) in the same order, so all of them give the same bits.
+
+use super::exp2::{EXP2, ROUND};
+use super::ladder::{FLOOR, Ladder, Step};
+use super::scalar::ONE_BITS;
+use crate::points::Points;
+use pulp::{Arch, Simd, WithSimd};
+
+/// Rows of a tile.
+const ROWS: usize = 6;
+/// Vectors of landmarks in a tile.
+const VECTORS: usize = 2;
+/// Most rows in a block: 256 kernel values in units of 2⁻²³ add up to at most 2³¹.
+pub const MAX_BLOCK: usize = 256;
+
+/// Which instructions to use. All give the same bits.
+#[derive(Debug, Clone, Copy)]
+pub struct Instructions(Arch);
+
+impl Instructions {
+    /// The best this processor has.
+    pub fn best() -> Self {
+        Instructions(Arch::new())
+    }
+
+    /// Plain scalar code.
+    pub fn scalar() -> Self {
+        Instructions(Arch::Scalar)
+    }
+
+    /// Every set this processor has, scalar first.
+    pub fn all() -> Vec<Self> {
+        #[allow(unused_mut, reason = "other processors have only these two")]
+        let mut sets = vec![Arch::Scalar];
+        #[cfg(target_arch = "x86_64")]
+        {
+            sets.extend(pulp::x86::V3::try_new().map(Arch::V3));
+            sets.extend(pulp::x86::V4::try_new().map(Arch::V4));
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        sets.push(Arch::new());
+        sets.into_iter().map(Instructions).collect()
+    }
+
+    /// Runs `op` compiled for these instructions.
+    pub fn run<R>(self, op: impl FnOnce() -> R) -> R {
+        self.0.dispatch(op)
+    }
+
+    fn lanes(self) -> usize {
+        struct Lanes;
+        impl WithSimd for Lanes {
+            type Output = usize;
+            fn with_simd<S: Simd>(self, _: S) -> usize {
+                S::F32_LANES
+            }
+        }
+        self.0.dispatch(Lanes)
+    }
+}
+
+/// Landmarks laid out for the pass, with its scratch memory.
+#[derive(Debug, Clone)]
+pub struct Tiles {
+    instructions: Instructions,
+    dims: usize,
+    landmarks: usize,
+    /// Landmarks a panel: [`VECTORS`] vectors.
+    width: usize,
+    /// `[panel][column][lane]`; the last panel is filled up with infinitely distant points.
+    packed: Vec<f32>,
+    steps: Vec<Step>,
+    /// `[rung][landmark, padded]`, sums of the last block.
+    sums: Vec<u32>,
+    weighted_sums: Vec<u64>,
+    /// `[row][lane]`: least squared distance so far and the vector it was in.
+    least: Vec<f32>,
+    least_at: Vec<u32>,
+}
+
+/// The nearest landmark of each row of a block.
+#[derive(Debug, Default, Clone)]
+pub struct Nearest {
+    /// Its index.
+    pub index: Vec<u32>,
+    /// Its squared distance.
+    pub d2: Vec<f32>,
+}
+
+impl Tiles {
+    /// Packs the landmarks. Without a ladder only nearest landmarks are found.
+    pub fn new(landmarks: &Points, ladder: Option<&Ladder>, instructions: Instructions) -> Self {
+        let (m, d) = (landmarks.len(), landmarks.dims());
+        let lanes = instructions.lanes();
+        let width = lanes * VECTORS;
+        let panels = m.div_ceil(width);
+        let mut packed = vec![f32::INFINITY; panels * d * width];
+        for (j, z) in landmarks.rows().enumerate() {
+            let (panel, lane) = (j / width, j % width);
+            for (k, &value) in z.iter().enumerate() {
+                packed[(panel * d + k) * width + lane] = value;
+            }
+        }
+        let steps = ladder.map_or(Vec::new(), |l| l.steps().to_vec());
+        Tiles {
+            instructions,
+            dims: d,
+            landmarks: m,
+            width,
+            packed,
+            sums: vec![0; steps.len() * panels * width],
+            weighted_sums: Vec::new(),
+            steps,
+            least: vec![0.0; MAX_BLOCK * lanes],
+            least_at: vec![0; MAX_BLOCK * lanes],
+        }
+    }
+
+    /// Runs the pass over at most [`MAX_BLOCK`] rows (`rows × dims`, row-major).
+    ///
+    /// `weights` holds one weight a row or is empty. `add(rung, landmark, units)` receives the
+    /// block's kernel sums, in units of 2⁻²³, and `nearest`, if given, each row's landmark.
+    pub fn block(
+        &mut self,
+        rows: &[f32],
+        weights: &[u32],
+        nearest: Option<&mut Nearest>,
+        mut add: impl FnMut(usize, usize, u64),
+    ) {
+        let n = rows.len() / self.dims;
+        assert!(
+            n <= MAX_BLOCK && rows.len() == n * self.dims,
+            "a block has whole rows"
+        );
+        assert!(weights.is_empty() || weights.len() == n, "one weight a row");
+        let weighted = !weights.is_empty();
+        let padded = self.packed.len() / self.dims;
+        self.sums.fill(0);
+        if weighted {
+            self.weighted_sums.clear();
+            self.weighted_sums.resize(self.sums.len(), 0);
+        }
+        let arch = self.instructions.0;
+        arch.dispatch(Pass {
+            tiles: self,
+            rows,
+            weights,
+            nearest,
+        });
+        for rung in 0..self.steps.len() {
+            for j in 0..self.landmarks {
+                let at = rung * padded + j;
+                let units = if weighted {
+                    self.weighted_sums[at]
+                } else {
+                    // Each of the n terms carried the bits of 1.0 along.
+                    u64::from(self.sums[at].wrapping_sub((n as u32).wrapping_mul(ONE_BITS)))
+                };
+                add(rung, j, units);
+            }
+        }
+    }
+}
+
+struct Pass<'a> {
+    tiles: &'a mut Tiles,
+    rows: &'a [f32],
+    weights: &'a [u32],
+    nearest: Option<&'a mut Nearest>,
+}
+
+impl WithSimd for Pass<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Pass {
+            tiles,
+            rows,
+            weights,
+            nearest,
+        } = self;
+        let d = tiles.dims;
+        let n = rows.len() / d;
+        let track = nearest.is_some();
+        let (packed, _) = S::as_simd_f32s(&tiles.packed);
+        let (packed, _) = packed.as_chunks::<VECTORS>();
+        let (sums, _) = S::as_mut_simd_u32s(&mut tiles.sums);
+        let (sums, _) = sums.as_chunks_mut::<VECTORS>();
+        let (least, _) = S::as_mut_simd_f32s(&mut tiles.least);
+        let (least_at, _) = S::as_mut_simd_u32s(&mut tiles.least_at);
+        least[..n].fill(simd.splat_f32s(f32::INFINITY));
+        least_at[..n].fill(simd.splat_u32s(0));
+        let mut panel_pass = PanelPass::<S> {
+            simd,
+            steps: &tiles.steps,
+            panels: packed.len() / d,
+            width: tiles.width,
+            sums,
+            weighted_sums: &mut tiles.weighted_sums,
+        };
+        for (p, panel) in packed.chunks_exact(d).enumerate() {
+            let mut i = 0;
+            while i < n {
+                let (nearest_d2, nearest_at) = (&mut least[i..n], &mut least_at[i..n]);
+                let tile_rows = &rows[i * d..];
+                let tile_weights = weights.get(i..).unwrap_or(&[]);
+                if n - i >= ROWS {
+                    let d2 = distances::<S, ROWS>(simd, tile_rows, panel);
+                    if track {
+                        track_nearest(simd, p, &d2, nearest_d2, nearest_at);
+                    }
+                    panel_pass.add(p, &d2, tile_weights);
+                    i += ROWS;
+                } else {
+                    let d2 = distances::<S, 1>(simd, tile_rows, panel);
+                    if track {
+                        track_nearest(simd, p, &d2, nearest_d2, nearest_at);
+                    }
+                    panel_pass.add(p, &d2, tile_weights);
+                    i += 1;
+                }
+            }
+        }
+        if let Some(nearest) = nearest {
+            let lanes = S::F32_LANES;
+            reduce_lanes(
+                &tiles.least[..n * lanes],
+                &tiles.least_at[..n * lanes],
+                lanes,
+                nearest,
+            );
+        }
+    }
+}
+
+/// `Σ_k (x_k − z_k)²` of R rows with one panel of landmarks, in the order of the columns.
+#[inline(always)]
+fn distances<S: Simd, const R: usize>(
+    simd: S,
+    rows: &[f32],
+    panel: &[[S::f32s; VECTORS]],
+) -> [[S::f32s; VECTORS]; R] {
+    let d = panel.len();
+    let rows: [&[f32]; R] = std::array::from_fn(|r| &rows[r * d..(r + 1) * d]);
+    let mut sum = [[simd.splat_f32s(0.0); VECTORS]; R];
+    for (k, z) in panel.iter().enumerate() {
+        for r in 0..R {
+            let x = simd.splat_f32s(rows[r][k]);
+            for v in 0..VECTORS {
+                let difference = simd.sub_f32s(x, z[v]);
+                sum[r][v] = simd.mul_add_f32s(difference, difference, sum[r][v]);
+            }
+        }
+    }
+    sum
+}
+
+/// Keeps, in each lane, the least distance and the first vector that had it.
+#[inline(always)]
+fn track_nearest<S: Simd, const R: usize>(
+    simd: S,
+    panel: usize,
+    d2: &[[S::f32s; VECTORS]; R],
+    least: &mut [S::f32s],
+    least_at: &mut [S::u32s],
+) {
+    for r in 0..R {
+        for v in 0..VECTORS {
+            let closer = simd.less_than_f32s(d2[r][v], least[r]);
+            let here = simd.splat_u32s((panel * VECTORS + v) as u32);
+            least[r] = simd.select_f32s(closer, d2[r][v], least[r]);
+            least_at[r] = simd.select_u32s(closer, here, least_at[r]);
+        }
+    }
+}
+
+/// The nearest landmark over all lanes; the smallest index where several are as near.
+fn reduce_lanes(least: &[f32], least_at: &[u32], lanes: usize, nearest: &mut Nearest) {
+    nearest.index.clear();
+    nearest.d2.clear();
+    for (d2, at) in least.chunks_exact(lanes).zip(least_at.chunks_exact(lanes)) {
+        let mut best = (f32::INFINITY, u32::MAX);
+        for lane in 0..lanes {
+            let index = at[lane] * lanes as u32 + lane as u32;
+            if d2[lane] < best.0 || (d2[lane] == best.0 && index < best.1) {
+                best = (d2[lane], index);
+            }
+        }
+        nearest.d2.push(best.0);
+        nearest.index.push(best.1);
+    }
+}
+
+struct PanelPass<'a, S: Simd> {
+    simd: S,
+    steps: &'a [Step],
+    panels: usize,
+    width: usize,
+    sums: &'a mut [[S::u32s; VECTORS]],
+    weighted_sums: &'a mut [u64],
+}
+
+impl<S: Simd> PanelPass<'_, S> {
+    /// Kernel values of a tile at every rung, rounded to fixed point and summed over its rows.
+    #[inline(always)]
+    fn add<const R: usize>(&mut self, panel: usize, d2: &[[S::f32s; VECTORS]; R], weights: &[u32]) {
+        let simd = self.simd;
+        let one = simd.splat_f32s(1.0);
+        let floor = simd.splat_f32s(FLOOR);
+        let mut kappa = *d2;
+        for (rung, step) in self.steps.iter().enumerate() {
+            match *step {
+                Step::Exp { factor, limit } => {
+                    for r in 0..R {
+                        for v in 0..VECTORS {
+                            kappa[r][v] = exp2(simd, d2[r][v], factor, limit);
+                        }
+                    }
+                }
+                Step::Square { times } => {
+                    for r in 0..R {
+                        for v in 0..VECTORS {
+                            let mut k = kappa[r][v];
+                            k = simd.mul_f32s(k, k);
+                            if times == 2 {
+                                k = simd.mul_f32s(k, k);
+                            }
+                            kappa[r][v] = simd.max_f32s(k, floor);
+                        }
+                    }
+                }
+            }
+            let bits = |k: S::f32s| simd.transmute_u32s_f32s(simd.add_f32s(k, one));
+            if weights.is_empty() {
+                let total = &mut self.sums[rung * self.panels + panel];
+                for v in 0..VECTORS {
+                    let mut sum = bits(kappa[0][v]);
+                    for row in &kappa[1..] {
+                        sum = simd.add_u32s(sum, bits(row[v]));
+                    }
+                    total[v] = simd.add_u32s(total[v], sum);
+                }
+            } else {
+                let start = (rung * self.panels + panel) * self.width;
+                let total = &mut self.weighted_sums[start..start + self.width];
+                for (r, row) in kappa.iter().enumerate() {
+                    for v in 0..VECTORS {
+                        let values = [bits(row[v])];
+                        let lanes: &[u32] = bytemuck_lanes(&values);
+                        for (l, b) in lanes.iter().enumerate() {
+                            total[v * lanes.len() + l] +=
+                                u64::from(b.wrapping_sub(ONE_BITS)) * u64::from(weights[r]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A vector's lanes as a slice.
+#[inline(always)]
+fn bytemuck_lanes<T: pulp::bytemuck::Pod>(vector: &[T; 1]) -> &[u32] {
+    pulp::bytemuck::cast_slice(vector)
+}
+
+/// `2^(min(d², limit) · factor)`; see [`exp2_product`](super::exp2::exp2_product).
+#[inline(always)]
+fn exp2<S: Simd>(simd: S, d2: S::f32s, factor: f32, limit: f32) -> S::f32s {
+    let round = simd.splat_f32s(ROUND);
+    let factor = simd.splat_f32s(factor);
+    let d2 = simd.min_f32s(d2, simd.splat_f32s(limit));
+    let rounded = simd.mul_add_f32s(d2, factor, round);
+    let whole = simd.sub_f32s(round, rounded);
+    let fraction = simd.mul_add_f32s(d2, factor, whole);
+    let mut p = simd.splat_f32s(EXP2[4]);
+    for k in [3, 2, 1, 0] {
+        p = simd.mul_add_f32s(p, fraction, simd.splat_f32s(EXP2[k]));
+    }
+    p = simd.mul_add_f32s(p, fraction, simd.splat_f32s(1.0));
+    let exponent =
+        simd.wrapping_dyn_shl_u32s(simd.transmute_u32s_f32s(rounded), simd.splat_u32s(23));
+    simd.transmute_f32s_u32s(simd.add_u32s(simd.transmute_u32s_f32s(p), exponent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scalar;
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// Every instruction set gives the bits of the scalar definition.
+        #[test]
+        fn vectorised_pass_matches_the_definition(
+            d in 1usize..12,
+            m in 1usize..70,
+            n in 1usize..40,
+            seed in any::<u64>(),
+            spread in prop::sample::select(vec![1e-3f32, 1.0, 100.0]),
+            weighted in any::<bool>(),
+        ) {
+            let mut state = seed;
+            let mut next = || {
+                state = crate::sample::mix(state);
+                ((state >> 40) as f32 / (1 << 24) as f32 - 0.5) * spread
+            };
+            let landmarks = Points::new(d, (0..m * d).map(|_| next()).collect());
+            let rows = Points::new(d, (0..n * d).map(|_| next()).collect());
+            let weights: Vec<u32> = if weighted { (0..n as u32).map(|i| i * 1_000_003 % 7).collect() } else { vec![] };
+            let ladder = Ladder::new(&[4.0, 1.0, 0.25, 0.125, 0.03, 0.0075]).unwrap();
+
+            let mut expected = vec![0u64; 6 * m];
+            for (i, x) in rows.rows().enumerate() {
+                for (j, z) in landmarks.rows().enumerate() {
+                    let units = scalar::kernel_units(scalar::squared_distance(x, z), &ladder);
+                    for (rung, u) in units.iter().enumerate() {
+                        expected[rung * m + j] += u64::from(*u) * u64::from(weights.get(i).copied().unwrap_or(1));
+                    }
+                }
+            }
+            for set in Instructions::all() {
+                let mut tiles = Tiles::new(&landmarks, Some(&ladder), set);
+                let mut got = vec![0u64; 6 * m];
+                let mut nearest = Nearest::default();
+                tiles.block(rows.data(), &weights, Some(&mut nearest), |rung, j, u| got[rung * m + j] = u);
+                prop_assert_eq!(&got, &expected, "{:?}", set);
+                for (i, x) in rows.rows().enumerate() {
+                    prop_assert_eq!((nearest.index[i], nearest.d2[i]), scalar::nearest(x, &landmarks));
+                }
+            }
+        }
+    }
+}

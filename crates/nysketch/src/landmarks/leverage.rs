@@ -1,0 +1,238 @@
+//! Landmarks by approximate leverage scores: BLESS (Rudi, Calandriello, Carratino, Rosasco 2018).
+//!
+//! The leverage score of row i is, eq. (9),
+//!
+//! ```text
+//! ℓ(λ, i) = (K_n (K_n + λ n I)⁻¹)_ii ,    Σ_i ℓ(λ, i) = N(λ), the effective dimension.
+//! ```
+//!
+//! With a weighted subset J, A of the rows it is approximated by
+//!
+//! ```text
+//! ℓ̃(λ, x) = (κ(x, x) − k_J(x)ᵀ (K_J + λ n A)⁻¹ k_J(x)) / λn .
+//! ```
+//!
+//! BLESS goes from a coarse λ to a fine one; each level draws R candidates uniformly, scores them
+//! with the subset of the level before, and draws M ∝ N(λ) of them in proportion to the scores,
+//! `A = (R M / n) diag(p)`. Departures: where R would exceed n every row is a candidate once; rows
+//! drawn c times are kept once with `A/c`, which leaves ℓ̃ as it is.
+
+use super::{below, draw, unit};
+use crate::error::Result;
+use crate::linalg::{Cholesky, Matrix, symmetric_eigen};
+use crate::points::Points;
+
+/// λ falls by this factor from level to level.
+const STEP: f64 = 2.0;
+/// Candidates of a level, over 1/λ.
+const CANDIDATES: f64 = 4.0;
+/// Rows kept at a level, over the effective dimension.
+const KEPT: f64 = 3.0;
+/// Where the path ends although the effective dimension asked for is not reached.
+const LEAST_LAMBDA: f64 = 1e-13;
+
+/// What to aim for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Target {
+    /// λ such that the effective dimension N(λ) is this.
+    EffectiveDimension(f64),
+    /// This λ.
+    Lambda(f64),
+}
+
+/// Approximate scores of every row.
+#[derive(Debug, Clone)]
+pub struct Scores {
+    /// λ.
+    pub lambda: f64,
+    /// `ℓ̃(λ, i)`.
+    pub scores: Vec<f64>,
+    /// The last level's subset: in the paper's way of sampling these are the landmarks.
+    pub subset: Vec<usize>,
+}
+
+impl Scores {
+    /// `Σ_i ℓ̃(λ, i)`, which estimates N(λ).
+    pub fn effective_dimension(&self) -> f64 {
+        self.scores.iter().sum()
+    }
+
+    /// Draws `m` different points without replacement, in proportion to the scores.
+    pub fn sample(&self, points: &Points, m: usize, rng: &mut impl rand::Rng) -> Vec<usize> {
+        let mut keyed: Vec<(f64, usize)> = super::uniform::distinct(points)
+            .into_iter()
+            .map(|i| (-(1.0 - unit(rng)).ln() / self.scores[i], i))
+            .collect();
+        keyed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        keyed.into_iter().take(m).map(|(_, i)| i).collect()
+    }
+}
+
+/// A weighted subset J, A that stands for all rows.
+struct Subset {
+    indices: Vec<usize>,
+    /// Diagonal of A.
+    weights: Vec<f64>,
+}
+
+/// Runs BLESS.
+pub fn bless(
+    points: &Points,
+    sigma2: f64,
+    target: Target,
+    rng: &mut impl rand::Rng,
+) -> Result<Scores> {
+    let bless = Bless { points, sigma2 };
+    let mut subset = Subset {
+        indices: Vec::new(),
+        weights: Vec::new(),
+    };
+    let mut lambda = 1.0;
+    match target {
+        Target::Lambda(last) => {
+            let levels = (1.0 / last).log(STEP).ceil().max(1.0) as i32;
+            for h in 1..=levels {
+                lambda = last.powf(f64::from(h) / f64::from(levels));
+                (subset, _) = bless.level(&subset, lambda, rng)?;
+            }
+        }
+        Target::EffectiveDimension(wanted) => {
+            let mut before = (lambda, 0.0);
+            loop {
+                let next = lambda / STEP;
+                let (finer, dimension) = bless.level(&subset, next, rng)?;
+                if dimension >= wanted {
+                    lambda = interpolate(before, (next, dimension), wanted);
+                    // The finer subset stands for the rows at least as well at this λ.
+                    (subset, _) = bless.level(&finer, lambda, rng)?;
+                    break;
+                }
+                (subset, lambda, before) = (finer, next, (next, dimension));
+                if lambda < LEAST_LAMBDA {
+                    break;
+                }
+            }
+        }
+    }
+    let all: Vec<usize> = (0..points.len()).collect();
+    let scores = bless.scores(&subset, lambda, &all)?;
+    Ok(Scores {
+        lambda,
+        scores,
+        subset: subset.indices,
+    })
+}
+
+/// λ at which N(λ), linear in log λ between two levels, is `wanted`.
+fn interpolate(coarse: (f64, f64), fine: (f64, f64), wanted: f64) -> f64 {
+    let share = ((wanted - coarse.1) / (fine.1 - coarse.1)).clamp(0.0, 1.0);
+    (coarse.0.ln() + share * (fine.0.ln() - coarse.0.ln())).exp()
+}
+
+struct Bless<'a> {
+    points: &'a Points,
+    sigma2: f64,
+}
+
+impl Bless<'_> {
+    fn kernel(&self, i: usize, j: usize) -> f64 {
+        let d2 = Points::squared_distance(self.points.row(i), self.points.row(j));
+        (-d2 / (2.0 * self.sigma2)).exp()
+    }
+
+    /// One level: candidates, their scores, the next subset, and the estimate of N(λ).
+    fn level(
+        &self,
+        subset: &Subset,
+        lambda: f64,
+        rng: &mut impl rand::Rng,
+    ) -> Result<(Subset, f64)> {
+        let n = self.points.len();
+        let r = (CANDIDATES / lambda).ceil();
+        let candidates: Vec<usize> = if r >= n as f64 {
+            (0..n).collect()
+        } else {
+            (0..r as usize).map(|_| below(n, rng)).collect()
+        };
+        let r = candidates.len() as f64;
+        let scores = self.scores(subset, lambda, &candidates)?;
+        let total: f64 = scores.iter().sum();
+        let dimension = n as f64 / r * total;
+        let kept = (KEPT * dimension).ceil().max(10.0);
+
+        let mut times = vec![0u32; candidates.len()];
+        for _ in 0..kept as usize {
+            if let Some(c) = draw(&scores, rng) {
+                times[c] += 1;
+            }
+        }
+        let mut next = Subset {
+            indices: Vec::new(),
+            weights: Vec::new(),
+        };
+        for (c, &times) in times.iter().enumerate().filter(|(_, t)| **t > 0) {
+            next.indices.push(candidates[c]);
+            next.weights
+                .push(r * kept / n as f64 * (scores[c] / total) / f64::from(times));
+        }
+        Ok((next, dimension))
+    }
+
+    /// `ℓ̃(λ, x)` of some rows.
+    fn scores(&self, subset: &Subset, lambda: f64, rows: &[usize]) -> Result<Vec<f64>> {
+        let n = self.points.len() as f64;
+        let j = &subset.indices;
+        let explained = if j.is_empty() {
+            vec![0.0; rows.len()]
+        } else {
+            let a = Cholesky::new(&Matrix::from_fn(j.len(), j.len(), |p, q| {
+                let k = self.kernel(j[p], j[q]);
+                if p == q {
+                    k + lambda * n * subset.weights[p]
+                } else {
+                    k
+                }
+            }))?;
+            // Rows in chunks: memory stays at |J| × 1024.
+            let mut explained = Vec::with_capacity(rows.len());
+            for chunk in rows.chunks(1024) {
+                let b = Matrix::from_fn(j.len(), chunk.len(), |p, c| self.kernel(j[p], chunk[c]));
+                explained.extend(a.inverse_quadratic_forms(b));
+            }
+            explained
+        };
+        // A score is at most 1, and rounding must not make one zero or negative.
+        Ok(explained
+            .iter()
+            .map(|e| ((1.0 - e) / (lambda * n)).clamp(1e-12, 1.0))
+            .collect())
+    }
+}
+
+/// Exact scores, eq. (9), by eigendecomposition: O(n³), for small n.
+pub fn exact(points: &Points, sigma2: f64, lambda: f64) -> Result<Vec<f64>> {
+    let n = points.len();
+    let bless = Bless { points, sigma2 };
+    let eigen = symmetric_eigen(&Matrix::from_fn(n, n, |i, j| bless.kernel(i, j)))?;
+    let shrink: Vec<f64> = eigen
+        .values
+        .iter()
+        .map(|v| v.max(0.0) / (v.max(0.0) + lambda * n as f64))
+        .collect();
+    Ok((0..n)
+        .map(|i| {
+            (0..n)
+                .map(|l| shrink[l] * eigen.vectors.get(i, l).powi(2))
+                .sum()
+        })
+        .collect())
+}
+
+/// The least z of eq. (10): `ℓ/z ≤ ℓ̃ ≤ z ℓ` for every row.
+pub fn accuracy(approximate: &[f64], exact: &[f64]) -> f64 {
+    approximate
+        .iter()
+        .zip(exact)
+        .map(|(a, e)| (a / e).max(e / a))
+        .fold(1.0, f64::max)
+}

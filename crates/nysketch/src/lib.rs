@@ -1,0 +1,86 @@
+//! # nysketch
+//!
+//! Compress a table of any size, in one pass, into one small *sketch*, and learn from the sketch
+//! alone. The sketch is the mean of a feature map over the rows, eq. (3) of "Mean Nyström
+//! Embeddings for Adaptive Compressive Learning" (Chatalic et al., AISTATS 2022):
+//!
+//! ```text
+//! s̃ = 1/n Σ_i Φ_m(x_i)                                                              (3)
+//! π̂ = argmin_{p ∈ 𝔖} ‖A_m(p) − s̃‖₂ ,   A_m(p) = E_{x∼p} Φ_m(x)                       (6)
+//! Φ_m(x) = K_m^{-1/2} [κ(x̃_1, x) … κ(x̃_m, x)]ᵀ ,   κ(x, y) = exp(−‖x − y‖²/2σ²)      (8)
+//! ```
+//!
+//! Data flows one way: [`rows`] → [`planning`] → [`plan`] → [`sketch`]. A sketch is an exact sum of
+//! integers ([`fixed`]): sketches of parts merge, in any order, to the bytes of the sketch of the
+//! whole, and rows can be taken out again.
+//!
+//! ```
+//! use nysketch::{plan_for, PlanParams, Sketch, SketchParams, Table, Mixture};
+//! use std::sync::Arc;
+//!
+//! # fn main() -> nysketch::Result<()> {
+//! // 3,000 rows from a mixture of 5 Gaussians in 4 dimensions.
+//! let rows = Mixture::new(4, 5, 2.0, 7)?.rows(0, 3000).values;
+//! let table = Table::unnamed(4, rows.clone())?;
+//!
+//! // What to measure: 100 landmarks and three bandwidths, chosen from the rows.
+//! let mut params = PlanParams::default();
+//! params.features = nysketch::FeatureParams::Nystrom {
+//!     landmarks: Some(100),
+//!     sampling: nysketch::Sampling::Dsquared,
+//!     leverage_lambda: None,
+//! };
+//! let (plan, _report) = plan_for(&table, params)?;
+//! let plan = Arc::new(plan);
+//!
+//! // The sketch of the whole is the sketches of its parts added up, byte for byte.
+//! let whole = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+//! let first = Table::unnamed(4, rows[..4000].to_vec())?;
+//! let second = Table::unnamed(4, rows[4000..].to_vec())?;
+//! let mut sum = Sketch::of(&plan, &second, SketchParams::default(), &())?;
+//! sum.merge(&Sketch::of(&plan, &first, SketchParams::default(), &())?)?;
+//! assert_eq!(sum.to_bytes(), whole.to_bytes());
+//!
+//! // Mean kernel values at the landmarks, for the middle bandwidth.
+//! let means = whole.feature_means(1);
+//! assert_eq!(means.len(), 100);
+//! assert!(means.iter().all(|k| (0.0..=1.0).contains(k)));
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod bandwidth;
+pub mod error;
+pub mod feature_map;
+pub mod file;
+pub mod fixed;
+pub mod frame;
+pub mod kernel;
+pub mod landmarks;
+pub mod linalg;
+pub mod lloyd;
+pub mod plan;
+pub mod planning;
+pub mod points;
+pub mod rows;
+pub mod sample;
+pub mod sketch;
+pub mod survey;
+pub mod synthetic;
+pub mod weight;
+
+pub use error::{Error, Result};
+pub use kernel::tile::Instructions;
+pub use landmarks::Sampling;
+pub use plan::{Collect, Features, Plan};
+pub use planning::{FeatureParams, PlanParams, PlanReport, SampleRows, Scale, make_plan};
+pub use rows::{Block, Invalid, Progress, RowPart, RowSource, RowStream, Table};
+pub use sketch::format::FormatError;
+pub use sketch::{Accumulator, Sketch, SketchParams};
+pub use synthetic::Mixture;
+pub use weight::Weighting;
+
+/// Checks the parameters and makes a plan for the rows of `source`, unwatched.
+pub fn plan_for(source: &dyn RowSource, params: PlanParams) -> Result<(Plan, PlanReport)> {
+    make_plan(source, &params.check()?, &())
+}

@@ -1,0 +1,135 @@
+//! Dense linear algebra: the only file that names the crate behind it.
+
+use crate::error::{Error, Result};
+use faer::linalg::solvers::{Llt, SelfAdjointEigen};
+use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
+use faer::{Mat, Par, Side};
+
+/// A dense matrix, column-major.
+#[derive(Debug, Clone)]
+pub struct Matrix(Mat<f64>);
+
+impl Matrix {
+    /// The matrix with entries `f(row, column)`.
+    pub fn from_fn(rows: usize, columns: usize, f: impl FnMut(usize, usize) -> f64) -> Self {
+        Matrix(Mat::from_fn(rows, columns, f))
+    }
+
+    /// Number of rows.
+    pub fn nrows(&self) -> usize {
+        self.0.nrows()
+    }
+
+    /// Number of columns.
+    pub fn ncols(&self) -> usize {
+        self.0.ncols()
+    }
+
+    /// One entry.
+    pub fn get(&self, i: usize, j: usize) -> f64 {
+        self.0[(i, j)]
+    }
+
+    /// `self · x`.
+    pub fn times(&self, x: &[f64]) -> Vec<f64> {
+        assert_eq!(x.len(), self.ncols(), "matrix and vector fit");
+        let mut y = vec![0.0; self.nrows()];
+        for (j, &xj) in x.iter().enumerate() {
+            for (yi, a) in y.iter_mut().zip(self.0.col(j).iter()) {
+                *yi += a * xj;
+            }
+        }
+        y
+    }
+}
+
+/// Eigenvalues in falling order and the matrix whose columns are the eigenvectors.
+#[derive(Debug, Clone)]
+pub struct SymmetricEigen {
+    /// λ₁ ≥ λ₂ ≥ …
+    pub values: Vec<f64>,
+    /// `n × n`, in the order of the values.
+    pub vectors: Matrix,
+}
+
+/// `A = V Λ Vᵀ` of a symmetric matrix.
+pub fn symmetric_eigen(a: &Matrix) -> Result<SymmetricEigen> {
+    let n = a.nrows();
+    let eigen =
+        SelfAdjointEigen::new(a.0.as_ref(), Side::Lower).map_err(|_| Error::NoConvergence {
+            what: "the eigendecomposition",
+            size: n,
+        })?;
+    let ascending = eigen.S().column_vector();
+    let values = (0..n).rev().map(|i| ascending[i]).collect();
+    let vectors = Matrix::from_fn(n, n, |i, j| eigen.U()[(i, n - 1 - j)]);
+    Ok(SymmetricEigen { values, vectors })
+}
+
+/// `A = L Lᵀ` of a symmetric positive definite matrix.
+#[derive(Debug, Clone)]
+pub struct Cholesky(Llt<f64>);
+
+impl Cholesky {
+    /// Factorises; the upper half of `a` is not read.
+    pub fn new(a: &Matrix) -> Result<Self> {
+        Llt::new(a.0.as_ref(), Side::Lower)
+            .map(Cholesky)
+            .map_err(|_| Error::NoConvergence {
+                what: "the Cholesky factorisation",
+                size: a.nrows(),
+            })
+    }
+
+    /// `b_jᵀ A⁻¹ b_j = ‖L⁻¹ b_j‖²` for each column of `b`.
+    pub fn inverse_quadratic_forms(&self, mut b: Matrix) -> Vec<f64> {
+        // Sequential, so that a plan does not depend on the number of threads.
+        solve_lower_triangular_in_place(self.0.L(), b.0.as_mut(), Par::Seq);
+        (0..b.ncols())
+            .map(|j| b.0.col(j).iter().map(|x| x * x).sum())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Matrix {
+        Matrix::from_fn(4, 4, |i, j| {
+            if i == j {
+                3.0 + i as f64
+            } else {
+                0.5 / (1.0 + (i + j) as f64)
+            }
+        })
+    }
+
+    #[test]
+    fn eigenvectors_reproduce_the_matrix() {
+        let a = example();
+        let e = symmetric_eigen(&a).unwrap();
+        assert!(e.values.windows(2).all(|w| w[0] >= w[1]));
+        for i in 0..4 {
+            for j in 0..4 {
+                let sum: f64 = (0..4)
+                    .map(|l| e.values[l] * e.vectors.get(i, l) * e.vectors.get(j, l))
+                    .sum();
+                assert!((sum - a.get(i, j)).abs() < 1e-13);
+            }
+        }
+    }
+
+    #[test]
+    fn quadratic_forms_invert_the_matrix() {
+        let a = example();
+        let x = Matrix::from_fn(4, 1, |i, _| 1.0 + i as f64);
+        let column: Vec<f64> = (0..4).map(|i| x.get(i, 0)).collect();
+        let b = a.times(&column);
+        let expected: f64 = b.iter().zip(&column).map(|(p, q)| p * q).sum();
+        let got = Cholesky::new(&a)
+            .unwrap()
+            .inverse_quadratic_forms(Matrix::from_fn(4, 1, |i, _| b[i]));
+        assert!((got[0] - expected).abs() < 1e-12 * expected);
+    }
+}

@@ -1,0 +1,188 @@
+//! The plan: what will be measured. Fixed before the pass, the same for every part of the data.
+
+use crate::error::{Error, Result};
+use crate::frame::Frame;
+use crate::kernel::ladder::Ladder;
+use crate::landmarks::Sampling;
+use crate::points::Points;
+use crate::weight::Weighting;
+
+/// Everything that decides what a sketch means.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Names of the columns measured, in order.
+    pub columns: Vec<String>,
+    /// The column of row weights, if there is one.
+    pub weighting: Option<Weighting>,
+    /// From the table's units to the coordinates that are measured.
+    pub frame: Frame,
+    /// The points or frequencies measured at.
+    pub features: Features,
+    /// Bandwidths σ² in squared coordinates, widest first.
+    pub bandwidths: Vec<f64>,
+    /// Which sums are kept.
+    pub collect: Collect,
+    /// How the landmarks were chosen (`Given` for Fourier features).
+    pub sampling: Sampling,
+    /// The seed they were chosen with.
+    pub seed: u64,
+}
+
+/// The feature map.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Features {
+    /// Landmarks x̃_j in the frame's coordinates.
+    Nystrom(Points),
+    /// Frequencies Ω_j, standard normal, not divided by σ.
+    Fourier(Points),
+}
+
+impl Features {
+    /// Its name on the command line and in files.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Features::Nystrom(_) => "nystrom",
+            Features::Fourier(_) => "fourier",
+        }
+    }
+
+    /// The landmarks or frequencies.
+    pub fn points(&self) -> &Points {
+        match self {
+            Features::Nystrom(p) | Features::Fourier(p) => p,
+        }
+    }
+}
+
+/// Which sums a sketch keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Collect {
+    /// Kernel sums (or cosines and sines) and, with landmarks, coverage.
+    pub kernel: bool,
+    /// Count, Σx and Σx² of each cell.
+    pub cells: bool,
+    /// Σx and Σxxᵀ over all rows.
+    pub moments: bool,
+}
+
+/// Columns up to which Σxxᵀ is kept without being asked for: it costs d² a row.
+pub const MOMENTS_DIMS: usize = 64;
+
+impl Collect {
+    /// Everything that is cheap for so many columns.
+    pub fn default_for(dims: usize, landmarks: bool) -> Self {
+        Collect {
+            kernel: true,
+            cells: landmarks,
+            moments: dims <= MOMENTS_DIMS,
+        }
+    }
+
+    /// The names of what is kept, in alphabetical order.
+    pub fn names(self) -> Vec<&'static str> {
+        [
+            (self.cells, "cells"),
+            (self.kernel, "kernel"),
+            (self.moments, "moments"),
+        ]
+        .into_iter()
+        .filter_map(|(on, name)| on.then_some(name))
+        .collect()
+    }
+
+    /// From names in any order.
+    pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self> {
+        let mut collect = Collect {
+            kernel: false,
+            cells: false,
+            moments: false,
+        };
+        for name in names {
+            match name {
+                "kernel" => collect.kernel = true,
+                "cells" => collect.cells = true,
+                "moments" => collect.moments = true,
+                other => {
+                    return Err(Error::parameter(
+                        "--collect",
+                        "some of kernel, cells, moments",
+                        other,
+                    ));
+                }
+            }
+        }
+        Ok(collect)
+    }
+}
+
+impl Plan {
+    /// Number of columns d.
+    pub fn dims(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The landmarks, where the features are Nyström's.
+    pub fn landmarks(&self) -> Option<&Points> {
+        match &self.features {
+            Features::Nystrom(points) => Some(points),
+            Features::Fourier(_) => None,
+        }
+    }
+
+    /// Number of sums per bandwidth: m, or 2m′ for Fourier features.
+    pub fn features_per_bandwidth(&self) -> usize {
+        match &self.features {
+            Features::Nystrom(points) => points.len(),
+            Features::Fourier(points) => 2 * points.len(),
+        }
+    }
+
+    /// Whether the pass needs each row's nearest landmark.
+    pub(crate) fn needs_nearest(&self) -> bool {
+        self.landmarks().is_some() && (self.collect.kernel || self.collect.cells)
+    }
+
+    /// The bytes of the plan's file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        crate::sketch::format::encode_plan(self)
+    }
+
+    /// Reads the bytes of a plan's file, checking every rule of the format.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        crate::sketch::format::decode_plan(bytes)
+    }
+
+    /// SHA-256 of the plan's file, in hexadecimal.
+    pub fn fingerprint(&self) -> String {
+        crate::sketch::format::fingerprint(self)
+    }
+
+    /// Checks that the parts fit together. Files and parameters both pass through here.
+    pub fn check(&self) -> Result<()> {
+        Ladder::new(&self.bandwidths)?;
+        if !(self.collect.kernel || self.collect.cells || self.collect.moments) {
+            return Err(Error::parameter(
+                "--collect",
+                "at least one of kernel, cells, moments",
+                "none",
+            ));
+        }
+        if self.collect.cells && self.landmarks().is_none() {
+            return Err(Error::parameter(
+                "--collect",
+                "without cells for Fourier features, which have no landmarks",
+                "cells",
+            ));
+        }
+        if let Some(w) = &self.weighting
+            && !(w.unit > 0.0 && w.unit.is_finite())
+        {
+            return Err(Error::parameter(
+                "--weight-unit",
+                "a positive number",
+                w.unit,
+            ));
+        }
+        Ok(())
+    }
+}

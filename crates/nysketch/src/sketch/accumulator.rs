@@ -1,0 +1,236 @@
+//! What happens to a row: from a block of doubles to exact sums.
+//!
+//! Rows are brought into the plan's frame and gathered in a buffer; when it is full it runs through
+//! the vectorised pass. The sums are integers, so neither the buffer's size nor the way rows arrive
+//! shows in the result. An accumulator is frozen into a [`Sketch`] before anything can read it.
+
+use super::gram::Gram;
+use super::{Sketch, Sums};
+use crate::error::{Error, Result};
+use crate::feature_map::fourier::FourierPass;
+use crate::fixed::FEATURE_ONE;
+use crate::frame::FramedRow;
+use crate::kernel::exp2::exp2_product;
+use crate::kernel::ladder::{Ladder, Step, exp_step};
+use crate::kernel::scalar::units;
+use crate::kernel::tile::{Instructions, MAX_BLOCK, Nearest, Tiles};
+use crate::plan::{Features, Plan};
+use crate::rows::{Block, Invalid};
+use std::sync::Arc;
+
+/// Sums in the making, of one thread.
+#[derive(Debug, Clone)]
+pub struct Accumulator {
+    plan: Arc<Plan>,
+    sums: Sums,
+    buffer: FramedRow,
+    /// One weight a buffered row; empty where the plan has no weights.
+    weights: Vec<u32>,
+    tiles: Option<Tiles>,
+    fourier: Option<FourierPass>,
+    nearest: Nearest,
+    /// One step a bandwidth for κ², whose σ² is half.
+    coverage: Vec<Step>,
+    gram: Option<Gram>,
+}
+
+impl Accumulator {
+    /// An empty accumulator.
+    pub fn new(plan: Arc<Plan>, instructions: Instructions) -> Self {
+        let ladder = Ladder::new(&plan.bandwidths)
+            .ok()
+            .filter(|_| plan.collect.kernel);
+        let tiles = plan
+            .landmarks()
+            .filter(|_| plan.needs_nearest())
+            .map(|landmarks| Tiles::new(landmarks, ladder.as_ref(), instructions));
+        let fourier = match &plan.features {
+            Features::Fourier(f) if plan.collect.kernel => {
+                Some(FourierPass::new(f, &plan.bandwidths, instructions))
+            }
+            _ => None,
+        };
+        let covered = plan.collect.kernel && plan.landmarks().is_some();
+        let coverage = plan
+            .bandwidths
+            .iter()
+            .filter(|_| covered)
+            .map(|s| exp_step(s / 2.0))
+            .collect();
+        let gram = plan
+            .collect
+            .moments
+            .then(|| Gram::new(plan.dims(), instructions));
+        Accumulator {
+            sums: Sums::zero(&plan),
+            plan,
+            buffer: FramedRow::default(),
+            weights: Vec::new(),
+            tiles,
+            fourier,
+            nearest: Nearest::default(),
+            coverage,
+            gram,
+        }
+    }
+
+    /// Adds the rows of a block. On an error the accumulator must not be used further.
+    pub fn push(&mut self, block: &Block, invalid: Invalid) -> Result<()> {
+        let plan = self.plan.clone();
+        let d = plan.dims();
+        for (number, row, weight) in block.rows() {
+            if let Some(weighting) = &plan.weighting {
+                if !weight.is_finite() {
+                    if invalid == Invalid::Refuse {
+                        let at = block.cell(number, &weighting.column);
+                        return Err(Error::NonFinite { at, value: weight });
+                    }
+                    self.sums.skipped[0] += 1;
+                    continue;
+                }
+                self.weights.push(weighting.units(weight, block, number)?);
+            }
+            if let Err(j) = plan.frame.push(row, &mut self.buffer) {
+                plan.frame
+                    .refuse(invalid, &plan.columns, block, number, row, j)?;
+                if plan.weighting.is_some() {
+                    self.weights.pop();
+                }
+                self.sums.skipped[0] += 1;
+                continue;
+            }
+            if self.buffer.z.len() == MAX_BLOCK * d {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The sketch of the rows pushed.
+    pub fn freeze(mut self) -> Result<Sketch> {
+        self.flush()?;
+        Ok(Sketch::from_parts(self.plan, self.sums))
+    }
+
+    /// Runs the buffered rows through the pass.
+    fn flush(&mut self) -> Result<()> {
+        let d = self.plan.dims();
+        let n = self.buffer.z.len() / d;
+        if n == 0 {
+            return Ok(());
+        }
+        self.sums.rows[0] += match self.weights.is_empty() {
+            true => n as i128,
+            false => self.weights.iter().map(|w| i128::from(*w)).sum(),
+        };
+        self.sums.check_rows()?;
+        self.add_kernel();
+        self.add_fourier(d);
+        if self.plan.needs_nearest() {
+            self.add_coverage();
+        }
+        if self.plan.collect.cells {
+            self.add_cells(d);
+        }
+        self.add_moments(d);
+        self.buffer.z.clear();
+        self.buffer.q.clear();
+        self.weights.clear();
+        Ok(())
+    }
+
+    fn add_kernel(&mut self) {
+        if let Some(tiles) = &mut self.tiles {
+            let features = &mut self.sums.features;
+            let m = self.plan.features.points().len();
+            tiles.block(
+                &self.buffer.z,
+                &self.weights,
+                Some(&mut self.nearest),
+                |rung, j, units| {
+                    features[rung * m + j] += i128::from(units);
+                },
+            );
+        }
+    }
+
+    fn add_fourier(&mut self, d: usize) {
+        if let Some(fourier) = &mut self.fourier {
+            // A block of 256 weights below 2³² and units up to 2²³ stays below 2⁶³.
+            let mut sums = vec![0i64; self.sums.features.len()];
+            for (i, z) in self.buffer.z.chunks_exact(d).enumerate() {
+                fourier.add(z, self.weights.get(i).copied().unwrap_or(1), &mut sums);
+            }
+            for (total, s) in self.sums.features.iter_mut().zip(sums) {
+                *total += i128::from(s);
+            }
+        }
+    }
+
+    fn add_coverage(&mut self) {
+        for (step, total) in self.coverage.iter().zip(&mut self.sums.coverage) {
+            let Step::Exp { factor, limit } = *step else {
+                continue;
+            };
+            for (i, d2) in self.nearest.d2.iter().enumerate() {
+                let kappa2 = exp2_product(d2.min(limit), factor);
+                let weight = self.weights.get(i).copied().unwrap_or(1);
+                debug_assert!(units(kappa2) <= FEATURE_ONE);
+                *total += i128::from(units(kappa2)) * i128::from(weight);
+            }
+        }
+    }
+
+    fn add_cells(&mut self, d: usize) {
+        let Sums {
+            cell_rows,
+            cell_sum,
+            cell_square,
+            ..
+        } = &mut self.sums;
+        for (i, q) in self.buffer.q.chunks_exact(d).enumerate() {
+            let cell = self.nearest.index[i] as usize;
+            let weight = i128::from(self.weights.get(i).copied().unwrap_or(1));
+            cell_rows[cell] += weight;
+            let span = cell * d..(cell + 1) * d;
+            let sums = cell_sum[span.clone()]
+                .iter_mut()
+                .zip(&mut cell_square[span]);
+            for ((sum, square), &q) in sums.zip(q) {
+                let product = i128::from(q) * i128::from(q);
+                if weight == 1 {
+                    *sum += i128::from(q);
+                    *square += product;
+                } else {
+                    *sum += i128::from(q) * weight;
+                    *square += product * weight;
+                }
+            }
+        }
+    }
+
+    fn add_moments(&mut self, d: usize) {
+        let Some(gram) = &mut self.gram else { return };
+        let Sums { sum, outer, .. } = &mut self.sums;
+        if self.weights.is_empty() {
+            for q in self.buffer.q.chunks_exact(d) {
+                for (s, &q) in sum.iter_mut().zip(q) {
+                    *s += i128::from(q);
+                }
+            }
+            gram.add(&self.buffer.q, outer);
+            return;
+        }
+        for (q, &weight) in self.buffer.q.chunks_exact(d).zip(&self.weights) {
+            let mut at = 0;
+            for i in 0..d {
+                let weighted = i128::from(q[i]) * i128::from(weight);
+                sum[i] += weighted;
+                for &other in &q[..=i] {
+                    outer[at] += weighted * i128::from(other);
+                    at += 1;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The sketch: a plan and exact sums over the rows.
+//!
+//! Sums are integers, so sketches of parts add up to the sketch of the whole to the last bit, in
+//! any order, and a part can be taken out again.
+
+pub mod accumulator;
+pub mod format;
+mod gram;
+pub mod sums;
+
+pub use accumulator::Accumulator;
+pub use sums::Sums;
+
+use crate::error::{Error, Result};
+use crate::fixed::{coordinate_value, feature_value};
+use crate::kernel::tile::Instructions;
+use crate::plan::Plan;
+use crate::rows::{Invalid, Progress, RowSource, pass};
+use std::sync::Arc;
+
+/// A plan, the sums it asks for, and the number of rows in them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sketch {
+    plan: Arc<Plan>,
+    sums: Sums,
+}
+
+/// How to run the pass. None of it changes the sketch.
+#[derive(Debug, Clone, Copy)]
+pub struct SketchParams {
+    /// Threads to use.
+    pub threads: usize,
+    /// What to do with invalid rows.
+    pub invalid: Invalid,
+    /// Instructions to use.
+    pub instructions: Instructions,
+}
+
+impl Default for SketchParams {
+    fn default() -> Self {
+        SketchParams {
+            threads: 1,
+            invalid: Invalid::Refuse,
+            instructions: Instructions::best(),
+        }
+    }
+}
+
+impl Sketch {
+    /// The sketch of no rows: the neutral element of [`merge`](Self::merge).
+    pub fn empty(plan: Arc<Plan>) -> Self {
+        let sums = Sums::zero(&plan);
+        Sketch { plan, sums }
+    }
+
+    /// Reads the source once and sketches it.
+    pub fn of(
+        plan: &Arc<Plan>,
+        source: &dyn RowSource,
+        params: SketchParams,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        if source.columns() != plan.columns {
+            return Err(Error::parameter(
+                "columns",
+                format!("those of the plan ({})", plan.columns.join(", ")),
+                source.columns().join(", "),
+            ));
+        }
+        let init = || Accumulator::new(plan.clone(), params.instructions);
+        let parts = pass(
+            source,
+            params.threads,
+            progress,
+            init,
+            |accumulator, _, block| accumulator.push(block, params.invalid),
+        )?;
+        parts
+            .into_iter()
+            .try_fold(Sketch::empty(plan.clone()), |mut total, part| {
+                total.merge(&part.freeze()?)?;
+                Ok(total)
+            })
+    }
+
+    /// A sketch from sums that have been checked against the plan.
+    pub(crate) fn from_parts(plan: Arc<Plan>, sums: Sums) -> Self {
+        Sketch { plan, sums }
+    }
+
+    /// The bytes of the sketch's file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        format::encode_sketch(self)
+    }
+
+    /// Reads the bytes of a sketch's file, checking every rule of the format.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        format::decode_sketch(bytes)
+    }
+
+    /// What was measured.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// The exact sums.
+    pub fn sums(&self) -> &Sums {
+        &self.sums
+    }
+
+    /// Number of rows, weights counted.
+    pub fn rows(&self) -> u64 {
+        self.sums.rows[0] as u64
+    }
+
+    /// Number of rows left out as invalid.
+    pub fn skipped(&self) -> u64 {
+        self.sums.skipped[0] as u64
+    }
+
+    /// Adds the rows of another sketch of the same plan.
+    pub fn merge(&mut self, other: &Sketch) -> Result<()> {
+        self.same_plan(other)?;
+        let mut sums = self.sums.clone();
+        sums.combine(&other.sums, |a, b| a.checked_add(b));
+        sums.check_rows()?;
+        self.sums = sums;
+        Ok(())
+    }
+
+    /// Takes the rows of another sketch of the same plan out again.
+    pub fn subtract(&mut self, other: &Sketch) -> Result<()> {
+        self.same_plan(other)?;
+        let mut sums = self.sums.clone();
+        sums.combine(&other.sums, |a, b| a.checked_sub(b));
+        sums.check(&self.plan).map_err(|rule| Error::NotContained {
+            what: rule.sum,
+            how: rule.how,
+        })?;
+        self.sums = sums;
+        Ok(())
+    }
+
+    fn same_plan(&self, other: &Sketch) -> Result<()> {
+        if Arc::ptr_eq(&self.plan, &other.plan) || self.plan == other.plan {
+            return Ok(());
+        }
+        Err(Error::PlanMismatch {
+            left: self.plan.fingerprint(),
+            right: other.plan.fingerprint(),
+        })
+    }
+
+    /// The mean features of one bandwidth, `1/n Σ_i κ(x̃_j, x_i)` (or cosines, then sines).
+    pub fn feature_means(&self, rung: usize) -> Vec<f64> {
+        let width = self.plan.features_per_bandwidth();
+        let n = self.rows() as f64;
+        let sums = self
+            .sums
+            .features
+            .get(rung * width..(rung + 1) * width)
+            .unwrap_or(&[]);
+        sums.iter().map(|s| feature_value(*s) / n).collect()
+    }
+
+    /// `1 − 1/n Σ_i κ(x_i, nearest landmark)²` of each bandwidth: an upper bound on the mean of
+    /// ‖Φ(x) − P_m Φ(x)‖², how much of the data the landmarks miss.
+    pub fn missed(&self) -> Vec<f64> {
+        let n = self.rows() as f64;
+        self.sums
+            .coverage
+            .iter()
+            .map(|s| 1.0 - feature_value(*s) / n)
+            .collect()
+    }
+
+    /// The mean of every column in the plan's coordinates, where moments or cells are kept.
+    pub fn coordinate_means(&self) -> Option<Vec<f64>> {
+        let d = self.plan.dims();
+        let n = self.rows() as f64;
+        let totals: Vec<i128> = if self.plan.collect.moments {
+            self.sums.sum.clone()
+        } else if self.plan.collect.cells {
+            (0..d)
+                .map(|j| self.sums.cell_sum.iter().skip(j).step_by(d).sum())
+                .collect()
+        } else {
+            return None;
+        };
+        let exponents = &self.plan.frame.exponent;
+        Some(
+            totals
+                .iter()
+                .zip(exponents)
+                .map(|(s, e)| coordinate_value(*s, *e) / n)
+                .collect(),
+        )
+    }
+}

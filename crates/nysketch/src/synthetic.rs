@@ -1,0 +1,157 @@
+//! Synthetic data of appendix E.1: a balanced Gaussian mixture, generated on the fly.
+//!
+//! ```text
+//! x ~ 1/k Σ_i N(μ_i, I),   μ_i ~ N(0, σ²_inter I),   σ_inter = s k^{1/d}
+//! ```
+
+use crate::error::{Error, Result};
+use crate::rows::{Block, RowPart, RowSource, RowStream, default_names};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+use std::sync::Arc;
+
+/// Rows that share a random stream.
+pub const CHUNK_ROWS: usize = 1 << 14;
+
+/// The mixture; row i is the same whatever rows were generated before it.
+#[derive(Debug, Clone)]
+pub struct Mixture {
+    /// One mean a cluster.
+    pub means: Vec<Vec<f64>>,
+    seed: u64,
+}
+
+/// Some generated rows.
+#[derive(Debug, Clone)]
+pub struct Generated {
+    /// Row-major.
+    pub values: Vec<f64>,
+    /// The cluster of each row.
+    pub labels: Vec<u32>,
+}
+
+impl Mixture {
+    /// `clusters` means in `dims` dimensions with separation `s`.
+    pub fn new(dims: usize, clusters: usize, separation: f64, seed: u64) -> Result<Self> {
+        if dims == 0 {
+            return Err(Error::parameter("--dims", "at least 1", dims));
+        }
+        if clusters == 0 || clusters > u32::MAX as usize {
+            return Err(Error::parameter(
+                "--clusters",
+                "between 1 and 2^32-1",
+                clusters,
+            ));
+        }
+        if !(separation >= 0.0 && separation < 1e6) {
+            return Err(Error::parameter(
+                "--separation",
+                "between 0 and 1e6",
+                separation,
+            ));
+        }
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let inter = separation * (clusters as f64).powf(1.0 / dims as f64);
+        let means = (0..clusters)
+            .map(|_| (0..dims).map(|_| inter * normal(&mut rng)).collect())
+            .collect();
+        Ok(Mixture { means, seed })
+    }
+
+    /// Number of dimensions.
+    pub fn dims(&self) -> usize {
+        self.means[0].len()
+    }
+
+    /// The first `count` rows of chunk number `chunk`.
+    pub fn rows(&self, chunk: u64, count: usize) -> Generated {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        rng.set_stream(chunk + 1);
+        let mut values = Vec::with_capacity(count * self.dims());
+        let mut labels = Vec::with_capacity(count);
+        for _ in 0..count {
+            let c = crate::landmarks::below(self.means.len(), &mut rng);
+            labels.push(c as u32);
+            values.extend(self.means[c].iter().map(|mu| mu + normal(&mut rng)));
+        }
+        Generated { values, labels }
+    }
+
+    /// The first `rows` rows as a source.
+    pub fn source(&self, rows: u64) -> MixtureSource<'_> {
+        MixtureSource {
+            mixture: self,
+            rows,
+            columns: default_names(self.dims()),
+        }
+    }
+}
+
+fn normal(rng: &mut ChaCha8Rng) -> f64 {
+    StandardNormal.sample(rng)
+}
+
+/// A mixture of so many rows.
+#[derive(Debug)]
+pub struct MixtureSource<'a> {
+    mixture: &'a Mixture,
+    rows: u64,
+    columns: Vec<String>,
+}
+
+impl RowSource for MixtureSource<'_> {
+    fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    fn open(&self) -> Result<Box<dyn RowStream<'_> + '_>> {
+        Ok(Box::new(MixtureStream {
+            mixture: self.mixture,
+            left: self.rows,
+            chunk: 0,
+        }))
+    }
+}
+
+struct MixtureStream<'a> {
+    mixture: &'a Mixture,
+    left: u64,
+    chunk: u64,
+}
+
+impl<'a> RowStream<'a> for MixtureStream<'a> {
+    fn next_part(&mut self) -> Result<Option<Box<dyn RowPart + 'a>>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let count = self.left.min(CHUNK_ROWS as u64);
+        let part = MixturePart {
+            mixture: self.mixture,
+            chunk: self.chunk,
+            count: count as usize,
+        };
+        self.left -= count;
+        self.chunk += 1;
+        Ok(Some(Box::new(part)))
+    }
+}
+
+struct MixturePart<'a> {
+    mixture: &'a Mixture,
+    chunk: u64,
+    count: usize,
+}
+
+impl RowPart for MixturePart<'_> {
+    fn for_each_block(self: Box<Self>, visit: &mut dyn FnMut(&Block) -> Result<()>) -> Result<()> {
+        visit(&Block {
+            values: self.mixture.rows(self.chunk, self.count).values,
+            weights: Vec::new(),
+            columns: self.mixture.dims(),
+            file: Arc::from("generated"),
+            file_index: 0,
+            first_row: self.chunk * CHUNK_ROWS as u64 + 1,
+        })
+    }
+}
