@@ -1,0 +1,339 @@
+//! What can be typed. These structs only record it.
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Compress a table of any size, in one pass, into one small file: the sketch.
+///
+/// A sketch holds exact sums over the rows. Sketches of parts merge, in any order, to the same
+/// bytes as a sketch of the whole, and parts can be subtracted again.
+#[derive(Debug, Parser)]
+#[command(name = "nysketch", version, max_term_width = 100)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct Common {
+    /// Print one JSON object on stdout instead of text
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Threads to use; the result does not depend on it [default: all cores]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+    /// No progress and no remarks on stderr
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// More remarks on stderr
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    pub verbose: bool,
+}
+
+impl Common {
+    /// The number of threads.
+    pub fn threads(&self) -> usize {
+        match self.threads {
+            Some(n) => usize::from(n),
+            None => std::thread::available_parallelism().map_or(1, |n| n.get()),
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Demo(Demo),
+    Generate(Generate),
+    Plan(PlanArgs),
+    Sketch(SketchArgs),
+    Merge(Merge),
+    Subtract(Subtract),
+    Inspect(Inspect),
+}
+
+/// See the whole path in seconds, no files needed.
+///
+/// Generates a Gaussian mixture, plans, sketches it whole and in parts, merges, subtracts, and
+/// checks the sketch against the rows.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  nysketch demo
+  nysketch demo --rows 5000000")]
+pub struct Demo {
+    /// Rows to generate
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..))]
+    pub rows: u64,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+}
+
+/// Write synthetic data to try things on.
+///
+/// A balanced mixture of K unit Gaussians in D dimensions whose means are drawn from
+/// N(0, (S·K^(1/D))²): the synthetic data of the paper. The same seed gives the same rows.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  nysketch generate gmm --rows 1000000 --dims 20 --clusters 10 -o x.npy
+  nysketch generate gmm --rows 1000 --dims 2 --clusters 3 --labels y.npy -o x.csv")]
+pub struct Generate {
+    /// What to generate
+    #[arg(value_enum)]
+    pub what: GenerateKind,
+    /// File to write: .npy (float32) or .csv
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Number of rows
+    #[arg(long, value_name = "N")]
+    pub rows: u64,
+    /// Number of columns
+    #[arg(long, value_name = "D")]
+    pub dims: usize,
+    /// Number of clusters
+    #[arg(long, value_name = "K")]
+    pub clusters: usize,
+    /// Separation of the clusters
+    #[arg(long, value_name = "S", default_value_t = 2.0)]
+    pub separation: f64,
+    /// Also write the cluster of each row to this file: .npy or .csv
+    #[arg(long, value_name = "FILE")]
+    pub labels: Option<PathBuf>,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum GenerateKind {
+    /// A Gaussian mixture
+    Gmm,
+}
+
+/// Which rows and columns to read.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct InputArgs {
+    /// csv, tsv or npy files, read in this order; '-' is csv on stdin (needs --plan)
+    #[arg(required = true, value_name = "INPUT")]
+    pub input: Vec<PathBuf>,
+    /// Columns to read [default: all numeric columns]
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub columns: Option<Vec<String>>,
+    /// Columns to leave out
+    #[arg(
+        long,
+        value_name = "A,B,…",
+        value_delimiter = ',',
+        conflicts_with = "columns"
+    )]
+    pub exclude: Vec<String>,
+    /// The first line of csv files is data; columns are called c0, c1, …
+    #[arg(long)]
+    pub no_header: bool,
+    /// The first line of csv files holds names even if they are numbers
+    #[arg(long, conflicts_with = "no_header")]
+    pub header: bool,
+    /// Skip and count rows with missing, infinite or unreadable values instead of stopping
+    #[arg(long)]
+    pub skip_invalid: bool,
+}
+
+/// What to measure.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct PlanOptions {
+    /// Number of landmarks [default: 400, or all different rows where there are fewer]
+    #[arg(long, value_name = "M", help_heading = "Plan")]
+    pub landmarks: Option<usize>,
+    /// How landmarks are drawn from the rows [default: dsquared]
+    #[arg(long, value_enum, value_name = "RULE", help_heading = "Plan")]
+    pub sampling: Option<SamplingArg>,
+    /// Take the landmarks from this file (same columns) instead of from the rows
+    #[arg(long, value_name = "FILE", help_heading = "Plan", conflicts_with_all = ["landmarks", "sampling", "leverage_lambda"])]
+    pub landmarks_from: Option<PathBuf>,
+    /// λ of leverage sampling, as in the paper: the number of landmarks is then random
+    #[arg(long, value_name = "L", help_heading = "Plan")]
+    pub leverage_lambda: Option<f64>,
+    /// Kernel sums at landmarks, or random Fourier features
+    #[arg(long, value_enum, default_value_t = FeaturesArg::Nystrom, help_heading = "Plan")]
+    pub features: FeaturesArg,
+    /// Number of Fourier frequencies (half the number of features) [default: 200]
+    #[arg(long, value_name = "M", help_heading = "Plan")]
+    pub frequencies: Option<usize>,
+    /// Bandwidths σ² in squared (scaled) units: 'auto' or a list
+    #[arg(
+        long,
+        value_name = "auto|S2,S2,…",
+        default_value = "auto",
+        help_heading = "Plan"
+    )]
+    pub bandwidth: String,
+    /// Divide columns by their standard deviation
+    #[arg(long, value_enum, default_value_t = ScaleArg::None, help_heading = "Plan")]
+    pub scale: ScaleArg,
+    /// Rows to sample for choosing landmarks and bandwidths: a number or 'all' [default: 20000]
+    #[arg(long, value_name = "N|all", help_heading = "Plan")]
+    pub sample_rows: Option<String>,
+    /// Sums to keep [default: kernel,cells and, up to 64 columns, moments]
+    #[arg(
+        long,
+        value_name = "kernel,cells,moments",
+        value_delimiter = ',',
+        help_heading = "Plan"
+    )]
+    pub collect: Option<Vec<String>>,
+    /// Column of row weights: a row of weight 2 counts as the row twice
+    #[arg(long, value_name = "COLUMN", help_heading = "Plan")]
+    pub weights: Option<String>,
+    /// Weights are whole multiples of this
+    #[arg(
+        long,
+        value_name = "U",
+        default_value_t = 1.0,
+        requires = "weights",
+        help_heading = "Plan"
+    )]
+    pub weight_unit: f64,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 0, help_heading = "Plan")]
+    pub seed: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SamplingArg {
+    /// Every subset of rows as likely
+    Uniform,
+    /// By approximate leverage scores (BLESS)
+    Leverage,
+    /// The row farthest, in feature space, from those chosen
+    Greedy,
+    /// Drawn in proportion to that distance (randomly pivoted Cholesky)
+    Rpcholesky,
+    /// Drawn in proportion to the squared distance from those chosen, over all rows
+    Dsquared,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FeaturesArg {
+    /// Kernel values at landmarks
+    Nystrom,
+    /// Random cosines and sines
+    Fourier,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ScaleArg {
+    /// Columns as they are
+    None,
+    /// Columns divided by their standard deviation
+    Standard,
+}
+
+/// Decide what to measure, before sketching the parts of a data set.
+///
+/// Reads the rows once (twice for 'dsquared' on more rows than the sample) and writes landmarks,
+/// bandwidths and scaling to a small file. Landmarks are rows of the data.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  nysketch plan x.csv -o p.nys
+  nysketch plan day1.csv day2.csv -o p.nys --landmarks 200 --scale standard --exclude id,label
+  nysketch plan x.npy -o p.nys --sampling leverage --bandwidth 10,2.5
+
+JSON fields: file, rows, skipped, columns, features, landmarks, frequencies, sampling, bandwidths,
+  collect, fingerprint, bytes, sample_rows, leverage {lambda, effective_dimension, accuracy,
+  accuracy_rows}, notes")]
+pub struct PlanArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// File to write
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub plan: PlanOptions,
+}
+
+/// Compress rows into a sketch, in one pass.
+///
+/// With --plan the rows are measured as that plan says; without it a plan is made from the rows
+/// first, with the same options as 'nysketch plan'.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  nysketch sketch x.csv -o s.nys
+  nysketch sketch day1.csv --plan p.nys -o day1.nys
+  cat day2.csv | nysketch sketch - --plan p.nys -o day2.nys
+
+JSON fields: file, rows, skipped, columns, landmarks, fingerprint, bytes, seconds")]
+pub struct SketchArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// File to write
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Measure what this plan says
+    #[arg(long = "plan", value_name = "PLAN", conflicts_with_all = ["landmarks", "sampling", "landmarks_from",
+        "leverage_lambda", "frequencies", "sample_rows", "collect", "weights", "columns", "exclude"])]
+    pub plan_file: Option<PathBuf>,
+    /// Write an empty sketch, instead of an error, where the input has no rows
+    #[arg(long, requires = "plan_file")]
+    pub allow_empty: bool,
+    #[command(flatten)]
+    pub plan: PlanOptions,
+}
+
+/// Add sketches of the same plan: the bytes of one sketch of all their rows.
+///
+/// The order does not matter. Sketches of different plans are refused.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  nysketch merge day1.nys day2.nys -o week.nys
+  nysketch merge site-*.nys -o all.nys
+
+JSON fields: file, rows, skipped, fingerprint, bytes")]
+pub struct Merge {
+    /// Sketches to add
+    #[arg(required = true, value_name = "SKETCH")]
+    pub input: Vec<PathBuf>,
+    /// File to write
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+/// Take the rows of one sketch out of another.
+///
+/// The result has the bytes of a sketch that never saw them. Refused where the second sketch
+/// holds rows that the first cannot hold.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  nysketch subtract week.nys day1.nys -o rest.nys
+
+JSON fields: file, rows, skipped, fingerprint, bytes")]
+pub struct Subtract {
+    /// Sketch to take rows out of
+    #[arg(value_name = "A")]
+    pub from: PathBuf,
+    /// Sketch of the rows to take out
+    #[arg(value_name = "B")]
+    pub what: PathBuf,
+    /// File to write
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+/// Show what a plan or sketch file holds.
+///
+/// Rows, columns, landmarks, bandwidths, the rank of the kernel matrix, how much of the data the
+/// landmarks miss, and which raw rows the file reveals.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  nysketch inspect s.nys
+  nysketch inspect s.nys --json
+
+JSON fields: file, kind, rows, skipped, columns, features, landmarks, frequencies, sampling, seed,
+  bandwidths, scale, collect, weights, rank, condition, missed, single_row_cells, empty_cells,
+  fingerprint, bytes")]
+pub struct Inspect {
+    /// Plan or sketch
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+}

@@ -1,0 +1,273 @@
+//! `nysketch plan`: decide what to measure.
+
+use crate::args::{Common, FeaturesArg, InputArgs, PlanArgs, PlanOptions, SamplingArg, ScaleArg};
+use crate::input::{Input, Wanted};
+use crate::output::{
+    Usage, check_writable, detail, list, note, result, short, size, thousands, write_bytes,
+};
+use crate::progress::Bar;
+use anyhow::{Result, bail};
+use nysketch::planning::{DEFAULT_FREQUENCIES, PlanValid};
+use nysketch::{
+    Collect, FeatureParams, Features, Invalid, Plan, PlanParams, PlanReport, SampleRows, Sampling,
+    Scale, Weighting, make_plan,
+};
+use serde_json::{Value, json};
+use std::path::Path;
+
+pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
+    check_writable(&args.output)?;
+    let (plan, report, _) = plan_input(&args.input, &args.plan, common)?;
+    let bytes = plan.to_bytes();
+    write_bytes(&args.output, &bytes)?;
+    let mut json = describe(&plan);
+    json["file"] = json!(args.output);
+    json["rows"] = json!(report.rows);
+    json["skipped"] = json!(report.skipped);
+    json["sample_rows"] = json!(report.sample_rows);
+    json["bytes"] = json!(bytes.len());
+    json["notes"] = json!(report.notes);
+    if let Some(l) = report.leverage {
+        json["leverage"] = json!({
+            "lambda": l.lambda, "effective_dimension": l.effective_dimension,
+            "accuracy": l.accuracy, "accuracy_rows": l.accuracy_rows,
+        });
+    }
+    let text = format!(
+        "{}: {} for {} rows × {} columns, {}\n{}fingerprint {}",
+        args.output.display(),
+        measured_at(&plan),
+        thousands(report.rows),
+        plan.dims(),
+        size(bytes.len()),
+        format_args!(
+            "bandwidths σ² {}; collects {}\n",
+            list(&plan.bandwidths),
+            plan.collect.names().join(", ")
+        ),
+        plan.fingerprint(),
+    );
+    result(common, &json, &text)
+}
+
+/// Opens the input, makes its plan, and tells the user what happened.
+pub fn plan_input(
+    input: &InputArgs,
+    options: &PlanOptions,
+    common: &Common,
+) -> Result<(Plan, PlanReport, Input)> {
+    if input.input.iter().any(|p| p == Path::new("-")) {
+        return Err(Usage("a plan reads the rows first, and stdin can be read only once; make a plan from a file and pass it with --plan".into()).into());
+    }
+    let params = resolve(input, options, common)?;
+    let source = Input::open(
+        input,
+        Wanted::Options {
+            weights: options.weights.as_deref(),
+        },
+    )?;
+    tell_columns(&source, common);
+    let params = match &options.landmarks_from {
+        Some(path) => with_given_landmarks(params, input, &source, path)?,
+        None => params,
+    };
+    let bar = Bar::new("planning", None, common.quiet);
+    let made = make_plan(&source, &checked(params)?, &bar);
+    drop(bar);
+    let (plan, report) = made?;
+    if report.skipped > 0 {
+        note(
+            common,
+            &format!("{} invalid rows were skipped", thousands(report.skipped)),
+        );
+    }
+    for remark in &report.notes {
+        note(common, remark);
+    }
+    if let Some(l) = report.leverage {
+        let message = format!(
+            "leverage scores at λ = {}: effective dimension {}, accuracy z = {} on {} rows",
+            short(l.lambda),
+            short(l.effective_dimension),
+            short(l.accuracy),
+            l.accuracy_rows
+        );
+        note(common, &message);
+    }
+    detail(
+        common,
+        &format!(
+            "landmarks and bandwidths from {} of {} rows",
+            thousands(report.sample_rows as u64),
+            thousands(report.rows)
+        ),
+    );
+    Ok((plan, report, source))
+}
+
+fn checked(params: PlanParams) -> Result<PlanValid> {
+    Ok(params.check()?)
+}
+
+fn tell_columns(source: &Input, common: &Common) {
+    use nysketch::RowSource;
+    let columns = source.columns();
+    detail(common, &format!("columns: {}", columns.join(", ")));
+    if !source.left_out.is_empty() {
+        note(
+            common,
+            &format!(
+                "left out because they hold text: {}",
+                source.left_out.join(", ")
+            ),
+        );
+    }
+}
+
+fn with_given_landmarks(
+    mut params: PlanParams,
+    input: &InputArgs,
+    source: &Input,
+    path: &Path,
+) -> Result<PlanParams> {
+    use nysketch::RowSource;
+    let args = InputArgs {
+        input: vec![path.to_path_buf()],
+        columns: None,
+        exclude: Vec::new(),
+        skip_invalid: false,
+        ..input.clone()
+    };
+    let file = Input::open_columns(&args, source.columns())?;
+    let rows = file.read_all()?;
+    if rows.is_empty() {
+        bail!("{} has no rows to use as landmarks", path.display());
+    }
+    params.features = FeatureParams::Given(rows);
+    Ok(params)
+}
+
+/// From what was typed to what it means.
+fn resolve(input: &InputArgs, options: &PlanOptions, common: &Common) -> Result<PlanParams> {
+    let usage = |message: &str| Usage(message.to_string());
+    let features = match options.features {
+        FeaturesArg::Fourier => {
+            if options.landmarks.is_some()
+                || options.sampling.is_some()
+                || options.landmarks_from.is_some()
+            {
+                return Err(usage("Fourier features have no landmarks; use --frequencies").into());
+            }
+            FeatureParams::Fourier {
+                frequencies: options.frequencies.unwrap_or(DEFAULT_FREQUENCIES),
+            }
+        }
+        FeaturesArg::Nystrom => {
+            if options.frequencies.is_some() {
+                return Err(usage("--frequencies goes with --features fourier").into());
+            }
+            FeatureParams::Nystrom {
+                landmarks: options.landmarks,
+                sampling: match (options.sampling, options.leverage_lambda) {
+                    (Some(s), _) => sampling(s),
+                    (None, Some(_)) => Sampling::Leverage,
+                    (None, None) => Sampling::default(),
+                },
+                leverage_lambda: options.leverage_lambda,
+            }
+        }
+    };
+    Ok(PlanParams {
+        features,
+        bandwidths: bandwidths(&options.bandwidth)?,
+        scale: match options.scale {
+            ScaleArg::None => Scale::None,
+            ScaleArg::Standard => Scale::Standard,
+        },
+        sample_rows: match options.sample_rows.as_deref() {
+            None => SampleRows::Default,
+            Some("all") => SampleRows::All,
+            Some(n) => {
+                SampleRows::Count(n.parse().map_err(|_| {
+                    Usage(format!("--sample-rows must be a number or 'all', got {n}"))
+                })?)
+            }
+        },
+        collect: match &options.collect {
+            None => None,
+            Some(names) => Some(Collect::from_names(names.iter().map(|s| s.trim()))?),
+        },
+        weighting: options.weights.as_ref().map(|column| Weighting {
+            column: column.clone(),
+            unit: options.weight_unit,
+        }),
+        seed: options.seed,
+        invalid: invalid(input),
+        threads: common.threads(),
+    })
+}
+
+fn sampling(arg: SamplingArg) -> Sampling {
+    match arg {
+        SamplingArg::Uniform => Sampling::Uniform,
+        SamplingArg::Leverage => Sampling::Leverage,
+        SamplingArg::Greedy => Sampling::Greedy,
+        SamplingArg::Rpcholesky => Sampling::Rpcholesky,
+        SamplingArg::Dsquared => Sampling::Dsquared,
+    }
+}
+
+/// What to do with invalid rows.
+pub fn invalid(input: &InputArgs) -> Invalid {
+    if input.skip_invalid {
+        Invalid::Skip
+    } else {
+        Invalid::Refuse
+    }
+}
+
+/// 'auto', or values that are sorted widest first.
+fn bandwidths(text: &str) -> Result<Option<Vec<f64>>> {
+    if text == "auto" {
+        return Ok(None);
+    }
+    let mut values = Vec::new();
+    for part in text.split(',') {
+        values.push(part.trim().parse().map_err(|_| {
+            Usage(format!(
+                "--bandwidth must be 'auto' or values of σ² separated by commas, got {text}"
+            ))
+        })?);
+    }
+    values.sort_by(|a: &f64, b| b.total_cmp(a));
+    Ok(Some(values))
+}
+
+/// "400 landmarks (dsquared)".
+pub fn measured_at(plan: &Plan) -> String {
+    match &plan.features {
+        Features::Nystrom(points) => {
+            format!("{} landmarks ({})", points.len(), plan.sampling.name())
+        }
+        Features::Fourier(points) => format!("{} Fourier frequencies", points.len()),
+    }
+}
+
+/// What a plan holds, for --json.
+pub fn describe(plan: &Plan) -> Value {
+    let mut json = json!({
+        "columns": plan.columns,
+        "features": plan.features.name(),
+        "bandwidths": plan.bandwidths,
+        "collect": plan.collect.names(),
+        "fingerprint": plan.fingerprint(),
+    });
+    match &plan.features {
+        Features::Nystrom(points) => {
+            json["landmarks"] = json!(points.len());
+            json["sampling"] = json!(plan.sampling.name());
+        }
+        Features::Fourier(points) => json["frequencies"] = json!(points.len()),
+    }
+    json
+}

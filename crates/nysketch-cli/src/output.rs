@@ -1,0 +1,134 @@
+//! What is printed and written, and which exit code an error has.
+
+use crate::args::Common;
+use anyhow::{Context, Result};
+use nysketch::file;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// An error in how the command was used, as opposed to in the data.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+/// 2 for usage, 1 for everything else.
+pub fn exit_code(error: &anyhow::Error) -> u8 {
+    let usage = error.chain().any(|e| {
+        e.is::<Usage>() || matches!(e.downcast_ref(), Some(nysketch::Error::Parameter { .. }))
+    });
+    if usage { 2 } else { 1 }
+}
+
+/// Whether the reader of our stdout has gone, as in `nysketch inspect s.nys | head -1`.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|e| {
+        e.downcast_ref::<io::Error>()
+            .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
+
+/// Prints the result: `json` as one object, or `text`.
+pub fn result(common: &Common, json: &serde_json::Value, text: &str) -> Result<()> {
+    let line = if common.json {
+        json.to_string()
+    } else {
+        text.trim_end().to_string()
+    };
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()?;
+    Ok(())
+}
+
+/// A remark for the user on stderr.
+pub fn note(common: &Common, message: &str) {
+    if !common.quiet {
+        // A closed stderr is no reason to stop.
+        drop(writeln!(io::stderr(), "note: {message}"));
+    }
+}
+
+/// A remark that only `-v` shows.
+pub fn detail(common: &Common, message: &str) {
+    if common.verbose {
+        drop(writeln!(io::stderr(), "{message}"));
+    }
+}
+
+/// Fails before long work if the result could not be written after it.
+pub fn check_writable(path: &Path) -> Result<()> {
+    file::check_writable(path).with_context(|| cannot_write(path))
+}
+
+/// Writes a whole file or none.
+pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
+    file::write(path, |out| out.write_all(bytes)).with_context(|| cannot_write(path))
+}
+
+/// The start of a message about a file that cannot be written.
+pub fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.display())
+}
+
+/// `12345678` as `12,345,678`.
+pub fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// A size in bytes for people.
+pub fn size(bytes: usize) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..10_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
+/// A number with four significant digits.
+pub fn short(x: f64) -> String {
+    match x.abs() {
+        a if a == 0.0 => return "0".into(),
+        a if (1e-3..1e6).contains(&a) => {
+            let digits = (3 - a.log10().floor() as i32).clamp(0, 6) as usize;
+            let text = format!("{x:.digits$}");
+            if text.contains('.') {
+                text.trim_end_matches('0').trim_end_matches('.').to_string()
+            } else {
+                text
+            }
+        }
+        _ => format!("{x:.3e}"),
+    }
+}
+
+/// Several numbers.
+pub fn list(values: &[f64]) -> String {
+    values
+        .iter()
+        .map(|v| short(*v))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(thousands(0), "0");
+        assert_eq!(thousands(12_345_678), "12,345,678");
+        assert_eq!(short(0.0), "0");
+        assert_eq!(short(12.5), "12.5");
+        assert_eq!(short(123_456.0), "123456");
+        assert_eq!(short(1.23456e-9), "1.235e-9");
+    }
+}
