@@ -20,6 +20,10 @@ pub const MIN_SPREAD_BITS: i32 = -40;
 /// How far beyond the largest value seen while planning a later row may lie: 2¹⁶ times.
 const HEADROOM_BITS: i32 = 16;
 
+/// 1.5 · 2⁵²: adding it rounds |x| < 2⁵¹ to the nearest integer, ties to even, and leaves that
+/// integer in the low bits.
+const ROUND: f64 = 6_755_399_441_055_744.0;
+
 /// Centre, scale and fixed-point unit of every column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
@@ -29,8 +33,10 @@ pub struct Frame {
     pub scale: Vec<f64>,
     /// `e_j`: a quantised coordinate counts units of `2^e_j`.
     pub exponent: Vec<i32>,
-    /// `1/s_j` and `2^−e_j`, so that a row costs no division.
-    factors: Vec<(f64, f64)>,
+    /// `1/s_j`, so that a row costs no division.
+    inverse: Vec<f64>,
+    /// `2^−e_j`.
+    per_unit: Vec<f64>,
 }
 
 /// One row in the coordinates of a frame.
@@ -83,23 +89,19 @@ impl Frame {
 
     /// A frame with units already chosen.
     pub fn from_parts(centre: Vec<f64>, scale: Vec<f64>, exponent: Vec<i32>) -> Self {
-        let factors = scale
-            .iter()
-            .zip(&exponent)
-            .map(|(s, e)| (1.0 / s, power_of_two(-e)))
-            .collect();
         Frame {
+            inverse: scale.iter().map(|s| 1.0 / s).collect(),
+            per_unit: exponent.iter().map(|e| power_of_two(-e)).collect(),
             centre,
             scale,
             exponent,
-            factors,
         }
     }
 
     /// `y_j` of one value.
     #[inline]
     fn coordinate(&self, j: usize, value: f64) -> f64 {
-        (value - self.centre[j]) * self.factors[j].0
+        (value - self.centre[j]) * self.inverse[j]
     }
 
     /// Narrowed coordinates of a row that is known to be finite.
@@ -121,20 +123,35 @@ impl Frame {
 
     /// Appends the coordinates of a row. `Err` is the column of the first invalid value.
     pub fn push(&self, row: &[f64], out: &mut FramedRow) -> std::result::Result<(), usize> {
-        let (z_len, q_len) = (out.z.len(), out.q.len());
-        for (j, &x) in row.iter().enumerate() {
-            let y = self.coordinate(j, x);
-            let q = (y * self.factors[j].1).round_ties_even();
+        let start = out.z.len();
+        let parts = row
+            .iter()
+            .zip(&self.centre)
+            .zip(&self.inverse)
+            .zip(&self.per_unit);
+        let mut valid = true;
+        // Plain arithmetic without calls or branches, so that it vectorises on any processor.
+        out.z
+            .extend(parts.clone().map(|(((x, c), i), _)| ((x - c) * i) as f32));
+        out.q.extend(parts.map(|(((x, c), i), u)| {
+            let rounded = (x - c) * i * u + ROUND;
             // Written so that NaN fails.
-            if !(q.abs() <= COORDINATE_LIMIT as f64) {
-                out.z.truncate(z_len);
-                out.q.truncate(q_len);
-                return Err(j);
-            }
-            out.z.push(y as f32);
-            out.q.push(q as i64);
+            valid &= (rounded - ROUND).abs() <= COORDINATE_LIMIT as f64;
+            rounded.to_bits().wrapping_sub(ROUND.to_bits()) as i64
+        }));
+        if valid {
+            return Ok(());
         }
-        Ok(())
+        out.z.truncate(start);
+        out.q.truncate(start);
+        let limit = COORDINATE_LIMIT as f64;
+        let bad = |j: &usize| {
+            !((self.coordinate(*j, row[*j]) * self.per_unit[*j])
+                .round_ties_even()
+                .abs()
+                <= limit)
+        };
+        Err((0..row.len()).find(bad).unwrap_or(0))
     }
 
     /// The error for an invalid value, or `Ok` where the policy is to skip the row.

@@ -48,20 +48,32 @@ impl Kind {
         }
     }
 
-    /// One number from its bytes in little-endian order, padded to eight.
-    fn value(self, b: [u8; 8]) -> f64 {
-        let low4 = [b[0], b[1], b[2], b[3]];
+    /// All numbers in `bytes`, as doubles.
+    fn decode(self, bytes: &[u8], big_endian: bool) -> Vec<f64> {
+        macro_rules! numbers {
+            ($type:ty) => {
+                bytes
+                    .as_chunks::<{ size_of::<$type>() }>()
+                    .0
+                    .iter()
+                    .map(|b| match big_endian {
+                        false => <$type>::from_le_bytes(*b) as f64,
+                        true => <$type>::from_be_bytes(*b) as f64,
+                    })
+                    .collect()
+            };
+        }
         match self {
-            Kind::F4 => f64::from(f32::from_le_bytes(low4)),
-            Kind::F8 => f64::from_le_bytes(b),
-            Kind::I1 => f64::from(b[0] as i8),
-            Kind::U1 => f64::from(b[0]),
-            Kind::I2 => f64::from(i16::from_le_bytes([b[0], b[1]])),
-            Kind::U2 => f64::from(u16::from_le_bytes([b[0], b[1]])),
-            Kind::I4 => f64::from(i32::from_le_bytes(low4)),
-            Kind::U4 => f64::from(u32::from_le_bytes(low4)),
-            Kind::I8 => i64::from_le_bytes(b) as f64,
-            Kind::U8 => u64::from_le_bytes(b) as f64,
+            Kind::F4 => numbers!(f32),
+            Kind::F8 => numbers!(f64),
+            Kind::I1 => numbers!(i8),
+            Kind::I2 => numbers!(i16),
+            Kind::I4 => numbers!(i32),
+            Kind::I8 => numbers!(i64),
+            Kind::U1 => numbers!(u8),
+            Kind::U2 => numbers!(u16),
+            Kind::U4 => numbers!(u32),
+            Kind::U8 => numbers!(u64),
         }
     }
 }
@@ -226,45 +238,34 @@ struct NpyPart<'a> {
     first_row: u64,
 }
 
-impl NpyPart<'_> {
-    fn value(&self, row: usize, column: usize) -> f64 {
-        let npy = self.npy;
-        let item = match npy.column_major {
-            true => column * self.count + row,
-            false => row * npy.columns + column,
-        };
-        let size = npy.kind.bytes();
-        let bytes = &self.bytes[item * size..(item + 1) * size];
-        let mut padded = [0u8; 8];
-        padded[..size].copy_from_slice(bytes);
-        if npy.big_endian {
-            padded[..size].reverse();
-        }
-        npy.kind.value(padded)
-    }
-}
-
 impl RowPart for NpyPart<'_> {
     fn for_each_block(
         self: Box<Self>,
         visit: &mut dyn FnMut(&Block) -> nysketch::Result<()>,
     ) -> nysketch::Result<()> {
-        let columns = &self.selection.columns;
-        let mut values = Vec::with_capacity(self.count * columns.len());
-        for row in 0..self.count {
-            values.extend(columns.iter().map(|&column| self.value(row, column)));
-        }
+        let (npy, count) = (self.npy, self.count);
+        let numbers = npy.kind.decode(&self.bytes, npy.big_endian);
+        let at = |row: usize, column: usize| match npy.column_major {
+            true => numbers[column * count + row],
+            false => numbers[row * npy.columns + column],
+        };
         let weights = match &self.selection.weight {
-            Some((column, _)) => (0..self.count)
-                .map(|row| self.value(row, *column))
-                .collect(),
+            Some((column, _)) => (0..count).map(|row| at(row, *column)).collect(),
             None => Vec::new(),
+        };
+        let columns = &self.selection.columns;
+        let as_stored = !npy.column_major && columns.iter().copied().eq(0..npy.columns);
+        let values = if as_stored {
+            numbers
+        } else {
+            let cell = |i: usize| at(i / columns.len(), columns[i % columns.len()]);
+            (0..count * columns.len()).map(cell).collect()
         };
         visit(&Block {
             values,
             weights,
             columns: columns.len(),
-            file: self.npy.name.clone(),
+            file: npy.name.clone(),
             file_index: self.file_index,
             first_row: self.first_row,
         })

@@ -9,7 +9,7 @@
 
 use crate::fixed::FEATURE_ONE;
 use crate::kernel::exp2::cos_sin_quarters;
-use crate::kernel::tile::Instructions;
+use crate::kernel::tile::{Instructions, Work};
 use crate::points::Points;
 use rand_distr::{Distribution, StandardNormal};
 
@@ -92,25 +92,45 @@ impl FourierPass {
 
     /// Adds a row to `sums`, laid out `[rung][cos then sin][frequency]`.
     pub fn add(&mut self, z: &[f32], weight: u32, sums: &mut [i64]) {
-        let instructions = self.instructions;
-        instructions.run(|| self.add_compiled(z, weight, sums));
+        self.instructions.run(AddRow {
+            pass: self,
+            z,
+            weight,
+            sums,
+        });
     }
+}
 
+struct AddRow<'a> {
+    pass: &'a mut FourierPass,
+    z: &'a [f32],
+    weight: u32,
+    sums: &'a mut [i64],
+}
+
+impl Work for AddRow<'_> {
     #[inline(always)]
-    fn add_compiled(&mut self, z: &[f32], weight: u32, sums: &mut [i64]) {
-        let count = self.count;
-        self.phases.fill(0.0);
-        for (x, column) in z.iter().zip(self.transposed.chunks_exact(count)) {
-            for (p, w) in self.phases.iter_mut().zip(column) {
+    fn work(self) {
+        let FourierPass {
+            count,
+            transposed,
+            factors,
+            phases,
+            ..
+        } = self.pass;
+        let (count, weight) = (*count, i64::from(self.weight));
+        phases.fill(0.0);
+        for (x, column) in self.z.iter().zip(transposed.chunks_exact(count)) {
+            for (p, w) in phases.iter_mut().zip(column) {
                 *p = w.mul_add(*x, *p);
             }
         }
-        for (factor, rung) in self.factors.iter().zip(sums.chunks_exact_mut(2 * count)) {
+        for (factor, rung) in factors.iter().zip(self.sums.chunks_exact_mut(2 * count)) {
             let (cos, sin) = rung.split_at_mut(count);
-            for ((p, c), s) in self.phases.iter().zip(cos).zip(sin) {
+            for ((p, c), s) in phases.iter().zip(cos).zip(sin) {
                 let (cu, su) = units(*p, *factor);
-                *c += i64::from(cu) * i64::from(weight);
-                *s += i64::from(su) * i64::from(weight);
+                *c += i64::from(cu) * weight;
+                *s += i64::from(su) * weight;
             }
         }
     }

@@ -47,9 +47,17 @@ impl Instructions {
         sets.into_iter().map(Instructions).collect()
     }
 
-    /// Runs `op` compiled for these instructions.
-    pub fn run<R>(self, op: impl FnOnce() -> R) -> R {
-        self.0.dispatch(op)
+    /// Runs plain code compiled for these instructions.
+    pub fn run(self, work: impl Work) {
+        struct Compiled<W>(W);
+        impl<W: Work> WithSimd for Compiled<W> {
+            type Output = ();
+            #[inline(always)]
+            fn with_simd<S: Simd>(self, _: S) {
+                self.0.work()
+            }
+        }
+        self.0.dispatch(Compiled(work));
     }
 
     fn lanes(self) -> usize {
@@ -62,6 +70,13 @@ impl Instructions {
         }
         self.0.dispatch(Lanes)
     }
+}
+
+/// Plain code that the compiler vectorises; `work` must be `#[inline(always)]` to be compiled for
+/// the instructions it runs with.
+pub trait Work {
+    /// Does it.
+    fn work(self);
 }
 
 /// Landmarks laid out for the pass, with its scratch memory.

@@ -8,12 +8,11 @@ use super::gram::Gram;
 use super::{Sketch, Sums};
 use crate::error::{Error, Result};
 use crate::feature_map::fourier::FourierPass;
-use crate::fixed::FEATURE_ONE;
 use crate::frame::FramedRow;
 use crate::kernel::exp2::exp2_product;
 use crate::kernel::ladder::{Ladder, Step, exp_step};
 use crate::kernel::scalar::units;
-use crate::kernel::tile::{Instructions, MAX_BLOCK, Nearest, Tiles};
+use crate::kernel::tile::{Instructions, MAX_BLOCK, Nearest, Tiles, Work};
 use crate::plan::{Features, Plan};
 use crate::rows::{Block, Invalid};
 use std::sync::Arc;
@@ -22,6 +21,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Accumulator {
     plan: Arc<Plan>,
+    instructions: Instructions,
     sums: Sums,
     buffer: FramedRow,
     /// One weight a buffered row; empty where the plan has no weights.
@@ -63,6 +63,7 @@ impl Accumulator {
             .then(|| Gram::new(plan.dims(), instructions));
         Accumulator {
             sums: Sums::zero(&plan),
+            instructions,
             plan,
             buffer: FramedRow::default(),
             weights: Vec::new(),
@@ -168,17 +169,12 @@ impl Accumulator {
     }
 
     fn add_coverage(&mut self) {
-        for (step, total) in self.coverage.iter().zip(&mut self.sums.coverage) {
-            let Step::Exp { factor, limit } = *step else {
-                continue;
-            };
-            for (i, d2) in self.nearest.d2.iter().enumerate() {
-                let kappa2 = exp2_product(d2.min(limit), factor);
-                let weight = self.weights.get(i).copied().unwrap_or(1);
-                debug_assert!(units(kappa2) <= FEATURE_ONE);
-                *total += i128::from(units(kappa2)) * i128::from(weight);
-            }
-        }
+        self.instructions.run(AddCoverage {
+            steps: &self.coverage,
+            d2: &self.nearest.d2,
+            weights: &self.weights,
+            totals: &mut self.sums.coverage,
+        });
     }
 
     fn add_cells(&mut self, d: usize) {
@@ -231,6 +227,33 @@ impl Accumulator {
                     at += 1;
                 }
             }
+        }
+    }
+}
+
+struct AddCoverage<'a> {
+    steps: &'a [Step],
+    d2: &'a [f32],
+    weights: &'a [u32],
+    totals: &'a mut [i128],
+}
+
+impl Work for AddCoverage<'_> {
+    #[inline(always)]
+    fn work(self) {
+        for (step, total) in self.steps.iter().zip(self.totals) {
+            let Step::Exp { factor, limit } = *step else {
+                continue;
+            };
+            let units = self
+                .d2
+                .iter()
+                .map(|d2| u64::from(units(exp2_product(d2.min(limit), factor))));
+            // A block of 256 units of at most 2²³, times weights below 2³², stays below 2⁶³.
+            *total += i128::from(match self.weights {
+                [] => units.sum::<u64>(),
+                weights => units.zip(weights).map(|(u, w)| u * u64::from(*w)).sum(),
+            });
         }
     }
 }

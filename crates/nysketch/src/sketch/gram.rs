@@ -4,7 +4,7 @@
 //! the halves are integers up to 2⁴⁴, and sums of 256 of them stay within 2⁵³, where doubles are
 //! exact: the result does not depend on the order of operations.
 
-use crate::kernel::tile::Instructions;
+use crate::kernel::tile::{Instructions, Work};
 
 /// Bits of the low half.
 const LOW_BITS: u32 = 22;
@@ -55,7 +55,7 @@ impl Gram {
             sums.fill(0.0);
         }
         let instructions = self.instructions;
-        instructions.run(|| self.multiply());
+        instructions.run(Multiply(self));
         let mut at = 0;
         for i in 0..d {
             for j in 0..=i {
@@ -67,9 +67,13 @@ impl Gram {
             }
         }
     }
+}
 
+struct Multiply<'a>(&'a mut Gram);
+
+impl Work for Multiply<'_> {
     #[inline(always)]
-    fn multiply(&mut self) {
+    fn work(self) {
         let Gram {
             dims,
             high,
@@ -78,7 +82,7 @@ impl Gram {
             hl,
             ll,
             ..
-        } = self;
+        } = self.0;
         let d = *dims;
         // Four rows at a time, so that a sum is loaded and stored once for four products.
         let whole = high.len() / (4 * d) * 4 * d;
@@ -108,18 +112,26 @@ fn add_rows<const R: usize>(
     ll: &mut [f64],
 ) {
     for i in 0..d {
-        let span = i * d..i * d + i + 1;
-        let (hh, hl, ll) = (&mut hh[span.clone()], &mut hl[span.clone()], &mut ll[span]);
-        let rows: [(&[f64], &[f64]); R] =
-            std::array::from_fn(|r| (&h[r * d..r * d + i + 1], &l[r * d..r * d + i + 1]));
-        for j in 0..=i {
+        // Lengths and factors outside the inner loop, which then vectorises over j.
+        let n = i + 1;
+        let (hh, hl, ll) = (
+            &mut hh[i * d..][..n],
+            &mut hl[i * d..][..n],
+            &mut ll[i * d..][..n],
+        );
+        let h: [&[f64]; R] = std::array::from_fn(|r| &h[r * d..][..n]);
+        let l: [&[f64]; R] = std::array::from_fn(|r| &l[r * d..][..n]);
+        let (hi, li): ([f64; R], [f64; R]) = (h.map(|h| h[i]), l.map(|l| l[i]));
+        for j in 0..n {
             let (mut a, mut b, mut c) = (hh[j], hl[j], ll[j]);
-            for (h, l) in rows {
-                a += h[i] * h[j];
-                b += h[i] * l[j] + l[i] * h[j];
-                c += l[i] * l[j];
+            for r in 0..R {
+                a += hi[r] * h[r][j];
+                b += hi[r] * l[r][j] + li[r] * h[r][j];
+                c += li[r] * l[r][j];
             }
-            (hh[j], hl[j], ll[j]) = (a, b, c);
+            hh[j] = a;
+            hl[j] = b;
+            ll[j] = c;
         }
     }
 }
