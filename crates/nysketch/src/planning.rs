@@ -15,7 +15,7 @@ use crate::landmarks::leverage::{self, Target};
 use crate::landmarks::uniform::{distinct, uniform};
 use crate::plan::{Collect, Features, Plan};
 use crate::points::Points;
-use crate::rows::{Invalid, Progress, RowSource, pass};
+use crate::rows::{Block, Invalid, Progress, RowSource, pass};
 use crate::sample::{Place, Reservoir};
 use crate::survey::{Survey, SurveyParams, survey};
 use crate::weight::Weighting;
@@ -522,79 +522,107 @@ impl Choice<'_> {
     /// D² over all rows: half the landmarks from the sample, a pass, the other half from a
     /// reservoir of rows drawn in proportion to D² to the first half.
     fn dsquared_stream(&mut self, m: usize, wanted: Option<usize>) -> Result<Points> {
-        let first = self.sample.select(&dsquared(
-            self.sample,
-            None,
-            None,
-            m.div_ceil(2),
-            &mut self.rng,
-        ));
+        let first = dsquared(self.sample, None, None, m.div_ceil(2), &mut self.rng);
+        let first = self.sample.select(&first);
         let far = self.far_rows(&first)?;
+        let rest = m - first.len();
+        let second = dsquared(
+            &far.points,
+            Some(&far.stand_for),
+            Some(&first),
+            rest,
+            &mut self.rng,
+        );
         let mut data = first.data().to_vec();
-        if !far.is_empty() {
-            let share: Vec<f64> = squared_distances(&far, &first)
-                .iter()
-                .map(|d| if *d > 0.0 { 1.0 / d } else { 0.0 })
-                .collect();
-            let second = dsquared(
-                &far,
-                Some(&share),
-                Some(&first),
-                m - first.len(),
-                &mut self.rng,
-            );
-            data.extend_from_slice(far.select(&second).data());
-        }
+        data.extend_from_slice(far.points.select(&second).data());
         let all = Points::new(self.sample.dims(), data);
         self.note_fewer(all.len(), wanted);
         Ok(all)
     }
 
     /// Rows drawn in proportion to weight · D², as many as the sample has.
-    fn far_rows(&self, landmarks: &Points) -> Result<Points> {
+    fn far_rows(&self, landmarks: &Points) -> Result<FarRows> {
         let d = self.frame.dims();
         let seed = crate::sample::mix(self.params.seed ^ 0xd2);
-        let reservoir = Reservoir::new(self.sample.len(), d, seed);
-        let init = || {
-            (
-                Tiles::new(landmarks, None, Instructions::best()),
-                Nearest::default(),
-                Vec::new(),
-            )
+        // Each row is followed by its weight.
+        let reservoir = Reservoir::new(self.sample.len(), d + 1, seed);
+        let init = || FarPass {
+            tiles: Tiles::new(landmarks, None, Instructions::best()),
+            nearest: Nearest::default(),
+            z: Vec::new(),
+            row: Vec::new(),
         };
         pass(
             self.source,
             self.params.threads,
             self.progress,
             init,
-            |(tiles, nearest, z), _, block| {
-                for (chunk, rows) in block.values.chunks(MAX_BLOCK * d).enumerate() {
-                    z.clear();
-                    for row in rows.chunks_exact(d) {
-                        self.frame.narrow(row, z);
-                    }
-                    tiles.block(z, &[], Some(nearest), |_, _, _| {});
-                    for (i, row) in rows.chunks_exact(d).enumerate() {
-                        let at = chunk * MAX_BLOCK + i;
-                        // The survey has refused or counted invalid rows; here they are passed over.
-                        let weight = block.weights.get(at).copied().unwrap_or(1.0)
-                            * f64::from(nearest.d2[i]);
-                        if weight > 0.0 && weight.is_finite() && row.iter().all(|x| x.is_finite()) {
-                            let place = Place {
-                                file: block.file_index,
-                                row: block.first_row + at as u64,
-                            };
-                            reservoir.offer(place, weight, row);
-                        }
-                    }
-                }
+            |state, _, block| {
+                self.offer_far_rows(state, block, &reservoir);
                 Ok(())
             },
         )?;
-        let mut data = Vec::new();
-        for row in reservoir.into_rows().chunks_exact(d) {
-            self.frame.narrow(row, &mut data);
+        let threshold = reservoir.threshold();
+        let (mut data, mut weights) = (Vec::new(), Vec::new());
+        for row in reservoir.into_rows().chunks_exact(d + 1) {
+            self.frame.narrow(&row[..d], &mut data);
+            weights.push(row[d]);
         }
-        Ok(Points::new(d, data))
+        let points = Points::new(d, data);
+        let d2 = squared_distances(&points, landmarks);
+        // A row that is kept with probability p stands for 1/p rows like it.
+        let stand_for = |(w, d2): (&f64, &f64)| w / -(-w * d2 * threshold).exp_m1();
+        let stand_for = weights
+            .iter()
+            .zip(&d2)
+            .map(stand_for)
+            .map(|s| if s.is_finite() { s } else { 0.0 });
+        Ok(FarRows {
+            stand_for: stand_for.collect(),
+            points,
+        })
     }
+
+    fn offer_far_rows(&self, state: &mut FarPass, block: &Block, reservoir: &Reservoir) {
+        let d = self.frame.dims();
+        for (chunk, rows) in block.values.chunks(MAX_BLOCK * d).enumerate() {
+            state.z.clear();
+            for row in rows.chunks_exact(d) {
+                self.frame.narrow(row, &mut state.z);
+            }
+            state
+                .tiles
+                .block(&state.z, &[], Some(&mut state.nearest), |_, _, _| {});
+            for (i, row) in rows.chunks_exact(d).enumerate() {
+                let at = chunk * MAX_BLOCK + i;
+                let weight = block.weights.get(at).copied().unwrap_or(1.0);
+                let steer = weight * f64::from(state.nearest.d2[i]);
+                // The survey has refused or counted invalid rows; here they are passed over.
+                if steer > 0.0 && steer.is_finite() && row.iter().all(|x| x.is_finite()) {
+                    state.row.clear();
+                    state.row.extend_from_slice(row);
+                    state.row.push(weight);
+                    let place = Place {
+                        file: block.file_index,
+                        row: block.first_row + at as u64,
+                    };
+                    reservoir.offer(place, steer, &state.row);
+                }
+            }
+        }
+    }
+}
+
+/// Rows far from the first landmarks, and how many rows each stands for.
+struct FarRows {
+    points: Points,
+    stand_for: Vec<f64>,
+}
+
+/// Scratch memory of one thread.
+struct FarPass {
+    tiles: Tiles,
+    nearest: Nearest,
+    z: Vec<f32>,
+    row: Vec<f64>,
 }

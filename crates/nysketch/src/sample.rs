@@ -121,6 +121,16 @@ impl Reservoir {
         }
     }
 
+    /// The largest priority that was kept, infinite where every row was: a row of weight w is kept
+    /// with probability `1 − exp(−w · threshold)`.
+    pub fn threshold(&self) -> f64 {
+        let kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
+        match kept.heap.peek() {
+            Some(worst) if kept.heap.len() == self.capacity => worst.priority,
+            _ => f64::INFINITY,
+        }
+    }
+
     /// The rows kept, row-major, in the order of the input.
     pub fn into_rows(self) -> Vec<f64> {
         let kept = self.kept.into_inner().unwrap_or_else(|e| e.into_inner());

@@ -4,9 +4,9 @@
 //! The next landmark is drawn in proportion to `D²(x) = min_j ‖x − x̃_j‖²`. No bandwidth enters, and
 //! far-away rows are reached however few they are. On a stream, half the landmarks come from a
 //! uniform sample; one more pass then keeps a reservoir of rows drawn in proportion to D² to those,
-//! and the other half comes from the reservoir. A reservoir row stands for `1/D₀²` rows like it, so
-//! it is drawn in proportion to `D²/D₀²`, which makes the draw the same in law as D² sampling over
-//! all rows, up to the size of the reservoir.
+//! and the other half comes from the reservoir. A row that entered the reservoir with probability p
+//! stands for 1/p rows like it and is drawn in proportion to `D²/p`, which makes the draw the same
+//! in law as D² sampling over all rows, up to the size of the reservoir.
 
 use super::{below, draw};
 use crate::points::Points;

@@ -26,8 +26,10 @@ use crate::points::Points;
 const STEP: f64 = 2.0;
 /// Candidates of a level, over 1/λ.
 const CANDIDATES: f64 = 4.0;
-/// Rows kept at a level, over the effective dimension.
+/// Rows kept at a level, over the effective dimension …
 const KEPT: f64 = 3.0;
+/// … and on top of that, for small dimensions, where chance weighs more.
+const KEPT_EXTRA: f64 = 100.0;
 /// Where the path ends although the effective dimension asked for is not reached.
 const LEAST_LAMBDA: f64 = 1e-13;
 
@@ -158,7 +160,7 @@ impl Bless<'_> {
         let scores = self.scores(subset, lambda, &candidates)?;
         let total: f64 = scores.iter().sum();
         let dimension = n as f64 / r * total;
-        let kept = (KEPT * dimension).ceil().max(10.0);
+        let kept = (KEPT * dimension + KEPT_EXTRA).ceil();
 
         let mut times = vec![0u32; candidates.len()];
         for _ in 0..kept as usize {

@@ -1,0 +1,302 @@
+//! A sketch is an exact sum: any split, order, number of threads, block size and instruction set
+//! gives the same bytes, and subtraction gives the bytes of never having seen the rows.
+
+mod common;
+
+use common::*;
+use nysketch::*;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+#[derive(Debug, Clone)]
+struct Case {
+    seed: u64,
+    dims: usize,
+    rows: usize,
+    parts: usize,
+    threads: usize,
+    part_rows: usize,
+    kind: usize,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    (
+        any::<u64>(),
+        1usize..8,
+        1usize..700,
+        1usize..=50,
+        1usize..=8,
+        1usize..300,
+        0usize..4,
+    )
+        .prop_map(|(seed, dims, rows, parts, threads, part_rows, kind)| Case {
+            seed,
+            dims,
+            rows,
+            parts,
+            threads,
+            part_rows,
+            kind,
+        })
+}
+
+fn rows_of(case: &Case) -> (Vec<f64>, Vec<f64>) {
+    let mut s = Stream(case.seed);
+    let values = (0..case.rows * case.dims)
+        .map(|_| 100.0 + 3.0 * s.normal())
+        .collect();
+    let weights = (0..case.rows).map(|_| s.below(5) as f64).collect();
+    (values, weights)
+}
+
+/// Nyström with everything, the same with weights, Fourier, cells without kernel.
+fn params_of(case: &Case) -> PlanParams {
+    let mut params = PlanParams {
+        seed: case.seed,
+        ..PlanParams::default()
+    };
+    params.features = match case.kind {
+        2 => FeatureParams::Fourier { frequencies: 13 },
+        _ => nystrom(Some((case.rows / 3).clamp(1, 40)), Sampling::Dsquared),
+    };
+    if case.kind == 3 {
+        params.collect = Some(Collect {
+            kernel: false,
+            cells: true,
+            moments: false,
+        });
+    }
+    if case.kind == 1 {
+        params.weighting = Some(Weighting {
+            column: "w".into(),
+            unit: 1.0,
+        });
+    }
+    params
+}
+
+fn table(case: &Case, values: &[f64], weights: &[f64]) -> Table {
+    let table = Table::unnamed(case.dims, values.to_vec())
+        .unwrap()
+        .with_part_rows(case.part_rows);
+    if case.kind == 1 {
+        table.with_weights(weights.to_vec()).unwrap()
+    } else {
+        table
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn merged_parts_have_the_bytes_of_the_whole(case in case()) {
+        let (values, mut weights) = rows_of(&case);
+        weights[0] = 1.0;
+        let whole_table = table(&case, &values, &weights);
+        let plan = Arc::new(plan_for(&whole_table, params_of(&case)).unwrap().0);
+        let whole = sketch(&plan, &whole_table);
+        let bytes = whole.to_bytes();
+
+        // Every instruction set, on several threads.
+        for instructions in Instructions::all() {
+            let params = SketchParams { threads: case.threads, instructions, ..SketchParams::default() };
+            let again = Sketch::of(&plan, &whole_table, params, &()).unwrap();
+            prop_assert_eq!(&again.to_bytes(), &bytes);
+        }
+
+        // Rows dealt out at random to the parts, parts merged in random order.
+        let mut s = Stream(case.seed ^ 1);
+        let mut parts: Vec<(Vec<f64>, Vec<f64>)> = vec![Default::default(); case.parts];
+        for (row, weight) in values.chunks_exact(case.dims).zip(&weights) {
+            let part = &mut parts[s.below(case.parts)];
+            part.0.extend_from_slice(row);
+            part.1.push(*weight);
+        }
+        let mut sketches: Vec<Sketch> =
+            parts.iter().map(|(v, w)| sketch(&plan, &table(&case, v, w))).collect();
+        let mut total = Sketch::empty(plan.clone());
+        while !sketches.is_empty() {
+            let next = sketches.swap_remove(s.below(sketches.len()));
+            total.merge(&Sketch::from_bytes(&next.to_bytes()).unwrap()).unwrap();
+        }
+        prop_assert_eq!(&total.to_bytes(), &bytes);
+
+        // Taking parts out again leaves the bytes of the rest.
+        let (cut, rest) = values.split_at(case.rows / 2 * case.dims);
+        let (cut_w, rest_w) = weights.split_at(case.rows / 2);
+        total.subtract(&sketch(&plan, &table(&case, cut, cut_w))).unwrap();
+        prop_assert_eq!(total.to_bytes(), sketch(&plan, &table(&case, rest, rest_w)).to_bytes());
+    }
+}
+
+#[test]
+fn a_row_of_weight_three_is_the_row_three_times() {
+    let values = vec![1.0, 2.0, 5.0, 1.0, -3.0, 4.0];
+    let make = |v: &[f64], w: &[f64]| {
+        Table::unnamed(2, v.to_vec())
+            .unwrap()
+            .with_weights(w.to_vec())
+            .unwrap()
+    };
+    let weighted = make(&values, &[3.0, 1.0, 0.0]);
+    let mut params = PlanParams::default();
+    params.weighting = Some(Weighting {
+        column: "w".into(),
+        unit: 1.0,
+    });
+    let plan = Arc::new(plan_for(&weighted, params).unwrap().0);
+    let repeated = make(&[1.0, 2.0, 1.0, 2.0, 5.0, 1.0, 1.0, 2.0], &[1.0; 4]);
+    assert_eq!(
+        sketch(&plan, &weighted).to_bytes(),
+        sketch(&plan, &repeated).to_bytes()
+    );
+    assert_eq!(sketch(&plan, &weighted).rows(), 4);
+}
+
+#[test]
+fn fractional_weights_need_a_unit_and_bad_ones_are_named() {
+    let rows = Table::unnamed(1, vec![1.0, 2.0, 3.0]).unwrap();
+    let with = |w: Vec<f64>, unit| {
+        let mut params = PlanParams::default();
+        params.weighting = Some(Weighting {
+            column: "w".into(),
+            unit,
+        });
+        plan_for(&rows.clone().with_weights(w).unwrap(), params)
+    };
+    assert!(with(vec![0.1, 0.25, 0.35], 0.05).is_ok());
+    for bad in [
+        vec![1.0, 0.5, 1.0],
+        vec![1.0, -1.0, 1.0],
+        vec![1.0, 1e10, 1.0],
+    ] {
+        let error = with(bad, 1.0).unwrap_err().to_string();
+        assert!(error.contains("row 2, column 'w'"), "{error}");
+    }
+    let error = with(vec![1.0, f64::NAN, 1.0], 1.0).unwrap_err().to_string();
+    assert!(error.contains("row 2, column 'w'"), "{error}");
+}
+
+#[test]
+fn different_plans_do_not_mix() {
+    let table = Table::unnamed(1, (0..50).map(f64::from).collect()).unwrap();
+    let plan = |seed| {
+        Arc::new(
+            plan_for(
+                &table,
+                PlanParams {
+                    seed,
+                    features: nystrom(Some(5), Sampling::Uniform),
+                    ..PlanParams::default()
+                },
+            )
+            .unwrap()
+            .0,
+        )
+    };
+    let (a, b) = (plan(1), plan(2));
+    let mut first = sketch(&a, &table);
+    for error in [
+        first.merge(&sketch(&b, &table)).unwrap_err(),
+        first.subtract(&sketch(&b, &table)).unwrap_err(),
+    ] {
+        let text = error.to_string();
+        assert!(
+            text.contains(&a.fingerprint()) && text.contains(&b.fingerprint()),
+            "{text}"
+        );
+    }
+    // The same plan read from a file is the same plan.
+    let again = Arc::new(Plan::from_bytes(&a.to_bytes()).unwrap());
+    first.merge(&sketch(&again, &table)).unwrap();
+    assert_eq!(first.rows(), 100);
+}
+
+#[test]
+fn taking_out_rows_that_are_not_there_is_refused() {
+    let all = Table::unnamed(1, (0..50).map(f64::from).collect()).unwrap();
+    let plan = Arc::new(plan_for(&all, PlanParams::default()).unwrap().0);
+    let few = Table::unnamed(1, vec![3.0, 4.0]).unwrap();
+    let mut sketch_few = sketch(&plan, &few);
+    let before = sketch_few.clone();
+    // More rows than there are.
+    assert!(matches!(
+        sketch_few.subtract(&sketch(&plan, &all)),
+        Err(Error::NotContained { .. })
+    ));
+    // As many rows, but others.
+    let others = Table::unnamed(1, vec![40.0, 41.0]).unwrap();
+    let error = sketch_few
+        .subtract(&sketch(&plan, &others))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("cannot subtract"), "{error}");
+    assert_eq!(sketch_few, before, "a refused subtraction changes nothing");
+    // Everything out leaves the neutral element.
+    sketch_few.subtract(&before).unwrap();
+    assert_eq!(sketch_few, Sketch::empty(plan));
+}
+
+#[test]
+fn skipped_rows_are_counted_and_leave_no_other_trace() {
+    let clean = Table::unnamed(2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+    let dirty = Table::unnamed(
+        2,
+        vec![1.0, 2.0, f64::NAN, 0.0, 3.0, 4.0, 1e300, 1.0, 5.0, 6.0],
+    )
+    .unwrap();
+    let plan = Arc::new(plan_for(&clean, PlanParams::default()).unwrap().0);
+    let params = SketchParams {
+        invalid: Invalid::Skip,
+        ..SketchParams::default()
+    };
+    let skipped = Sketch::of(&plan, &dirty, params, &()).unwrap();
+    assert_eq!((skipped.rows(), skipped.skipped()), (3, 2));
+    let mut expected = sketch(&plan, &clean);
+    assert_ne!(
+        expected.to_bytes(),
+        skipped.to_bytes(),
+        "the count is in the file"
+    );
+    let only_bad = Table::unnamed(2, vec![f64::NAN; 4]).unwrap();
+    expected
+        .merge(&Sketch::of(&plan, &only_bad, params, &()).unwrap())
+        .unwrap();
+    assert_eq!(expected.to_bytes(), skipped.to_bytes());
+    let error = Sketch::of(&plan, &dirty, SketchParams::default(), &())
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("row 2, column 'c0'"), "{error}");
+}
+
+#[test]
+fn the_error_is_that_of_the_first_bad_row_for_any_number_of_threads() {
+    let mut values: Vec<f64> = (0..20_000).map(f64::from).collect();
+    let good = Table::unnamed(1, values.clone()).unwrap();
+    let plan = Arc::new(
+        plan_for(
+            &good,
+            PlanParams {
+                features: nystrom(Some(3), Sampling::Uniform),
+                ..PlanParams::default()
+            },
+        )
+        .unwrap()
+        .0,
+    );
+    for i in (7_777..20_000).step_by(100) {
+        values[i] = f64::INFINITY;
+    }
+    let bad = Table::unnamed(1, values).unwrap().with_part_rows(50);
+    for threads in 1..=8 {
+        let params = SketchParams {
+            threads,
+            ..SketchParams::default()
+        };
+        let error = Sketch::of(&plan, &bad, params, &())
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("row 7778,"), "{threads} threads: {error}");
+    }
+}

@@ -1,0 +1,56 @@
+//! Helpers of the integration tests.
+#![allow(dead_code, reason = "each test file uses some of them")]
+
+use nysketch::sample::mix;
+use nysketch::*;
+use std::sync::Arc;
+
+/// A cheap reproducible stream of numbers.
+pub struct Stream(pub u64);
+
+impl Stream {
+    pub fn bits(&mut self) -> u64 {
+        self.0 = mix(self.0);
+        self.0
+    }
+
+    /// Uniform in [0, 1).
+    pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 * 2.0f64.powi(-53)
+    }
+
+    /// Roughly standard normal: the sum of twelve uniforms less six.
+    pub fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.bits() % n as u64) as usize
+    }
+}
+
+/// A plan by hand: landmarks as given, columns c0, c1, …
+pub fn plan_with(
+    landmarks: Vec<Vec<f64>>,
+    table: &Table,
+    change: impl FnOnce(&mut PlanParams),
+) -> Arc<Plan> {
+    let mut params = PlanParams {
+        features: FeatureParams::Given(landmarks),
+        ..PlanParams::default()
+    };
+    change(&mut params);
+    Arc::new(plan_for(table, params).unwrap().0)
+}
+
+pub fn nystrom(landmarks: Option<usize>, sampling: Sampling) -> FeatureParams {
+    FeatureParams::Nystrom {
+        landmarks,
+        sampling,
+        leverage_lambda: None,
+    }
+}
+
+pub fn sketch(plan: &Arc<Plan>, table: &Table) -> Sketch {
+    Sketch::of(plan, table, SketchParams::default(), &()).unwrap()
+}
