@@ -22,17 +22,15 @@ pub struct Plan {
     pub bandwidths: Vec<f64>,
     /// Which sums are kept.
     pub collect: Collect,
-    /// How the landmarks were chosen (`Given` for Fourier features).
-    pub sampling: Sampling,
-    /// The seed they were chosen with.
+    /// The seed that landmarks or frequencies were chosen with.
     pub seed: u64,
 }
 
 /// The feature map.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Features {
-    /// Landmarks x̃_j in the frame's coordinates.
-    Nystrom(Points),
+    /// Landmarks x̃_j in the frame's coordinates, and how they were chosen.
+    Nystrom(Points, Sampling),
     /// Frequencies Ω_j, standard normal, not divided by σ.
     Fourier(Points),
 }
@@ -41,7 +39,7 @@ impl Features {
     /// Its name on the command line and in files.
     pub fn name(&self) -> &'static str {
         match self {
-            Features::Nystrom(_) => "nystrom",
+            Features::Nystrom(..) => "nystrom",
             Features::Fourier(_) => "fourier",
         }
     }
@@ -49,7 +47,7 @@ impl Features {
     /// The landmarks or frequencies.
     pub fn points(&self) -> &Points {
         match self {
-            Features::Nystrom(p) | Features::Fourier(p) => p,
+            Features::Nystrom(p, _) | Features::Fourier(p) => p,
         }
     }
 }
@@ -124,7 +122,7 @@ impl Plan {
     /// The landmarks, where the features are Nyström's.
     pub fn landmarks(&self) -> Option<&Points> {
         match &self.features {
-            Features::Nystrom(points) => Some(points),
+            Features::Nystrom(points, _) => Some(points),
             Features::Fourier(_) => None,
         }
     }
@@ -132,7 +130,7 @@ impl Plan {
     /// Number of sums per bandwidth: m, or 2m′ for Fourier features.
     pub fn features_per_bandwidth(&self) -> usize {
         match &self.features {
-            Features::Nystrom(points) => points.len(),
+            Features::Nystrom(points, _) => points.len(),
             Features::Fourier(points) => 2 * points.len(),
         }
     }

@@ -279,8 +279,8 @@ pub fn make_plan(
         rng,
         report: &mut report,
     };
-    let (features, sampling) = choice.features()?;
-    let landmarks = matches!(features, Features::Nystrom(_));
+    let features = choice.features()?;
+    let landmarks = matches!(features, Features::Nystrom(..));
     let collect = params
         .collect
         .unwrap_or(Collect::default_for(columns.len(), landmarks));
@@ -297,7 +297,6 @@ pub fn make_plan(
         features,
         bandwidths,
         collect,
-        sampling,
         seed: params.seed,
     };
     plan.check()?;
@@ -374,15 +373,13 @@ struct Choice<'a> {
 }
 
 impl Choice<'_> {
-    fn features(&mut self) -> Result<(Features, Sampling)> {
+    fn features(&mut self) -> Result<Features> {
         match &self.params.features {
             FeatureParams::Fourier { frequencies } => {
                 let drawn = draw_frequencies(self.sample.dims(), *frequencies, &mut self.rng);
-                Ok((Features::Fourier(drawn), Sampling::Given))
+                Ok(Features::Fourier(drawn))
             }
-            FeatureParams::Given(rows) => {
-                Ok((Features::Nystrom(self.given(rows)?), Sampling::Given))
-            }
+            FeatureParams::Given(rows) => Ok(Features::Nystrom(self.given(rows)?, Sampling::Given)),
             FeatureParams::Nystrom {
                 landmarks,
                 sampling,
@@ -392,7 +389,7 @@ impl Choice<'_> {
                     Some(lambda) => self.leverage(Target::Lambda(*lambda), None)?,
                     None => self.counted(*landmarks, *sampling)?,
                 };
-                Ok((Features::Nystrom(points), *sampling))
+                Ok(Features::Nystrom(points, *sampling))
             }
         }
     }

@@ -36,7 +36,7 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
         line(&mut text, "rows", &rows_text(sketch));
     }
     plan_lines(plan, &mut text);
-    if let Features::Nystrom(landmarks) = &plan.features {
+    if let Features::Nystrom(landmarks, _) = &plan.features {
         let mut maps = Vec::new();
         for sigma2 in &plan.bandwidths {
             maps.push(NystromMap::new(landmarks, *sigma2, CUTOFF)?);
@@ -130,10 +130,10 @@ fn bandwidth_table(plan: &Plan, maps: &[NystromMap], missed: &[f64], text: &mut 
 
 /// Which raw rows the file reveals.
 fn raw_rows(plan: &Plan, sketch: Option<&Sketch>, json: &mut Value, text: &mut String) {
-    let Some(landmarks) = plan.landmarks() else {
+    let Features::Nystrom(landmarks, sampling) = &plan.features else {
         return;
     };
-    let mut warning = match plan.sampling {
+    let mut warning = match sampling {
         nysketch::Sampling::Given => "the landmarks were given by the user".to_string(),
         _ => format!("the {} landmarks are rows of the data", landmarks.len()),
     };

@@ -246,8 +246,8 @@ fn bandwidths(text: &str) -> Result<Option<Vec<f64>>> {
 /// "400 landmarks (dsquared)".
 pub fn measured_at(plan: &Plan) -> String {
     match &plan.features {
-        Features::Nystrom(points) => {
-            format!("{} landmarks ({})", points.len(), plan.sampling.name())
+        Features::Nystrom(points, sampling) => {
+            format!("{} landmarks ({})", points.len(), sampling.name())
         }
         Features::Fourier(points) => format!("{} Fourier frequencies", points.len()),
     }
@@ -263,9 +263,9 @@ pub fn describe(plan: &Plan) -> Value {
         "fingerprint": plan.fingerprint(),
     });
     match &plan.features {
-        Features::Nystrom(points) => {
+        Features::Nystrom(points, sampling) => {
             json["landmarks"] = json!(points.len());
-            json["sampling"] = json!(plan.sampling.name());
+            json["sampling"] = json!(sampling.name());
         }
         Features::Fourier(points) => json["frequencies"] = json!(points.len()),
     }

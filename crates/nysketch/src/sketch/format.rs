@@ -6,7 +6,7 @@
 
 use super::Sketch;
 use super::sums::{Sums, shapes};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fixed::COORDINATE_BITS;
 use crate::frame::{Frame, MAX_RANGE_BITS};
 use crate::plan::{Collect, Features, Plan};
@@ -95,7 +95,7 @@ struct Metadata {
     fingerprint: Option<String>,
     format: u64,
     kind: String,
-    sampling: String,
+    sampling: Option<String>,
     seed: u64,
     weights: Option<Weighting>,
 }
@@ -160,7 +160,10 @@ fn metadata(plan: &Plan, kind: &str, fingerprint: Option<String>) -> Metadata {
         fingerprint,
         format: VERSION,
         kind: kind.to_string(),
-        sampling: plan.sampling.name().to_string(),
+        sampling: match &plan.features {
+            Features::Nystrom(_, sampling) => Some(sampling.name().to_string()),
+            Features::Fourier(_) => None,
+        },
         seed: plan.seed,
         weights: plan.weighting.clone(),
     }
@@ -348,10 +351,19 @@ fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
         )));
     }
     let points = Points::new(d, data);
-    let features = match metadata.features.as_str() {
-        "nystrom" => Features::Nystrom(points),
-        "fourier" => Features::Fourier(points),
-        other => return Err(value_error(format!("unknown features '{other}'"))),
+    let features = match (metadata.features.as_str(), &metadata.sampling) {
+        ("nystrom", Some(sampling)) => {
+            let sampling = sampling
+                .parse()
+                .map_err(|e: Error| value_error(e.to_string()))?;
+            Features::Nystrom(points, sampling)
+        }
+        ("fourier", None) => Features::Fourier(points),
+        (features, sampling) => {
+            return Err(value_error(format!(
+                "unknown features '{features}' with sampling {sampling:?}"
+            )));
+        }
     };
     let plan = Plan {
         columns,
@@ -361,10 +373,6 @@ fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
         bandwidths,
         collect: Collect::from_names(metadata.collect.iter().map(String::as_str))
             .map_err(|e| value_error(e.to_string()))?,
-        sampling: metadata
-            .sampling
-            .parse()
-            .map_err(|e: crate::Error| value_error(e.to_string()))?,
         seed: metadata.seed,
     };
     plan.check().map_err(|e| value_error(e.to_string()))?;

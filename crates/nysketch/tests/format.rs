@@ -1,0 +1,378 @@
+//! Files: golden ones from the first version, damaged ones and hostile ones.
+
+mod common;
+
+use common::*;
+use nysketch::sketch::format::{FormatError, decode, decode_plan, decode_sketch};
+use nysketch::*;
+use proptest::prelude::*;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden/v1")
+        .join(name)
+}
+
+/// The rows behind the golden files: values that any language can compute exactly.
+fn golden_rows() -> Table {
+    let value = |i: u32, j: u32| {
+        f64::from((i * i * (j + 3) + 7 * i + 11 * j) % 101) / 8.0 + f64::from(j) * 100.0
+    };
+    let values = (0..300)
+        .flat_map(|i| (0..3).map(move |j| value(i, j)))
+        .collect();
+    let columns = ["height", "width", "βάρος"].map(String::from).to_vec();
+    Table::new(columns, values).unwrap()
+}
+
+fn golden_weights() -> Vec<f64> {
+    (0..300).map(|i| f64::from(i % 4) * 0.5).collect()
+}
+
+/// Name, rows and parameters of each golden plan.
+fn golden_cases() -> Vec<(&'static str, Table, PlanParams)> {
+    let base = PlanParams {
+        seed: 11,
+        ..PlanParams::default()
+    };
+    let bandwidths = Some(vec![256.0, 64.0, 10.0]);
+    vec![
+        (
+            "nystrom",
+            golden_rows(),
+            PlanParams {
+                features: nystrom(Some(16), Sampling::Uniform),
+                bandwidths,
+                ..base.clone()
+            },
+        ),
+        (
+            "weighted",
+            golden_rows().with_weights(golden_weights()).unwrap(),
+            PlanParams {
+                features: nystrom(Some(5), Sampling::Uniform),
+                weighting: Some(Weighting {
+                    column: "w".into(),
+                    unit: 0.5,
+                }),
+                scale: Scale::Standard,
+                ..base.clone()
+            },
+        ),
+        (
+            "fourier",
+            golden_rows(),
+            PlanParams {
+                features: FeatureParams::Fourier { frequencies: 7 },
+                ..base
+            },
+        ),
+    ]
+}
+
+/// The files of version 1 can be read forever, and sketching the same rows with the same plan gives
+/// the same bytes forever. With NYSKETCH_WRITE_GOLDEN set missing files are written; existing ones
+/// never.
+#[test]
+fn golden_files() {
+    for (name, table, params) in golden_cases() {
+        let (plan_path, sketch_path) = (
+            golden(&format!("{name}.plan.nys")),
+            golden(&format!("{name}.sketch.nys")),
+        );
+        if std::env::var_os("NYSKETCH_WRITE_GOLDEN").is_some() && !plan_path.exists() {
+            std::fs::create_dir_all(plan_path.parent().unwrap()).unwrap();
+            let plan = Arc::new(plan_for(&table, params).unwrap().0);
+            std::fs::write(&plan_path, plan.to_bytes()).unwrap();
+            std::fs::write(&sketch_path, sketch(&plan, &table).to_bytes()).unwrap();
+        }
+        let plan = Arc::new(decode_plan(&std::fs::read(&plan_path).unwrap()).unwrap());
+        let bytes = std::fs::read(&sketch_path).unwrap();
+        assert_eq!(decode_sketch(&bytes).unwrap().to_bytes(), bytes, "{name}");
+        for instructions in Instructions::all() {
+            let params = SketchParams {
+                instructions,
+                threads: 3,
+                ..SketchParams::default()
+            };
+            let again = Sketch::of(&plan, &table, params, &()).unwrap();
+            assert_eq!(again.to_bytes(), bytes, "{name} with {instructions:?}");
+        }
+    }
+}
+
+fn golden_bytes() -> Vec<u8> {
+    std::fs::read(golden("nystrom.sketch.nys")).unwrap()
+}
+
+/// Takes a file apart, lets `change` edit it, and puts it together with a valid checksum.
+fn edited(
+    change: impl FnOnce(&mut String, &mut HashMap<String, (Dtype, Vec<usize>, Vec<u8>)>),
+) -> Vec<u8> {
+    let bytes = golden_bytes();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let (_, header) = SafeTensors::read_metadata(&bytes).unwrap();
+    let mut json = header.metadata().as_ref().unwrap()["nysketch"].clone();
+    let mut tensors: HashMap<String, (Dtype, Vec<usize>, Vec<u8>)> = file
+        .iter()
+        .map(|(n, t)| {
+            (
+                n.to_string(),
+                (t.dtype(), t.shape().to_vec(), t.data().to_vec()),
+            )
+        })
+        .collect();
+    change(&mut json, &mut tensors);
+    let views = tensors
+        .iter()
+        .map(|(n, (t, s, b))| (n.as_str(), TensorView::new(*t, s.clone(), b).unwrap()));
+    let info = HashMap::from([("nysketch".to_string(), json)]);
+    with_checksum(safetensors::serialize(views, Some(info)).unwrap())
+}
+
+fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
+    let body = bytes.len() - 4;
+    let crc = crc32fast::hash(&bytes[..body]);
+    bytes[body..].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+fn refusal(bytes: &[u8]) -> FormatError {
+    match decode(bytes) {
+        Err(Error::Format(error)) => error,
+        other => panic!("expected a format error, got {other:?}"),
+    }
+}
+
+#[test]
+fn unedited_files_come_back_the_same() {
+    assert_eq!(edited(|_, _| {}), golden_bytes());
+}
+
+#[test]
+fn every_truncation_and_every_flipped_byte_is_refused() {
+    let bytes = golden_bytes();
+    for length in (0..bytes.len())
+        .step_by(13)
+        .chain(bytes.len() - 20..bytes.len())
+    {
+        refusal(&bytes[..length]);
+    }
+    for i in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[i] ^= 1 << (i % 8);
+        refusal(&damaged);
+    }
+    refusal(&[bytes.as_slice(), b"x"].concat());
+}
+
+#[test]
+fn each_broken_rule_is_named() {
+    use FormatError::*;
+    let f64s = |v: &[f64]| v.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+    assert!(matches!(refusal(b"hello, world"), Container(_)));
+    assert!(matches!(
+        refusal(&edited(
+            |j, _| *j = j.replace("\"format\":1", "\"format\":2")
+        )),
+        Version { .. }
+    ));
+    assert!(matches!(
+        refusal(&edited(|j, _| *j = j.replace("\"format\":1,", ""))),
+        Metadata(_)
+    ));
+    assert!(matches!(
+        refusal(&edited(
+            |j, _| *j = j.replace("\"seed\":11", "\"seed\":11,\"time\":3")
+        )),
+        Metadata(_)
+    ));
+    assert!(matches!(
+        refusal(&edited(|j, _| *j = j.replace("\"seed\":11", "\"seed\": 11"))),
+        NotCanonical
+    ));
+    assert!(matches!(
+        refusal(&edited(|j, _| *j = "[".repeat(100_000))),
+        Metadata(_)
+    ));
+    assert!(matches!(
+        refusal(&edited(
+            |j, _| *j = j.replace("\"kind\":\"sketch\"", "\"kind\":\"model\"")
+        )),
+        Kind { .. }
+    ));
+    assert!(matches!(
+        refusal(&edited(
+            |j, _| *j = j.replace("\"kind\":\"sketch\"", "\"kind\":\"plan\"")
+        )),
+        UnexpectedTensor(_)
+    ));
+    assert!(matches!(
+        refusal(&edited(|j, _| *j = j.replace("width", "height"))),
+        Value(_)
+    ));
+    assert!(matches!(
+        refusal(&edited(|j, _| *j = j.replace("width", "depth"))),
+        Fingerprint { .. }
+    ));
+    assert!(matches!(
+        refusal(&edited(|j, _| *j = j.replace("uniform", "psychic"))),
+        Value(_)
+    ));
+    assert!(matches!(
+        refusal(&edited(|j, _| *j = j.replace("nystrom", "fourier"))),
+        MissingTensor(_)
+    ));
+    assert!(matches!(
+        refusal(&edited(|_, t| drop(t.remove("scale")))),
+        MissingTensor(_)
+    ));
+    assert!(matches!(
+        refusal(&edited(|_, t| drop(
+            t.insert("extra".into(), (Dtype::U8, vec![1], vec![0]))
+        ))),
+        UnexpectedTensor(_) | Checksum { .. }
+    ));
+    assert!(matches!(
+        refusal(&edited(
+            |_, t| t.get_mut("cell_sum").unwrap().1 = vec![3, 16, 2]
+        )),
+        Shape { .. }
+    ));
+    assert!(matches!(
+        refusal(&edited(|_, t| t.get_mut("rows").unwrap().0 = Dtype::I64)),
+        Shape { .. }
+    ));
+    for bad in [
+        [f64::NAN, 64.0, 10.0],
+        [256.0, 64.0, -10.0],
+        [64.0, 256.0, 10.0],
+        [0.0; 3],
+        [f64::INFINITY, 64.0, 10.0],
+    ] {
+        assert!(
+            matches!(
+                refusal(&edited(
+                    |_, t| t.get_mut("bandwidths").unwrap().2 = f64s(&bad)
+                )),
+                Value(_)
+            ),
+            "{bad:?}"
+        );
+    }
+    for bad in [0.0, -1.0, f64::NAN, 1e-320, f64::MAX] {
+        assert!(
+            matches!(
+                refusal(&edited(
+                    |_, t| t.get_mut("scale").unwrap().2 = f64s(&[1.0, bad, 1.0])
+                )),
+                Value(_)
+            ),
+            "{bad}"
+        );
+    }
+    for bad in [i32::MIN, -1000, 11, i32::MAX] {
+        let bytes = [bad, 0, 0]
+            .iter()
+            .flat_map(|x| x.to_le_bytes())
+            .collect::<Vec<u8>>();
+        assert!(matches!(
+            refusal(&edited(|_, t| t.get_mut("exponent").unwrap().2 = bytes)),
+            Value(_)
+        ));
+    }
+    for bad in [f32::NAN, f32::INFINITY, 1e30] {
+        assert!(matches!(
+            refusal(&edited(
+                |_, t| t.get_mut("landmarks").unwrap().2[..4].copy_from_slice(&bad.to_le_bytes())
+            )),
+            Value(_)
+        ));
+    }
+    // Sums that no rows have: a negative or huge count, a kernel sum above the count, a negative
+    // square, cells that do not add up.
+    for (name, value) in [
+        ("rows", -1i128),
+        ("rows", 1 << 40),
+        ("skipped", -1),
+        ("features", -1),
+        ("features", 1 << 60),
+        ("cell_rows", 0),
+        ("cell_square", -1),
+        ("outer", -1),
+        ("coverage", i128::MAX),
+        ("cell_sum", i128::MIN),
+    ] {
+        let broken =
+            edited(|_, t| t.get_mut(name).unwrap().2[..16].copy_from_slice(&value.to_le_bytes()));
+        assert!(matches!(refusal(&broken), Value(_)), "{name} {value}");
+    }
+}
+
+/// A header that promises far more than the file holds must not cost memory or time.
+#[test]
+fn hostile_headers_are_refused_at_once() {
+    for header in [
+        r#"{"__metadata__":{"nysketch":"{}"},"a":{"dtype":"U64","shape":[4611686018427387904,2],"data_offsets":[0,8]}}"#,
+        r#"{"a":{"dtype":"U8","shape":[1000000000000],"data_offsets":[0,1000000000000]}}"#,
+        r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,0]}}"#,
+    ] {
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend_from_slice(header.as_bytes());
+        refusal(&bytes);
+    }
+    refusal(&u64::MAX.to_le_bytes());
+    refusal(&[&50_000_000u64.to_le_bytes()[..], b"{}"].concat());
+    // A plan whose columns would need 2³¹ products: the tensor is missing, nothing is allocated.
+    let names = (0..60_000)
+        .map(|i| format!("\"c{i}\""))
+        .collect::<Vec<_>>()
+        .join(",");
+    refusal(&edited(|json, _| {
+        *json = json.replace("\"height\",\"width\",\"βάρος\"", &names)
+    }));
+}
+
+#[test]
+fn kinds_are_told_apart() {
+    let plan = std::fs::read(golden("nystrom.plan.nys")).unwrap();
+    let error = decode_sketch(&plan).unwrap_err().to_string();
+    assert_eq!(error, "the file is a plan, but a sketch is needed here");
+    assert!(decode_plan(&golden_bytes()).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Damage with a valid checksum: an error or a valid sketch, never a panic.
+    #[test]
+    fn random_damage_never_panics(edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
+        let mut bytes = golden_bytes();
+        let length = bytes.len();
+        for (at, value) in edits {
+            bytes[at.index(length)] = value;
+        }
+        let _ = decode(&with_checksum(bytes));
+    }
+
+    #[test]
+    fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        prop_assert!(decode(&bytes).is_err());
+    }
+
+    /// Sketches of random plans survive the round trip.
+    #[test]
+    fn round_trip(seed in any::<u64>(), d in 1usize..6, n in 1usize..60, fourier in any::<bool>()) {
+        let mut s = Stream(seed);
+        let table = Table::unnamed(d, (0..n * d).map(|_| s.normal() * 10.0).collect()).unwrap();
+        let features = if fourier { FeatureParams::Fourier { frequencies: 3 } } else { nystrom(None, Sampling::Uniform) };
+        let plan = Arc::new(plan_for(&table, PlanParams { features, seed, ..PlanParams::default() }).unwrap().0);
+        let whole = sketch(&plan, &table);
+        prop_assert_eq!(&Sketch::from_bytes(&whole.to_bytes()).unwrap(), &whole);
+        prop_assert_eq!(&Plan::from_bytes(&plan.to_bytes()).unwrap(), plan.as_ref());
+    }
+}
