@@ -75,7 +75,7 @@ pub fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(c);
@@ -95,7 +95,7 @@ pub fn size(bytes: usize) -> String {
 /// A number with four significant digits.
 pub fn short(x: f64) -> String {
     match x.abs() {
-        a if a == 0.0 => return "0".into(),
+        0.0 => "0".into(),
         a if (1e-3..1e6).contains(&a) => {
             let digits = (3 - a.log10().floor() as i32).clamp(0, 6) as usize;
             let text = format!("{x:.digits$}");

@@ -172,14 +172,8 @@ impl Plan {
                 "cells",
             ));
         }
-        if let Some(w) = &self.weighting
-            && !(w.unit > 0.0 && w.unit.is_finite())
-        {
-            return Err(Error::parameter(
-                "--weight-unit",
-                "a positive number",
-                w.unit,
-            ));
+        if let Some(w) = &self.weighting {
+            w.check()?;
         }
         Ok(())
     }

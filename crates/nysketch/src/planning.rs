@@ -211,6 +211,9 @@ impl PlanParams {
         if let Some(b) = &self.bandwidths {
             check_bandwidths(b)?;
         }
+        if let Some(w) = &self.weighting {
+            w.check()?;
+        }
         Ok(PlanValid(self))
     }
 }

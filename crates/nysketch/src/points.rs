@@ -10,7 +10,10 @@ pub struct Points {
 impl Points {
     /// Row-major `data`; its length is a multiple of `dims`.
     pub fn new(dims: usize, data: Vec<f32>) -> Self {
-        assert!(dims > 0 && data.len() % dims == 0, "points need whole rows");
+        assert!(
+            dims > 0 && data.len().is_multiple_of(dims),
+            "points need whole rows"
+        );
         Points { dims, data }
     }
 

@@ -212,7 +212,7 @@ pub struct Table {
 impl Table {
     /// Row-major `values` with the given column names.
     pub fn new(columns: Vec<String>, values: Vec<f64>) -> Result<Self> {
-        if columns.is_empty() || values.len() % columns.len() != 0 {
+        if columns.is_empty() || !values.len().is_multiple_of(columns.len()) {
             return Err(Error::parameter(
                 "values",
                 format!("a multiple of {} columns", columns.len()),

@@ -44,7 +44,7 @@ impl Mixture {
                 clusters,
             ));
         }
-        if !(separation >= 0.0 && separation < 1e6) {
+        if !(0.0..1e6).contains(&separation) {
             return Err(Error::parameter(
                 "--separation",
                 "between 0 and 1e6",

@@ -14,6 +14,18 @@ pub struct Weighting {
 }
 
 impl Weighting {
+    /// The unit is a positive number.
+    pub fn check(&self) -> Result<()> {
+        if !(self.unit > 0.0 && self.unit.is_finite()) {
+            return Err(Error::parameter(
+                "--weight-unit",
+                "a positive number",
+                self.unit,
+            ));
+        }
+        Ok(())
+    }
+
     /// The weight in whole units; an error unless it is one of 0 … 2³²−1 to a relative 1e-9.
     pub fn units(&self, weight: f64, block: &Block, row: u64) -> Result<u32> {
         let ratio = weight / self.unit;

@@ -140,11 +140,13 @@ fn a_row_of_weight_three_is_the_row_three_times() {
             .unwrap()
     };
     let weighted = make(&values, &[3.0, 1.0, 0.0]);
-    let mut params = PlanParams::default();
-    params.weighting = Some(Weighting {
-        column: "w".into(),
-        unit: 1.0,
-    });
+    let params = PlanParams {
+        weighting: Some(Weighting {
+            column: "w".into(),
+            unit: 1.0,
+        }),
+        ..PlanParams::default()
+    };
     let plan = Arc::new(plan_for(&weighted, params).unwrap().0);
     let repeated = make(&[1.0, 2.0, 1.0, 2.0, 5.0, 1.0, 1.0, 2.0], &[1.0; 4]);
     assert_eq!(
@@ -158,11 +160,13 @@ fn a_row_of_weight_three_is_the_row_three_times() {
 fn fractional_weights_need_a_unit_and_bad_ones_are_named() {
     let rows = Table::unnamed(1, vec![1.0, 2.0, 3.0]).unwrap();
     let with = |w: Vec<f64>, unit| {
-        let mut params = PlanParams::default();
-        params.weighting = Some(Weighting {
-            column: "w".into(),
-            unit,
-        });
+        let params = PlanParams {
+            weighting: Some(Weighting {
+                column: "w".into(),
+                unit,
+            }),
+            ..PlanParams::default()
+        };
         plan_for(&rows.clone().with_weights(w).unwrap(), params)
     };
     assert!(with(vec![0.1, 0.25, 0.35], 0.05).is_ok());

@@ -107,7 +107,8 @@ fn write_values(
                     Kind::Npy => bytes.extend_from_slice(&(x as f32).to_le_bytes()),
                     Kind::Csv => {
                         let end = if j + 1 == d { '\n' } else { ',' };
-                        write!(bytes, "{}{end}", x as f32)?;
+                        // The same number as in npy, to the last digit.
+                        write!(bytes, "{}{end}", f64::from(x as f32))?;
                     }
                 }
             }

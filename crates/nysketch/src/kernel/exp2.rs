@@ -32,6 +32,10 @@ pub fn exp2_product(a: f32, b: f32) -> f32 {
 }
 
 /// Coefficients of r, r³, r⁵, r⁷ in sin(πr/2) on [−½, ½].
+#[allow(
+    clippy::approx_constant,
+    reason = "a fitted coefficient that comes out near π/2"
+)]
 pub const SIN: [f32; 4] = [1.570_796_3, -0.645_962_94, 0.079_675_9, -0.004_592_29];
 /// Coefficients of r², r⁴, r⁶, r⁸ in cos(πr/2) − 1 on [−½, ½].
 pub const COS: [f32; 4] = [-1.233_700_5, 0.253_669_24, -0.020_860_288, 0.000_904_021_64];

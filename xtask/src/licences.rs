@@ -1,0 +1,47 @@
+//! Every dependency must be under a licence that suits MIT OR Apache-2.0.
+
+use crate::Outcome;
+use serde_json::Value;
+
+/// Permissive licences that ask for no more than notice.
+const ALLOWED: [&str; 10] = [
+    "MIT",
+    "Apache-2.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+    "Unicode-3.0",
+    "Unlicense",
+    "CC0-1.0",
+    "0BSD",
+];
+
+pub fn check() -> Outcome {
+    let output = crate::cargo("metadata --format-version 1 --locked --all-features")
+        .output()
+        .map_err(|e| format!("cargo metadata: {e}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let metadata: Value =
+        serde_json::from_slice(&output.stdout).map_err(|e| format!("cargo metadata: {e}"))?;
+    let packages = metadata["packages"]
+        .as_array()
+        .ok_or("cargo metadata names no packages")?;
+    let refused: Vec<String> = packages.iter().filter_map(refusal).collect();
+    if !refused.is_empty() {
+        return Err(format!("licences to look at:\n  {}", refused.join("\n  ")));
+    }
+    eprintln!("{} packages, all permissive", packages.len());
+    Ok(())
+}
+
+/// Why a package is refused, if it is.
+fn refusal(package: &Value) -> Option<String> {
+    let name = package["name"].as_str().unwrap_or("?");
+    let licence = package["license"].as_str().unwrap_or("");
+    let allowed = spdx::Expression::parse_mode(licence, spdx::ParseMode::LAX)
+        .is_ok_and(|e| e.evaluate(|r| r.license.id().is_some_and(|id| ALLOWED.contains(&id.name))));
+    (!allowed).then(|| format!("{name}: '{licence}'"))
+}
