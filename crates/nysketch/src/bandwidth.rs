@@ -6,7 +6,7 @@
 //! distance between two rows; where that is zero too: 1.
 
 use crate::landmarks::below;
-use crate::lloyd;
+use crate::measure::{Effort, Loss, Measure, nearest};
 use crate::points::Points;
 
 /// Rows of the sample that are looked at.
@@ -21,8 +21,18 @@ pub fn middle(sample: &Points, rng: &mut impl rand::Rng) -> f64 {
     let step = sample.len().div_ceil(ROWS).max(1);
     let rows = sample.select(&(0..sample.len()).step_by(step).collect::<Vec<_>>());
     if rows.len() >= 5 * CENTRES {
-        let centres = lloyd::kmeans(&rows, CENTRES, 20, rng);
-        let near = median(rows.rows().map(|x| lloyd::nearest(x, &centres).1).collect());
+        let measure = Measure::of_points(&rows);
+        let effort = Effort {
+            restarts: 1,
+            iterations: 20,
+        };
+        let centres = measure.cluster(CENTRES, Loss::Squared, effort, rng);
+        let near = median(
+            measure
+                .iter()
+                .map(|(x, _)| nearest(x, &centres).1)
+                .collect(),
+        );
         if near > 0.0 {
             return near;
         }

@@ -1,0 +1,279 @@
+//! A measure: weighted points. Cell means with their counts, or landmarks with calibrated weights,
+//! stand for the rows; k-means and k-medians on them are the decoders' workhorses.
+
+use crate::landmarks::draw;
+use crate::points::Points;
+
+/// Weighted points in double precision.
+#[derive(Debug, Clone)]
+pub struct Measure {
+    dims: usize,
+    points: Vec<f64>,
+    weights: Vec<f64>,
+}
+
+impl Measure {
+    /// Row-major points with one weight each; points of weight zero are left out.
+    pub fn new(dims: usize, points: &[f64], weights: &[f64]) -> Self {
+        let mut kept = Measure {
+            dims,
+            points: Vec::new(),
+            weights: Vec::new(),
+        };
+        for (x, &w) in points.chunks_exact(dims).zip(weights) {
+            if w > 0.0 {
+                kept.points.extend_from_slice(x);
+                kept.weights.push(w);
+            }
+        }
+        kept
+    }
+
+    /// Points of equal weight.
+    pub fn of_points(points: &Points) -> Self {
+        let data: Vec<f64> = points.data().iter().map(|x| f64::from(*x)).collect();
+        Measure::new(points.dims(), &data, &vec![1.0; points.len()])
+    }
+
+    /// Number of dimensions.
+    pub fn dims(&self) -> usize {
+        self.dims
+    }
+
+    /// Number of points.
+    pub fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.weights.is_empty()
+    }
+
+    /// The points with their weights.
+    pub fn iter(&self) -> impl Iterator<Item = (&[f64], f64)> {
+        self.points
+            .chunks_exact(self.dims)
+            .zip(self.weights.iter().copied())
+    }
+
+    fn point(&self, i: usize) -> &[f64] {
+        &self.points[i * self.dims..(i + 1) * self.dims]
+    }
+
+    /// Sum of the weights.
+    pub fn mass(&self) -> f64 {
+        self.weights.iter().sum()
+    }
+
+    /// Mean over the measure of `min_c ‖x − c‖^power`, for power 1 or 2.
+    pub fn risk(&self, centres: &[Vec<f64>], loss: Loss) -> f64 {
+        let total: f64 = self
+            .iter()
+            .map(|(x, w)| w * loss.of(nearest(x, centres).1))
+            .sum();
+        total / self.mass()
+    }
+
+    /// `k` centres of least risk among several runs: greedy k-means++ starts, then Lloyd's
+    /// iterations. Fewer where there are fewer different points.
+    pub fn cluster(
+        &self,
+        k: usize,
+        loss: Loss,
+        effort: Effort,
+        rng: &mut impl rand::Rng,
+    ) -> Vec<Vec<f64>> {
+        let mut best: Option<(f64, Vec<Vec<f64>>)> = None;
+        for _ in 0..effort.restarts {
+            let mut centres = self.greedy_start(k, rng);
+            self.iterate(&mut centres, loss, effort.iterations);
+            let risk = self.risk(&centres, loss);
+            if best.as_ref().is_none_or(|(r, _)| risk < *r) {
+                best = Some((risk, centres));
+            }
+        }
+        best.map_or(Vec::new(), |(_, centres)| centres)
+    }
+
+    /// Lloyd's iterations from given centres, until nothing moves; returns how many were made.
+    pub fn iterate(&self, centres: &mut [Vec<f64>], loss: Loss, iterations: usize) -> usize {
+        for done in 0..iterations {
+            let mut members: Vec<Vec<usize>> = vec![Vec::new(); centres.len()];
+            for (i, (x, _)) in self.iter().enumerate() {
+                members[nearest(x, centres).0].push(i);
+            }
+            let mut moved = false;
+            for (centre, members) in centres.iter_mut().zip(&members) {
+                if members.is_empty() {
+                    continue;
+                }
+                let next = match loss {
+                    Loss::Squared => self.mean(members),
+                    Loss::Distance => self.median(members, centre),
+                };
+                let shift: f64 = next
+                    .iter()
+                    .zip(&*centre)
+                    .map(|(a, b)| (a - b).powi(2))
+                    .sum();
+                let size: f64 = next.iter().map(|a| a * a).sum();
+                moved |= shift > 1e-20 * size;
+                *centre = next;
+            }
+            if !moved {
+                return done + 1;
+            }
+        }
+        iterations
+    }
+
+    fn mean(&self, members: &[usize]) -> Vec<f64> {
+        let mut sum = vec![0.0; self.dims];
+        let mut mass = 0.0;
+        for &i in members {
+            mass += self.weights[i];
+            for (s, x) in sum.iter_mut().zip(self.point(i)) {
+                *s += self.weights[i] * x;
+            }
+        }
+        sum.iter().map(|s| s / mass).collect()
+    }
+
+    /// A few of Weiszfeld's steps towards the geometric median.
+    fn median(&self, members: &[usize], from: &[f64]) -> Vec<f64> {
+        let mut centre = from.to_vec();
+        for _ in 0..8 {
+            let mut sum = vec![0.0; self.dims];
+            let mut mass = 0.0;
+            for &i in members {
+                let distance = squared(self.point(i), &centre).sqrt();
+                // A point at the centre would get infinite weight; this holds it there softly.
+                let w = self.weights[i] / distance.max(1e-9);
+                mass += w;
+                for (s, x) in sum.iter_mut().zip(self.point(i)) {
+                    *s += w * x;
+                }
+            }
+            centre = sum.iter().map(|s| s / mass).collect();
+        }
+        centre
+    }
+
+    /// k-means++ where each centre is the best of 2 + ln k draws.
+    fn greedy_start(&self, k: usize, rng: &mut impl rand::Rng) -> Vec<Vec<f64>> {
+        let Some(first) = draw(&self.weights, rng).filter(|_| k > 0) else {
+            return Vec::new();
+        };
+        let mut centres = vec![self.point(first).to_vec()];
+        let mut d2: Vec<f64> = self.iter().map(|(x, _)| squared(x, &centres[0])).collect();
+        while centres.len() < k {
+            let scores: Vec<f64> = d2.iter().zip(&self.weights).map(|(d, w)| d * w).collect();
+            let mut best: Option<(f64, usize, Vec<f64>)> = None;
+            for _ in 0..2 + (k as f64).ln() as usize {
+                let Some(i) = draw(&scores, rng) else {
+                    return centres;
+                };
+                let next: Vec<f64> = self
+                    .iter()
+                    .zip(&d2)
+                    .map(|((x, _), d)| d.min(squared(x, self.point(i))))
+                    .collect();
+                let cost: f64 = next.iter().zip(&self.weights).map(|(d, w)| d * w).sum();
+                if best.as_ref().is_none_or(|(c, _, _)| cost < *c) {
+                    best = Some((cost, i, next));
+                }
+            }
+            let Some((_, i, next)) = best else {
+                return centres;
+            };
+            centres.push(self.point(i).to_vec());
+            d2 = next;
+        }
+        centres
+    }
+}
+
+/// What a row's distance costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// ‖x − c‖²: k-means.
+    Squared,
+    /// ‖x − c‖: k-medians.
+    Distance,
+}
+
+impl Loss {
+    fn of(self, d2: f64) -> f64 {
+        match self {
+            Loss::Squared => d2,
+            Loss::Distance => d2.sqrt(),
+        }
+    }
+}
+
+/// How hard to try.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    /// Starts.
+    pub restarts: usize,
+    /// Lloyd's iterations of each.
+    pub iterations: usize,
+}
+
+/// The nearest centre and the squared distance to it.
+pub fn nearest(x: &[f64], centres: &[Vec<f64>]) -> (usize, f64) {
+    let mut best = (0, f64::INFINITY);
+    for (c, centre) in centres.iter().enumerate() {
+        let d2 = squared(x, centre);
+        if d2 < best.1 {
+            best = (c, d2);
+        }
+    }
+    best
+}
+
+fn squared(x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).map(|(a, b)| (a - b) * (a - b)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    const EFFORT: Effort = Effort {
+        restarts: 5,
+        iterations: 100,
+    };
+
+    #[test]
+    fn weighted_means_and_medians() {
+        let measure = Measure::new(
+            1,
+            &[0.0, 1.0, 100.0, 102.0, 7.0],
+            &[3.0, 1.0, 1.0, 1.0, 0.0],
+        );
+        assert_eq!(measure.len(), 4, "weight zero is left out");
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let mut means = measure.cluster(2, Loss::Squared, EFFORT, &mut rng);
+        means.sort_by(|a, b| a[0].total_cmp(&b[0]));
+        assert_eq!(means, [vec![0.25], vec![101.0]]);
+        // Three rows at 0 outweigh one at 1: the median is 0.
+        let mut medians = measure.cluster(2, Loss::Distance, EFFORT, &mut rng);
+        medians.sort_by(|a, b| a[0].total_cmp(&b[0]));
+        assert!(medians[0][0].abs() < 1e-6, "{medians:?}");
+        assert!(
+            (measure.risk(&means, Loss::Squared) - (3.0 * 0.0625 + 0.5625 + 2.0) / 6.0).abs()
+                < 1e-12
+        );
+    }
+
+    #[test]
+    fn fewer_points_than_centres() {
+        let measure = Measure::new(2, &[1.0, 1.0, 1.0, 1.0], &[1.0, 1.0]);
+        let centres = measure.cluster(3, Loss::Squared, EFFORT, &mut ChaCha8Rng::seed_from_u64(1));
+        assert_eq!(centres, [vec![1.0, 1.0]]);
+    }
+}
