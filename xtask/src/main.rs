@@ -95,9 +95,10 @@ fn format_by_python() -> Outcome {
     );
     let venv = root().join("target/python");
     let python = venv.join("bin/python");
-    if !python.exists() {
+    let ready = venv.join("ready");
+    if !ready.exists() {
         let mut make = Command::new("python3");
-        make.args(["-m", "venv"]).arg(&venv);
+        make.args(["-m", "venv", "--clear"]).arg(&venv);
         step("python environment", make)?;
         let mut install = Command::new(&python);
         install.args([
@@ -106,10 +107,11 @@ fn format_by_python() -> Outcome {
             "install",
             "--quiet",
             "--disable-pip-version-check",
-            "numpy",
-            "safetensors",
+            "numpy>=1.26",
+            "safetensors>=0.4",
         ]);
-        step("python packages", install).inspect_err(|_| drop(std::fs::remove_dir_all(&venv)))?;
+        step("python packages", install)?;
+        std::fs::write(&ready, "").map_err(|e| format!("{}: {e}", ready.display()))?;
     }
     let mut check = Command::new(&python);
     check.arg(root().join("crates/nysketch/tests/golden/check.py"));

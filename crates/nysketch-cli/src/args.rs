@@ -23,7 +23,7 @@ pub struct Common {
     #[arg(long, global = true)]
     pub json: bool,
     /// Threads to use; the result does not depend on it [default: all cores]
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
     /// No progress and no remarks on stderr
     #[arg(short, long, global = true)]
@@ -61,7 +61,10 @@ pub enum Command {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch demo
-  nysketch demo --rows 5000000")]
+  nysketch demo --rows 5000000
+
+JSON fields: rows, columns, landmarks, bytes, planning_seconds, sketching_seconds,
+  largest_relative_error, same_bytes")]
 pub struct Demo {
     /// Rows to generate
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..))]
@@ -78,7 +81,9 @@ pub struct Demo {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch generate gmm --rows 1000000 --dims 20 --clusters 10 -o x.npy
-  nysketch generate gmm --rows 1000 --dims 2 --clusters 3 --labels y.npy -o x.csv")]
+  nysketch generate gmm --rows 1000 --dims 2 --clusters 3 --labels y.npy -o x.csv
+
+JSON fields: file, rows, dims, clusters, separation, seed")]
 pub struct Generate {
     /// What to generate
     #[arg(value_enum)]
@@ -263,7 +268,8 @@ pub struct PlanArgs {
   nysketch sketch day1.csv --plan p.nys -o day1.nys
   cat day2.csv | nysketch sketch - --plan p.nys -o day2.nys
 
-JSON fields: file, rows, skipped, columns, landmarks, fingerprint, bytes, seconds")]
+JSON fields: file, rows, skipped, columns, features, landmarks, frequencies, sampling, bandwidths,
+  collect, fingerprint, bytes, seconds")]
 pub struct SketchArgs {
     #[command(flatten)]
     pub input: InputArgs,
@@ -272,7 +278,8 @@ pub struct SketchArgs {
     pub output: PathBuf,
     /// Measure what this plan says
     #[arg(long = "plan", value_name = "PLAN", conflicts_with_all = ["landmarks", "sampling", "landmarks_from",
-        "leverage_lambda", "frequencies", "sample_rows", "collect", "weights", "columns", "exclude"])]
+        "leverage_lambda", "features", "frequencies", "bandwidth", "scale", "sample_rows", "collect", "weights",
+        "seed", "columns", "exclude"])]
     pub plan_file: Option<PathBuf>,
     /// Write an empty sketch, instead of an error, where the input has no rows
     #[arg(long, requires = "plan_file")]

@@ -634,6 +634,19 @@ fn usage_errors_have_exit_code_two() {
             "sketch x.csv --plan p.nys --landmarks 3 -o s.nys",
             "--landmarks",
         ),
+        ("sketch x.csv --plan p.nys --seed 3 -o s.nys", "--seed"),
+        (
+            "sketch x.csv --plan p.nys --features fourier -o s.nys",
+            "--features",
+        ),
+        (
+            "plan x.csv -o s.nys --features fourier --leverage-lambda 0.1",
+            "no landmarks",
+        ),
+        (
+            "generate gmm --rows 5 --dims 1 --clusters 1 -o y.npy --labels y.npy",
+            "same file",
+        ),
         (
             "generate gmm --rows 5 --dims 0 --clusters 1 -o x.npy",
             "--dims",
@@ -674,4 +687,80 @@ fn quiet_runs_say_nothing_on_stderr() {
         .assert()
         .success()
         .stderr(contains("columns: a, b"));
+}
+
+#[test]
+fn files_without_names_are_matched_by_position() {
+    let f = Folder::new();
+    let data: Vec<u8> = [1.0f64, 2.0, 3.0, 4.0, 5.0, 6.5, 7.0, 8.0]
+        .iter()
+        .flat_map(|x| x.to_le_bytes())
+        .collect();
+    f.write("x.csv", SMALL)
+        .write("x.npy", npy("<f8", false, "(4, 2)", &data))
+        .write("x.tsv", SMALL.replace(',', "\t"));
+    f.ok("plan x.csv -o p.nys");
+    f.ok("sketch x.csv --plan p.nys -o a.nys");
+    f.command("sketch x.npy --plan p.nys -o b.nys")
+        .assert()
+        .success()
+        .stderr(contains("matched by position"));
+    f.ok("sketch x.tsv --plan p.nys -o c.nys");
+    assert!(f.read("a.nys") == f.read("b.nys"));
+    assert!(f.read("a.nys") == f.read("c.nys"));
+    // Where a weight stands among unnamed columns cannot be told.
+    f.write("w.csv", "w,a\n1,2\n1,3\n")
+        .ok("plan w.csv -o w.nys --weights w");
+    f.fails(
+        1,
+        "sketch x.npy --plan w.nys -o t.nys",
+        &["x.npy lacks the columns a, w"],
+    );
+    f.write("index.csv", ",a\n0,1.5\n1,2.5\n");
+    assert_eq!(
+        f.json("plan index.csv -o q.nys")["columns"],
+        serde_json::json!(["c0", "a"])
+    );
+}
+
+#[test]
+fn bad_rows_with_weights_are_skipped_alike_by_plan_and_sketch() {
+    let f = Folder::new();
+    f.write("x.csv", "a,w\n1,1\nnan,-1\n5,2\n7,\n");
+    let plan = f.json("plan x.csv -o p.nys --weights w --skip-invalid");
+    let sketch = f.json("sketch x.csv --plan p.nys -o s.nys --skip-invalid");
+    assert_eq!(
+        (plan["rows"].as_u64(), plan["skipped"].as_u64()),
+        (Some(2), Some(2))
+    );
+    assert_eq!(
+        (sketch["rows"].as_u64(), sketch["skipped"].as_u64()),
+        (Some(3), Some(2))
+    );
+}
+
+#[test]
+fn bad_landmark_files_are_named() {
+    let f = Folder::new();
+    f.write("x.csv", SMALL);
+    f.write("nan.csv", "a,b\n1,2\n3,nan\n").fails(
+        1,
+        "plan x.csv -o s.nys --landmarks-from nan.csv",
+        &["nan.csv: row 2, column 'b'"],
+    );
+    f.write("far.csv", "a,b\n1,1e12\n").fails(
+        1,
+        "plan x.csv -o s.nys --landmarks-from far.csv",
+        &["far.csv: row 1, column 'b'", "too far"],
+    );
+    f.write("few.csv", "a\n1\n").fails(
+        1,
+        "plan x.csv -o s.nys --landmarks-from few.csv",
+        &["few.csv lacks the column b"],
+    );
+    f.write("none.csv", "a,b\n").fails(
+        1,
+        "plan x.csv -o s.nys --landmarks-from none.csv",
+        &["none.csv has no rows"],
+    );
 }

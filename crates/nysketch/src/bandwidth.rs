@@ -5,9 +5,9 @@
 //! best rule. Where that is zero (few rows, many duplicates): a quarter of the median squared
 //! distance between two rows; where that is zero too: 1.
 
-use crate::landmarks::below;
 use crate::measure::{Effort, Loss, Measure, nearest};
 use crate::points::Points;
+use crate::random::below;
 
 /// Rows of the sample that are looked at.
 const ROWS: usize = 2000;
@@ -46,8 +46,10 @@ pub fn middle(sample: &Points, rng: &mut impl rand::Rng) -> f64 {
     if quarter > 0.0 { quarter } else { 1.0 }
 }
 
-/// Three rungs around the middle one, widest first.
+/// Three rungs around the middle one, widest first. Distances that f32 coordinates cannot tell from
+/// zero give no smaller bandwidth than the format allows.
 pub fn ladder(middle: f64) -> Vec<f64> {
+    let middle = middle.clamp(2.0f64.powi(-96), 2.0f64.powi(106));
     vec![middle * RATIO, middle, middle / RATIO]
 }
 

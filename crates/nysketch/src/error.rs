@@ -121,11 +121,11 @@ pub enum Error {
         /// Fingerprint of the second.
         right: String,
     },
-    /// A subtraction whose result is no sketch of any data.
-    #[error(
-        "cannot subtract: {what} would {how}, so the second sketch holds rows that the first does not"
-    )]
-    NotContained {
+    /// A merge or subtraction whose result is no sketch of any rows.
+    #[error("cannot {action}: {what} would {how}{}", if *.action == "subtract" { ", so the second sketch holds rows that the first does not" } else { "" })]
+    Impossible {
+        /// What was tried.
+        action: &'static str,
         /// Which sum.
         what: String,
         /// What would happen to it.

@@ -9,7 +9,7 @@
 //! The centre is subtracted in double precision before narrowing, so data far from the origin
 //! loses nothing; what remains is a relative 2⁻²⁴ of the distance from the centre.
 
-use crate::error::{Error, Result};
+use crate::error::{Cell, Error, Result};
 use crate::fixed::{COORDINATE_BITS, COORDINATE_LIMIT, power_of_two};
 use crate::rows::{Block, Invalid};
 
@@ -17,6 +17,10 @@ use crate::rows::{Block, Invalid};
 pub const MAX_RANGE_BITS: i32 = 54;
 /// Least spread of the widest column that keeps squared distances out of the denormal range.
 pub const MIN_SPREAD_BITS: i32 = -40;
+/// Exponents that keep every coordinate and its square well inside double precision.
+pub const EXPONENTS: std::ops::RangeInclusive<i32> =
+    LEAST_RANGE_BITS - COORDINATE_BITS..=MAX_RANGE_BITS - COORDINATE_BITS;
+const LEAST_RANGE_BITS: i32 = -200;
 /// How far beyond the largest value seen while planning a later row may lie: 2¹⁶ times.
 const HEADROOM_BITS: i32 = 16;
 
@@ -46,6 +50,14 @@ pub struct FramedRow {
     pub z: Vec<f32>,
     /// `q`: quantised coordinates.
     pub q: Vec<i64>,
+}
+
+impl FramedRow {
+    /// Takes the last row out again.
+    pub fn pop(&mut self, dims: usize) {
+        self.z.truncate(self.z.len() - dims);
+        self.q.truncate(self.q.len() - dims);
+    }
 }
 
 impl Frame {
@@ -78,7 +90,8 @@ impl Frame {
                 .into_iter()
                 .find(|s| *s > 0.0 && s.is_finite())
                 .unwrap_or(1.0);
-            let bits = (size.log2().ceil() as i32 + HEADROOM_BITS).clamp(-200, MAX_RANGE_BITS);
+            let bits =
+                (size.log2().ceil() as i32 + HEADROOM_BITS).clamp(LEAST_RANGE_BITS, MAX_RANGE_BITS);
             exponent.push(bits - COORDINATE_BITS);
         }
         if widest.0 > 0.0 && widest.0 < power_of_two(MIN_SPREAD_BITS) {
@@ -96,6 +109,24 @@ impl Frame {
             scale,
             exponent,
         }
+    }
+
+    /// Checks every rule that FORMAT.md has for a frame.
+    pub fn check(&self, dims: usize) -> Result<()> {
+        let lengths = [self.centre.len(), self.scale.len(), self.exponent.len()];
+        let usable_scale = |s: &f64| *s > 0.0 && s.is_normal() && (1.0 / s).is_normal();
+        let broken = if lengths != [dims; 3] {
+            "one centre, scale and exponent a column"
+        } else if !self.centre.iter().all(|c| c.is_finite()) {
+            "a finite centre"
+        } else if !self.scale.iter().all(usable_scale) {
+            "a scale that is a positive number"
+        } else if !self.exponent.iter().all(|e| EXPONENTS.contains(e)) {
+            "an exponent between -244 and 10"
+        } else {
+            return Ok(());
+        };
+        Err(Error::parameter("the frame", broken, "another"))
     }
 
     /// `y_j` of one value.
@@ -167,19 +198,21 @@ impl Frame {
         if invalid == Invalid::Skip {
             return Ok(());
         }
-        let at = block.cell(row_number, &columns[j]);
-        let value = row[j];
-        Err(if value.is_finite() {
-            let limit = power_of_two(self.exponent[j] + COORDINATE_BITS) * self.scale[j];
-            Error::OutOfRange {
-                at,
-                value,
-                centre: self.centre[j],
-                limit,
-            }
-        } else {
-            Error::NonFinite { at, value }
-        })
+        Err(self.invalid(block.cell(row_number, &columns[j]), j, row[j]))
+    }
+
+    /// Why the value of column j is invalid.
+    pub fn invalid(&self, at: Cell, j: usize, value: f64) -> Error {
+        if !value.is_finite() {
+            return Error::NonFinite { at, value };
+        }
+        let limit = power_of_two(self.exponent[j] + COORDINATE_BITS) * self.scale[j];
+        Error::OutOfRange {
+            at,
+            value,
+            centre: self.centre[j],
+            limit,
+        }
     }
 }
 

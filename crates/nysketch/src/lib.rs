@@ -49,7 +49,9 @@
 //! # }
 //! ```
 
+pub mod atom;
 pub mod bandwidth;
+pub mod decoder;
 pub mod error;
 pub mod feature_map;
 pub mod file;
@@ -63,6 +65,7 @@ pub mod optimize;
 pub mod plan;
 pub mod planning;
 pub mod points;
+pub mod random;
 pub mod rows;
 pub mod sample;
 pub mod sketch;
@@ -74,7 +77,9 @@ pub use error::{Error, Result};
 pub use kernel::tile::Instructions;
 pub use landmarks::Sampling;
 pub use plan::{Collect, Features, Plan};
-pub use planning::{FeatureParams, PlanParams, PlanReport, SampleRows, Scale, make_plan};
+pub use planning::{
+    FeatureParams, GivenLandmarks, PlanParams, PlanReport, SampleRows, Scale, make_plan,
+};
 pub use rows::{Block, Invalid, Progress, RowPart, RowSource, RowStream, Table};
 pub use sketch::format::FormatError;
 pub use sketch::{Accumulator, Sketch, SketchParams};

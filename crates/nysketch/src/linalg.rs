@@ -1,4 +1,6 @@
 //! Dense linear algebra: the only file that names the crate behind it.
+//!
+//! Sequential throughout, so that no result depends on the number of threads.
 
 use crate::error::{Error, Result};
 use faer::linalg::solvers::{Llt, SelfAdjointEigen};
@@ -43,6 +45,16 @@ impl Matrix {
     }
 }
 
+impl Matrix {
+    /// `selfᵀ · x`.
+    pub fn transposed_times(&self, x: &[f64]) -> Vec<f64> {
+        assert_eq!(x.len(), self.nrows(), "matrix and vector fit");
+        (0..self.ncols())
+            .map(|j| self.0.col(j).iter().zip(x).map(|(a, x)| a * x).sum())
+            .collect()
+    }
+}
+
 /// Eigenvalues in falling order and the matrix whose columns are the eigenvectors.
 #[derive(Debug, Clone)]
 pub struct SymmetricEigen {
@@ -83,7 +95,6 @@ impl Cholesky {
 
     /// `b_jᵀ A⁻¹ b_j = ‖L⁻¹ b_j‖²` for each column of `b`.
     pub fn inverse_quadratic_forms(&self, mut b: Matrix) -> Vec<f64> {
-        // Sequential, so that a plan does not depend on the number of threads.
         solve_lower_triangular_in_place(self.0.L(), b.0.as_mut(), Par::Seq);
         (0..b.ncols())
             .map(|j| b.0.col(j).iter().map(|x| x * x).sum())

@@ -1,8 +1,8 @@
 //! A measure: weighted points. Cell means with their counts, or landmarks with calibrated weights,
 //! stand for the rows; k-means and k-medians on them are the decoders' workhorses.
 
-use crate::landmarks::draw;
 use crate::points::Points;
+use crate::random::draw;
 
 /// Weighted points in double precision.
 #[derive(Debug, Clone)]

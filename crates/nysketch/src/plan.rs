@@ -1,11 +1,13 @@
 //! The plan: what will be measured. Fixed before the pass, the same for every part of the data.
 
 use crate::error::{Error, Result};
-use crate::frame::Frame;
-use crate::kernel::ladder::Ladder;
+use crate::fixed::power_of_two;
+use crate::frame::{Frame, MAX_RANGE_BITS};
+use crate::kernel::ladder::check_bandwidths;
 use crate::landmarks::Sampling;
 use crate::points::Points;
 use crate::weight::Weighting;
+use std::collections::HashSet;
 
 /// Everything that decides what a sketch means.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,7 +68,29 @@ pub struct Collect {
 /// Columns up to which Σxxᵀ is kept without being asked for: it costs d² a row.
 pub const MOMENTS_DIMS: usize = 64;
 
+/// Most columns of a plan.
+pub const MAX_COLUMNS: usize = 1 << 16;
+/// Most columns for which Σxxᵀ can be kept.
+pub const MAX_MOMENTS_DIMS: usize = 4096;
+/// Most sums of a sketch: 1 GiB of 128-bit integers.
+pub const MAX_SUMS: f64 = (1u64 << 26) as f64;
+
 impl Collect {
+    /// Something is kept, and cells only where there are landmarks.
+    pub fn check(self, landmarks: bool) -> Result<()> {
+        let (expected, got) = if !(self.kernel || self.cells || self.moments) {
+            ("at least one of kernel, cells, moments", "none")
+        } else if self.cells && !landmarks {
+            (
+                "without cells for Fourier features, which have no landmarks",
+                "cells",
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Error::parameter("--collect", expected, got))
+    }
+
     /// Everything that is cheap for so many columns.
     pub fn default_for(dims: usize, landmarks: bool) -> Self {
         Collect {
@@ -155,21 +179,51 @@ impl Plan {
         crate::sketch::format::fingerprint(self)
     }
 
-    /// Checks that the parts fit together. Files and parameters both pass through here.
+    /// Checks every rule that FORMAT.md has for a plan. Plans from rows and from files both pass
+    /// through here, so what can be made can be read.
     pub fn check(&self) -> Result<()> {
-        Ladder::new(&self.bandwidths)?;
-        if !(self.collect.kernel || self.collect.cells || self.collect.moments) {
+        let d = self.dims();
+        let unique: HashSet<&String> = self.columns.iter().collect();
+        if !(1..=MAX_COLUMNS).contains(&d) || unique.len() != d {
+            let expected = format!("between 1 and {MAX_COLUMNS} different columns");
             return Err(Error::parameter(
-                "--collect",
-                "at least one of kernel, cells, moments",
-                "none",
+                "columns",
+                expected,
+                format!("{d}, {} of them different", unique.len()),
             ));
         }
-        if self.collect.cells && self.landmarks().is_none() {
+        self.frame.check(d)?;
+        check_bandwidths(&self.bandwidths)?;
+        let points = self.features.points();
+        let limit = power_of_two(MAX_RANGE_BITS) as f32;
+        let usable = points.data().iter().all(|x| x.abs() <= limit);
+        if points.is_empty() || points.dims() != d || !usable {
+            let expected = format!("at least one point of {d} finite values");
+            return Err(Error::parameter(
+                "landmarks",
+                expected,
+                format!("{} points", points.len()),
+            ));
+        }
+        self.collect.check(self.landmarks().is_some())?;
+        if self.collect.moments && d > MAX_MOMENTS_DIMS {
+            let expected = format!("without moments above {MAX_MOMENTS_DIMS} columns");
             return Err(Error::parameter(
                 "--collect",
-                "without cells for Fourier features, which have no landmarks",
-                "cells",
+                expected,
+                format!("{d} columns"),
+            ));
+        }
+        let sums: f64 = crate::sketch::sums::shapes(self)
+            .iter()
+            .map(|(_, shape)| shape.iter().map(|n| *n as f64).product::<f64>())
+            .sum();
+        if sums > MAX_SUMS {
+            let expected = format!("a plan with at most {MAX_SUMS:.0} sums");
+            return Err(Error::parameter(
+                "--landmarks",
+                expected,
+                format!("{sums:.0}"),
             ));
         }
         if let Some(w) = &self.weighting {

@@ -3,9 +3,9 @@
 //! Deterministic for the same files, order and seed, whatever the number of threads.
 
 use crate::bandwidth;
-use crate::error::{Error, Result};
+use crate::error::{Cell, Error, Result};
 use crate::feature_map::fourier::draw_frequencies;
-use crate::frame::Frame;
+use crate::frame::{Frame, FramedRow};
 use crate::kernel::ladder::check_bandwidths;
 use crate::kernel::tile::{Instructions, MAX_BLOCK, Nearest, Tiles};
 use crate::landmarks::Sampling;
@@ -45,12 +45,21 @@ pub enum FeatureParams {
         leverage_lambda: Option<f64>,
     },
     /// Landmarks given as rows in the table's units.
-    Given(Vec<Vec<f64>>),
+    Given(GivenLandmarks),
     /// Random Fourier features.
     Fourier {
         /// m′, half the number of features.
         frequencies: usize,
     },
+}
+
+/// Landmarks from the user.
+#[derive(Debug, Clone)]
+pub struct GivenLandmarks {
+    /// Where they come from, for messages.
+    pub name: String,
+    /// Rows in the table's units.
+    pub rows: Vec<Vec<f64>>,
 }
 
 /// How columns are scaled.
@@ -140,7 +149,8 @@ pub struct LeverageReport {
     pub lambda: f64,
     /// Estimate of N(λ).
     pub effective_dimension: f64,
-    /// z of eq. (10), measured against exact scores on `accuracy_rows` rows of the sample.
+    /// z of eq. (10): BLESS at this λ against exact scores, both on `accuracy_rows` rows of the
+    /// sample, since exact scores of all of it would cost too much.
     pub accuracy: f64,
     /// Rows it was measured on.
     pub accuracy_rows: usize,
@@ -208,6 +218,9 @@ impl PlanParams {
         if self.sample_rows == SampleRows::Count(0) {
             return Err(Error::parameter("--sample-rows", "at least 1, or 'all'", 0));
         }
+        if let Some(collect) = self.collect {
+            collect.check(!matches!(self.features, FeatureParams::Fourier { .. }))?;
+        }
         if let Some(b) = &self.bandwidths {
             check_bandwidths(b)?;
         }
@@ -270,13 +283,12 @@ pub fn make_plan(
         Some(given) => given.clone(),
         None => bandwidth::ladder(bandwidth::middle(&sample, &mut rng)),
     };
-    check_bandwidths(&bandwidths)?;
     let mut choice = Choice {
         source,
         params,
         frame: &frame,
         sample: &sample,
-        rows: found.rows,
+        found: &found,
         sigma2: bandwidths[bandwidths.len() / 2],
         progress,
         rng,
@@ -368,7 +380,7 @@ struct Choice<'a> {
     params: &'a PlanParams,
     frame: &'a Frame,
     sample: &'a Points,
-    rows: u64,
+    found: &'a Survey,
     sigma2: f64,
     progress: &'a dyn Progress,
     rng: ChaCha8Rng,
@@ -398,19 +410,28 @@ impl Choice<'_> {
     }
 
     /// Landmarks from the user, each once.
-    fn given(&mut self, rows: &[Vec<f64>]) -> Result<Points> {
-        let mut data = Vec::new();
-        for (i, row) in rows.iter().enumerate() {
-            let mut framed = crate::frame::FramedRow::default();
-            if row.len() != self.frame.dims() || self.frame.push(row, &mut framed).is_err() {
+    fn given(&mut self, given: &GivenLandmarks) -> Result<Points> {
+        let d = self.frame.dims();
+        let mut framed = FramedRow::default();
+        for (i, row) in given.rows.iter().enumerate() {
+            if row.len() != d {
                 return Err(Error::parameter(
                     "--landmarks-from",
-                    format!("rows of {} finite values near the data", self.frame.dims()),
-                    format!("row {}: {row:?}", i + 1),
+                    format!("rows of {d} values"),
+                    row.len(),
                 ));
             }
-            data.extend(framed.z);
+            if let Err(j) = self.frame.push(row, &mut framed) {
+                let column = self.source.columns()[j].clone();
+                let at = Cell {
+                    file: given.name.clone(),
+                    row: i as u64 + 1,
+                    column,
+                };
+                return Err(self.frame.invalid(at, j, row[j]));
+            }
         }
+        let data = framed.z;
         let all = Points::new(self.frame.dims(), data);
         let kept = distinct(&all);
         if kept.is_empty() {
@@ -432,10 +453,10 @@ impl Choice<'_> {
     /// Exactly `wanted` landmarks, or all different rows where there are fewer.
     fn counted(&mut self, wanted: Option<usize>, sampling: Sampling) -> Result<Points> {
         let m = match wanted {
-            Some(m) if m as u64 > self.rows => {
+            Some(m) if m as u64 > self.found.rows => {
                 return Err(Error::TooFewRows {
                     landmarks: m,
-                    rows: self.rows as usize,
+                    rows: self.found.rows as usize,
                 });
             }
             Some(m) => m,
@@ -443,10 +464,16 @@ impl Choice<'_> {
         };
         let sample = self.sample;
         let chosen = match sampling {
-            Sampling::Dsquared if self.rows > sample.len() as u64 => {
+            Sampling::Dsquared if !self.found.sampled_all => {
                 return self.dsquared_stream(m, wanted);
             }
-            Sampling::Dsquared => dsquared(sample, None, None, m, &mut self.rng),
+            Sampling::Dsquared => dsquared(
+                sample,
+                Some(&self.found.sample_weights),
+                None,
+                m,
+                &mut self.rng,
+            ),
             Sampling::Leverage => {
                 return self.leverage(Target::EffectiveDimension(m as f64), Some((m, wanted)));
             }
@@ -550,7 +577,6 @@ impl Choice<'_> {
             tiles: Tiles::new(landmarks, None, Instructions::best()),
             nearest: Nearest::default(),
             z: Vec::new(),
-            row: Vec::new(),
         };
         pass(
             self.source,
@@ -595,18 +621,18 @@ impl Choice<'_> {
                 .block(&state.z, &[], Some(&mut state.nearest), |_, _, _| {});
             for (i, row) in rows.chunks_exact(d).enumerate() {
                 let at = chunk * MAX_BLOCK + i;
-                let weight = block.weights.get(at).copied().unwrap_or(1.0);
+                let weight = match self.params.weighting {
+                    Some(_) => block.weights.get(at).copied().unwrap_or(f64::NAN),
+                    None => 1.0,
+                };
                 let steer = weight * f64::from(state.nearest.d2[i]);
                 // The survey has refused or counted invalid rows; here they are passed over.
                 if steer > 0.0 && steer.is_finite() && row.iter().all(|x| x.is_finite()) {
-                    state.row.clear();
-                    state.row.extend_from_slice(row);
-                    state.row.push(weight);
                     let place = Place {
                         file: block.file_index,
                         row: block.first_row + at as u64,
                     };
-                    reservoir.offer(place, steer, &state.row);
+                    reservoir.offer(place, steer, row, weight);
                 }
             }
         }
@@ -624,5 +650,4 @@ struct FarPass {
     tiles: Tiles,
     nearest: Nearest,
     z: Vec<f32>,
-    row: Vec<f64>,
 }

@@ -32,7 +32,8 @@ pub struct Place {
 pub fn priority(seed: u64, place: Place, weight: f64) -> f64 {
     let hash = mix(mix(mix(seed) ^ place.file) ^ place.row);
     let u = ((hash >> 11) + 1) as f64 * 2.0f64.powi(-53);
-    -u.ln() / weight
+    // Not −0, whose bits would be the largest.
+    (0.0 - u.ln()) / weight
 }
 
 /// The rows of least priority seen so far, shared by all threads of a pass.
@@ -75,7 +76,7 @@ impl Ord for Entry {
 }
 
 impl Reservoir {
-    /// Keeps at most `capacity` rows of `dims` values.
+    /// Keeps at most `capacity` rows of `dims` values, of which the last is the extra one.
     pub fn new(capacity: usize, dims: usize, seed: u64) -> Self {
         Reservoir {
             seed,
@@ -86,8 +87,8 @@ impl Reservoir {
         }
     }
 
-    /// Offers a row; rows of weight zero never get in.
-    pub fn offer(&self, place: Place, weight: f64, row: &[f64]) {
+    /// Offers a row and a number to keep with it; rows of weight zero never get in.
+    pub fn offer(&self, place: Place, weight: f64, row: &[f64], extra: f64) {
         let priority = priority(self.seed, place, weight);
         if priority.to_bits() > self.threshold.load(Memory::Relaxed) {
             return;
@@ -101,6 +102,7 @@ impl Reservoir {
                 slot: heap.len(),
             });
             values.extend_from_slice(row);
+            values.push(extra);
         } else if let Some(mut worst) = heap.peek_mut() {
             let slot = worst.slot;
             let entry = Entry {
@@ -110,7 +112,9 @@ impl Reservoir {
             };
             if entry < *worst {
                 *worst = entry;
-                values[slot * self.dims..(slot + 1) * self.dims].copy_from_slice(row);
+                let kept = &mut values[slot * self.dims..(slot + 1) * self.dims];
+                kept[..row.len()].copy_from_slice(row);
+                kept[row.len()] = extra;
             }
         }
         if heap.len() == self.capacity
@@ -154,11 +158,11 @@ mod tests {
         seed: u64,
         weight: impl Fn(u64) -> f64,
     ) -> Vec<f64> {
-        let reservoir = Reservoir::new(capacity, 1, seed);
+        let reservoir = Reservoir::new(capacity, 2, seed);
         for row in order {
-            reservoir.offer(Place { file: 0, row }, weight(row), &[row as f64]);
+            reservoir.offer(Place { file: 0, row }, weight(row), &[row as f64], 0.0);
         }
-        reservoir.into_rows()
+        reservoir.into_rows().into_iter().step_by(2).collect()
     }
 
     #[test]

@@ -21,6 +21,11 @@ pub struct Survey {
     pub columns: Vec<Column>,
     /// A uniform sample of the rows (by weight, where rows are weighted), row-major.
     pub sample: Vec<f64>,
+    /// What each row of the sample counts: its weight where the sample holds every row, else 1,
+    /// since the weight has steered the sampling.
+    pub sample_weights: Vec<f64>,
+    /// Whether the sample holds every row that counts.
+    pub sampled_all: bool,
 }
 
 /// Statistics of a column.
@@ -58,7 +63,8 @@ pub fn survey(
 ) -> Result<Survey> {
     let columns = source.columns();
     let d = columns.len();
-    let reservoir = Reservoir::new(params.sample_rows, d, params.seed);
+    // Each row is followed by its weight.
+    let reservoir = Reservoir::new(params.sample_rows, d + 1, params.seed);
     let fold = Mutex::new(OrderedFold {
         total: Moments::new(d),
         next: 0,
@@ -88,23 +94,21 @@ pub fn survey(
             }
             let units = match weighting {
                 None => 1.0,
-                Some(w) if weight.is_finite() => f64::from(w.units(weight, block, row_number)?),
-                Some(w) => {
-                    refuse(params.invalid, block, row_number, &w.column, weight)?;
-                    kept.skipped += 1;
-                    continue;
-                }
+                Some(w) => match w.units(weight, params.invalid, block, row_number)? {
+                    Some(units) => f64::from(units),
+                    None => {
+                        kept.skipped += 1;
+                        continue;
+                    }
+                },
             };
             kept.rows += 1;
             kept.weight += units;
-            reservoir.offer(
-                Place {
-                    file: block.file_index,
-                    row: row_number,
-                },
-                units,
-                row,
-            );
+            let place = Place {
+                file: block.file_index,
+                row: row_number,
+            };
+            reservoir.offer(place, units, row, units);
             valid.push((row, units));
         }
         kept.set_columns(&valid);
@@ -114,25 +118,29 @@ pub fn survey(
     for last in pass(source, params.threads, progress, || None, visit)? {
         finish(last);
     }
-    let total = fold.into_inner().unwrap_or_else(|e| e.into_inner()).total;
+    let total = fold
+        .into_inner()
+        .unwrap_or_else(|e| e.into_inner())
+        .finish();
     if !(total.weight > 0.0) {
         return Err(Error::NoRows {
             skipped: total.skipped,
         });
     }
-    let columns = (0..d)
-        .map(|j| Column {
-            low: total.low[j],
-            high: total.high[j],
-            mean: total.mean[j].clamp(total.low[j], total.high[j]),
-            deviation: (total.m2[j] / total.weight).max(0.0).sqrt(),
-        })
-        .collect();
+    let columns = (0..d).map(|j| total.column(j)).collect();
+    let sampled_all = reservoir.threshold() == f64::INFINITY;
+    let (mut sample, mut sample_weights) = (Vec::new(), Vec::new());
+    for row in reservoir.into_rows().chunks_exact(d + 1) {
+        sample.extend_from_slice(&row[..d]);
+        sample_weights.push(if sampled_all { row[d] } else { 1.0 });
+    }
     Ok(Survey {
         rows: total.rows,
         skipped: total.skipped,
         columns,
-        sample: reservoir.into_rows(),
+        sample,
+        sample_weights,
+        sampled_all,
     })
 }
 
@@ -171,6 +179,28 @@ impl Moments {
         }
     }
 
+    /// The statistics of one column. Values beyond 1e150, whose squares overflow, are told by
+    /// their range instead.
+    fn column(&self, j: usize) -> Column {
+        let (low, high) = (self.low[j], self.high[j]);
+        let deviation = (self.m2[j] / self.weight).max(0.0).sqrt();
+        let (mean, half) = (self.mean[j], high / 2.0 - low / 2.0);
+        Column {
+            low,
+            high,
+            mean: if mean.is_finite() {
+                mean.clamp(low, high)
+            } else {
+                low / 2.0 + high / 2.0
+            },
+            deviation: if self.m2[j].is_finite() {
+                deviation
+            } else {
+                half
+            },
+        }
+    }
+
     /// Two passes over rows that are in the cache: the mean, then the deviations from it.
     fn set_columns(&mut self, rows: &[(&[f64], f64)]) {
         for (row, weight) in rows {
@@ -191,7 +221,17 @@ impl Moments {
     fn merge(&mut self, other: &Moments) {
         self.rows += other.rows;
         self.skipped += other.skipped;
+        for j in 0..self.mean.len() {
+            self.low[j] = self.low[j].min(other.low[j]);
+            self.high[j] = self.high[j].max(other.high[j]);
+        }
         if !(other.weight > 0.0) {
+            return;
+        }
+        if !(self.weight > 0.0) {
+            self.weight = other.weight;
+            self.mean.clone_from(&other.mean);
+            self.m2.clone_from(&other.m2);
             return;
         }
         let weight = self.weight + other.weight;
@@ -199,8 +239,6 @@ impl Moments {
             let delta = other.mean[j] - self.mean[j];
             self.m2[j] += other.m2[j] + delta * delta * (self.weight / weight * other.weight);
             self.mean[j] += delta * (other.weight / weight);
-            self.low[j] = self.low[j].min(other.low[j]);
-            self.high[j] = self.high[j].max(other.high[j]);
         }
         self.weight = weight;
     }
@@ -220,6 +258,14 @@ impl OrderedFold {
             self.total.merge(&moments);
             self.next += 1;
         }
+    }
+
+    /// Everything; a part without blocks never came, so later ones may still be waiting.
+    fn finish(mut self) -> Moments {
+        for moments in self.waiting.values() {
+            self.total.merge(moments);
+        }
+        self.total
     }
 }
 
@@ -254,6 +300,60 @@ mod tests {
         assert!((one.columns[0].mean - mean).abs() < 1e-8);
         assert!((one.columns[0].deviation / var.sqrt() - 1.0).abs() < 1e-9);
         assert_eq!((one.rows, one.sample.len()), (2000, 20));
+    }
+
+    /// Parts without blocks, as an empty row group gives, must not hold up those after them.
+    #[test]
+    fn empty_parts_lose_nothing() {
+        use crate::rows::{RowPart, RowStream};
+        struct Holes(Table);
+        struct HolesStream<'a>(Box<dyn RowStream<'a> + 'a>, bool);
+        struct Hole;
+        impl RowPart for Hole {
+            fn for_each_block(
+                self: Box<Self>,
+                _: &mut dyn FnMut(&Block) -> Result<()>,
+            ) -> Result<()> {
+                Ok(())
+            }
+        }
+        impl RowSource for Holes {
+            fn columns(&self) -> &[String] {
+                self.0.columns()
+            }
+            fn open(&self) -> Result<Box<dyn RowStream<'_> + '_>> {
+                Ok(Box::new(HolesStream(self.0.open()?, false)))
+            }
+        }
+        impl<'a> RowStream<'a> for HolesStream<'a> {
+            fn next_part(&mut self) -> Result<Option<Box<dyn RowPart + 'a>>> {
+                self.1 = !self.1;
+                if self.1 {
+                    Ok(Some(Box::new(Hole)))
+                } else {
+                    self.0.next_part()
+                }
+            }
+        }
+        let table = Table::unnamed(1, (0..100).map(f64::from).collect())
+            .unwrap()
+            .with_part_rows(7);
+        let whole = survey(&table, None, PARAMS, &()).unwrap();
+        let holes = survey(&Holes(table), None, PARAMS, &()).unwrap();
+        assert_eq!((holes.rows, holes.columns), (100, whole.columns));
+    }
+
+    #[test]
+    fn huge_values_have_a_deviation() {
+        for size in [1e155, 1e300] {
+            let table = Table::unnamed(1, vec![size, 2.0 * size, 3.0 * size]).unwrap();
+            let column = survey(&table, None, PARAMS, &()).unwrap().columns[0];
+            assert!(
+                (0.5 * size..1.01 * size).contains(&column.deviation),
+                "{column:?}"
+            );
+            assert!((column.mean / size - 2.0).abs() < 1e-9);
+        }
     }
 
     #[test]

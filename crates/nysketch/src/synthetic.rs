@@ -71,7 +71,7 @@ impl Mixture {
         let mut values = Vec::with_capacity(count * self.dims());
         let mut labels = Vec::with_capacity(count);
         for _ in 0..count {
-            let c = crate::landmarks::below(self.means.len(), &mut rng);
+            let c = crate::random::below(self.means.len(), &mut rng);
             labels.push(c as u32);
             values.extend(self.means[c].iter().map(|mu| mu + normal(&mut rng)));
         }

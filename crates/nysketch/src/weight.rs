@@ -1,11 +1,10 @@
 //! Row weights: integers, so that a row of weight 2 is the row twice, exactly.
 
 use crate::error::{Error, Result};
-use crate::rows::Block;
+use crate::rows::{Block, Invalid};
 
 /// The column that holds the weights and the unit they are multiples of.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Weighting {
     /// Column name.
     pub column: String,
@@ -26,18 +25,36 @@ impl Weighting {
         Ok(())
     }
 
-    /// The weight in whole units; an error unless it is one of 0 … 2³²−1 to a relative 1e-9.
-    pub fn units(&self, weight: f64, block: &Block, row: u64) -> Result<u32> {
+    /// The weight in whole units, 0 … 2³²−1, where it is within 1e-6 of them. A missing or infinite
+    /// weight makes the row invalid (`None` where such rows are skipped); any other weight that is
+    /// not a whole number of units is an error.
+    pub fn units(
+        &self,
+        weight: f64,
+        invalid: Invalid,
+        block: &Block,
+        row: u64,
+    ) -> Result<Option<u32>> {
+        let at = || block.cell(row, &self.column);
+        if !weight.is_finite() {
+            return match invalid {
+                Invalid::Skip => Ok(None),
+                Invalid::Refuse => Err(Error::NonFinite {
+                    at: at(),
+                    value: weight,
+                }),
+            };
+        }
         let ratio = weight / self.unit;
         let units = ratio.round();
-        let whole = (ratio - units).abs() <= 1e-9 * ratio.abs().max(1.0);
+        let whole = (ratio - units).abs() <= 1e-6;
         if !(whole && (0.0..=f64::from(u32::MAX)).contains(&units)) {
             return Err(Error::BadWeight {
-                at: block.cell(row, &self.column),
+                at: at(),
                 value: weight,
                 unit: self.unit,
             });
         }
-        Ok(units as u32)
+        Ok(Some(units as u32))
     }
 }

@@ -227,7 +227,7 @@ fn taking_out_rows_that_are_not_there_is_refused() {
     // More rows than there are.
     assert!(matches!(
         sketch_few.subtract(&sketch(&plan, &all)),
-        Err(Error::NotContained { .. })
+        Err(Error::Impossible { .. })
     ));
     // As many rows, but others.
     let others = Table::unnamed(1, vec![40.0, 41.0]).unwrap();
@@ -303,4 +303,32 @@ fn the_error_is_that_of_the_first_bad_row_for_any_number_of_threads() {
             .to_string();
         assert!(error.contains("row 7778,"), "{threads} threads: {error}");
     }
+}
+
+#[test]
+fn heavy_weights_are_exact_up_to_the_limit_and_refused_beyond() {
+    let heaviest = f64::from(u32::MAX);
+    let table = |rows: usize| {
+        let values = (0..rows).map(|i| (i % 3) as f64 * 1e3).collect();
+        Table::unnamed(1, values)
+            .unwrap()
+            .with_weights(vec![heaviest; rows])
+            .unwrap()
+    };
+    let params = PlanParams {
+        weighting: Some(Weighting {
+            column: "w".into(),
+            unit: 1.0,
+        }),
+        ..PlanParams::default()
+    };
+    let plan = Arc::new(plan_for(&table(3), params).unwrap().0);
+    let full = sketch(&plan, &table(64));
+    assert_eq!(full.rows(), 64 * u64::from(u32::MAX));
+    assert_eq!(Sketch::from_bytes(&full.to_bytes()).unwrap(), full);
+    let too_many = Sketch::of(&plan, &table(65), SketchParams::default(), &());
+    assert!(matches!(too_many, Err(Error::TooManyRows { .. })));
+    let mut sum = full.clone();
+    assert!(matches!(sum.merge(&full), Err(Error::TooManyRows { .. })));
+    assert_eq!(sum, full, "a refused merge changes nothing");
 }

@@ -307,7 +307,10 @@ fn given_landmarks_are_taken_as_they_are() {
     let back = plan.frame.widen(landmarks.row(0));
     assert!((back[0] - 0.0).abs() < 1e-7 && (back[1] - 1.0).abs() < 1e-7);
     let bad = PlanParams {
-        features: FeatureParams::Given(vec![vec![1.0]]),
+        features: FeatureParams::Given(GivenLandmarks {
+            name: "l".into(),
+            rows: vec![vec![1.0]],
+        }),
         ..PlanParams::default()
     };
     assert!(plan_for(&table, bad).is_err());

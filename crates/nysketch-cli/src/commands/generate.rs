@@ -20,6 +20,9 @@ pub fn run(args: &Generate, common: &Common) -> Result<()> {
     let kind = kind_of(&args.output)?;
     check_writable(&args.output)?;
     if let Some(labels) = &args.labels {
+        if *labels == args.output {
+            return Err(Usage("--labels and --output name the same file".into()).into());
+        }
         kind_of(labels)?;
         check_writable(labels)?;
     }

@@ -10,6 +10,9 @@ use nysketch::sketch::format::{Decoded, decode};
 use nysketch::{Features, Plan, Sketch};
 use serde_json::{Value, json};
 
+/// Landmarks up to which the rank of the kernel matrix is computed, in seconds.
+const MOST_LANDMARKS: usize = 2000;
+
 pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     let bytes = read_bytes(&args.file)?;
     let decoded = decode(&bytes).with_context(|| args.file.display().to_string())?;
@@ -23,7 +26,10 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     json["bytes"] = json!(bytes.len());
     json["seed"] = json!(plan.seed);
     json["scale"] = json!(plan.frame.scale);
-    json["weights"] = json!(plan.weighting);
+    json["weights"] = match &plan.weighting {
+        Some(w) => json!({"column": w.column, "unit": w.unit}),
+        None => Value::Null,
+    };
     let mut text = format!(
         "{}: a {}, {}\n",
         args.file.display(),
@@ -38,7 +44,11 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     plan_lines(plan, &mut text);
     if let Features::Nystrom(landmarks, _) = &plan.features {
         let mut maps = Vec::new();
-        for sigma2 in &plan.bandwidths {
+        for sigma2 in plan
+            .bandwidths
+            .iter()
+            .filter(|_| landmarks.len() <= MOST_LANDMARKS)
+        {
             maps.push(NystromMap::new(landmarks, *sigma2, CUTOFF)?);
         }
         json["rank"] = json!(maps.iter().map(NystromMap::rank).collect::<Vec<_>>());
@@ -105,26 +115,33 @@ fn plan_lines(plan: &Plan, text: &mut String) {
     line(text, "collects", &plan.collect.names().join(", "));
 }
 
-/// One line a bandwidth.
+/// One line a bandwidth; rank and condition only where they were computed.
 fn bandwidth_table(plan: &Plan, maps: &[NystromMap], missed: &[f64], text: &mut String) {
-    let header = format!("{:>12} {:>10} {:>12}", "σ²", "rank", "condition");
-    let last = if missed.is_empty() {
-        String::new()
-    } else {
-        format!(" {:>14}", "missed at most")
-    };
-    line(text, "bandwidths", &format!("{header}{last}"));
-    for (i, map) in maps.iter().enumerate() {
-        let mut row = format!(
-            "{:>12} {:>10} {:>12}",
-            short(plan.bandwidths[i]),
-            format!("{}/{}", map.rank(), map.eigenvalues.len()),
-            short(map.condition())
-        );
+    let mut header = format!("{:>12} {:>10} {:>12}", "σ²", "rank", "condition");
+    if !missed.is_empty() {
+        header.push_str("  missed at most");
+    }
+    line(text, "bandwidths", &header);
+    for (i, sigma2) in plan.bandwidths.iter().enumerate() {
+        let (rank, condition) = match maps.get(i) {
+            Some(map) => (
+                format!("{}/{}", map.rank(), map.eigenvalues.len()),
+                short(map.condition()),
+            ),
+            None => ("-".to_string(), "-".to_string()),
+        };
+        let mut row = format!("{:>12} {rank:>10} {condition:>12}", short(*sigma2));
         if let Some(share) = missed.get(i) {
-            row.push_str(&format!(" {:>13.2}%", 100.0 * share));
+            row.push_str(&format!(" {:>14.2}%", 100.0 * share));
         }
         line(text, "", &row);
+    }
+    if maps.is_empty() {
+        line(
+            text,
+            "",
+            &format!("(rank and condition are computed up to {MOST_LANDMARKS} landmarks)"),
+        );
     }
 }
 

@@ -8,7 +8,9 @@ mod plan;
 mod sketch;
 
 use crate::args::{Args, Command};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 /// Runs what was typed.
@@ -25,14 +27,29 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// The bytes of a plan or sketch file.
+/// The bytes of a plan or sketch file. Files that cannot be one are not read to the end.
 fn read_bytes(path: &Path) -> Result<Vec<u8>> {
-    let metadata =
-        std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
-    if !metadata.is_file() {
-        anyhow::bail!("cannot read {}: it is not a file", path.display());
+    let name = path.display();
+    let mut file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+    if !file
+        .metadata()
+        .with_context(|| format!("cannot read {name}"))?
+        .is_file()
+    {
+        bail!("cannot read {name}: it is not a file");
     }
-    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+    let mut bytes = Vec::new();
+    let start = (&mut file)
+        .take(9)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("cannot read {name}"))?;
+    // Eight bytes of length, of which the upper four are zero, and a brace.
+    if start < 9 || bytes[4..] != *b"\0\0\0\0{" {
+        bail!("{name}: not a nysketch file");
+    }
+    file.read_to_end(&mut bytes)
+        .with_context(|| format!("cannot read {name}"))?;
+    Ok(bytes)
 }
 
 fn read_sketch(path: &Path) -> Result<nysketch::Sketch> {

@@ -7,10 +7,10 @@ use crate::output::{
 };
 use crate::progress::Bar;
 use anyhow::{Result, bail};
-use nysketch::planning::{DEFAULT_FREQUENCIES, PlanValid};
+use nysketch::planning::DEFAULT_FREQUENCIES;
 use nysketch::{
-    Collect, FeatureParams, Features, Invalid, Plan, PlanParams, PlanReport, SampleRows, Sampling,
-    Scale, Weighting, make_plan,
+    Collect, FeatureParams, Features, GivenLandmarks, Invalid, Plan, PlanParams, PlanReport,
+    SampleRows, Sampling, Scale, Weighting, make_plan,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -67,12 +67,18 @@ pub fn plan_input(
         },
     )?;
     tell_columns(&source, common);
+    for file in source.by_position() {
+        note(
+            common,
+            &format!("{file} does not name its columns; they were matched by position"),
+        );
+    }
     let params = match &options.landmarks_from {
         Some(path) => with_given_landmarks(params, input, &source, path)?,
         None => params,
     };
     let bar = Bar::new("planning", None, common.quiet);
-    let made = make_plan(&source, &checked(params)?, &bar);
+    let made = make_plan(&source, &params.check()?, &bar);
     drop(bar);
     let (plan, report) = made?;
     if report.skipped > 0 {
@@ -86,7 +92,7 @@ pub fn plan_input(
     }
     if let Some(l) = report.leverage {
         let message = format!(
-            "leverage scores at λ = {}: effective dimension {}, accuracy z = {} on {} rows",
+            "leverage scores at λ = {}: effective dimension {}, accuracy z = {} (measured on {} rows by themselves)",
             short(l.lambda),
             short(l.effective_dimension),
             short(l.accuracy),
@@ -103,10 +109,6 @@ pub fn plan_input(
         ),
     );
     Ok((plan, report, source))
-}
-
-fn checked(params: PlanParams) -> Result<PlanValid> {
-    Ok(params.check()?)
 }
 
 fn tell_columns(source: &Input, common: &Common) {
@@ -143,7 +145,8 @@ fn with_given_landmarks(
     if rows.is_empty() {
         bail!("{} has no rows to use as landmarks", path.display());
     }
-    params.features = FeatureParams::Given(rows);
+    let name = path.display().to_string();
+    params.features = FeatureParams::Given(GivenLandmarks { name, rows });
     Ok(params)
 }
 
@@ -155,6 +158,7 @@ fn resolve(input: &InputArgs, options: &PlanOptions, common: &Common) -> Result<
             if options.landmarks.is_some()
                 || options.sampling.is_some()
                 || options.landmarks_from.is_some()
+                || options.leverage_lambda.is_some()
             {
                 return Err(usage("Fourier features have no landmarks; use --frequencies").into());
             }

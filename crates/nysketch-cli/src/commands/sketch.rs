@@ -35,6 +35,12 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
                 return Err(Usage("stdin ('-') can be named only once".into()).into());
             }
             let input = Input::open(&args.input, Wanted::Plan(&plan))?;
+            for file in input.by_position() {
+                note(
+                    common,
+                    &format!("{file} does not name its columns; they were matched by position"),
+                );
+            }
             let rows = input.rows_hint();
             (plan, input, rows)
         }

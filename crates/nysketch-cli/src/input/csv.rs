@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex};
 
 /// Records looked at to tell numeric columns from text.
 const SNIFFED: usize = 200;
+/// Bytes of records after which a part ends.
+const PART_BYTES: usize = 1 << 20;
 
 /// Whether the first line holds names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -211,12 +213,13 @@ fn read_header(records: &mut Reader<Source>, name: &str, header: bool) -> Result
         let text = std::str::from_utf8(field)
             .with_context(|| format!("{name}: the name of column {} is not valid UTF-8", j + 1))?
             .trim();
-        if text.is_empty() {
-            bail!(
-                "{name}: column {} has no name; pass --no-header if the first line is data",
-                j + 1
-            );
-        }
+        // As pandas writes its index.
+        let default = format!("c{j}");
+        let text = if text.is_empty() {
+            default.as_str()
+        } else {
+            text
+        };
         if names.iter().any(|n| n == text) {
             bail!("{name}: two columns are called '{text}'");
         }
@@ -272,12 +275,17 @@ impl<'a> RowStream<'a> for CsvStream<'a> {
     fn next_part(&mut self) -> nysketch::Result<Option<Box<dyn RowPart + 'a>>> {
         let first_row = self.next_row;
         let wanted = part_rows(self.selection.columns.len());
-        let mut records = Vec::with_capacity(wanted);
+        let mut records = Vec::new();
         let mut failed = None;
-        while records.len() < wanted {
+        let mut bytes = 0;
+        // Whole records are kept, also of columns that nobody wants: their bytes count too.
+        while records.len() < wanted && bytes < PART_BYTES {
             let mut record = ByteRecord::new();
             match self.records.read_byte_record(&mut record) {
-                Ok(true) => records.push(record),
+                Ok(true) => {
+                    bytes += record.as_slice().len();
+                    records.push(record);
+                }
                 Ok(false) => break,
                 Err(e) => {
                     let row = first_row + records.len() as u64;

@@ -40,6 +40,8 @@ pub struct Schema {
 /// Where the wanted columns stand in a file.
 #[derive(Debug, Clone)]
 struct Selection {
+    /// Whether names were not found and positions were taken instead.
+    by_position: bool,
     columns: Vec<usize>,
     names: Arc<[String]>,
     weight: Option<(usize, String)>,
@@ -54,6 +56,7 @@ enum Format {
 /// One file of the input.
 #[derive(Debug)]
 struct InputFile {
+    name: Arc<str>,
     format: Format,
     schema: Schema,
     selection: Selection,
@@ -102,6 +105,7 @@ impl Input {
         for (name, format, schema) in opened {
             let selection = select(&name, &schema, &columns, weight.as_deref())?;
             files.push(InputFile {
+                name,
                 format,
                 schema,
                 selection,
@@ -119,18 +123,33 @@ impl Input {
         Self::open(args, Wanted::Columns(columns))
     }
 
+    /// Files without names whose columns were taken by position.
+    pub fn by_position(&self) -> Vec<String> {
+        self.files
+            .iter()
+            .filter(|f| f.selection.by_position)
+            .map(|f| f.name.to_string())
+            .collect()
+    }
+
     /// Number of rows, where every file tells.
     pub fn rows_hint(&self) -> Option<u64> {
         self.files.iter().map(|f| f.schema.rows).sum()
     }
 
-    /// All rows in memory: for files of landmarks.
+    /// All rows in memory, all of them finite: for files of landmarks.
     pub fn read_all(&self) -> Result<Vec<Vec<f64>>> {
         let mut rows = Vec::new();
         let mut stream = self.open_stream();
         while let Some(part) = stream.next_part()? {
             part.for_each_block(&mut |block| {
-                rows.extend(block.rows().map(|(_, row, _)| row.to_vec()));
+                for (number, row, _) in block.rows() {
+                    if let Some(j) = row.iter().position(|x| !x.is_finite()) {
+                        let at = block.cell(number, &self.columns[j]);
+                        return Err(nysketch::Error::NonFinite { at, value: row[j] });
+                    }
+                    rows.push(row.to_vec());
+                }
                 Ok(())
             })?;
         }
@@ -256,7 +275,8 @@ fn select(
     let find = |name: &str| schema.names.iter().position(|n| n == name);
     let all: Vec<&str> = columns.iter().map(String::as_str).chain(weight).collect();
     let missing: Vec<&str> = all.iter().copied().filter(|n| find(n).is_none()).collect();
-    let by_position = !schema.named && !missing.is_empty() && schema.names.len() == all.len();
+    // Where a weight stands among unnamed columns cannot be told.
+    let by_position = !schema.named && weight.is_none() && schema.names.len() == columns.len();
     if !missing.is_empty() && !by_position {
         let has = if schema.named || schema.names.len() <= 12 {
             schema.names.join(", ")
@@ -269,13 +289,7 @@ fn select(
             missing.join(", ")
         );
     }
-    let place = |i: usize, name: &str| {
-        if by_position {
-            i
-        } else {
-            find(name).unwrap_or(i)
-        }
-    };
+    let place = |i: usize, name: &str| find(name).unwrap_or(i);
     Ok(Selection {
         columns: columns
             .iter()
@@ -284,6 +298,7 @@ fn select(
             .collect(),
         names: columns.into(),
         weight: weight.map(|w| (place(columns.len(), w), w.to_string())),
+        by_position: !missing.is_empty(),
     })
 }
 

@@ -110,10 +110,10 @@ impl Npy {
             [rows, columns] => (rows, columns),
             ref shape => bail!("{name} has {} dimensions; a table has two", shape.len()),
         };
-        if columns == 0 || columns > nysketch::sketch::format::MAX_COLUMNS as u64 {
+        if columns == 0 || columns > nysketch::plan::MAX_COLUMNS as u64 {
             bail!(
                 "{name} has {columns} columns; between 1 and {} are allowed",
-                nysketch::sketch::format::MAX_COLUMNS
+                nysketch::plan::MAX_COLUMNS
             );
         }
         let size = rows

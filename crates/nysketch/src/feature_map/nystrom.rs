@@ -31,8 +31,7 @@ impl NystromMap {
         let m = landmarks.len();
         let kernel = Gaussian { sigma2 };
         let k = Matrix::from_fn(m, m, |i, j| {
-            let d2 = Points::squared_distance(landmarks.row(i), landmarks.row(j));
-            (-d2 / (2.0 * sigma2)).exp()
+            kernel.at(Points::squared_distance(landmarks.row(i), landmarks.row(j)))
         });
         let eigen = symmetric_eigen(&k)?;
         let least = cutoff * eigen.values[0];

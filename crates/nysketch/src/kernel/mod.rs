@@ -24,7 +24,12 @@ pub struct Gaussian {
 impl Gaussian {
     /// `κ(x, y)`.
     pub fn value(&self, x: &[f64], y: &[f64]) -> f64 {
-        (-squared_distance(x, y) / (2.0 * self.sigma2)).exp()
+        self.at(squared_distance(x, y))
+    }
+
+    /// κ of two points at this squared distance.
+    pub fn at(&self, d2: f64) -> f64 {
+        (-d2 / (2.0 * self.sigma2)).exp()
     }
 
     /// `∂κ/∂x = −(x − y) κ(x, y) / σ²`, eq. (26).
@@ -48,7 +53,7 @@ impl Gaussian {
                     .zip(z)
                     .map(|(a, &b)| (a - f64::from(b)).powi(2))
                     .sum();
-                (-d2 / (2.0 * self.sigma2)).exp()
+                self.at(d2)
             })
             .collect()
     }

@@ -367,7 +367,7 @@ impl<S: Simd> PanelPass<'_, S> {
                 for (r, row) in kappa.iter().enumerate() {
                     for v in 0..VECTORS {
                         let values = [bits(row[v])];
-                        let lanes: &[u32] = bytemuck_lanes(&values);
+                        let lanes: &[u32] = lanes_of(&values);
                         for (l, b) in lanes.iter().enumerate() {
                             total[v * lanes.len() + l] +=
                                 u64::from(b.wrapping_sub(ONE_BITS)) * u64::from(weights[r]);
@@ -381,7 +381,7 @@ impl<S: Simd> PanelPass<'_, S> {
 
 /// A vector's lanes as a slice.
 #[inline(always)]
-fn bytemuck_lanes<T: pulp::bytemuck::Pod>(vector: &[T; 1]) -> &[u32] {
+fn lanes_of<T: pulp::bytemuck::Pod>(vector: &[T; 1]) -> &[u32] {
     pulp::bytemuck::cast_slice(vector)
 }
 
@@ -430,7 +430,7 @@ mod tests {
             let landmarks = Points::new(d, (0..m * d).map(|_| next()).collect());
             let rows = Points::new(d, (0..n * d).map(|_| next()).collect());
             let weights: Vec<u32> = if weighted { (0..n as u32).map(|i| i * 1_000_003 % 7).collect() } else { vec![] };
-            let ladder = Ladder::new(&[4.0, 1.0, 0.25, 0.125, 0.03, 0.0075]).unwrap();
+            let ladder = Ladder::new(&[4.0, 1.0, 0.25, 0.125, 0.03, 0.0075]);
 
             let mut expected = vec![0u64; 6 * m];
             for (i, x) in rows.rows().enumerate() {

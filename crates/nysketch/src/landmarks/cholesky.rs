@@ -10,8 +10,9 @@
 //! 2023). With a Gaussian kernel κ(x, x) = 1 for all x, so the first pivot of both is random.
 //! Memory is O(n m), time O(n m²).
 
-use super::{below, draw};
+use crate::kernel::Gaussian;
 use crate::points::Points;
+use crate::random::{below, draw};
 
 /// Which row becomes the next pivot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub fn pivoted_cholesky(
     pivot: Pivot,
     rng: &mut impl rand::Rng,
 ) -> Vec<usize> {
-    let n = points.len();
+    let (n, kernel) = (points.len(), Gaussian { sigma2 });
     let mut residual = vec![1.0f64; n];
     let mut columns: Vec<Vec<f64>> = Vec::with_capacity(m);
     let mut chosen = Vec::with_capacity(m);
@@ -52,7 +53,7 @@ pub fn pivoted_cholesky(
         let z = points.row(p);
         let mut column: Vec<f64> = points
             .rows()
-            .map(|x| (-Points::squared_distance(x, z) / (2.0 * sigma2)).exp())
+            .map(|x| kernel.at(Points::squared_distance(x, z)))
             .collect();
         for earlier in &columns {
             let factor = earlier[p];

@@ -8,8 +8,8 @@
 //! stands for 1/p rows like it and is drawn in proportion to `D²/p`, which makes the draw the same
 //! in law as D² sampling over all rows, up to the size of the reservoir.
 
-use super::{below, draw};
 use crate::points::Points;
+use crate::random::{below, draw};
 
 /// Chooses `m` of `points` in turn, in proportion to `weight · D²`, where D is the distance to
 /// `existing` and to those chosen so far. Stops early when every point is a landmark.

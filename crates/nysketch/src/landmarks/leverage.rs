@@ -17,10 +17,11 @@
 //! `A = (R M / n) diag(p)`. Departures: where R would exceed n every row is a candidate once; rows
 //! drawn c times are kept once with `A/c`, which leaves ℓ̃ as it is.
 
-use super::{below, draw, unit};
 use crate::error::Result;
+use crate::kernel::Gaussian;
 use crate::linalg::{Cholesky, Matrix, symmetric_eigen};
 use crate::points::Points;
+use crate::random::{below, draw, unit};
 
 /// λ falls by this factor from level to level.
 const STEP: f64 = 2.0;
@@ -30,8 +31,9 @@ const CANDIDATES: f64 = 4.0;
 const KEPT: f64 = 3.0;
 /// … and on top of that, for small dimensions, where chance weighs more.
 const KEPT_EXTRA: f64 = 100.0;
-/// Where the path ends although the effective dimension asked for is not reached.
-const LEAST_LAMBDA: f64 = 1e-13;
+/// λn at which the path ends although the effective dimension asked for is not reached: below it
+/// the scores are differences of nearly equal numbers.
+const LEAST_LAMBDA_N: f64 = 1e-9;
 
 /// What to aim for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -110,7 +112,7 @@ pub fn bless(
                     break;
                 }
                 (subset, lambda, before) = (finer, next, (next, dimension));
-                if lambda < LEAST_LAMBDA {
+                if lambda * (points.len() as f64) < LEAST_LAMBDA_N {
                     break;
                 }
             }
@@ -139,7 +141,10 @@ struct Bless<'a> {
 impl Bless<'_> {
     fn kernel(&self, i: usize, j: usize) -> f64 {
         let d2 = Points::squared_distance(self.points.row(i), self.points.row(j));
-        (-d2 / (2.0 * self.sigma2)).exp()
+        Gaussian {
+            sigma2: self.sigma2,
+        }
+        .at(d2)
     }
 
     /// One level: candidates, their scores, the next subset, and the estimate of N(λ).

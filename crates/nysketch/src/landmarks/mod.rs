@@ -8,7 +8,8 @@
 //! | [`cholesky`] rpcholesky | a row drawn in proportion to that squared distance |
 //! | [`dsquared`] | a row drawn in proportion to its squared distance from those chosen |
 //!
-//! All of them return exactly `m` different points, or every different point where there are fewer.
+//! Planning brings all of them to exactly `m` different points, or to every different point where
+//! there are fewer. Rules that need a bandwidth use the middle rung of the ladder.
 
 pub mod cholesky;
 pub mod dsquared;
@@ -70,35 +71,4 @@ impl std::str::FromStr for Sampling {
                 )
             })
     }
-}
-
-/// Draws an index in proportion to `weights`; `None` where all are zero.
-pub(crate) fn draw(weights: &[f64], rng: &mut impl rand::Rng) -> Option<usize> {
-    let total: f64 = weights.iter().sum();
-    if !(total > 0.0) {
-        return None;
-    }
-    let mut left = unit(rng) * total;
-    let mut last = None;
-    for (i, w) in weights.iter().enumerate() {
-        if *w > 0.0 {
-            last = Some(i);
-            left -= w;
-            if left < 0.0 {
-                break;
-            }
-        }
-    }
-    last
-}
-
-/// A number in [0, 1) with 53 random bits.
-pub(crate) fn unit(rng: &mut impl rand::Rng) -> f64 {
-    (rng.next_u64() >> 11) as f64 * 2.0f64.powi(-53)
-}
-
-/// An integer in `0 .. n`.
-pub(crate) fn below(n: usize, rng: &mut impl rand::Rng) -> usize {
-    // The bias of a 64-bit multiply is below n/2⁶⁴.
-    ((u128::from(rng.next_u64()) * n as u128) >> 64) as usize
 }

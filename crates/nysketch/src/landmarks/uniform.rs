@@ -1,7 +1,7 @@
 //! Uniform sampling without replacement among the different points.
 
-use super::below;
 use crate::points::Points;
+use crate::random::below;
 use std::collections::HashSet;
 
 /// The bits of a point, the same for −0 and 0.
@@ -9,7 +9,8 @@ fn key(row: &[f32]) -> Vec<u32> {
     row.iter().map(|x| (x + 0.0).to_bits()).collect()
 }
 
-/// Chooses `m` different points, each subset as likely, none equal to one of `chosen`.
+/// Chooses `m` different points by drawing rows uniformly without replacement, passing over rows
+/// equal to one drawn before or to one of `chosen`.
 pub fn uniform(
     points: &Points,
     chosen: &[usize],

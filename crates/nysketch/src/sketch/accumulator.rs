@@ -37,9 +37,7 @@ pub struct Accumulator {
 impl Accumulator {
     /// An empty accumulator.
     pub fn new(plan: Arc<Plan>, instructions: Instructions) -> Self {
-        let ladder = Ladder::new(&plan.bandwidths)
-            .ok()
-            .filter(|_| plan.collect.kernel);
+        let ladder = plan.collect.kernel.then(|| Ladder::new(&plan.bandwidths));
         let tiles = plan
             .landmarks()
             .filter(|_| plan.needs_nearest())
@@ -79,26 +77,29 @@ impl Accumulator {
     pub fn push(&mut self, block: &Block, invalid: Invalid) -> Result<()> {
         let plan = self.plan.clone();
         let d = plan.dims();
+        if plan.weighting.is_some() && block.weights.len() != block.len() {
+            return Err(Error::parameter(
+                "weights",
+                "one weight a row, as the plan asks for",
+                "none",
+            ));
+        }
         for (number, row, weight) in block.rows() {
-            if let Some(weighting) = &plan.weighting {
-                if !weight.is_finite() {
-                    if invalid == Invalid::Refuse {
-                        let at = block.cell(number, &weighting.column);
-                        return Err(Error::NonFinite { at, value: weight });
-                    }
-                    self.sums.skipped[0] += 1;
-                    continue;
-                }
-                self.weights.push(weighting.units(weight, block, number)?);
-            }
             if let Err(j) = plan.frame.push(row, &mut self.buffer) {
                 plan.frame
                     .refuse(invalid, &plan.columns, block, number, row, j)?;
-                if plan.weighting.is_some() {
-                    self.weights.pop();
-                }
                 self.sums.skipped[0] += 1;
                 continue;
+            }
+            if let Some(weighting) = &plan.weighting {
+                match weighting.units(weight, invalid, block, number)? {
+                    Some(units) => self.weights.push(units),
+                    None => {
+                        self.buffer.pop(d);
+                        self.sums.skipped[0] += 1;
+                        continue;
+                    }
+                }
             }
             if self.buffer.z.len() == MAX_BLOCK * d {
                 self.flush()?;

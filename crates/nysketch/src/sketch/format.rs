@@ -7,8 +7,7 @@
 use super::Sketch;
 use super::sums::{Sums, shapes};
 use crate::error::{Error, Result};
-use crate::fixed::COORDINATE_BITS;
-use crate::frame::{Frame, MAX_RANGE_BITS};
+use crate::frame::{EXPONENTS, Frame};
 use crate::plan::{Collect, Features, Plan};
 use crate::points::Points;
 use crate::weight::Weighting;
@@ -24,11 +23,6 @@ pub const VERSION: u64 = 1;
 const KEY: &str = "nysketch";
 /// The tensor that holds the checksum; always the last four bytes of the file.
 const CHECKSUM: &str = "crc32";
-/// Most columns of a plan.
-pub const MAX_COLUMNS: usize = 1 << 16;
-/// Range of the exponents of a frame.
-const EXPONENTS: std::ops::RangeInclusive<i32> =
-    -200 - COORDINATE_BITS..=MAX_RANGE_BITS - COORDINATE_BITS;
 
 /// The rule of FORMAT.md that a file breaks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -97,7 +91,7 @@ struct Metadata {
     kind: String,
     sampling: Option<String>,
     seed: u64,
-    weights: Option<Weighting>,
+    weights: Option<String>,
 }
 
 struct Tensor {
@@ -165,7 +159,7 @@ fn metadata(plan: &Plan, kind: &str, fingerprint: Option<String>) -> Metadata {
             Features::Fourier(_) => None,
         },
         seed: plan.seed,
-        weights: plan.weighting.clone(),
+        weights: plan.weighting.as_ref().map(|w| w.column.clone()),
     }
 }
 
@@ -176,7 +170,8 @@ fn plan_tensors(plan: &Plan) -> Vec<Tensor> {
             x.to_le_bytes()
         })
     };
-    vec![
+    let name = points_name(plan.features.name());
+    let mut tensors = vec![
         f64s("bandwidths", &plan.bandwidths),
         f64s("centre", &plan.frame.centre),
         f64s("scale", &plan.frame.scale),
@@ -184,13 +179,19 @@ fn plan_tensors(plan: &Plan) -> Vec<Tensor> {
             x.to_le_bytes()
         }),
         Tensor::new(
-            points_name(plan.features.name()),
+            name,
             Dtype::F32,
             vec![points.len(), d],
             points.data(),
             |x| x.to_le_bytes(),
         ),
-    ]
+    ];
+    tensors.extend(
+        plan.weighting
+            .as_ref()
+            .map(|w| f64s("weight_unit", &[w.unit])),
+    );
+    tensors
 }
 
 fn points_name(features: &str) -> &'static str {
@@ -319,45 +320,27 @@ fn read_content(mut reader: Reader<'_>, metadata: &Metadata) -> Result<(Decoded,
 fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
     let columns = metadata.columns.clone();
     let d = columns.len();
-    let unique: HashSet<&String> = columns.iter().collect();
-    if !(1..=MAX_COLUMNS).contains(&d) || unique.len() != d {
-        return Err(value_error(format!(
-            "between 1 and {MAX_COLUMNS} different columns are needed"
-        )));
-    }
     let centre = reader.f64s("centre", d)?;
     let scale = reader.f64s("scale", d)?;
     let bandwidths = reader.f64s("bandwidths", reader.length("bandwidths")?)?;
     let exponent = reader.i32s("exponent", d)?;
-    if !scale
-        .iter()
-        .all(|s| s.is_normal() && *s > 0.0 && (1.0 / s).is_normal())
-    {
-        return Err(value_error("a scale is not a positive number"));
-    }
+    // Before powers of two are made of them; everything else is checked by the plan itself.
     if !exponent.iter().all(|e| EXPONENTS.contains(e)) {
         return Err(value_error(format!("an exponent is outside {EXPONENTS:?}")));
     }
     let name = points_name(&metadata.features);
-    let count = reader.length(name)?;
-    let data = reader.f32s(name, count, d)?;
-    if count == 0 {
-        return Err(value_error(format!("there are no {name}")));
-    }
-    let limit = crate::fixed::power_of_two(MAX_RANGE_BITS) as f32;
-    if !data.iter().all(|x| x.abs() <= limit) {
-        return Err(value_error(format!(
-            "one of the {name} is not finite or too large"
-        )));
+    let data = reader.f32s(name, reader.length(name)?, d)?;
+    if d == 0 || data.is_empty() {
+        return Err(value_error(format!("there are no columns or no {name}")));
     }
     let points = Points::new(d, data);
+    let parse = |sampling: &String| {
+        sampling
+            .parse()
+            .map_err(|e: Error| value_error(e.to_string()))
+    };
     let features = match (metadata.features.as_str(), &metadata.sampling) {
-        ("nystrom", Some(sampling)) => {
-            let sampling = sampling
-                .parse()
-                .map_err(|e: Error| value_error(e.to_string()))?;
-            Features::Nystrom(points, sampling)
-        }
+        ("nystrom", Some(sampling)) => Features::Nystrom(points, parse(sampling)?),
         ("fourier", None) => Features::Fourier(points),
         (features, sampling) => {
             return Err(value_error(format!(
@@ -365,9 +348,16 @@ fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
             )));
         }
     };
+    let weighting = match &metadata.weights {
+        Some(column) => Some(Weighting {
+            column: column.clone(),
+            unit: reader.f64s("weight_unit", 1)?[0],
+        }),
+        None => None,
+    };
     let plan = Plan {
         columns,
-        weighting: metadata.weights.clone(),
+        weighting,
         frame: Frame::from_parts(centre, scale, exponent),
         features,
         bandwidths,

@@ -120,20 +120,27 @@ impl Sketch {
 
     /// Adds the rows of another sketch of the same plan.
     pub fn merge(&mut self, other: &Sketch) -> Result<()> {
-        self.same_plan(other)?;
-        let mut sums = self.sums.clone();
-        sums.combine(&other.sums, |a, b| a.checked_add(b));
-        sums.check_rows()?;
-        self.sums = sums;
-        Ok(())
+        self.combine(other, i128::wrapping_add, "merge")
     }
 
     /// Takes the rows of another sketch of the same plan out again.
     pub fn subtract(&mut self, other: &Sketch) -> Result<()> {
+        self.combine(other, i128::wrapping_sub, "subtract")
+    }
+
+    /// Changes nothing unless the result is the sketch of some rows.
+    fn combine(
+        &mut self,
+        other: &Sketch,
+        op: impl Fn(i128, i128) -> i128,
+        action: &'static str,
+    ) -> Result<()> {
         self.same_plan(other)?;
         let mut sums = self.sums.clone();
-        sums.combine(&other.sums, |a, b| a.checked_sub(b));
-        sums.check(&self.plan).map_err(|rule| Error::NotContained {
+        sums.combine(&other.sums, op);
+        sums.check_rows()?;
+        sums.check(&self.plan).map_err(|rule| Error::Impossible {
+            action,
             what: rule.sum,
             how: rule.how,
         })?;
@@ -141,8 +148,9 @@ impl Sketch {
         Ok(())
     }
 
+    /// Plans are the same if their files are.
     fn same_plan(&self, other: &Sketch) -> Result<()> {
-        if Arc::ptr_eq(&self.plan, &other.plan) || self.plan == other.plan {
+        if Arc::ptr_eq(&self.plan, &other.plan) || self.plan.to_bytes() == other.plan.to_bytes() {
             return Ok(());
         }
         Err(Error::PlanMismatch {
@@ -151,7 +159,8 @@ impl Sketch {
         })
     }
 
-    /// The mean features of one bandwidth, `1/n Σ_i κ(x̃_j, x_i)` (or cosines, then sines).
+    /// The mean features of one bandwidth, `1/n Σ_i κ(x̃_j, x_i)` (or cosines, then sines); NaN for a
+    /// sketch without rows, empty where the plan keeps no kernel sums.
     pub fn feature_means(&self, rung: usize) -> Vec<f64> {
         let width = self.plan.features_per_bandwidth();
         let n = self.rows() as f64;

@@ -36,7 +36,10 @@ pub fn plan_with(
     change: impl FnOnce(&mut PlanParams),
 ) -> Arc<Plan> {
     let mut params = PlanParams {
-        features: FeatureParams::Given(landmarks),
+        features: FeatureParams::Given(GivenLandmarks {
+            name: "landmarks".into(),
+            rows: landmarks,
+        }),
         ..PlanParams::default()
     };
     change(&mut params);

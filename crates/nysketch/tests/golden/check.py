@@ -101,7 +101,7 @@ def compute(plan, meta):
     d = values.shape[1]
     w = np.ones(len(values), dtype=object)
     if meta["weights"]:
-        w = np.array([int(x) for x in np.rint(weights / meta["weights"]["unit"])], dtype=object)
+        w = np.array([int(x) for x in np.rint(weights / plan["weight_unit"][0])], dtype=object)
     y = (values - plan["centre"]) * (1.0 / plan["scale"])
     z = y.astype(F32)
     q = np.rint(y * 2.0 ** -plan["exponent"].astype(np.float64)).astype(np.int64).astype(object)

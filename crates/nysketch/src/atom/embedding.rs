@@ -1,0 +1,336 @@
+//! Mean embeddings of atoms and their vector-Jacobian products.
+//!
+//! For landmarks, with V = γ + σ² (eq. (30), slips mended: the product runs over the sums):
+//!
+//! ```text
+//! F(μ, γ; x̃) = Π_k √(σ²/V_k) exp(−½ Σ_k (x̃_k − μ_k)²/V_k)
+//! Jᵘᵀy = (X̃ (y ⊙ f) − μ Σ y f) / V                                                (34)
+//! Jᵞᵀy = ½ (Σ_j y_j f_j (μ − x̃_j)²/V − Σ y f) / V                                  (37)
+//! ```
+//!
+//! For frequencies ω/σ: cos(ωᵀμ) e and sin(ωᵀμ) e with e = exp(−½ Σ_k ω_k² γ_k), over √m′.
+
+use crate::error::Result;
+use crate::feature_map::nystrom::NystromMap;
+use crate::linalg::Matrix;
+use crate::plan::Features;
+use crate::sketch::Sketch;
+
+/// Eigenvalues of K_m below this share of the largest are not trusted when decoding: kernel sums are
+/// kept to 2⁻²³, and K_m^{-1/2} amplifies their error by 1/√cut-off.
+pub const DECODING_CUTOFF: f64 = 1e-9;
+
+/// Where a sketch was measured, at one bandwidth, and what was found there.
+#[derive(Debug, Clone)]
+pub struct Embedding {
+    dims: usize,
+    /// σ².
+    pub sigma2: f64,
+    /// Row-major landmarks, or frequencies over σ.
+    points: Vec<f64>,
+    kind: Kind,
+    /// Mean features of the data: k̄, or cosines and sines over √m′.
+    pub target: Vec<f64>,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Nystrom { whitening: Matrix, dual: Vec<f64> },
+    Fourier,
+}
+
+impl Embedding {
+    /// The measurements of one bandwidth of a sketch that has rows and kernel sums.
+    pub fn new(sketch: &Sketch, rung: usize) -> Result<Self> {
+        let plan = sketch.plan();
+        let sigma2 = plan.bandwidths[rung];
+        let means = sketch.feature_means(rung);
+        let data = |scale: f64| {
+            plan.features
+                .points()
+                .data()
+                .iter()
+                .map(|x| f64::from(*x) * scale)
+                .collect()
+        };
+        Ok(match &plan.features {
+            Features::Nystrom(landmarks, _) => {
+                let map = NystromMap::new(landmarks, sigma2, DECODING_CUTOFF)?;
+                let whitened = map.whitening.times(&means);
+                let dual = map.whitening.transposed_times(&whitened);
+                let kind = Kind::Nystrom {
+                    whitening: map.whitening,
+                    dual,
+                };
+                Embedding {
+                    dims: plan.dims(),
+                    sigma2,
+                    points: data(1.0),
+                    kind,
+                    target: means,
+                }
+            }
+            Features::Fourier(frequencies) => {
+                let norm = 1.0 / (frequencies.len() as f64).sqrt();
+                Embedding {
+                    dims: plan.dims(),
+                    sigma2,
+                    points: data(1.0 / sigma2.sqrt()),
+                    kind: Kind::Fourier,
+                    target: means.iter().map(|x| x * norm).collect(),
+                }
+            }
+        })
+    }
+
+    /// Number of dimensions d.
+    pub fn dims(&self) -> usize {
+        self.dims
+    }
+
+    /// Number of features before whitening.
+    pub fn len(&self) -> usize {
+        self.target.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.target.is_empty()
+    }
+
+    /// Number of moments that carry information: the rank of K_m, or 2m′.
+    pub fn rank(&self) -> usize {
+        match &self.kind {
+            Kind::Nystrom { whitening, .. } => whitening.nrows(),
+            Kind::Fourier => self.len(),
+        }
+    }
+
+    /// The landmarks, row-major, if there are any.
+    pub fn landmarks(&self) -> Option<&[f64]> {
+        matches!(self.kind, Kind::Nystrom { .. }).then_some(self.points.as_slice())
+    }
+
+    /// `β = K_m⁺ k̄`, if there are landmarks: `⟨P_m A(π_n), A(P_θ)⟩ = βᵀ f(θ)`.
+    pub fn dual(&self) -> Option<&[f64]> {
+        match &self.kind {
+            Kind::Nystrom { dual, .. } => Some(dual),
+            Kind::Fourier => None,
+        }
+    }
+
+    /// `f(μ, γ)`: the features of an atom before whitening.
+    pub fn features(&self, mean: &[f64], variance: &[f64]) -> Vec<f64> {
+        match &self.kind {
+            Kind::Nystrom { .. } => self.landmark_features(mean, variance),
+            Kind::Fourier => self.fourier_features(mean, variance),
+        }
+    }
+
+    fn landmark_features(&self, mean: &[f64], variance: &[f64]) -> Vec<f64> {
+        let half: Vec<f64> = variance.iter().map(|g| -0.5 / (g + self.sigma2)).collect();
+        let log_factor: f64 = variance
+            .iter()
+            .map(|g| -0.5 * (g / self.sigma2).ln_1p())
+            .sum();
+        self.points
+            .chunks_exact(self.dims)
+            .map(|z| {
+                let mut exponent = log_factor;
+                for k in 0..mean.len() {
+                    let t = z[k] - mean[k];
+                    exponent += half[k] * t * t;
+                }
+                exponent.exp()
+            })
+            .collect()
+    }
+
+    fn fourier_features(&self, mean: &[f64], variance: &[f64]) -> Vec<f64> {
+        let half = self.len() / 2;
+        let norm = 1.0 / (half as f64).sqrt();
+        let mut out = vec![0.0; 2 * half];
+        for (j, w) in self.points.chunks_exact(self.dims).enumerate() {
+            let (mut phase, mut damp) = (0.0, 0.0);
+            for k in 0..mean.len() {
+                phase += w[k] * mean[k];
+                damp += w[k] * w[k] * variance[k];
+            }
+            let (sin, cos) = phase.sin_cos();
+            let size = norm * (-0.5 * damp).exp();
+            out[j] = size * cos;
+            out[half + j] = size * sin;
+        }
+        out
+    }
+
+    /// Adds `scale · Jᵀy` to the gradients, given the features of the atom.
+    pub fn add_vjp(
+        &self,
+        atom: (&[f64], &[f64]),
+        features: &[f64],
+        y: &[f64],
+        scale: f64,
+        mean: &mut [f64],
+        variance: &mut [f64],
+    ) {
+        let d = self.dims;
+        let (mu, gamma) = atom;
+        match &self.kind {
+            Kind::Nystrom { .. } => {
+                let (mut total, mut first, mut second) = (0.0, vec![0.0; d], vec![0.0; d]);
+                for ((z, f), y) in self.points.chunks_exact(d).zip(features).zip(y) {
+                    let w = f * y;
+                    total += w;
+                    for k in 0..d {
+                        let t = z[k] - mu[k];
+                        first[k] += w * t;
+                        second[k] += w * t * t;
+                    }
+                }
+                for k in 0..d {
+                    let v = gamma[k] + self.sigma2;
+                    mean[k] += scale * first[k] / v;
+                    variance[k] += scale * 0.5 * (second[k] / v - total) / v;
+                }
+            }
+            Kind::Fourier => {
+                let half = features.len() / 2;
+                for (j, w) in self.points.chunks_exact(d).enumerate() {
+                    let (cos, sin) = (features[j], features[half + j]);
+                    let turn = scale * (y[half + j] * cos - y[j] * sin);
+                    let size = -0.5 * scale * (y[j] * cos + y[half + j] * sin);
+                    for k in 0..d {
+                        mean[k] += turn * w[k];
+                        variance[k] += size * w[k] * w[k];
+                    }
+                }
+            }
+        }
+    }
+
+    /// `W f`: the coordinates in which distances between sketches are Euclidean.
+    pub fn whiten(&self, features: &[f64]) -> Vec<f64> {
+        match &self.kind {
+            Kind::Nystrom { whitening, .. } => whitening.times(features),
+            Kind::Fourier => features.to_vec(),
+        }
+    }
+
+    /// `Wᵀ r`.
+    pub fn unwhiten(&self, whitened: &[f64]) -> Vec<f64> {
+        match &self.kind {
+            Kind::Nystrom { whitening, .. } => whitening.transposed_times(whitened),
+            Kind::Fourier => whitened.to_vec(),
+        }
+    }
+
+    /// `G = ⟨A(P_1), A(P_2)⟩` in the full feature space, and its gradients by the first atom:
+    /// `Π √(σ²/V) exp(−½ Σ (μ_1 − μ_2)²/V)` with V = γ_1 + γ_2 + σ².
+    pub fn inner(&self, a: (&[f64], &[f64]), b: (&[f64], &[f64])) -> (f64, Vec<f64>, Vec<f64>) {
+        let mut exponent = 0.0;
+        let (mut mean, mut variance) = (vec![0.0; self.dims], vec![0.0; self.dims]);
+        for k in 0..self.dims {
+            let gamma = a.1[k] + b.1[k];
+            let v = gamma + self.sigma2;
+            let t = a.0[k] - b.0[k];
+            exponent -= 0.5 * ((gamma / self.sigma2).ln_1p() + t * t / v);
+            mean[k] = -t / v;
+            variance[k] = 0.5 * (t * t / v - 1.0) / v;
+        }
+        let value = exponent.exp();
+        mean.iter_mut()
+            .chain(&mut variance)
+            .for_each(|g| *g *= value);
+        (value, mean, variance)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FeatureParams, PlanParams, Sampling, SketchParams, Table, plan_for};
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    fn embedding(fourier: bool, seed: u64) -> Embedding {
+        let rows = crate::Mixture::new(3, 3, 1.0, seed)
+            .unwrap()
+            .rows(0, 200)
+            .values;
+        let table = Table::unnamed(3, rows).unwrap();
+        let features = match fourier {
+            true => FeatureParams::Fourier { frequencies: 12 },
+            false => FeatureParams::Nystrom {
+                landmarks: Some(15),
+                sampling: Sampling::Uniform,
+                leverage_lambda: None,
+            },
+        };
+        let params = PlanParams {
+            features,
+            bandwidths: Some(vec![3.0]),
+            seed,
+            ..PlanParams::default()
+        };
+        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        Embedding::new(
+            &Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap(),
+            0,
+        )
+        .unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        /// Central differences with h = 1e-5 err by about 1e-10 in these ranges.
+        #[test]
+        fn derivatives_match_finite_differences(
+            fourier in any::<bool>(),
+            seed in 0u64..20,
+            mean in prop::collection::vec(-2.0..2.0f64, 3),
+            variance in prop::collection::vec(0.05..2.0f64, 3),
+            other in prop::collection::vec(-2.0..2.0f64, 3),
+        ) {
+            let e = embedding(fourier, seed);
+            let y: Vec<f64> = (0..e.len()).map(|j| ((j * 7 + 3) % 5) as f64 - 2.0).collect();
+            let at = |m: &[f64], v: &[f64]| -> f64 { e.features(m, v).iter().zip(&y).map(|(f, y)| f * y).sum() };
+            let other_variance = [0.3, 0.6, 0.9];
+            let inner = |m: &[f64], v: &[f64]| e.inner((m, v), (&other, &other_variance)).0;
+            let (mut gm, mut gv) = (vec![0.0; 3], vec![0.0; 3]);
+            e.add_vjp((&mean, &variance), &e.features(&mean, &variance), &y, 1.0, &mut gm, &mut gv);
+            let (_, im, iv) = e.inner((&mean, &variance), (&other, &other_variance));
+            let h = 1e-5;
+            for k in 0..3 {
+                let shifted = |x: &[f64], by: f64| { let mut x = x.to_vec(); x[k] += by; x };
+                let dm = (at(&shifted(&mean, h), &variance) - at(&shifted(&mean, -h), &variance)) / (2.0 * h);
+                let dv = (at(&mean, &shifted(&variance, h)) - at(&mean, &shifted(&variance, -h))) / (2.0 * h);
+                prop_assert!((gm[k] - dm).abs() < 1e-7 && (gv[k] - dv).abs() < 1e-7, "{gm:?} {dm} {gv:?} {dv}");
+                let dm = (inner(&shifted(&mean, h), &variance) - inner(&shifted(&mean, -h), &variance)) / (2.0 * h);
+                let dv = (inner(&mean, &shifted(&variance, h)) - inner(&mean, &shifted(&variance, -h))) / (2.0 * h);
+                prop_assert!((im[k] - dm).abs() < 1e-8 && (iv[k] - dv).abs() < 1e-8);
+            }
+        }
+
+        /// The features of a Gaussian are the mean features of Diracs drawn from it: compare with a
+        /// quadrature along one axis (γ zero in the others), 61 nodes over ±6 standard deviations.
+        #[test]
+        fn gaussians_are_averages_of_diracs(fourier in any::<bool>(), seed in 0u64..10, variance in 0.1..2.0f64) {
+            let e = embedding(fourier, seed);
+            let mean = [0.3, -0.2, 0.5];
+            let exact = e.features(&mean, &[0.0, variance, 0.0]);
+            let mut sum = vec![0.0; exact.len()];
+            let mut mass = 0.0;
+            for i in -30..=30 {
+                let t = f64::from(i) * 0.2;
+                let w = (-0.5 * t * t).exp();
+                mass += w;
+                let f = e.features(&[mean[0], mean[1] + t * variance.sqrt(), mean[2]], &[0.0; 3]);
+                sum.iter_mut().zip(f).for_each(|(s, f)| *s += w * f);
+            }
+            for (s, x) in sum.iter().zip(&exact) {
+                prop_assert!((s / mass - x).abs() < 1e-6, "{} {x}", s / mass);
+            }
+        }
+    }
+}

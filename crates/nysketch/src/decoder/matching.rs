@@ -1,0 +1,314 @@
+//! Moment matching: a mixture refined until its sketch is the data's, eq. (6).
+//!
+//! ```text
+//! projected   ‖W(Σ_i α_i f(θ_i) − k̄)‖²                                  the paper's
+//! full        αᵀGα − 2 Σ_i α_i βᵀf(θ_i) + βᵀk̄ ,   β = K_m⁺ k̄
+//! ```
+//!
+//! The full objective is ‖A(p) − P_m A(π_n)‖² in the whole feature space: atoms that leave the span
+//! of the landmarks pay for it, and there is no m² term. Variables are scaled so that a unit step
+//! matters alike in all of them: μ by √V/α, log γ by √2 V/(γα), V = γ + σ².
+
+use crate::atom::embedding::Embedding;
+use crate::atom::{Atom, Family};
+use crate::optimize::{Minimum, Stop, minimise, nonnegative_quadratic};
+
+/// Which distance between sketches is minimised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Objective {
+    /// In the span of the landmarks, or between Fourier sketches.
+    Projected,
+    /// In the whole feature space; needs landmarks.
+    Full,
+}
+
+/// A matching problem.
+#[derive(Debug, Clone)]
+pub struct Matching<'a> {
+    /// The data's sketch.
+    pub embedding: &'a Embedding,
+    /// What is learned about variances.
+    pub family: Family,
+    /// Which distance.
+    pub objective: Objective,
+    /// Weight ω² of the row `(Σα − 1)²`.
+    pub sum_to_one: f64,
+    /// Weight of the prior `Σ (log γ − log γ₀)²/k`, γ₀ the variances at the start.
+    pub prior: f64,
+    /// Bounds of the means.
+    pub bounds: &'a [(f64, f64)],
+    /// Least and largest variance.
+    pub variances: (f64, f64),
+}
+
+/// Gradients of an objective by weight, mean and variance of each atom.
+struct Gradient {
+    weight: Vec<f64>,
+    mean: Vec<f64>,
+    variance: Vec<f64>,
+}
+
+impl Matching<'_> {
+    /// The objective at a mixture.
+    pub fn value(&self, atoms: &[Atom]) -> f64 {
+        self.evaluate(atoms).0
+    }
+
+    fn evaluate(&self, atoms: &[Atom]) -> (f64, Gradient) {
+        let d = self.embedding.dims();
+        let mut gradient = Gradient {
+            weight: vec![0.0; atoms.len()],
+            mean: vec![0.0; atoms.len() * d],
+            variance: vec![0.0; atoms.len() * d],
+        };
+        let features: Vec<Vec<f64>> = atoms
+            .iter()
+            .map(|a| self.embedding.features(&a.mean, &a.variance))
+            .collect();
+        let mut value = match (self.objective, self.embedding.dual()) {
+            (Objective::Full, Some(dual)) => self.full(atoms, &features, dual, &mut gradient),
+            _ => self.projected(atoms, &features, &mut gradient),
+        };
+        let excess = atoms.iter().map(|a| a.weight).sum::<f64>() - 1.0;
+        value += self.sum_to_one * excess * excess;
+        gradient
+            .weight
+            .iter_mut()
+            .for_each(|g| *g += 2.0 * self.sum_to_one * excess);
+        (value, gradient)
+    }
+
+    fn projected(&self, atoms: &[Atom], features: &[Vec<f64>], gradient: &mut Gradient) -> f64 {
+        let d = self.embedding.dims();
+        let mut residual: Vec<f64> = self.embedding.target.iter().map(|t| -t).collect();
+        for (atom, f) in atoms.iter().zip(features) {
+            residual
+                .iter_mut()
+                .zip(f)
+                .for_each(|(r, f)| *r += atom.weight * f);
+        }
+        let whitened = self.embedding.whiten(&residual);
+        let back = self.embedding.unwhiten(&whitened);
+        for (i, (atom, f)) in atoms.iter().zip(features).enumerate() {
+            gradient.weight[i] = 2.0 * dot(f, &back);
+            let span = i * d..(i + 1) * d;
+            let (mean, variance) = (
+                &mut gradient.mean[span.clone()],
+                &mut gradient.variance[span],
+            );
+            let place = (atom.mean.as_slice(), atom.variance.as_slice());
+            self.embedding
+                .add_vjp(place, f, &back, 2.0 * atom.weight, mean, variance);
+        }
+        dot(&whitened, &whitened)
+    }
+
+    fn full(
+        &self,
+        atoms: &[Atom],
+        features: &[Vec<f64>],
+        dual: &[f64],
+        gradient: &mut Gradient,
+    ) -> f64 {
+        let d = self.embedding.dims();
+        let mut value = dot(dual, &self.embedding.target);
+        for (i, (a, f)) in atoms.iter().zip(features).enumerate() {
+            let match_data = dot(dual, f);
+            value -= 2.0 * a.weight * match_data;
+            gradient.weight[i] -= 2.0 * match_data;
+            let span = i * d..(i + 1) * d;
+            let place = (a.mean.as_slice(), a.variance.as_slice());
+            let (mean, variance) = (
+                &mut gradient.mean[span.clone()],
+                &mut gradient.variance[span],
+            );
+            self.embedding
+                .add_vjp(place, f, dual, -2.0 * a.weight, mean, variance);
+            for b in atoms {
+                let (inner, by_mean, by_variance) = self
+                    .embedding
+                    .inner(place, (b.mean.as_slice(), b.variance.as_slice()));
+                value += a.weight * b.weight * inner;
+                gradient.weight[i] += 2.0 * b.weight * inner;
+                for k in 0..d {
+                    mean[k] += 2.0 * a.weight * b.weight * by_mean[k];
+                    variance[k] += 2.0 * a.weight * b.weight * by_variance[k];
+                }
+            }
+        }
+        value
+    }
+
+    /// The best weights for atoms that stay where they are.
+    pub fn fit_weights(&self, atoms: &mut [Atom]) {
+        let k = atoms.len();
+        let whitened: Vec<Vec<f64>> = atoms
+            .iter()
+            .map(|a| {
+                self.embedding
+                    .whiten(&self.embedding.features(&a.mean, &a.variance))
+            })
+            .collect();
+        let target = self.embedding.whiten(&self.embedding.target);
+        let mut gram = vec![0.0; k * k];
+        let mut right = vec![0.0; k];
+        for i in 0..k {
+            for j in 0..k {
+                gram[i * k + j] = dot(&whitened[i], &whitened[j]) + self.sum_to_one;
+            }
+            right[i] = dot(&whitened[i], &target) + self.sum_to_one;
+        }
+        let weights = nonnegative_quadratic(&gram, &right, 2000);
+        atoms
+            .iter_mut()
+            .zip(weights)
+            .for_each(|(a, w)| a.weight = w);
+    }
+
+    /// Moves weights, means and, as the family allows, variances to a minimum nearby.
+    pub fn refine(&self, atoms: &mut Vec<Atom>, stop: Stop) -> Minimum {
+        let d = self.embedding.dims();
+        let layout = Layout::new(self, atoms);
+        let start = layout.start.clone();
+        let (low, high) = layout.bounds(self, atoms);
+        let reference = atoms.clone();
+        let objective = |x: &[f64], g: &mut [f64]| {
+            let atoms = layout.atoms(x, &reference, self);
+            let (mut value, gradient) = self.evaluate(&atoms);
+            for i in 0..atoms.len() {
+                g[i] = gradient.weight[i] * layout.scale[i];
+                for k in 0..d {
+                    let at = layout.mean(i, d) + k;
+                    g[at] = gradient.mean[i * d + k] * layout.scale[at];
+                }
+            }
+            let logs = layout.logs(d);
+            g[logs.clone()].fill(0.0);
+            match self.family {
+                Family::Dirac | Family::Known(_) => {}
+                Family::Shared => {
+                    let total: f64 = (0..atoms.len() * d)
+                        .map(|j| gradient.variance[j] * atoms[j / d].variance[j % d])
+                        .sum();
+                    g[logs.start] = total * layout.scale[logs.start];
+                }
+                Family::Diagonal => {
+                    for (j, at) in logs.enumerate() {
+                        let moved = x[at] * layout.scale[at];
+                        let prior = self.prior / atoms.len() as f64;
+                        value += prior * moved * moved;
+                        let by_log = gradient.variance[j] * atoms[j / d].variance[j % d];
+                        g[at] = (by_log + 2.0 * prior * moved) * layout.scale[at];
+                    }
+                }
+            }
+            value
+        };
+        let minimum = minimise(objective, start, &low, &high, stop);
+        *atoms = layout.atoms(&minimum.x, &reference, self);
+        minimum
+    }
+}
+
+/// Where the variables stand in the optimiser's vector: weights, means, logarithms of variances;
+/// means and logarithms are offsets from the start over their scale.
+struct Layout {
+    count: usize,
+    start: Vec<f64>,
+    scale: Vec<f64>,
+}
+
+impl Layout {
+    fn new(problem: &Matching<'_>, atoms: &[Atom]) -> Self {
+        let (d, sigma2) = (problem.embedding.dims(), problem.embedding.sigma2);
+        let mut start: Vec<f64> = atoms.iter().map(|a| a.weight).collect();
+        let mut scale = vec![1.0; atoms.len()];
+        let floor = 0.1 / atoms.len() as f64;
+        for a in atoms {
+            for g in &a.variance {
+                start.push(0.0);
+                scale.push((g + sigma2).sqrt() / a.weight.max(floor));
+            }
+        }
+        match problem.family {
+            Family::Dirac | Family::Known(_) => {}
+            Family::Shared => {
+                let g = atoms[0].variance[0];
+                start.push(0.0);
+                scale.push((g + sigma2) / g / (d as f64).sqrt());
+            }
+            Family::Diagonal => {
+                for a in atoms {
+                    for g in &a.variance {
+                        start.push(0.0);
+                        scale.push(
+                            std::f64::consts::SQRT_2 * (g + sigma2) / (g * a.weight.max(floor)),
+                        );
+                    }
+                }
+            }
+        }
+        Layout {
+            count: atoms.len(),
+            start,
+            scale,
+        }
+    }
+
+    fn mean(&self, i: usize, d: usize) -> usize {
+        self.count + i * d
+    }
+
+    fn logs(&self, d: usize) -> std::ops::Range<usize> {
+        self.count * (1 + d)..self.start.len()
+    }
+
+    fn bounds(&self, problem: &Matching<'_>, atoms: &[Atom]) -> (Vec<f64>, Vec<f64>) {
+        let d = problem.embedding.dims();
+        let n = self.start.len();
+        let (mut low, mut high) = (vec![f64::NEG_INFINITY; n], vec![f64::INFINITY; n]);
+        for (i, a) in atoms.iter().enumerate() {
+            low[i] = 0.0;
+            high[i] = 2.0;
+            for k in 0..d {
+                let at = self.mean(i, d) + k;
+                low[at] = (problem.bounds[k].0 - a.mean[k]) / self.scale[at];
+                high[at] = (problem.bounds[k].1 - a.mean[k]) / self.scale[at];
+            }
+        }
+        for (j, at) in self.logs(d).enumerate() {
+            let g = atoms[j / d].variance[j % d];
+            low[at] = (problem.variances.0 / g).ln() / self.scale[at];
+            high[at] = (problem.variances.1 / g).ln() / self.scale[at];
+        }
+        (low, high)
+    }
+
+    fn atoms(&self, x: &[f64], reference: &[Atom], problem: &Matching<'_>) -> Vec<Atom> {
+        let d = problem.embedding.dims();
+        let logs = self.logs(d);
+        let factor = |j: usize| match problem.family {
+            Family::Dirac | Family::Known(_) => 1.0,
+            Family::Shared => (x[logs.start] * self.scale[logs.start]).exp(),
+            Family::Diagonal => (x[logs.start + j] * self.scale[logs.start + j]).exp(),
+        };
+        reference
+            .iter()
+            .enumerate()
+            .map(|(i, a)| Atom {
+                weight: x[i],
+                mean: (0..d)
+                    .map(|k| {
+                        let at = self.mean(i, d) + k;
+                        a.mean[k] + x[at] * self.scale[at]
+                    })
+                    .collect(),
+                variance: (0..d).map(|k| a.variance[k] * factor(i * d + k)).collect(),
+            })
+            .collect()
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}

@@ -1,0 +1,3 @@
+//! Decoders: from a sketch to a model, without the rows.
+
+pub mod matching;
