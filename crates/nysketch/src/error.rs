@@ -134,6 +134,34 @@ pub enum Error {
     /// A file that is not a valid plan or sketch.
     #[error(transparent)]
     Format(#[from] FormatError),
+    /// A sketch that does not keep the sums a decoder needs.
+    #[error(
+        "{task} needs {what}, which this sketch does not keep; sketch again with --collect {what}, or choose another decoder"
+    )]
+    MissingSums {
+        /// What was to be learned.
+        task: &'static str,
+        /// Which sums.
+        what: String,
+    },
+    /// More centres or components than the sketch can tell apart.
+    #[error(
+        "k = {k} is more than the {available} {what} of the sketch; ask for at most {available}"
+    )]
+    TooManyComponents {
+        /// Asked for.
+        k: usize,
+        /// There are.
+        available: usize,
+        /// Of what.
+        what: &'static str,
+    },
+    /// A model file that cannot be used.
+    #[error("the model {how}")]
+    BadModel {
+        /// What is wrong.
+        how: String,
+    },
     /// A matrix algorithm did not converge.
     #[error("{what} did not converge on a {size} x {size} matrix")]
     NoConvergence {

@@ -61,6 +61,8 @@ pub mod kernel;
 pub mod landmarks;
 pub mod linalg;
 pub mod measure;
+pub mod metrics;
+pub mod model;
 pub mod optimize;
 pub mod plan;
 pub mod planning;
@@ -73,9 +75,11 @@ pub mod survey;
 pub mod synthetic;
 pub mod weight;
 
+pub use decoder::{Decoder, FitParams, Task, fit};
 pub use error::{Error, Result};
 pub use kernel::tile::Instructions;
 pub use landmarks::Sampling;
+pub use model::Model;
 pub use plan::{Collect, Features, Plan};
 pub use planning::{
     FeatureParams, GivenLandmarks, PlanParams, PlanReport, SampleRows, Scale, make_plan,

@@ -30,3 +30,9 @@ pub fn below(n: usize, rng: &mut impl rand::Rng) -> usize {
     // The bias of a 64-bit multiply is below n/2⁶⁴.
     ((u128::from(rng.next_u64()) * n as u128) >> 64) as usize
 }
+
+/// A standard normal number, by Box and Muller.
+pub fn normal(rng: &mut impl rand::Rng) -> f64 {
+    let (u, v) = (1.0 - unit(rng), unit(rng));
+    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+}

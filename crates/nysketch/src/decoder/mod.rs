@@ -1,3 +1,119 @@
 //! Decoders: from a sketch to a model, without the rows.
+//!
+//! | decoder | from | what it does |
+//! |---|---|---|
+//! | `cells` | cell moments | weighted k-means, k-medians or EM on the cells |
+//! | `kernel` | kernel sums | atoms of a learned width match the sketch; starts from calibrated landmarks |
+//! | `clompr`, `clomp` | kernel sums | the paper's: matching pursuit with Diracs or diagonal Gaussians |
+//! | `auto` | both | cells where the sketch has them, else kernel |
+//!
+//! Nothing here can reach the rows: a decoder sees a [`Sketch`](crate::Sketch) and a seed.
 
+pub mod cells;
+pub mod clompr;
+pub mod fit;
+pub mod kernel;
 pub mod matching;
+pub mod pca;
+
+pub use fit::{Decoder, FitParams, Task, fit};
+
+use crate::fixed::{COORDINATE_BITS, coordinate_value, power_of_two};
+use crate::random::unit;
+use crate::sketch::Sketch;
+use serde::{Deserialize, Serialize};
+
+/// How a model was found; saved with it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Which decoder ran.
+    pub decoder: String,
+    /// σ² that was decoded, in the plan's squared coordinates; none for cells.
+    pub bandwidth: Option<f64>,
+    /// How the last optimisation ended.
+    pub status: String,
+    /// Iterations (evaluations for L-BFGS).
+    pub iterations: usize,
+    /// The objective, per iteration or at the end of each stage.
+    pub objective: Vec<f64>,
+    /// Wall-clock seconds.
+    pub seconds: f64,
+}
+
+/// Where the data lies, as far as a sketch tells: bounds for means and variances.
+#[derive(Debug, Clone)]
+pub struct Space {
+    /// Bounds of each coordinate.
+    pub bounds: Vec<(f64, f64)>,
+    /// Least and largest variance of an atom.
+    pub variances: (f64, f64),
+    mean: Vec<f64>,
+    deviation: Vec<f64>,
+}
+
+impl Space {
+    /// From moments where they are kept, else from landmarks, else from the range of the plan.
+    pub fn new(sketch: &Sketch) -> Self {
+        let (plan, sums) = (sketch.plan(), sketch.sums());
+        let d = plan.dims();
+        let n = sketch.rows() as f64;
+        let exponent = &plan.frame.exponent;
+        let (mean, deviation): (Vec<f64>, Vec<f64>) = if plan.collect.moments {
+            (0..d)
+                .map(|k| {
+                    let mean = coordinate_value(sums.sum[k], exponent[k]) / n;
+                    let square = coordinate_value(sums.outer[k * (k + 3) / 2], 2 * exponent[k]) / n;
+                    (mean, (square - mean * mean).max(0.0).sqrt())
+                })
+                .unzip()
+        } else if let Some(landmarks) = plan.landmarks() {
+            let m = landmarks.len() as f64;
+            (0..d)
+                .map(|k| {
+                    let column = || landmarks.rows().map(|z| f64::from(z[k]));
+                    let mean = column().sum::<f64>() / m;
+                    (
+                        mean,
+                        (column().map(|x| (x - mean).powi(2)).sum::<f64>() / m).sqrt(),
+                    )
+                })
+                .unzip()
+        } else {
+            // Planning leaves 16 bits of room above the largest value; three deviations reach it.
+            exponent
+                .iter()
+                .map(|e| (0.0, power_of_two(e + COORDINATE_BITS - 16) / 3.0))
+                .unzip()
+        };
+        let mut bounds: Vec<(f64, f64)> = mean
+            .iter()
+            .zip(&deviation)
+            .map(|(m, s)| (m - 5.0 * s, m + 5.0 * s))
+            .collect();
+        if let Some(landmarks) = plan.landmarks() {
+            for z in landmarks.rows() {
+                for (b, x) in bounds.iter_mut().zip(z) {
+                    *b = (b.0.min(f64::from(*x)), b.1.max(f64::from(*x)));
+                }
+            }
+        }
+        let widest = deviation
+            .iter()
+            .fold(0.0f64, |a, s| a.max(s * s))
+            .max(f64::MIN_POSITIVE);
+        Space {
+            bounds,
+            variances: (1e-6 * widest, 4.0 * widest),
+            mean,
+            deviation,
+        }
+    }
+
+    /// A point drawn uniformly within 1.7 deviations of the mean: of the data's own variance.
+    pub fn draw(&self, rng: &mut impl rand::Rng) -> Vec<f64> {
+        let around = self.mean.iter().zip(&self.deviation);
+        around
+            .map(|(m, s)| m + s * 12.0f64.sqrt() * (unit(rng) - 0.5))
+            .collect()
+    }
+}

@@ -1,0 +1,489 @@
+//! `cargo run --release -p nysketch-bench --bin quality`: what each decoder reaches on synthetic
+//! data (appendix E.1 of the paper), beside the honest baselines. Prints a Markdown table.
+//!
+//! RSE is the mean squared error over that of the best of 10 Lloyd runs on all rows; gap is the
+//! negative log-likelihood less that of EM on all rows started at the truth, in nats. Medians over
+//! seeds.
+
+use nysketch::atom::Atom;
+use nysketch::measure::{Effort, Loss, Measure};
+use nysketch::metrics::Risks;
+use nysketch::*;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// One line of the table.
+struct Setting {
+    name: &'static str,
+    task: Task,
+    k: usize,
+    d: usize,
+    s: f64,
+    n: usize,
+    /// Weights ∝ 1/i² instead of equal ones.
+    unbalanced: bool,
+    m: usize,
+    sigma2: Option<f64>,
+    fourier: bool,
+    sampling: Sampling,
+    cells: bool,
+    decoder: Decoder,
+    known: Option<f64>,
+    /// Largest value that is good enough.
+    limit: f64,
+}
+
+const BASE: Setting = Setting {
+    name: "",
+    task: Task::Kmeans,
+    k: 10,
+    d: 10,
+    s: 2.0,
+    n: 100_000,
+    unbalanced: false,
+    m: 440,
+    sigma2: Some(15.0),
+    fourier: false,
+    sampling: Sampling::Uniform,
+    cells: false,
+    decoder: Decoder::Auto,
+    known: None,
+    limit: 1.0,
+};
+
+fn settings() -> Vec<Setting> {
+    let gmm = || Setting {
+        task: Task::Gmm,
+        n: 10_000,
+        sigma2: Some(24.0),
+        ..BASE
+    };
+    let cells = |name, s, m, limit| Setting {
+        name,
+        s,
+        m,
+        cells: true,
+        limit,
+        sampling: Sampling::Dsquared,
+        sigma2: None,
+        ..BASE
+    };
+    vec![
+        Setting {
+            name: "k-means, clompr, m=220",
+            m: 220,
+            decoder: Decoder::Clompr,
+            limit: 1.03,
+            ..BASE
+        },
+        Setting {
+            name: "k-means, clompr, m=440",
+            decoder: Decoder::Clompr,
+            limit: 1.01,
+            ..BASE
+        },
+        Setting {
+            name: "k-means, kernel sums, m=220",
+            m: 220,
+            limit: 1.005,
+            ..BASE
+        },
+        Setting {
+            name: "k-means, kernel sums, m=440",
+            limit: 1.002,
+            ..BASE
+        },
+        Setting {
+            name: "k-means, kernel sums, σ²=81, m=440",
+            sigma2: Some(81.0),
+            limit: 1.005,
+            ..BASE
+        },
+        Setting {
+            name: "k-means, kernel sums, s=1, m=440",
+            s: 1.0,
+            limit: 1.01,
+            ..BASE
+        },
+        cells("k-means, cells, s=2, m=50", 2.0, 50, 1.005),
+        cells("k-means, cells, s=2, m=100", 2.0, 100, 1.002),
+        cells("k-means, cells, s=2, m=400", 2.0, 400, 1.001),
+        cells("k-means, cells, s=1, m=50", 1.0, 50, 1.02),
+        cells("k-means, cells, s=1, m=100", 1.0, 100, 1.01),
+        cells("k-means, cells, s=1, m=400", 1.0, 400, 1.003),
+        Setting {
+            name: "k-means, weights ∝ 1/i², defaults",
+            n: 20_000,
+            unbalanced: true,
+            m: 400,
+            cells: true,
+            sigma2: None,
+            sampling: Sampling::Dsquared,
+            limit: 1.02,
+            ..BASE
+        },
+        Setting {
+            name: "mixture, kernel sums, m/p=1",
+            m: 200,
+            limit: 0.02,
+            ..gmm()
+        },
+        Setting {
+            name: "mixture, kernel sums, m/p=2",
+            m: 400,
+            limit: 0.012,
+            ..gmm()
+        },
+        Setting {
+            name: "mixture, kernel sums, m/p=5",
+            m: 1000,
+            limit: 0.004,
+            ..gmm()
+        },
+        Setting {
+            name: "mixture, fourier, m/p=1",
+            m: 200,
+            fourier: true,
+            limit: 0.03,
+            ..gmm()
+        },
+        Setting {
+            name: "mixture, fourier, m/p=2",
+            m: 400,
+            fourier: true,
+            limit: 0.025,
+            ..gmm()
+        },
+        Setting {
+            name: "mixture, fourier, m/p=5",
+            m: 1000,
+            fourier: true,
+            limit: 0.012,
+            ..gmm()
+        },
+        Setting {
+            name: "mixture, known covariance, m/p=1",
+            m: 200,
+            known: Some(1.0),
+            limit: 0.002,
+            ..gmm()
+        },
+        Setting {
+            name: "mixture, cells, s=2, m=100",
+            n: 20_000,
+            m: 100,
+            cells: true,
+            sigma2: None,
+            sampling: Sampling::Dsquared,
+            limit: 0.002,
+            ..gmm()
+        },
+        Setting {
+            name: "mixture, cells, s=1, m=400",
+            n: 20_000,
+            s: 1.0,
+            m: 400,
+            cells: true,
+            sigma2: None,
+            sampling: Sampling::Dsquared,
+            limit: 0.02,
+            ..gmm()
+        },
+        Setting {
+            name: "mixture, cells, k=20 d=30, m=200",
+            k: 20,
+            d: 30,
+            n: 20_000,
+            m: 200,
+            cells: true,
+            sigma2: None,
+            sampling: Sampling::Dsquared,
+            limit: 0.005,
+            ..gmm()
+        },
+    ]
+}
+
+/// Rows of a setting and the truth behind them.
+struct Data {
+    table: Table,
+    truth: Vec<Atom>,
+}
+
+fn data(setting: &Setting, seed: u64) -> Data {
+    let mixture =
+        Mixture::new(setting.d, setting.k, setting.s, 1000 + seed).expect("valid setting");
+    let weights: Vec<f64> = (1..=setting.k)
+        .map(|i| {
+            if setting.unbalanced {
+                1.0 / (i * i) as f64
+            } else {
+                1.0
+            }
+        })
+        .collect();
+    let largest = weights.iter().fold(0.0f64, |a, b| a.max(*b));
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut values = Vec::new();
+    let mut chunk = 0;
+    while values.len() < setting.n * setting.d {
+        let rows = mixture.rows(chunk, synthetic::CHUNK_ROWS);
+        chunk += 1;
+        for (row, label) in rows.values.chunks_exact(setting.d).zip(&rows.labels) {
+            // Rejection turns equal weights into the wanted ones.
+            if random::unit(&mut rng) * largest <= weights[*label as usize] {
+                values.extend_from_slice(row);
+            }
+        }
+    }
+    values.truncate(setting.n * setting.d);
+    let total: f64 = weights.iter().sum();
+    let atom = |(mean, w): (&Vec<f64>, &f64)| Atom {
+        weight: w / total,
+        mean: mean.clone(),
+        variance: vec![1.0; setting.d],
+    };
+    let truth = mixture.means.iter().zip(&weights).map(atom).collect();
+    Data {
+        table: Table::unnamed(setting.d, values).expect("whole rows"),
+        truth,
+    }
+}
+
+fn mse(values: &[f64], d: usize, centres: &[Vec<f64>]) -> f64 {
+    let n = (values.len() / d) as f64;
+    values
+        .chunks_exact(d)
+        .map(|x| measure::nearest(x, centres).1)
+        .sum::<f64>()
+        / n
+}
+
+/// Best of 10 Lloyd runs on all rows.
+fn lloyd(values: &[f64], d: usize, k: usize) -> f64 {
+    let measure = Measure::new(d, values, &vec![1.0; values.len() / d]);
+    let mut rng = ChaCha8Rng::seed_from_u64(99);
+    let centres = measure.cluster(
+        k,
+        Loss::Squared,
+        Effort {
+            restarts: 10,
+            iterations: 100,
+        },
+        &mut rng,
+    );
+    measure.risk(&centres, Loss::Squared)
+}
+
+fn log_density(atoms: &[Atom], x: &[f64]) -> (f64, Vec<f64>) {
+    let logs: Vec<f64> = atoms
+        .iter()
+        .map(|a| {
+            let sum: f64 = (0..x.len())
+                .map(|j| {
+                    (std::f64::consts::TAU * a.variance[j]).ln()
+                        + (x[j] - a.mean[j]).powi(2) / a.variance[j]
+                })
+                .sum();
+            a.weight.max(1e-300).ln() - 0.5 * sum
+        })
+        .collect();
+    let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let total: f64 = logs.iter().map(|l| (l - most).exp()).sum();
+    (
+        most + total.ln(),
+        logs.iter().map(|l| (l - most).exp() / total).collect(),
+    )
+}
+
+/// EM on all rows from given atoms; returns the negative log-likelihood. `known` keeps variances.
+fn em(values: &[f64], d: usize, mut atoms: Vec<Atom>, known: bool) -> f64 {
+    let n = (values.len() / d) as f64;
+    let mut before = f64::INFINITY;
+    for _ in 0..200 {
+        let mut nll = 0.0;
+        let mut sums: Vec<(f64, Vec<f64>, Vec<f64>)> =
+            vec![(0.0, vec![0.0; d], vec![0.0; d]); atoms.len()];
+        for x in values.chunks_exact(d) {
+            let (log, r) = log_density(&atoms, x);
+            nll -= log / n;
+            for (s, r) in sums.iter_mut().zip(r) {
+                s.0 += r;
+                for j in 0..d {
+                    s.1[j] += r * x[j];
+                    s.2[j] += r * x[j] * x[j];
+                }
+            }
+        }
+        for (a, (mass, first, second)) in atoms.iter_mut().zip(sums) {
+            a.weight = mass / n;
+            for j in 0..d {
+                a.mean[j] = first[j] / mass;
+                if !known {
+                    a.variance[j] = (second[j] / mass - a.mean[j] * a.mean[j]).max(1e-6);
+                }
+            }
+        }
+        if before - nll < 1e-8 {
+            return nll;
+        }
+        before = nll;
+    }
+    before
+}
+
+fn make_sketch(setting: &Setting, table: &Table, seed: u64) -> Sketch {
+    let features = match setting.fourier {
+        true => FeatureParams::Fourier {
+            frequencies: setting.m / 2,
+        },
+        false => FeatureParams::Nystrom {
+            landmarks: Some(setting.m),
+            sampling: setting.sampling,
+            leverage_lambda: None,
+        },
+    };
+    let params = PlanParams {
+        features,
+        bandwidths: setting.sigma2.map(|s| vec![s]),
+        collect: Some(Collect {
+            kernel: true,
+            cells: setting.cells,
+            moments: true,
+        }),
+        seed,
+        threads: 1,
+        ..PlanParams::default()
+    };
+    let plan = Arc::new(plan_for(table, params).expect("a plan").0);
+    Sketch::of(&plan, table, SketchParams::default(), &()).expect("a sketch")
+}
+
+/// What a fit reaches over what all rows give, its baseline on the landmarks, and its seconds.
+fn measure_setting(setting: &Setting, seed: u64, reference: f64, data: &Data) -> (f64, f64) {
+    let sketch = make_sketch(setting, &data.table, seed);
+    let start = Instant::now();
+    let params = FitParams {
+        task: setting.task,
+        k: setting.k,
+        decoder: setting.decoder,
+        bandwidth: None,
+        known_variance: setting.known,
+        seed,
+    };
+    let model = fit(&sketch, &params).expect("a model");
+    let seconds = start.elapsed().as_secs_f64();
+    let mut risks = Risks::default();
+    for row in data.table.values().chunks_exact(setting.d) {
+        risks.add(&model, row, None);
+    }
+    let e = risks.evaluation(&model);
+    match setting.task {
+        Task::Gmm => (e.nll.expect("a mixture") - reference, seconds),
+        _ => (e.mse / reference, seconds),
+    }
+}
+
+fn reference(setting: &Setting, data: &Data) -> f64 {
+    match setting.task {
+        Task::Gmm => em(
+            data.table.values(),
+            setting.d,
+            data.truth.clone(),
+            setting.known.is_some(),
+        ),
+        _ => lloyd(data.table.values(), setting.d, setting.k),
+    }
+}
+
+/// The same on 2,000 rows: k-means of 10 starts, or EM from the truth.
+fn subsample(setting: &Setting, data: &Data, reference: f64) -> f64 {
+    let d = setting.d;
+    let values = &data.table.values()[..2000.min(setting.n) * d];
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let measure = Measure::new(d, values, &vec![1.0; values.len() / d]);
+    let centres = measure.cluster(
+        setting.k,
+        Loss::Squared,
+        Effort {
+            restarts: 10,
+            iterations: 100,
+        },
+        &mut rng,
+    );
+    mse(data.table.values(), d, &centres) / reference
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let (mut seeds, mut only) = (10u64, String::new());
+    while let Some(a) = args.next() {
+        match a.as_str() {
+            "--seeds" => seeds = args.next().and_then(|n| n.parse().ok()).unwrap_or(10),
+            other => only = other.to_string(),
+        }
+    }
+    println!("| setting | figure | median | worst | limit | 2,000 rows | seconds |");
+    println!("|---|---|---|---|---|---|---|");
+    for setting in settings().iter().filter(|s| s.name.contains(&only)) {
+        let next = std::sync::atomic::AtomicU64::new(0);
+        let results = std::sync::Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..std::thread::available_parallelism().map_or(1, |n| n.get()) {
+                scope.spawn(|| {
+                    loop {
+                        let seed = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                        if seed >= seeds {
+                            break;
+                        }
+                        let data = data(setting, seed);
+                        let reference = reference(setting, &data);
+                        let (value, seconds) = measure_setting(setting, seed, reference, &data);
+                        let sub = if setting.task == Task::Gmm {
+                            f64::NAN
+                        } else {
+                            subsample(setting, &data, reference)
+                        };
+                        results
+                            .lock()
+                            .expect("no thread panicked")
+                            .push((value, sub, seconds));
+                    }
+                });
+            }
+        });
+        let results = results.into_inner().expect("no thread panicked");
+        let values: Vec<f64> = results.iter().map(|r| r.0).collect();
+        let worst = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sub = median(results.iter().map(|r| r.1).collect());
+        let figure = if setting.task == Task::Gmm {
+            "gap"
+        } else {
+            "RSE"
+        };
+        let sub = if sub.is_nan() {
+            "–".to_string()
+        } else {
+            format!("{sub:.4}")
+        };
+        let value = median(values);
+        let mark = if value <= setting.limit {
+            ""
+        } else {
+            " (missed)"
+        };
+        println!(
+            "| {} | {figure} | {value:.4}{mark} | {worst:.4} | {} | {sub} | {:.2} |",
+            setting.name,
+            setting.limit,
+            median(results.iter().map(|r| r.2).collect()),
+        );
+    }
+}

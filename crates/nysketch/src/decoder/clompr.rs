@@ -1,0 +1,215 @@
+//! CL-OMPR and CL-OMP (Keriven et al. 2017): orthogonal matching pursuit with replacement.
+//!
+//! A mixture is built atom by atom, 2k times (k times without replacement):
+//!
+//! 1. [`find_atom`](Clompr::find_atom): the atom most correlated with the residual;
+//! 2. it joins the others;
+//! 3. [`threshold`](Clompr::threshold): of more than k, the k with the largest weights stay;
+//! 4. weights by non-negative least squares;
+//! 5. weights and atoms together by bounded L-BFGS;
+//! 6. [`residual`](Clompr::residual).
+//!
+//! At the end everything is polished once more, and weights are brought to the simplex. Atoms start at
+//! landmarks (they are data) or, for Fourier features, at points drawn around the data's mean.
+
+use super::Report;
+use super::matching::{Matching, Objective};
+use crate::atom::embedding::Embedding;
+use crate::atom::{Atom, Family};
+use crate::optimize::{Stop, minimise, nonnegative_quadratic};
+use crate::random::below;
+
+/// Starts that are looked at, and those of them that are followed.
+const LOOKED_AT: usize = 40;
+const FOLLOWED: usize = 3;
+
+/// What CL-OMPR needs to know.
+#[derive(Debug, Clone)]
+pub struct Clompr<'a> {
+    /// The data's sketch.
+    pub embedding: &'a Embedding,
+    /// The atoms.
+    pub family: Family,
+    /// Variance of an atom when it is first placed.
+    pub first_variance: Vec<f64>,
+    /// Number of atoms.
+    pub k: usize,
+    /// 2k iterations with replacement, or k without.
+    pub replacement: bool,
+    /// Which distance is minimised.
+    pub objective: Objective,
+    /// Bounds of the means.
+    pub bounds: &'a [(f64, f64)],
+    /// Least and largest variance.
+    pub variances: (f64, f64),
+    /// Where atoms may start.
+    pub starts: &'a [Vec<f64>],
+}
+
+impl Clompr<'_> {
+    fn matching(&self) -> Matching<'_> {
+        Matching {
+            embedding: self.embedding,
+            family: self.family.clone(),
+            objective: self.objective,
+            sum_to_one: 0.0,
+            prior: 0.0,
+            bounds: self.bounds,
+            variances: self.variances,
+        }
+    }
+
+    /// Runs the algorithm.
+    pub fn run(&self, rng: &mut impl rand::Rng, report: &mut Report) -> Vec<Atom> {
+        let matching = self.matching();
+        let mut atoms: Vec<Atom> = Vec::new();
+        let rounds = if self.replacement { 2 * self.k } else { self.k };
+        let mut residual = self.residual(&atoms);
+        for _ in 0..rounds {
+            let atom = self.find_atom(&residual, &atoms, rng);
+            atoms.push(atom);
+            if atoms.len() > self.k {
+                self.threshold(&mut atoms);
+            }
+            matching.fit_weights(&mut atoms);
+            let minimum = matching.refine(
+                &mut atoms,
+                Stop {
+                    evaluations: 100,
+                    relative: 1e-7,
+                },
+            );
+            residual = self.residual(&atoms);
+            report.iterations += 1;
+            report.objective.push(minimum.value);
+        }
+        let minimum = matching.refine(
+            &mut atoms,
+            Stop {
+                evaluations: 1000,
+                relative: 1e-10,
+            },
+        );
+        report.objective.push(minimum.value);
+        report.status = format!("{:?}", minimum.status);
+        to_simplex(&mut atoms);
+        atoms
+    }
+
+    /// Step 1: maximises ⟨A(P_θ), r⟩/‖A(P_θ)‖ over the mean by bounded ascent from the best of
+    /// several starts.
+    fn find_atom(&self, residual: &[f64], atoms: &[Atom], rng: &mut impl rand::Rng) -> Atom {
+        let variance = match (&self.family, atoms.first()) {
+            (Family::Shared, Some(atom)) => atom.variance.clone(),
+            _ => self.first_variance.clone(),
+        };
+        let d = self.embedding.dims();
+        let correlation = |mean: &[f64], gradient: &mut [f64]| {
+            let features = self.embedding.features(mean, &variance);
+            let whitened = self.embedding.whiten(&features);
+            let norm = dot(&whitened, &whitened).sqrt().max(1e-12);
+            let value = dot(&whitened, residual) / norm;
+            let pull: Vec<f64> = whitened
+                .iter()
+                .zip(residual)
+                .map(|(a, r)| -(r - value * a / norm) / norm)
+                .collect();
+            let mut unused = vec![0.0; d];
+            gradient.fill(0.0);
+            let place = (mean, variance.as_slice());
+            self.embedding.add_vjp(
+                place,
+                &features,
+                &self.embedding.unwhiten(&pull),
+                1.0,
+                gradient,
+                &mut unused,
+            );
+            -value
+        };
+        let mut scratch = vec![0.0; d];
+        let mut tried: Vec<(f64, &Vec<f64>)> = (0..LOOKED_AT)
+            .map(|_| &self.starts[below(self.starts.len(), rng)])
+            .map(|start| (correlation(start, &mut scratch), start))
+            .collect();
+        tried.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (low, high): (Vec<f64>, Vec<f64>) = self.bounds.iter().copied().unzip();
+        let best = tried
+            .iter()
+            .take(FOLLOWED)
+            .map(|(_, start)| {
+                minimise(
+                    correlation,
+                    start.to_vec(),
+                    &low,
+                    &high,
+                    Stop {
+                        evaluations: 60,
+                        relative: 1e-6,
+                    },
+                )
+            })
+            .min_by(|a, b| a.value.total_cmp(&b.value));
+        let mean = best.map_or_else(|| self.starts[0].clone(), |m| m.x);
+        Atom {
+            weight: 1.0 / self.k as f64,
+            mean,
+            variance,
+        }
+    }
+
+    /// Step 3: non-negative least squares on normalised atoms; the k largest stay.
+    fn threshold(&self, atoms: &mut Vec<Atom>) {
+        let n = atoms.len();
+        let mut columns: Vec<Vec<f64>> = atoms
+            .iter()
+            .map(|a| {
+                self.embedding
+                    .whiten(&self.embedding.features(&a.mean, &a.variance))
+            })
+            .collect();
+        for column in &mut columns {
+            let norm = dot(column, column).sqrt().max(1e-12);
+            column.iter_mut().for_each(|x| *x /= norm);
+        }
+        let target = self.embedding.whiten(&self.embedding.target);
+        let gram: Vec<f64> = (0..n * n)
+            .map(|i| dot(&columns[i / n], &columns[i % n]))
+            .collect();
+        let right: Vec<f64> = columns.iter().map(|c| dot(c, &target)).collect();
+        let weights = nonnegative_quadratic(&gram, &right, 2000);
+        let mut order: Vec<usize> = (0..n).collect();
+        order.sort_by(|&i, &j| weights[j].total_cmp(&weights[i]));
+        let dropped: Vec<usize> = order.split_off(self.k.min(n));
+        let mut i = 0;
+        atoms.retain(|_| {
+            i += 1;
+            !dropped.contains(&(i - 1))
+        });
+    }
+
+    /// Step 6: what the mixture leaves unexplained, whitened.
+    fn residual(&self, atoms: &[Atom]) -> Vec<f64> {
+        let mut left = self.embedding.target.clone();
+        for a in atoms {
+            let features = self.embedding.features(&a.mean, &a.variance);
+            left.iter_mut()
+                .zip(features)
+                .for_each(|(l, f)| *l -= a.weight * f);
+        }
+        self.embedding.whiten(&left)
+    }
+}
+
+/// Divides the weights by their sum.
+pub fn to_simplex(atoms: &mut [Atom]) {
+    let total: f64 = atoms.iter().map(|a| a.weight).sum();
+    let equal = 1.0 / atoms.len() as f64;
+    for a in atoms {
+        a.weight = if total > 0.0 { a.weight / total } else { equal };
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}

@@ -1,0 +1,392 @@
+//! Choosing a decoder and a bandwidth, and making a model of what comes out.
+
+use super::cells::Cells;
+use super::clompr::Clompr;
+use super::kernel::{KernelDecoder, calibrated};
+use super::matching::Objective;
+use super::{Report, Space, pca};
+use crate::atom::embedding::Embedding;
+use crate::atom::{Atom, Family};
+use crate::error::{Error, Result};
+use crate::measure::{Effort, Loss};
+use crate::model::{Model, Shape};
+use crate::sketch::Sketch;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use std::time::Instant;
+
+/// What to learn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    /// Centres of least mean squared distance.
+    Kmeans,
+    /// Centres of least mean distance.
+    Kmedians,
+    /// A mixture of Gaussians with diagonal covariances.
+    Gmm,
+    /// Principal components.
+    Pca,
+}
+
+impl Task {
+    /// Its name on the command line and in models.
+    pub fn name(self) -> &'static str {
+        match self {
+            Task::Kmeans => "kmeans",
+            Task::Kmedians => "kmedians",
+            Task::Gmm => "gmm",
+            Task::Pca => "pca",
+        }
+    }
+
+    fn loss(self) -> Loss {
+        if self == Task::Kmedians {
+            Loss::Distance
+        } else {
+            Loss::Squared
+        }
+    }
+}
+
+/// Which decoder to use; see the table of [`decoder`](super).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Decoder {
+    /// Cells where the sketch has them, else kernel.
+    #[default]
+    Auto,
+    /// Cell moments.
+    Cells,
+    /// Kernel sums, with starts and atoms better than the paper's.
+    Kernel,
+    /// The paper's.
+    Clompr,
+    /// The paper's without replacement.
+    Clomp,
+}
+
+impl Decoder {
+    /// Its name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Decoder::Auto => "auto",
+            Decoder::Cells => "cells",
+            Decoder::Kernel => "kernel",
+            Decoder::Clompr => "clompr",
+            Decoder::Clomp => "clomp",
+        }
+    }
+}
+
+/// What to fit and how.
+#[derive(Debug, Clone)]
+pub struct FitParams {
+    /// What to learn.
+    pub task: Task,
+    /// Number of centres, components of the mixture, or principal components.
+    pub k: usize,
+    /// Which decoder.
+    pub decoder: Decoder,
+    /// Which of the sketch's bandwidths; `None` chooses.
+    pub bandwidth: Option<f64>,
+    /// Known variance of every component and column, in the plan's squared coordinates.
+    pub known_variance: Option<f64>,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+const EFFORT: Effort = Effort {
+    restarts: 20,
+    iterations: 200,
+};
+const EM_EFFORT: Effort = Effort {
+    restarts: 5,
+    iterations: 500,
+};
+
+/// Learns a model from a sketch.
+pub fn fit(sketch: &Sketch, params: &FitParams) -> Result<Model> {
+    check(sketch, params)?;
+    let start = Instant::now();
+    let mut report = Report::default();
+    let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
+    let shape = match params.task {
+        Task::Pca => {
+            report.decoder = "moments".into();
+            report.status = "Converged".into();
+            Shape::components(sketch, pca::components(sketch, params.k)?)
+        }
+        Task::Gmm => Shape::mixture(sketch, mixture(sketch, params, &mut rng, &mut report)?),
+        Task::Kmeans | Task::Kmedians => {
+            Shape::centres(sketch, centres(sketch, params, &mut rng, &mut report)?)
+        }
+    };
+    report.seconds = start.elapsed().as_secs_f64();
+    Model::new(sketch, params.task, shape, report)
+}
+
+/// Which decoder really runs.
+fn chosen(sketch: &Sketch, params: &FitParams) -> Decoder {
+    match params.decoder {
+        Decoder::Auto if sketch.plan().collect.cells && params.known_variance.is_none() => {
+            Decoder::Cells
+        }
+        Decoder::Auto => Decoder::Kernel,
+        other => other,
+    }
+}
+
+fn check(sketch: &Sketch, params: &FitParams) -> Result<()> {
+    let (plan, k) = (sketch.plan(), params.k);
+    if sketch.rows() == 0 {
+        return Err(Error::NoRows {
+            skipped: sketch.skipped(),
+        });
+    }
+    if k == 0 {
+        return Err(Error::parameter("-k", "at least 1", k));
+    }
+    if params
+        .known_variance
+        .is_some_and(|v| !(v > 0.0 && v.is_finite()))
+    {
+        return Err(Error::parameter(
+            "--known-variance",
+            "a positive number",
+            format!("{:?}", params.known_variance),
+        ));
+    }
+    let missing = |what: &str| Error::MissingSums {
+        task: params.task.name(),
+        what: what.to_string(),
+    };
+    if params.task == Task::Pca {
+        if !plan.collect.moments {
+            return Err(missing("moments"));
+        }
+        if k > plan.dims() {
+            return Err(Error::TooManyComponents {
+                k,
+                available: plan.dims(),
+                what: "columns",
+            });
+        }
+        return Ok(());
+    }
+    if k as u64 > sketch.rows() {
+        return Err(Error::TooManyComponents {
+            k,
+            available: sketch.rows() as usize,
+            what: "rows",
+        });
+    }
+    match chosen(sketch, params) {
+        Decoder::Cells => {
+            if !plan.collect.cells {
+                return Err(missing("cells"));
+            }
+            let filled = sketch.sums().cell_rows.iter().filter(|n| **n > 0).count();
+            if k > filled {
+                return Err(Error::TooManyComponents {
+                    k,
+                    available: filled,
+                    what: "cells with rows",
+                });
+            }
+        }
+        _ => {
+            if !plan.collect.kernel {
+                return Err(missing("kernel"));
+            }
+            let available = plan.features_per_bandwidth();
+            if k > available {
+                return Err(Error::TooManyComponents {
+                    k,
+                    available,
+                    what: "kernel sums",
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The sketch at the chosen bandwidth.
+fn embedding(sketch: &Sketch, params: &FitParams, report: &mut Report) -> Result<Embedding> {
+    let bandwidths = &sketch.plan().bandwidths;
+    let rung = match params.bandwidth {
+        Some(wanted) => bandwidths
+            .iter()
+            .position(|s| (s / wanted - 1.0).abs() < 1e-3)
+            .ok_or_else(|| {
+                let list: Vec<String> = bandwidths.iter().map(|s| format!("{s:.4}")).collect();
+                Error::parameter(
+                    "--bandwidth",
+                    format!("auto or one of the sketch's: {}", list.join(", ")),
+                    wanted,
+                )
+            })?,
+        None => choose_rung(sketch, params)?,
+    };
+    report.bandwidth = Some(bandwidths[rung]);
+    Embedding::new(sketch, rung)
+}
+
+/// The rung nearest, in ratio, to twice the risk that calibrated landmarks give; the middle one
+/// where there are no landmarks.
+fn choose_rung(sketch: &Sketch, params: &FitParams) -> Result<usize> {
+    let bandwidths = &sketch.plan().bandwidths;
+    let middle = bandwidths.len() / 2;
+    if bandwidths.len() == 1 {
+        return Ok(0);
+    }
+    let Some(measure) = calibrated(&Embedding::new(sketch, middle)?) else {
+        return Ok(middle);
+    };
+    let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
+    let effort = Effort {
+        restarts: 2,
+        iterations: 30,
+    };
+    let centres = measure.cluster(params.k, Loss::Squared, effort, &mut rng);
+    let wanted = 2.0 * measure.risk(&centres, Loss::Squared);
+    let distance = |s: f64| (s / wanted).ln().abs();
+    let nearest = (0..bandwidths.len())
+        .min_by(|&a, &b| distance(bandwidths[a]).total_cmp(&distance(bandwidths[b])));
+    Ok(nearest.filter(|_| wanted > 0.0).unwrap_or(middle))
+}
+
+fn centres(
+    sketch: &Sketch,
+    params: &FitParams,
+    rng: &mut ChaCha8Rng,
+    report: &mut Report,
+) -> Result<Vec<Atom>> {
+    let decoder = chosen(sketch, params);
+    report.decoder = decoder.name().into();
+    let loss = params.task.loss();
+    if decoder == Decoder::Cells {
+        let cells = Cells::new(sketch);
+        let centres = cells.cluster(params.k, loss, EFFORT, rng);
+        let measure = cells.measure();
+        report.iterations = EFFORT.restarts;
+        report.objective.push(measure.risk(&centres, loss));
+        report.status = "Converged".into();
+        return Ok(weighted(&measure, centres));
+    }
+    let embedding = embedding(sketch, params, report)?;
+    let space = Space::new(sketch);
+    if decoder != Decoder::Kernel {
+        return Ok(pursue(
+            &embedding,
+            &space,
+            params,
+            Family::Dirac,
+            decoder,
+            rng,
+            report,
+        ));
+    }
+    let kernel = KernelDecoder {
+        embedding: &embedding,
+        space: &space,
+        k: params.k,
+        rows: sketch.rows() as f64,
+    };
+    let matched = kernel.shared_width(rng, report);
+    let Some(measure) = calibrated(&embedding) else {
+        return Ok(matched);
+    };
+    let plain = measure.cluster(params.k, loss, EFFORT, rng);
+    let means: Vec<Vec<f64>> = matched.iter().map(|a| a.mean.clone()).collect();
+    // Below about k(d+1) moments matching is arbitrary, and atoms that cluster the calibrated
+    // landmarks clearly worse than k-means does have not found the clusters.
+    let enough = embedding.rank() as f64 >= 1.3 * (params.k * (embedding.dims() + 1)) as f64;
+    let sound = measure.risk(&means, loss) <= 1.15 * measure.risk(&plain, loss);
+    if params.task == Task::Kmeans && enough && sound {
+        return Ok(matched);
+    }
+    report.decoder = "kernel (calibrated landmarks)".into();
+    Ok(weighted(&measure, plain))
+}
+
+/// Centres as atoms, with the share of the measure nearest to each.
+fn weighted(measure: &crate::measure::Measure, centres: Vec<Vec<f64>>) -> Vec<Atom> {
+    let mut mass = vec![0.0; centres.len()];
+    for (x, w) in measure.iter() {
+        mass[crate::measure::nearest(x, &centres).0] += w / measure.mass();
+    }
+    let atom = |(mean, weight): (Vec<f64>, f64)| Atom {
+        weight,
+        variance: vec![0.0; mean.len()],
+        mean,
+    };
+    centres.into_iter().zip(mass).map(atom).collect()
+}
+
+fn mixture(
+    sketch: &Sketch,
+    params: &FitParams,
+    rng: &mut ChaCha8Rng,
+    report: &mut Report,
+) -> Result<Vec<Atom>> {
+    let decoder = chosen(sketch, params);
+    report.decoder = decoder.name().into();
+    if decoder == Decoder::Cells {
+        return Ok(Cells::new(sketch).mixture(params.k, EM_EFFORT, rng, report));
+    }
+    let embedding = embedding(sketch, params, report)?;
+    let space = Space::new(sketch);
+    if decoder != Decoder::Kernel {
+        let family = match params.known_variance {
+            Some(v) => Family::Known(vec![v; embedding.dims()]),
+            None => Family::Diagonal,
+        };
+        return Ok(pursue(
+            &embedding, &space, params, family, decoder, rng, report,
+        ));
+    }
+    let kernel = KernelDecoder {
+        embedding: &embedding,
+        space: &space,
+        k: params.k,
+        rows: sketch.rows() as f64,
+    };
+    Ok(match params.known_variance {
+        Some(v) => kernel.known_variance(&vec![v; embedding.dims()], rng, report),
+        None => kernel.mixture(rng, report),
+    })
+}
+
+/// CL-OMPR or CL-OMP.
+fn pursue(
+    embedding: &Embedding,
+    space: &Space,
+    params: &FitParams,
+    family: Family,
+    decoder: Decoder,
+    rng: &mut ChaCha8Rng,
+    report: &mut Report,
+) -> Vec<Atom> {
+    let d = embedding.dims();
+    let starts: Vec<Vec<f64>> = match embedding.landmarks() {
+        Some(landmarks) => landmarks.chunks_exact(d).map(<[f64]>::to_vec).collect(),
+        None => (0..500).map(|_| space.draw(rng)).collect(),
+    };
+    let first_variance = match &family {
+        Family::Dirac => vec![0.0; d],
+        Family::Known(v) => v.clone(),
+        Family::Shared | Family::Diagonal => vec![0.1 * embedding.sigma2; d],
+    };
+    let clompr = Clompr {
+        embedding,
+        family,
+        first_variance,
+        k: params.k,
+        replacement: decoder == Decoder::Clompr,
+        objective: Objective::Projected,
+        bounds: &space.bounds,
+        variances: space.variances,
+        starts: &starts,
+    };
+    clompr.run(rng, report)
+}

@@ -1,0 +1,194 @@
+//! Decoding from kernel sums alone, better than matching Diracs.
+//!
+//! Starts decide. Landmarks are data, so k-means on landmarks whose weights were calibrated to the
+//! sketch (non-negative least squares: min ‖W(Kw − k̄)‖², whose normal equations are K w = k̄) starts
+//! near the clusters. Atoms of a shared learned width then match the sketch without the bias that
+//! Diracs have on clusters with width; for mixtures the diagonals are freed at the end. Fourier
+//! sketches have no landmarks: CL-OMPR with atoms of a shared width makes the start.
+
+use super::clompr::{Clompr, to_simplex};
+use super::matching::{Matching, Objective};
+use super::{Report, Space};
+use crate::atom::embedding::Embedding;
+use crate::atom::{Atom, Family};
+use crate::kernel::{Gaussian, squared_distance};
+use crate::measure::{Effort, Loss, Measure};
+use crate::optimize::{Stop, nonnegative_quadratic};
+
+/// Starts that are refined; the sketch picks among them.
+const STARTS: usize = 4;
+/// Weight of the row that asks for weights of sum one.
+const SUM_TO_ONE: f64 = 0.3;
+/// Sweeps of the calibration.
+const SWEEPS: usize = 300;
+
+/// Landmarks weighted so that their sketch is the data's.
+pub fn calibrated(embedding: &Embedding) -> Option<Measure> {
+    let landmarks = embedding.landmarks()?;
+    let (d, m) = (embedding.dims(), embedding.len());
+    let kernel = Gaussian {
+        sigma2: embedding.sigma2,
+    };
+    let row = |i: usize| &landmarks[i * d..(i + 1) * d];
+    let mut gram = vec![0.0; m * m];
+    for i in 0..m {
+        for j in 0..=i {
+            let k = kernel.at(squared_distance(row(i), row(j)));
+            gram[i * m + j] = k;
+            gram[j * m + i] = k;
+        }
+    }
+    let weights = nonnegative_quadratic(&gram, &embedding.target, SWEEPS);
+    Some(Measure::new(d, landmarks, &weights))
+}
+
+/// Decodes one bandwidth.
+pub struct KernelDecoder<'a> {
+    /// The data's sketch.
+    pub embedding: &'a Embedding,
+    /// Where the data lies.
+    pub space: &'a Space,
+    /// Number of atoms.
+    pub k: usize,
+    /// Rows of the sketch.
+    pub rows: f64,
+}
+
+impl KernelDecoder<'_> {
+    fn matching(&self, family: Family, prior: f64) -> Matching<'_> {
+        let objective = match self.embedding.landmarks() {
+            Some(_) => Objective::Full,
+            None => Objective::Projected,
+        };
+        Matching {
+            embedding: self.embedding,
+            family,
+            objective,
+            sum_to_one: SUM_TO_ONE,
+            prior,
+            bounds: &self.space.bounds,
+            variances: self.space.variances,
+        }
+    }
+
+    /// Atoms with one learned width, the best of several starts by the sketch.
+    pub fn shared_width(&self, rng: &mut impl rand::Rng, report: &mut Report) -> Vec<Atom> {
+        let matching = self.matching(Family::Shared, 0.0);
+        let mut best: Option<(f64, Vec<Atom>)> = None;
+        for _ in 0..STARTS {
+            let mut atoms = self.start(rng);
+            matching.fit_weights(&mut atoms);
+            let minimum = matching.refine(
+                &mut atoms,
+                Stop {
+                    evaluations: 800,
+                    relative: 1e-9,
+                },
+            );
+            report.iterations += minimum.evaluations;
+            report.status = format!("{:?}", minimum.status);
+            if best.as_ref().is_none_or(|(v, _)| minimum.value < *v) {
+                best = Some((minimum.value, atoms));
+            }
+        }
+        let (value, atoms) = best.unwrap_or_default();
+        report.objective.push(value);
+        atoms
+    }
+
+    /// A diagonal Gaussian mixture: shared width first, diagonals freed at the end.
+    pub fn mixture(&self, rng: &mut impl rand::Rng, report: &mut Report) -> Vec<Atom> {
+        let mut atoms = self.shared_width(rng, report);
+        // As strong as the noise of a sketch of so many rows.
+        let matching = self.matching(
+            Family::Diagonal,
+            std::env::var("PRIOR")
+                .ok()
+                .and_then(|s| s.parse().ok())
+                .unwrap_or(0.02)
+                / self.rows,
+        );
+        let minimum = matching.refine(
+            &mut atoms,
+            Stop {
+                evaluations: 3000,
+                relative: 1e-10,
+            },
+        );
+        report.iterations += minimum.evaluations;
+        report.objective.push(minimum.value);
+        report.status = format!("{:?}", minimum.status);
+        to_simplex(&mut atoms);
+        atoms
+    }
+
+    /// Means and weights with known variances (example 2).
+    pub fn known_variance(
+        &self,
+        variance: &[f64],
+        rng: &mut impl rand::Rng,
+        report: &mut Report,
+    ) -> Vec<Atom> {
+        let mut atoms = self.shared_width(rng, report);
+        atoms
+            .iter_mut()
+            .for_each(|a| a.variance = variance.to_vec());
+        let matching = self.matching(Family::Known(variance.to_vec()), 0.0);
+        let minimum = matching.refine(
+            &mut atoms,
+            Stop {
+                evaluations: 2000,
+                relative: 1e-11,
+            },
+        );
+        report.iterations += minimum.evaluations;
+        report.objective.push(minimum.value);
+        to_simplex(&mut atoms);
+        atoms
+    }
+
+    fn start(&self, rng: &mut impl rand::Rng) -> Vec<Atom> {
+        let d = self.embedding.dims();
+        match calibrated(self.embedding) {
+            Some(measure) => {
+                let effort = Effort {
+                    restarts: 3,
+                    iterations: 50,
+                };
+                let mut centres = measure.cluster(self.k, Loss::Squared, effort, rng);
+                let risk = measure.risk(&centres, Loss::Squared);
+                while centres.len() < self.k {
+                    centres.push(self.space.draw(rng));
+                }
+                let variance =
+                    (risk / d as f64).clamp(self.space.variances.0, self.space.variances.1);
+                let weight = 1.0 / self.k as f64;
+                centres
+                    .into_iter()
+                    .map(|mean| Atom {
+                        weight,
+                        mean,
+                        variance: vec![variance; d],
+                    })
+                    .collect()
+            }
+            None => {
+                let starts: Vec<Vec<f64>> = (0..500).map(|_| self.space.draw(rng)).collect();
+                let width = 0.1 * self.embedding.sigma2;
+                let width = width.clamp(self.space.variances.0, self.space.variances.1);
+                let clompr = Clompr {
+                    embedding: self.embedding,
+                    family: Family::Shared,
+                    first_variance: vec![width; d],
+                    k: self.k,
+                    replacement: true,
+                    objective: Objective::Projected,
+                    bounds: &self.space.bounds,
+                    variances: self.space.variances,
+                    starts: &starts,
+                };
+                clompr.run(rng, &mut Report::default())
+            }
+        }
+    }
+}

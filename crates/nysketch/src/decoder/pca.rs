@@ -1,0 +1,69 @@
+//! Principal components from Σx and Σxxᵀ (example 3): exact, since the covariance is all they need.
+
+use crate::error::Result;
+use crate::fixed::{coordinate_value, power_of_two};
+use crate::linalg::{Matrix, symmetric_eigen};
+use crate::sketch::Sketch;
+
+/// Components in the plan's coordinates.
+#[derive(Debug, Clone)]
+pub struct Components {
+    /// Mean.
+    pub mean: Vec<f64>,
+    /// Unit vectors, by falling variance.
+    pub directions: Vec<Vec<f64>>,
+    /// Variance along each.
+    pub variances: Vec<f64>,
+    /// Sum of the variances of all columns.
+    pub total_variance: f64,
+}
+
+/// The covariance matrix `E(y − Ey)(y − Ey)ᵀ` of a sketch that keeps moments and has rows.
+pub fn covariance(sketch: &Sketch) -> (Vec<f64>, Matrix) {
+    let (plan, sums) = (sketch.plan(), sketch.sums());
+    let (d, n, e) = (plan.dims(), sketch.rows() as f64, &plan.frame.exponent);
+    let mean: Vec<f64> = (0..d)
+        .map(|k| coordinate_value(sums.sum[k], e[k]) / n)
+        .collect();
+    let entry = |i: usize, j: usize| {
+        let (i, j) = if i >= j { (i, j) } else { (j, i) };
+        // In integers as far as they go: Σqq − ΣqΣq/n loses no digits to cancellation.
+        let (whole, rest) = divide_product(sums.sum[i], sums.sum[j], sums.rows[0]);
+        let centred = (sums.outer[i * (i + 1) / 2 + j] - whole) as f64 - rest;
+        centred * power_of_two(e[i]) * power_of_two(e[j]) / n
+    };
+    let matrix = Matrix::from_fn(d, d, entry);
+    (mean, matrix)
+}
+
+/// `a·b/n` as a whole number and a rest below 1 in magnitude; |a|, |b| ≤ n·2⁴⁴.
+fn divide_product(a: i128, b: i128, n: i128) -> (i128, f64) {
+    // a = qn + r: a·b/n = q·b + r·b/n, with |q| ≤ 2⁴⁴ and |b| ≤ 2⁸², so q·b fits; and b = sn + t
+    // again: r·b/n = r·s + r·t/n with |r·s| ≤ 2⁸² and |r·t| ≤ 2⁷⁶.
+    let (q, r) = (a / n, a % n);
+    let (s, t) = (b / n, b % n);
+    (q * b + r * s + r * t / n, (r * t % n) as f64 / n as f64)
+}
+
+/// The `k` leading components.
+pub fn components(sketch: &Sketch, k: usize) -> Result<Components> {
+    let (mean, matrix) = covariance(sketch);
+    let d = mean.len();
+    let eigen = symmetric_eigen(&matrix)?;
+    let directions = (0..k.min(d))
+        .map(|l| {
+            let v: Vec<f64> = (0..d).map(|i| eigen.vectors.get(i, l)).collect();
+            // The sign is free: the largest entry is made positive.
+            let largest = v
+                .iter()
+                .fold(0.0f64, |m, x| if x.abs() > m.abs() { *x } else { m });
+            v.into_iter().map(|x| x * largest.signum()).collect()
+        })
+        .collect();
+    Ok(Components {
+        mean,
+        directions,
+        variances: eigen.values.iter().take(k).map(|v| v.max(0.0)).collect(),
+        total_variance: (0..d).map(|i| matrix.get(i, i)).sum(),
+    })
+}
