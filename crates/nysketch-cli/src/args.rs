@@ -67,7 +67,7 @@ JSON fields: rows, columns, landmarks, bytes, planning_seconds, sketching_second
   largest_relative_error, same_bytes")]
 pub struct Demo {
     /// Rows to generate
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..))]
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
     pub rows: u64,
     /// Seed of everything random
     #[arg(long, default_value_t = 0)]
@@ -120,7 +120,7 @@ pub enum GenerateKind {
 /// Which rows and columns to read.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct InputArgs {
-    /// csv, tsv or npy files, read in this order; '-' is csv on stdin (needs --plan)
+    /// csv, tsv or npy files, read in this order; '-' is csv on stdin, for 'sketch --plan'
     #[arg(required = true, value_name = "INPUT")]
     pub input: Vec<PathBuf>,
     /// Columns to read [default: all numeric columns]
@@ -140,9 +140,21 @@ pub struct InputArgs {
     /// The first line of csv files holds names even if they are numbers
     #[arg(long, conflicts_with = "no_header")]
     pub header: bool,
+    /// Character between the columns of csv files [default: comma, tab for .tsv]
+    #[arg(long, value_name = "C", value_parser = delimiter)]
+    pub delimiter: Option<u8>,
     /// Skip and count rows with missing, infinite or unreadable values instead of stopping
     #[arg(long)]
     pub skip_invalid: bool,
+}
+
+/// A single ASCII character, or `\t`.
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [c] if c.is_ascii() && *c != b'"' => Ok(*c),
+        _ => Err("one ASCII character, or \\t".into()),
+    }
 }
 
 /// What to measure.
@@ -242,7 +254,7 @@ pub enum ScaleArg {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch plan x.csv -o p.nys
-  nysketch plan day1.csv day2.csv -o p.nys --landmarks 200 --scale standard --exclude id,label
+  nysketch plan day1.csv day2.csv -o p.nys --landmarks 200 --scale standard --exclude id
   nysketch plan x.npy -o p.nys --sampling leverage --bandwidth 10,2.5
 
 JSON fields: file, rows, skipped, columns, features, landmarks, frequencies, sampling, bandwidths,

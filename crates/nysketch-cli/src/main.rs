@@ -11,6 +11,7 @@ mod output;
 mod progress;
 
 use clap::Parser;
+use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -20,7 +21,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            // A closed stderr must not turn an error into a panic.
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
             ExitCode::from(output::exit_code(&error))
         }
     }

@@ -4,7 +4,7 @@ use crate::args::Common;
 use anyhow::{Context, Result};
 use nysketch::file;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// An error in how the command was used, as opposed to in the data.
 #[derive(Debug, thiserror::Error)]
@@ -55,9 +55,28 @@ pub fn detail(common: &Common, message: &str) {
     }
 }
 
-/// Fails before long work if the result could not be written after it.
-pub fn check_writable(path: &Path) -> Result<()> {
+/// Fails before long work if the result could not be written after it, or would replace what it is
+/// made from.
+pub fn check_writable<'a>(
+    path: &Path,
+    inputs: impl IntoIterator<Item = &'a PathBuf>,
+) -> Result<()> {
+    if path == Path::new("-") {
+        return Err(Usage("-o needs the name of a file".into()).into());
+    }
+    if let Ok(output) = path.canonicalize()
+        && inputs
+            .into_iter()
+            .any(|i| i.canonicalize().is_ok_and(|i| i == output))
+    {
+        return Err(Usage(format!("{} is both input and output", path.display())).into());
+    }
     file::check_writable(path).with_context(|| cannot_write(path))
+}
+
+/// "1 row", "2 rows".
+pub fn count(n: u64, what: &str) -> String {
+    format!("{} {what}{}", thousands(n), if n == 1 { "" } else { "s" })
 }
 
 /// Writes a whole file or none.

@@ -2,17 +2,20 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nysketch::Progress;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// From now on Ctrl-C ends the pass at the next block; a second one ends the program at once.
+/// From now on Ctrl-C ends the pass at the next block, with nothing half-written; work that does not
+/// look at it within two seconds, such as waiting for stdin, is ended then.
 pub fn stop_on_interrupt() {
     let installed = ctrlc::set_handler(|| {
-        if INTERRUPTED.swap(true, Ordering::Relaxed) {
-            std::process::exit(1);
+        if !INTERRUPTED.swap(true, Ordering::Relaxed) {
+            std::thread::sleep(std::time::Duration::from_secs(2));
         }
+        let _ = writeln!(std::io::stderr(), "error: {}", nysketch::Error::Cancelled);
+        std::process::exit(1);
     });
     // Without a handler Ctrl-C ends the program at once; files are still renamed only when whole.
     drop(installed);

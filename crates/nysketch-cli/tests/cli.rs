@@ -321,7 +321,7 @@ fn bad_rows_are_named_or_skipped_and_counted() {
         assert_eq!(f.json("inspect ok.nys")["skipped"], 1);
         f.command("sketch x.csv -o ok.nys --skip-invalid")
             .assert()
-            .stderr(contains("1 invalid rows were skipped"));
+            .stderr(contains("1 row skipped as invalid"));
     }
     let nan: Vec<u8> = [1.0f32, 2.0, 3.0, f32::NAN]
         .iter()
@@ -572,6 +572,10 @@ fn empty_input_needs_to_be_allowed() {
     f.write("x.csv", SMALL)
         .write("none.csv", "a,b\n")
         .ok("plan x.csv -o p.nys");
+    f.write("zero.csv", "")
+        .ok("sketch zero.csv none.csv --plan p.nys -o z.nys --allow-empty");
+    f.ok("sketch zero.csv --plan p.nys -o zz.nys --allow-empty");
+    assert!(f.read("z.nys") == f.read("zz.nys"));
     f.fails(1, "sketch none.csv --plan p.nys -o e.nys", &["no rows"]);
     assert_eq!(
         f.json("sketch none.csv --plan p.nys -o e.nys --allow-empty")["rows"],
@@ -763,4 +767,90 @@ fn bad_landmark_files_are_named() {
         "plan x.csv -o s.nys --landmarks-from none.csv",
         &["none.csv has no rows"],
     );
+}
+
+#[test]
+fn nothing_is_swallowed() {
+    let f = Folder::new();
+    // A quote left open hides the rows after it, near the end of the file or far from it.
+    let rows = |from: u32, to: u32| (from..to).map(|i| format!("{i},x\n")).collect::<String>();
+    for tail in [5, 2000] {
+        f.write(
+            "q.csv",
+            format!(
+                "a,t\n{}3000,\"x\n{}",
+                rows(0, 3000),
+                rows(3001, 3001 + tail)
+            ),
+        );
+        f.fails(
+            1,
+            "sketch q.csv -o s.nys",
+            &["q.csv: row 3001", "a quote (\") is not closed"],
+        );
+    }
+    // Fields may go on over lines.
+    f.write("ok.csv", "a,t\n1,\"two\nlines\"\n2,x\n");
+    assert_eq!(f.json("sketch ok.csv -o ok.nys")["rows"], 2);
+    // In a file of one column a blank line is a missing value.
+    f.write("blank.csv", "a\n1\n\n\n4\n\n");
+    f.fails(
+        1,
+        "sketch blank.csv -o s.nys",
+        &["blank.csv: row 2, column 'a'"],
+    );
+    let report = f.json("sketch blank.csv -o b.nys --skip-invalid");
+    assert_eq!(
+        (report["rows"].as_u64(), report["skipped"].as_u64()),
+        (Some(2), Some(2))
+    );
+    // Other separators are asked for.
+    f.write("semi.csv", "a;b\n1;2\n3;4\n").fails(
+        1,
+        "sketch semi.csv -o s.nys",
+        &["--delimiter ';'"],
+    );
+    assert_eq!(
+        f.json("sketch semi.csv --delimiter ; -o c.nys")["columns"],
+        serde_json::json!(["a", "b"])
+    );
+    // Columns that only later files have are told.
+    f.write("one.csv", "a\n1\n2\n")
+        .write("two.csv", "a,b\n1,2\n");
+    f.command("sketch one.csv two.csv -o d.nys")
+        .assert()
+        .success()
+        .stderr(contains("'b' of two.csv"));
+}
+
+#[test]
+fn inputs_and_odd_files_are_never_replaced() {
+    let f = Folder::new();
+    f.write("x.csv", SMALL).ok("plan x.csv -o p.nys");
+    f.fails(2, "sketch x.csv -o x.csv", &["both input and output"]);
+    f.fails(
+        2,
+        "sketch x.csv --plan p.nys -o p.nys",
+        &["both input and output"],
+    );
+    f.fails(2, "plan x.csv -o -", &["name of a file"]);
+    f.fails(
+        2,
+        "generate gmm --rows 1 --dims 99999999999 --clusters 1 -o g.npy",
+        &["--dims"],
+    );
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("real.nys", f.path("link.nys")).unwrap();
+        f.write("real.nys", "old").ok("plan x.csv -o link.nys");
+        assert!(f.path("link.nys").is_symlink());
+        assert!(f.read("real.nys") == f.read("p.nys"));
+        let made = std::process::Command::new("mkfifo")
+            .arg(f.path("pipe"))
+            .status();
+        if made.is_ok_and(|s| s.success()) {
+            f.fails(1, "plan x.csv -o pipe", &["not a regular file"]);
+            f.fails(1, "plan pipe -o s.nys", &["not a regular file"]);
+        }
+    }
 }

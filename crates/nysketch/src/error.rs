@@ -40,7 +40,7 @@ pub enum Error {
     },
     /// A value too far from the plan's centre for the exact sums.
     #[error(
-        "{at}: {value} is too far from the plan's centre {centre} (limit ±{limit:.3e}); make a plan that has seen such rows, or use --skip-invalid"
+        "{at}: {} is too far from the plan's centre {} (limit ±{limit:.3e}); make a plan that has seen such rows, or use --skip-invalid", number(*.value), number(*.centre)
     )]
     OutOfRange {
         /// Where.
@@ -53,7 +53,7 @@ pub enum Error {
         limit: f64,
     },
     /// A row weight that is not a multiple of the plan's unit in `0 ..= 2³²−1` units.
-    #[error("{at}: the weight {value} is not a whole multiple of {unit} between 0 and {}", *.unit * f64::from(u32::MAX))]
+    #[error("{at}: the weight {value} is not a whole multiple of {unit} between 0 and {}; --weight-unit sets the unit", *.unit * f64::from(u32::MAX))]
     BadWeight {
         /// Where.
         at: Cell,
@@ -194,6 +194,15 @@ impl Error {
             expected: expected.into(),
             got: got.to_string(),
         }
+    }
+}
+
+/// Digits where they are few, else powers of ten.
+fn number(x: f64) -> String {
+    if x == 0.0 || (1e-5..1e15).contains(&x.abs()) {
+        x.to_string()
+    } else {
+        format!("{x:e}")
     }
 }
 

@@ -11,20 +11,26 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// Fails now if a file could not be created at `path` later.
+/// Fails now if a file could not be created at `path` later. Folders, devices and pipes are never
+/// replaced.
 pub fn check_writable(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
-        return Err(io::Error::new(
-            io::ErrorKind::IsADirectory,
-            "it is a folder",
-        ));
+    let refuse = |kind, message: &str| Err(io::Error::new(kind, message));
+    match path.metadata() {
+        Ok(m) if m.is_dir() => return refuse(io::ErrorKind::IsADirectory, "it is a folder"),
+        Ok(m) if !m.is_file() => {
+            return refuse(io::ErrorKind::InvalidInput, "it is not a regular file");
+        }
+        _ => {}
     }
     let folder = folder(path);
     if !folder.is_dir() {
         let message = format!("the folder {} does not exist", folder.display());
         return Err(io::Error::new(io::ErrorKind::NotFound, message));
     }
-    tempfile::NamedTempFile::new_in(folder).map(drop)
+    // Without the temporary name that the message would carry.
+    tempfile::NamedTempFile::new_in(folder)
+        .map(drop)
+        .map_err(|e| e.kind().into())
 }
 
 /// Writes a file by `fill` and puts it in place only if all of it succeeded.
@@ -32,6 +38,9 @@ pub fn write<E: From<io::Error>>(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
 ) -> Result<(), E> {
+    // What a link points to is replaced, not the link.
+    let target = path.canonicalize();
+    let path = target.as_deref().unwrap_or(path);
     check_writable(path)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(".nysketch-");

@@ -34,13 +34,13 @@ pub struct Generated {
 impl Mixture {
     /// `clusters` means in `dims` dimensions with separation `s`.
     pub fn new(dims: usize, clusters: usize, separation: f64, seed: u64) -> Result<Self> {
-        if dims == 0 {
-            return Err(Error::parameter("--dims", "at least 1", dims));
+        if !(1..=1 << 16).contains(&dims) {
+            return Err(Error::parameter("--dims", "between 1 and 65536", dims));
         }
-        if clusters == 0 || clusters > u32::MAX as usize {
+        if !(1..=1 << 20).contains(&clusters) {
             return Err(Error::parameter(
                 "--clusters",
-                "between 1 and 2^32-1",
+                "between 1 and 1048576",
                 clusters,
             ));
         }

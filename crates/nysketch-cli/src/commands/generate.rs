@@ -18,13 +18,13 @@ enum Kind {
 
 pub fn run(args: &Generate, common: &Common) -> Result<()> {
     let kind = kind_of(&args.output)?;
-    check_writable(&args.output)?;
+    check_writable(&args.output, [])?;
     if let Some(labels) = &args.labels {
         if *labels == args.output {
             return Err(Usage("--labels and --output name the same file".into()).into());
         }
         kind_of(labels)?;
-        check_writable(labels)?;
+        check_writable(labels, [])?;
     }
     let mixture = Mixture::new(args.dims, args.clusters, args.separation, args.seed)?;
     let bar = Bar::new("generating", Some(args.rows), common.quiet);
@@ -53,7 +53,12 @@ pub fn run(args: &Generate, common: &Common) -> Result<()> {
 }
 
 fn kind_of(path: &Path) -> Result<Kind> {
-    match path.extension().and_then(|e| e.to_str()) {
+    match path
+        .extension()
+        .and_then(|e| e.to_str())
+        .map(str::to_ascii_lowercase)
+        .as_deref()
+    {
         Some("npy") => Ok(Kind::Npy),
         Some("csv") => Ok(Kind::Csv),
         _ => Err(Usage(format!("{}: name the file .npy or .csv", path.display())).into()),

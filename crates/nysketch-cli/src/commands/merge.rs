@@ -9,7 +9,7 @@ use serde_json::json;
 use std::path::Path;
 
 pub fn merge(args: &Merge, common: &Common) -> Result<()> {
-    check_writable(&args.output)?;
+    check_writable(&args.output, [])?;
     let mut total: Option<Sketch> = None;
     for path in &args.input {
         let sketch = read_sketch(path)?;
@@ -29,7 +29,7 @@ pub fn merge(args: &Merge, common: &Common) -> Result<()> {
 }
 
 pub fn subtract(args: &Subtract, common: &Common) -> Result<()> {
-    check_writable(&args.output)?;
+    check_writable(&args.output, [])?;
     let mut total = read_sketch(&args.from)?;
     total.subtract(&read_sketch(&args.what)?).with_context(|| {
         format!(

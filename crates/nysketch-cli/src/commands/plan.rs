@@ -3,7 +3,7 @@
 use crate::args::{Common, FeaturesArg, InputArgs, PlanArgs, PlanOptions, SamplingArg, ScaleArg};
 use crate::input::{Input, Wanted};
 use crate::output::{
-    Usage, check_writable, detail, list, note, result, short, size, thousands, write_bytes,
+    Usage, check_writable, count, detail, list, note, result, short, size, thousands, write_bytes,
 };
 use crate::progress::Bar;
 use anyhow::{Result, bail};
@@ -16,8 +16,17 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
-    check_writable(&args.output)?;
+    check_writable(
+        &args.output,
+        args.input.input.iter().chain(&args.plan.landmarks_from),
+    )?;
     let (plan, report, _) = plan_input(&args.input, &args.plan, common)?;
+    if report.skipped > 0 {
+        note(
+            common,
+            &format!("{} skipped as invalid", count(report.skipped, "row")),
+        );
+    }
     let bytes = plan.to_bytes();
     write_bytes(&args.output, &bytes)?;
     let mut json = describe(&plan);
@@ -67,6 +76,15 @@ pub fn plan_input(
         },
     )?;
     tell_columns(&source, common);
+    if !source.unused.is_empty() {
+        note(
+            common,
+            &format!(
+                "not used, since the first file lacks them: {}",
+                source.unused.join(", ")
+            ),
+        );
+    }
     for file in source.by_position() {
         note(
             common,
@@ -81,12 +99,6 @@ pub fn plan_input(
     let made = make_plan(&source, &params.check()?, &bar);
     drop(bar);
     let (plan, report) = made?;
-    if report.skipped > 0 {
-        note(
-            common,
-            &format!("{} invalid rows were skipped", thousands(report.skipped)),
-        );
-    }
     for remark in &report.notes {
         note(common, remark);
     }

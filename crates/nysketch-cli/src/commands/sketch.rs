@@ -4,49 +4,35 @@ use super::plan::{describe, invalid, measured_at, plan_input};
 use super::read_bytes;
 use crate::args::{Common, SketchArgs};
 use crate::input::{Input, Wanted};
-use crate::output::{Usage, check_writable, note, result, size, thousands, write_bytes};
+use crate::output::{Usage, check_writable, count, note, result, size, thousands, write_bytes};
 use crate::progress::Bar;
 use anyhow::{Context, Result};
 use nysketch::{Error, Instructions, Plan, Sketch, SketchParams};
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
-    check_writable(&args.output)?;
+    let files = args
+        .input
+        .input
+        .iter()
+        .chain(&args.plan_file)
+        .chain(&args.plan.landmarks_from);
+    check_writable(&args.output, files)?;
     let start = Instant::now();
     let (plan, input, rows) = match &args.plan_file {
         Some(path) => {
-            if args.plan.bandwidth != "auto" || args.plan.scale != crate::args::ScaleArg::None {
-                return Err(
-                    Usage("--plan already says the bandwidths and the scale".into()).into(),
-                );
-            }
             let plan =
                 Plan::from_bytes(&read_bytes(path)?).with_context(|| path.display().to_string())?;
-            let stdin = args
-                .input
-                .input
-                .iter()
-                .filter(|p| *p == Path::new("-"))
-                .count();
-            if stdin > 1 {
-                return Err(Usage("stdin ('-') can be named only once".into()).into());
-            }
-            let input = Input::open(&args.input, Wanted::Plan(&plan))?;
-            for file in input.by_position() {
-                note(
-                    common,
-                    &format!("{file} does not name its columns; they were matched by position"),
-                );
-            }
-            let rows = input.rows_hint();
+            let input = open_for_plan(args, &plan, common)?;
+            let rows = input.as_ref().and_then(Input::rows_hint);
             (plan, input, rows)
         }
         None => {
             let (plan, report, input) = plan_input(&args.input, &args.plan, common)?;
-            (plan, input, Some(report.rows + report.skipped))
+            (plan, Some(input), Some(report.rows + report.skipped))
         }
     };
     let plan = Arc::new(plan);
@@ -56,7 +42,10 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
         invalid: invalid(&args.input),
         instructions: Instructions::best(),
     };
-    let sketch = Sketch::of(&plan, &input, params, &bar);
+    let sketch = match &input {
+        Some(input) => Sketch::of(&plan, input, params, &bar),
+        None => Ok(Sketch::empty(plan.clone())),
+    };
     drop(bar);
     let sketch = sketch?;
     if sketch.rows() == 0 && !args.allow_empty {
@@ -72,8 +61,8 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
         note(
             common,
             &format!(
-                "{} invalid rows were skipped; the sketch records it",
-                thousands(sketch.skipped())
+                "{} skipped as invalid; the sketch records it",
+                count(sketch.skipped(), "row")
             ),
         );
     }
@@ -92,4 +81,29 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
         size(bytes.len()),
     );
     result(common, &json, &text)
+}
+
+/// The input with the columns of a plan; `None` where every file is empty and may be.
+fn open_for_plan(args: &SketchArgs, plan: &Plan, common: &Common) -> Result<Option<Input>> {
+    let mut input = args.input.clone();
+    let stdin = |p: &PathBuf| p == Path::new("-");
+    if input.input.iter().filter(|p| stdin(p)).count() > 1 {
+        return Err(Usage("stdin ('-') can be named only once".into()).into());
+    }
+    if args.allow_empty {
+        input
+            .input
+            .retain(|p| stdin(p) || std::fs::metadata(p).map_or(true, |m| m.len() > 0));
+        if input.input.is_empty() {
+            return Ok(None);
+        }
+    }
+    let input = Input::open(&input, Wanted::Plan(plan))?;
+    for file in input.by_position() {
+        note(
+            common,
+            &format!("{file} does not name its columns; they were matched by position"),
+        );
+    }
+    Ok(Some(input))
 }

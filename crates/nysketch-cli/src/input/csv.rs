@@ -8,12 +8,15 @@ use nysketch::{Block, Error, RowPart, RowStream};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Records looked at to tell numeric columns from text.
 const SNIFFED: usize = 200;
 /// Bytes of records after which a part ends.
 const PART_BYTES: usize = 1 << 20;
+/// Lines of one record beyond which a quote must have been left open.
+const MOST_LINES: u64 = 1000;
 
 /// Whether the first line holds names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +42,26 @@ impl Header {
 
 type Source = Box<dyn Read + Send>;
 
+/// A reader of records that also counts quotes, so that one left open can be told at the end.
+struct Records {
+    reader: Reader<Source>,
+    quotes: Arc<AtomicU64>,
+}
+
+struct CountQuotes {
+    source: Source,
+    quotes: Arc<AtomicU64>,
+}
+
+impl Read for CountQuotes {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.source.read(buffer)?;
+        let quotes = buffer[..n].iter().filter(|b| **b == b'"').count() as u64;
+        self.quotes.fetch_add(quotes, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
 /// A CSV file, or stdin, which can be read only once.
 pub struct Csv {
     name: Arc<str>,
@@ -47,7 +70,7 @@ pub struct Csv {
     header: bool,
     /// Whether cells that are not numbers are left to be skipped with their row.
     lenient: bool,
-    stdin: Mutex<Option<Reader<Source>>>,
+    stdin: Mutex<Option<Records>>,
 }
 
 impl std::fmt::Debug for Csv {
@@ -84,16 +107,28 @@ enum CsvError {
         row: u64,
         source: csv::Error,
     },
+    #[error("{file}: row {row} goes on over {lines} lines: a quote (\") is not closed")]
+    OpenQuote {
+        file: Arc<str>,
+        row: u64,
+        lines: u64,
+    },
     #[error("stdin can be read only once")]
     StdinTwice,
 }
 
-fn reader(source: Source, delimiter: u8, header: bool) -> Reader<Source> {
-    ReaderBuilder::new()
+fn records(source: Source, delimiter: u8, header: bool) -> Records {
+    let quotes = Arc::new(AtomicU64::new(0));
+    let source: Source = Box::new(CountQuotes {
+        source,
+        quotes: quotes.clone(),
+    });
+    let reader = ReaderBuilder::new()
         .has_headers(header)
         .delimiter(delimiter)
         .buffer_capacity(1 << 18)
-        .from_reader(source)
+        .from_reader(source);
+    Records { reader, quotes }
 }
 
 fn open_source(path: &Path) -> io::Result<Source> {
@@ -111,7 +146,7 @@ impl Csv {
     ) -> Result<(Self, Schema)> {
         let has_header = header != Header::No;
         let source = open_source(path).with_context(|| format!("cannot read {name}"))?;
-        let mut records = reader(source, delimiter, has_header);
+        let mut records = records(source, delimiter, has_header).reader;
         let mut schema = read_header(&mut records, &name, has_header)?;
         if header == Header::Expected && schema.names.iter().all(|n| n.parse::<f64>().is_ok()) {
             bail!(
@@ -150,10 +185,10 @@ impl Csv {
     }
 
     /// Reads the header from stdin and keeps the rest for the one stream there can be.
-    pub fn stdin(header: bool, lenient: bool) -> Result<(Self, Schema)> {
+    pub fn stdin(delimiter: u8, header: bool, lenient: bool) -> Result<(Self, Schema)> {
         let name: Arc<str> = Arc::from("stdin");
-        let mut records = reader(Box::new(io::stdin()), b',', header);
-        let schema = read_header(&mut records, &name, header)?;
+        let mut records = records(Box::new(io::stdin()), delimiter, header);
+        let schema = read_header(&mut records.reader, &name, header)?;
         let stdin = Mutex::new(Some(records));
         Ok((
             Csv {
@@ -174,8 +209,8 @@ impl Csv {
         selection: &'a Selection,
         file_index: u64,
     ) -> nysketch::Result<Box<dyn RowStream<'a> + 'a>> {
-        let records = match &self.path {
-            Some(path) => reader(
+        let mut records = match &self.path {
+            Some(path) => records(
                 open_source(path).map_err(Error::source)?,
                 self.delimiter,
                 self.header,
@@ -187,12 +222,18 @@ impl Csv {
                 .take()
                 .ok_or_else(|| Error::source(CsvError::StdinTwice))?,
         };
+        if self.header {
+            // Past the header, so that lines are counted from the first row on.
+            let header = records.reader.byte_headers();
+            header.map_err(|e| Error::source(read_error(&self.name, 1, e)))?;
+        }
         Ok(Box::new(CsvStream {
             csv: self,
             selection,
             file_index,
             records,
             next_row: 1,
+            extra_lines: 0,
         }))
     }
 }
@@ -267,8 +308,55 @@ struct CsvStream<'a> {
     csv: &'a Csv,
     selection: &'a Selection,
     file_index: u64,
-    records: Reader<Source>,
+    records: Records,
     next_row: u64,
+    /// Lines that the last record goes on over after its first.
+    extra_lines: u64,
+}
+
+impl CsvStream<'_> {
+    /// Reads one record, and before it the blank lines of a file of one column, which are missing
+    /// values there. `false` at the end.
+    fn read(&mut self, into: &mut Vec<ByteRecord>) -> nysketch::Result<bool> {
+        let fail = |error| Err(Error::source(error));
+        let mut record = ByteRecord::new();
+        let reader = &mut self.records.reader;
+        let before = reader.position().line();
+        match reader.read_byte_record(&mut record) {
+            Ok(true) => {}
+            Ok(false)
+                if self.extra_lines > 0 && self.records.quotes.load(Ordering::Relaxed) % 2 == 1 =>
+            {
+                let (file, row) = (self.csv.name.clone(), self.next_row - 1);
+                return fail(CsvError::OpenQuote {
+                    file,
+                    row,
+                    lines: self.extra_lines + 1,
+                });
+            }
+            Ok(false) => return Ok(false),
+            Err(e) => return fail(read_error(&self.csv.name, self.next_row, e)),
+        }
+        self.extra_lines = record.as_slice().iter().filter(|b| **b == b'\n').count() as u64;
+        if self.extra_lines > MOST_LINES {
+            let (file, row) = (self.csv.name.clone(), self.next_row);
+            return fail(CsvError::OpenQuote {
+                file,
+                row,
+                lines: self.extra_lines + 1,
+            });
+        }
+        if record.len() == 1 {
+            let lines = reader.position().line() - before;
+            for _ in self.extra_lines + 1..lines {
+                into.push(ByteRecord::from(vec![""]));
+                self.next_row += 1;
+            }
+        }
+        into.push(record);
+        self.next_row += 1;
+        Ok(true)
+    }
 }
 
 impl<'a> RowStream<'a> for CsvStream<'a> {
@@ -276,27 +364,12 @@ impl<'a> RowStream<'a> for CsvStream<'a> {
         let first_row = self.next_row;
         let wanted = part_rows(self.selection.columns.len());
         let mut records = Vec::new();
-        let mut failed = None;
         let mut bytes = 0;
         // Whole records are kept, also of columns that nobody wants: their bytes count too.
-        while records.len() < wanted && bytes < PART_BYTES {
-            let mut record = ByteRecord::new();
-            match self.records.read_byte_record(&mut record) {
-                Ok(true) => {
-                    bytes += record.as_slice().len();
-                    records.push(record);
-                }
-                Ok(false) => break,
-                Err(e) => {
-                    let row = first_row + records.len() as u64;
-                    failed = Some(Error::source(read_error(&self.csv.name, row, e)));
-                    break;
-                }
-            }
-            self.next_row += 1;
-        }
-        if let Some(error) = failed {
-            return Err(error);
+        while records.len() < wanted && bytes < PART_BYTES && self.read(&mut records)? {
+            bytes += records
+                .last()
+                .map_or(0, |r: &ByteRecord| r.as_slice().len());
         }
         if records.is_empty() {
             return Ok(None);

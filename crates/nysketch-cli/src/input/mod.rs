@@ -9,6 +9,7 @@ mod npy;
 use crate::args::InputArgs;
 use crate::output::Usage;
 use anyhow::{Context, Result, bail};
+use nysketch::plan::MAX_COLUMNS;
 use nysketch::rows::default_names;
 use nysketch::{RowPart, RowSource, RowStream};
 use std::fs::File;
@@ -69,6 +70,8 @@ pub struct Input {
     columns: Vec<String>,
     /// Text columns that were left out.
     pub left_out: Vec<String>,
+    /// Numeric columns that only later files have.
+    pub unused: Vec<String>,
 }
 
 /// Which columns to read.
@@ -88,19 +91,40 @@ impl Input {
         for path in &args.input {
             opened.push(open_file(path, args)?);
         }
-        let first = &opened[0];
+        let Some(first) = opened.first() else {
+            bail!("no input file")
+        };
         let mut left_out = Vec::new();
+        let mut unused = Vec::new();
         let (columns, weight) = match wanted {
             Wanted::Plan(plan) => (
                 plan.columns.clone(),
                 plan.weighting.as_ref().map(|w| w.column.clone()),
             ),
             Wanted::Columns(columns) => (columns.to_vec(), None),
-            Wanted::Options { weights } => (
-                choose_columns(args, &first.2, &first.0, weights, &mut left_out)?,
-                weights.map(str::to_string),
-            ),
+            Wanted::Options { weights } => {
+                let columns = choose_columns(args, &first.2, &first.0, weights, &mut left_out)?;
+                if args.columns.is_none() {
+                    let known = |n: &String| {
+                        columns.contains(n) || args.exclude.contains(n) || weights == Some(n)
+                    };
+                    for (file, _, schema) in &opened {
+                        for (name, numeric) in schema.names.iter().zip(&schema.numeric) {
+                            if *numeric && !known(name) && !left_out.contains(name) {
+                                unused.push(format!("'{name}' of {file}"));
+                            }
+                        }
+                    }
+                }
+                (columns, weights.map(str::to_string))
+            }
         };
+        if columns.len() > MAX_COLUMNS {
+            bail!(
+                "{} columns are more than the {MAX_COLUMNS} that a plan can hold; choose some with --columns",
+                columns.len()
+            );
+        }
         let mut files = Vec::new();
         for (name, format, schema) in opened {
             let selection = select(&name, &schema, &columns, weight.as_deref())?;
@@ -115,6 +139,7 @@ impl Input {
             files,
             columns,
             left_out,
+            unused,
         })
     }
 
@@ -168,13 +193,19 @@ impl Input {
 /// The name shown, the format and the columns of one path.
 fn open_file(path: &Path, args: &InputArgs) -> Result<(Arc<str>, Format, Schema)> {
     if path == Path::new("-") {
-        let header = !args.no_header;
-        let (csv, schema) = csv::Csv::stdin(header, args.skip_invalid)?;
+        let delimiter = args.delimiter.unwrap_or(b',');
+        let (csv, schema) = csv::Csv::stdin(delimiter, !args.no_header, args.skip_invalid)?;
         return Ok((Arc::from("stdin"), Format::Csv(csv), schema));
     }
     let name: Arc<str> = Arc::from(path.display().to_string());
-    if path.is_dir() {
+    let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {name}"))?;
+    if metadata.is_dir() {
         bail!("{name} is a folder; name the files in it");
+    }
+    if !metadata.is_file() {
+        bail!(
+            "{name} is not a regular file, and files are read more than once; pipe csv into '-' with --plan"
+        );
     }
     let mut start = [0u8; 8];
     let length = File::open(path)
@@ -208,7 +239,8 @@ fn open_file(path: &Path, args: &InputArgs) -> Result<(Arc<str>, Format, Schema)
             bail!("{name}: Parquet and Arrow files cannot be read; convert it to csv or npy")
         }
         _ => {
-            let delimiter = if extension == "tsv" { b'\t' } else { b',' };
+            let usual = if extension == "tsv" { b'\t' } else { b',' };
+            let delimiter = args.delimiter.unwrap_or(usual);
             let header = csv::Header::from_args(args.header, args.no_header);
             let (csv, schema) =
                 csv::Csv::open(path, name.clone(), delimiter, header, args.skip_invalid)?;
@@ -255,6 +287,17 @@ fn choose_columns(
             &mut *left_out
         }
         .push(name.clone());
+    }
+    let alone = (schema.names.len() == 1)
+        .then(|| schema.names[0].as_str())
+        .unwrap_or("");
+    if let Some(c) = [';', '\t', '|', ',']
+        .into_iter()
+        .find(|c| alone.contains(*c))
+    {
+        bail!(
+            "{file} has one column called '{alone}'; if '{c}' separates columns, pass --delimiter '{c}'"
+        );
     }
     if columns.is_empty() {
         bail!(
