@@ -20,8 +20,8 @@ use crate::optimize::{Stop, minimise, nonnegative_quadratic};
 use crate::random::below;
 
 /// Starts that are looked at, and those of them that are followed.
-const LOOKED_AT: usize = 40;
-const FOLLOWED: usize = 3;
+const LOOKED_AT: usize = 200;
+const FOLLOWED: usize = 5;
 
 /// What CL-OMPR needs to know.
 #[derive(Debug, Clone)]

@@ -15,8 +15,11 @@ use crate::kernel::{Gaussian, squared_distance};
 use crate::measure::{Effort, Loss, Measure};
 use crate::optimize::{Stop, nonnegative_quadratic};
 
-/// Starts that are refined; the sketch picks among them.
+/// Starts that are refined, from landmarks and without them; the sketch picks among them.
 const STARTS: usize = 4;
+const BLIND_STARTS: usize = 10;
+/// Strength of the prior on log-variances, over the number of rows: about the noise of the sketch.
+const PRIOR: f64 = 0.2;
 /// Weight of the row that asks for weights of sum one.
 const SUM_TO_ONE: f64 = 0.3;
 /// Sweeps of the calibration.
@@ -56,9 +59,9 @@ pub struct KernelDecoder<'a> {
 
 impl KernelDecoder<'_> {
     fn matching(&self, family: Family, prior: f64) -> Matching<'_> {
-        let objective = match self.embedding.landmarks() {
-            Some(_) => Objective::Full,
-            None => Objective::Projected,
+        let objective = match (self.embedding.landmarks(), &family) {
+            (Some(_), Family::Shared) => Objective::Full,
+            _ => Objective::Projected,
         };
         Matching {
             embedding: self.embedding,
@@ -75,7 +78,12 @@ impl KernelDecoder<'_> {
     pub fn shared_width(&self, rng: &mut impl rand::Rng, report: &mut Report) -> Vec<Atom> {
         let matching = self.matching(Family::Shared, 0.0);
         let mut best: Option<(f64, Vec<Atom>)> = None;
-        for _ in 0..STARTS {
+        let starts = if self.embedding.landmarks().is_some() {
+            STARTS
+        } else {
+            BLIND_STARTS
+        };
+        for _ in 0..starts {
             let mut atoms = self.start(rng);
             matching.fit_weights(&mut atoms);
             let minimum = matching.refine(
@@ -91,23 +99,22 @@ impl KernelDecoder<'_> {
                 best = Some((minimum.value, atoms));
             }
         }
-        let (value, atoms) = best.unwrap_or_default();
+        let (value, mut atoms) = best.unwrap_or_default();
         report.objective.push(value);
+        // The full objective finds the clusters but pulls atoms into the span of the landmarks;
+        // the projected one does not.
+        let projected = Matching { objective: Objective::Projected, ..matching };
+        let minimum = projected.refine(&mut atoms, Stop { evaluations: 800, relative: 1e-9 });
+        report.iterations += minimum.evaluations;
+        report.objective.push(minimum.value);
+        report.status = format!("{:?}", minimum.status);
         atoms
     }
 
     /// A diagonal Gaussian mixture: shared width first, diagonals freed at the end.
     pub fn mixture(&self, rng: &mut impl rand::Rng, report: &mut Report) -> Vec<Atom> {
         let mut atoms = self.shared_width(rng, report);
-        // As strong as the noise of a sketch of so many rows.
-        let matching = self.matching(
-            Family::Diagonal,
-            std::env::var("PRIOR")
-                .ok()
-                .and_then(|s| s.parse().ok())
-                .unwrap_or(0.02)
-                / self.rows,
-        );
+        let matching = self.matching(Family::Diagonal, PRIOR / self.rows);
         let minimum = matching.refine(
             &mut atoms,
             Stop {
