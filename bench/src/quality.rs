@@ -371,6 +371,8 @@ fn measure_setting(setting: &Setting, seed: u64, reference: f64, data: &Data) ->
         decoder: setting.decoder,
         bandwidth: None,
         known_variance: setting.known,
+        separation: None,
+        radius: None,
         seed,
     };
     let model = fit(&sketch, &params).expect("a model");

@@ -52,22 +52,33 @@ pub enum Command {
     Merge(Merge),
     Subtract(Subtract),
     Inspect(Inspect),
+    Fit(FitArgs),
+    Predict(Predict),
+    Evaluate(Evaluate),
 }
 
-/// See the whole path in seconds, no files needed.
+/// See the whole path in half a minute, no files needed.
 ///
-/// Generates a Gaussian mixture, plans, sketches it whole and in parts, merges, subtracts, and
-/// checks the sketch against the rows.
+/// Generates a Gaussian mixture, sketches it, takes rows out and puts them back, learns k-means and a
+/// mixture from the sketch alone, and prints their risks beside the honest baselines.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch demo
-  nysketch demo --rows 5000000
+  nysketch demo --rows 500000 -o clusters.svg
 
-JSON fields: rows, columns, landmarks, bytes, planning_seconds, sketching_seconds,
-  largest_relative_error, same_bytes")]
+JSON fields: rows, columns, landmarks, bytes, planning_seconds, sketching_seconds, same_bytes,
+  picture, results [{task, from, risk, relative, bytes, seconds}]")]
 pub struct Demo {
+    /// Picture of the clusters to write
+    #[arg(
+        short,
+        long,
+        value_name = "FILE.svg",
+        default_value = "nysketch-demo.svg"
+    )]
+    pub output: PathBuf,
     /// Rows to generate
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(5000..=100_000_000))]
     pub rows: u64,
     /// Seed of everything random
     #[arg(long, default_value_t = 0)]
@@ -355,4 +366,124 @@ pub struct Inspect {
     /// Plan or sketch
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+}
+
+/// Learn a model from a sketch, without the rows.
+///
+/// 'auto' uses cell moments where the sketch has them (k-means and mixtures as good as on all rows
+/// in most cases), else kernel sums; 'clompr' and 'clomp' are the paper's decoders.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  nysketch fit kmeans s.nys -k 10 -o model.json
+  nysketch fit kmeans s.nys -k 2..20 -o model.json --plot curve.svg
+  nysketch fit gmm s.nys -k 5 -o mixture.json --decoder kernel
+  nysketch fit pca s.nys -k 2 -o pca.json
+
+JSON fields: file, task, k, decoder, bandwidth, status, iterations, estimated_risk, seconds; for a
+  range of k also curve [{k, estimated_risk}] and suggested_k")]
+pub struct FitArgs {
+    /// What to learn
+    #[arg(value_enum)]
+    pub task: TaskArg,
+    /// Sketch to learn from
+    #[arg(value_name = "SKETCH")]
+    pub sketch: PathBuf,
+    /// Number of centres or components; a range such as 2..20 gives the curve and a suggestion
+    #[arg(short, long, value_name = "K|A..B")]
+    pub k: String,
+    /// Model file to write (JSON)
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Which decoder
+    #[arg(long, value_enum, default_value_t = DecoderArg::Auto)]
+    pub decoder: DecoderArg,
+    /// Which of the sketch's bandwidths to decode: 'auto' or its σ²
+    #[arg(long, value_name = "auto|S2", default_value = "auto")]
+    pub bandwidth: String,
+    /// Mixtures: every component has this known variance in every (scaled) column
+    #[arg(long, value_name = "V")]
+    pub known_variance: Option<f64>,
+    /// clompr, clomp: atoms stay this far from each other (known variance: in deviations)
+    #[arg(long, value_name = "E")]
+    pub separation: Option<f64>,
+    /// clompr, clomp: atoms stay within this distance of the data's centre (likewise)
+    #[arg(long, value_name = "R")]
+    pub radius: Option<f64>,
+    /// Picture of the curve over k to write
+    #[arg(long, value_name = "FILE.svg")]
+    pub plot: Option<PathBuf>,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TaskArg {
+    /// Centres of least mean squared distance
+    Kmeans,
+    /// Centres of least mean distance
+    Kmedians,
+    /// Gaussian mixture with diagonal covariances
+    Gmm,
+    /// Principal components
+    Pca,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DecoderArg {
+    /// Cells where the sketch has them, else kernel
+    Auto,
+    /// Cell moments
+    Cells,
+    /// Kernel sums
+    Kernel,
+    /// The paper's, with replacement
+    Clompr,
+    /// The paper's, without replacement
+    Clomp,
+}
+
+/// Apply a model to rows: one line of output for each row, in order.
+///
+/// Writes the label and the distance to the nearest centre; for mixtures also the log density, for
+/// principal components the coordinates along them. Skipped rows get the label -1.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  nysketch predict model.json x.csv -o labels.csv
+  nysketch predict model.json x.npy -o labels.npy
+
+JSON fields: file, rows, skipped")]
+pub struct Predict {
+    /// Model to apply
+    #[arg(value_name = "MODEL")]
+    pub model: PathBuf,
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// File to write: .csv, or .npy with the labels alone
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Also write the probability of each component of a mixture
+    #[arg(long)]
+    pub scores: bool,
+}
+
+/// Measure a model on rows: risks, and agreement with labels.
+///
+/// Squared and plain distances to the nearest centre in the table's units ('scaled_mse' in the
+/// plan's), negative log-likelihood in nats, adjusted Rand index and normalised mutual information.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  nysketch evaluate model.json x.csv
+  nysketch evaluate model.json x.npy --labels y.npy --json
+
+JSON fields: rows, skipped, mse, scaled_mse, mean_distance, nll, ari, nmi (those that apply)")]
+pub struct Evaluate {
+    /// Model to measure
+    #[arg(value_name = "MODEL")]
+    pub model: PathBuf,
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// True labels: a column of the input, or a file with one column
+    #[arg(long, value_name = "COLUMN|FILE")]
+    pub labels: Option<String>,
 }

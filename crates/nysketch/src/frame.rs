@@ -144,6 +144,14 @@ impl Frame {
         );
     }
 
+    /// Coordinates of a row in double precision.
+    pub fn coordinates(&self, row: &[f64]) -> Vec<f64> {
+        row.iter()
+            .enumerate()
+            .map(|(j, &x)| self.coordinate(j, x))
+            .collect()
+    }
+
     /// The point in the table's units that has these coordinates.
     pub fn widen(&self, z: &[f32]) -> Vec<f64> {
         z.iter()

@@ -162,11 +162,20 @@ impl Measure {
 
     /// k-means++ where each centre is the best of 2 + ln k draws.
     fn greedy_start(&self, k: usize, rng: &mut impl rand::Rng) -> Vec<Vec<f64>> {
-        let Some(first) = draw(&self.weights, rng).filter(|_| k > 0) else {
-            return Vec::new();
-        };
-        let mut centres = vec![self.point(first).to_vec()];
-        let mut d2: Vec<f64> = self.iter().map(|(x, _)| squared(x, &centres[0])).collect();
+        match draw(&self.weights, rng).filter(|_| k > 0) {
+            Some(first) => self.grow(vec![self.point(first).to_vec()], k, rng),
+            None => Vec::new(),
+        }
+    }
+
+    /// Adds centres until there are `k`, each the best of 2 + ln k draws in proportion to D².
+    pub fn grow(
+        &self,
+        mut centres: Vec<Vec<f64>>,
+        k: usize,
+        rng: &mut impl rand::Rng,
+    ) -> Vec<Vec<f64>> {
+        let mut d2: Vec<f64> = self.iter().map(|(x, _)| nearest(x, &centres).1).collect();
         while centres.len() < k {
             let scores: Vec<f64> = d2.iter().zip(&self.weights).map(|(d, w)| d * w).collect();
             let mut best: Option<(f64, usize, Vec<f64>)> = None;

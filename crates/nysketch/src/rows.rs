@@ -159,6 +159,26 @@ pub fn pass<S: Send>(
     }
 }
 
+/// Reads `source` once on this thread, block after block, in the order of the rows.
+pub fn read_in_order(
+    source: &dyn RowSource,
+    progress: &dyn Progress,
+    mut visit: impl FnMut(&Block) -> Result<()>,
+) -> Result<()> {
+    let mut stream = source.open()?;
+    while let Some(part) = stream.next_part()? {
+        part.for_each_block(&mut |block| {
+            if progress.cancelled() {
+                return Err(Error::Cancelled);
+            }
+            visit(block)?;
+            progress.advance(block.len() as u64);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
 /// The parts not yet taken. The lock is held while a part is handed out, not while it is decoded.
 struct Queue<'a> {
     stream: Mutex<(Box<dyn RowStream<'a> + 'a>, usize)>,

@@ -1,28 +1,47 @@
-//! `nysketch demo`: the whole path on generated data, checked against the rows.
+//! `nysketch demo`: the whole path on generated data, beside the honest baselines.
 
 use crate::args::{Common, Demo};
-use crate::output::{result, size, thousands};
+use crate::output::{check_writable, result, size, thousands};
+use crate::plot;
 use crate::progress::Bar;
 use anyhow::{Result, ensure};
-use nysketch::kernel::Gaussian;
-use nysketch::synthetic::CHUNK_ROWS;
+use nysketch::decoder::Report;
+use nysketch::decoder::cells::Cells;
+use nysketch::measure::{Effort, Loss, Measure};
+use nysketch::metrics::Risks;
+use nysketch::model::Shape;
 use nysketch::{
-    Instructions, Mixture, PlanParams, RowSource, Sketch, SketchParams, Table, make_plan,
+    Decoder, FitParams, Instructions, Mixture, Model, Plan, PlanParams, RowSource, Sketch,
+    SketchParams, Table, Task, fit, make_plan,
 };
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Instant;
 
 const DIMS: usize = 10;
 const CLUSTERS: usize = 10;
-/// Rows that are sketched apart and put together again.
-const PART_ROWS: usize = 10_000;
-/// Landmarks at which the sketch is compared with the rows.
-const CHECKED: usize = 5;
+/// Rows that are taken out and put back.
+const PART_ROWS: usize = 5000;
+/// Rows of the subsample that a sketch has to beat.
+const SUBSAMPLE: usize = 2000;
+/// Rows in the picture.
+const DRAWN: usize = 3000;
+
+/// One line of the table.
+struct Line {
+    task: &'static str,
+    from: &'static str,
+    risk: f64,
+    bytes: usize,
+    seconds: f64,
+}
 
 pub fn run(args: &Demo, common: &Common) -> Result<()> {
+    check_writable(&args.output, [])?;
     let mixture = Mixture::new(DIMS, CLUSTERS, 2.0, args.seed)?;
-    let source = mixture.source(args.rows);
+    let table = Table::unnamed(DIMS, collect(&mixture, args.rows))?;
     let params = PlanParams {
         seed: args.seed,
         threads: common.threads(),
@@ -30,22 +49,20 @@ pub fn run(args: &Demo, common: &Common) -> Result<()> {
     };
 
     let start = Instant::now();
-    let bar = Bar::new("planning", None, common.quiet);
-    let (plan, _) = make_plan(&source, &params.check()?, &bar)?;
-    drop(bar);
+    let (plan, _) = make_plan(
+        &table,
+        &params.check()?,
+        &Bar::new("planning", None, common.quiet),
+    )?;
     let planning = start.elapsed().as_secs_f64();
     let plan = Arc::new(plan);
-
     let start = Instant::now();
-    let whole = sketch(&plan, &source, Some(args.rows), common)?;
+    let whole = sketch(&plan, &table, common)?;
     let sketching = start.elapsed().as_secs_f64();
     let bytes = whole.to_bytes();
 
-    // The first rows once more, taken out and put back.
-    let rows = mixture
-        .rows(0, PART_ROWS.min(args.rows as usize).min(CHUNK_ROWS))
-        .values;
-    let part = sketch(&plan, &Table::unnamed(DIMS, rows)?, None, common)?;
+    let part = Table::unnamed(DIMS, table.values()[..PART_ROWS * DIMS].to_vec())?;
+    let part = sketch(&plan, &part, common)?;
     let mut rest = whole.clone();
     rest.subtract(&part)?;
     let without = rest.rows();
@@ -55,81 +72,241 @@ pub fn run(args: &Demo, common: &Common) -> Result<()> {
         "taking rows out and putting them back changed the bytes"
     );
 
-    let error = largest_error(&whole, &mixture, args.rows);
-    let values = args.rows * DIMS as u64;
-    let json = json!({
-        "rows": args.rows, "columns": DIMS, "landmarks": plan.features.points().len(),
-        "bytes": bytes.len(), "planning_seconds": planning, "sketching_seconds": sketching,
-        "largest_relative_error": error, "same_bytes": true,
-    });
-    let text = format!(
-        "\
-generated   {} rows × {DIMS} columns, {CLUSTERS} clusters ({} as float32)
-planned     {} landmarks, {} bandwidths, in {planning:.2} s
-sketched    into {}, in {sketching:.2} s ({} rows/s)
-subtracted  {} rows ({} left), merged them back: the same bytes
-checked     kernel means against the rows in double precision: largest relative error {error:.1e}
+    let values = table.values();
+    let (kmeans, lines) = compare(&whole, values, bytes.len(), args.seed)?;
+    draw(args, &whole, &kmeans, values)?;
 
-Try it on your own table:
-  nysketch sketch table.csv -o table.nys
-  nysketch inspect table.nys",
+    let results: Vec<_> = lines
+        .iter()
+        .map(|l| {
+            let relative = relative(l, &lines);
+            json!({"task": l.task, "from": l.from, "risk": l.risk, "relative": relative, "bytes": l.bytes, "seconds": l.seconds})
+        })
+        .collect();
+    let json = json!({
+        "rows": args.rows, "columns": DIMS, "landmarks": plan.features.points().len(), "bytes": bytes.len(),
+        "planning_seconds": planning, "sketching_seconds": sketching, "same_bytes": true,
+        "picture": args.output, "results": results,
+    });
+    let mut text = format!(
+        "\
+generated   {} rows × {DIMS} columns, {CLUSTERS} clusters ({} in memory)
+planned     {} landmarks, {} bandwidths, in {planning:.2} s
+sketched    into {}, in {sketching:.2} s
+subtracted  {} rows ({} left), merged them back: the same bytes
+
+{:9} {:34} {:>9} {:>9} {:>10} {:>8}
+",
         thousands(args.rows),
-        size(4 * values as usize),
+        size(8 * values.len()),
         plan.features.points().len(),
         plan.bandwidths.len(),
         size(bytes.len()),
-        thousands((args.rows as f64 / sketching) as u64),
         thousands(part.rows()),
         thousands(without),
+        "task",
+        "learned from",
+        "risk",
+        "",
+        "kept",
+        "seconds",
     );
+    for l in &lines {
+        let relative = match l.task {
+            "kmeans" => format!("×{:.4}", relative(l, &lines)),
+            _ => format!("{:+.4}", relative(l, &lines)),
+        };
+        let row = format!(
+            "{:9} {:34} {:>9.4} {relative:>9} {:>10} {:>8.2}\n",
+            l.task,
+            l.from,
+            l.risk,
+            size(l.bytes),
+            l.seconds
+        );
+        text.push_str(&row);
+    }
+    text.push_str(&format!(
+        "\nrisk: mean squared distance for kmeans, negative log-likelihood (nats) for gmm\npicture: {}\n",
+        args.output.display()
+    ));
     result(common, &json, &text)
 }
 
-fn sketch(
-    plan: &Arc<nysketch::Plan>,
-    source: &dyn RowSource,
-    rows: Option<u64>,
-    common: &Common,
-) -> Result<Sketch> {
-    let bar = Bar::new("sketching", rows, common.quiet || rows.is_none());
+/// Against the line that saw all rows: a ratio for k-means, a difference in nats for mixtures.
+fn relative(line: &Line, lines: &[Line]) -> f64 {
+    let reference = lines
+        .iter()
+        .find(|l| l.task == line.task)
+        .map_or(line.risk, |l| l.risk);
+    if line.task == "kmeans" {
+        line.risk / reference
+    } else {
+        line.risk - reference
+    }
+}
+
+fn collect(mixture: &Mixture, rows: u64) -> Vec<f64> {
+    let chunk = nysketch::synthetic::CHUNK_ROWS as u64;
+    (0..rows.div_ceil(chunk))
+        .flat_map(|c| {
+            mixture
+                .rows(c, (rows - c * chunk).min(chunk) as usize)
+                .values
+        })
+        .collect()
+}
+
+fn sketch(plan: &Arc<Plan>, source: &dyn RowSource, common: &Common) -> Result<Sketch> {
     let params = SketchParams {
         threads: common.threads(),
         instructions: Instructions::best(),
         ..SketchParams::default()
     };
-    Ok(Sketch::of(plan, source, params, &bar)?)
+    Ok(Sketch::of(
+        plan,
+        source,
+        params,
+        &Bar::new("sketching", None, common.quiet),
+    )?)
 }
 
-/// The widest bandwidth's kernel means at a few landmarks, beside those computed from the rows.
-fn largest_error(sketch: &Sketch, mixture: &Mixture, rows: u64) -> f64 {
-    let plan = sketch.plan();
-    let points = plan.features.points();
-    let kernel = Gaussian {
-        sigma2: plan.bandwidths[0],
-    };
-    let step = (points.len() / CHECKED).max(1);
-    let chosen: Vec<usize> = (0..points.len()).step_by(step).take(CHECKED).collect();
-    let landmarks: Vec<Vec<f64>> = chosen
-        .iter()
-        .map(|&j| plan.frame.widen(points.row(j)))
+/// k-means and a mixture from all rows, from the sketch, from its landmarks alone, from a subsample.
+fn compare(sketch: &Sketch, values: &[f64], bytes: usize, seed: u64) -> Result<(Model, Vec<Line>)> {
+    let mut lines = Vec::new();
+    let landmarks = sketch.plan().features.points();
+    let landmark_rows: Vec<f64> = landmarks
+        .rows()
+        .flat_map(|z| sketch.plan().frame.widen(z))
         .collect();
-    let mut sums = vec![0.0; chosen.len()];
-    for chunk in 0..rows.div_ceil(CHUNK_ROWS as u64) {
-        let count = (rows - chunk * CHUNK_ROWS as u64).min(CHUNK_ROWS as u64);
-        for row in mixture
-            .rows(chunk, count as usize)
-            .values
-            .chunks_exact(DIMS)
-        {
-            for (sum, z) in sums.iter_mut().zip(&landmarks) {
-                *sum += kernel.value(row, z);
-            }
+    let subsample = &values[..SUBSAMPLE * DIMS];
+    let mut lloyd = |from, rows: &[f64], restarts| {
+        let start = Instant::now();
+        let measure = Measure::new(DIMS, rows, &vec![1.0; rows.len() / DIMS]);
+        let effort = Effort {
+            restarts,
+            iterations: 100,
+        };
+        let centres = measure.cluster(
+            CLUSTERS,
+            Loss::Squared,
+            effort,
+            &mut ChaCha8Rng::seed_from_u64(seed),
+        );
+        let seconds = start.elapsed().as_secs_f64();
+        let all = Measure::new(DIMS, values, &vec![1.0; values.len() / DIMS]);
+        let risk = all.risk(&centres, Loss::Squared);
+        lines.push(Line {
+            task: "kmeans",
+            from,
+            risk,
+            bytes: 8 * rows.len(),
+            seconds,
+        });
+    };
+    lloyd("all rows (best of 5 Lloyd runs)", values, 5);
+    lloyd("the landmarks alone", &landmark_rows, 10);
+    lloyd("2,000 rows", subsample, 10);
+    let params = |task, decoder| FitParams {
+        decoder,
+        seed,
+        ..FitParams::new(task, CLUSTERS)
+    };
+    let mut learned = |from, task: Task, decoder| -> Result<Model> {
+        let start = Instant::now();
+        let model = fit(sketch, &params(task, decoder))?;
+        let seconds = start.elapsed().as_secs_f64();
+        let e = evaluate(&model, values);
+        let risk = e.nll.unwrap_or(e.mse);
+        lines.push(Line {
+            task: task.name(),
+            from,
+            risk,
+            bytes,
+            seconds,
+        });
+        Ok(model)
+    };
+    let kmeans = learned("the sketch: cells", Task::Kmeans, Decoder::Cells)?;
+    learned("the sketch: kernel sums", Task::Kmeans, Decoder::Kernel)?;
+    learned(
+        "the sketch: kernel sums, CL-OMPR",
+        Task::Kmeans,
+        Decoder::Clompr,
+    )?;
+    let em = |from, rows: &[f64], restarts| {
+        let start = Instant::now();
+        let effort = Effort {
+            restarts,
+            iterations: 100,
+        };
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut atoms =
+            Cells::of_rows(DIMS, rows).mixture(CLUSTERS, effort, &mut rng, &mut Report::default());
+        let seconds = start.elapsed().as_secs_f64();
+        let risk = -Cells::of_rows(DIMS, values).likelihood(&mut atoms);
+        Line {
+            task: "gmm",
+            from,
+            risk,
+            bytes: 8 * rows.len(),
+            seconds,
         }
+    };
+    let (all, few) = (
+        em("all rows (EM)", values, 1),
+        em("2,000 rows (EM, best of 10)", subsample, 10),
+    );
+    lines.extend([all, few]);
+    let mut learned = |from, decoder| -> Result<()> {
+        let start = Instant::now();
+        let model = fit(sketch, &params(Task::Gmm, decoder))?;
+        let seconds = start.elapsed().as_secs_f64();
+        let e = evaluate(&model, values);
+        lines.push(Line {
+            task: "gmm",
+            from,
+            risk: e.nll.unwrap_or(f64::NAN),
+            bytes,
+            seconds,
+        });
+        Ok(())
+    };
+    learned("the sketch: cells", Decoder::Cells)?;
+    learned("the sketch: kernel sums", Decoder::Kernel)?;
+    Ok((kmeans, lines))
+}
+
+fn evaluate(model: &Model, values: &[f64]) -> nysketch::metrics::Evaluation {
+    let mut risks = Risks::default();
+    for row in values.chunks_exact(DIMS) {
+        risks.add(model, row, None);
     }
-    let means = sketch.feature_means(0);
-    let exact = sums.iter().map(|s| s / rows as f64);
-    exact
-        .zip(&chosen)
-        .map(|(e, &j)| (means[j] / e - 1.0).abs())
-        .fold(0.0, f64::max)
+    risks.evaluation(model)
+}
+
+/// Rows in the first two principal axes, coloured by their cluster.
+fn draw(args: &Demo, sketch: &Sketch, kmeans: &Model, values: &[f64]) -> Result<()> {
+    let axes = fit(sketch, &FitParams::new(Task::Pca, 2))?;
+    let place = |row: &[f64]| {
+        let scores = axes.predict(row).scores;
+        (scores[0], scores[1])
+    };
+    let points: Vec<(f64, f64, usize)> = values
+        .chunks_exact(DIMS)
+        .take(DRAWN)
+        .map(|row| {
+            let (x, y) = place(row);
+            (x, y, kmeans.predict(row).label)
+        })
+        .collect();
+    let centres = match &kmeans.shape {
+        Shape::Centres { centres, .. } => centres.iter().map(|c| place(c)).collect(),
+        _ => Vec::new(),
+    };
+    let title = format!(
+        "{CLUSTERS} clusters learned from the sketch of {} rows",
+        thousands(args.rows)
+    );
+    plot::clusters(&args.output, &title, &points, &centres)
 }

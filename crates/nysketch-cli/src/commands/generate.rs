@@ -66,7 +66,7 @@ fn kind_of(path: &Path) -> Result<Kind> {
 }
 
 /// The header of a little-endian, row-major NumPy file, padded to a multiple of 64 bytes.
-fn npy_header(out: &mut dyn Write, dtype: &str, shape: &str) -> io::Result<()> {
+pub fn npy_header(out: &mut dyn Write, dtype: &str, shape: &str) -> io::Result<()> {
     let mut text = format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}");
     while (10 + text.len() + 1) % 64 != 0 {
         text.push(' ');

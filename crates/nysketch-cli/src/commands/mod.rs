@@ -1,10 +1,13 @@
 //! One file a command.
 
 mod demo;
+mod evaluate;
+mod fit;
 mod generate;
 mod inspect;
 mod merge;
 mod plan;
+mod predict;
 mod sketch;
 
 use crate::args::{Args, Command};
@@ -24,6 +27,9 @@ pub fn run(args: &Args) -> Result<()> {
         Command::Merge(a) => merge::merge(a, common),
         Command::Subtract(a) => merge::subtract(a, common),
         Command::Inspect(a) => inspect::run(a, common),
+        Command::Fit(a) => fit::run(a, common),
+        Command::Predict(a) => predict::run(a, common),
+        Command::Evaluate(a) => evaluate::run(a, common),
     }
 }
 
@@ -50,6 +56,12 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     file.read_to_end(&mut bytes)
         .with_context(|| format!("cannot read {name}"))?;
     Ok(bytes)
+}
+
+fn read_model(path: &Path) -> Result<nysketch::Model> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    nysketch::Model::from_json(&text).with_context(|| path.display().to_string())
 }
 
 fn read_sketch(path: &Path) -> Result<nysketch::Sketch> {

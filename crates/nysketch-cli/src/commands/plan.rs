@@ -152,7 +152,7 @@ fn with_given_landmarks(
         skip_invalid: false,
         ..input.clone()
     };
-    let file = Input::open_columns(&args, source.columns())?;
+    let file = Input::open(&args, Wanted::Columns(source.columns(), None))?;
     let rows = file.read_all()?;
     if rows.is_empty() {
         bail!("{} has no rows to use as landmarks", path.display());

@@ -10,7 +10,7 @@ use crate::args::InputArgs;
 use crate::output::Usage;
 use anyhow::{Context, Result, bail};
 use nysketch::plan::MAX_COLUMNS;
-use nysketch::rows::default_names;
+use nysketch::rows::{default_names, read_in_order};
 use nysketch::{RowPart, RowSource, RowStream};
 use std::fs::File;
 use std::io::Read;
@@ -78,8 +78,8 @@ pub struct Input {
 pub enum Wanted<'a> {
     /// Those of a plan.
     Plan(&'a nysketch::Plan),
-    /// These, without weights.
-    Columns(&'a [String]),
+    /// These, and a column that comes as the blocks' weights.
+    Columns(&'a [String], Option<&'a str>),
     /// Those the options choose, and a column of weights.
     Options { weights: Option<&'a str> },
 }
@@ -101,7 +101,7 @@ impl Input {
                 plan.columns.clone(),
                 plan.weighting.as_ref().map(|w| w.column.clone()),
             ),
-            Wanted::Columns(columns) => (columns.to_vec(), None),
+            Wanted::Columns(columns, extra) => (columns.to_vec(), extra.map(str::to_string)),
             Wanted::Options { weights } => {
                 let columns = choose_columns(args, &first.2, &first.0, weights, &mut left_out)?;
                 if args.columns.is_none() {
@@ -143,9 +143,9 @@ impl Input {
         })
     }
 
-    /// Opens files of which exactly these columns are wanted.
-    pub fn open_columns(args: &InputArgs, columns: &[String]) -> Result<Self> {
-        Self::open(args, Wanted::Columns(columns))
+    /// Names of the columns of a file.
+    pub fn names_of(path: &Path, args: &InputArgs) -> Result<Vec<String>> {
+        Ok(open_file(path, args)?.2.names)
     }
 
     /// Files without names whose columns were taken by position.
@@ -165,28 +165,17 @@ impl Input {
     /// All rows in memory, all of them finite: for files of landmarks.
     pub fn read_all(&self) -> Result<Vec<Vec<f64>>> {
         let mut rows = Vec::new();
-        let mut stream = self.open_stream();
-        while let Some(part) = stream.next_part()? {
-            part.for_each_block(&mut |block| {
-                for (number, row, _) in block.rows() {
-                    if let Some(j) = row.iter().position(|x| !x.is_finite()) {
-                        let at = block.cell(number, &self.columns[j]);
-                        return Err(nysketch::Error::NonFinite { at, value: row[j] });
-                    }
-                    rows.push(row.to_vec());
+        read_in_order(self, &(), |block| {
+            for (number, row, _) in block.rows() {
+                if let Some(j) = row.iter().position(|x| !x.is_finite()) {
+                    let at = block.cell(number, &self.columns[j]);
+                    return Err(nysketch::Error::NonFinite { at, value: row[j] });
                 }
-                Ok(())
-            })?;
-        }
+                rows.push(row.to_vec());
+            }
+            Ok(())
+        })?;
         Ok(rows)
-    }
-
-    fn open_stream(&self) -> InputStream<'_> {
-        InputStream {
-            input: self,
-            file: 0,
-            current: None,
-        }
     }
 }
 
@@ -351,7 +340,11 @@ impl RowSource for Input {
     }
 
     fn open(&self) -> nysketch::Result<Box<dyn RowStream<'_> + '_>> {
-        Ok(Box::new(self.open_stream()))
+        Ok(Box::new(InputStream {
+            input: self,
+            file: 0,
+            current: None,
+        }))
     }
 }
 

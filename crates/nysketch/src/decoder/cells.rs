@@ -10,6 +10,8 @@ use crate::fixed::coordinate_value;
 use crate::measure::{Effort, Loss, Measure};
 use crate::random::normal;
 use crate::sketch::Sketch;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 
 /// Cells that hold rows.
 #[derive(Debug, Clone)]
@@ -49,6 +51,17 @@ impl Cells {
         cells
     }
 
+    /// Every row a cell of its own: EM on these is EM on the rows.
+    pub fn of_rows(dims: usize, values: &[f64]) -> Self {
+        let n = values.len() / dims;
+        Cells {
+            dims,
+            rows: vec![1.0; n],
+            means: values.to_vec(),
+            variances: vec![0.0; values.len()],
+        }
+    }
+
     /// Cell means weighted by their rows.
     pub fn measure(&self) -> Measure {
         Measure::new(self.dims, &self.means, &self.rows)
@@ -61,16 +74,26 @@ impl Cells {
         each.map(|(v, n)| n * v.iter().sum::<f64>()).sum::<f64>() / total
     }
 
-    /// k centres of least risk: on cell means first, then on the cells unfolded, so that a cell
-    /// which a border cuts gives to both sides.
+    /// k centres of least risk: on cell means first, from several starts and from `warm` centres
+    /// with more added, then on the cells unfolded, so that a cell which a border cuts gives to
+    /// both sides.
     pub fn cluster(
         &self,
         k: usize,
         loss: Loss,
         effort: Effort,
+        warm: &[Vec<f64>],
         rng: &mut impl rand::Rng,
     ) -> Vec<Vec<f64>> {
-        let mut centres = self.measure().cluster(k, loss, effort, rng);
+        let measure = self.measure();
+        let mut centres = measure.cluster(k, loss, effort, rng);
+        if !warm.is_empty() && warm.len() < k {
+            let mut grown = measure.grow(warm.to_vec(), k, rng);
+            measure.iterate(&mut grown, loss, effort.iterations);
+            if measure.risk(&grown, loss) < measure.risk(&centres, loss) {
+                centres = grown;
+            }
+        }
         self.unfold(rng)
             .measure()
             .iterate(&mut centres, loss, effort.iterations);
@@ -120,24 +143,25 @@ impl Cells {
     ) -> Vec<Atom> {
         let mut best: Option<(f64, Vec<Atom>, usize)> = None;
         for _ in 0..effort.restarts {
-            let centres = self.cluster(
-                k,
-                Loss::Squared,
-                Effort {
-                    restarts: 2,
-                    iterations: 50,
-                },
-                rng,
-            );
+            let few = Effort {
+                restarts: 2,
+                iterations: 50,
+            };
+            let centres = self.measure().cluster(k, Loss::Squared, few, rng);
             let mut atoms = self.from_centres(&centres);
             let (likelihood, steps) = self.em(&mut atoms, effort.iterations);
             if best.as_ref().is_none_or(|(l, _, _)| likelihood > *l) {
                 best = Some((likelihood, atoms, steps));
             }
         }
-        let (_, mut atoms, mut steps) = best.unwrap_or_default();
-        let (likelihood, more) = self.unfold(rng).em(&mut atoms, effort.iterations);
-        steps += more;
+        let (likelihood, mut atoms, mut steps) = best.unwrap_or_default();
+        let likelihood = if self.variances.iter().any(|v| *v > 0.0) {
+            let (likelihood, more) = self.unfold(rng).em(&mut atoms, effort.iterations);
+            steps += more;
+            likelihood
+        } else {
+            likelihood
+        };
         report.iterations += steps;
         report.objective.push(-likelihood);
         report.status = if steps < 2 * effort.iterations {
@@ -147,6 +171,13 @@ impl Cells {
         }
         .into();
         atoms
+    }
+
+    /// A bound on the mean log-likelihood of a mixture, on the cells unfolded.
+    pub fn likelihood(&self, atoms: &mut [Atom]) -> f64 {
+        self.unfold(&mut ChaCha8Rng::seed_from_u64(0))
+            .em(atoms, 1)
+            .0
     }
 
     fn from_centres(&self, centres: &[Vec<f64>]) -> Vec<Atom> {

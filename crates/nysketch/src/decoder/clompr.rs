@@ -13,6 +13,7 @@
 //! landmarks (they are data) or, for Fourier features, at points drawn around the data's mean.
 
 use super::Report;
+use super::constraints::Constraints;
 use super::matching::{Matching, Objective};
 use crate::atom::embedding::Embedding;
 use crate::atom::{Atom, Family};
@@ -44,6 +45,10 @@ pub struct Clompr<'a> {
     pub variances: (f64, f64),
     /// Where atoms may start.
     pub starts: &'a [Vec<f64>],
+    /// Separation and radius.
+    pub constraints: Constraints,
+    /// Whether step 1 divides the correlation by the atom's norm.
+    pub normalised: bool,
 }
 
 impl Clompr<'_> {
@@ -56,6 +61,7 @@ impl Clompr<'_> {
             prior: 0.0,
             bounds: self.bounds,
             variances: self.variances,
+            constraints: self.constraints.clone(),
         }
     }
 
@@ -92,11 +98,12 @@ impl Clompr<'_> {
         );
         report.objective.push(minimum.value);
         report.status = format!("{:?}", minimum.status);
+        self.constraints.project(&mut atoms);
         to_simplex(&mut atoms);
         atoms
     }
 
-    /// Step 1: maximises ⟨A(P_θ), r⟩/‖A(P_θ)‖ over the mean by bounded ascent from the best of
+    /// Step 1: maximises ⟨A(P_θ), r⟩, over ‖A(P_θ)‖ if normalised, by the mean by bounded ascent from the best of
     /// several starts.
     fn find_atom(&self, residual: &[f64], atoms: &[Atom], rng: &mut impl rand::Rng) -> Atom {
         let variance = match (&self.family, atoms.first()) {
@@ -107,12 +114,16 @@ impl Clompr<'_> {
         let correlation = |mean: &[f64], gradient: &mut [f64]| {
             let features = self.embedding.features(mean, &variance);
             let whitened = self.embedding.whiten(&features);
-            let norm = dot(&whitened, &whitened).sqrt().max(1e-12);
+            let norm = match self.normalised {
+                true => dot(&whitened, &whitened).sqrt().max(1e-12),
+                false => 1.0,
+            };
             let value = dot(&whitened, residual) / norm;
+            let shrink = if self.normalised { value / norm } else { 0.0 };
             let pull: Vec<f64> = whitened
                 .iter()
                 .zip(residual)
-                .map(|(a, r)| -(r - value * a / norm) / norm)
+                .map(|(a, r)| -(r - shrink * a) / norm)
                 .collect();
             let mut unused = vec![0.0; d];
             gradient.fill(0.0);

@@ -2,13 +2,14 @@
 
 use super::cells::Cells;
 use super::clompr::Clompr;
+use super::constraints::Constraints;
 use super::kernel::{KernelDecoder, calibrated};
 use super::matching::Objective;
 use super::{Report, Space, pca};
 use crate::atom::embedding::Embedding;
 use crate::atom::{Atom, Family};
 use crate::error::{Error, Result};
-use crate::measure::{Effort, Loss};
+use crate::measure::{Effort, Loss, Measure};
 use crate::model::{Model, Shape};
 use crate::sketch::Sketch;
 use rand::SeedableRng;
@@ -90,8 +91,29 @@ pub struct FitParams {
     pub bandwidth: Option<f64>,
     /// Known variance of every component and column, in the plan's squared coordinates.
     pub known_variance: Option<f64>,
+    /// CL-OMPR: least distance between atoms, in the plan's coordinates (deviations where the
+    /// variance is known).
+    pub separation: Option<f64>,
+    /// CL-OMPR: largest distance of an atom from the plan's centre, likewise.
+    pub radius: Option<f64>,
     /// Seed of everything random.
     pub seed: u64,
+}
+
+impl FitParams {
+    /// The defaults for a task and a k.
+    pub fn new(task: Task, k: usize) -> Self {
+        FitParams {
+            task,
+            k,
+            decoder: Decoder::Auto,
+            bandwidth: None,
+            known_variance: None,
+            separation: None,
+            radius: None,
+            seed: 0,
+        }
+    }
 }
 
 const EFFORT: Effort = Effort {
@@ -105,6 +127,148 @@ const EM_EFFORT: Effort = Effort {
 
 /// Learns a model from a sketch.
 pub fn fit(sketch: &Sketch, params: &FitParams) -> Result<Model> {
+    fit_from(sketch, params, &[])
+}
+
+/// Models for several k, each started from the one before where that helps.
+pub fn fit_curve(sketch: &Sketch, params: &FitParams, ks: &[usize]) -> Result<Vec<CurvePoint>> {
+    let mut points: Vec<CurvePoint> = Vec::new();
+    for &k in ks {
+        let warm = match points.last().map(|p| &p.model.shape) {
+            Some(Shape::Centres { centres, .. }) => centres
+                .iter()
+                .map(|c| sketch.plan().frame.coordinates(c))
+                .collect(),
+            _ => Vec::new(),
+        };
+        let model = fit_from(
+            sketch,
+            &FitParams {
+                k,
+                ..params.clone()
+            },
+            &warm,
+        )?;
+        let risk = estimated_risk(sketch, &model)?;
+        points.push(CurvePoint { k, risk, model });
+    }
+    Ok(points)
+}
+
+/// One point of the curve over k.
+#[derive(Debug, Clone)]
+pub struct CurvePoint {
+    /// Number of centres or components.
+    pub k: usize,
+    /// Risk in the plan's coordinates, as far as the sketch tells it.
+    pub risk: f64,
+    /// The model.
+    pub model: Model,
+}
+
+/// The k that a curve suggests, as an index into it.
+///
+/// For centres the largest Calinski–Harabasz index `((T − W)/(k − 1)) / (W/(n − k))`, with W the
+/// risk and T that of one centre; for mixtures the least BIC, `2n·risk + p ln n` with p = 2kd + k − 1.
+pub fn suggested(sketch: &Sketch, points: &[CurvePoint]) -> Result<usize> {
+    let n = sketch.rows() as f64;
+    let d = sketch.plan().dims() as f64;
+    let Some(first) = points.first() else {
+        return Ok(0);
+    };
+    let score = |p: &CurvePoint, total: f64| {
+        let k = p.k as f64;
+        match p.model.shape {
+            Shape::Mixture { .. } => -(2.0 * n * p.risk + (2.0 * k * d + k - 1.0) * n.ln()),
+            _ if p.k < 2 => 0.0,
+            _ => (total - p.risk) / (k - 1.0) / (p.risk.max(1e-12 * total) / (n - k).max(1.0)),
+        }
+    };
+    let total = match first.model.shape {
+        Shape::Centres { .. } => {
+            let loss = if first.model.task == Task::Kmedians.name() {
+                Loss::Distance
+            } else {
+                Loss::Squared
+            };
+            let measure = measure_of(sketch)?;
+            let mean = measure.cluster(1, loss, EFFORT, &mut ChaCha8Rng::seed_from_u64(0));
+            measure.risk(&mean, loss) + within(sketch, loss)
+        }
+        _ => 0.0,
+    };
+    let best = (0..points.len()).max_by(|&a, &b| {
+        score(&points[a], total)
+            .total_cmp(&score(&points[b], total))
+            .then(b.cmp(&a))
+    });
+    Ok(best.unwrap_or(0))
+}
+
+/// What stands for the rows: cells, or else calibrated landmarks of the middle rung.
+fn measure_of(sketch: &Sketch) -> Result<Measure> {
+    if sketch.plan().collect.cells {
+        return Ok(Cells::new(sketch).measure());
+    }
+    let middle = Embedding::new(sketch, sketch.plan().bandwidths.len() / 2)?;
+    calibrated(&middle).ok_or(Error::MissingSums {
+        task: "a risk estimate",
+        what: "cells".into(),
+    })
+}
+
+/// Squared distance within cells, which k-means cannot lower; unknown for distances.
+fn within(sketch: &Sketch, loss: Loss) -> f64 {
+    match loss {
+        Loss::Squared if sketch.plan().collect.cells => Cells::new(sketch).within(),
+        _ => 0.0,
+    }
+}
+
+/// The risk of a model in the plan's coordinates, estimated from the sketch: mean squared distance,
+/// mean distance, or negative log-likelihood.
+pub fn estimated_risk(sketch: &Sketch, model: &Model) -> Result<f64> {
+    let frame = &sketch.plan().frame;
+    match &model.shape {
+        Shape::Centres { centres, .. } => {
+            let loss = if model.task == Task::Kmedians.name() {
+                Loss::Distance
+            } else {
+                Loss::Squared
+            };
+            let centres: Vec<Vec<f64>> = centres.iter().map(|c| frame.coordinates(c)).collect();
+            Ok(measure_of(sketch)?.risk(&centres, loss) + within(sketch, loss))
+        }
+        Shape::Mixture {
+            weights,
+            means,
+            variances,
+        } => {
+            if !sketch.plan().collect.cells {
+                return Err(Error::MissingSums {
+                    task: "a risk estimate",
+                    what: "cells".into(),
+                });
+            }
+            let scale = &frame.scale;
+            let mut atoms: Vec<Atom> = (0..weights.len())
+                .map(|i| Atom {
+                    weight: weights[i],
+                    mean: frame.coordinates(&means[i]),
+                    variance: variances[i]
+                        .iter()
+                        .zip(scale)
+                        .map(|(v, s)| v / (s * s))
+                        .collect(),
+                })
+                .collect();
+            Ok(-Cells::new(sketch).likelihood(&mut atoms))
+        }
+        Shape::Components { .. } => Ok(0.0),
+    }
+}
+
+fn fit_from(sketch: &Sketch, params: &FitParams, warm: &[Vec<f64>]) -> Result<Model> {
     check(sketch, params)?;
     let start = Instant::now();
     let mut report = Report::default();
@@ -116,9 +280,10 @@ pub fn fit(sketch: &Sketch, params: &FitParams) -> Result<Model> {
             Shape::components(sketch, pca::components(sketch, params.k)?)
         }
         Task::Gmm => Shape::mixture(sketch, mixture(sketch, params, &mut rng, &mut report)?),
-        Task::Kmeans | Task::Kmedians => {
-            Shape::centres(sketch, centres(sketch, params, &mut rng, &mut report)?)
-        }
+        Task::Kmeans | Task::Kmedians => Shape::centres(
+            sketch,
+            centres(sketch, params, warm, &mut rng, &mut report)?,
+        ),
     };
     report.seconds = start.elapsed().as_secs_f64();
     Model::new(sketch, params.task, shape, report)
@@ -154,6 +319,18 @@ fn check(sketch: &Sketch, params: &FitParams) -> Result<()> {
             "a positive number",
             format!("{:?}", params.known_variance),
         ));
+    }
+    for (name, value) in [
+        ("--separation", params.separation),
+        ("--radius", params.radius),
+    ] {
+        if value.is_some_and(|v| !(v > 0.0 && v.is_finite())) {
+            return Err(Error::parameter(
+                name,
+                "a positive number",
+                format!("{value:?}"),
+            ));
+        }
     }
     let missing = |what: &str| Error::MissingSums {
         task: params.task.name(),
@@ -258,6 +435,7 @@ fn choose_rung(sketch: &Sketch, params: &FitParams) -> Result<usize> {
 fn centres(
     sketch: &Sketch,
     params: &FitParams,
+    warm: &[Vec<f64>],
     rng: &mut ChaCha8Rng,
     report: &mut Report,
 ) -> Result<Vec<Atom>> {
@@ -266,7 +444,7 @@ fn centres(
     let loss = params.task.loss();
     if decoder == Decoder::Cells {
         let cells = Cells::new(sketch);
-        let centres = cells.cluster(params.k, loss, EFFORT, rng);
+        let centres = cells.cluster(params.k, loss, EFFORT, warm, rng);
         let measure = cells.measure();
         report.iterations = EFFORT.restarts;
         report.objective.push(measure.risk(&centres, loss));
@@ -310,7 +488,7 @@ fn centres(
 }
 
 /// Centres as atoms, with the share of the measure nearest to each.
-fn weighted(measure: &crate::measure::Measure, centres: Vec<Vec<f64>>) -> Vec<Atom> {
+fn weighted(measure: &Measure, centres: Vec<Vec<f64>>) -> Vec<Atom> {
     let mut mass = vec![0.0; centres.len()];
     for (x, w) in measure.iter() {
         mass[crate::measure::nearest(x, &centres).0] += w / measure.mass();
@@ -377,6 +555,10 @@ fn pursue(
         Family::Known(v) => v.clone(),
         Family::Shared | Family::Diagonal => vec![0.1 * embedding.sigma2; d],
     };
+    let precision = match &family {
+        Family::Known(v) => v.iter().map(|g| 1.0 / g).collect(),
+        _ => Vec::new(),
+    };
     let clompr = Clompr {
         embedding,
         family,
@@ -387,6 +569,12 @@ fn pursue(
         bounds: &space.bounds,
         variances: space.variances,
         starts: &starts,
+        constraints: Constraints {
+            separation: params.separation,
+            radius: params.radius,
+            precision,
+        },
+        normalised: true,
     };
     clompr.run(rng, report)
 }

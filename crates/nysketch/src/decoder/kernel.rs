@@ -7,6 +7,7 @@
 //! sketches have no landmarks: CL-OMPR with atoms of a shared width makes the start.
 
 use super::clompr::{Clompr, to_simplex};
+use super::constraints::Constraints;
 use super::matching::{Matching, Objective};
 use super::{Report, Space};
 use crate::atom::embedding::Embedding;
@@ -71,6 +72,7 @@ impl KernelDecoder<'_> {
             prior,
             bounds: &self.space.bounds,
             variances: self.space.variances,
+            constraints: Constraints::default(),
         }
     }
 
@@ -103,8 +105,17 @@ impl KernelDecoder<'_> {
         report.objective.push(value);
         // The full objective finds the clusters but pulls atoms into the span of the landmarks;
         // the projected one does not.
-        let projected = Matching { objective: Objective::Projected, ..matching };
-        let minimum = projected.refine(&mut atoms, Stop { evaluations: 800, relative: 1e-9 });
+        let projected = Matching {
+            objective: Objective::Projected,
+            ..matching
+        };
+        let minimum = projected.refine(
+            &mut atoms,
+            Stop {
+                evaluations: 800,
+                relative: 1e-9,
+            },
+        );
         report.iterations += minimum.evaluations;
         report.objective.push(minimum.value);
         report.status = format!("{:?}", minimum.status);
@@ -193,6 +204,8 @@ impl KernelDecoder<'_> {
                     bounds: &self.space.bounds,
                     variances: self.space.variances,
                     starts: &starts,
+                    constraints: Constraints::default(),
+                    normalised: true,
                 };
                 clompr.run(rng, &mut Report::default())
             }

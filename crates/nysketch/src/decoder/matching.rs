@@ -9,6 +9,7 @@
 //! of the landmarks pay for it, and there is no m² term. Variables are scaled so that a unit step
 //! matters alike in all of them: μ by √V/α, log γ by √2 V/(γα), V = γ + σ².
 
+use super::constraints::Constraints;
 use crate::atom::embedding::Embedding;
 use crate::atom::{Atom, Family};
 use crate::optimize::{Minimum, Stop, minimise, nonnegative_quadratic};
@@ -39,6 +40,8 @@ pub struct Matching<'a> {
     pub bounds: &'a [(f64, f64)],
     /// Least and largest variance.
     pub variances: (f64, f64),
+    /// Separation and radius.
+    pub constraints: Constraints,
 }
 
 /// Gradients of an objective by weight, mean and variance of each atom.
@@ -75,6 +78,7 @@ impl Matching<'_> {
             .weight
             .iter_mut()
             .for_each(|g| *g += 2.0 * self.sum_to_one * excess);
+        value += self.constraints.penalty(atoms, &mut gradient.mean);
         (value, gradient)
     }
 

@@ -11,12 +11,13 @@
 
 pub mod cells;
 pub mod clompr;
+pub mod constraints;
 pub mod fit;
 pub mod kernel;
 pub mod matching;
 pub mod pca;
 
-pub use fit::{Decoder, FitParams, Task, fit};
+pub use fit::{CurvePoint, Decoder, FitParams, Task, estimated_risk, fit, fit_curve, suggested};
 
 use crate::fixed::{COORDINATE_BITS, coordinate_value, power_of_two};
 use crate::random::unit;

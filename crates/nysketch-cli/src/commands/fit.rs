@@ -1,0 +1,156 @@
+//! `nysketch fit`: learn from a sketch.
+
+use super::read_sketch;
+use crate::args::{Common, DecoderArg, FitArgs, TaskArg};
+use crate::output::{Usage, check_writable, note, result, short, write_bytes};
+use crate::plot;
+use anyhow::{Context, Result};
+use nysketch::decoder::{CurvePoint, estimated_risk, fit_curve, suggested};
+use nysketch::{Decoder, FitParams, Model, Sketch, Task, fit};
+use serde_json::{Value, json};
+
+pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
+    check_writable(&args.output, [&args.sketch])?;
+    if let Some(plot) = &args.plot {
+        check_writable(plot, [&args.sketch, &args.output])?;
+    }
+    let (low, high) = k_range(&args.k)?;
+    if args.plot.is_some() && low == high {
+        return Err(
+            Usage("--plot draws the curve over k: give a range such as -k 2..20".into()).into(),
+        );
+    }
+    let sketch = read_sketch(&args.sketch)?;
+    let params = resolve(args, low)?;
+    let place = || args.sketch.display().to_string();
+    if low == high {
+        let model = fit(&sketch, &params).with_context(place)?;
+        write_bytes(&args.output, model.to_json().as_bytes())?;
+        let risk = estimated_risk(&sketch, &model).ok();
+        let (json, text) = describe(args, &model, risk);
+        return result(common, &json, &text);
+    }
+    if params.task == Task::Pca {
+        return Err(Usage("pca takes one -k; its components do not depend on it".into()).into());
+    }
+    let ks: Vec<usize> = (low..=high).collect();
+    let points = fit_curve(&sketch, &params, &ks).with_context(place)?;
+    finish_curve(args, common, &sketch, &points)
+}
+
+fn finish_curve(
+    args: &FitArgs,
+    common: &Common,
+    sketch: &Sketch,
+    points: &[CurvePoint],
+) -> Result<()> {
+    let best = &points[suggested(sketch, points)?];
+    write_bytes(&args.output, best.model.to_json().as_bytes())?;
+    let (name, rule) = match args.task {
+        TaskArg::Gmm => ("-log-likelihood", "least BIC"),
+        TaskArg::Kmedians => ("mean distance", "largest Calinski-Harabasz index"),
+        _ => ("mean squared distance", "largest Calinski-Harabasz index"),
+    };
+    if let Some(plot) = &args.plot {
+        let line: Vec<(usize, f64)> = points.iter().map(|p| (p.k, p.risk)).collect();
+        plot::curve(plot, &line, best.k, name)?;
+    }
+    let (mut json, summary) = describe(args, &best.model, Some(best.risk));
+    json["suggested_k"] = json!(best.k);
+    json["curve"] = points
+        .iter()
+        .map(|p| json!({"k": p.k, "estimated_risk": p.risk}))
+        .collect::<Vec<_>>()
+        .into();
+    let mut text = format!("{:>5}  {name} (estimated from the sketch)\n", "k");
+    for p in points {
+        let mark = if p.k == best.k { "  <- suggested" } else { "" };
+        text.push_str(&format!("{:>5}  {}{mark}\n", p.k, short(p.risk)));
+    }
+    note(common, &format!("k = {} has the {rule}", best.k));
+    text.push_str(&summary);
+    result(common, &json, &text)
+}
+
+fn describe(args: &FitArgs, model: &Model, risk: Option<f64>) -> (Value, String) {
+    let r = &model.report;
+    let json = json!({
+        "file": args.output, "task": model.task, "k": model.k(), "decoder": r.decoder,
+        "bandwidth": r.bandwidth, "status": r.status, "iterations": r.iterations,
+        "estimated_risk": risk, "seconds": r.seconds,
+    });
+    let bandwidth = r
+        .bandwidth
+        .map_or(String::new(), |s| format!(" at σ² {}", short(s)));
+    let risk = match (args.task, risk) {
+        (TaskArg::Pca, _) | (_, None) => String::new(),
+        (_, Some(risk)) => format!(", estimated risk {}", short(risk)),
+    };
+    let text = format!(
+        "{}: {} with k = {} by {}{bandwidth}{risk}, {:.2} s",
+        args.output.display(),
+        model.task,
+        model.k(),
+        r.decoder,
+        r.seconds
+    );
+    (json, text)
+}
+
+/// `10`, or `2..20` with both ends.
+fn k_range(text: &str) -> Result<(usize, usize)> {
+    let bad = || {
+        Usage(format!(
+            "-k must be a number or a range such as 2..20, got {text}"
+        ))
+    };
+    let number = |s: &str| s.trim().parse::<usize>().map_err(|_| bad());
+    let (low, high) = match text.split_once("..") {
+        Some((a, b)) => (number(a)?, number(b.trim_start_matches('='))?),
+        None => (number(text)?, number(text)?),
+    };
+    if low > high {
+        return Err(bad().into());
+    }
+    Ok((low, high))
+}
+
+fn resolve(args: &FitArgs, k: usize) -> Result<FitParams> {
+    let pursuit = matches!(args.decoder, DecoderArg::Clompr | DecoderArg::Clomp);
+    if (args.separation.is_some() || args.radius.is_some()) && !pursuit {
+        return Err(
+            Usage("--separation and --radius go with --decoder clompr or clomp".into()).into(),
+        );
+    }
+    if args.known_variance.is_some() && args.task != TaskArg::Gmm {
+        return Err(Usage("--known-variance goes with gmm".into()).into());
+    }
+    Ok(FitParams {
+        task: match args.task {
+            TaskArg::Kmeans => Task::Kmeans,
+            TaskArg::Kmedians => Task::Kmedians,
+            TaskArg::Gmm => Task::Gmm,
+            TaskArg::Pca => Task::Pca,
+        },
+        k,
+        decoder: match args.decoder {
+            DecoderArg::Auto => Decoder::Auto,
+            DecoderArg::Cells => Decoder::Cells,
+            DecoderArg::Kernel => Decoder::Kernel,
+            DecoderArg::Clompr => Decoder::Clompr,
+            DecoderArg::Clomp => Decoder::Clomp,
+        },
+        bandwidth: match args.bandwidth.as_str() {
+            "auto" => None,
+            s => {
+                Some(s.parse().map_err(|_| {
+                    Usage(format!("--bandwidth must be 'auto' or a number, got {s}"))
+                })?)
+            }
+        },
+        known_variance: args.known_variance,
+        separation: args.separation,
+        radius: args.radius,
+        seed: args.seed,
+    })
+}
