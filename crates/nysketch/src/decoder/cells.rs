@@ -67,13 +67,6 @@ impl Cells {
         Measure::new(self.dims, &self.means, &self.rows)
     }
 
-    /// Mean squared distance of the rows to their cell's mean.
-    pub fn within(&self) -> f64 {
-        let total: f64 = self.rows.iter().sum();
-        let each = self.variances.chunks_exact(self.dims).zip(&self.rows);
-        each.map(|(v, n)| n * v.iter().sum::<f64>()).sum::<f64>() / total
-    }
-
     /// k centres of least risk: on cell means first, from several starts and from `warm` centres
     /// with more added, then on the cells unfolded, so that a cell which a border cuts gives to
     /// both sides.
@@ -102,7 +95,7 @@ impl Cells {
 
     /// Every cell as points drawn around its mean with its variance, in antithetic pairs so that
     /// the mean is kept, and scaled so that the variance is.
-    fn unfold(&self, rng: &mut impl rand::Rng) -> Cells {
+    pub fn unfold(&self, rng: &mut impl rand::Rng) -> Cells {
         let d = self.dims;
         let pairs = (UNFOLDED / (2 * self.rows.len())).clamp(2, 200);
         let mut out = Cells {

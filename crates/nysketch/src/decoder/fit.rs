@@ -193,7 +193,7 @@ pub fn suggested(sketch: &Sketch, points: &[CurvePoint]) -> Result<usize> {
             };
             let measure = measure_of(sketch)?;
             let mean = measure.cluster(1, loss, EFFORT, &mut ChaCha8Rng::seed_from_u64(0));
-            measure.risk(&mean, loss) + within(sketch, loss)
+            measure.risk(&mean, loss)
         }
         _ => 0.0,
     };
@@ -205,24 +205,22 @@ pub fn suggested(sketch: &Sketch, points: &[CurvePoint]) -> Result<usize> {
     Ok(best.unwrap_or(0))
 }
 
-/// What stands for the rows: cells, or else calibrated landmarks of the middle rung.
+/// What stands for the rows: cells unfolded, or else calibrated landmarks of the middle rung.
 fn measure_of(sketch: &Sketch) -> Result<Measure> {
     if sketch.plan().collect.cells {
-        return Ok(Cells::new(sketch).measure());
+        return Ok(Cells::new(sketch)
+            .unfold(&mut ChaCha8Rng::seed_from_u64(0))
+            .measure());
     }
-    let middle = Embedding::new(sketch, sketch.plan().bandwidths.len() / 2)?;
-    calibrated(&middle).ok_or(Error::MissingSums {
+    let missing = || Error::MissingSums {
         task: "a risk estimate",
         what: "cells".into(),
-    })
-}
-
-/// Squared distance within cells, which k-means cannot lower; unknown for distances.
-fn within(sketch: &Sketch, loss: Loss) -> f64 {
-    match loss {
-        Loss::Squared if sketch.plan().collect.cells => Cells::new(sketch).within(),
-        _ => 0.0,
+    };
+    if !sketch.plan().collect.kernel {
+        return Err(missing());
     }
+    let middle = Embedding::new(sketch, sketch.plan().bandwidths.len() / 2)?;
+    calibrated(&middle).ok_or_else(missing)
 }
 
 /// The risk of a model in the plan's coordinates, estimated from the sketch: mean squared distance,
@@ -237,7 +235,7 @@ pub fn estimated_risk(sketch: &Sketch, model: &Model) -> Result<f64> {
                 Loss::Squared
             };
             let centres: Vec<Vec<f64>> = centres.iter().map(|c| frame.coordinates(c)).collect();
-            Ok(measure_of(sketch)?.risk(&centres, loss) + within(sketch, loss))
+            Ok(measure_of(sketch)?.risk(&centres, loss))
         }
         Shape::Mixture {
             weights,

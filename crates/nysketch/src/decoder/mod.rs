@@ -98,10 +98,10 @@ impl Space {
                 }
             }
         }
+        // Rows that are all equal still get a width: a share of the bandwidth.
         let widest = deviation
             .iter()
-            .fold(0.0f64, |a, s| a.max(s * s))
-            .max(f64::MIN_POSITIVE);
+            .fold(1e-6 * plan.bandwidths[0], |a: f64, s| a.max(s * s));
         Space {
             bounds,
             variances: (1e-6 * widest, 4.0 * widest),

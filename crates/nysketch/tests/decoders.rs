@@ -1,0 +1,391 @@
+//! What is learned from a sketch: quality on small data, constraints, exactness of PCA, bad input.
+
+mod common;
+
+use common::*;
+use nysketch::atom::Atom;
+use nysketch::decoder::constraints::Constraints;
+use nysketch::decoder::{estimated_risk, fit_curve, pca, suggested};
+use nysketch::measure::{Effort, Loss, Measure};
+use nysketch::metrics::Risks;
+use nysketch::model::Shape;
+use nysketch::*;
+use std::sync::Arc;
+
+const D: usize = 4;
+const K: usize = 5;
+
+fn mixture_rows(n: usize) -> Vec<f64> {
+    Mixture::new(D, K, 3.0, 5).unwrap().rows(0, n).values
+}
+
+fn sketch_of(values: &[f64], change: impl FnOnce(&mut PlanParams)) -> Sketch {
+    let table = Table::unnamed(D, values.to_vec()).unwrap();
+    let mut params = PlanParams {
+        features: nystrom(Some(80), Sampling::Dsquared),
+        ..PlanParams::default()
+    };
+    change(&mut params);
+    let plan = Arc::new(plan_for(&table, params).unwrap().0);
+    sketch(&plan, &table)
+}
+
+fn evaluate(model: &Model, values: &[f64]) -> metrics::Evaluation {
+    let mut risks = Risks::default();
+    for row in values.chunks_exact(model.columns.len()) {
+        risks.add(model, row, None);
+    }
+    risks.evaluation(model)
+}
+
+fn with(task: Task, decoder: Decoder) -> FitParams {
+    FitParams {
+        decoder,
+        ..FitParams::new(task, K)
+    }
+}
+
+/// Well-separated clusters: every decoder finds them, Diracs with a little bias from the width.
+#[test]
+fn kmeans_by_every_decoder() {
+    let values = mixture_rows(6000);
+    let sketch = sketch_of(&values, |_| {});
+    let measure = Measure::new(D, &values, &vec![1.0; 6000]);
+    let effort = Effort {
+        restarts: 10,
+        iterations: 100,
+    };
+    let best = measure.cluster(K, Loss::Squared, effort, &mut rng(1));
+    let best = measure.risk(&best, Loss::Squared);
+    for (decoder, limit) in [
+        (Decoder::Auto, 1.002),
+        (Decoder::Cells, 1.002),
+        (Decoder::Kernel, 1.005),
+        (Decoder::Clompr, 1.05),
+        (Decoder::Clomp, 1.10),
+    ] {
+        let model = fit(&sketch, &with(Task::Kmeans, decoder)).unwrap();
+        let rse = evaluate(&model, &values).mse / best;
+        assert!(rse < limit, "{decoder:?}: {rse}");
+        let estimate = estimated_risk(&sketch, &model).unwrap();
+        assert!(
+            (estimate / best - 1.0).abs() < 0.05,
+            "{decoder:?}: estimated {estimate}, true {best}"
+        );
+        assert!(!model.report.objective.is_empty() && !model.report.status.is_empty());
+    }
+}
+
+fn rng(seed: u64) -> rand_chacha::ChaCha8Rng {
+    rand::SeedableRng::seed_from_u64(seed)
+}
+
+/// The data's own entropy is about 7.28 nats (½·4·ln 2πe + ln 5 less overlap): within 0.05 of it.
+#[test]
+fn mixtures_by_every_decoder() {
+    let values = mixture_rows(6000);
+    let truth = Mixture::new(D, K, 3.0, 5).unwrap();
+    let nystrom = sketch_of(&values, |_| {});
+    let fourier = sketch_of(&values, |p| {
+        p.features = FeatureParams::Fourier { frequencies: 80 }
+    });
+    let true_model = {
+        let mut model = fit(&nystrom, &with(Task::Gmm, Decoder::Cells)).unwrap();
+        model.shape = Shape::Mixture {
+            weights: vec![1.0 / K as f64; K],
+            means: truth.means.clone(),
+            variances: vec![vec![1.0; D]; K],
+        };
+        evaluate(&model, &values).nll.unwrap()
+    };
+    for (sketch, decoder) in [
+        (&nystrom, Decoder::Auto),
+        (&nystrom, Decoder::Kernel),
+        (&fourier, Decoder::Auto),
+        (&fourier, Decoder::Kernel),
+    ] {
+        let model = fit(sketch, &with(Task::Gmm, decoder)).unwrap();
+        let gap = evaluate(&model, &values).nll.unwrap() - true_model;
+        assert!(gap < 0.05, "{decoder:?} {}: {gap}", model.report.decoder);
+    }
+    let known = FitParams {
+        known_variance: Some(1.0),
+        ..with(Task::Gmm, Decoder::Auto)
+    };
+    let model = fit(&nystrom, &known).unwrap();
+    let Shape::Mixture { variances, .. } = &model.shape else {
+        panic!("a mixture")
+    };
+    assert!(variances.iter().flatten().all(|v| *v == 1.0));
+    assert!(evaluate(&model, &values).nll.unwrap() - true_model < 0.01);
+    // The paper's decoder for mixtures, without the better starts.
+    let model = fit(&nystrom, &with(Task::Gmm, Decoder::Clompr)).unwrap();
+    assert!(evaluate(&model, &values).nll.unwrap().is_finite());
+}
+
+#[test]
+fn kmedians_beats_kmeans_on_heavy_tails() {
+    let mut s = Stream(3);
+    let mut values = mixture_rows(4000);
+    for x in values.iter_mut().step_by(97) {
+        *x += 60.0 * (s.unit() - 0.5);
+    }
+    let sketch = sketch_of(&values, |p| {
+        p.features = nystrom(Some(300), Sampling::Dsquared)
+    });
+    let median = fit(&sketch, &with(Task::Kmedians, Decoder::Auto)).unwrap();
+    let mean = fit(&sketch, &with(Task::Kmeans, Decoder::Auto)).unwrap();
+    let risk = |m: &Model| evaluate(m, &values).mean_distance;
+    assert!(
+        risk(&median) < risk(&mean),
+        "{} {}",
+        risk(&median),
+        risk(&mean)
+    );
+}
+
+/// The covariance is that of the rows to 1e-6 relative, and a sketch of scaled columns gives the
+/// components of scaled columns.
+#[test]
+fn pca_is_exact() {
+    let mut s = Stream(8);
+    let values: Vec<f64> = (0..5000)
+        .flat_map(|_| {
+            let (a, b) = (s.normal(), s.normal());
+            [1e4 + 5.0 * a, 3.0 * a + b, 0.1 * s.normal(), -7.0 + b]
+        })
+        .collect();
+    let sketch = sketch_of(&values, |_| {});
+    let n = 5000.0;
+    let mean: Vec<f64> = (0..D)
+        .map(|j| values.iter().skip(j).step_by(D).sum::<f64>() / n)
+        .collect();
+    let (_, covariance) = pca::covariance(&sketch);
+    for i in 0..D {
+        for j in 0..D {
+            let exact = values
+                .chunks_exact(D)
+                .map(|x| (x[i] - mean[i]) * (x[j] - mean[j]))
+                .sum::<f64>()
+                / n;
+            let scale = (covariance.get(i, i) * covariance.get(j, j)).sqrt();
+            assert!(
+                (covariance.get(i, j) - exact).abs() < 1e-6 * scale,
+                "{i} {j}"
+            );
+        }
+    }
+    let model = fit(&sketch, &FitParams::new(Task::Pca, 2)).unwrap();
+    let Shape::Components {
+        components,
+        explained_variance_ratio,
+        ..
+    } = &model.shape
+    else {
+        panic!("components")
+    };
+    assert!(explained_variance_ratio.iter().sum::<f64>() > 0.99);
+    for a in components {
+        // C v = λ v for the leading vectors.
+        let cv: Vec<f64> = (0..D)
+            .map(|i| (0..D).map(|j| covariance.get(i, j) * a[j]).sum())
+            .collect();
+        let lambda: f64 = cv.iter().zip(a).map(|(x, y)| x * y).sum();
+        assert!(
+            cv.iter()
+                .zip(a)
+                .all(|(x, y)| (x - lambda * y).abs() < 1e-8 * lambda)
+        );
+    }
+}
+
+#[test]
+fn the_curve_falls_and_suggests_the_true_k() {
+    let sketch = sketch_of(&mixture_rows(5000), |_| {});
+    for task in [Task::Kmeans, Task::Gmm] {
+        let ks: Vec<usize> = (1..=9).collect();
+        let points = fit_curve(&sketch, &FitParams::new(task, 1), &ks).unwrap();
+        assert_eq!(
+            points[suggested(&sketch, &points).unwrap()].k,
+            K,
+            "{task:?}"
+        );
+        if task == Task::Kmeans {
+            assert!(points.windows(2).all(|w| w[1].risk <= w[0].risk * 1.001));
+        }
+    }
+}
+
+#[test]
+fn constraints_hold_at_the_end() {
+    let sketch = sketch_of(&mixture_rows(3000), |_| {});
+    let distance = |a: &[f64], b: &[f64]| {
+        a.iter()
+            .zip(b)
+            .map(|(x, y)| (x - y).powi(2))
+            .sum::<f64>()
+            .sqrt()
+    };
+    // A separation larger than the true one and a radius smaller than the data's must bind.
+    let params = FitParams {
+        separation: Some(6.0),
+        radius: Some(8.0),
+        ..with(Task::Kmeans, Decoder::Clompr)
+    };
+    let model = fit(&sketch, &params).unwrap();
+    let Shape::Centres { centres, .. } = &model.shape else {
+        panic!("centres")
+    };
+    let origin = &sketch.plan().frame.centre;
+    for (i, c) in centres.iter().enumerate() {
+        assert!(distance(c, origin) <= 8.0 + 1e-6, "{}", distance(c, origin));
+        for other in &centres[..i] {
+            assert!(distance(c, other) >= 6.0 - 1e-6, "{}", distance(c, other));
+        }
+    }
+    // In Mahalanobis distance, from equal atoms.
+    let constraints = Constraints {
+        separation: Some(2.0),
+        radius: None,
+        precision: vec![4.0; D],
+    };
+    let mut atoms = vec![
+        Atom {
+            weight: 0.5,
+            mean: vec![1.0; D],
+            variance: vec![0.25; D]
+        };
+        2
+    ];
+    constraints.project(&mut atoms);
+    assert!((distance(&atoms[0].mean, &atoms[1].mean) * 2.0 - 2.0).abs() < 1e-6);
+}
+
+#[test]
+fn small_and_equal_data_give_numbers_or_words() {
+    let few = sketch_of(&mixture_rows(3)[..12], |p| {
+        p.features = nystrom(None, Sampling::Dsquared)
+    });
+    let equal = sketch_of(&[2.0; 40], |p| {
+        p.features = nystrom(None, Sampling::Dsquared)
+    });
+    let one = sketch_of(&[1.0, 2.0, 3.0, 4.0], |p| {
+        p.features = nystrom(None, Sampling::Dsquared)
+    });
+    for sketch in [&few, &equal, &one] {
+        for task in [Task::Kmeans, Task::Kmedians, Task::Gmm, Task::Pca] {
+            for decoder in [
+                Decoder::Auto,
+                Decoder::Cells,
+                Decoder::Kernel,
+                Decoder::Clompr,
+            ] {
+                for k in [1, 2, 3, 50] {
+                    // `fit` itself refuses a model with a number that is not finite.
+                    match fit(
+                        sketch,
+                        &FitParams {
+                            decoder,
+                            ..FitParams::new(task, k)
+                        },
+                    ) {
+                        Ok(model) => assert!(model.k() <= k),
+                        Err(Error::TooManyComponents { .. }) => assert!(k > 1),
+                        Err(other) => panic!("{task:?} {decoder:?} {k}: {other}"),
+                    }
+                }
+            }
+        }
+    }
+    let refused = fit(&few, &FitParams::new(Task::Kmeans, 0))
+        .unwrap_err()
+        .to_string();
+    assert!(refused.contains("-k must be at least 1"), "{refused}");
+    let empty = Sketch::empty(few.plan().clone());
+    assert!(matches!(
+        fit(&empty, &FitParams::new(Task::Kmeans, 1)),
+        Err(Error::NoRows { .. })
+    ));
+}
+
+#[test]
+fn missing_sums_are_named() {
+    let values = mixture_rows(500);
+    let kernel = sketch_of(&values, |p| {
+        p.collect = Some(Collect {
+            kernel: true,
+            cells: false,
+            moments: false,
+        })
+    });
+    let cells = sketch_of(&values, |p| {
+        p.collect = Some(Collect {
+            kernel: false,
+            cells: true,
+            moments: false,
+        })
+    });
+    let text = |s: &Sketch, task, decoder| fit(s, &with(task, decoder)).unwrap_err().to_string();
+    assert!(text(&kernel, Task::Kmeans, Decoder::Cells).contains("needs cells"));
+    assert!(text(&cells, Task::Kmeans, Decoder::Clompr).contains("needs kernel"));
+    let pca = fit(&cells, &FitParams::new(Task::Pca, 2))
+        .unwrap_err()
+        .to_string();
+    assert!(pca.contains("needs moments"), "{pca}");
+    let wide = fit(&sketch_of(&values, |_| {}), &FitParams::new(Task::Pca, 9))
+        .unwrap_err()
+        .to_string();
+    assert!(wide.contains("4 columns"), "{wide}");
+    let bandwidth = FitParams {
+        bandwidth: Some(123.0),
+        ..with(Task::Kmeans, Decoder::Kernel)
+    };
+    assert!(
+        fit(&kernel, &bandwidth)
+            .unwrap_err()
+            .to_string()
+            .contains("one of the sketch's")
+    );
+    assert!(fit(&kernel, &with(Task::Kmeans, Decoder::Auto)).is_ok());
+}
+
+#[test]
+fn models_survive_their_file_and_bad_ones_are_refused() {
+    let values = mixture_rows(1000);
+    let sketch = sketch_of(&values, |p| p.scale = Scale::Standard);
+    for task in [Task::Kmeans, Task::Kmedians, Task::Gmm, Task::Pca] {
+        let model = fit(&sketch, &FitParams::new(task, 3)).unwrap();
+        let json = model.to_json();
+        let again = Model::from_json(&json).unwrap();
+        assert_eq!(again, model);
+        assert!(Model::from_json(&json.replace("\"schema\": 1", "\"schema\": 7")).is_err());
+        assert!(Model::from_json(&json[..json.len() / 2]).is_err());
+    }
+    let model = fit(&sketch, &FitParams::new(Task::Gmm, 3)).unwrap();
+    // A mixture's samples have its mean: 4,000 draws, standard error about 0.1.
+    let mut random = rng(4);
+    let Shape::Mixture { weights, means, .. } = &model.shape else {
+        panic!("a mixture")
+    };
+    let expected: f64 = weights.iter().zip(means).map(|(w, m)| w * m[0]).sum();
+    let drawn: f64 = (0..4000)
+        .map(|_| model.sample(&mut random).unwrap()[0])
+        .sum::<f64>()
+        / 4000.0;
+    assert!((drawn - expected).abs() < 0.6, "{drawn} {expected}");
+    // Responsibilities add up, and the label is the largest.
+    let p = model.predict(&values[..D]);
+    assert!((p.scores.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    assert!(p.scores.iter().all(|s| *s <= p.scores[p.label]));
+}
+
+/// The same sketch, parameters and seed give the same model.
+#[test]
+fn decoding_is_deterministic() {
+    let sketch = sketch_of(&mixture_rows(1000), |_| {});
+    for decoder in [Decoder::Cells, Decoder::Kernel, Decoder::Clompr] {
+        let once = fit(&sketch, &with(Task::Kmeans, decoder)).unwrap();
+        let twice = fit(&sketch, &with(Task::Kmeans, decoder)).unwrap();
+        assert_eq!(once.shape, twice.shape);
+    }
+}
