@@ -361,6 +361,198 @@ fn make_sketch(setting: &Setting, table: &Table, seed: u64) -> Sketch {
     Sketch::of(&plan, table, SketchParams::default(), &()).expect("a sketch")
 }
 
+/// A real table, in `.npy` form, and the best known mean squared error for 10 centres.
+struct Real {
+    file: &'static str,
+    k: usize,
+    scale: Scale,
+    /// Of the manifest, best of several Lloyd runs; `None` for a reference that is computed.
+    reference: Option<f64>,
+    limit: f64,
+}
+
+const REAL: [Real; 7] = [
+    Real {
+        file: "mnist_spectral",
+        k: 10,
+        scale: Scale::None,
+        reference: Some(0.0950),
+        limit: 1.002,
+    },
+    Real {
+        file: "cifar10_resnet18_pca50",
+        k: 10,
+        scale: Scale::None,
+        reference: Some(210.6),
+        limit: 1.01,
+    },
+    Real {
+        file: "mnist_pca50",
+        k: 10,
+        scale: Scale::None,
+        reference: Some(30.02),
+        limit: 1.01,
+    },
+    Real {
+        file: "covtype",
+        k: 10,
+        scale: Scale::Standard,
+        reference: Some(41.13),
+        limit: 1.01,
+    },
+    Real {
+        file: "flights_3m",
+        k: 10,
+        scale: Scale::Standard,
+        reference: Some(5.032),
+        limit: 1.02,
+    },
+    Real {
+        file: "shuttle",
+        k: 10,
+        scale: Scale::Standard,
+        reference: Some(2.169),
+        limit: 1.03,
+    },
+    Real {
+        file: "covtype",
+        k: 50,
+        scale: Scale::Standard,
+        reference: None,
+        limit: 1.03,
+    },
+];
+
+/// The numbers of a little-endian, row-major NumPy file of float32 or float64.
+fn read_npy(path: &std::path::Path) -> Option<(usize, Vec<f64>)> {
+    let bytes = std::fs::read(path).ok()?;
+    let length = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    let header = String::from_utf8_lossy(&bytes[10..10 + length]);
+    let columns = header
+        .split("'shape': (")
+        .nth(1)?
+        .split([',', ')'])
+        .nth(1)?
+        .trim()
+        .parse()
+        .ok()?;
+    let data = &bytes[10 + length..];
+    let values = match header.contains("<f4") {
+        true => data
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|b| f64::from(f32::from_le_bytes(*b)))
+            .collect(),
+        false => data
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|b| f64::from_le_bytes(*b))
+            .collect(),
+    };
+    Some((columns, values))
+}
+
+/// Plan defaults on real tables. `folder` holds `.npy` files; bench/convert.py makes them of Parquet.
+fn real(folder: &std::path::Path, seeds: u64) {
+    for set in &REAL {
+        let Some((d, values)) = read_npy(&folder.join(format!("{}.npy", set.file))) else {
+            println!("| {} | – | not there | | | | |", set.file);
+            continue;
+        };
+        let table = Table::unnamed(d, values).expect("whole rows");
+        let mut results = Vec::new();
+        let mut seconds = Vec::new();
+        let mut sub = Vec::new();
+        let mut reference = set.reference;
+        for seed in 0..seeds {
+            let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+            let params = PlanParams {
+                scale: set.scale,
+                seed,
+                threads,
+                ..PlanParams::default()
+            };
+            let plan = Arc::new(plan_for(&table, params).expect("a plan").0);
+            let sketch = SketchParams {
+                threads,
+                ..SketchParams::default()
+            };
+            let sketch = Sketch::of(&plan, &table, sketch, &()).expect("a sketch");
+            let start = Instant::now();
+            let model = fit(
+                &sketch,
+                &FitParams {
+                    seed,
+                    ..FitParams::new(Task::Kmeans, set.k)
+                },
+            )
+            .expect("a model");
+            seconds.push(start.elapsed().as_secs_f64());
+            let frame = &plan.frame;
+            let scaled: Vec<f64> = table
+                .values()
+                .chunks_exact(d)
+                .flat_map(|x| frame.coordinates(x))
+                .collect();
+            let model::Shape::Centres { centres, .. } = &model.shape else {
+                continue;
+            };
+            let centres: Vec<Vec<f64>> = centres.iter().map(|c| frame.coordinates(c)).collect();
+            let best = *reference.get_or_insert_with(|| {
+                let measure = Measure::new(d, &scaled, &vec![1.0; scaled.len() / d]);
+                let effort = Effort {
+                    restarts: 2,
+                    iterations: 50,
+                };
+                measure.risk(
+                    &measure.cluster(
+                        set.k,
+                        Loss::Squared,
+                        effort,
+                        &mut ChaCha8Rng::seed_from_u64(7),
+                    ),
+                    Loss::Squared,
+                )
+            });
+            results.push(mse(&scaled, d, &centres) / best);
+            // 2,000 rows spread over the table.
+            let step = (scaled.len() / d / 2000).max(1);
+            let rows: Vec<f64> = scaled
+                .chunks_exact(d)
+                .skip(seed as usize)
+                .step_by(step)
+                .flatten()
+                .copied()
+                .collect();
+            let few = Measure::new(d, &rows, &vec![1.0; rows.len() / d]);
+            let effort = Effort {
+                restarts: 10,
+                iterations: 100,
+            };
+            let centres = few.cluster(
+                set.k,
+                Loss::Squared,
+                effort,
+                &mut ChaCha8Rng::seed_from_u64(seed),
+            );
+            sub.push(mse(&scaled, d, &centres) / best);
+        }
+        let worst = results.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let value = median(results);
+        let mark = if value <= set.limit { "" } else { " (missed)" };
+        println!(
+            "| {}, k={}, plan defaults | RSE | {value:.4}{mark} | {worst:.4} | {} | {:.4} | {:.2} |",
+            set.file,
+            set.k,
+            set.limit,
+            median(sub),
+            median(seconds)
+        );
+    }
+}
+
 /// What a fit reaches over what all rows give, its baseline on the landmarks, and its seconds.
 fn measure_setting(setting: &Setting, seed: u64, reference: f64, data: &Data) -> (f64, f64) {
     let sketch = make_sketch(setting, &data.table, seed);
@@ -425,15 +617,19 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 fn main() {
     let mut args = std::env::args().skip(1);
-    let (mut seeds, mut only) = (10u64, String::new());
+    let (mut seeds, mut only, mut folder) = (10u64, String::new(), None);
     while let Some(a) = args.next() {
         match a.as_str() {
+            "--real" => folder = args.next().map(std::path::PathBuf::from),
             "--seeds" => seeds = args.next().and_then(|n| n.parse().ok()).unwrap_or(10),
             other => only = other.to_string(),
         }
     }
     println!("| setting | figure | median | worst | limit | 2,000 rows | seconds |");
     println!("|---|---|---|---|---|---|---|");
+    if let Some(folder) = folder {
+        return real(&folder, seeds);
+    }
     for setting in settings().iter().filter(|s| s.name.contains(&only)) {
         let next = std::sync::atomic::AtomicU64::new(0);
         let results = std::sync::Mutex::new(Vec::new());
