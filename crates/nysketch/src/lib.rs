@@ -10,12 +10,13 @@
 //! Φ_m(x) = K_m^{-1/2} [κ(x̃_1, x) … κ(x̃_m, x)]ᵀ ,   κ(x, y) = exp(−‖x − y‖²/2σ²)      (8)
 //! ```
 //!
-//! Data flows one way: [`rows`] → [`planning`] → [`plan`] → [`sketch`]. A sketch is an exact sum of
-//! integers ([`fixed`]): sketches of parts merge, in any order, to the bytes of the sketch of the
-//! whole, and rows can be taken out again.
+//! Data flows one way: [`rows`] → [`planning`] → [`plan`] → [`sketch`] → [`decoder`] → [`model`] →
+//! [`metrics`]. A sketch is an exact sum of integers ([`fixed`]): sketches of parts merge, in any
+//! order, to the bytes of the sketch of the whole, and rows can be taken out again.
 //!
 //! ```
-//! use nysketch::{plan_for, PlanParams, Sketch, SketchParams, Table, Mixture};
+//! use nysketch::metrics::Risks;
+//! use nysketch::{fit, plan_for, FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task};
 //! use std::sync::Arc;
 //!
 //! # fn main() -> nysketch::Result<()> {
@@ -45,6 +46,12 @@
 //! let means = whole.feature_means(1);
 //! assert_eq!(means.len(), 100);
 //! assert!(means.iter().all(|k| (0.0..=1.0).contains(k)));
+//!
+//! // Five centres from the sketch alone; four unit variances make a mean squared distance near 4.
+//! let model = fit(&whole, &FitParams::new(Task::Kmeans, 5))?;
+//! let mut risks = Risks::default();
+//! rows.chunks_exact(4).for_each(|row| risks.add(&model, row, None));
+//! assert!((risks.evaluation(&model).mse - 4.0).abs() < 0.4);
 //! # Ok(())
 //! # }
 //! ```

@@ -277,9 +277,10 @@ fn choose_columns(
         }
         .push(name.clone());
     }
-    let alone = (schema.names.len() == 1)
-        .then(|| schema.names[0].as_str())
-        .unwrap_or("");
+    let alone = match schema.names.as_slice() {
+        [name] => name.as_str(),
+        _ => "",
+    };
     if let Some(c) = [';', '\t', '|', ',']
         .into_iter()
         .find(|c| alone.contains(*c))

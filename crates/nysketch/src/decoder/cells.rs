@@ -141,7 +141,7 @@ impl Cells {
                 iterations: 50,
             };
             let centres = self.measure().cluster(k, Loss::Squared, few, rng);
-            let mut atoms = self.from_centres(&centres);
+            let mut atoms = self.atoms_around(&centres);
             let (likelihood, steps) = self.em(&mut atoms, effort.iterations);
             if best.as_ref().is_none_or(|(l, _, _)| likelihood > *l) {
                 best = Some((likelihood, atoms, steps));
@@ -173,7 +173,7 @@ impl Cells {
             .0
     }
 
-    fn from_centres(&self, centres: &[Vec<f64>]) -> Vec<Atom> {
+    fn atoms_around(&self, centres: &[Vec<f64>]) -> Vec<Atom> {
         let mut responsibilities = vec![0.0; self.rows.len() * centres.len()];
         for (i, x) in self.means.chunks_exact(self.dims).enumerate() {
             responsibilities[i * centres.len() + crate::measure::nearest(x, centres).0] = 1.0;

@@ -2,12 +2,12 @@
 //!
 //! A mixture is built atom by atom, 2k times (k times without replacement):
 //!
-//! 1. [`find_atom`](Clompr::find_atom): the atom most correlated with the residual;
-//! 2. it joins the others;
-//! 3. [`threshold`](Clompr::threshold): of more than k, the k with the largest weights stay;
-//! 4. weights by non-negative least squares;
-//! 5. weights and atoms together by bounded L-BFGS;
-//! 6. [`residual`](Clompr::residual).
+//! 1. `find_atom`: the atom most correlated with the residual, by bounded ascent from several starts;
+//! 2. `append`: it joins the others;
+//! 3. `threshold`: of more than k, the k with the largest weights stay;
+//! 4. `fit_weights`: weights by non-negative least squares;
+//! 5. `refine`: weights and atoms together by bounded L-BFGS;
+//! 6. `residual`: what is left.
 //!
 //! At the end everything is polished once more, and weights are brought to the simplex. Atoms start at
 //! landmarks (they are data) or, for Fourier features, at points drawn around the data's mean.
@@ -73,10 +73,8 @@ impl Clompr<'_> {
         let mut residual = self.residual(&atoms);
         for _ in 0..rounds {
             let atom = self.find_atom(&residual, &atoms, rng);
-            atoms.push(atom);
-            if atoms.len() > self.k {
-                self.threshold(&mut atoms);
-            }
+            self.append(&mut atoms, atom);
+            self.threshold(&mut atoms);
             matching.fit_weights(&mut atoms);
             let minimum = matching.refine(
                 &mut atoms,
@@ -169,9 +167,18 @@ impl Clompr<'_> {
         }
     }
 
-    /// Step 3: non-negative least squares on normalised atoms; the k largest stay.
+    /// Step 2.
+    fn append(&self, atoms: &mut Vec<Atom>, atom: Atom) {
+        atoms.push(atom);
+    }
+
+    /// Step 3: of more than k atoms, by non-negative least squares on normalised ones, the k largest
+    /// stay.
     fn threshold(&self, atoms: &mut Vec<Atom>) {
         let n = atoms.len();
+        if n <= self.k {
+            return;
+        }
         let mut columns: Vec<Vec<f64>> = atoms
             .iter()
             .map(|a| {

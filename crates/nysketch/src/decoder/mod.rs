@@ -7,7 +7,7 @@
 //! | `clompr`, `clomp` | kernel sums | the paper's: matching pursuit with Diracs or diagonal Gaussians |
 //! | `auto` | both | cells where the sketch has them, else kernel |
 //!
-//! Nothing here can reach the rows: a decoder sees a [`Sketch`](crate::Sketch) and a seed.
+//! Nothing here can reach the rows: a decoder sees a [`Sketch`] and a seed.
 
 pub mod cells;
 pub mod clompr;
