@@ -154,10 +154,9 @@ mod tests {
             normalised_mutual_information(&table)
         );
         let equal = BTreeMap::from([((5, 1), 3), ((9, 0), 4)]);
-        assert_eq!(
-            (adjusted_rand(&equal), normalised_mutual_information(&equal)),
-            (1.0, 1.0)
-        );
+        assert_eq!(adjusted_rand(&equal), 1.0);
+        // Logarithms round.
+        assert!((normalised_mutual_information(&equal) - 1.0).abs() < 1e-12);
         let one = BTreeMap::from([((5, 1), 3)]);
         assert_eq!(
             (adjusted_rand(&one), normalised_mutual_information(&one)),
