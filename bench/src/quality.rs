@@ -54,12 +54,7 @@ const BASE: Setting = Setting {
 };
 
 fn settings() -> Vec<Setting> {
-    let gmm = || Setting {
-        task: Task::Gmm,
-        n: 10_000,
-        sigma2: Some(24.0),
-        ..BASE
-    };
+    let gmm = || Setting { task: Task::Gmm, n: 10_000, sigma2: Some(24.0), ..BASE };
     let cells = |name, s, m, limit| Setting {
         name,
         s,
@@ -78,35 +73,16 @@ fn settings() -> Vec<Setting> {
             limit: 1.03,
             ..BASE
         },
-        Setting {
-            name: "k-means, clompr, m=440",
-            decoder: Decoder::Clompr,
-            limit: 1.01,
-            ..BASE
-        },
-        Setting {
-            name: "k-means, kernel sums, m=220",
-            m: 220,
-            limit: 1.005,
-            ..BASE
-        },
-        Setting {
-            name: "k-means, kernel sums, m=440",
-            limit: 1.002,
-            ..BASE
-        },
+        Setting { name: "k-means, clompr, m=440", decoder: Decoder::Clompr, limit: 1.01, ..BASE },
+        Setting { name: "k-means, kernel sums, m=220", m: 220, limit: 1.005, ..BASE },
+        Setting { name: "k-means, kernel sums, m=440", limit: 1.002, ..BASE },
         Setting {
             name: "k-means, kernel sums, σ²=81, m=440",
             sigma2: Some(81.0),
             limit: 1.005,
             ..BASE
         },
-        Setting {
-            name: "k-means, kernel sums, s=1, m=440",
-            s: 1.0,
-            limit: 1.01,
-            ..BASE
-        },
+        Setting { name: "k-means, kernel sums, s=1, m=440", s: 1.0, limit: 1.01, ..BASE },
         cells("k-means, cells, s=2, m=50", 2.0, 50, 1.005),
         cells("k-means, cells, s=2, m=100", 2.0, 100, 1.002),
         cells("k-means, cells, s=2, m=400", 2.0, 400, 1.001),
@@ -124,45 +100,12 @@ fn settings() -> Vec<Setting> {
             limit: 1.02,
             ..BASE
         },
-        Setting {
-            name: "mixture, kernel sums, m/p=1",
-            m: 200,
-            limit: 0.02,
-            ..gmm()
-        },
-        Setting {
-            name: "mixture, kernel sums, m/p=2",
-            m: 400,
-            limit: 0.012,
-            ..gmm()
-        },
-        Setting {
-            name: "mixture, kernel sums, m/p=5",
-            m: 1000,
-            limit: 0.004,
-            ..gmm()
-        },
-        Setting {
-            name: "mixture, fourier, m/p=1",
-            m: 200,
-            fourier: true,
-            limit: 0.03,
-            ..gmm()
-        },
-        Setting {
-            name: "mixture, fourier, m/p=2",
-            m: 400,
-            fourier: true,
-            limit: 0.025,
-            ..gmm()
-        },
-        Setting {
-            name: "mixture, fourier, m/p=5",
-            m: 1000,
-            fourier: true,
-            limit: 0.012,
-            ..gmm()
-        },
+        Setting { name: "mixture, kernel sums, m/p=1", m: 200, limit: 0.02, ..gmm() },
+        Setting { name: "mixture, kernel sums, m/p=2", m: 400, limit: 0.012, ..gmm() },
+        Setting { name: "mixture, kernel sums, m/p=5", m: 1000, limit: 0.004, ..gmm() },
+        Setting { name: "mixture, fourier, m/p=1", m: 200, fourier: true, limit: 0.03, ..gmm() },
+        Setting { name: "mixture, fourier, m/p=2", m: 400, fourier: true, limit: 0.025, ..gmm() },
+        Setting { name: "mixture, fourier, m/p=5", m: 1000, fourier: true, limit: 0.012, ..gmm() },
         Setting {
             name: "mixture, known covariance, m/p=1",
             m: 200,
@@ -216,13 +159,7 @@ fn data(setting: &Setting, seed: u64) -> Data {
     let mixture =
         Mixture::new(setting.d, setting.k, setting.s, 1000 + seed).expect("valid setting");
     let weights: Vec<f64> = (1..=setting.k)
-        .map(|i| {
-            if setting.unbalanced {
-                1.0 / (i * i) as f64
-            } else {
-                1.0
-            }
-        })
+        .map(|i| if setting.unbalanced { 1.0 / (i * i) as f64 } else { 1.0 })
         .collect();
     let largest = weights.iter().fold(0.0f64, |a, b| a.max(*b));
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -246,34 +183,20 @@ fn data(setting: &Setting, seed: u64) -> Data {
         variance: vec![1.0; setting.d],
     };
     let truth = mixture.means.iter().zip(&weights).map(atom).collect();
-    Data {
-        table: Table::unnamed(setting.d, values).expect("whole rows"),
-        truth,
-    }
+    Data { table: Table::unnamed(setting.d, values).expect("whole rows"), truth }
 }
 
 fn mse(values: &[f64], d: usize, centres: &[Vec<f64>]) -> f64 {
     let n = (values.len() / d) as f64;
-    values
-        .chunks_exact(d)
-        .map(|x| measure::nearest(x, centres).1)
-        .sum::<f64>()
-        / n
+    values.chunks_exact(d).map(|x| measure::nearest(x, centres).1).sum::<f64>() / n
 }
 
 /// Best of 10 Lloyd runs on all rows.
 fn lloyd(values: &[f64], d: usize, k: usize) -> f64 {
     let measure = Measure::new(d, values, &vec![1.0; values.len() / d]);
     let mut rng = ChaCha8Rng::seed_from_u64(99);
-    let centres = measure.cluster(
-        k,
-        Loss::Squared,
-        Effort {
-            restarts: 10,
-            iterations: 100,
-        },
-        &mut rng,
-    );
+    let centres =
+        measure.cluster(k, Loss::Squared, Effort { restarts: 10, iterations: 100 }, &mut rng);
     measure.risk(&centres, Loss::Squared)
 }
 
@@ -292,10 +215,7 @@ fn log_density(atoms: &[Atom], x: &[f64]) -> (f64, Vec<f64>) {
         .collect();
     let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let total: f64 = logs.iter().map(|l| (l - most).exp()).sum();
-    (
-        most + total.ln(),
-        logs.iter().map(|l| (l - most).exp() / total).collect(),
-    )
+    (most + total.ln(), logs.iter().map(|l| (l - most).exp() / total).collect())
 }
 
 /// EM on all rows from given atoms; returns the negative log-likelihood. `known` keeps variances.
@@ -336,9 +256,7 @@ fn em(values: &[f64], d: usize, mut atoms: Vec<Atom>, known: bool) -> f64 {
 
 fn make_sketch(setting: &Setting, table: &Table, seed: u64) -> Sketch {
     let features = match setting.fourier {
-        true => FeatureParams::Fourier {
-            frequencies: setting.m / 2,
-        },
+        true => FeatureParams::Fourier { frequencies: setting.m / 2 },
         false => FeatureParams::Nystrom {
             landmarks: Some(setting.m),
             sampling: setting.sampling,
@@ -348,11 +266,7 @@ fn make_sketch(setting: &Setting, table: &Table, seed: u64) -> Sketch {
     let params = PlanParams {
         features,
         bandwidths: setting.sigma2.map(|s| vec![s]),
-        collect: Some(Collect {
-            kernel: true,
-            cells: setting.cells,
-            moments: true,
-        }),
+        collect: Some(Collect { kernel: true, cells: setting.cells, moments: true }),
         seed,
         threads: 1,
         ..PlanParams::default()
@@ -386,41 +300,11 @@ const REAL: [Real; 7] = [
         reference: Some(210.6),
         limit: 1.01,
     },
-    Real {
-        file: "mnist_pca50",
-        k: 10,
-        scale: Scale::None,
-        reference: Some(30.02),
-        limit: 1.01,
-    },
-    Real {
-        file: "covtype",
-        k: 10,
-        scale: Scale::Standard,
-        reference: Some(41.13),
-        limit: 1.01,
-    },
-    Real {
-        file: "flights_3m",
-        k: 10,
-        scale: Scale::Standard,
-        reference: Some(5.032),
-        limit: 1.02,
-    },
-    Real {
-        file: "shuttle",
-        k: 10,
-        scale: Scale::Standard,
-        reference: Some(2.169),
-        limit: 1.03,
-    },
-    Real {
-        file: "covtype",
-        k: 50,
-        scale: Scale::Standard,
-        reference: None,
-        limit: 1.03,
-    },
+    Real { file: "mnist_pca50", k: 10, scale: Scale::None, reference: Some(30.02), limit: 1.01 },
+    Real { file: "covtype", k: 10, scale: Scale::Standard, reference: Some(41.13), limit: 1.01 },
+    Real { file: "flights_3m", k: 10, scale: Scale::Standard, reference: Some(5.032), limit: 1.02 },
+    Real { file: "shuttle", k: 10, scale: Scale::Standard, reference: Some(2.169), limit: 1.03 },
+    Real { file: "covtype", k: 50, scale: Scale::Standard, reference: None, limit: 1.03 },
 ];
 
 /// The numbers of a little-endian, row-major NumPy file of float32 or float64.
@@ -428,28 +312,12 @@ fn read_npy(path: &std::path::Path) -> Option<(usize, Vec<f64>)> {
     let bytes = std::fs::read(path).ok()?;
     let length = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
     let header = String::from_utf8_lossy(&bytes[10..10 + length]);
-    let columns = header
-        .split("'shape': (")
-        .nth(1)?
-        .split([',', ')'])
-        .nth(1)?
-        .trim()
-        .parse()
-        .ok()?;
+    let columns =
+        header.split("'shape': (").nth(1)?.split([',', ')']).nth(1)?.trim().parse().ok()?;
     let data = &bytes[10 + length..];
     let values = match header.contains("<f4") {
-        true => data
-            .as_chunks::<4>()
-            .0
-            .iter()
-            .map(|b| f64::from(f32::from_le_bytes(*b)))
-            .collect(),
-        false => data
-            .as_chunks::<8>()
-            .0
-            .iter()
-            .map(|b| f64::from_le_bytes(*b))
-            .collect(),
+        true => data.as_chunks::<4>().0.iter().map(|b| f64::from(f32::from_le_bytes(*b))).collect(),
+        false => data.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b)).collect(),
     };
     Some((columns, values))
 }
@@ -468,44 +336,24 @@ fn real(folder: &std::path::Path, seeds: u64) {
         let mut reference = set.reference;
         for seed in 0..seeds {
             let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-            let params = PlanParams {
-                scale: set.scale,
-                seed,
-                threads,
-                ..PlanParams::default()
-            };
+            let params = PlanParams { scale: set.scale, seed, threads, ..PlanParams::default() };
             let plan = Arc::new(plan_for(&table, params).expect("a plan").0);
-            let sketch = SketchParams {
-                threads,
-                ..SketchParams::default()
-            };
+            let sketch = SketchParams { threads, ..SketchParams::default() };
             let sketch = Sketch::of(&plan, &table, sketch, &()).expect("a sketch");
             let start = Instant::now();
-            let model = fit(
-                &sketch,
-                &FitParams {
-                    seed,
-                    ..FitParams::new(Task::Kmeans, set.k)
-                },
-            )
-            .expect("a model");
+            let model = fit(&sketch, &FitParams { seed, ..FitParams::new(Task::Kmeans, set.k) })
+                .expect("a model");
             seconds.push(start.elapsed().as_secs_f64());
             let frame = &plan.frame;
-            let scaled: Vec<f64> = table
-                .values()
-                .chunks_exact(d)
-                .flat_map(|x| frame.coordinates(x))
-                .collect();
+            let scaled: Vec<f64> =
+                table.values().chunks_exact(d).flat_map(|x| frame.coordinates(x)).collect();
             let model::Shape::Centres { centres, .. } = &model.shape else {
                 continue;
             };
             let centres: Vec<Vec<f64>> = centres.iter().map(|c| frame.coordinates(c)).collect();
             let best = *reference.get_or_insert_with(|| {
                 let measure = Measure::new(d, &scaled, &vec![1.0; scaled.len() / d]);
-                let effort = Effort {
-                    restarts: 2,
-                    iterations: 50,
-                };
+                let effort = Effort { restarts: 2, iterations: 50 };
                 measure.risk(
                     &measure.cluster(
                         set.k,
@@ -527,16 +375,9 @@ fn real(folder: &std::path::Path, seeds: u64) {
                 .copied()
                 .collect();
             let few = Measure::new(d, &rows, &vec![1.0; rows.len() / d]);
-            let effort = Effort {
-                restarts: 10,
-                iterations: 100,
-            };
-            let centres = few.cluster(
-                set.k,
-                Loss::Squared,
-                effort,
-                &mut ChaCha8Rng::seed_from_u64(seed),
-            );
+            let effort = Effort { restarts: 10, iterations: 100 };
+            let centres =
+                few.cluster(set.k, Loss::Squared, effort, &mut ChaCha8Rng::seed_from_u64(seed));
             sub.push(mse(&scaled, d, &centres) / best);
         }
         let worst = results.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -582,12 +423,9 @@ fn measure_setting(setting: &Setting, seed: u64, reference: f64, data: &Data) ->
 
 fn reference(setting: &Setting, data: &Data) -> f64 {
     match setting.task {
-        Task::Gmm => em(
-            data.table.values(),
-            setting.d,
-            data.truth.clone(),
-            setting.known.is_some(),
-        ),
+        Task::Gmm => {
+            em(data.table.values(), setting.d, data.truth.clone(), setting.known.is_some())
+        }
         _ => lloyd(data.table.values(), setting.d, setting.k),
     }
 }
@@ -601,10 +439,7 @@ fn subsample(setting: &Setting, data: &Data, reference: f64) -> f64 {
     let centres = measure.cluster(
         setting.k,
         Loss::Squared,
-        Effort {
-            restarts: 10,
-            iterations: 100,
-        },
+        Effort { restarts: 10, iterations: 100 },
         &mut rng,
     );
     mse(data.table.values(), d, &centres) / reference
@@ -649,10 +484,7 @@ fn main() {
                         } else {
                             subsample(setting, &data, reference)
                         };
-                        results
-                            .lock()
-                            .expect("no thread panicked")
-                            .push((value, sub, seconds));
+                        results.lock().expect("no thread panicked").push((value, sub, seconds));
                     }
                 });
             }
@@ -661,22 +493,10 @@ fn main() {
         let values: Vec<f64> = results.iter().map(|r| r.0).collect();
         let worst = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let sub = median(results.iter().map(|r| r.1).collect());
-        let figure = if setting.task == Task::Gmm {
-            "gap"
-        } else {
-            "RSE"
-        };
-        let sub = if sub.is_nan() {
-            "–".to_string()
-        } else {
-            format!("{sub:.4}")
-        };
+        let figure = if setting.task == Task::Gmm { "gap" } else { "RSE" };
+        let sub = if sub.is_nan() { "–".to_string() } else { format!("{sub:.4}") };
         let value = median(values);
-        let mark = if value <= setting.limit {
-            ""
-        } else {
-            " (missed)"
-        };
+        let mark = if value <= setting.limit { "" } else { " (missed)" };
         println!(
             "| {} | {figure} | {value:.4}{mark} | {worst:.4} | {} | {sub} | {:.2} |",
             setting.name,

@@ -26,9 +26,7 @@ pub fn check() -> Outcome {
     }
     let metadata: Value =
         serde_json::from_slice(&output.stdout).map_err(|e| format!("cargo metadata: {e}"))?;
-    let packages = metadata["packages"]
-        .as_array()
-        .ok_or("cargo metadata names no packages")?;
+    let packages = metadata["packages"].as_array().ok_or("cargo metadata names no packages")?;
     let refused: Vec<String> = packages.iter().filter_map(refusal).collect();
     if !refused.is_empty() {
         return Err(format!("licences to look at:\n  {}", refused.join("\n  ")));

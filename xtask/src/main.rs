@@ -30,10 +30,7 @@ fn test() -> Outcome {
     component("rustfmt")?;
     component("clippy")?;
     step("format", cargo("fmt --all --check"))?;
-    step(
-        "clippy",
-        cargo("clippy --workspace --all-targets --locked -- -D warnings"),
-    )?;
+    step("clippy", cargo("clippy --workspace --all-targets --locked -- -D warnings"))?;
     let mut doc = cargo("doc --workspace --no-deps --document-private-items --locked");
     doc.env("RUSTDOCFLAGS", "-D warnings");
     step("docs", doc)?;
@@ -41,10 +38,7 @@ fn test() -> Outcome {
     licences::check()?;
     step("tests", cargo("test --workspace --locked"))?;
     format_by_python()?;
-    eprintln!(
-        "== all checks passed in {:.0} s",
-        start.elapsed().as_secs_f64()
-    );
+    eprintln!("== all checks passed in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
 }
 
@@ -71,9 +65,7 @@ fn step(name: &str, mut command: Command) -> Outcome {
 /// Installs a part of the toolchain where it is missing.
 fn component(name: &str) -> Outcome {
     let tool = if name == "clippy" { "clippy" } else { "fmt" };
-    let there = cargo(&format!("{tool} --version"))
-        .output()
-        .is_ok_and(|o| o.status.success());
+    let there = cargo(&format!("{tool} --version")).output().is_ok_and(|o| o.status.success());
     if there {
         return Ok(());
     }
@@ -89,10 +81,7 @@ fn format_by_python() -> Outcome {
         eprintln!("== format by Python: skipped, python3 is not there");
         return Ok(());
     };
-    eprintln!(
-        "== format by {}",
-        String::from_utf8_lossy(&version.stdout).trim()
-    );
+    eprintln!("== format by {}", String::from_utf8_lossy(&version.stdout).trim());
     let venv = root().join("target/python");
     let python = venv.join("bin/python");
     let ready = venv.join("ready");

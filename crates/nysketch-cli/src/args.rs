@@ -70,12 +70,7 @@ JSON fields: rows, columns, landmarks, bytes, planning_seconds, sketching_second
   picture, results [{task, from, risk, relative, bytes, seconds}]")]
 pub struct Demo {
     /// Picture of the clusters to write
-    #[arg(
-        short,
-        long,
-        value_name = "FILE.svg",
-        default_value = "nysketch-demo.svg"
-    )]
+    #[arg(short, long, value_name = "FILE.svg", default_value = "nysketch-demo.svg")]
     pub output: PathBuf,
     /// Rows to generate
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(5000..=100_000_000))]
@@ -138,12 +133,7 @@ pub struct InputArgs {
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub columns: Option<Vec<String>>,
     /// Columns to leave out
-    #[arg(
-        long,
-        value_name = "A,B,…",
-        value_delimiter = ',',
-        conflicts_with = "columns"
-    )]
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', conflicts_with = "columns")]
     pub exclude: Vec<String>,
     /// The first line of csv files is data; columns are called c0, c1, …
     #[arg(long)]
@@ -190,12 +180,7 @@ pub struct PlanOptions {
     #[arg(long, value_name = "M", help_heading = "Plan")]
     pub frequencies: Option<usize>,
     /// Bandwidths σ² in squared (scaled) units: 'auto' or a list
-    #[arg(
-        long,
-        value_name = "auto|S2,S2,…",
-        default_value = "auto",
-        help_heading = "Plan"
-    )]
+    #[arg(long, value_name = "auto|S2,S2,…", default_value = "auto", help_heading = "Plan")]
     pub bandwidth: String,
     /// Divide columns by their standard deviation
     #[arg(long, value_enum, default_value_t = ScaleArg::None, help_heading = "Plan")]
@@ -204,12 +189,7 @@ pub struct PlanOptions {
     #[arg(long, value_name = "N|all", help_heading = "Plan")]
     pub sample_rows: Option<String>,
     /// Sums to keep [default: kernel,cells and, up to 64 columns, moments]
-    #[arg(
-        long,
-        value_name = "kernel,cells,moments",
-        value_delimiter = ',',
-        help_heading = "Plan"
-    )]
+    #[arg(long, value_name = "kernel,cells,moments", value_delimiter = ',', help_heading = "Plan")]
     pub collect: Option<Vec<String>>,
     /// Column of row weights: a row of weight 2 counts as the row twice
     #[arg(long, value_name = "COLUMN", help_heading = "Plan")]

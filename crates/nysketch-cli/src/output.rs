@@ -22,18 +22,13 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
 /// Whether the reader of our stdout has gone, as in `nysketch inspect s.nys | head -1`.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|e| {
-        e.downcast_ref::<io::Error>()
-            .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+        e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
     })
 }
 
 /// Prints the result: `json` as one object, or `text`.
 pub fn result(common: &Common, json: &serde_json::Value, text: &str) -> Result<()> {
-    let line = if common.json {
-        json.to_string()
-    } else {
-        text.trim_end().to_string()
-    };
+    let line = if common.json { json.to_string() } else { text.trim_end().to_string() };
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()?;
@@ -65,9 +60,7 @@ pub fn check_writable<'a>(
         return Err(Usage("-o needs the name of a file".into()).into());
     }
     if let Ok(output) = path.canonicalize()
-        && inputs
-            .into_iter()
-            .any(|i| i.canonicalize().is_ok_and(|i| i == output))
+        && inputs.into_iter().any(|i| i.canonicalize().is_ok_and(|i| i == output))
     {
         return Err(Usage(format!("{} is both input and output", path.display())).into());
     }
@@ -130,11 +123,7 @@ pub fn short(x: f64) -> String {
 
 /// Several numbers.
 pub fn list(values: &[f64]) -> String {
-    values
-        .iter()
-        .map(|v| short(*v))
-        .collect::<Vec<_>>()
-        .join(", ")
+    values.iter().map(|v| short(*v)).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

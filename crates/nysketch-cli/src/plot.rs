@@ -67,11 +67,7 @@ pub fn curve(
             .x_desc("k")
             .y_desc(risk_name)
             .x_label_formatter(&|k| {
-                if k.fract() == 0.0 {
-                    format!("{k:.0}")
-                } else {
-                    String::new()
-                }
+                if k.fract() == 0.0 { format!("{k:.0}") } else { String::new() }
             })
             .label_style(("sans-serif", 14))
             .draw()
@@ -80,13 +76,8 @@ pub fn curve(
         chart
             .draw_series(LineSeries::new(line.clone(), COLOURS[0].stroke_width(2)))
             .map_err(failed)?;
-        chart
-            .draw_series(line.map(|p| Circle::new(p, 3, COLOURS[0].filled())))
-            .map_err(failed)?;
-        let marked = points
-            .iter()
-            .filter(|p| p.0 == suggested)
-            .map(|p| (p.0 as f64, p.1));
+        chart.draw_series(line.map(|p| Circle::new(p, 3, COLOURS[0].filled()))).map_err(failed)?;
+        let marked = points.iter().filter(|p| p.0 == suggested).map(|p| (p.0 as f64, p.1));
         chart
             .draw_series(marked.map(|p| {
                 EmptyElement::at(p)
@@ -129,19 +120,11 @@ pub fn clusters(
             .draw()
             .map_err(failed)?;
         let dot = |p: &(f64, f64, usize)| {
-            Circle::new(
-                (p.0, p.1),
-                2,
-                COLOURS[p.2 % COLOURS.len()].mix(0.5).filled(),
-            )
+            Circle::new((p.0, p.1), 2, COLOURS[p.2 % COLOURS.len()].mix(0.5).filled())
         };
         chart.draw_series(points.iter().map(dot)).map_err(failed)?;
         chart
-            .draw_series(
-                centres
-                    .iter()
-                    .map(|c| Cross::new(*c, 7, BLACK.stroke_width(3))),
-            )
+            .draw_series(centres.iter().map(|c| Cross::new(*c, 7, BLACK.stroke_width(3))))
             .map_err(failed)?;
         Ok(())
     })

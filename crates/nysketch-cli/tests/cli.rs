@@ -1,76 +1,11 @@
 //! The real binary in temporary folders: the first whole path, and bad input.
 
-use assert_cmd::Command;
+mod common;
+
+use common::Folder;
 use predicates::prelude::*;
 use predicates::str::contains;
-use serde_json::Value;
 use std::fs;
-use std::path::PathBuf;
-use tempfile::TempDir;
-
-struct Folder(TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Folder(TempDir::new().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> &Self {
-        fs::write(self.path(name), content).unwrap();
-        self
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.path(name)).unwrap()
-    }
-
-    fn command(&self, line: &str) -> Command {
-        let mut command = Command::cargo_bin("nysketch").unwrap();
-        command
-            .current_dir(self.0.path())
-            .args(line.split_whitespace());
-        command
-    }
-
-    /// Runs a command that must succeed.
-    fn ok(&self, line: &str) -> String {
-        let output = self
-            .command(line)
-            .assert()
-            .success()
-            .get_output()
-            .stdout
-            .clone();
-        String::from_utf8(output).unwrap()
-    }
-
-    fn json(&self, line: &str) -> Value {
-        serde_json::from_str(&self.ok(&format!("{line} --json"))).unwrap()
-    }
-
-    /// Runs a command that must fail with this code and these words, leaving no new file behind.
-    fn fails(&self, code: i32, line: &str, words: &[&str]) {
-        let files = || {
-            let mut names: Vec<_> = fs::read_dir(self.0.path())
-                .unwrap()
-                .map(|e| e.unwrap().file_name())
-                .collect();
-            names.sort();
-            names
-        };
-        let before = files();
-        let mut assert = self.command(line).assert().code(code).stdout("");
-        for word in words {
-            assert = assert.stderr(contains(*word));
-        }
-        assert.stderr(contains("panicked").not());
-        assert_eq!(files(), before, "'{line}' left a file behind");
-    }
-}
 
 fn npy(descr: &str, order: bool, shape: &str, data: &[u8]) -> Vec<u8> {
     let order = if order { "True" } else { "False" };
@@ -98,8 +33,7 @@ fn the_whole_path() {
     assert_eq!((lines[0], lines.len()), ("c0,c1,c2,c3", 3001));
     let head =
         |range: std::ops::Range<usize>| format!("{}\n{}\n", lines[0], lines[range].join("\n"));
-    f.write("a.csv", head(1..1201))
-        .write("b.csv", head(1201..3001));
+    f.write("a.csv", head(1..1201)).write("b.csv", head(1201..3001));
 
     let plan = f.json("plan x.csv -o p.nys --landmarks 50");
     assert_eq!(plan["rows"], 3000);
@@ -118,10 +52,7 @@ fn the_whole_path() {
     // A plan made on the way is the plan made before, and stdin is a file like others.
     f.ok("sketch x.csv -o direct.nys --landmarks 50");
     assert!(f.read("direct.nys") == f.read("whole.nys"));
-    f.command("sketch - --plan p.nys -o stdin.nys")
-        .write_stdin(text.clone())
-        .assert()
-        .success();
+    f.command("sketch - --plan p.nys -o stdin.nys").write_stdin(text.clone()).assert().success();
     assert!(f.read("stdin.nys") == f.read("whole.nys"));
 
     let inspected = f.json("inspect whole.nys");
@@ -129,10 +60,7 @@ fn the_whole_path() {
     assert_eq!(inspected["rows"], 3000);
     assert_eq!(inspected["fingerprint"], plan["fingerprint"]);
     assert_eq!(inspected["rank"][2], 50);
-    assert!(
-        f.ok("inspect p.nys")
-            .contains("landmarks are rows of the data")
-    );
+    assert!(f.ok("inspect p.nys").contains("landmarks are rows of the data"));
 }
 
 #[test]
@@ -156,50 +84,14 @@ fn npy_types_byte_orders_and_layouts() {
     f.write("x.csv", csv);
     f.ok("sketch x.csv --no-header -o x.nys");
     let flat: Vec<i16> = rows.iter().flatten().copied().collect();
-    let columns: Vec<i16> = (0..2)
-        .flat_map(|j| rows.iter().map(move |r| r[j]))
-        .collect();
+    let columns: Vec<i16> = (0..2).flat_map(|j| rows.iter().map(move |r| r[j])).collect();
     let cases: Vec<(&str, bool, Vec<u8>)> = vec![
-        (
-            "<i2",
-            false,
-            flat.iter().flat_map(|x| x.to_le_bytes()).collect(),
-        ),
-        (
-            ">i2",
-            false,
-            flat.iter().flat_map(|x| x.to_be_bytes()).collect(),
-        ),
-        (
-            "<i4",
-            true,
-            columns
-                .iter()
-                .flat_map(|x| i32::from(*x).to_le_bytes())
-                .collect(),
-        ),
-        (
-            "<i8",
-            false,
-            flat.iter()
-                .flat_map(|x| i64::from(*x).to_le_bytes())
-                .collect(),
-        ),
-        (
-            "<f4",
-            true,
-            columns
-                .iter()
-                .flat_map(|x| f32::from(*x).to_le_bytes())
-                .collect(),
-        ),
-        (
-            ">f8",
-            false,
-            flat.iter()
-                .flat_map(|x| f64::from(*x).to_be_bytes())
-                .collect(),
-        ),
+        ("<i2", false, flat.iter().flat_map(|x| x.to_le_bytes()).collect()),
+        (">i2", false, flat.iter().flat_map(|x| x.to_be_bytes()).collect()),
+        ("<i4", true, columns.iter().flat_map(|x| i32::from(*x).to_le_bytes()).collect()),
+        ("<i8", false, flat.iter().flat_map(|x| i64::from(*x).to_le_bytes()).collect()),
+        ("<f4", true, columns.iter().flat_map(|x| f32::from(*x).to_le_bytes()).collect()),
+        (">f8", false, flat.iter().flat_map(|x| f64::from(*x).to_be_bytes()).collect()),
     ];
     for (descr, order, data) in cases {
         f.write("x.npy", npy(descr, order, "(40, 2)", &data));
@@ -220,47 +112,24 @@ fn columns_are_chosen_and_matched_by_name() {
     f.ok("sketch x.csv --plan p.nys -o x.nys");
     f.ok("sketch y.csv --plan p.nys -o y.nys");
     assert!(f.read("x.nys") == f.read("y.nys"));
-    assert_eq!(
-        f.json("plan x.csv -o q.nys --columns b")["columns"],
-        serde_json::json!(["b"])
-    );
-    assert_eq!(
-        f.json("plan x.csv -o q.nys --exclude b")["columns"],
-        serde_json::json!(["a"])
-    );
-    f.fails(
-        1,
-        "sketch z.csv --plan p.nys -o s.nys",
-        &["z.csv lacks the column b", "it has a, c"],
-    );
-    f.fails(
-        1,
-        "plan x.csv -o s.nys --columns a,zz",
-        &["no column 'zz'", "it has a, b, name"],
-    );
-    f.fails(
-        1,
-        "plan x.csv z.csv -o s.nys",
-        &["z.csv lacks the column b"],
-    );
+    assert_eq!(f.json("plan x.csv -o q.nys --columns b")["columns"], serde_json::json!(["b"]));
+    assert_eq!(f.json("plan x.csv -o q.nys --exclude b")["columns"], serde_json::json!(["a"]));
+    f.fails(1, "sketch z.csv --plan p.nys -o s.nys", &["z.csv lacks the column b", "it has a, c"]);
+    f.fails(1, "plan x.csv -o s.nys --columns a,zz", &["no column 'zz'", "it has a, b, name"]);
+    f.fails(1, "plan x.csv z.csv -o s.nys", &["z.csv lacks the column b"]);
 }
 
 #[test]
 fn weights_count_rows() {
     let f = Folder::new();
-    f.write("w.csv", "a,w\n1,2\n5,1\n9,0\n")
-        .write("t.csv", "a,w\n1,1\n1,1\n5,1\n");
+    f.write("w.csv", "a,w\n1,2\n5,1\n9,0\n").write("t.csv", "a,w\n1,1\n1,1\n5,1\n");
     f.ok("plan w.csv -o p.nys --weights w");
     f.ok("sketch w.csv --plan p.nys -o w.nys");
     f.ok("sketch t.csv --plan p.nys -o t.nys");
     assert!(f.read("w.nys") == f.read("t.nys"));
     assert_eq!(f.json("inspect w.nys")["rows"], 3);
     f.write("bad.csv", "a,w\n1,2\n5,1.5\n");
-    f.fails(
-        1,
-        "sketch bad.csv --plan p.nys -o s.nys",
-        &["row 2, column 'w'", "1.5"],
-    );
+    f.fails(1, "sketch bad.csv --plan p.nys -o s.nys", &["row 2, column 'w'", "1.5"]);
 }
 
 #[test]
@@ -268,34 +137,22 @@ fn every_sampling_rule_runs() {
     let f = Folder::new();
     f.ok("generate gmm --rows 2000 --dims 3 --clusters 4 -o x.npy");
     for rule in ["uniform", "leverage", "greedy", "rpcholesky", "dsquared"] {
-        let plan = f.json(&format!(
-            "plan x.npy -o p.nys --landmarks 30 --sampling {rule}"
-        ));
-        assert_eq!(
-            (plan["landmarks"].as_u64(), plan["sampling"].as_str()),
-            (Some(30), Some(rule))
-        );
+        let plan = f.json(&format!("plan x.npy -o p.nys --landmarks 30 --sampling {rule}"));
+        assert_eq!((plan["landmarks"].as_u64(), plan["sampling"].as_str()), (Some(30), Some(rule)));
     }
     let plan = f.json("plan x.npy -o p.nys --leverage-lambda 0.01");
     assert!((plan["leverage"]["lambda"].as_f64().unwrap() - 0.01).abs() < 1e-9);
     assert!(plan["leverage"]["accuracy"].as_f64().unwrap() >= 1.0);
-    assert_eq!(
-        f.json("plan x.npy -o p.nys --features fourier --frequencies 9")["frequencies"],
-        9
-    );
+    assert_eq!(f.json("plan x.npy -o p.nys --features fourier --frequencies 9")["frequencies"], 9);
     f.write("l.csv", "c0,c1,c2\n0,0,0\n1,1,1\n");
-    assert_eq!(
-        f.json("plan x.npy -o p.nys --landmarks-from l.csv")["landmarks"],
-        2
-    );
+    assert_eq!(f.json("plan x.npy -o p.nys --landmarks-from l.csv")["landmarks"], 2);
     f.ok("plan x.npy -o p.nys --sample-rows all --bandwidth 4,1 --collect cells");
 }
 
 #[test]
 fn bad_rows_are_named_or_skipped_and_counted() {
     let f = Folder::new();
-    f.write("p.csv", "a,b\n1,2\n3,4\n5,6\n")
-        .ok("plan p.csv -o p.nys");
+    f.write("p.csv", "a,b\n1,2\n3,4\n5,6\n").ok("plan p.csv -o p.nys");
     for (bad, words) in [
         ("nan", "NaN"),
         ("inf", "infinite"),
@@ -305,11 +162,9 @@ fn bad_rows_are_named_or_skipped_and_counted() {
         ("1e400", "infinite"),
     ] {
         f.write("x.csv", format!("a,b\n1,2\n3,{bad}\n5,6\n7,8\n"));
-        for command in [
-            "plan x.csv -o s.nys",
-            "sketch x.csv -o s.nys",
-            "sketch x.csv --plan p.nys -o s.nys",
-        ] {
+        for command in
+            ["plan x.csv -o s.nys", "sketch x.csv -o s.nys", "sketch x.csv --plan p.nys -o s.nys"]
+        {
             f.fails(1, command, &["x.csv: row 2, column 'b'", words]);
         }
         let report = f.json("sketch x.csv -o ok.nys --skip-invalid");
@@ -323,10 +178,7 @@ fn bad_rows_are_named_or_skipped_and_counted() {
             .assert()
             .stderr(contains("1 row skipped as invalid"));
     }
-    let nan: Vec<u8> = [1.0f32, 2.0, 3.0, f32::NAN]
-        .iter()
-        .flat_map(|x| x.to_le_bytes())
-        .collect();
+    let nan: Vec<u8> = [1.0f32, 2.0, 3.0, f32::NAN].iter().flat_map(|x| x.to_le_bytes()).collect();
     f.write("x.npy", npy("<f4", false, "(2, 2)", &nan));
     f.fails(1, "sketch x.npy -o s.nys", &["x.npy: row 2, column 'c1'"]);
 }
@@ -339,10 +191,8 @@ fn bad_csv_files() {
         "sketch ragged.csv -o s.nys",
         &["ragged.csv: row 3 (line 4) has 1 fields, expected 2"],
     );
-    f.write("empty.csv", "")
-        .fails(1, "sketch empty.csv -o s.nys", &["empty.csv is empty"]);
-    f.write("header.csv", "a,b\n")
-        .fails(1, "sketch header.csv -o s.nys", &["no rows"]);
+    f.write("empty.csv", "").fails(1, "sketch empty.csv -o s.nys", &["empty.csv is empty"]);
+    f.write("header.csv", "a,b\n").fails(1, "sketch header.csv -o s.nys", &["no rows"]);
     f.write("text.csv", "a,b\nx,y\nz,w\n").fails(
         1,
         "sketch text.csv -o s.nys",
@@ -358,10 +208,7 @@ fn bad_csv_files() {
         "sketch numbers.csv -o s.nys",
         &["looks like data", "--no-header"],
     );
-    assert_eq!(
-        f.json("sketch numbers.csv --no-header -o ok.nys")["rows"],
-        2
-    );
+    assert_eq!(f.json("sketch numbers.csv --no-header -o ok.nys")["rows"], 2);
     assert_eq!(f.json("sketch numbers.csv --header -o ok.nys")["rows"], 1);
     f.write("latin.csv", b"a,b\n1,2\n3,\xff\xfe\n").fails(
         1,
@@ -373,11 +220,7 @@ fn bad_csv_files() {
         "sketch names.csv -o s.nys",
         &["column 2 is not valid UTF-8"],
     );
-    f.fails(
-        1,
-        "sketch missing.csv -o s.nys",
-        &["cannot read missing.csv", "No such file"],
-    );
+    f.fails(1, "sketch missing.csv -o s.nys", &["cannot read missing.csv", "No such file"]);
     f.fails(1, "sketch . -o s.nys", &["is a folder"]);
 }
 
@@ -385,23 +228,41 @@ fn bad_csv_files() {
 fn bad_npy_files() {
     let f = Folder::new();
     let data = vec![0u8; 24];
-    f.write("cut.npy", npy("<f4", false, "(3, 2)", &data[..20]))
-        .fails(1, "sketch cut.npy -o s.nys", &["cut.npy is truncated"]);
-    f.write("more.npy", npy("<f4", false, "(3, 2)", &[0; 28]))
-        .fails(1, "sketch more.npy -o s.nys", &["4 bytes after the array"]);
-    f.write("cube.npy", npy("<f4", false, "(1, 3, 2)", &data))
-        .fails(1, "sketch cube.npy -o s.nys", &["3 dimensions"]);
-    f.write("text.npy", npy("<U1", false, "(3, 2)", &data))
-        .fails(1, "sketch text.npy -o s.nys", &["only real numbers"]);
-    f.write("complex.npy", npy("<c8", false, "(3,)", &data))
-        .fails(1, "sketch complex.npy -o s.nys", &["only real numbers"]);
-    f.write("bool.npy", npy("|b1", false, "(24,)", &data))
-        .fails(1, "sketch bool.npy -o s.nys", &["only real numbers"]);
-    f.write(
-        "huge.npy",
-        npy("<f8", false, "(9223372036854775807, 1000)", &data),
-    )
-    .fails(1, "sketch huge.npy -o s.nys", &["huge.npy"]);
+    f.write("cut.npy", npy("<f4", false, "(3, 2)", &data[..20])).fails(
+        1,
+        "sketch cut.npy -o s.nys",
+        &["cut.npy is truncated"],
+    );
+    f.write("more.npy", npy("<f4", false, "(3, 2)", &[0; 28])).fails(
+        1,
+        "sketch more.npy -o s.nys",
+        &["4 bytes after the array"],
+    );
+    f.write("cube.npy", npy("<f4", false, "(1, 3, 2)", &data)).fails(
+        1,
+        "sketch cube.npy -o s.nys",
+        &["3 dimensions"],
+    );
+    f.write("text.npy", npy("<U1", false, "(3, 2)", &data)).fails(
+        1,
+        "sketch text.npy -o s.nys",
+        &["only real numbers"],
+    );
+    f.write("complex.npy", npy("<c8", false, "(3,)", &data)).fails(
+        1,
+        "sketch complex.npy -o s.nys",
+        &["only real numbers"],
+    );
+    f.write("bool.npy", npy("|b1", false, "(24,)", &data)).fails(
+        1,
+        "sketch bool.npy -o s.nys",
+        &["only real numbers"],
+    );
+    f.write("huge.npy", npy("<f8", false, "(9223372036854775807, 1000)", &data)).fails(
+        1,
+        "sketch huge.npy -o s.nys",
+        &["huge.npy"],
+    );
     f.write("none.npy", npy("<f8", false, "(0, 3)", &[])).fails(
         1,
         "sketch none.npy -o s.nys",
@@ -422,31 +283,21 @@ fn bad_npy_files() {
         "sketch start.npy -o s.nys",
         &["start.npy is not a valid npy file"],
     );
-    f.write("x.parquet", "PAR1....")
-        .fails(1, "sketch x.parquet -o s.nys", &["cannot be read"]);
+    f.write("x.parquet", "PAR1....").fails(1, "sketch x.parquet -o s.nys", &["cannot be read"]);
 }
 
 #[test]
 fn few_rows_and_odd_columns() {
     let f = Folder::new();
     f.write("x.csv", SMALL);
-    f.fails(
-        1,
-        "sketch x.csv -o s.nys --landmarks 5",
-        &["5 landmarks", "only 4 rows"],
-    );
+    f.fails(1, "sketch x.csv -o s.nys --landmarks 5", &["5 landmarks", "only 4 rows"]);
     let report = f.json("sketch x.csv -o s.nys");
     assert_eq!(report["landmarks"], 4);
-    f.command("sketch x.csv -o s.nys")
-        .assert()
-        .stderr(contains("only 4 different points"));
+    f.command("sketch x.csv -o s.nys").assert().stderr(contains("only 4 different points"));
     f.write("one.csv", "a\n3\n");
     assert_eq!(f.json("sketch one.csv -o s.nys")["rows"], 1);
     f.write("constant.csv", "a,b\n1,5\n2,5\n3,5\n");
-    assert_eq!(
-        f.json("sketch constant.csv -o s.nys --scale standard")["rows"],
-        3
-    );
+    assert_eq!(f.json("sketch constant.csv -o s.nys --scale standard")["rows"], 3);
     f.write("same.csv", "a\n4\n4\n4\n4\n");
     assert_eq!(f.json("sketch same.csv -o s.nys")["landmarks"], 1);
     f.write("uneven.csv", "small,large\n1,1000\n2,9000\n3,4000\n");
@@ -455,15 +306,8 @@ fn few_rows_and_odd_columns() {
         .success()
         .stderr(contains("'large' varies").and(contains("--scale standard")));
     f.write("big.csv", "a\n1e30\n-1e30\n");
-    f.fails(
-        1,
-        "sketch big.csv -o t.nys",
-        &["column 'a'", "--scale standard"],
-    );
-    assert_eq!(
-        f.json("sketch big.csv -o s.nys --scale standard")["rows"],
-        2
-    );
+    f.fails(1, "sketch big.csv -o t.nys", &["column 'a'", "--scale standard"]);
+    assert_eq!(f.json("sketch big.csv -o s.nys --scale standard")["rows"], 2);
     f.write("p.csv", "a\n1\n2\n").ok("plan p.csv -o p.nys");
     f.write("far.csv", "a\n1\n1e15\n").fails(
         1,
@@ -481,9 +325,7 @@ fn damaged_sketches_and_wrong_kinds() {
     let mut bytes = f.read("s.nys");
     let middle = bytes.len() - 100;
     bytes[middle] ^= 1;
-    f.write("damaged.nys", &bytes)
-        .write("cut.nys", &bytes[..middle])
-        .write("empty.nys", "");
+    f.write("damaged.nys", &bytes).write("cut.nys", &bytes[..middle]).write("empty.nys", "");
     for command in [
         "inspect damaged.nys",
         "merge s.nys damaged.nys -o t.nys",
@@ -492,46 +334,20 @@ fn damaged_sketches_and_wrong_kinds() {
         f.fails(1, command, &["damaged.nys", "checksum"]);
     }
     f.fails(1, "inspect cut.nys", &["cut.nys", "not a nysketch file"]);
-    f.fails(
-        1,
-        "inspect empty.nys",
-        &["empty.nys", "not a nysketch file"],
-    );
+    f.fails(1, "inspect empty.nys", &["empty.nys", "not a nysketch file"]);
     f.fails(1, "inspect x.csv", &["not a nysketch file"]);
     f.fails(1, "inspect nothing.nys", &["cannot read nothing.nys"]);
-    f.fails(
-        1,
-        "merge s.nys p.nys -o t.nys",
-        &["p.nys", "is a plan, but a sketch is needed"],
-    );
-    f.fails(
-        1,
-        "sketch x.csv --plan s.nys -o t.nys",
-        &["is a sketch, but a plan is needed"],
-    );
+    f.fails(1, "merge s.nys p.nys -o t.nys", &["p.nys", "is a plan, but a sketch is needed"]);
+    f.fails(1, "sketch x.csv --plan s.nys -o t.nys", &["is a sketch, but a plan is needed"]);
     let fingerprint = |file: &str| {
-        f.json(&format!("inspect {file}"))["fingerprint"]
-            .as_str()
-            .unwrap()
-            .to_string()
+        f.json(&format!("inspect {file}"))["fingerprint"].as_str().unwrap().to_string()
     };
     let (a, b) = (fingerprint("s.nys"), fingerprint("other.nys"));
-    f.fails(
-        1,
-        "merge s.nys other.nys -o t.nys",
-        &[&a, &b, "make one plan"],
-    );
+    f.fails(1, "merge s.nys other.nys -o t.nys", &[&a, &b, "make one plan"]);
     f.fails(1, "subtract s.nys other.nys -o t.nys", &[&a, &b]);
-    f.write(
-        "more.csv",
-        "a,b,name\n1,2,x\n1,2,x\n3,4,y\n5,6.5,z\n7,8,w\n",
-    )
-    .ok("sketch more.csv --plan p.nys -o more.nys");
-    f.fails(
-        1,
-        "subtract s.nys more.nys -o t.nys",
-        &["cannot subtract", "the number of rows"],
-    );
+    f.write("more.csv", "a,b,name\n1,2,x\n1,2,x\n3,4,y\n5,6.5,z\n7,8,w\n")
+        .ok("sketch more.csv --plan p.nys -o more.nys");
+    f.fails(1, "subtract s.nys more.nys -o t.nys", &["cannot subtract", "the number of rows"]);
 }
 
 #[test]
@@ -546,11 +362,7 @@ fn outputs_that_cannot_be_written() {
         "subtract s.nys s.nys",
         "generate gmm --rows 5 --dims 1 --clusters 1",
     ] {
-        let file = if command.starts_with("generate") {
-            "y.csv"
-        } else {
-            "y.nys"
-        };
+        let file = if command.starts_with("generate") { "y.csv" } else { "y.nys" };
         f.fails(
             1,
             &format!("{command} -o nowhere/{file}"),
@@ -569,18 +381,12 @@ fn outputs_that_cannot_be_written() {
 #[test]
 fn empty_input_needs_to_be_allowed() {
     let f = Folder::new();
-    f.write("x.csv", SMALL)
-        .write("none.csv", "a,b\n")
-        .ok("plan x.csv -o p.nys");
-    f.write("zero.csv", "")
-        .ok("sketch zero.csv none.csv --plan p.nys -o z.nys --allow-empty");
+    f.write("x.csv", SMALL).write("none.csv", "a,b\n").ok("plan x.csv -o p.nys");
+    f.write("zero.csv", "").ok("sketch zero.csv none.csv --plan p.nys -o z.nys --allow-empty");
     f.ok("sketch zero.csv --plan p.nys -o zz.nys --allow-empty");
     assert!(f.read("z.nys") == f.read("zz.nys"));
     f.fails(1, "sketch none.csv --plan p.nys -o e.nys", &["no rows"]);
-    assert_eq!(
-        f.json("sketch none.csv --plan p.nys -o e.nys --allow-empty")["rows"],
-        0
-    );
+    assert_eq!(f.json("sketch none.csv --plan p.nys -o e.nys --allow-empty")["rows"], 0);
     f.ok("sketch x.csv --plan p.nys -o s.nys");
     f.ok("merge e.nys s.nys e.nys -o m.nys");
     assert!(f.read("m.nys") == f.read("s.nys"));
@@ -594,10 +400,7 @@ fn usage_errors_have_exit_code_two() {
     for (line, words) in [
         ("frobnicate", "unrecognized subcommand"),
         ("plan x.csv", "--output"),
-        (
-            "plan x.csv -o s.nys --landmarks 0",
-            "--landmarks must be at least 1",
-        ),
+        ("plan x.csv -o s.nys --landmarks 0", "--landmarks must be at least 1"),
         ("plan x.csv -o s.nys --landmarks -3", "-3"),
         ("plan x.csv -o s.nys --bandwidth 0", "--bandwidth"),
         ("plan x.csv -o s.nys --bandwidth 1,x", "--bandwidth"),
@@ -605,64 +408,25 @@ fn usage_errors_have_exit_code_two() {
         ("plan x.csv -o s.nys --bandwidth 2,2", "--bandwidth"),
         ("plan x.csv -o s.nys --sample-rows few", "--sample-rows"),
         ("plan x.csv -o s.nys --sample-rows 0", "--sample-rows"),
-        (
-            "plan x.csv -o s.nys --sample-rows 2 --landmarks 3",
-            "--sample-rows",
-        ),
+        ("plan x.csv -o s.nys --sample-rows 2 --landmarks 3", "--sample-rows"),
         ("plan x.csv -o s.nys --collect everything", "--collect"),
-        (
-            "plan x.csv -o s.nys --features fourier --collect cells",
-            "--collect",
-        ),
-        (
-            "plan x.csv -o s.nys --features fourier --landmarks 3",
-            "--frequencies",
-        ),
+        ("plan x.csv -o s.nys --features fourier --collect cells", "--collect"),
+        ("plan x.csv -o s.nys --features fourier --landmarks 3", "--frequencies"),
         ("plan x.csv -o s.nys --frequencies 3", "--features fourier"),
-        (
-            "plan x.csv -o s.nys --leverage-lambda 2",
-            "--leverage-lambda",
-        ),
-        (
-            "plan x.csv -o s.nys --leverage-lambda 0.1 --sampling greedy",
-            "--leverage-lambda",
-        ),
-        (
-            "plan x.csv -o s.nys --weights b --weight-unit 0",
-            "--weight-unit",
-        ),
+        ("plan x.csv -o s.nys --leverage-lambda 2", "--leverage-lambda"),
+        ("plan x.csv -o s.nys --leverage-lambda 0.1 --sampling greedy", "--leverage-lambda"),
+        ("plan x.csv -o s.nys --weights b --weight-unit 0", "--weight-unit"),
         ("plan x.csv -o s.nys --threads 0", "threads"),
         ("plan - -o s.nys", "--plan"),
         ("sketch x.csv --plan p.nys --bandwidth 3 -o s.nys", "--plan"),
-        (
-            "sketch x.csv --plan p.nys --landmarks 3 -o s.nys",
-            "--landmarks",
-        ),
+        ("sketch x.csv --plan p.nys --landmarks 3 -o s.nys", "--landmarks"),
         ("sketch x.csv --plan p.nys --seed 3 -o s.nys", "--seed"),
-        (
-            "sketch x.csv --plan p.nys --features fourier -o s.nys",
-            "--features",
-        ),
-        (
-            "plan x.csv -o s.nys --features fourier --leverage-lambda 0.1",
-            "no landmarks",
-        ),
-        (
-            "generate gmm --rows 5 --dims 1 --clusters 1 -o y.npy --labels y.npy",
-            "same file",
-        ),
-        (
-            "generate gmm --rows 5 --dims 0 --clusters 1 -o x.npy",
-            "--dims",
-        ),
-        (
-            "generate gmm --rows 5 --dims 1 --clusters 0 -o x.npy",
-            "--clusters",
-        ),
-        (
-            "generate gmm --rows 5 --dims 1 --clusters 1 -o x.txt",
-            ".npy or .csv",
-        ),
+        ("sketch x.csv --plan p.nys --features fourier -o s.nys", "--features"),
+        ("plan x.csv -o s.nys --features fourier --leverage-lambda 0.1", "no landmarks"),
+        ("generate gmm --rows 5 --dims 1 --clusters 1 -o y.npy --labels y.npy", "same file"),
+        ("generate gmm --rows 5 --dims 0 --clusters 1 -o x.npy", "--dims"),
+        ("generate gmm --rows 5 --dims 1 --clusters 0 -o x.npy", "--clusters"),
+        ("generate gmm --rows 5 --dims 1 --clusters 1 -o x.txt", ".npy or .csv"),
     ] {
         f.fails(2, line, &[words]);
     }
@@ -671,9 +435,7 @@ fn usage_errors_have_exit_code_two() {
 #[test]
 fn help_has_examples() {
     let f = Folder::new();
-    for command in [
-        "demo", "generate", "plan", "sketch", "merge", "subtract", "inspect",
-    ] {
+    for command in ["demo", "generate", "plan", "sketch", "merge", "subtract", "inspect"] {
         let help = f.ok(&format!("{command} --help"));
         assert!(help.contains("Examples:"), "{command}");
     }
@@ -683,23 +445,15 @@ fn help_has_examples() {
 fn quiet_runs_say_nothing_on_stderr() {
     let f = Folder::new();
     f.write("x.csv", SMALL);
-    f.command("sketch x.csv -o s.nys -q")
-        .assert()
-        .success()
-        .stderr("");
-    f.command("sketch x.csv -o s.nys -v")
-        .assert()
-        .success()
-        .stderr(contains("columns: a, b"));
+    f.command("sketch x.csv -o s.nys -q").assert().success().stderr("");
+    f.command("sketch x.csv -o s.nys -v").assert().success().stderr(contains("columns: a, b"));
 }
 
 #[test]
 fn files_without_names_are_matched_by_position() {
     let f = Folder::new();
-    let data: Vec<u8> = [1.0f64, 2.0, 3.0, 4.0, 5.0, 6.5, 7.0, 8.0]
-        .iter()
-        .flat_map(|x| x.to_le_bytes())
-        .collect();
+    let data: Vec<u8> =
+        [1.0f64, 2.0, 3.0, 4.0, 5.0, 6.5, 7.0, 8.0].iter().flat_map(|x| x.to_le_bytes()).collect();
     f.write("x.csv", SMALL)
         .write("x.npy", npy("<f8", false, "(4, 2)", &data))
         .write("x.tsv", SMALL.replace(',', "\t"));
@@ -713,18 +467,10 @@ fn files_without_names_are_matched_by_position() {
     assert!(f.read("a.nys") == f.read("b.nys"));
     assert!(f.read("a.nys") == f.read("c.nys"));
     // Where a weight stands among unnamed columns cannot be told.
-    f.write("w.csv", "w,a\n1,2\n1,3\n")
-        .ok("plan w.csv -o w.nys --weights w");
-    f.fails(
-        1,
-        "sketch x.npy --plan w.nys -o t.nys",
-        &["x.npy lacks the columns a, w"],
-    );
+    f.write("w.csv", "w,a\n1,2\n1,3\n").ok("plan w.csv -o w.nys --weights w");
+    f.fails(1, "sketch x.npy --plan w.nys -o t.nys", &["x.npy lacks the columns a, w"]);
     f.write("index.csv", ",a\n0,1.5\n1,2.5\n");
-    assert_eq!(
-        f.json("plan index.csv -o q.nys")["columns"],
-        serde_json::json!(["c0", "a"])
-    );
+    assert_eq!(f.json("plan index.csv -o q.nys")["columns"], serde_json::json!(["c0", "a"]));
 }
 
 #[test]
@@ -733,14 +479,8 @@ fn bad_rows_with_weights_are_skipped_alike_by_plan_and_sketch() {
     f.write("x.csv", "a,w\n1,1\nnan,-1\n5,2\n7,\n");
     let plan = f.json("plan x.csv -o p.nys --weights w --skip-invalid");
     let sketch = f.json("sketch x.csv --plan p.nys -o s.nys --skip-invalid");
-    assert_eq!(
-        (plan["rows"].as_u64(), plan["skipped"].as_u64()),
-        (Some(2), Some(2))
-    );
-    assert_eq!(
-        (sketch["rows"].as_u64(), sketch["skipped"].as_u64()),
-        (Some(3), Some(2))
-    );
+    assert_eq!((plan["rows"].as_u64(), plan["skipped"].as_u64()), (Some(2), Some(2)));
+    assert_eq!((sketch["rows"].as_u64(), sketch["skipped"].as_u64()), (Some(3), Some(2)));
 }
 
 #[test]
@@ -775,35 +515,17 @@ fn nothing_is_swallowed() {
     // A quote left open hides the rows after it, near the end of the file or far from it.
     let rows = |from: u32, to: u32| (from..to).map(|i| format!("{i},x\n")).collect::<String>();
     for tail in [5, 2000] {
-        f.write(
-            "q.csv",
-            format!(
-                "a,t\n{}3000,\"x\n{}",
-                rows(0, 3000),
-                rows(3001, 3001 + tail)
-            ),
-        );
-        f.fails(
-            1,
-            "sketch q.csv -o s.nys",
-            &["q.csv: row 3001", "a quote (\") is not closed"],
-        );
+        f.write("q.csv", format!("a,t\n{}3000,\"x\n{}", rows(0, 3000), rows(3001, 3001 + tail)));
+        f.fails(1, "sketch q.csv -o s.nys", &["q.csv: row 3001", "a quote (\") is not closed"]);
     }
     // Fields may go on over lines.
     f.write("ok.csv", "a,t\n1,\"two\nlines\"\n2,x\n");
     assert_eq!(f.json("sketch ok.csv -o ok.nys")["rows"], 2);
     // In a file of one column a blank line is a missing value.
     f.write("blank.csv", "a\n1\n\n\n4\n\n");
-    f.fails(
-        1,
-        "sketch blank.csv -o s.nys",
-        &["blank.csv: row 2, column 'a'"],
-    );
+    f.fails(1, "sketch blank.csv -o s.nys", &["blank.csv: row 2, column 'a'"]);
     let report = f.json("sketch blank.csv -o b.nys --skip-invalid");
-    assert_eq!(
-        (report["rows"].as_u64(), report["skipped"].as_u64()),
-        (Some(2), Some(2))
-    );
+    assert_eq!((report["rows"].as_u64(), report["skipped"].as_u64()), (Some(2), Some(2)));
     // Other separators are asked for.
     f.write("semi.csv", "a;b\n1;2\n3;4\n").fails(
         1,
@@ -815,8 +537,7 @@ fn nothing_is_swallowed() {
         serde_json::json!(["a", "b"])
     );
     // Columns that only later files have are told.
-    f.write("one.csv", "a\n1\n2\n")
-        .write("two.csv", "a,b\n1,2\n");
+    f.write("one.csv", "a\n1\n2\n").write("two.csv", "a,b\n1,2\n");
     f.command("sketch one.csv two.csv -o d.nys")
         .assert()
         .success()
@@ -828,228 +549,19 @@ fn inputs_and_odd_files_are_never_replaced() {
     let f = Folder::new();
     f.write("x.csv", SMALL).ok("plan x.csv -o p.nys");
     f.fails(2, "sketch x.csv -o x.csv", &["both input and output"]);
-    f.fails(
-        2,
-        "sketch x.csv --plan p.nys -o p.nys",
-        &["both input and output"],
-    );
+    f.fails(2, "sketch x.csv --plan p.nys -o p.nys", &["both input and output"]);
     f.fails(2, "plan x.csv -o -", &["name of a file"]);
-    f.fails(
-        2,
-        "generate gmm --rows 1 --dims 99999999999 --clusters 1 -o g.npy",
-        &["--dims"],
-    );
+    f.fails(2, "generate gmm --rows 1 --dims 99999999999 --clusters 1 -o g.npy", &["--dims"]);
     #[cfg(unix)]
     {
         std::os::unix::fs::symlink("real.nys", f.path("link.nys")).unwrap();
         f.write("real.nys", "old").ok("plan x.csv -o link.nys");
         assert!(f.path("link.nys").is_symlink());
         assert!(f.read("real.nys") == f.read("p.nys"));
-        let made = std::process::Command::new("mkfifo")
-            .arg(f.path("pipe"))
-            .status();
+        let made = std::process::Command::new("mkfifo").arg(f.path("pipe")).status();
         if made.is_ok_and(|s| s.success()) {
             f.fails(1, "plan x.csv -o pipe", &["not a regular file"]);
             f.fails(1, "plan pipe -o s.nys", &["not a regular file"]);
         }
     }
-}
-
-/// A folder with 2,000 rows of 4 clusters in 3 columns, their labels and their sketch.
-fn learned() -> Folder {
-    let f = Folder::new();
-    f.ok("generate gmm --rows 2000 --dims 3 --clusters 4 --separation 4 --seed 2 -o x.npy --labels y.npy");
-    f.ok("sketch x.npy -o s.nys --landmarks 100");
-    f
-}
-
-#[test]
-fn learning_from_a_sketch() {
-    let f = learned();
-    for (task, decoder) in [
-        ("kmeans", "auto"),
-        ("kmeans", "kernel"),
-        ("kmedians", "auto"),
-        ("gmm", "auto"),
-        ("gmm", "kernel"),
-    ] {
-        let report = f.json(&format!(
-            "fit {task} s.nys -k 4 -o m.json --decoder {decoder}"
-        ));
-        assert_eq!(report["k"], 4);
-        assert!(report["estimated_risk"].as_f64().unwrap() > 0.0);
-        let e = f.json("evaluate m.json x.npy --labels y.npy");
-        assert_eq!(e["rows"], 2000);
-        assert!(e["ari"].as_f64().unwrap() > 0.98, "{task} {decoder} {e}");
-        assert!(e["nmi"].as_f64().unwrap() > 0.95, "{e}");
-        assert_eq!(e.get("nll").is_some(), task == "gmm");
-        // Three unit variances: a mean squared distance near 3.
-        assert!((e["mse"].as_f64().unwrap() - 3.0).abs() < 0.3, "{e}");
-    }
-    f.ok("fit kmeans s.nys -k 4 -o c.json --decoder clompr --separation 1 --radius 100");
-    f.ok("fit pca s.nys -k 2 -o p.json");
-    f.ok("predict p.json x.npy -o scores.csv");
-    assert!(
-        String::from_utf8(f.read("scores.csv"))
-            .unwrap()
-            .starts_with("pc1,pc2\n")
-    );
-}
-
-#[test]
-fn the_curve_over_k_is_printed_and_drawn() {
-    let f = learned();
-    let curve = f.json("fit kmeans s.nys -k 2..8 -o m.json --plot curve.svg");
-    assert_eq!(curve["suggested_k"], 4);
-    assert_eq!(curve["curve"].as_array().unwrap().len(), 7);
-    assert!(
-        String::from_utf8(f.read("curve.svg"))
-            .unwrap()
-            .contains("suggested: k = 4")
-    );
-    let model: Value = serde_json::from_slice(&f.read("m.json")).unwrap();
-    assert_eq!(model["centres"].as_array().unwrap().len(), 4);
-    assert!(
-        f.ok("fit gmm s.nys -k 3..5 -o g.json")
-            .contains("<- suggested")
-    );
-    f.fails(2, "fit kmeans s.nys -k 8..2 -o t.json", &["-k must be"]);
-    f.fails(2, "fit kmeans s.nys -k many -o t.json", &["-k must be"]);
-    f.fails(
-        2,
-        "fit kmeans s.nys -k 3 -o t.json --plot c.svg",
-        &["range"],
-    );
-}
-
-#[test]
-fn predictions_keep_every_row_in_order() {
-    let f = learned();
-    f.ok("fit gmm s.nys -k 4 -o m.json");
-    f.ok("predict m.json x.npy -o l.npy");
-    assert_eq!(f.read("l.npy").len(), 128 + 2000 * 4);
-    f.ok("predict m.json x.npy -o l.csv --scores");
-    let text = String::from_utf8(f.read("l.csv")).unwrap();
-    assert!(text.starts_with("label,distance,log_density,p0,p1,p2,p3\n"));
-    assert_eq!(text.lines().count(), 2001);
-    // Columns in another order are matched by name; a missing one is named.
-    f.write("a.csv", "c0,c1,c2\n1,2,3\n4,5,6\n")
-        .write("b.csv", "c2,id,c0,c1\n3,7,1,2\n6,8,4,5\n");
-    f.ok("predict m.json a.csv -o a.out.csv");
-    f.ok("predict m.json b.csv -o b.out.csv");
-    assert!(f.read("a.out.csv") == f.read("b.out.csv"));
-    f.write("c.csv", "c0,c1\n1,2\n").fails(
-        1,
-        "predict m.json c.csv -o t.csv",
-        &["c.csv lacks the column c2"],
-    );
-    f.write("n.csv", "c0,c1,c2\n1,2,3\n1,,3\n").fails(
-        1,
-        "predict m.json n.csv -o t.csv",
-        &["row 2, column 'c1'"],
-    );
-    f.ok("predict m.json n.csv -o n.out.csv --skip-invalid");
-    assert!(
-        String::from_utf8(f.read("n.out.csv"))
-            .unwrap()
-            .ends_with("\n-1,,\n")
-    );
-    let e = f.json("evaluate m.json n.csv --skip-invalid");
-    assert_eq!(
-        (e["rows"].as_u64(), e["skipped"].as_u64()),
-        (Some(1), Some(1))
-    );
-}
-
-#[test]
-fn bad_learning_requests() {
-    let f = learned();
-    f.write("t.csv", "a\n1\n2\n3\n").ok("sketch t.csv -o t.nys");
-    f.ok("sketch x.npy -o k.nys --landmarks 20 --collect kernel");
-    f.ok("fit kmeans s.nys -k 4 -o m.json");
-    f.fails(
-        2,
-        "fit kmeans s.nys -k 0 -o u.json",
-        &["-k must be at least 1"],
-    );
-    f.fails(
-        1,
-        "fit kmeans t.nys -k 4 -o u.json",
-        &["k = 4 is more than the 3 rows"],
-    );
-    f.fails(
-        1,
-        "fit kmeans s.nys -k 101 -o u.json",
-        &["k = 101", "cells"],
-    );
-    f.fails(
-        1,
-        "fit pca k.nys -k 1 -o u.json",
-        &["needs moments", "--collect"],
-    );
-    f.fails(
-        1,
-        "fit kmeans k.nys -k 2 -o u.json --decoder cells",
-        &["needs cells"],
-    );
-    f.fails(
-        2,
-        "fit kmeans s.nys -k 2 -o u.json --decoder kernel --bandwidth 99999",
-        &["one of the sketch's"],
-    );
-    f.fails(
-        2,
-        "fit kmeans s.nys -k 2 -o u.json --known-variance 1",
-        &["gmm"],
-    );
-    f.fails(2, "fit kmeans s.nys -k 2 -o u.json --radius 1", &["clompr"]);
-    f.fails(
-        1,
-        "fit kmeans m.json -k 2 -o u.json",
-        &["not a nysketch file"],
-    );
-    f.write("bad.json", "{\"schema\": 1}").fails(
-        1,
-        "evaluate bad.json x.npy",
-        &["bad.json", "the model is not valid"],
-    );
-    f.fails(
-        1,
-        "evaluate m.json x.npy --labels nowhere",
-        &["x.npy lacks the column nowhere"],
-    );
-    f.write("short.csv", "l\n1\n2\n").fails(
-        1,
-        "evaluate m.json x.npy --labels short.csv",
-        &["2 labels"],
-    );
-    f.fails(2, "predict m.json x.npy -o l.txt", &[".csv or .npy"]);
-    let one = f.json("fit kmeans t.nys -k 1 -o one.json");
-    assert_eq!(one["k"], 1);
-}
-
-#[test]
-fn the_demo_compares_with_honest_baselines() {
-    let f = Folder::new();
-    let demo = f.json("demo --rows 5000 -o d.svg");
-    assert_eq!(demo["same_bytes"], true);
-    let results = demo["results"].as_array().unwrap();
-    let find = |task: &str, from: &str| {
-        results
-            .iter()
-            .find(|r| r["task"] == task && r["from"].as_str().unwrap().contains(from))
-            .unwrap()["relative"]
-            .as_f64()
-            .unwrap()
-    };
-    assert!(
-        find("kmeans", "cells") < 1.01 && find("gmm", "cells") < 0.01,
-        "{demo}"
-    );
-    assert!(find("kmeans", "2,000") > find("kmeans", "cells"));
-    assert!(
-        String::from_utf8(f.read("d.svg"))
-            .unwrap()
-            .starts_with("<svg")
-    );
 }

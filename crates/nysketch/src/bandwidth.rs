@@ -22,17 +22,9 @@ pub fn middle(sample: &Points, rng: &mut impl rand::Rng) -> f64 {
     let rows = sample.select(&(0..sample.len()).step_by(step).collect::<Vec<_>>());
     if rows.len() >= 5 * CENTRES {
         let measure = Measure::of_points(&rows);
-        let effort = Effort {
-            restarts: 1,
-            iterations: 20,
-        };
+        let effort = Effort { restarts: 1, iterations: 20 };
         let centres = measure.cluster(CENTRES, Loss::Squared, effort, rng);
-        let near = median(
-            measure
-                .iter()
-                .map(|(x, _)| nearest(x, &centres).1)
-                .collect(),
-        );
+        let near = median(measure.iter().map(|(x, _)| nearest(x, &centres).1).collect());
         if near > 0.0 {
             return near;
         }
@@ -71,15 +63,8 @@ mod tests {
     fn separated_clusters_give_the_variance_within_them() {
         let mut rng = ChaCha8Rng::seed_from_u64(3);
         let mixture = crate::synthetic::Mixture::new(5, 10, 4.0, 1).unwrap();
-        let points = Points::new(
-            5,
-            mixture
-                .rows(0, 3000)
-                .values
-                .iter()
-                .map(|x| *x as f32)
-                .collect(),
-        );
+        let points =
+            Points::new(5, mixture.rows(0, 3000).values.iter().map(|x| *x as f32).collect());
         let sigma2 = middle(&points, &mut rng);
         // Squared distances within a unit Gaussian cluster follow χ²₅, of median 4.35.
         assert!((3.5..6.0).contains(&sigma2), "{sigma2}");

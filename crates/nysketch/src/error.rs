@@ -18,11 +18,7 @@ pub struct Cell {
 
 impl std::fmt::Display for Cell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{}: row {}, column '{}'",
-            self.file, self.row, self.column
-        )
+        write!(f, "{}: row {}, column '{}'", self.file, self.row, self.column)
     }
 }
 
@@ -189,27 +185,15 @@ impl Error {
         expected: impl Into<String>,
         got: impl ToString,
     ) -> Self {
-        Error::Parameter {
-            name,
-            expected: expected.into(),
-            got: got.to_string(),
-        }
+        Error::Parameter { name, expected: expected.into(), got: got.to_string() }
     }
 }
 
 /// Digits where they are few, else powers of ten.
 fn number(x: f64) -> String {
-    if x == 0.0 || (1e-5..1e15).contains(&x.abs()) {
-        x.to_string()
-    } else {
-        format!("{x:e}")
-    }
+    if x == 0.0 || (1e-5..1e15).contains(&x.abs()) { x.to_string() } else { format!("{x:e}") }
 }
 
 fn not_a_number(value: f64) -> &'static str {
-    if value.is_nan() {
-        "missing or not a number (NaN)"
-    } else {
-        "infinite"
-    }
+    if value.is_nan() { "missing or not a number (NaN)" } else { "infinite" }
 }

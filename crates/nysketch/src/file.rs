@@ -28,9 +28,7 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::NotFound, message));
     }
     // Without the temporary name that the message would carry.
-    tempfile::NamedTempFile::new_in(folder)
-        .map(drop)
-        .map_err(|e| e.kind().into())
+    tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|e| e.kind().into())
 }
 
 /// Writes a file by `fill` and puts it in place only if all of it succeeded.

@@ -137,41 +137,26 @@ impl Frame {
 
     /// Narrowed coordinates of a row that is known to be finite.
     pub fn narrow(&self, row: &[f64], z: &mut Vec<f32>) {
-        z.extend(
-            row.iter()
-                .enumerate()
-                .map(|(j, &x)| self.coordinate(j, x) as f32),
-        );
+        z.extend(row.iter().enumerate().map(|(j, &x)| self.coordinate(j, x) as f32));
     }
 
     /// Coordinates of a row in double precision.
     pub fn coordinates(&self, row: &[f64]) -> Vec<f64> {
-        row.iter()
-            .enumerate()
-            .map(|(j, &x)| self.coordinate(j, x))
-            .collect()
+        row.iter().enumerate().map(|(j, &x)| self.coordinate(j, x)).collect()
     }
 
     /// The point in the table's units that has these coordinates.
     pub fn widen(&self, z: &[f32]) -> Vec<f64> {
-        z.iter()
-            .enumerate()
-            .map(|(j, &y)| self.centre[j] + self.scale[j] * f64::from(y))
-            .collect()
+        z.iter().enumerate().map(|(j, &y)| self.centre[j] + self.scale[j] * f64::from(y)).collect()
     }
 
     /// Appends the coordinates of a row. `Err` is the column of the first invalid value.
     pub fn push(&self, row: &[f64], out: &mut FramedRow) -> std::result::Result<(), usize> {
         let start = out.z.len();
-        let parts = row
-            .iter()
-            .zip(&self.centre)
-            .zip(&self.inverse)
-            .zip(&self.per_unit);
+        let parts = row.iter().zip(&self.centre).zip(&self.inverse).zip(&self.per_unit);
         let mut valid = true;
         // Plain arithmetic without calls or branches, so that it vectorises on any processor.
-        out.z
-            .extend(parts.clone().map(|(((x, c), i), _)| ((x - c) * i) as f32));
+        out.z.extend(parts.clone().map(|(((x, c), i), _)| ((x - c) * i) as f32));
         out.q.extend(parts.map(|(((x, c), i), u)| {
             let rounded = (x - c) * i * u + ROUND;
             // Written so that NaN fails.
@@ -185,10 +170,7 @@ impl Frame {
         out.q.truncate(start);
         let limit = COORDINATE_LIMIT as f64;
         let bad = |j: &usize| {
-            !((self.coordinate(*j, row[*j]) * self.per_unit[*j])
-                .round_ties_even()
-                .abs()
-                <= limit)
+            !((self.coordinate(*j, row[*j]) * self.per_unit[*j]).round_ties_even().abs() <= limit)
         };
         Err((0..row.len()).find(bad).unwrap_or(0))
     }
@@ -215,12 +197,7 @@ impl Frame {
             return Error::NonFinite { at, value };
         }
         let limit = power_of_two(self.exponent[j] + COORDINATE_BITS) * self.scale[j];
-        Error::OutOfRange {
-            at,
-            value,
-            centre: self.centre[j],
-            limit,
-        }
+        Error::OutOfRange { at, value, centre: self.centre[j], limit }
     }
 }
 
@@ -254,14 +231,8 @@ mod tests {
 
     #[test]
     fn spreads_that_f32_cannot_square_are_refused() {
-        assert!(matches!(
-            frame(-1e30, 1e30, 0.0),
-            Err(Error::BadSpread { .. })
-        ));
-        assert!(matches!(
-            frame(-1e-30, 1e-30, 0.0),
-            Err(Error::BadSpread { .. })
-        ));
+        assert!(matches!(frame(-1e30, 1e30, 0.0), Err(Error::BadSpread { .. })));
+        assert!(matches!(frame(-1e-30, 1e-30, 0.0), Err(Error::BadSpread { .. })));
         assert!(frame(7.0, 7.0, 7.0).is_ok(), "a constant column is fine");
         assert!(frame(0.0, 0.0, 0.0).is_ok());
     }

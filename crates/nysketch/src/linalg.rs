@@ -49,9 +49,7 @@ impl Matrix {
     /// `selfᵀ · x`.
     pub fn transposed_times(&self, x: &[f64]) -> Vec<f64> {
         assert_eq!(x.len(), self.nrows(), "matrix and vector fit");
-        (0..self.ncols())
-            .map(|j| self.0.col(j).iter().zip(x).map(|(a, x)| a * x).sum())
-            .collect()
+        (0..self.ncols()).map(|j| self.0.col(j).iter().zip(x).map(|(a, x)| a * x).sum()).collect()
     }
 }
 
@@ -67,11 +65,8 @@ pub struct SymmetricEigen {
 /// `A = V Λ Vᵀ` of a symmetric matrix.
 pub fn symmetric_eigen(a: &Matrix) -> Result<SymmetricEigen> {
     let n = a.nrows();
-    let eigen =
-        SelfAdjointEigen::new(a.0.as_ref(), Side::Lower).map_err(|_| Error::NoConvergence {
-            what: "the eigendecomposition",
-            size: n,
-        })?;
+    let eigen = SelfAdjointEigen::new(a.0.as_ref(), Side::Lower)
+        .map_err(|_| Error::NoConvergence { what: "the eigendecomposition", size: n })?;
     let ascending = eigen.S().column_vector();
     let values = (0..n).rev().map(|i| ascending[i]).collect();
     let vectors = Matrix::from_fn(n, n, |i, j| eigen.U()[(i, n - 1 - j)]);
@@ -85,20 +80,16 @@ pub struct Cholesky(Llt<f64>);
 impl Cholesky {
     /// Factorises; the upper half of `a` is not read.
     pub fn new(a: &Matrix) -> Result<Self> {
-        Llt::new(a.0.as_ref(), Side::Lower)
-            .map(Cholesky)
-            .map_err(|_| Error::NoConvergence {
-                what: "the Cholesky factorisation",
-                size: a.nrows(),
-            })
+        Llt::new(a.0.as_ref(), Side::Lower).map(Cholesky).map_err(|_| Error::NoConvergence {
+            what: "the Cholesky factorisation",
+            size: a.nrows(),
+        })
     }
 
     /// `b_jᵀ A⁻¹ b_j = ‖L⁻¹ b_j‖²` for each column of `b`.
     pub fn inverse_quadratic_forms(&self, mut b: Matrix) -> Vec<f64> {
         solve_lower_triangular_in_place(self.0.L(), b.0.as_mut(), Par::Seq);
-        (0..b.ncols())
-            .map(|j| b.0.col(j).iter().map(|x| x * x).sum())
-            .collect()
+        (0..b.ncols()).map(|j| b.0.col(j).iter().map(|x| x * x).sum()).collect()
     }
 }
 
@@ -107,13 +98,13 @@ mod tests {
     use super::*;
 
     fn example() -> Matrix {
-        Matrix::from_fn(4, 4, |i, j| {
-            if i == j {
-                3.0 + i as f64
-            } else {
-                0.5 / (1.0 + (i + j) as f64)
-            }
-        })
+        Matrix::from_fn(
+            4,
+            4,
+            |i, j| {
+                if i == j { 3.0 + i as f64 } else { 0.5 / (1.0 + (i + j) as f64) }
+            },
+        )
     }
 
     #[test]
@@ -123,9 +114,8 @@ mod tests {
         assert!(e.values.windows(2).all(|w| w[0] >= w[1]));
         for i in 0..4 {
             for j in 0..4 {
-                let sum: f64 = (0..4)
-                    .map(|l| e.values[l] * e.vectors.get(i, l) * e.vectors.get(j, l))
-                    .sum();
+                let sum: f64 =
+                    (0..4).map(|l| e.values[l] * e.vectors.get(i, l) * e.vectors.get(j, l)).sum();
                 assert!((sum - a.get(i, j)).abs() < 1e-13);
             }
         }
@@ -138,9 +128,8 @@ mod tests {
         let column: Vec<f64> = (0..4).map(|i| x.get(i, 0)).collect();
         let b = a.times(&column);
         let expected: f64 = b.iter().zip(&column).map(|(p, q)| p * q).sum();
-        let got = Cholesky::new(&a)
-            .unwrap()
-            .inverse_quadratic_forms(Matrix::from_fn(4, 1, |i, _| b[i]));
+        let got =
+            Cholesky::new(&a).unwrap().inverse_quadratic_forms(Matrix::from_fn(4, 1, |i, _| b[i]));
         assert!((got[0] - expected).abs() < 1e-12 * expected);
     }
 }

@@ -15,11 +15,7 @@ pub struct Measure {
 impl Measure {
     /// Row-major points with one weight each; points of weight zero are left out.
     pub fn new(dims: usize, points: &[f64], weights: &[f64]) -> Self {
-        let mut kept = Measure {
-            dims,
-            points: Vec::new(),
-            weights: Vec::new(),
-        };
+        let mut kept = Measure { dims, points: Vec::new(), weights: Vec::new() };
         for (x, &w) in points.chunks_exact(dims).zip(weights) {
             if w > 0.0 {
                 kept.points.extend_from_slice(x);
@@ -52,9 +48,7 @@ impl Measure {
 
     /// The points with their weights.
     pub fn iter(&self) -> impl Iterator<Item = (&[f64], f64)> {
-        self.points
-            .chunks_exact(self.dims)
-            .zip(self.weights.iter().copied())
+        self.points.chunks_exact(self.dims).zip(self.weights.iter().copied())
     }
 
     fn point(&self, i: usize) -> &[f64] {
@@ -68,10 +62,7 @@ impl Measure {
 
     /// Mean over the measure of `min_c ‖x − c‖^power`, for power 1 or 2.
     pub fn risk(&self, centres: &[Vec<f64>], loss: Loss) -> f64 {
-        let total: f64 = self
-            .iter()
-            .map(|(x, w)| w * loss.of(nearest(x, centres).1))
-            .sum();
+        let total: f64 = self.iter().map(|(x, w)| w * loss.of(nearest(x, centres).1)).sum();
         total / self.mass()
     }
 
@@ -112,11 +103,7 @@ impl Measure {
                     Loss::Squared => self.mean(members),
                     Loss::Distance => self.median(members, centre),
                 };
-                let shift: f64 = next
-                    .iter()
-                    .zip(&*centre)
-                    .map(|(a, b)| (a - b).powi(2))
-                    .sum();
+                let shift: f64 = next.iter().zip(&*centre).map(|(a, b)| (a - b).powi(2)).sum();
                 let size: f64 = next.iter().map(|a| a * a).sum();
                 moved |= shift > 1e-20 * size;
                 *centre = next;
@@ -252,18 +239,11 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
-    const EFFORT: Effort = Effort {
-        restarts: 5,
-        iterations: 100,
-    };
+    const EFFORT: Effort = Effort { restarts: 5, iterations: 100 };
 
     #[test]
     fn weighted_means_and_medians() {
-        let measure = Measure::new(
-            1,
-            &[0.0, 1.0, 100.0, 102.0, 7.0],
-            &[3.0, 1.0, 1.0, 1.0, 0.0],
-        );
+        let measure = Measure::new(1, &[0.0, 1.0, 100.0, 102.0, 7.0], &[3.0, 1.0, 1.0, 1.0, 0.0]);
         assert_eq!(measure.len(), 4, "weight zero is left out");
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let mut means = measure.cluster(2, Loss::Squared, EFFORT, &mut rng);

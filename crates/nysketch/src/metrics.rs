@@ -105,21 +105,15 @@ pub fn adjusted_rand(table: &BTreeMap<(i64, usize), u64>) -> f64 {
     let by_cluster: f64 = clusters.values().map(|n| pairs(*n)).sum();
     let expected = by_label * by_cluster / pairs(total).max(1.0);
     let most = (by_label + by_cluster) / 2.0;
-    if most == expected {
-        1.0
-    } else {
-        (together - expected) / (most - expected)
-    }
+    if most == expected { 1.0 } else { (together - expected) / (most - expected) }
 }
 
 /// Mutual information over the mean of the two entropies; 1 where both are zero.
 pub fn normalised_mutual_information(table: &BTreeMap<(i64, usize), u64>) -> f64 {
     let (labels, clusters, total) = margins(table);
     let entropy = |n: &f64| -n / total * (n / total).ln();
-    let (h_labels, h_clusters): (f64, f64) = (
-        labels.values().map(entropy).sum(),
-        clusters.values().map(entropy).sum(),
-    );
+    let (h_labels, h_clusters): (f64, f64) =
+        (labels.values().map(entropy).sum(), clusters.values().map(entropy).sum());
     let shared: f64 = table
         .iter()
         .map(|((l, c), n)| {
@@ -128,11 +122,7 @@ pub fn normalised_mutual_information(table: &BTreeMap<(i64, usize), u64>) -> f64
         })
         .sum();
     let mean = (h_labels + h_clusters) / 2.0;
-    if mean > 0.0 {
-        (shared / mean).clamp(0.0, 1.0)
-    } else {
-        1.0
-    }
+    if mean > 0.0 { (shared / mean).clamp(0.0, 1.0) } else { 1.0 }
 }
 
 #[cfg(test)]
@@ -143,11 +133,7 @@ mod tests {
     #[test]
     fn agreement_with_labels() {
         let table = BTreeMap::from([((0, 0), 2), ((1, 1), 1), ((1, 2), 1), ((2, 2), 2)]);
-        assert!(
-            (adjusted_rand(&table) - 0.444_444_4).abs() < 1e-6,
-            "{}",
-            adjusted_rand(&table)
-        );
+        assert!((adjusted_rand(&table) - 0.444_444_4).abs() < 1e-6, "{}", adjusted_rand(&table));
         assert!(
             (normalised_mutual_information(&table) - 0.739_667_4).abs() < 1e-6,
             "{}",
@@ -158,9 +144,6 @@ mod tests {
         // Logarithms round.
         assert!((normalised_mutual_information(&equal) - 1.0).abs() < 1e-12);
         let one = BTreeMap::from([((5, 1), 3)]);
-        assert_eq!(
-            (adjusted_rand(&one), normalised_mutual_information(&one)),
-            (1.0, 1.0)
-        );
+        assert_eq!((adjusted_rand(&one), normalised_mutual_information(&one)), (1.0, 1.0));
     }
 }

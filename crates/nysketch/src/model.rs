@@ -72,19 +72,14 @@ pub enum Shape {
 impl Shape {
     fn widen(sketch: &Sketch, y: &[f64]) -> Vec<f64> {
         let frame = &sketch.plan().frame;
-        (0..y.len())
-            .map(|j| frame.centre[j] + frame.scale[j] * y[j])
-            .collect()
+        (0..y.len()).map(|j| frame.centre[j] + frame.scale[j] * y[j]).collect()
     }
 
     /// Centres from atoms in the plan's coordinates.
     pub(crate) fn centres(sketch: &Sketch, atoms: Vec<Atom>) -> Self {
         let total: f64 = atoms.iter().map(|a| a.weight).sum();
         Shape::Centres {
-            weights: atoms
-                .iter()
-                .map(|a| a.weight / total.max(f64::MIN_POSITIVE))
-                .collect(),
+            weights: atoms.iter().map(|a| a.weight / total.max(f64::MIN_POSITIVE)).collect(),
             centres: atoms.iter().map(|a| Self::widen(sketch, &a.mean)).collect(),
         }
     }
@@ -92,13 +87,7 @@ impl Shape {
     /// A mixture from atoms in the plan's coordinates.
     pub(crate) fn mixture(sketch: &Sketch, atoms: Vec<Atom>) -> Self {
         let scale = &sketch.plan().frame.scale;
-        let variance = |a: &Atom| {
-            a.variance
-                .iter()
-                .zip(scale)
-                .map(|(v, s)| v * s * s)
-                .collect()
-        };
+        let variance = |a: &Atom| a.variance.iter().zip(scale).map(|(v, s)| v * s * s).collect();
         Shape::Mixture {
             weights: atoms.iter().map(|a| a.weight).collect(),
             means: atoms.iter().map(|a| Self::widen(sketch, &a.mean)).collect(),
@@ -119,14 +108,9 @@ impl Shape {
 
     fn numbers(&self) -> Vec<&f64> {
         match self {
-            Shape::Mixture {
-                weights,
-                means,
-                variances,
-            } => weights
-                .iter()
-                .chain(means.iter().chain(variances).flatten())
-                .collect(),
+            Shape::Mixture { weights, means, variances } => {
+                weights.iter().chain(means.iter().chain(variances).flatten()).collect()
+            }
             Shape::Centres { weights, centres } => {
                 weights.iter().chain(centres.iter().flatten()).collect()
             }
@@ -147,17 +131,13 @@ impl Shape {
     /// Lengths of the rows of each matrix, for checking a file.
     fn widths(&self) -> Vec<usize> {
         match self {
-            Shape::Mixture {
-                means, variances, ..
-            } => means.iter().chain(variances).map(Vec::len).collect(),
+            Shape::Mixture { means, variances, .. } => {
+                means.iter().chain(variances).map(Vec::len).collect()
+            }
             Shape::Centres { centres, .. } => centres.iter().map(Vec::len).collect(),
-            Shape::Components {
-                mean, components, ..
-            } => components
-                .iter()
-                .chain(std::iter::once(mean))
-                .map(Vec::len)
-                .collect(),
+            Shape::Components { mean, components, .. } => {
+                components.iter().chain(std::iter::once(mean)).map(Vec::len).collect()
+            }
         }
     }
 }
@@ -221,9 +201,8 @@ impl Model {
 
     /// Reads a model's file.
     pub fn from_json(text: &str) -> Result<Self> {
-        let model: Model = serde_json::from_str(text).map_err(|e| Error::BadModel {
-            how: format!("is not valid: {e}"),
-        })?;
+        let model: Model = serde_json::from_str(text)
+            .map_err(|e| Error::BadModel { how: format!("is not valid: {e}") })?;
         model.check()?;
         Ok(model)
     }
@@ -241,11 +220,7 @@ impl Model {
     pub fn predict(&self, row: &[f64]) -> Prediction {
         match &self.shape {
             Shape::Centres { centres, .. } => self.nearest(row, centres),
-            Shape::Mixture {
-                weights,
-                means,
-                variances,
-            } => {
+            Shape::Mixture { weights, means, variances } => {
                 let logs: Vec<f64> = (0..means.len())
                     .map(|c| {
                         weights[c].max(f64::MIN_POSITIVE).ln()
@@ -264,20 +239,12 @@ impl Model {
                     ..self.nearest(row, means)
                 }
             }
-            Shape::Components {
-                mean, components, ..
-            } => {
-                let y: Vec<f64> = (0..row.len())
-                    .map(|j| (row[j] - mean[j]) / self.scale[j])
-                    .collect();
-                let scores = components
-                    .iter()
-                    .map(|c| c.iter().zip(&y).map(|(a, b)| a * b).sum())
-                    .collect();
-                Prediction {
-                    scores,
-                    ..self.nearest(row, std::slice::from_ref(mean))
-                }
+            Shape::Components { mean, components, .. } => {
+                let y: Vec<f64> =
+                    (0..row.len()).map(|j| (row[j] - mean[j]) / self.scale[j]).collect();
+                let scores =
+                    components.iter().map(|c| c.iter().zip(&y).map(|(a, b)| a * b).sum()).collect();
+                Prediction { scores, ..self.nearest(row, std::slice::from_ref(mean)) }
             }
         }
     }
@@ -306,22 +273,11 @@ impl Model {
 
     /// Draws a row from a mixture; `None` for other models.
     pub fn sample(&self, rng: &mut impl rand::Rng) -> Option<Vec<f64>> {
-        let Shape::Mixture {
-            weights,
-            means,
-            variances,
-        } = &self.shape
-        else {
+        let Shape::Mixture { weights, means, variances } = &self.shape else {
             return None;
         };
         let c = draw(weights, rng)?;
-        Some(
-            means[c]
-                .iter()
-                .zip(&variances[c])
-                .map(|(m, v)| m + v.sqrt() * normal(rng))
-                .collect(),
-        )
+        Some(means[c].iter().zip(&variances[c]).map(|(m, v)| m + v.sqrt() * normal(rng)).collect())
     }
 }
 

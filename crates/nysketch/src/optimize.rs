@@ -35,10 +35,7 @@ pub struct Stop {
 
 impl Default for Stop {
     fn default() -> Self {
-        Stop {
-            evaluations: 500,
-            relative: 1e-9,
-        }
+        Stop { evaluations: 500, relative: 1e-9 }
     }
 }
 
@@ -86,11 +83,7 @@ pub fn minimise(
             pairs.clear();
             direction = gradient.iter().map(|v| -v).collect();
         }
-        let mut step = if pairs.is_empty() {
-            (1.0 / norm).min(1.0)
-        } else {
-            1.0
-        };
+        let mut step = if pairs.is_empty() { (1.0 / norm).min(1.0) } else { 1.0 };
         let mut accepted = None;
         for _ in 0..30 {
             let mut next: Vec<f64> = (0..n).map(|i| x[i] + step * direction[i]).collect();
@@ -134,12 +127,7 @@ pub fn minimise(
             break;
         }
     }
-    Minimum {
-        x,
-        value,
-        evaluations,
-        status,
-    }
+    Minimum { x, value, evaluations, status }
 }
 
 /// `−H g` by the two-loop recursion.
@@ -210,21 +198,9 @@ mod tests {
             a * a + 100.0 * b * b
         };
         let wide = [f64::INFINITY; 2];
-        let stop = Stop {
-            evaluations: 2000,
-            relative: 1e-15,
-        };
-        let free = minimise(
-            rosenbrock,
-            vec![-1.2, 1.0],
-            &[f64::NEG_INFINITY; 2],
-            &wide,
-            stop,
-        );
-        assert!(
-            (free.x[0] - 1.0).abs() < 1e-5 && (free.x[1] - 1.0).abs() < 1e-5,
-            "{free:?}"
-        );
+        let stop = Stop { evaluations: 2000, relative: 1e-15 };
+        let free = minimise(rosenbrock, vec![-1.2, 1.0], &[f64::NEG_INFINITY; 2], &wide, stop);
+        assert!((free.x[0] - 1.0).abs() < 1e-5 && (free.x[1] - 1.0).abs() < 1e-5, "{free:?}");
         // With x₀ ≤ 0.5 the minimum is at (0.5, 0.25).
         let bounded = minimise(rosenbrock, vec![-1.2, 1.0], &[-2.0; 2], &[0.5, 2.0], stop);
         assert!(

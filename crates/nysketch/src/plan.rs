@@ -81,10 +81,7 @@ impl Collect {
         let (expected, got) = if !(self.kernel || self.cells || self.moments) {
             ("at least one of kernel, cells, moments", "none")
         } else if self.cells && !landmarks {
-            (
-                "without cells for Fourier features, which have no landmarks",
-                "cells",
-            )
+            ("without cells for Fourier features, which have no landmarks", "cells")
         } else {
             return Ok(());
         };
@@ -93,32 +90,20 @@ impl Collect {
 
     /// Everything that is cheap for so many columns.
     pub fn default_for(dims: usize, landmarks: bool) -> Self {
-        Collect {
-            kernel: true,
-            cells: landmarks,
-            moments: dims <= MOMENTS_DIMS,
-        }
+        Collect { kernel: true, cells: landmarks, moments: dims <= MOMENTS_DIMS }
     }
 
     /// The names of what is kept, in alphabetical order.
     pub fn names(self) -> Vec<&'static str> {
-        [
-            (self.cells, "cells"),
-            (self.kernel, "kernel"),
-            (self.moments, "moments"),
-        ]
-        .into_iter()
-        .filter_map(|(on, name)| on.then_some(name))
-        .collect()
+        [(self.cells, "cells"), (self.kernel, "kernel"), (self.moments, "moments")]
+            .into_iter()
+            .filter_map(|(on, name)| on.then_some(name))
+            .collect()
     }
 
     /// From names in any order.
     pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self> {
-        let mut collect = Collect {
-            kernel: false,
-            cells: false,
-            moments: false,
-        };
+        let mut collect = Collect { kernel: false, cells: false, moments: false };
         for name in names {
             match name {
                 "kernel" => collect.kernel = true,
@@ -208,11 +193,7 @@ impl Plan {
         self.collect.check(self.landmarks().is_some())?;
         if self.collect.moments && d > MAX_MOMENTS_DIMS {
             let expected = format!("without moments above {MAX_MOMENTS_DIMS} columns");
-            return Err(Error::parameter(
-                "--collect",
-                expected,
-                format!("{d} columns"),
-            ));
+            return Err(Error::parameter("--collect", expected, format!("{d} columns")));
         }
         let sums: f64 = crate::sketch::sums::shapes(self)
             .iter()
@@ -220,11 +201,7 @@ impl Plan {
             .sum();
         if sums > MAX_SUMS {
             let expected = format!("a plan with at most {MAX_SUMS:.0} sums");
-            return Err(Error::parameter(
-                "--landmarks",
-                expected,
-                format!("{sums:.0}"),
-            ));
+            return Err(Error::parameter("--landmarks", expected, format!("{sums:.0}")));
         }
         if let Some(w) = &self.weighting {
             w.check()?;

@@ -163,12 +163,7 @@ pub struct PlanValid(PlanParams);
 impl PlanParams {
     /// Checks every parameter that can be checked without the data.
     pub fn check(self) -> Result<PlanValid> {
-        if let FeatureParams::Nystrom {
-            landmarks,
-            sampling,
-            leverage_lambda,
-        } = &self.features
-        {
+        if let FeatureParams::Nystrom { landmarks, sampling, leverage_lambda } = &self.features {
             if landmarks == &Some(0) {
                 return Err(Error::parameter("--landmarks", "at least 1", 0));
             }
@@ -296,9 +291,7 @@ pub fn make_plan(
     };
     let features = choice.features()?;
     let landmarks = matches!(features, Features::Nystrom(..));
-    let collect = params
-        .collect
-        .unwrap_or(Collect::default_for(columns.len(), landmarks));
+    let collect = params.collect.unwrap_or(Collect::default_for(columns.len(), landmarks));
     if params.collect.is_none() && !collect.moments {
         report.notes.push(format!(
             "{} columns: Σxxᵀ, which PCA needs, is left out; ask for it with --collect kernel,cells,moments",
@@ -323,11 +316,7 @@ fn make_frame(columns: &[String], found: &Survey, scale: Scale) -> Result<Frame>
     let mut centre = Vec::new();
     let mut scales = Vec::new();
     for c in &found.columns {
-        let unit = if c.deviation > 0.0 {
-            c.deviation.log2().floor().exp2()
-        } else {
-            0.0
-        };
+        let unit = if c.deviation > 0.0 { c.deviation.log2().floor().exp2() } else { 0.0 };
         let rounded = (c.mean / unit).round() * unit;
         centre.push(if c.low == c.high {
             c.low
@@ -337,11 +326,7 @@ fn make_frame(columns: &[String], found: &Survey, scale: Scale) -> Result<Frame>
             c.mean
         });
         let usable = c.deviation.is_normal() && c.low < c.high;
-        scales.push(if scale == Scale::Standard && usable {
-            c.deviation
-        } else {
-            1.0
-        });
+        scales.push(if scale == Scale::Standard && usable { c.deviation } else { 1.0 });
     }
     let low: Vec<f64> = found.columns.iter().map(|c| c.low).collect();
     let high: Vec<f64> = found.columns.iter().map(|c| c.high).collect();
@@ -349,21 +334,14 @@ fn make_frame(columns: &[String], found: &Survey, scale: Scale) -> Result<Frame>
 }
 
 fn note_uneven_columns(columns: &[String], found: &Survey, report: &mut PlanReport) {
-    let varying = || {
-        found
-            .columns
-            .iter()
-            .enumerate()
-            .filter(|(_, c)| c.deviation > 0.0)
-    };
+    let varying = || found.columns.iter().enumerate().filter(|(_, c)| c.deviation > 0.0);
     let by_deviation = |a: &(usize, &crate::survey::Column),
                         b: &(usize, &crate::survey::Column)| {
         a.1.deviation.total_cmp(&b.1.deviation)
     };
-    if let (Some((i, small)), Some((j, large))) = (
-        varying().min_by(by_deviation),
-        varying().max_by(by_deviation),
-    ) && large.deviation > 100.0 * small.deviation
+    if let (Some((i, small)), Some((j, large))) =
+        (varying().min_by(by_deviation), varying().max_by(by_deviation))
+        && large.deviation > 100.0 * small.deviation
     {
         report.notes.push(format!(
             "column '{}' varies {:.0} times as much as '{}' and will dominate the distances; consider --scale standard",
@@ -395,11 +373,7 @@ impl Choice<'_> {
                 Ok(Features::Fourier(drawn))
             }
             FeatureParams::Given(rows) => Ok(Features::Nystrom(self.given(rows)?, Sampling::Given)),
-            FeatureParams::Nystrom {
-                landmarks,
-                sampling,
-                leverage_lambda,
-            } => {
+            FeatureParams::Nystrom { landmarks, sampling, leverage_lambda } => {
                 let points = match leverage_lambda {
                     Some(lambda) => self.leverage(Target::Lambda(*lambda), None)?,
                     None => self.counted(*landmarks, *sampling)?,
@@ -423,11 +397,7 @@ impl Choice<'_> {
             }
             if let Err(j) = self.frame.push(row, &mut framed) {
                 let column = self.source.columns()[j].clone();
-                let at = Cell {
-                    file: given.name.clone(),
-                    row: i as u64 + 1,
-                    column,
-                };
+                let at = Cell { file: given.name.clone(), row: i as u64 + 1, column };
                 return Err(self.frame.invalid(at, j, row[j]));
             }
         }
@@ -442,10 +412,9 @@ impl Choice<'_> {
             ));
         }
         if kept.len() < all.len() {
-            self.report.notes.push(format!(
-                "{} repeated landmarks were dropped",
-                all.len() - kept.len()
-            ));
+            self.report
+                .notes
+                .push(format!("{} repeated landmarks were dropped", all.len() - kept.len()));
         }
         Ok(all.select(&kept))
     }
@@ -454,10 +423,7 @@ impl Choice<'_> {
     fn counted(&mut self, wanted: Option<usize>, sampling: Sampling) -> Result<Points> {
         let m = match wanted {
             Some(m) if m as u64 > self.found.rows => {
-                return Err(Error::TooFewRows {
-                    landmarks: m,
-                    rows: self.found.rows as usize,
-                });
+                return Err(Error::TooFewRows { landmarks: m, rows: self.found.rows as usize });
             }
             Some(m) => m,
             None => DEFAULT_LANDMARKS,
@@ -467,13 +433,9 @@ impl Choice<'_> {
             Sampling::Dsquared if !self.found.sampled_all => {
                 return self.dsquared_stream(m, wanted);
             }
-            Sampling::Dsquared => dsquared(
-                sample,
-                Some(&self.found.sample_weights),
-                None,
-                m,
-                &mut self.rng,
-            ),
+            Sampling::Dsquared => {
+                dsquared(sample, Some(&self.found.sample_weights), None, m, &mut self.rng)
+            }
             Sampling::Leverage => {
                 return self.leverage(Target::EffectiveDimension(m as f64), Some((m, wanted)));
             }
@@ -518,9 +480,7 @@ impl Choice<'_> {
     fn leverage(&mut self, target: Target, m: Option<(usize, Option<usize>)>) -> Result<Points> {
         let scores = leverage::bless(self.sample, self.sigma2, target, &mut self.rng)?;
         let few = self.sample.len().min(ACCURACY_ROWS);
-        let part = self
-            .sample
-            .select(&uniform(self.sample, &[], few, &mut self.rng));
+        let part = self.sample.select(&uniform(self.sample, &[], few, &mut self.rng));
         let again = leverage::bless(
             &part,
             self.sigma2,
@@ -553,13 +513,7 @@ impl Choice<'_> {
         let first = self.sample.select(&first);
         let far = self.far_rows(&first)?;
         let rest = m - first.len();
-        let second = dsquared(
-            &far.points,
-            Some(&far.stand_for),
-            Some(&first),
-            rest,
-            &mut self.rng,
-        );
+        let second = dsquared(&far.points, Some(&far.stand_for), Some(&first), rest, &mut self.rng);
         let mut data = first.data().to_vec();
         data.extend_from_slice(far.points.select(&second).data());
         let all = Points::new(self.sample.dims(), data);
@@ -578,16 +532,10 @@ impl Choice<'_> {
             nearest: Nearest::default(),
             z: Vec::new(),
         };
-        pass(
-            self.source,
-            self.params.threads,
-            self.progress,
-            init,
-            |state, _, block| {
-                self.offer_far_rows(state, block, &reservoir);
-                Ok(())
-            },
-        )?;
+        pass(self.source, self.params.threads, self.progress, init, |state, _, block| {
+            self.offer_far_rows(state, block, &reservoir);
+            Ok(())
+        })?;
         let threshold = reservoir.threshold();
         let (mut data, mut weights) = (Vec::new(), Vec::new());
         for row in reservoir.into_rows().chunks_exact(d + 1) {
@@ -598,15 +546,9 @@ impl Choice<'_> {
         let d2 = squared_distances(&points, landmarks);
         // A row that is kept with probability p stands for 1/p rows like it.
         let stand_for = |(w, d2): (&f64, &f64)| w / -(-w * d2 * threshold).exp_m1();
-        let stand_for = weights
-            .iter()
-            .zip(&d2)
-            .map(stand_for)
-            .map(|s| if s.is_finite() { s } else { 0.0 });
-        Ok(FarRows {
-            stand_for: stand_for.collect(),
-            points,
-        })
+        let stand_for =
+            weights.iter().zip(&d2).map(stand_for).map(|s| if s.is_finite() { s } else { 0.0 });
+        Ok(FarRows { stand_for: stand_for.collect(), points })
     }
 
     fn offer_far_rows(&self, state: &mut FarPass, block: &Block, reservoir: &Reservoir) {
@@ -616,9 +558,7 @@ impl Choice<'_> {
             for row in rows.chunks_exact(d) {
                 self.frame.narrow(row, &mut state.z);
             }
-            state
-                .tiles
-                .block(&state.z, &[], Some(&mut state.nearest), |_, _, _| {});
+            state.tiles.block(&state.z, &[], Some(&mut state.nearest), |_, _, _| {});
             for (i, row) in rows.chunks_exact(d).enumerate() {
                 let at = chunk * MAX_BLOCK + i;
                 let weight = match self.params.weighting {
@@ -628,10 +568,7 @@ impl Choice<'_> {
                 let steer = weight * f64::from(state.nearest.d2[i]);
                 // The survey has refused or counted invalid rows; here they are passed over.
                 if steer > 0.0 && steer.is_finite() && row.iter().all(|x| x.is_finite()) {
-                    let place = Place {
-                        file: block.file_index,
-                        row: block.first_row + at as u64,
-                    };
+                    let place = Place { file: block.file_index, row: block.first_row + at as u64 };
                     reservoir.offer(place, steer, row, weight);
                 }
             }

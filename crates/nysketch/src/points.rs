@@ -10,10 +10,7 @@ pub struct Points {
 impl Points {
     /// Row-major `data`; its length is a multiple of `dims`.
     pub fn new(dims: usize, data: Vec<f32>) -> Self {
-        assert!(
-            dims > 0 && data.len().is_multiple_of(dims),
-            "points need whole rows"
-        );
+        assert!(dims > 0 && data.len().is_multiple_of(dims), "points need whole rows");
         Points { dims, data }
     }
 
@@ -53,17 +50,11 @@ impl Points {
         for &i in indices {
             data.extend_from_slice(self.row(i));
         }
-        Points {
-            dims: self.dims,
-            data,
-        }
+        Points { dims: self.dims, data }
     }
 
     /// `‖a − b‖²` between two points, in double precision.
     pub fn squared_distance(a: &[f32], b: &[f32]) -> f64 {
-        a.iter()
-            .zip(b)
-            .map(|(x, y)| (f64::from(*x) - f64::from(*y)).powi(2))
-            .sum()
+        a.iter().zip(b).map(|(x, y)| (f64::from(*x) - f64::from(*y)).powi(2)).sum()
     }
 }

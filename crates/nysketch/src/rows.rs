@@ -39,22 +39,15 @@ impl Block {
 
     /// The rows with their numbers in the file and their weights (1 where not weighted).
     pub fn rows(&self) -> impl Iterator<Item = (u64, &[f64], f64)> {
-        self.values
-            .chunks_exact(self.columns)
-            .enumerate()
-            .map(|(i, row)| {
-                let weight = self.weights.get(i).copied().unwrap_or(1.0);
-                (self.first_row + i as u64, row, weight)
-            })
+        self.values.chunks_exact(self.columns).enumerate().map(|(i, row)| {
+            let weight = self.weights.get(i).copied().unwrap_or(1.0);
+            (self.first_row + i as u64, row, weight)
+        })
     }
 
     /// Names a cell of this block for a message.
     pub fn cell(&self, row: u64, column: &str) -> Cell {
-        Cell {
-            file: self.file.to_string(),
-            row,
-            column: column.to_string(),
-        }
+        Cell { file: self.file.to_string(), row, column: column.to_string() }
     }
 }
 
@@ -141,19 +134,11 @@ pub fn pass<S: Send>(
         let workers: Vec<_> = (1..threads.max(1)).map(|_| scope.spawn(work)).collect();
         let mut states = vec![work()];
         for worker in workers {
-            states.push(
-                worker
-                    .join()
-                    .unwrap_or_else(|p| std::panic::resume_unwind(p)),
-            );
+            states.push(worker.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
         }
         states
     });
-    match queue
-        .first_error
-        .into_inner()
-        .unwrap_or_else(|e| e.into_inner())
-    {
+    match queue.first_error.into_inner().unwrap_or_else(|e| e.into_inner()) {
         Some((_, error)) => Err(error),
         None => Ok(states),
     }
@@ -211,10 +196,7 @@ impl<'a> Queue<'a> {
     fn fail(&self, number: usize, error: Error) {
         self.stop.store(true, Ordering::Relaxed);
         let mut first = self.first_error.lock().unwrap_or_else(|e| e.into_inner());
-        if first
-            .as_ref()
-            .is_none_or(|(earliest, _)| number < *earliest)
-        {
+        if first.as_ref().is_none_or(|(earliest, _)| number < *earliest) {
             *first = Some((number, error));
         }
     }
@@ -239,12 +221,7 @@ impl Table {
                 values.len(),
             ));
         }
-        Ok(Table {
-            columns,
-            values,
-            weights: Vec::new(),
-            part_rows: 4096,
-        })
+        Ok(Table { columns, values, weights: Vec::new(), part_rows: 4096 })
     }
 
     /// Columns named `c0`, `c1`, …
@@ -298,10 +275,7 @@ impl RowSource for Table {
     }
 
     fn open(&self) -> Result<Box<dyn RowStream<'_> + '_>> {
-        Ok(Box::new(TableStream {
-            table: self,
-            next: 0,
-        }))
+        Ok(Box::new(TableStream { table: self, next: 0 }))
     }
 }
 
@@ -318,11 +292,7 @@ impl<'a> RowStream<'a> for TableStream<'a> {
         }
         let to = (from + self.table.part_rows).min(self.table.len());
         self.next = to;
-        Ok(Some(Box::new(TablePart {
-            table: self.table,
-            from,
-            to,
-        })))
+        Ok(Some(Box::new(TablePart { table: self.table, from, to })))
     }
 }
 
@@ -337,12 +307,7 @@ impl RowPart for TablePart<'_> {
         let d = self.table.columns.len();
         visit(&Block {
             values: self.table.values[self.from * d..self.to * d].to_vec(),
-            weights: self
-                .table
-                .weights
-                .get(self.from..self.to)
-                .unwrap_or(&[])
-                .to_vec(),
+            weights: self.table.weights.get(self.from..self.to).unwrap_or(&[]).to_vec(),
             columns: d,
             file: Arc::from("table"),
             file_index: 0,

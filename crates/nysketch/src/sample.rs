@@ -69,9 +69,7 @@ impl PartialOrd for Entry {
 }
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.priority
-            .total_cmp(&other.priority)
-            .then(self.place.cmp(&other.place))
+        self.priority.total_cmp(&other.priority).then(self.place.cmp(&other.place))
     }
 }
 
@@ -96,20 +94,12 @@ impl Reservoir {
         let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
         let Kept { heap, values } = &mut *kept;
         if heap.len() < self.capacity {
-            heap.push(Entry {
-                priority,
-                place,
-                slot: heap.len(),
-            });
+            heap.push(Entry { priority, place, slot: heap.len() });
             values.extend_from_slice(row);
             values.push(extra);
         } else if let Some(mut worst) = heap.peek_mut() {
             let slot = worst.slot;
-            let entry = Entry {
-                priority,
-                place,
-                slot,
-            };
+            let entry = Entry { priority, place, slot };
             if entry < *worst {
                 *worst = entry;
                 let kept = &mut values[slot * self.dims..(slot + 1) * self.dims];
@@ -120,8 +110,7 @@ impl Reservoir {
         if heap.len() == self.capacity
             && let Some(worst) = heap.peek()
         {
-            self.threshold
-                .store(worst.priority.to_bits(), Memory::Relaxed);
+            self.threshold.store(worst.priority.to_bits(), Memory::Relaxed);
         }
     }
 

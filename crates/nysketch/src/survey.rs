@@ -65,16 +65,11 @@ pub fn survey(
     let d = columns.len();
     // Each row is followed by its weight.
     let reservoir = Reservoir::new(params.sample_rows, d + 1, params.seed);
-    let fold = Mutex::new(OrderedFold {
-        total: Moments::new(d),
-        next: 0,
-        waiting: BTreeMap::new(),
-    });
+    let fold =
+        Mutex::new(OrderedFold { total: Moments::new(d), next: 0, waiting: BTreeMap::new() });
     let finish = |part: Option<(usize, Moments)>| {
         if let Some((number, moments)) = part {
-            fold.lock()
-                .unwrap_or_else(|e| e.into_inner())
-                .add(number, moments);
+            fold.lock().unwrap_or_else(|e| e.into_inner()).add(number, moments);
         }
     };
     let visit = |current: &mut Option<(usize, Moments)>, part: usize, block: &Block| {
@@ -104,10 +99,7 @@ pub fn survey(
             };
             kept.rows += 1;
             kept.weight += units;
-            let place = Place {
-                file: block.file_index,
-                row: row_number,
-            };
+            let place = Place { file: block.file_index, row: row_number };
             reservoir.offer(place, units, row, units);
             valid.push((row, units));
         }
@@ -118,14 +110,9 @@ pub fn survey(
     for last in pass(source, params.threads, progress, || None, visit)? {
         finish(last);
     }
-    let total = fold
-        .into_inner()
-        .unwrap_or_else(|e| e.into_inner())
-        .finish();
+    let total = fold.into_inner().unwrap_or_else(|e| e.into_inner()).finish();
     if !(total.weight > 0.0) {
-        return Err(Error::NoRows {
-            skipped: total.skipped,
-        });
+        return Err(Error::NoRows { skipped: total.skipped });
     }
     let columns = (0..d).map(|j| total.column(j)).collect();
     let sampled_all = reservoir.threshold() == f64::INFINITY;
@@ -147,10 +134,7 @@ pub fn survey(
 fn refuse(invalid: Invalid, block: &Block, row: u64, column: &str, value: f64) -> Result<()> {
     match invalid {
         Invalid::Skip => Ok(()),
-        Invalid::Refuse => Err(Error::NonFinite {
-            at: block.cell(row, column),
-            value,
-        }),
+        Invalid::Refuse => Err(Error::NonFinite { at: block.cell(row, column), value }),
     }
 }
 
@@ -188,16 +172,8 @@ impl Moments {
         Column {
             low,
             high,
-            mean: if mean.is_finite() {
-                mean.clamp(low, high)
-            } else {
-                low / 2.0 + high / 2.0
-            },
-            deviation: if self.m2[j].is_finite() {
-                deviation
-            } else {
-                half
-            },
+            mean: if mean.is_finite() { mean.clamp(low, high) } else { low / 2.0 + high / 2.0 },
+            deviation: if self.m2[j].is_finite() { deviation } else { half },
         }
     }
 
@@ -274,19 +250,13 @@ mod tests {
     use super::*;
     use crate::rows::Table;
 
-    const PARAMS: SurveyParams = SurveyParams {
-        sample_rows: 10,
-        seed: 1,
-        invalid: Invalid::Refuse,
-        threads: 1,
-    };
+    const PARAMS: SurveyParams =
+        SurveyParams { sample_rows: 10, seed: 1, invalid: Invalid::Refuse, threads: 1 };
 
     #[test]
     fn statistics_are_those_of_the_table_for_any_number_of_threads() {
         let values: Vec<f64> = (0..4000).map(|i| 1e6 + f64::from(i % 17) * 0.25).collect();
-        let table = Table::unnamed(2, values.clone())
-            .unwrap()
-            .with_part_rows(37);
+        let table = Table::unnamed(2, values.clone()).unwrap().with_part_rows(37);
         let one = survey(&table, None, PARAMS, &()).unwrap();
         for threads in 2..6 {
             let many = survey(&table, None, SurveyParams { threads, ..PARAMS }, &()).unwrap();
@@ -328,16 +298,10 @@ mod tests {
         impl<'a> RowStream<'a> for HolesStream<'a> {
             fn next_part(&mut self) -> Result<Option<Box<dyn RowPart + 'a>>> {
                 self.1 = !self.1;
-                if self.1 {
-                    Ok(Some(Box::new(Hole)))
-                } else {
-                    self.0.next_part()
-                }
+                if self.1 { Ok(Some(Box::new(Hole))) } else { self.0.next_part() }
             }
         }
-        let table = Table::unnamed(1, (0..100).map(f64::from).collect())
-            .unwrap()
-            .with_part_rows(7);
+        let table = Table::unnamed(1, (0..100).map(f64::from).collect()).unwrap().with_part_rows(7);
         let whole = survey(&table, None, PARAMS, &()).unwrap();
         let holes = survey(&Holes(table), None, PARAMS, &()).unwrap();
         assert_eq!((holes.rows, holes.columns), (100, whole.columns));
@@ -348,10 +312,7 @@ mod tests {
         for size in [1e155, 1e300] {
             let table = Table::unnamed(1, vec![size, 2.0 * size, 3.0 * size]).unwrap();
             let column = survey(&table, None, PARAMS, &()).unwrap().columns[0];
-            assert!(
-                (0.5 * size..1.01 * size).contains(&column.deviation),
-                "{column:?}"
-            );
+            assert!((0.5 * size..1.01 * size).contains(&column.deviation), "{column:?}");
             assert!((column.mean / size - 2.0).abs() < 1e-9);
         }
     }
@@ -363,16 +324,10 @@ mod tests {
         let table = Table::unnamed(2, values).unwrap();
         let error = survey(&table, None, PARAMS, &()).unwrap_err().to_string();
         assert!(error.contains("row 4, column 'c1'"), "{error}");
-        let skip = SurveyParams {
-            invalid: Invalid::Skip,
-            ..PARAMS
-        };
+        let skip = SurveyParams { invalid: Invalid::Skip, ..PARAMS };
         let ok = survey(&table, None, skip, &()).unwrap();
         assert_eq!((ok.rows, ok.skipped), (9, 1));
         let all_bad = Table::unnamed(1, vec![f64::NAN; 3]).unwrap();
-        assert!(matches!(
-            survey(&all_bad, None, skip, &()),
-            Err(Error::NoRows { skipped: 3 })
-        ));
+        assert!(matches!(survey(&all_bad, None, skip, &()), Err(Error::NoRows { skipped: 3 })));
     }
 }

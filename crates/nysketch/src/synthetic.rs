@@ -38,24 +38,15 @@ impl Mixture {
             return Err(Error::parameter("--dims", "between 1 and 65536", dims));
         }
         if !(1..=1 << 20).contains(&clusters) {
-            return Err(Error::parameter(
-                "--clusters",
-                "between 1 and 1048576",
-                clusters,
-            ));
+            return Err(Error::parameter("--clusters", "between 1 and 1048576", clusters));
         }
         if !(0.0..1e6).contains(&separation) {
-            return Err(Error::parameter(
-                "--separation",
-                "between 0 and 1e6",
-                separation,
-            ));
+            return Err(Error::parameter("--separation", "between 0 and 1e6", separation));
         }
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let inter = separation * (clusters as f64).powf(1.0 / dims as f64);
-        let means = (0..clusters)
-            .map(|_| (0..dims).map(|_| inter * normal(&mut rng)).collect())
-            .collect();
+        let means =
+            (0..clusters).map(|_| (0..dims).map(|_| inter * normal(&mut rng)).collect()).collect();
         Ok(Mixture { means, seed })
     }
 
@@ -80,11 +71,7 @@ impl Mixture {
 
     /// The first `rows` rows as a source.
     pub fn source(&self, rows: u64) -> MixtureSource<'_> {
-        MixtureSource {
-            mixture: self,
-            rows,
-            columns: default_names(self.dims()),
-        }
+        MixtureSource { mixture: self, rows, columns: default_names(self.dims()) }
     }
 }
 
@@ -106,11 +93,7 @@ impl RowSource for MixtureSource<'_> {
     }
 
     fn open(&self) -> Result<Box<dyn RowStream<'_> + '_>> {
-        Ok(Box::new(MixtureStream {
-            mixture: self.mixture,
-            left: self.rows,
-            chunk: 0,
-        }))
+        Ok(Box::new(MixtureStream { mixture: self.mixture, left: self.rows, chunk: 0 }))
     }
 }
 
@@ -126,11 +109,7 @@ impl<'a> RowStream<'a> for MixtureStream<'a> {
             return Ok(None);
         }
         let count = self.left.min(CHUNK_ROWS as u64);
-        let part = MixturePart {
-            mixture: self.mixture,
-            chunk: self.chunk,
-            count: count as usize,
-        };
+        let part = MixturePart { mixture: self.mixture, chunk: self.chunk, count: count as usize };
         self.left -= count;
         self.chunk += 1;
         Ok(Some(Box::new(part)))

@@ -16,11 +16,7 @@ impl Weighting {
     /// The unit is a positive number.
     pub fn check(&self) -> Result<()> {
         if !(self.unit > 0.0 && self.unit.is_finite()) {
-            return Err(Error::parameter(
-                "--weight-unit",
-                "a positive number",
-                self.unit,
-            ));
+            return Err(Error::parameter("--weight-unit", "a positive number", self.unit));
         }
         Ok(())
     }
@@ -39,21 +35,14 @@ impl Weighting {
         if !weight.is_finite() {
             return match invalid {
                 Invalid::Skip => Ok(None),
-                Invalid::Refuse => Err(Error::NonFinite {
-                    at: at(),
-                    value: weight,
-                }),
+                Invalid::Refuse => Err(Error::NonFinite { at: at(), value: weight }),
             };
         }
         let ratio = weight / self.unit;
         let units = ratio.round();
         let whole = (ratio - units).abs() <= 1e-6;
         if !(whole && (0.0..=f64::from(u32::MAX)).contains(&units)) {
-            return Err(Error::BadWeight {
-                at: at(),
-                value: weight,
-                unit: self.unit,
-            });
+            return Err(Error::BadWeight { at: at(), value: weight, unit: self.unit });
         }
         Ok(Some(units as u32))
     }

@@ -14,12 +14,8 @@ const UNIT: f64 = 1.0 / 16_777_216.0;
 fn worst(plan: &Arc<Plan>, table: &Table, share: f64) -> f64 {
     let sketch = sketch(plan, table);
     let d = plan.dims();
-    let landmarks: Vec<Vec<f64>> = plan
-        .landmarks()
-        .unwrap()
-        .rows()
-        .map(|z| plan.frame.widen(z))
-        .collect();
+    let landmarks: Vec<Vec<f64>> =
+        plan.landmarks().unwrap().rows().map(|z| plan.frame.widen(z)).collect();
     let n = table.len() as f64;
     let mut worst = 0.0f64;
     for (rung, sigma2) in plan.bandwidths.iter().enumerate() {
@@ -29,9 +25,8 @@ fn worst(plan: &Arc<Plan>, table: &Table, share: f64) -> f64 {
                 .values()
                 .chunks_exact(d)
                 .map(|x| {
-                    let d2: f64 = (0..d)
-                        .map(|j| ((x[j] - z[j]) / plan.frame.scale[j]).powi(2))
-                        .sum();
+                    let d2: f64 =
+                        (0..d).map(|j| ((x[j] - z[j]) / plan.frame.scale[j]).powi(2)).sum();
                     (-d2 / (2.0 * sigma2)).exp()
                 })
                 .sum::<f64>()
@@ -58,12 +53,7 @@ fn rows(d: usize, n: usize, sigma: f64, spread: f64, shift: f64, seed: u64) -> T
 }
 
 fn landmarks_from(table: &Table, d: usize) -> Vec<Vec<f64>> {
-    table
-        .values()
-        .chunks_exact(d)
-        .step_by(61)
-        .map(<[f64]>::to_vec)
-        .collect()
+    table.values().chunks_exact(d).step_by(61).map(<[f64]>::to_vec).collect()
 }
 
 #[test]
@@ -77,10 +67,7 @@ fn one_bandwidth_is_accurate_near_far_and_wide() {
                     p.bandwidths = Some(vec![sigma2])
                 });
                 let worst = worst(&plan, &table, 1e-5);
-                assert!(
-                    worst <= 1.0,
-                    "d {d} σ² {sigma2} spread {spread}σ shift {shift}σ: {worst}"
-                );
+                assert!(worst <= 1.0, "d {d} σ² {sigma2} spread {spread}σ shift {shift}σ: {worst}");
             }
         }
     }
@@ -94,10 +81,7 @@ fn every_rung_of_the_default_ladder_is_accurate() {
             let plan = plan_with(landmarks_from(&table, d), &table, |_| {});
             assert_eq!(plan.bandwidths.len(), 3);
             let worst = worst(&plan, &table, 1e-4);
-            assert!(
-                worst <= 1.0,
-                "d {d} spread {spread}σ shift {shift}σ: {worst}"
-            );
+            assert!(worst <= 1.0, "d {d} spread {spread}σ shift {shift}σ: {worst}");
         }
     }
 }
@@ -105,13 +89,10 @@ fn every_rung_of_the_default_ladder_is_accurate() {
 #[test]
 fn standard_scaling_measures_in_standard_deviations() {
     let mut s = Stream(4);
-    let values: Vec<f64> = (0..3000)
-        .flat_map(|_| [1e6 + 1e4 * s.normal(), 1e-3 * s.normal()])
-        .collect();
+    let values: Vec<f64> =
+        (0..3000).flat_map(|_| [1e6 + 1e4 * s.normal(), 1e-3 * s.normal()]).collect();
     let table = Table::unnamed(2, values).unwrap();
-    let plan = plan_with(landmarks_from(&table, 2), &table, |p| {
-        p.scale = Scale::Standard
-    });
+    let plan = plan_with(landmarks_from(&table, 2), &table, |p| p.scale = Scale::Standard);
     assert!(plan.frame.scale[0] / plan.frame.scale[1] > 1e6);
     let worst = worst(&plan, &table, 1e-4);
     assert!(worst <= 1.0, "{worst}");
@@ -132,11 +113,7 @@ fn fourier_means_are_accurate() {
         let got = sketch.feature_means(rung);
         let mut exact = vec![0.0; 100];
         for row in table.values().chunks_exact(10) {
-            let y: Vec<f64> = row
-                .iter()
-                .zip(&plan.frame.centre)
-                .map(|(x, c)| x - c)
-                .collect();
+            let y: Vec<f64> = row.iter().zip(&plan.frame.centre).map(|(x, c)| x - c).collect();
             let f = feature_map::fourier::features(plan.features.points(), *sigma2, &y);
             for (e, f) in exact.iter_mut().zip(f) {
                 *e += f * f64::sqrt(50.0) / n;
@@ -165,11 +142,7 @@ fn cells_and_moments_are_those_of_the_rows() {
         let (cell, d2) = kernel::scalar::nearest(&z, landmarks);
         let cell = cell as usize;
         count[cell] += 1;
-        let y: Vec<f64> = row
-            .iter()
-            .zip(&plan.frame.centre)
-            .map(|(x, c)| x - c)
-            .collect();
+        let y: Vec<f64> = row.iter().zip(&plan.frame.centre).map(|(x, c)| x - c).collect();
         for j in 0..d {
             sum[cell * d + j] += y[j];
             square[cell * d + j] += y[j] * y[j];
@@ -193,25 +166,13 @@ fn cells_and_moments_are_those_of_the_rows() {
         assert!((got - want).abs() < 1e-6 * scale, "{got} {want}")
     };
     for i in 0..m * d {
-        close(
-            fixed::coordinate_value(sums.cell_sum[i], e[i % d]),
-            sum[i],
-            1e2,
-        );
-        close(
-            fixed::coordinate_value(sums.cell_square[i], 2 * e[i % d]),
-            square[i],
-            1e4,
-        );
+        close(fixed::coordinate_value(sums.cell_sum[i], e[i % d]), sum[i], 1e2);
+        close(fixed::coordinate_value(sums.cell_square[i], 2 * e[i % d]), square[i], 1e4);
     }
     let mut at = 0;
     for i in 0..d {
         for j in 0..=i {
-            close(
-                fixed::coordinate_value(sums.outer[at], e[i] + e[j]),
-                outer[at],
-                1e5,
-            );
+            close(fixed::coordinate_value(sums.outer[at], e[i] + e[j]), outer[at], 1e5);
             at += 1;
         }
     }

@@ -20,15 +20,7 @@ struct Case {
 }
 
 fn case() -> impl Strategy<Value = Case> {
-    (
-        any::<u64>(),
-        1usize..8,
-        1usize..700,
-        1usize..=50,
-        1usize..=8,
-        1usize..300,
-        0usize..4,
-    )
+    (any::<u64>(), 1usize..8, 1usize..700, 1usize..=50, 1usize..=8, 1usize..300, 0usize..4)
         .prop_map(|(seed, dims, rows, parts, threads, part_rows, kind)| Case {
             seed,
             dims,
@@ -42,48 +34,30 @@ fn case() -> impl Strategy<Value = Case> {
 
 fn rows_of(case: &Case) -> (Vec<f64>, Vec<f64>) {
     let mut s = Stream(case.seed);
-    let values = (0..case.rows * case.dims)
-        .map(|_| 100.0 + 3.0 * s.normal())
-        .collect();
+    let values = (0..case.rows * case.dims).map(|_| 100.0 + 3.0 * s.normal()).collect();
     let weights = (0..case.rows).map(|_| s.below(5) as f64).collect();
     (values, weights)
 }
 
 /// Nyström with everything, the same with weights, Fourier, cells without kernel.
 fn params_of(case: &Case) -> PlanParams {
-    let mut params = PlanParams {
-        seed: case.seed,
-        ..PlanParams::default()
-    };
+    let mut params = PlanParams { seed: case.seed, ..PlanParams::default() };
     params.features = match case.kind {
         2 => FeatureParams::Fourier { frequencies: 13 },
         _ => nystrom(Some((case.rows / 3).clamp(1, 40)), Sampling::Dsquared),
     };
     if case.kind == 3 {
-        params.collect = Some(Collect {
-            kernel: false,
-            cells: true,
-            moments: false,
-        });
+        params.collect = Some(Collect { kernel: false, cells: true, moments: false });
     }
     if case.kind == 1 {
-        params.weighting = Some(Weighting {
-            column: "w".into(),
-            unit: 1.0,
-        });
+        params.weighting = Some(Weighting { column: "w".into(), unit: 1.0 });
     }
     params
 }
 
 fn table(case: &Case, values: &[f64], weights: &[f64]) -> Table {
-    let table = Table::unnamed(case.dims, values.to_vec())
-        .unwrap()
-        .with_part_rows(case.part_rows);
-    if case.kind == 1 {
-        table.with_weights(weights.to_vec()).unwrap()
-    } else {
-        table
-    }
+    let table = Table::unnamed(case.dims, values.to_vec()).unwrap().with_part_rows(case.part_rows);
+    if case.kind == 1 { table.with_weights(weights.to_vec()).unwrap() } else { table }
 }
 
 proptest! {
@@ -134,25 +108,16 @@ proptest! {
 fn a_row_of_weight_three_is_the_row_three_times() {
     let values = vec![1.0, 2.0, 5.0, 1.0, -3.0, 4.0];
     let make = |v: &[f64], w: &[f64]| {
-        Table::unnamed(2, v.to_vec())
-            .unwrap()
-            .with_weights(w.to_vec())
-            .unwrap()
+        Table::unnamed(2, v.to_vec()).unwrap().with_weights(w.to_vec()).unwrap()
     };
     let weighted = make(&values, &[3.0, 1.0, 0.0]);
     let params = PlanParams {
-        weighting: Some(Weighting {
-            column: "w".into(),
-            unit: 1.0,
-        }),
+        weighting: Some(Weighting { column: "w".into(), unit: 1.0 }),
         ..PlanParams::default()
     };
     let plan = Arc::new(plan_for(&weighted, params).unwrap().0);
     let repeated = make(&[1.0, 2.0, 1.0, 2.0, 5.0, 1.0, 1.0, 2.0], &[1.0; 4]);
-    assert_eq!(
-        sketch(&plan, &weighted).to_bytes(),
-        sketch(&plan, &repeated).to_bytes()
-    );
+    assert_eq!(sketch(&plan, &weighted).to_bytes(), sketch(&plan, &repeated).to_bytes());
     assert_eq!(sketch(&plan, &weighted).rows(), 4);
 }
 
@@ -161,20 +126,13 @@ fn fractional_weights_need_a_unit_and_bad_ones_are_named() {
     let rows = Table::unnamed(1, vec![1.0, 2.0, 3.0]).unwrap();
     let with = |w: Vec<f64>, unit| {
         let params = PlanParams {
-            weighting: Some(Weighting {
-                column: "w".into(),
-                unit,
-            }),
+            weighting: Some(Weighting { column: "w".into(), unit }),
             ..PlanParams::default()
         };
         plan_for(&rows.clone().with_weights(w).unwrap(), params)
     };
     assert!(with(vec![0.1, 0.25, 0.35], 0.05).is_ok());
-    for bad in [
-        vec![1.0, 0.5, 1.0],
-        vec![1.0, -1.0, 1.0],
-        vec![1.0, 1e10, 1.0],
-    ] {
+    for bad in [vec![1.0, 0.5, 1.0], vec![1.0, -1.0, 1.0], vec![1.0, 1e10, 1.0]] {
         let error = with(bad, 1.0).unwrap_err().to_string();
         assert!(error.contains("row 2, column 'w'"), "{error}");
     }
@@ -206,10 +164,7 @@ fn different_plans_do_not_mix() {
         first.subtract(&sketch(&b, &table)).unwrap_err(),
     ] {
         let text = error.to_string();
-        assert!(
-            text.contains(&a.fingerprint()) && text.contains(&b.fingerprint()),
-            "{text}"
-        );
+        assert!(text.contains(&a.fingerprint()) && text.contains(&b.fingerprint()), "{text}");
     }
     // The same plan read from a file is the same plan.
     let again = Arc::new(Plan::from_bytes(&a.to_bytes()).unwrap());
@@ -225,16 +180,10 @@ fn taking_out_rows_that_are_not_there_is_refused() {
     let mut sketch_few = sketch(&plan, &few);
     let before = sketch_few.clone();
     // More rows than there are.
-    assert!(matches!(
-        sketch_few.subtract(&sketch(&plan, &all)),
-        Err(Error::Impossible { .. })
-    ));
+    assert!(matches!(sketch_few.subtract(&sketch(&plan, &all)), Err(Error::Impossible { .. })));
     // As many rows, but others.
     let others = Table::unnamed(1, vec![40.0, 41.0]).unwrap();
-    let error = sketch_few
-        .subtract(&sketch(&plan, &others))
-        .unwrap_err()
-        .to_string();
+    let error = sketch_few.subtract(&sketch(&plan, &others)).unwrap_err().to_string();
     assert!(error.contains("cannot subtract"), "{error}");
     assert_eq!(sketch_few, before, "a refused subtraction changes nothing");
     // Everything out leaves the neutral element.
@@ -245,32 +194,18 @@ fn taking_out_rows_that_are_not_there_is_refused() {
 #[test]
 fn skipped_rows_are_counted_and_leave_no_other_trace() {
     let clean = Table::unnamed(2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
-    let dirty = Table::unnamed(
-        2,
-        vec![1.0, 2.0, f64::NAN, 0.0, 3.0, 4.0, 1e300, 1.0, 5.0, 6.0],
-    )
-    .unwrap();
+    let dirty =
+        Table::unnamed(2, vec![1.0, 2.0, f64::NAN, 0.0, 3.0, 4.0, 1e300, 1.0, 5.0, 6.0]).unwrap();
     let plan = Arc::new(plan_for(&clean, PlanParams::default()).unwrap().0);
-    let params = SketchParams {
-        invalid: Invalid::Skip,
-        ..SketchParams::default()
-    };
+    let params = SketchParams { invalid: Invalid::Skip, ..SketchParams::default() };
     let skipped = Sketch::of(&plan, &dirty, params, &()).unwrap();
     assert_eq!((skipped.rows(), skipped.skipped()), (3, 2));
     let mut expected = sketch(&plan, &clean);
-    assert_ne!(
-        expected.to_bytes(),
-        skipped.to_bytes(),
-        "the count is in the file"
-    );
+    assert_ne!(expected.to_bytes(), skipped.to_bytes(), "the count is in the file");
     let only_bad = Table::unnamed(2, vec![f64::NAN; 4]).unwrap();
-    expected
-        .merge(&Sketch::of(&plan, &only_bad, params, &()).unwrap())
-        .unwrap();
+    expected.merge(&Sketch::of(&plan, &only_bad, params, &()).unwrap()).unwrap();
     assert_eq!(expected.to_bytes(), skipped.to_bytes());
-    let error = Sketch::of(&plan, &dirty, SketchParams::default(), &())
-        .unwrap_err()
-        .to_string();
+    let error = Sketch::of(&plan, &dirty, SketchParams::default(), &()).unwrap_err().to_string();
     assert!(error.contains("row 2, column 'c0'"), "{error}");
 }
 
@@ -281,10 +216,7 @@ fn the_error_is_that_of_the_first_bad_row_for_any_number_of_threads() {
     let plan = Arc::new(
         plan_for(
             &good,
-            PlanParams {
-                features: nystrom(Some(3), Sampling::Uniform),
-                ..PlanParams::default()
-            },
+            PlanParams { features: nystrom(Some(3), Sampling::Uniform), ..PlanParams::default() },
         )
         .unwrap()
         .0,
@@ -294,13 +226,8 @@ fn the_error_is_that_of_the_first_bad_row_for_any_number_of_threads() {
     }
     let bad = Table::unnamed(1, values).unwrap().with_part_rows(50);
     for threads in 1..=8 {
-        let params = SketchParams {
-            threads,
-            ..SketchParams::default()
-        };
-        let error = Sketch::of(&plan, &bad, params, &())
-            .unwrap_err()
-            .to_string();
+        let params = SketchParams { threads, ..SketchParams::default() };
+        let error = Sketch::of(&plan, &bad, params, &()).unwrap_err().to_string();
         assert!(error.contains("row 7778,"), "{threads} threads: {error}");
     }
 }
@@ -310,16 +237,10 @@ fn heavy_weights_are_exact_up_to_the_limit_and_refused_beyond() {
     let heaviest = f64::from(u32::MAX);
     let table = |rows: usize| {
         let values = (0..rows).map(|i| (i % 3) as f64 * 1e3).collect();
-        Table::unnamed(1, values)
-            .unwrap()
-            .with_weights(vec![heaviest; rows])
-            .unwrap()
+        Table::unnamed(1, values).unwrap().with_weights(vec![heaviest; rows]).unwrap()
     };
     let params = PlanParams {
-        weighting: Some(Weighting {
-            column: "w".into(),
-            unit: 1.0,
-        }),
+        weighting: Some(Weighting { column: "w".into(), unit: 1.0 }),
         ..PlanParams::default()
     };
     let plan = Arc::new(plan_for(&table(3), params).unwrap().0);

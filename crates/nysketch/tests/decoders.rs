@@ -21,10 +21,8 @@ fn mixture_rows(n: usize) -> Vec<f64> {
 
 fn sketch_of(values: &[f64], change: impl FnOnce(&mut PlanParams)) -> Sketch {
     let table = Table::unnamed(D, values.to_vec()).unwrap();
-    let mut params = PlanParams {
-        features: nystrom(Some(80), Sampling::Dsquared),
-        ..PlanParams::default()
-    };
+    let mut params =
+        PlanParams { features: nystrom(Some(80), Sampling::Dsquared), ..PlanParams::default() };
     change(&mut params);
     let plan = Arc::new(plan_for(&table, params).unwrap().0);
     sketch(&plan, &table)
@@ -39,10 +37,7 @@ fn evaluate(model: &Model, values: &[f64]) -> metrics::Evaluation {
 }
 
 fn with(task: Task, decoder: Decoder) -> FitParams {
-    FitParams {
-        decoder,
-        ..FitParams::new(task, K)
-    }
+    FitParams { decoder, ..FitParams::new(task, K) }
 }
 
 /// Well-separated clusters: every decoder finds them, Diracs with a little bias from the width.
@@ -51,10 +46,7 @@ fn kmeans_by_every_decoder() {
     let values = mixture_rows(6000);
     let sketch = sketch_of(&values, |_| {});
     let measure = Measure::new(D, &values, &vec![1.0; 6000]);
-    let effort = Effort {
-        restarts: 10,
-        iterations: 100,
-    };
+    let effort = Effort { restarts: 10, iterations: 100 };
     let best = measure.cluster(K, Loss::Squared, effort, &mut rng(1));
     let best = measure.risk(&best, Loss::Squared);
     for (decoder, limit) in [
@@ -86,9 +78,7 @@ fn mixtures_by_every_decoder() {
     let values = mixture_rows(6000);
     let truth = Mixture::new(D, K, 3.0, 5).unwrap();
     let nystrom = sketch_of(&values, |_| {});
-    let fourier = sketch_of(&values, |p| {
-        p.features = FeatureParams::Fourier { frequencies: 80 }
-    });
+    let fourier = sketch_of(&values, |p| p.features = FeatureParams::Fourier { frequencies: 80 });
     let true_model = {
         let mut model = fit(&nystrom, &with(Task::Gmm, Decoder::Cells)).unwrap();
         model.shape = Shape::Mixture {
@@ -108,14 +98,9 @@ fn mixtures_by_every_decoder() {
         let gap = evaluate(&model, &values).nll.unwrap() - true_model;
         assert!(gap < 0.05, "{decoder:?} {}: {gap}", model.report.decoder);
     }
-    let known = FitParams {
-        known_variance: Some(1.0),
-        ..with(Task::Gmm, Decoder::Auto)
-    };
+    let known = FitParams { known_variance: Some(1.0), ..with(Task::Gmm, Decoder::Auto) };
     let model = fit(&nystrom, &known).unwrap();
-    let Shape::Mixture { variances, .. } = &model.shape else {
-        panic!("a mixture")
-    };
+    let Shape::Mixture { variances, .. } = &model.shape else { panic!("a mixture") };
     assert!(variances.iter().flatten().all(|v| *v == 1.0));
     assert!(evaluate(&model, &values).nll.unwrap() - true_model < 0.01);
     // The paper's decoder for mixtures, without the better starts.
@@ -130,18 +115,11 @@ fn kmedians_beats_kmeans_on_heavy_tails() {
     for x in values.iter_mut().step_by(97) {
         *x += 60.0 * (s.unit() - 0.5);
     }
-    let sketch = sketch_of(&values, |p| {
-        p.features = nystrom(Some(300), Sampling::Dsquared)
-    });
+    let sketch = sketch_of(&values, |p| p.features = nystrom(Some(300), Sampling::Dsquared));
     let median = fit(&sketch, &with(Task::Kmedians, Decoder::Auto)).unwrap();
     let mean = fit(&sketch, &with(Task::Kmeans, Decoder::Auto)).unwrap();
     let risk = |m: &Model| evaluate(m, &values).mean_distance;
-    assert!(
-        risk(&median) < risk(&mean),
-        "{} {}",
-        risk(&median),
-        risk(&mean)
-    );
+    assert!(risk(&median) < risk(&mean), "{} {}", risk(&median), risk(&mean));
 }
 
 /// The covariance is that of the rows to 1e-6 relative, and a sketch of scaled columns gives the
@@ -157,45 +135,29 @@ fn pca_is_exact() {
         .collect();
     let sketch = sketch_of(&values, |_| {});
     let n = 5000.0;
-    let mean: Vec<f64> = (0..D)
-        .map(|j| values.iter().skip(j).step_by(D).sum::<f64>() / n)
-        .collect();
+    let mean: Vec<f64> =
+        (0..D).map(|j| values.iter().skip(j).step_by(D).sum::<f64>() / n).collect();
     let (_, covariance) = pca::covariance(&sketch);
     for i in 0..D {
         for j in 0..D {
-            let exact = values
-                .chunks_exact(D)
-                .map(|x| (x[i] - mean[i]) * (x[j] - mean[j]))
-                .sum::<f64>()
-                / n;
+            let exact =
+                values.chunks_exact(D).map(|x| (x[i] - mean[i]) * (x[j] - mean[j])).sum::<f64>()
+                    / n;
             let scale = (covariance.get(i, i) * covariance.get(j, j)).sqrt();
-            assert!(
-                (covariance.get(i, j) - exact).abs() < 1e-6 * scale,
-                "{i} {j}"
-            );
+            assert!((covariance.get(i, j) - exact).abs() < 1e-6 * scale, "{i} {j}");
         }
     }
     let model = fit(&sketch, &FitParams::new(Task::Pca, 2)).unwrap();
-    let Shape::Components {
-        components,
-        explained_variance_ratio,
-        ..
-    } = &model.shape
-    else {
+    let Shape::Components { components, explained_variance_ratio, .. } = &model.shape else {
         panic!("components")
     };
     assert!(explained_variance_ratio.iter().sum::<f64>() > 0.99);
     for a in components {
         // C v = λ v for the leading vectors.
-        let cv: Vec<f64> = (0..D)
-            .map(|i| (0..D).map(|j| covariance.get(i, j) * a[j]).sum())
-            .collect();
+        let cv: Vec<f64> =
+            (0..D).map(|i| (0..D).map(|j| covariance.get(i, j) * a[j]).sum()).collect();
         let lambda: f64 = cv.iter().zip(a).map(|(x, y)| x * y).sum();
-        assert!(
-            cv.iter()
-                .zip(a)
-                .all(|(x, y)| (x - lambda * y).abs() < 1e-8 * lambda)
-        );
+        assert!(cv.iter().zip(a).all(|(x, y)| (x - lambda * y).abs() < 1e-8 * lambda));
     }
 }
 
@@ -205,11 +167,7 @@ fn the_curve_falls_and_suggests_the_true_k() {
     for task in [Task::Kmeans, Task::Gmm] {
         let ks: Vec<usize> = (1..=9).collect();
         let points = fit_curve(&sketch, &FitParams::new(task, 1), &ks).unwrap();
-        assert_eq!(
-            points[suggested(&sketch, &points).unwrap()].k,
-            K,
-            "{task:?}"
-        );
+        assert_eq!(points[suggested(&sketch, &points).unwrap()].k, K, "{task:?}");
         if task == Task::Kmeans {
             assert!(points.windows(2).all(|w| w[1].risk <= w[0].risk * 1.001));
         }
@@ -219,13 +177,8 @@ fn the_curve_falls_and_suggests_the_true_k() {
 #[test]
 fn constraints_hold_at_the_end() {
     let sketch = sketch_of(&mixture_rows(3000), |_| {});
-    let distance = |a: &[f64], b: &[f64]| {
-        a.iter()
-            .zip(b)
-            .map(|(x, y)| (x - y).powi(2))
-            .sum::<f64>()
-            .sqrt()
-    };
+    let distance =
+        |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt();
     // A separation larger than the true one and a radius smaller than the data's must bind.
     let params = FitParams {
         separation: Some(6.0),
@@ -233,9 +186,7 @@ fn constraints_hold_at_the_end() {
         ..with(Task::Kmeans, Decoder::Clompr)
     };
     let model = fit(&sketch, &params).unwrap();
-    let Shape::Centres { centres, .. } = &model.shape else {
-        panic!("centres")
-    };
+    let Shape::Centres { centres, .. } = &model.shape else { panic!("centres") };
     let origin = &sketch.plan().frame.centre;
     for (i, c) in centres.iter().enumerate() {
         assert!(distance(c, origin) <= 8.0 + 1e-6, "{}", distance(c, origin));
@@ -244,51 +195,23 @@ fn constraints_hold_at_the_end() {
         }
     }
     // In Mahalanobis distance, from equal atoms.
-    let constraints = Constraints {
-        separation: Some(2.0),
-        radius: None,
-        precision: vec![4.0; D],
-    };
-    let mut atoms = vec![
-        Atom {
-            weight: 0.5,
-            mean: vec![1.0; D],
-            variance: vec![0.25; D]
-        };
-        2
-    ];
+    let constraints = Constraints { separation: Some(2.0), radius: None, precision: vec![4.0; D] };
+    let mut atoms = vec![Atom { weight: 0.5, mean: vec![1.0; D], variance: vec![0.25; D] }; 2];
     constraints.project(&mut atoms);
     assert!((distance(&atoms[0].mean, &atoms[1].mean) * 2.0 - 2.0).abs() < 1e-6);
 }
 
 #[test]
 fn small_and_equal_data_give_numbers_or_words() {
-    let few = sketch_of(&mixture_rows(3)[..12], |p| {
-        p.features = nystrom(None, Sampling::Dsquared)
-    });
-    let equal = sketch_of(&[2.0; 40], |p| {
-        p.features = nystrom(None, Sampling::Dsquared)
-    });
-    let one = sketch_of(&[1.0, 2.0, 3.0, 4.0], |p| {
-        p.features = nystrom(None, Sampling::Dsquared)
-    });
+    let few = sketch_of(&mixture_rows(3)[..12], |p| p.features = nystrom(None, Sampling::Dsquared));
+    let equal = sketch_of(&[2.0; 40], |p| p.features = nystrom(None, Sampling::Dsquared));
+    let one = sketch_of(&[1.0, 2.0, 3.0, 4.0], |p| p.features = nystrom(None, Sampling::Dsquared));
     for sketch in [&few, &equal, &one] {
         for task in [Task::Kmeans, Task::Kmedians, Task::Gmm, Task::Pca] {
-            for decoder in [
-                Decoder::Auto,
-                Decoder::Cells,
-                Decoder::Kernel,
-                Decoder::Clompr,
-            ] {
+            for decoder in [Decoder::Auto, Decoder::Cells, Decoder::Kernel, Decoder::Clompr] {
                 for k in [1, 2, 3, 50] {
                     // `fit` itself refuses a model with a number that is not finite.
-                    match fit(
-                        sketch,
-                        &FitParams {
-                            decoder,
-                            ..FitParams::new(task, k)
-                        },
-                    ) {
+                    match fit(sketch, &FitParams { decoder, ..FitParams::new(task, k) }) {
                         Ok(model) => assert!(model.k() <= k),
                         Err(Error::TooManyComponents { .. }) => assert!(k > 1),
                         Err(other) => panic!("{task:?} {decoder:?} {k}: {other}"),
@@ -297,55 +220,31 @@ fn small_and_equal_data_give_numbers_or_words() {
             }
         }
     }
-    let refused = fit(&few, &FitParams::new(Task::Kmeans, 0))
-        .unwrap_err()
-        .to_string();
+    let refused = fit(&few, &FitParams::new(Task::Kmeans, 0)).unwrap_err().to_string();
     assert!(refused.contains("-k must be at least 1"), "{refused}");
     let empty = Sketch::empty(few.plan().clone());
-    assert!(matches!(
-        fit(&empty, &FitParams::new(Task::Kmeans, 1)),
-        Err(Error::NoRows { .. })
-    ));
+    assert!(matches!(fit(&empty, &FitParams::new(Task::Kmeans, 1)), Err(Error::NoRows { .. })));
 }
 
 #[test]
 fn missing_sums_are_named() {
     let values = mixture_rows(500);
     let kernel = sketch_of(&values, |p| {
-        p.collect = Some(Collect {
-            kernel: true,
-            cells: false,
-            moments: false,
-        })
+        p.collect = Some(Collect { kernel: true, cells: false, moments: false })
     });
     let cells = sketch_of(&values, |p| {
-        p.collect = Some(Collect {
-            kernel: false,
-            cells: true,
-            moments: false,
-        })
+        p.collect = Some(Collect { kernel: false, cells: true, moments: false })
     });
     let text = |s: &Sketch, task, decoder| fit(s, &with(task, decoder)).unwrap_err().to_string();
     assert!(text(&kernel, Task::Kmeans, Decoder::Cells).contains("needs cells"));
     assert!(text(&cells, Task::Kmeans, Decoder::Clompr).contains("needs kernel"));
-    let pca = fit(&cells, &FitParams::new(Task::Pca, 2))
-        .unwrap_err()
-        .to_string();
+    let pca = fit(&cells, &FitParams::new(Task::Pca, 2)).unwrap_err().to_string();
     assert!(pca.contains("needs moments"), "{pca}");
-    let wide = fit(&sketch_of(&values, |_| {}), &FitParams::new(Task::Pca, 9))
-        .unwrap_err()
-        .to_string();
+    let wide =
+        fit(&sketch_of(&values, |_| {}), &FitParams::new(Task::Pca, 9)).unwrap_err().to_string();
     assert!(wide.contains("4 columns"), "{wide}");
-    let bandwidth = FitParams {
-        bandwidth: Some(123.0),
-        ..with(Task::Kmeans, Decoder::Kernel)
-    };
-    assert!(
-        fit(&kernel, &bandwidth)
-            .unwrap_err()
-            .to_string()
-            .contains("one of the sketch's")
-    );
+    let bandwidth = FitParams { bandwidth: Some(123.0), ..with(Task::Kmeans, Decoder::Kernel) };
+    assert!(fit(&kernel, &bandwidth).unwrap_err().to_string().contains("one of the sketch's"));
     assert!(fit(&kernel, &with(Task::Kmeans, Decoder::Auto)).is_ok());
 }
 
@@ -364,14 +263,9 @@ fn models_survive_their_file_and_bad_ones_are_refused() {
     let model = fit(&sketch, &FitParams::new(Task::Gmm, 3)).unwrap();
     // A mixture's samples have its mean: 4,000 draws, standard error about 0.1.
     let mut random = rng(4);
-    let Shape::Mixture { weights, means, .. } = &model.shape else {
-        panic!("a mixture")
-    };
+    let Shape::Mixture { weights, means, .. } = &model.shape else { panic!("a mixture") };
     let expected: f64 = weights.iter().zip(means).map(|(w, m)| w * m[0]).sum();
-    let drawn: f64 = (0..4000)
-        .map(|_| model.sample(&mut random).unwrap()[0])
-        .sum::<f64>()
-        / 4000.0;
+    let drawn: f64 = (0..4000).map(|_| model.sample(&mut random).unwrap()[0]).sum::<f64>() / 4000.0;
     assert!((drawn - expected).abs() < 0.6, "{drawn} {expected}");
     // Responsibilities add up, and the label is the largest.
     let p = model.predict(&values[..D]);

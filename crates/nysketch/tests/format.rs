@@ -12,9 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden/v1")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1").join(name)
 }
 
 /// The rows behind the golden files: values that any language can compute exactly.
@@ -22,9 +20,7 @@ fn golden_rows() -> Table {
     let value = |i: u32, j: u32| {
         f64::from((i * i * (j + 3) + 7 * i + 11 * j) % 101) / 8.0 + f64::from(j) * 100.0
     };
-    let values = (0..300)
-        .flat_map(|i| (0..3).map(move |j| value(i, j)))
-        .collect();
+    let values = (0..300).flat_map(|i| (0..3).map(move |j| value(i, j))).collect();
     let columns = ["height", "width", "βάρος"].map(String::from).to_vec();
     Table::new(columns, values).unwrap()
 }
@@ -35,10 +31,7 @@ fn golden_weights() -> Vec<f64> {
 
 /// Name, rows and parameters of each golden plan.
 fn golden_cases() -> Vec<(&'static str, Table, PlanParams)> {
-    let base = PlanParams {
-        seed: 11,
-        ..PlanParams::default()
-    };
+    let base = PlanParams { seed: 11, ..PlanParams::default() };
     let bandwidths = Some(vec![256.0, 64.0, 10.0]);
     vec![
         (
@@ -55,10 +48,7 @@ fn golden_cases() -> Vec<(&'static str, Table, PlanParams)> {
             golden_rows().with_weights(golden_weights()).unwrap(),
             PlanParams {
                 features: nystrom(Some(5), Sampling::Uniform),
-                weighting: Some(Weighting {
-                    column: "w".into(),
-                    unit: 0.5,
-                }),
+                weighting: Some(Weighting { column: "w".into(), unit: 0.5 }),
                 scale: Scale::Standard,
                 // One squaring, two, a restart after four, one again.
                 bandwidths: Some(vec![4.0, 2.0, 0.5, 0.125, 0.0625]),
@@ -68,10 +58,7 @@ fn golden_cases() -> Vec<(&'static str, Table, PlanParams)> {
         (
             "fourier",
             golden_rows(),
-            PlanParams {
-                features: FeatureParams::Fourier { frequencies: 7 },
-                ..base
-            },
+            PlanParams { features: FeatureParams::Fourier { frequencies: 7 }, ..base },
         ),
     ]
 }
@@ -82,10 +69,8 @@ fn golden_cases() -> Vec<(&'static str, Table, PlanParams)> {
 #[test]
 fn golden_files() {
     for (name, table, params) in golden_cases() {
-        let (plan_path, sketch_path) = (
-            golden(&format!("{name}.plan.nys")),
-            golden(&format!("{name}.sketch.nys")),
-        );
+        let (plan_path, sketch_path) =
+            (golden(&format!("{name}.plan.nys")), golden(&format!("{name}.sketch.nys")));
         if std::env::var_os("NYSKETCH_WRITE_GOLDEN").is_some() && !plan_path.exists() {
             std::fs::create_dir_all(plan_path.parent().unwrap()).unwrap();
             let plan = Arc::new(plan_for(&table, params).unwrap().0);
@@ -96,11 +81,7 @@ fn golden_files() {
         let bytes = std::fs::read(&sketch_path).unwrap();
         assert_eq!(decode_sketch(&bytes).unwrap().to_bytes(), bytes, "{name}");
         for instructions in Instructions::all() {
-            let params = SketchParams {
-                instructions,
-                threads: 3,
-                ..SketchParams::default()
-            };
+            let params = SketchParams { instructions, threads: 3, ..SketchParams::default() };
             let again = Sketch::of(&plan, &table, params, &()).unwrap();
             assert_eq!(again.to_bytes(), bytes, "{name} with {instructions:?}");
         }
@@ -121,12 +102,7 @@ fn edited(
     let mut json = header.metadata().as_ref().unwrap()["nysketch"].clone();
     let mut tensors: HashMap<String, (Dtype, Vec<usize>, Vec<u8>)> = file
         .iter()
-        .map(|(n, t)| {
-            (
-                n.to_string(),
-                (t.dtype(), t.shape().to_vec(), t.data().to_vec()),
-            )
-        })
+        .map(|(n, t)| (n.to_string(), (t.dtype(), t.shape().to_vec(), t.data().to_vec())))
         .collect();
     change(&mut json, &mut tensors);
     let views = tensors
@@ -175,71 +151,44 @@ fn each_broken_rule_is_named() {
     let f64s = |v: &[f64]| v.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
     assert!(matches!(refusal(b"hello, world"), Container(_)));
     assert!(matches!(
-        refusal(&edited(
-            |j, _| *j = j.replace("\"format\":1", "\"format\":2")
-        )),
+        refusal(&edited(|j, _| *j = j.replace("\"format\":1", "\"format\":2"))),
         Version { .. }
     ));
+    assert!(matches!(refusal(&edited(|j, _| *j = j.replace("\"format\":1,", ""))), Metadata(_)));
     assert!(matches!(
-        refusal(&edited(|j, _| *j = j.replace("\"format\":1,", ""))),
-        Metadata(_)
-    ));
-    assert!(matches!(
-        refusal(&edited(
-            |j, _| *j = j.replace("\"seed\":11", "\"seed\":11,\"time\":3")
-        )),
+        refusal(&edited(|j, _| *j = j.replace("\"seed\":11", "\"seed\":11,\"time\":3"))),
         Metadata(_)
     ));
     assert!(matches!(
         refusal(&edited(|j, _| *j = j.replace("\"seed\":11", "\"seed\": 11"))),
         NotCanonical
     ));
+    assert!(matches!(refusal(&edited(|j, _| *j = "[".repeat(100_000))), Metadata(_)));
     assert!(matches!(
-        refusal(&edited(|j, _| *j = "[".repeat(100_000))),
-        Metadata(_)
-    ));
-    assert!(matches!(
-        refusal(&edited(
-            |j, _| *j = j.replace("\"kind\":\"sketch\"", "\"kind\":\"model\"")
-        )),
+        refusal(&edited(|j, _| *j = j.replace("\"kind\":\"sketch\"", "\"kind\":\"model\""))),
         Kind { .. }
     ));
     assert!(matches!(
-        refusal(&edited(
-            |j, _| *j = j.replace("\"kind\":\"sketch\"", "\"kind\":\"plan\"")
-        )),
+        refusal(&edited(|j, _| *j = j.replace("\"kind\":\"sketch\"", "\"kind\":\"plan\""))),
         UnexpectedTensor(_)
     ));
-    assert!(matches!(
-        refusal(&edited(|j, _| *j = j.replace("width", "height"))),
-        Value(_)
-    ));
+    assert!(matches!(refusal(&edited(|j, _| *j = j.replace("width", "height"))), Value(_)));
     assert!(matches!(
         refusal(&edited(|j, _| *j = j.replace("width", "depth"))),
         Fingerprint { .. }
     ));
-    assert!(matches!(
-        refusal(&edited(|j, _| *j = j.replace("uniform", "psychic"))),
-        Value(_)
-    ));
+    assert!(matches!(refusal(&edited(|j, _| *j = j.replace("uniform", "psychic"))), Value(_)));
     assert!(matches!(
         refusal(&edited(|j, _| *j = j.replace("nystrom", "fourier"))),
         MissingTensor(_)
     ));
+    assert!(matches!(refusal(&edited(|_, t| drop(t.remove("scale")))), MissingTensor(_)));
     assert!(matches!(
-        refusal(&edited(|_, t| drop(t.remove("scale")))),
-        MissingTensor(_)
-    ));
-    assert!(matches!(
-        refusal(&edited(|_, t| drop(
-            t.insert("extra".into(), (Dtype::U8, vec![1], vec![0]))
-        ))),
+        refusal(&edited(|_, t| drop(t.insert("extra".into(), (Dtype::U8, vec![1], vec![0]))))),
         UnexpectedTensor(_) | Checksum { .. }
     ));
     assert!(matches!(
-        refusal(&edited(
-            |_, t| t.get_mut("cell_sum").unwrap().1 = vec![3, 16, 2]
-        )),
+        refusal(&edited(|_, t| t.get_mut("cell_sum").unwrap().1 = vec![3, 16, 2])),
         Shape { .. }
     ));
     assert!(matches!(
@@ -255,9 +204,7 @@ fn each_broken_rule_is_named() {
     ] {
         assert!(
             matches!(
-                refusal(&edited(
-                    |_, t| t.get_mut("bandwidths").unwrap().2 = f64s(&bad)
-                )),
+                refusal(&edited(|_, t| t.get_mut("bandwidths").unwrap().2 = f64s(&bad))),
                 Value(_)
             ),
             "{bad:?}"
@@ -266,19 +213,14 @@ fn each_broken_rule_is_named() {
     for bad in [0.0, -1.0, f64::NAN, 1e-320, f64::MAX] {
         assert!(
             matches!(
-                refusal(&edited(
-                    |_, t| t.get_mut("scale").unwrap().2 = f64s(&[1.0, bad, 1.0])
-                )),
+                refusal(&edited(|_, t| t.get_mut("scale").unwrap().2 = f64s(&[1.0, bad, 1.0]))),
                 Value(_)
             ),
             "{bad}"
         );
     }
     for bad in [i32::MIN, -1000, 11, i32::MAX] {
-        let bytes = [bad, 0, 0]
-            .iter()
-            .flat_map(|x| x.to_le_bytes())
-            .collect::<Vec<u8>>();
+        let bytes = [bad, 0, 0].iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
         assert!(matches!(
             refusal(&edited(|_, t| t.get_mut("exponent").unwrap().2 = bytes)),
             Value(_)
@@ -327,13 +269,8 @@ fn hostile_headers_are_refused_at_once() {
     refusal(&u64::MAX.to_le_bytes());
     refusal(&[&50_000_000u64.to_le_bytes()[..], b"{}"].concat());
     // A plan whose columns would need 2³¹ products: the tensor is missing, nothing is allocated.
-    let names = (0..60_000)
-        .map(|i| format!("\"c{i}\""))
-        .collect::<Vec<_>>()
-        .join(",");
-    refusal(&edited(|json, _| {
-        *json = json.replace("\"height\",\"width\",\"βάρος\"", &names)
-    }));
+    let names = (0..60_000).map(|i| format!("\"c{i}\"")).collect::<Vec<_>>().join(",");
+    refusal(&edited(|json, _| *json = json.replace("\"height\",\"width\",\"βάρος\"", &names)));
 }
 
 #[test]

@@ -25,10 +25,7 @@ fn plan(
     sampling: Sampling,
     change: impl Fn(&mut PlanParams),
 ) -> (Plan, PlanReport) {
-    let mut params = PlanParams {
-        features: nystrom(landmarks, sampling),
-        ..PlanParams::default()
-    };
+    let mut params = PlanParams { features: nystrom(landmarks, sampling), ..PlanParams::default() };
     change(&mut params);
     plan_for(table, params).unwrap()
 }
@@ -57,11 +54,7 @@ fn exactly_m_different_landmarks_that_are_rows() {
         for m in [1, 2, 57, 500] {
             let (plan, _) = plan(&table, Some(m), rule, |_| {});
             let landmarks = plan.landmarks().unwrap();
-            assert_eq!(
-                (landmarks.len(), different(landmarks)),
-                (m, m),
-                "{rule:?} {m}"
-            );
+            assert_eq!((landmarks.len(), different(landmarks)), (m, m), "{rule:?} {m}");
             for z in landmarks.rows() {
                 let is_row = table.values().chunks_exact(3).any(|x| {
                     let mut y = Vec::new();
@@ -88,10 +81,7 @@ fn duplicated_rows_and_constant_columns_break_nothing() {
             let (all, report) = plan(&table, wanted, rule, |_| {});
             assert_eq!(all.landmarks().unwrap().len(), 30, "{rule:?}");
             assert!(
-                report
-                    .notes
-                    .iter()
-                    .any(|n| n.contains("30 different points")),
+                report.notes.iter().any(|n| n.contains("30 different points")),
                 "{:?}",
                 report.notes
             );
@@ -111,15 +101,9 @@ fn duplicated_rows_and_constant_columns_break_nothing() {
 fn more_landmarks_than_rows_is_an_error() {
     let table = gaussian(10, 2, 1);
     for rule in RULES {
-        let params = PlanParams {
-            features: nystrom(Some(11), rule),
-            ..PlanParams::default()
-        };
+        let params = PlanParams { features: nystrom(Some(11), rule), ..PlanParams::default() };
         let error = plan_for(&table, params).unwrap_err().to_string();
-        assert!(
-            error.contains("11 landmarks") && error.contains("10 rows"),
-            "{error}"
-        );
+        assert!(error.contains("11 landmarks") && error.contains("10 rows"), "{error}");
     }
 }
 
@@ -148,13 +132,8 @@ fn greedy_takes_the_largest_schur_complement() {
     let table = gaussian(60, 2, 3);
     let points = points(&table, 2);
     let sigma2 = 0.7;
-    let chosen = pivoted_cholesky(
-        &points,
-        sigma2,
-        15,
-        Pivot::Largest,
-        &mut ChaCha8Rng::seed_from_u64(1),
-    );
+    let chosen =
+        pivoted_cholesky(&points, sigma2, 15, Pivot::Largest, &mut ChaCha8Rng::seed_from_u64(1));
     let kernel = |i: usize, j: usize| {
         (-Points::squared_distance(points.row(i), points.row(j)) / (2.0 * sigma2)).exp()
     };
@@ -162,9 +141,7 @@ fn greedy_takes_the_largest_schur_complement() {
         let basis = &chosen[..t];
         let k = linalg::Matrix::from_fn(t, t, |i, j| kernel(basis[i], basis[j]));
         let columns = linalg::Matrix::from_fn(t, 60, |i, j| kernel(basis[i], j));
-        let explained = linalg::Cholesky::new(&k)
-            .unwrap()
-            .inverse_quadratic_forms(columns);
+        let explained = linalg::Cholesky::new(&k).unwrap().inverse_quadratic_forms(columns);
         let residual = |i: usize| 1.0 - explained[i];
         let best = (0..60).map(residual).fold(0.0, f64::max);
         assert!(residual(chosen[t]) > best - 1e-9, "step {t}");
@@ -198,21 +175,13 @@ fn rpcholesky_draws_in_proportion_to_the_residual() {
 
 #[test]
 fn bless_approximates_exact_leverage_scores() {
-    for (d, sigma2, lambda) in [
-        (2, 0.5, 1e-2),
-        (2, 0.5, 1e-3),
-        (5, 4.0, 1e-3),
-        (10, 10.0, 1e-3),
-    ] {
+    for (d, sigma2, lambda) in [(2, 0.5, 1e-2), (2, 0.5, 1e-3), (5, 4.0, 1e-3), (10, 10.0, 1e-3)] {
         let points = points(&gaussian(600, d, 6), d);
         let exact = leverage::exact(&points, sigma2, lambda).unwrap();
         let mut rng = ChaCha8Rng::seed_from_u64(2);
         let scores = leverage::bless(&points, sigma2, Target::Lambda(lambda), &mut rng).unwrap();
         let z = leverage::accuracy(&scores.scores, &exact);
-        println!(
-            "d {d} σ² {sigma2} λ {lambda}: N(λ) {:.1}, z {z:.2}",
-            exact.iter().sum::<f64>()
-        );
+        println!("d {d} σ² {sigma2} λ {lambda}: N(λ) {:.1}, z {z:.2}", exact.iter().sum::<f64>());
         // Eq. (10) holds with a small constant; oversampling three times gives z near 2.
         assert!(z < 3.0, "d {d} λ {lambda}: z {z}");
         let total: f64 = exact.iter().sum();
@@ -229,37 +198,22 @@ fn bless_approximates_exact_leverage_scores() {
 #[test]
 fn leverage_chooses_lambda_for_the_number_of_landmarks_and_reports_it() {
     let table = gaussian(2000, 3, 8);
-    let (_, report) = plan(&table, Some(80), Sampling::Leverage, |p| {
-        p.bandwidths = Some(vec![0.5])
-    });
+    let (_, report) =
+        plan(&table, Some(80), Sampling::Leverage, |p| p.bandwidths = Some(vec![0.5]));
     let leverage = report.leverage.unwrap();
-    assert!(
-        (40.0..160.0).contains(&leverage.effective_dimension),
-        "{leverage:?}"
-    );
-    assert!(
-        leverage.accuracy >= 1.0 && leverage.accuracy < 4.0,
-        "{leverage:?}"
-    );
+    assert!((40.0..160.0).contains(&leverage.effective_dimension), "{leverage:?}");
+    assert!(leverage.accuracy >= 1.0 && leverage.accuracy < 4.0, "{leverage:?}");
     // The paper's way: λ is given, the number is random.
     let sizes: HashSet<usize> = (0..4)
         .map(|seed| {
-            let mut params = PlanParams {
-                seed,
-                ..PlanParams::default()
-            };
+            let mut params = PlanParams { seed, ..PlanParams::default() };
             params.bandwidths = Some(vec![0.5]);
             params.features = FeatureParams::Nystrom {
                 landmarks: None,
                 sampling: Sampling::Leverage,
                 leverage_lambda: Some(1e-2),
             };
-            plan_for(&table, params)
-                .unwrap()
-                .0
-                .landmarks()
-                .unwrap()
-                .len()
+            plan_for(&table, params).unwrap().0.landmarks().unwrap().len()
         })
         .collect();
     assert!(sizes.len() > 1, "{sizes:?}");
@@ -271,11 +225,7 @@ fn leverage_chooses_lambda_for_the_number_of_landmarks_and_reports_it() {
 fn dsquared_rounds_reach_rare_clusters() {
     let mut s = Stream(9);
     let mut values: Vec<f64> = (0..60_000).map(|_| s.normal()).collect();
-    for (row, at) in [
-        (17, [300.0, 0.0]),
-        (12_345, [0.0, 300.0]),
-        (29_999, [-300.0, -300.0]),
-    ] {
+    for (row, at) in [(17, [300.0, 0.0]), (12_345, [0.0, 300.0]), (29_999, [-300.0, -300.0])] {
         values[2 * row..2 * row + 2].copy_from_slice(&at);
     }
     let table = Table::unnamed(2, values).unwrap();
@@ -284,12 +234,8 @@ fn dsquared_rounds_reach_rare_clusters() {
             p.sample_rows = SampleRows::Count(1000);
             p.seed = seed;
         });
-        let far = plan
-            .landmarks()
-            .unwrap()
-            .rows()
-            .filter(|z| z.iter().any(|x| x.abs() > 100.0))
-            .count();
+        let far =
+            plan.landmarks().unwrap().rows().filter(|z| z.iter().any(|x| x.abs() > 100.0)).count();
         assert_eq!(far, 3, "seed {seed}");
     }
 }
@@ -297,20 +243,13 @@ fn dsquared_rounds_reach_rare_clusters() {
 #[test]
 fn given_landmarks_are_taken_as_they_are() {
     let table = gaussian(100, 2, 1);
-    let plan = plan_with(
-        vec![vec![0.0, 1.0], vec![2.0, 2.0], vec![0.0, 1.0]],
-        &table,
-        |_| {},
-    );
+    let plan = plan_with(vec![vec![0.0, 1.0], vec![2.0, 2.0], vec![0.0, 1.0]], &table, |_| {});
     let landmarks = plan.landmarks().unwrap();
     assert_eq!(landmarks.len(), 2, "each once");
     let back = plan.frame.widen(landmarks.row(0));
     assert!((back[0] - 0.0).abs() < 1e-7 && (back[1] - 1.0).abs() < 1e-7);
     let bad = PlanParams {
-        features: FeatureParams::Given(GivenLandmarks {
-            name: "l".into(),
-            rows: vec![vec![1.0]],
-        }),
+        features: FeatureParams::Given(GivenLandmarks { name: "l".into(), rows: vec![vec![1.0]] }),
         ..PlanParams::default()
     };
     assert!(plan_for(&table, bad).is_err());

@@ -8,9 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 fn data(name: &str) -> Option<Vec<u8>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared/data")
-        .join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
     match std::fs::read(&path) {
         Ok(bytes) => Some(bytes),
         Err(_) => {
@@ -28,26 +26,18 @@ fn mnist_spectral() {
         return;
     };
     // float32, C order, 70000 × 10 after a header of 128 bytes.
-    let values: Vec<f64> = bytes[128..]
-        .as_chunks::<4>()
-        .0
-        .iter()
-        .map(|b| f64::from(f32::from_le_bytes(*b)))
-        .collect();
+    let values: Vec<f64> =
+        bytes[128..].as_chunks::<4>().0.iter().map(|b| f64::from(f32::from_le_bytes(*b))).collect();
     let d = 10;
     let table = Table::unnamed(d, values.clone()).unwrap();
     assert_eq!(table.len(), 70_000);
-    let params = PlanParams {
-        bandwidths: Some(vec![0.3, 0.075]),
-        ..PlanParams::default()
-    };
+    let params = PlanParams { bandwidths: Some(vec![0.3, 0.075]), ..PlanParams::default() };
     let plan = Arc::new(plan_for(&table, params).unwrap().0);
     assert_eq!(plan.landmarks().unwrap().len(), 400);
     let whole = sketch(&plan, &table);
     let (left, right) = values.split_at(31_000 * d);
     let mut sum = sketch(&plan, &Table::unnamed(d, right.to_vec()).unwrap());
-    sum.merge(&sketch(&plan, &Table::unnamed(d, left.to_vec()).unwrap()))
-        .unwrap();
+    sum.merge(&sketch(&plan, &Table::unnamed(d, left.to_vec()).unwrap())).unwrap();
     assert_eq!(sum.to_bytes(), whole.to_bytes());
     let landmarks = plan.landmarks().unwrap();
     for (rung, sigma2) in plan.bandwidths.iter().enumerate() {
@@ -59,11 +49,7 @@ fn mnist_spectral() {
                 .map(|x| kernel::Gaussian { sigma2: *sigma2 }.value(x, &z))
                 .sum::<f64>()
                 / 70_000.0;
-            assert!(
-                (means[j] - exact).abs() < 1e-5 * exact + 6e-8,
-                "{} {exact}",
-                means[j]
-            );
+            assert!((means[j] - exact).abs() < 1e-5 * exact + 6e-8, "{} {exact}", means[j]);
         }
     }
 }

@@ -42,18 +42,10 @@ pub fn run(args: &Demo, common: &Common) -> Result<()> {
     check_writable(&args.output, [])?;
     let mixture = Mixture::new(DIMS, CLUSTERS, 2.0, args.seed)?;
     let table = Table::unnamed(DIMS, collect(&mixture, args.rows))?;
-    let params = PlanParams {
-        seed: args.seed,
-        threads: common.threads(),
-        ..PlanParams::default()
-    };
+    let params = PlanParams { seed: args.seed, threads: common.threads(), ..PlanParams::default() };
 
     let start = Instant::now();
-    let (plan, _) = make_plan(
-        &table,
-        &params.check()?,
-        &Bar::new("planning", None, common.quiet),
-    )?;
+    let (plan, _) = make_plan(&table, &params.check()?, &Bar::new("planning", None, common.quiet))?;
     let planning = start.elapsed().as_secs_f64();
     let plan = Arc::new(plan);
     let start = Instant::now();
@@ -67,10 +59,7 @@ pub fn run(args: &Demo, common: &Common) -> Result<()> {
     rest.subtract(&part)?;
     let without = rest.rows();
     rest.merge(&part)?;
-    ensure!(
-        rest.to_bytes() == bytes,
-        "taking rows out and putting them back changed the bytes"
-    );
+    ensure!(rest.to_bytes() == bytes, "taking rows out and putting them back changed the bytes");
 
     let values = table.values();
     let (kmeans, lines) = compare(&whole, values, bytes.len(), args.seed)?;
@@ -135,25 +124,14 @@ subtracted  {} rows ({} left), merged them back: the same bytes
 
 /// Against the line that saw all rows: a ratio for k-means, a difference in nats for mixtures.
 fn relative(line: &Line, lines: &[Line]) -> f64 {
-    let reference = lines
-        .iter()
-        .find(|l| l.task == line.task)
-        .map_or(line.risk, |l| l.risk);
-    if line.task == "kmeans" {
-        line.risk / reference
-    } else {
-        line.risk - reference
-    }
+    let reference = lines.iter().find(|l| l.task == line.task).map_or(line.risk, |l| l.risk);
+    if line.task == "kmeans" { line.risk / reference } else { line.risk - reference }
 }
 
 fn collect(mixture: &Mixture, rows: u64) -> Vec<f64> {
     let chunk = nysketch::synthetic::CHUNK_ROWS as u64;
     (0..rows.div_ceil(chunk))
-        .flat_map(|c| {
-            mixture
-                .rows(c, (rows - c * chunk).min(chunk) as usize)
-                .values
-        })
+        .flat_map(|c| mixture.rows(c, (rows - c * chunk).min(chunk) as usize).values)
         .collect()
 }
 
@@ -163,113 +141,62 @@ fn sketch(plan: &Arc<Plan>, source: &dyn RowSource, common: &Common) -> Result<S
         instructions: Instructions::best(),
         ..SketchParams::default()
     };
-    Ok(Sketch::of(
-        plan,
-        source,
-        params,
-        &Bar::new("sketching", None, common.quiet),
-    )?)
+    Ok(Sketch::of(plan, source, params, &Bar::new("sketching", None, common.quiet))?)
 }
 
 /// k-means and a mixture from all rows, from the sketch, from its landmarks alone, from a subsample.
 fn compare(sketch: &Sketch, values: &[f64], bytes: usize, seed: u64) -> Result<(Model, Vec<Line>)> {
     let mut lines = Vec::new();
     let landmarks = sketch.plan().features.points();
-    let landmark_rows: Vec<f64> = landmarks
-        .rows()
-        .flat_map(|z| sketch.plan().frame.widen(z))
-        .collect();
+    let landmark_rows: Vec<f64> =
+        landmarks.rows().flat_map(|z| sketch.plan().frame.widen(z)).collect();
     let subsample = &values[..SUBSAMPLE * DIMS];
     let mut lloyd = |from, rows: &[f64], restarts| {
         let start = Instant::now();
         let measure = Measure::new(DIMS, rows, &vec![1.0; rows.len() / DIMS]);
-        let effort = Effort {
-            restarts,
-            iterations: 100,
-        };
-        let centres = measure.cluster(
-            CLUSTERS,
-            Loss::Squared,
-            effort,
-            &mut ChaCha8Rng::seed_from_u64(seed),
-        );
+        let effort = Effort { restarts, iterations: 100 };
+        let centres =
+            measure.cluster(CLUSTERS, Loss::Squared, effort, &mut ChaCha8Rng::seed_from_u64(seed));
         let seconds = start.elapsed().as_secs_f64();
         let all = Measure::new(DIMS, values, &vec![1.0; values.len() / DIMS]);
         let risk = all.risk(&centres, Loss::Squared);
-        lines.push(Line {
-            task: "kmeans",
-            from,
-            risk,
-            bytes: 8 * rows.len(),
-            seconds,
-        });
+        lines.push(Line { task: "kmeans", from, risk, bytes: 8 * rows.len(), seconds });
     };
     lloyd("all rows (best of 5 Lloyd runs)", values, 5);
     lloyd("the landmarks alone", &landmark_rows, 10);
     lloyd("2,000 rows", subsample, 10);
-    let params = |task, decoder| FitParams {
-        decoder,
-        seed,
-        ..FitParams::new(task, CLUSTERS)
-    };
+    let params = |task, decoder| FitParams { decoder, seed, ..FitParams::new(task, CLUSTERS) };
     let mut learned = |from, task: Task, decoder| -> Result<Model> {
         let start = Instant::now();
         let model = fit(sketch, &params(task, decoder))?;
         let seconds = start.elapsed().as_secs_f64();
         let e = evaluate(&model, values);
         let risk = e.nll.unwrap_or(e.mse);
-        lines.push(Line {
-            task: task.name(),
-            from,
-            risk,
-            bytes,
-            seconds,
-        });
+        lines.push(Line { task: task.name(), from, risk, bytes, seconds });
         Ok(model)
     };
     let kmeans = learned("the sketch: cells", Task::Kmeans, Decoder::Cells)?;
     learned("the sketch: kernel sums", Task::Kmeans, Decoder::Kernel)?;
-    learned(
-        "the sketch: kernel sums, CL-OMPR",
-        Task::Kmeans,
-        Decoder::Clompr,
-    )?;
+    learned("the sketch: kernel sums, CL-OMPR", Task::Kmeans, Decoder::Clompr)?;
     let em = |from, rows: &[f64], restarts| {
         let start = Instant::now();
-        let effort = Effort {
-            restarts,
-            iterations: 100,
-        };
+        let effort = Effort { restarts, iterations: 100 };
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut atoms =
             Cells::of_rows(DIMS, rows).mixture(CLUSTERS, effort, &mut rng, &mut Report::default());
         let seconds = start.elapsed().as_secs_f64();
         let risk = -Cells::of_rows(DIMS, values).likelihood(&mut atoms);
-        Line {
-            task: "gmm",
-            from,
-            risk,
-            bytes: 8 * rows.len(),
-            seconds,
-        }
+        Line { task: "gmm", from, risk, bytes: 8 * rows.len(), seconds }
     };
-    let (all, few) = (
-        em("all rows (EM)", values, 1),
-        em("2,000 rows (EM, best of 10)", subsample, 10),
-    );
+    let (all, few) =
+        (em("all rows (EM)", values, 1), em("2,000 rows (EM, best of 10)", subsample, 10));
     lines.extend([all, few]);
     let mut learned = |from, decoder| -> Result<()> {
         let start = Instant::now();
         let model = fit(sketch, &params(Task::Gmm, decoder))?;
         let seconds = start.elapsed().as_secs_f64();
         let e = evaluate(&model, values);
-        lines.push(Line {
-            task: "gmm",
-            from,
-            risk: e.nll.unwrap_or(f64::NAN),
-            bytes,
-            seconds,
-        });
+        lines.push(Line { task: "gmm", from, risk: e.nll.unwrap_or(f64::NAN), bytes, seconds });
         Ok(())
     };
     learned("the sketch: cells", Decoder::Cells)?;
@@ -304,9 +231,7 @@ fn draw(args: &Demo, sketch: &Sketch, kmeans: &Model, values: &[f64]) -> Result<
         Shape::Centres { centres, .. } => centres.iter().map(|c| place(c)).collect(),
         _ => Vec::new(),
     };
-    let title = format!(
-        "{CLUSTERS} clusters learned from the sketch of {} rows",
-        thousands(args.rows)
-    );
+    let title =
+        format!("{CLUSTERS} clusters learned from the sketch of {} rows", thousands(args.rows));
     plot::clusters(&args.output, &title, &points, &centres)
 }

@@ -35,30 +35,22 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
         return Err(Error::NoRows { skipped }.into());
     }
     if skipped > 0 {
-        note(
-            common,
-            &format!("{} skipped as invalid", count(skipped, "row")),
-        );
+        note(common, &format!("{} skipped as invalid", count(skipped, "row")));
     }
     let e = risks.evaluation(&model);
     let mut json = json!({
         "rows": e.rows, "skipped": skipped, "mse": e.mse, "scaled_mse": e.scaled_mse,
         "mean_distance": e.mean_distance,
     });
-    let mut text = format!(
-        "rows           {}\nmse            {}\n",
-        thousands(e.rows),
-        short(e.mse)
-    );
+    let mut text =
+        format!("rows           {}\nmse            {}\n", thousands(e.rows), short(e.mse));
     if model.scale.iter().any(|s| *s != 1.0) {
         text.push_str(&format!("scaled mse     {}\n", short(e.scaled_mse)));
     }
     text.push_str(&format!("mean distance  {}\n", short(e.mean_distance)));
-    for (name, key, value) in [
-        ("-log-likelihood", "nll", e.nll),
-        ("ARI", "ari", e.ari),
-        ("NMI", "nmi", e.nmi),
-    ] {
+    for (name, key, value) in
+        [("-log-likelihood", "nll", e.nll), ("ARI", "ari", e.ari), ("NMI", "nmi", e.nmi)]
+    {
         if let Some(v) = value {
             json[key] = json!(v);
             text.push_str(&format!("{name:14} {}\n", short(v)));
@@ -83,10 +75,7 @@ fn find_labels(args: &Evaluate) -> Result<Labels> {
     };
     let columns = Input::names_of(path, &input)?;
     if columns.len() != 1 {
-        bail!(
-            "{name} has {} columns; a file of labels has one",
-            columns.len()
-        );
+        bail!("{name} has {} columns; a file of labels has one", columns.len());
     }
     let rows = Input::open(&input, Wanted::Columns(&columns, None))?.read_all()?;
     let labels: Option<Vec<i64>> = rows.iter().map(|r| whole(r[0])).collect();

@@ -17,7 +17,7 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
     let (low, high) = k_range(&args.k)?;
     if args.plot.is_some() && low == high {
         return Err(
-            Usage("--plot draws the curve over k: give a range such as -k 2..20".into()).into(),
+            Usage("--plot draws the curve over k: give a range such as -k 2..20".into()).into()
         );
     }
     let sketch = read_sketch(&args.sketch)?;
@@ -79,9 +79,7 @@ fn describe(args: &FitArgs, model: &Model, risk: Option<f64>) -> (Value, String)
         "bandwidth": r.bandwidth, "status": r.status, "iterations": r.iterations,
         "estimated_risk": risk, "seconds": r.seconds,
     });
-    let bandwidth = r
-        .bandwidth
-        .map_or(String::new(), |s| format!(" at σ² {}", short(s)));
+    let bandwidth = r.bandwidth.map_or(String::new(), |s| format!(" at σ² {}", short(s)));
     let risk = match (args.task, risk) {
         (TaskArg::Pca, _) | (_, None) => String::new(),
         (_, Some(risk)) => format!(", estimated risk {}", short(risk)),
@@ -99,11 +97,7 @@ fn describe(args: &FitArgs, model: &Model, risk: Option<f64>) -> (Value, String)
 
 /// `10`, or `2..20` with both ends.
 fn k_range(text: &str) -> Result<(usize, usize)> {
-    let bad = || {
-        Usage(format!(
-            "-k must be a number or a range such as 2..20, got {text}"
-        ))
-    };
+    let bad = || Usage(format!("-k must be a number or a range such as 2..20, got {text}"));
     let number = |s: &str| s.trim().parse::<usize>().map_err(|_| bad());
     let (low, high) = match text.split_once("..") {
         Some((a, b)) => (number(a)?, number(b.trim_start_matches('='))?),
@@ -119,7 +113,7 @@ fn resolve(args: &FitArgs, k: usize) -> Result<FitParams> {
     let pursuit = matches!(args.decoder, DecoderArg::Clompr | DecoderArg::Clomp);
     if (args.separation.is_some() || args.radius.is_some()) && !pursuit {
         return Err(
-            Usage("--separation and --radius go with --decoder clompr or clomp".into()).into(),
+            Usage("--separation and --radius go with --decoder clompr or clomp".into()).into()
         );
     }
     if args.known_variance.is_some() && args.task != TaskArg::Gmm {

@@ -28,10 +28,8 @@ pub fn run(args: &Generate, common: &Common) -> Result<()> {
     }
     let mixture = Mixture::new(args.dims, args.clusters, args.separation, args.seed)?;
     let bar = Bar::new("generating", Some(args.rows), common.quiet);
-    file::write(&args.output, |out| {
-        write_values(kind, &mixture, args, out, &bar)
-    })
-    .with_context(|| cannot_write(&args.output))?;
+    file::write(&args.output, |out| write_values(kind, &mixture, args, out, &bar))
+        .with_context(|| cannot_write(&args.output))?;
     if let Some(labels) = &args.labels {
         let kind = kind_of(labels)?;
         file::write(labels, |out| write_labels(kind, &mixture, args.rows, out))
@@ -53,12 +51,7 @@ pub fn run(args: &Generate, common: &Common) -> Result<()> {
 }
 
 fn kind_of(path: &Path) -> Result<Kind> {
-    match path
-        .extension()
-        .and_then(|e| e.to_str())
-        .map(str::to_ascii_lowercase)
-        .as_deref()
-    {
+    match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
         Some("npy") => Ok(Kind::Npy),
         Some("csv") => Ok(Kind::Csv),
         _ => Err(Usage(format!("{}: name the file .npy or .csv", path.display())).into()),

@@ -44,27 +44,16 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     plan_lines(plan, &mut text);
     if let Features::Nystrom(landmarks, _) = &plan.features {
         let mut maps = Vec::new();
-        for sigma2 in plan
-            .bandwidths
-            .iter()
-            .filter(|_| landmarks.len() <= MOST_LANDMARKS)
-        {
+        for sigma2 in plan.bandwidths.iter().filter(|_| landmarks.len() <= MOST_LANDMARKS) {
             maps.push(NystromMap::new(landmarks, *sigma2, CUTOFF)?);
         }
         json["rank"] = json!(maps.iter().map(NystromMap::rank).collect::<Vec<_>>());
         json["condition"] = json!(maps.iter().map(NystromMap::condition).collect::<Vec<_>>());
-        let missed = sketch
-            .filter(|s| s.rows() > 0)
-            .map(Sketch::missed)
-            .unwrap_or_default();
+        let missed = sketch.filter(|s| s.rows() > 0).map(Sketch::missed).unwrap_or_default();
         json["missed"] = json!(missed);
         bandwidth_table(plan, &maps, &missed, &mut text);
     } else {
-        line(
-            &mut text,
-            "bandwidths",
-            &format!("σ² {}", list(&plan.bandwidths)),
-        );
+        line(&mut text, "bandwidths", &format!("σ² {}", list(&plan.bandwidths)));
     }
     line(&mut text, "fingerprint", &plan.fingerprint());
     raw_rows(plan, sketch, &mut json, &mut text);
@@ -84,32 +73,17 @@ fn rows_text(sketch: &Sketch) -> String {
         ));
     }
     if sketch.skipped() > 0 {
-        rows.push_str(&format!(
-            ", {} skipped as invalid",
-            thousands(sketch.skipped())
-        ));
+        rows.push_str(&format!(", {} skipped as invalid", thousands(sketch.skipped())));
     }
     rows
 }
 
 fn plan_lines(plan: &Plan, text: &mut String) {
     let shown: Vec<&str> = plan.columns.iter().take(12).map(String::as_str).collect();
-    let more = if plan.dims() > shown.len() {
-        ", …"
-    } else {
-        ""
-    };
-    line(
-        text,
-        "columns",
-        &format!("{}: {}{more}", plan.dims(), shown.join(", ")),
-    );
+    let more = if plan.dims() > shown.len() { ", …" } else { "" };
+    line(text, "columns", &format!("{}: {}{more}", plan.dims(), shown.join(", ")));
     if plan.frame.scale.iter().any(|s| *s != 1.0) {
-        line(
-            text,
-            "scale",
-            "columns are divided by their standard deviation",
-        );
+        line(text, "scale", "columns are divided by their standard deviation");
     }
     line(text, "measured at", &super::plan::measured_at(plan));
     line(text, "collects", &plan.collect.names().join(", "));
@@ -124,10 +98,9 @@ fn bandwidth_table(plan: &Plan, maps: &[NystromMap], missed: &[f64], text: &mut 
     line(text, "bandwidths", &header);
     for (i, sigma2) in plan.bandwidths.iter().enumerate() {
         let (rank, condition) = match maps.get(i) {
-            Some(map) => (
-                format!("{}/{}", map.rank(), map.eigenvalues.len()),
-                short(map.condition()),
-            ),
+            Some(map) => {
+                (format!("{}/{}", map.rank(), map.eigenvalues.len()), short(map.condition()))
+            }
             None => ("-".to_string(), "-".to_string()),
         };
         let mut row = format!("{:>12} {rank:>10} {condition:>12}", short(*sigma2));
@@ -162,9 +135,8 @@ fn raw_rows(plan: &Plan, sketch: Option<&Sketch>, json: &mut Value, text: &mut S
         json["single_row_cells"] = json!(single);
         json["empty_cells"] = json!(cells.iter().filter(|n| **n == 0).count());
         if single > 0 {
-            warning.push_str(&format!(
-                "; {single} cells hold one row, whose values are in the file"
-            ));
+            warning
+                .push_str(&format!("; {single} cells hold one row, whose values are in the file"));
         }
     }
     line(text, "raw rows", &warning);

@@ -15,11 +15,7 @@ pub fn merge(args: &Merge, common: &Common) -> Result<()> {
         let sketch = read_sketch(path)?;
         match &mut total {
             Some(total) => total.merge(&sketch).with_context(|| {
-                format!(
-                    "cannot merge {} with {}",
-                    path.display(),
-                    args.input[0].display()
-                )
+                format!("cannot merge {} with {}", path.display(), args.input[0].display())
             })?,
             None => total = Some(sketch),
         }
@@ -32,11 +28,7 @@ pub fn subtract(args: &Subtract, common: &Common) -> Result<()> {
     check_writable(&args.output, [])?;
     let mut total = read_sketch(&args.from)?;
     total.subtract(&read_sketch(&args.what)?).with_context(|| {
-        format!(
-            "cannot take {} out of {}",
-            args.what.display(),
-            args.from.display()
-        )
+        format!("cannot take {} out of {}", args.what.display(), args.from.display())
     })?;
     finish(&total, &args.output, common)
 }
@@ -48,11 +40,7 @@ fn finish(sketch: &Sketch, output: &Path, common: &Common) -> Result<()> {
         "file": output, "rows": sketch.rows(), "skipped": sketch.skipped(),
         "fingerprint": sketch.plan().fingerprint(), "bytes": bytes.len(),
     });
-    let text = format!(
-        "{}: {} rows, {}",
-        output.display(),
-        thousands(sketch.rows()),
-        size(bytes.len())
-    );
+    let text =
+        format!("{}: {} rows, {}", output.display(), thousands(sketch.rows()), size(bytes.len()));
     result(common, &json, &text)
 }

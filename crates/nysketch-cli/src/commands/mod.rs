@@ -37,11 +37,7 @@ pub fn run(args: &Args) -> Result<()> {
 fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     let name = path.display();
     let mut file = File::open(path).with_context(|| format!("cannot read {name}"))?;
-    if !file
-        .metadata()
-        .with_context(|| format!("cannot read {name}"))?
-        .is_file()
-    {
+    if !file.metadata().with_context(|| format!("cannot read {name}"))?.is_file() {
         bail!("cannot read {name}: it is not a file");
     }
     let mut bytes = Vec::new();
@@ -53,8 +49,7 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     if start < 9 || bytes[4..] != *b"\0\0\0\0{" {
         bail!("{name}: not a nysketch file");
     }
-    file.read_to_end(&mut bytes)
-        .with_context(|| format!("cannot read {name}"))?;
+    file.read_to_end(&mut bytes).with_context(|| format!("cannot read {name}"))?;
     Ok(bytes)
 }
 

@@ -16,16 +16,10 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
-    check_writable(
-        &args.output,
-        args.input.input.iter().chain(&args.plan.landmarks_from),
-    )?;
+    check_writable(&args.output, args.input.input.iter().chain(&args.plan.landmarks_from))?;
     let (plan, report, _) = plan_input(&args.input, &args.plan, common)?;
     if report.skipped > 0 {
-        note(
-            common,
-            &format!("{} skipped as invalid", count(report.skipped, "row")),
-        );
+        note(common, &format!("{} skipped as invalid", count(report.skipped, "row")));
     }
     let bytes = plan.to_bytes();
     write_bytes(&args.output, &bytes)?;
@@ -69,27 +63,16 @@ pub fn plan_input(
         return Err(Usage("a plan reads the rows first, and stdin can be read only once; make a plan from a file and pass it with --plan".into()).into());
     }
     let params = resolve(input, options, common)?;
-    let source = Input::open(
-        input,
-        Wanted::Options {
-            weights: options.weights.as_deref(),
-        },
-    )?;
+    let source = Input::open(input, Wanted::Options { weights: options.weights.as_deref() })?;
     tell_columns(&source, common);
     if !source.unused.is_empty() {
         note(
             common,
-            &format!(
-                "not used, since the first file lacks them: {}",
-                source.unused.join(", ")
-            ),
+            &format!("not used, since the first file lacks them: {}", source.unused.join(", ")),
         );
     }
     for file in source.by_position() {
-        note(
-            common,
-            &format!("{file} does not name its columns; they were matched by position"),
-        );
+        note(common, &format!("{file} does not name its columns; they were matched by position"));
     }
     let params = match &options.landmarks_from {
         Some(path) => with_given_landmarks(params, input, &source, path)?,
@@ -128,13 +111,7 @@ fn tell_columns(source: &Input, common: &Common) {
     let columns = source.columns();
     detail(common, &format!("columns: {}", columns.join(", ")));
     if !source.left_out.is_empty() {
-        note(
-            common,
-            &format!(
-                "left out because they hold text: {}",
-                source.left_out.join(", ")
-            ),
-        );
+        note(common, &format!("left out because they hold text: {}", source.left_out.join(", ")));
     }
 }
 
@@ -213,10 +190,10 @@ fn resolve(input: &InputArgs, options: &PlanOptions, common: &Common) -> Result<
             None => None,
             Some(names) => Some(Collect::from_names(names.iter().map(|s| s.trim()))?),
         },
-        weighting: options.weights.as_ref().map(|column| Weighting {
-            column: column.clone(),
-            unit: options.weight_unit,
-        }),
+        weighting: options
+            .weights
+            .as_ref()
+            .map(|column| Weighting { column: column.clone(), unit: options.weight_unit }),
         seed: options.seed,
         invalid: invalid(input),
         threads: common.threads(),
@@ -235,11 +212,7 @@ fn sampling(arg: SamplingArg) -> Sampling {
 
 /// What to do with invalid rows.
 pub fn invalid(input: &InputArgs) -> Invalid {
-    if input.skip_invalid {
-        Invalid::Skip
-    } else {
-        Invalid::Refuse
-    }
+    if input.skip_invalid { Invalid::Skip } else { Invalid::Refuse }
 }
 
 /// 'auto', or values that are sorted widest first.

@@ -15,22 +15,16 @@ use std::io::{self, Write};
 pub fn run(args: &Predict, common: &Common) -> Result<()> {
     check_writable(&args.output, args.input.input.iter().chain([&args.model]))?;
     let model = read_model(&args.model)?;
-    let extension = args
-        .output
-        .extension()
-        .and_then(|e| e.to_str())
-        .unwrap_or("")
-        .to_ascii_lowercase();
+    let extension =
+        args.output.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
     let npy = match extension.as_str() {
         "csv" => false,
         "npy" if args.scores => return Err(Usage("--scores needs a .csv file".into()).into()),
         "npy" => true,
         _ => {
-            return Err(Usage(format!(
-                "{}: name the file .csv or .npy",
-                args.output.display()
-            ))
-            .into());
+            return Err(
+                Usage(format!("{}: name the file .csv or .npy", args.output.display())).into()
+            );
         }
     };
     let input = Input::open(&args.input, Wanted::Columns(&model.columns, None))?;
@@ -49,11 +43,7 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
                 totals.0 += 1;
                 totals.1 += u64::from(!valid);
                 if npy {
-                    labels.push(if valid {
-                        model.predict(row).label as i32
-                    } else {
-                        -1
-                    });
+                    labels.push(if valid { model.predict(row).label as i32 } else { -1 });
                 } else {
                     line(&mut text, &model, valid.then_some(row), args.scores)
                         .map_err(Error::source)?;
@@ -73,20 +63,10 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
     drop(bar);
     let (rows, skipped) = totals;
     if skipped > 0 {
-        note(
-            common,
-            &format!(
-                "{} skipped as invalid; their label is -1",
-                count(skipped, "row")
-            ),
-        );
+        note(common, &format!("{} skipped as invalid; their label is -1", count(skipped, "row")));
     }
     let json = json!({"file": args.output, "rows": rows, "skipped": skipped});
-    result(
-        common,
-        &json,
-        &format!("{}: {}", args.output.display(), count(rows, "row")),
-    )
+    result(common, &json, &format!("{}: {}", args.output.display(), count(rows, "row")))
 }
 
 /// Whether the row can be used; an error where it cannot and rows are not skipped.
@@ -100,10 +80,9 @@ pub fn check(
     match row.iter().position(|x| !x.is_finite()) {
         None => Ok(true),
         Some(_) if invalid == Invalid::Skip => Ok(false),
-        Some(j) => Err(Error::NonFinite {
-            at: block.cell(number, &model.columns[j]),
-            value: row[j],
-        }),
+        Some(j) => {
+            Err(Error::NonFinite { at: block.cell(number, &model.columns[j]), value: row[j] })
+        }
     }
 }
 
@@ -125,31 +104,15 @@ fn header(model: &Model, scores: bool) -> String {
 fn line(out: &mut Vec<u8>, model: &Model, row: Option<&[f64]>, scores: bool) -> io::Result<()> {
     let fields = header(model, scores).matches(',').count();
     let Some(row) = row else {
-        let first = if matches!(model.shape, Shape::Components { .. }) {
-            ""
-        } else {
-            "-1"
-        };
+        let first = if matches!(model.shape, Shape::Components { .. }) { "" } else { "-1" };
         return writeln!(out, "{first}{}", ",".repeat(fields));
     };
     let p = model.predict(row);
-    let join = |values: &[f64]| {
-        values
-            .iter()
-            .map(f64::to_string)
-            .collect::<Vec<_>>()
-            .join(",")
-    };
+    let join = |values: &[f64]| values.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
     match (&model.shape, p.log_density) {
         (Shape::Components { .. }, _) => writeln!(out, "{}", join(&p.scores)),
         (_, Some(log)) if scores => {
-            writeln!(
-                out,
-                "{},{},{log},{}",
-                p.label,
-                p.squared_distance.sqrt(),
-                join(&p.scores)
-            )
+            writeln!(out, "{},{},{log},{}", p.label, p.squared_distance.sqrt(), join(&p.scores))
         }
         (_, Some(log)) => writeln!(out, "{},{},{log}", p.label, p.squared_distance.sqrt()),
         _ => writeln!(out, "{},{}", p.label, p.squared_distance.sqrt()),

@@ -14,12 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
-    let files = args
-        .input
-        .input
-        .iter()
-        .chain(&args.plan_file)
-        .chain(&args.plan.landmarks_from);
+    let files = args.input.input.iter().chain(&args.plan_file).chain(&args.plan.landmarks_from);
     check_writable(&args.output, files)?;
     let start = Instant::now();
     let (plan, input, rows) = match &args.plan_file {
@@ -49,10 +44,7 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     drop(bar);
     let sketch = sketch?;
     if sketch.rows() == 0 && !args.allow_empty {
-        return Err(Error::NoRows {
-            skipped: sketch.skipped(),
-        }
-        .into());
+        return Err(Error::NoRows { skipped: sketch.skipped() }.into());
     }
     let bytes = sketch.to_bytes();
     write_bytes(&args.output, &bytes)?;
@@ -91,19 +83,14 @@ fn open_for_plan(args: &SketchArgs, plan: &Plan, common: &Common) -> Result<Opti
         return Err(Usage("stdin ('-') can be named only once".into()).into());
     }
     if args.allow_empty {
-        input
-            .input
-            .retain(|p| stdin(p) || std::fs::metadata(p).map_or(true, |m| m.len() > 0));
+        input.input.retain(|p| stdin(p) || std::fs::metadata(p).map_or(true, |m| m.len() > 0));
         if input.input.is_empty() {
             return Ok(None);
         }
     }
     let input = Input::open(&input, Wanted::Plan(plan))?;
     for file in input.by_position() {
-        note(
-            common,
-            &format!("{file} does not name its columns; they were matched by position"),
-        );
+        note(common, &format!("{file} does not name its columns; they were matched by position"));
     }
     Ok(Some(input))
 }

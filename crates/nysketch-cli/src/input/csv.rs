@@ -75,9 +75,7 @@ pub struct Csv {
 
 impl std::fmt::Debug for Csv {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Csv")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
+        f.debug_struct("Csv").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -87,42 +85,20 @@ enum CsvError {
     #[error(
         "{file}: row {row}, column '{column}': '{text}' is not a number; fix it, leave the column out with --exclude, or skip such rows with --skip-invalid"
     )]
-    NotANumber {
-        file: Arc<str>,
-        row: u64,
-        column: String,
-        text: String,
-    },
+    NotANumber { file: Arc<str>, row: u64, column: String, text: String },
     #[error("{file}: row {row} (line {line}) has {found} fields, expected {expected}")]
-    Ragged {
-        file: Arc<str>,
-        row: u64,
-        line: u64,
-        found: u64,
-        expected: u64,
-    },
+    Ragged { file: Arc<str>, row: u64, line: u64, found: u64, expected: u64 },
     #[error("{file}: row {row}: {source}")]
-    Read {
-        file: Arc<str>,
-        row: u64,
-        source: csv::Error,
-    },
+    Read { file: Arc<str>, row: u64, source: csv::Error },
     #[error("{file}: row {row} goes on over {lines} lines: a quote (\") is not closed")]
-    OpenQuote {
-        file: Arc<str>,
-        row: u64,
-        lines: u64,
-    },
+    OpenQuote { file: Arc<str>, row: u64, lines: u64 },
     #[error("stdin can be read only once")]
     StdinTwice,
 }
 
 fn records(source: Source, delimiter: u8, header: bool) -> Records {
     let quotes = Arc::new(AtomicU64::new(0));
-    let source: Source = Box::new(CountQuotes {
-        source,
-        quotes: quotes.clone(),
-    });
+    let source: Source = Box::new(CountQuotes { source, quotes: quotes.clone() });
     let reader = ReaderBuilder::new()
         .has_headers(header)
         .delimiter(delimiter)
@@ -151,13 +127,7 @@ impl Csv {
         if header == Header::Expected && schema.names.iter().all(|n| n.parse::<f64>().is_ok()) {
             bail!(
                 "{name}: the first line looks like data ({}…); pass --no-header if it is, --header if these are names",
-                schema
-                    .names
-                    .iter()
-                    .take(3)
-                    .cloned()
-                    .collect::<Vec<_>>()
-                    .join(",")
+                schema.names.iter().take(3).cloned().collect::<Vec<_>>().join(",")
             );
         }
         // A column is text where most of its values are; one odd cell among numbers is an error later.
@@ -190,17 +160,7 @@ impl Csv {
         let mut records = records(Box::new(io::stdin()), delimiter, header);
         let schema = read_header(&mut records.reader, &name, header)?;
         let stdin = Mutex::new(Some(records));
-        Ok((
-            Csv {
-                name,
-                path: None,
-                delimiter: b',',
-                header,
-                lenient,
-                stdin,
-            },
-            schema,
-        ))
+        Ok((Csv { name, path: None, delimiter: b',', header, lenient, stdin }, schema))
     }
 
     /// Starts reading.
@@ -210,11 +170,9 @@ impl Csv {
         file_index: u64,
     ) -> nysketch::Result<Box<dyn RowStream<'a> + 'a>> {
         let mut records = match &self.path {
-            Some(path) => records(
-                open_source(path).map_err(Error::source)?,
-                self.delimiter,
-                self.header,
-            ),
+            Some(path) => {
+                records(open_source(path).map_err(Error::source)?, self.delimiter, self.header)
+            }
             None => self
                 .stdin
                 .lock()
@@ -240,9 +198,7 @@ impl Csv {
 
 /// Names of the columns; all are taken for numeric until records say otherwise.
 fn read_header(records: &mut Reader<Source>, name: &str, header: bool) -> Result<Schema> {
-    let first = records
-        .byte_headers()
-        .map_err(|e| read_error(&Arc::from(name), 1, e))?;
+    let first = records.byte_headers().map_err(|e| read_error(&Arc::from(name), 1, e))?;
     if first.is_empty() {
         bail!("{name} is empty");
     }
@@ -256,42 +212,25 @@ fn read_header(records: &mut Reader<Source>, name: &str, header: bool) -> Result
             .trim();
         // As pandas writes its index.
         let default = format!("c{j}");
-        let text = if text.is_empty() {
-            default.as_str()
-        } else {
-            text
-        };
+        let text = if text.is_empty() { default.as_str() } else { text };
         if names.iter().any(|n| n == text) {
             bail!("{name}: two columns are called '{text}'");
         }
         names.push(text.to_string());
     }
-    Ok(Schema {
-        numeric: vec![true; names.len()],
-        names,
-        named: true,
-        rows: None,
-    })
+    Ok(Schema { numeric: vec![true; names.len()], names, named: true, rows: None })
 }
 
 fn read_error(file: &Arc<str>, row: u64, error: csv::Error) -> CsvError {
     match error.kind() {
-        csv::ErrorKind::UnequalLengths {
-            pos,
-            expected_len,
-            len,
-        } => CsvError::Ragged {
+        csv::ErrorKind::UnequalLengths { pos, expected_len, len } => CsvError::Ragged {
             file: file.clone(),
             row,
             line: pos.as_ref().map_or(0, |p| p.line()),
             found: *len,
             expected: *expected_len,
         },
-        _ => CsvError::Read {
-            file: file.clone(),
-            row,
-            source: error,
-        },
+        _ => CsvError::Read { file: file.clone(), row, source: error },
     }
 }
 
@@ -328,11 +267,7 @@ impl CsvStream<'_> {
                 if self.extra_lines > 0 && self.records.quotes.load(Ordering::Relaxed) % 2 == 1 =>
             {
                 let (file, row) = (self.csv.name.clone(), self.next_row - 1);
-                return fail(CsvError::OpenQuote {
-                    file,
-                    row,
-                    lines: self.extra_lines + 1,
-                });
+                return fail(CsvError::OpenQuote { file, row, lines: self.extra_lines + 1 });
             }
             Ok(false) => return Ok(false),
             Err(e) => return fail(read_error(&self.csv.name, self.next_row, e)),
@@ -340,11 +275,7 @@ impl CsvStream<'_> {
         self.extra_lines = record.as_slice().iter().filter(|b| **b == b'\n').count() as u64;
         if self.extra_lines > MOST_LINES {
             let (file, row) = (self.csv.name.clone(), self.next_row);
-            return fail(CsvError::OpenQuote {
-                file,
-                row,
-                lines: self.extra_lines + 1,
-            });
+            return fail(CsvError::OpenQuote { file, row, lines: self.extra_lines + 1 });
         }
         if record.len() == 1 {
             let lines = reader.position().line() - before;
@@ -367,9 +298,7 @@ impl<'a> RowStream<'a> for CsvStream<'a> {
         let mut bytes = 0;
         // Whole records are kept, also of columns that nobody wants: their bytes count too.
         while records.len() < wanted && bytes < PART_BYTES && self.read(&mut records)? {
-            bytes += records
-                .last()
-                .map_or(0, |r: &ByteRecord| r.as_slice().len());
+            bytes += records.last().map_or(0, |r: &ByteRecord| r.as_slice().len());
         }
         if records.is_empty() {
             return Ok(None);

@@ -91,16 +91,13 @@ impl Input {
         for path in &args.input {
             opened.push(open_file(path, args)?);
         }
-        let Some(first) = opened.first() else {
-            bail!("no input file")
-        };
+        let Some(first) = opened.first() else { bail!("no input file") };
         let mut left_out = Vec::new();
         let mut unused = Vec::new();
         let (columns, weight) = match wanted {
-            Wanted::Plan(plan) => (
-                plan.columns.clone(),
-                plan.weighting.as_ref().map(|w| w.column.clone()),
-            ),
+            Wanted::Plan(plan) => {
+                (plan.columns.clone(), plan.weighting.as_ref().map(|w| w.column.clone()))
+            }
             Wanted::Columns(columns, extra) => (columns.to_vec(), extra.map(str::to_string)),
             Wanted::Options { weights } => {
                 let columns = choose_columns(args, &first.2, &first.0, weights, &mut left_out)?;
@@ -128,19 +125,9 @@ impl Input {
         let mut files = Vec::new();
         for (name, format, schema) in opened {
             let selection = select(&name, &schema, &columns, weight.as_deref())?;
-            files.push(InputFile {
-                name,
-                format,
-                schema,
-                selection,
-            });
+            files.push(InputFile { name, format, schema, selection });
         }
-        Ok(Input {
-            files,
-            columns,
-            left_out,
-            unused,
-        })
+        Ok(Input { files, columns, left_out, unused })
     }
 
     /// Names of the columns of a file.
@@ -150,11 +137,7 @@ impl Input {
 
     /// Files without names whose columns were taken by position.
     pub fn by_position(&self) -> Vec<String> {
-        self.files
-            .iter()
-            .filter(|f| f.selection.by_position)
-            .map(|f| f.name.to_string())
-            .collect()
+        self.files.iter().filter(|f| f.selection.by_position).map(|f| f.name.to_string()).collect()
     }
 
     /// Number of rows, where every file tells.
@@ -212,11 +195,7 @@ fn open_file(path: &Path, args: &InputArgs) -> Result<(Arc<str>, Format, Schema)
     if length == 0 {
         bail!("{name} is empty");
     }
-    let extension = path
-        .extension()
-        .and_then(|e| e.to_str())
-        .unwrap_or("")
-        .to_ascii_lowercase();
+    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
     let npy_content = start.starts_with(b"\x93NUMPY");
     match extension.as_str() {
         "npy" => {}
@@ -252,10 +231,7 @@ fn choose_columns(
     let named = args.columns.iter().flatten().chain(&args.exclude);
     for name in named.cloned().chain(weights.map(str::to_string)) {
         if !known(&name) {
-            bail!(
-                "{file} has no column '{name}'; it has {}",
-                schema.names.join(", ")
-            );
+            bail!("{file} has no column '{name}'; it has {}", schema.names.join(", "));
         }
     }
     if let Some(columns) = &args.columns {
@@ -270,30 +246,19 @@ fn choose_columns(
         if args.exclude.contains(name) || weights == Some(name) {
             continue;
         }
-        if *numeric {
-            &mut columns
-        } else {
-            &mut *left_out
-        }
-        .push(name.clone());
+        if *numeric { &mut columns } else { &mut *left_out }.push(name.clone());
     }
     let alone = match schema.names.as_slice() {
         [name] => name.as_str(),
         _ => "",
     };
-    if let Some(c) = [';', '\t', '|', ',']
-        .into_iter()
-        .find(|c| alone.contains(*c))
-    {
+    if let Some(c) = [';', '\t', '|', ','].into_iter().find(|c| alone.contains(*c)) {
         bail!(
             "{file} has one column called '{alone}'; if '{c}' separates columns, pass --delimiter '{c}'"
         );
     }
     if columns.is_empty() {
-        bail!(
-            "{file} has no numeric column to read; it has {}",
-            schema.names.join(", ")
-        );
+        bail!("{file} has no numeric column to read; it has {}", schema.names.join(", "));
     }
     Ok(columns)
 }
@@ -324,11 +289,7 @@ fn select(
     }
     let place = |i: usize, name: &str| find(name).unwrap_or(i);
     Ok(Selection {
-        columns: columns
-            .iter()
-            .enumerate()
-            .map(|(i, c)| place(i, c))
-            .collect(),
+        columns: columns.iter().enumerate().map(|(i, c)| place(i, c)).collect(),
         names: columns.into(),
         weight: weight.map(|w| (place(columns.len(), w), w.to_string())),
         by_position: !missing.is_empty(),
@@ -341,11 +302,7 @@ impl RowSource for Input {
     }
 
     fn open(&self) -> nysketch::Result<Box<dyn RowStream<'_> + '_>> {
-        Ok(Box::new(InputStream {
-            input: self,
-            file: 0,
-            current: None,
-        }))
+        Ok(Box::new(InputStream { input: self, file: 0, current: None }))
     }
 }
 
@@ -380,10 +337,5 @@ impl<'a> RowStream<'a> for InputStream<'a> {
 
 /// Names for a file that has none.
 fn unnamed(columns: usize, rows: Option<u64>) -> Schema {
-    Schema {
-        names: default_names(columns),
-        named: false,
-        numeric: vec![true; columns],
-        rows,
-    }
+    Schema { names: default_names(columns), named: false, numeric: vec![true; columns], rows }
 }

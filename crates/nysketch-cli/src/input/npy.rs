@@ -96,10 +96,7 @@ impl Npy {
     /// Reads the header and checks that the file holds all the numbers it promises.
     pub fn open(path: &Path, name: Arc<str>) -> Result<(Self, Schema)> {
         let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
-        let length = file
-            .metadata()
-            .with_context(|| format!("cannot read {name}"))?
-            .len();
+        let length = file.metadata().with_context(|| format!("cannot read {name}"))?.len();
         let mut reader = BufReader::new(file);
         let header = NpyHeader::from_reader(&mut reader)
             .with_context(|| format!("{name} is not a valid npy file"))?;
@@ -128,10 +125,7 @@ impl Npy {
             );
         }
         if length > size {
-            bail!(
-                "{name} has {} bytes after the array; one array a file, please",
-                length - size
-            );
+            bail!("{name} has {} bytes after the array; one array a file, please", length - size);
         }
         let npy = Npy {
             name,
@@ -154,13 +148,7 @@ impl Npy {
         file_index: u64,
     ) -> nysketch::Result<Box<dyn RowStream<'a> + 'a>> {
         let file = File::open(&self.path).map_err(|e| self.failed(e))?;
-        Ok(Box::new(NpyStream {
-            npy: self,
-            selection,
-            file_index,
-            file,
-            next: 0,
-        }))
+        Ok(Box::new(NpyStream { npy: self, selection, file_index, file, next: 0 }))
     }
 
     fn failed(&self, error: std::io::Error) -> Error {

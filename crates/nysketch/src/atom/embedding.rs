@@ -46,29 +46,15 @@ impl Embedding {
         let sigma2 = plan.bandwidths[rung];
         let means = sketch.feature_means(rung);
         let data = |scale: f64| {
-            plan.features
-                .points()
-                .data()
-                .iter()
-                .map(|x| f64::from(*x) * scale)
-                .collect()
+            plan.features.points().data().iter().map(|x| f64::from(*x) * scale).collect()
         };
         Ok(match &plan.features {
             Features::Nystrom(landmarks, _) => {
                 let map = NystromMap::new(landmarks, sigma2, DECODING_CUTOFF)?;
                 let whitened = map.whitening.times(&means);
                 let dual = map.whitening.transposed_times(&whitened);
-                let kind = Kind::Nystrom {
-                    whitening: map.whitening,
-                    dual,
-                };
-                Embedding {
-                    dims: plan.dims(),
-                    sigma2,
-                    points: data(1.0),
-                    kind,
-                    target: means,
-                }
+                let kind = Kind::Nystrom { whitening: map.whitening, dual };
+                Embedding { dims: plan.dims(), sigma2, points: data(1.0), kind, target: means }
             }
             Features::Fourier(frequencies) => {
                 let norm = 1.0 / (frequencies.len() as f64).sqrt();
@@ -129,10 +115,7 @@ impl Embedding {
 
     fn landmark_features(&self, mean: &[f64], variance: &[f64]) -> Vec<f64> {
         let half: Vec<f64> = variance.iter().map(|g| -0.5 / (g + self.sigma2)).collect();
-        let log_factor: f64 = variance
-            .iter()
-            .map(|g| -0.5 * (g / self.sigma2).ln_1p())
-            .sum();
+        let log_factor: f64 = variance.iter().map(|g| -0.5 * (g / self.sigma2).ln_1p()).sum();
         self.points
             .chunks_exact(self.dims)
             .map(|z| {
@@ -239,9 +222,7 @@ impl Embedding {
             variance[k] = 0.5 * (t * t / v - 1.0) / v;
         }
         let value = exponent.exp();
-        mean.iter_mut()
-            .chain(&mut variance)
-            .for_each(|g| *g *= value);
+        mean.iter_mut().chain(&mut variance).for_each(|g| *g *= value);
         (value, mean, variance)
     }
 }
@@ -254,10 +235,7 @@ mod tests {
     use std::sync::Arc;
 
     fn embedding(fourier: bool, seed: u64) -> Embedding {
-        let rows = crate::Mixture::new(3, 3, 1.0, seed)
-            .unwrap()
-            .rows(0, 200)
-            .values;
+        let rows = crate::Mixture::new(3, 3, 1.0, seed).unwrap().rows(0, 200).values;
         let table = Table::unnamed(3, rows).unwrap();
         let features = match fourier {
             true => FeatureParams::Fourier { frequencies: 12 },
@@ -267,18 +245,11 @@ mod tests {
                 leverage_lambda: None,
             },
         };
-        let params = PlanParams {
-            features,
-            bandwidths: Some(vec![3.0]),
-            seed,
-            ..PlanParams::default()
-        };
+        let params =
+            PlanParams { features, bandwidths: Some(vec![3.0]), seed, ..PlanParams::default() };
         let plan = Arc::new(plan_for(&table, params).unwrap().0);
-        Embedding::new(
-            &Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap(),
-            0,
-        )
-        .unwrap()
+        Embedding::new(&Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap(), 0)
+            .unwrap()
     }
 
     proptest! {

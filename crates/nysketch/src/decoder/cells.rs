@@ -32,12 +32,8 @@ impl Cells {
     pub fn new(sketch: &Sketch) -> Self {
         let (d, sums) = (sketch.plan().dims(), sketch.sums());
         let exponent = &sketch.plan().frame.exponent;
-        let mut cells = Cells {
-            dims: d,
-            rows: Vec::new(),
-            means: Vec::new(),
-            variances: Vec::new(),
-        };
+        let mut cells =
+            Cells { dims: d, rows: Vec::new(), means: Vec::new(), variances: Vec::new() };
         for (j, &count) in sums.cell_rows.iter().enumerate().filter(|(_, n)| **n > 0) {
             let n = count as f64;
             cells.rows.push(n);
@@ -87,9 +83,7 @@ impl Cells {
                 centres = grown;
             }
         }
-        self.unfold(rng)
-            .measure()
-            .iterate(&mut centres, loss, effort.iterations);
+        self.unfold(rng).measure().iterate(&mut centres, loss, effort.iterations);
         centres
     }
 
@@ -98,12 +92,7 @@ impl Cells {
     pub fn unfold(&self, rng: &mut impl rand::Rng) -> Cells {
         let d = self.dims;
         let pairs = (UNFOLDED / (2 * self.rows.len())).clamp(2, 200);
-        let mut out = Cells {
-            dims: d,
-            rows: Vec::new(),
-            means: Vec::new(),
-            variances: Vec::new(),
-        };
+        let mut out = Cells { dims: d, rows: Vec::new(), means: Vec::new(), variances: Vec::new() };
         for (i, rows) in self.rows.iter().enumerate() {
             let span = i * d..(i + 1) * d;
             let (mean, variance) = (&self.means[span.clone()], &self.variances[span]);
@@ -111,14 +100,12 @@ impl Cells {
             let spread = |k: usize| -> f64 {
                 draws.iter().skip(k).step_by(d).map(|x| x * x).sum::<f64>() / pairs as f64
             };
-            let factor: Vec<f64> = (0..d)
-                .map(|k| (variance[k] / spread(k).max(f64::MIN_POSITIVE)).sqrt())
-                .collect();
+            let factor: Vec<f64> =
+                (0..d).map(|k| (variance[k] / spread(k).max(f64::MIN_POSITIVE)).sqrt()).collect();
             for draw in draws.chunks_exact(d) {
                 for sign in [1.0, -1.0] {
                     out.rows.push(rows / (2 * pairs) as f64);
-                    out.means
-                        .extend((0..d).map(|k| mean[k] + sign * factor[k] * draw[k]));
+                    out.means.extend((0..d).map(|k| mean[k] + sign * factor[k] * draw[k]));
                     out.variances.extend(std::iter::repeat_n(0.0, d));
                 }
             }
@@ -136,10 +123,7 @@ impl Cells {
     ) -> Vec<Atom> {
         let mut best: Option<(f64, Vec<Atom>, usize)> = None;
         for _ in 0..effort.restarts {
-            let few = Effort {
-                restarts: 2,
-                iterations: 50,
-            };
+            let few = Effort { restarts: 2, iterations: 50 };
             let centres = self.measure().cluster(k, Loss::Squared, few, rng);
             let mut atoms = self.atoms_around(&centres);
             let (likelihood, steps) = self.em(&mut atoms, effort.iterations);
@@ -157,20 +141,14 @@ impl Cells {
         };
         report.iterations += steps;
         report.objective.push(-likelihood);
-        report.status = if steps < 2 * effort.iterations {
-            "Converged"
-        } else {
-            "IterationLimit"
-        }
-        .into();
+        report.status =
+            if steps < 2 * effort.iterations { "Converged" } else { "IterationLimit" }.into();
         atoms
     }
 
     /// A bound on the mean log-likelihood of a mixture, on the cells unfolded.
     pub fn likelihood(&self, atoms: &mut [Atom]) -> f64 {
-        self.unfold(&mut ChaCha8Rng::seed_from_u64(0))
-            .em(atoms, 1)
-            .0
+        self.unfold(&mut ChaCha8Rng::seed_from_u64(0)).em(atoms, 1).0
     }
 
     fn atoms_around(&self, centres: &[Vec<f64>]) -> Vec<Atom> {
@@ -178,11 +156,8 @@ impl Cells {
         for (i, x) in self.means.chunks_exact(self.dims).enumerate() {
             responsibilities[i * centres.len() + crate::measure::nearest(x, centres).0] = 1.0;
         }
-        let start = Atom {
-            weight: 0.0,
-            mean: vec![0.0; self.dims],
-            variance: vec![1.0; self.dims],
-        };
+        let start =
+            Atom { weight: 0.0, mean: vec![0.0; self.dims], variance: vec![1.0; self.dims] };
         let mut atoms = vec![start; centres.len()];
         for (atom, centre) in atoms.iter_mut().zip(centres) {
             atom.mean.clone_from(centre);
@@ -199,12 +174,7 @@ impl Cells {
                 let column = || self.means.iter().skip(k).step_by(self.dims).zip(&self.rows);
                 let mean = column().map(|(x, n)| n * x).sum::<f64>() / total;
                 let between = column().map(|(x, n)| n * (x - mean).powi(2)).sum::<f64>() / total;
-                let inside = self
-                    .variances
-                    .iter()
-                    .skip(k)
-                    .step_by(self.dims)
-                    .zip(&self.rows);
+                let inside = self.variances.iter().skip(k).step_by(self.dims).zip(&self.rows);
                 let inside = inside.map(|(v, n)| n * v).sum::<f64>() / total;
                 (1e-6 * (between + inside)).max(f64::MIN_POSITIVE)
             })
@@ -251,15 +221,10 @@ impl Cells {
             }
             for j in 0..d {
                 let at = |i: usize| i * d + j;
-                let mean = (0..self.rows.len())
-                    .map(|i| mass(i) * self.means[at(i)])
-                    .sum::<f64>()
-                    / sum;
+                let mean =
+                    (0..self.rows.len()).map(|i| mass(i) * self.means[at(i)]).sum::<f64>() / sum;
                 let spread = |i: usize| self.variances[at(i)] + (self.means[at(i)] - mean).powi(2);
-                let variance = (0..self.rows.len())
-                    .map(|i| mass(i) * spread(i))
-                    .sum::<f64>()
-                    / sum;
+                let variance = (0..self.rows.len()).map(|i| mass(i) * spread(i)).sum::<f64>() / sum;
                 atom.mean[j] = mean;
                 atom.variance[j] = variance.max(floor[j]);
             }

@@ -76,24 +76,12 @@ impl Clompr<'_> {
             self.append(&mut atoms, atom);
             self.threshold(&mut atoms);
             matching.fit_weights(&mut atoms);
-            let minimum = matching.refine(
-                &mut atoms,
-                Stop {
-                    evaluations: 100,
-                    relative: 1e-7,
-                },
-            );
+            let minimum = matching.refine(&mut atoms, Stop { evaluations: 100, relative: 1e-7 });
             residual = self.residual(&atoms);
             report.iterations += 1;
             report.objective.push(minimum.value);
         }
-        let minimum = matching.refine(
-            &mut atoms,
-            Stop {
-                evaluations: 1000,
-                relative: 1e-10,
-            },
-        );
+        let minimum = matching.refine(&mut atoms, Stop { evaluations: 1000, relative: 1e-10 });
         report.objective.push(minimum.value);
         report.status = format!("{:?}", minimum.status);
         self.constraints.project(&mut atoms);
@@ -118,11 +106,8 @@ impl Clompr<'_> {
             };
             let value = dot(&whitened, residual) / norm;
             let shrink = if self.normalised { value / norm } else { 0.0 };
-            let pull: Vec<f64> = whitened
-                .iter()
-                .zip(residual)
-                .map(|(a, r)| -(r - shrink * a) / norm)
-                .collect();
+            let pull: Vec<f64> =
+                whitened.iter().zip(residual).map(|(a, r)| -(r - shrink * a) / norm).collect();
             let mut unused = vec![0.0; d];
             gradient.fill(0.0);
             let place = (mean, variance.as_slice());
@@ -152,19 +137,12 @@ impl Clompr<'_> {
                     start.to_vec(),
                     &low,
                     &high,
-                    Stop {
-                        evaluations: 60,
-                        relative: 1e-6,
-                    },
+                    Stop { evaluations: 60, relative: 1e-6 },
                 )
             })
             .min_by(|a, b| a.value.total_cmp(&b.value));
         let mean = best.map_or_else(|| self.starts[0].clone(), |m| m.x);
-        Atom {
-            weight: 1.0 / self.k as f64,
-            mean,
-            variance,
-        }
+        Atom { weight: 1.0 / self.k as f64, mean, variance }
     }
 
     /// Step 2.
@@ -181,19 +159,14 @@ impl Clompr<'_> {
         }
         let mut columns: Vec<Vec<f64>> = atoms
             .iter()
-            .map(|a| {
-                self.embedding
-                    .whiten(&self.embedding.features(&a.mean, &a.variance))
-            })
+            .map(|a| self.embedding.whiten(&self.embedding.features(&a.mean, &a.variance)))
             .collect();
         for column in &mut columns {
             let norm = dot(column, column).sqrt().max(1e-12);
             column.iter_mut().for_each(|x| *x /= norm);
         }
         let target = self.embedding.whiten(&self.embedding.target);
-        let gram: Vec<f64> = (0..n * n)
-            .map(|i| dot(&columns[i / n], &columns[i % n]))
-            .collect();
+        let gram: Vec<f64> = (0..n * n).map(|i| dot(&columns[i / n], &columns[i % n])).collect();
         let right: Vec<f64> = columns.iter().map(|c| dot(c, &target)).collect();
         let weights = nonnegative_quadratic(&gram, &right, 2000);
         let mut order: Vec<usize> = (0..n).collect();
@@ -211,9 +184,7 @@ impl Clompr<'_> {
         let mut left = self.embedding.target.clone();
         for a in atoms {
             let features = self.embedding.features(&a.mean, &a.variance);
-            left.iter_mut()
-                .zip(features)
-                .for_each(|(l, f)| *l -= a.weight * f);
+            left.iter_mut().zip(features).for_each(|(l, f)| *l -= a.weight * f);
         }
         self.embedding.whiten(&left)
     }

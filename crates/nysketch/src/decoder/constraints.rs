@@ -17,9 +17,7 @@ pub struct Constraints {
 
 impl Constraints {
     fn squared(&self, x: &[f64], y: Option<&[f64]>) -> f64 {
-        (0..x.len())
-            .map(|k| self.weight(k) * (x[k] - y.map_or(0.0, |y| y[k])).powi(2))
-            .sum()
+        (0..x.len()).map(|k| self.weight(k) * (x[k] - y.map_or(0.0, |y| y[k])).powi(2)).sum()
     }
 
     fn weight(&self, k: usize) -> f64 {
@@ -79,9 +77,7 @@ impl Constraints {
                     let distance = self.squared(&atom.mean, None).sqrt();
                     if distance > r {
                         moved = true;
-                        atom.mean
-                            .iter_mut()
-                            .for_each(|x| *x *= r / distance * (1.0 - 1e-9));
+                        atom.mean.iter_mut().for_each(|x| *x *= r / distance * (1.0 - 1e-9));
                     }
                 }
             }
@@ -95,12 +91,8 @@ impl Constraints {
 /// Moves two atoms along the line between them, the lighter one farther; equal ones along the first
 /// axis.
 fn push_apart(atoms: &mut [Atom], i: usize, j: usize, distance: f64, wanted: f64, weight: f64) {
-    let mut direction: Vec<f64> = atoms[i]
-        .mean
-        .iter()
-        .zip(&atoms[j].mean)
-        .map(|(a, b)| a - b)
-        .collect();
+    let mut direction: Vec<f64> =
+        atoms[i].mean.iter().zip(&atoms[j].mean).map(|(a, b)| a - b).collect();
     let (length, missing) = if distance > 1e-12 * wanted {
         (distance, wanted - distance)
     } else {
@@ -110,11 +102,7 @@ fn push_apart(atoms: &mut [Atom], i: usize, j: usize, distance: f64, wanted: f64
     };
     let total = (atoms[i].weight + atoms[j].weight).max(f64::MIN_POSITIVE);
     let share = (atoms[j].weight / total).clamp(0.0, 1.0);
-    let share = if atoms[i].weight + atoms[j].weight > 0.0 {
-        share
-    } else {
-        0.5
-    };
+    let share = if atoms[i].weight + atoms[j].weight > 0.0 { share } else { 0.5 };
     for (k, t) in direction.iter().enumerate() {
         atoms[i].mean[k] += share * missing / length * t;
         atoms[j].mean[k] -= (1.0 - share) * missing / length * t;

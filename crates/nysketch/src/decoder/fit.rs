@@ -41,11 +41,7 @@ impl Task {
     }
 
     fn loss(self) -> Loss {
-        if self == Task::Kmedians {
-            Loss::Distance
-        } else {
-            Loss::Squared
-        }
+        if self == Task::Kmedians { Loss::Distance } else { Loss::Squared }
     }
 }
 
@@ -116,157 +112,16 @@ impl FitParams {
     }
 }
 
-const EFFORT: Effort = Effort {
-    restarts: 20,
-    iterations: 200,
-};
-const EM_EFFORT: Effort = Effort {
-    restarts: 5,
-    iterations: 500,
-};
+const EFFORT: Effort = Effort { restarts: 20, iterations: 200 };
+const EM_EFFORT: Effort = Effort { restarts: 5, iterations: 500 };
 
 /// Learns a model from a sketch.
 pub fn fit(sketch: &Sketch, params: &FitParams) -> Result<Model> {
     fit_from(sketch, params, &[])
 }
 
-/// Models for several k, each started from the one before where that helps.
-pub fn fit_curve(sketch: &Sketch, params: &FitParams, ks: &[usize]) -> Result<Vec<CurvePoint>> {
-    let mut points: Vec<CurvePoint> = Vec::new();
-    for &k in ks {
-        let warm = match points.last().map(|p| &p.model.shape) {
-            Some(Shape::Centres { centres, .. }) => centres
-                .iter()
-                .map(|c| sketch.plan().frame.coordinates(c))
-                .collect(),
-            _ => Vec::new(),
-        };
-        let model = fit_from(
-            sketch,
-            &FitParams {
-                k,
-                ..params.clone()
-            },
-            &warm,
-        )?;
-        let risk = estimated_risk(sketch, &model)?;
-        points.push(CurvePoint { k, risk, model });
-    }
-    Ok(points)
-}
-
-/// One point of the curve over k.
-#[derive(Debug, Clone)]
-pub struct CurvePoint {
-    /// Number of centres or components.
-    pub k: usize,
-    /// Risk in the plan's coordinates, as far as the sketch tells it.
-    pub risk: f64,
-    /// The model.
-    pub model: Model,
-}
-
-/// The k that a curve suggests, as an index into it.
-///
-/// For centres the largest Calinski–Harabasz index `((T − W)/(k − 1)) / (W/(n − k))`, with W the
-/// risk and T that of one centre; for mixtures the least BIC, `2n·risk + p ln n` with p = 2kd + k − 1.
-pub fn suggested(sketch: &Sketch, points: &[CurvePoint]) -> Result<usize> {
-    let n = sketch.rows() as f64;
-    let d = sketch.plan().dims() as f64;
-    let Some(first) = points.first() else {
-        return Ok(0);
-    };
-    let score = |p: &CurvePoint, total: f64| {
-        let k = p.k as f64;
-        match p.model.shape {
-            Shape::Mixture { .. } => -(2.0 * n * p.risk + (2.0 * k * d + k - 1.0) * n.ln()),
-            _ if p.k < 2 => 0.0,
-            _ => (total - p.risk) / (k - 1.0) / (p.risk.max(1e-12 * total) / (n - k).max(1.0)),
-        }
-    };
-    let total = match first.model.shape {
-        Shape::Centres { .. } => {
-            let loss = if first.model.task == Task::Kmedians.name() {
-                Loss::Distance
-            } else {
-                Loss::Squared
-            };
-            let measure = measure_of(sketch)?;
-            let mean = measure.cluster(1, loss, EFFORT, &mut ChaCha8Rng::seed_from_u64(0));
-            measure.risk(&mean, loss)
-        }
-        _ => 0.0,
-    };
-    let best = (0..points.len()).max_by(|&a, &b| {
-        score(&points[a], total)
-            .total_cmp(&score(&points[b], total))
-            .then(b.cmp(&a))
-    });
-    Ok(best.unwrap_or(0))
-}
-
-/// What stands for the rows: cells unfolded, or else calibrated landmarks of the middle rung.
-fn measure_of(sketch: &Sketch) -> Result<Measure> {
-    if sketch.plan().collect.cells {
-        return Ok(Cells::new(sketch)
-            .unfold(&mut ChaCha8Rng::seed_from_u64(0))
-            .measure());
-    }
-    let missing = || Error::MissingSums {
-        task: "a risk estimate",
-        what: "cells".into(),
-    };
-    if !sketch.plan().collect.kernel {
-        return Err(missing());
-    }
-    let middle = Embedding::new(sketch, sketch.plan().bandwidths.len() / 2)?;
-    calibrated(&middle).ok_or_else(missing)
-}
-
-/// The risk of a model in the plan's coordinates, estimated from the sketch: mean squared distance,
-/// mean distance, or negative log-likelihood.
-pub fn estimated_risk(sketch: &Sketch, model: &Model) -> Result<f64> {
-    let frame = &sketch.plan().frame;
-    match &model.shape {
-        Shape::Centres { centres, .. } => {
-            let loss = if model.task == Task::Kmedians.name() {
-                Loss::Distance
-            } else {
-                Loss::Squared
-            };
-            let centres: Vec<Vec<f64>> = centres.iter().map(|c| frame.coordinates(c)).collect();
-            Ok(measure_of(sketch)?.risk(&centres, loss))
-        }
-        Shape::Mixture {
-            weights,
-            means,
-            variances,
-        } => {
-            if !sketch.plan().collect.cells {
-                return Err(Error::MissingSums {
-                    task: "a risk estimate",
-                    what: "cells".into(),
-                });
-            }
-            let scale = &frame.scale;
-            let mut atoms: Vec<Atom> = (0..weights.len())
-                .map(|i| Atom {
-                    weight: weights[i],
-                    mean: frame.coordinates(&means[i]),
-                    variance: variances[i]
-                        .iter()
-                        .zip(scale)
-                        .map(|(v, s)| v / (s * s))
-                        .collect(),
-                })
-                .collect();
-            Ok(-Cells::new(sketch).likelihood(&mut atoms))
-        }
-        Shape::Components { .. } => Ok(0.0),
-    }
-}
-
-fn fit_from(sketch: &Sketch, params: &FitParams, warm: &[Vec<f64>]) -> Result<Model> {
+/// The same, with centres to start from.
+pub(super) fn fit_from(sketch: &Sketch, params: &FitParams, warm: &[Vec<f64>]) -> Result<Model> {
     check(sketch, params)?;
     let start = Instant::now();
     let mut report = Report::default();
@@ -278,10 +133,9 @@ fn fit_from(sketch: &Sketch, params: &FitParams, warm: &[Vec<f64>]) -> Result<Mo
             Shape::components(sketch, pca::components(sketch, params.k)?)
         }
         Task::Gmm => Shape::mixture(sketch, mixture(sketch, params, &mut rng, &mut report)?),
-        Task::Kmeans | Task::Kmedians => Shape::centres(
-            sketch,
-            centres(sketch, params, warm, &mut rng, &mut report)?,
-        ),
+        Task::Kmeans | Task::Kmedians => {
+            Shape::centres(sketch, centres(sketch, params, warm, &mut rng, &mut report)?)
+        }
     };
     report.seconds = start.elapsed().as_secs_f64();
     Model::new(sketch, params.task, shape, report)
@@ -301,49 +155,31 @@ fn chosen(sketch: &Sketch, params: &FitParams) -> Decoder {
 fn check(sketch: &Sketch, params: &FitParams) -> Result<()> {
     let (plan, k) = (sketch.plan(), params.k);
     if sketch.rows() == 0 {
-        return Err(Error::NoRows {
-            skipped: sketch.skipped(),
-        });
+        return Err(Error::NoRows { skipped: sketch.skipped() });
     }
     if k == 0 {
         return Err(Error::parameter("-k", "at least 1", k));
     }
-    if params
-        .known_variance
-        .is_some_and(|v| !(v > 0.0 && v.is_finite()))
-    {
+    if params.known_variance.is_some_and(|v| !(v > 0.0 && v.is_finite())) {
         return Err(Error::parameter(
             "--known-variance",
             "a positive number",
             format!("{:?}", params.known_variance),
         ));
     }
-    for (name, value) in [
-        ("--separation", params.separation),
-        ("--radius", params.radius),
-    ] {
+    for (name, value) in [("--separation", params.separation), ("--radius", params.radius)] {
         if value.is_some_and(|v| !(v > 0.0 && v.is_finite())) {
-            return Err(Error::parameter(
-                name,
-                "a positive number",
-                format!("{value:?}"),
-            ));
+            return Err(Error::parameter(name, "a positive number", format!("{value:?}")));
         }
     }
-    let missing = |what: &str| Error::MissingSums {
-        task: params.task.name(),
-        what: what.to_string(),
-    };
+    let missing =
+        |what: &str| Error::MissingSums { task: params.task.name(), what: what.to_string() };
     if params.task == Task::Pca {
         if !plan.collect.moments {
             return Err(missing("moments"));
         }
         if k > plan.dims() {
-            return Err(Error::TooManyComponents {
-                k,
-                available: plan.dims(),
-                what: "columns",
-            });
+            return Err(Error::TooManyComponents { k, available: plan.dims(), what: "columns" });
         }
         return Ok(());
     }
@@ -374,11 +210,7 @@ fn check(sketch: &Sketch, params: &FitParams) -> Result<()> {
             }
             let available = plan.features_per_bandwidth();
             if k > available {
-                return Err(Error::TooManyComponents {
-                    k,
-                    available,
-                    what: "kernel sums",
-                });
+                return Err(Error::TooManyComponents { k, available, what: "kernel sums" });
             }
         }
     }
@@ -389,17 +221,16 @@ fn check(sketch: &Sketch, params: &FitParams) -> Result<()> {
 fn embedding(sketch: &Sketch, params: &FitParams, report: &mut Report) -> Result<Embedding> {
     let bandwidths = &sketch.plan().bandwidths;
     let rung = match params.bandwidth {
-        Some(wanted) => bandwidths
-            .iter()
-            .position(|s| (s / wanted - 1.0).abs() < 1e-3)
-            .ok_or_else(|| {
+        Some(wanted) => {
+            bandwidths.iter().position(|s| (s / wanted - 1.0).abs() < 1e-3).ok_or_else(|| {
                 let list: Vec<String> = bandwidths.iter().map(|s| format!("{s:.4}")).collect();
                 Error::parameter(
                     "--bandwidth",
                     format!("auto or one of the sketch's: {}", list.join(", ")),
                     wanted,
                 )
-            })?,
+            })?
+        }
         None => choose_rung(sketch, params)?,
     };
     report.bandwidth = Some(bandwidths[rung]);
@@ -418,10 +249,7 @@ fn choose_rung(sketch: &Sketch, params: &FitParams) -> Result<usize> {
         return Ok(middle);
     };
     let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
-    let effort = Effort {
-        restarts: 2,
-        iterations: 30,
-    };
+    let effort = Effort { restarts: 2, iterations: 30 };
     let centres = measure.cluster(params.k, Loss::Squared, effort, &mut rng);
     let wanted = 2.0 * measure.risk(&centres, Loss::Squared);
     let distance = |s: f64| (s / wanted).ln().abs();
@@ -452,15 +280,7 @@ fn centres(
     let embedding = embedding(sketch, params, report)?;
     let space = Space::new(sketch);
     if decoder != Decoder::Kernel {
-        return Ok(pursue(
-            &embedding,
-            &space,
-            params,
-            Family::Dirac,
-            decoder,
-            rng,
-            report,
-        ));
+        return Ok(pursue(&embedding, &space, params, Family::Dirac, decoder, rng, report));
     }
     let kernel = KernelDecoder {
         embedding: &embedding,
@@ -491,11 +311,8 @@ fn weighted(measure: &Measure, centres: Vec<Vec<f64>>) -> Vec<Atom> {
     for (x, w) in measure.iter() {
         mass[crate::measure::nearest(x, &centres).0] += w / measure.mass();
     }
-    let atom = |(mean, weight): (Vec<f64>, f64)| Atom {
-        weight,
-        variance: vec![0.0; mean.len()],
-        mean,
-    };
+    let atom =
+        |(mean, weight): (Vec<f64>, f64)| Atom { weight, variance: vec![0.0; mean.len()], mean };
     centres.into_iter().zip(mass).map(atom).collect()
 }
 
@@ -517,9 +334,7 @@ fn mixture(
             Some(v) => Family::Known(vec![v; embedding.dims()]),
             None => Family::Diagonal,
         };
-        return Ok(pursue(
-            &embedding, &space, params, family, decoder, rng, report,
-        ));
+        return Ok(pursue(&embedding, &space, params, family, decoder, rng, report));
     }
     let kernel = KernelDecoder {
         embedding: &embedding,

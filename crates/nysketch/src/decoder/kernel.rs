@@ -30,9 +30,7 @@ const SWEEPS: usize = 300;
 pub fn calibrated(embedding: &Embedding) -> Option<Measure> {
     let landmarks = embedding.landmarks()?;
     let (d, m) = (embedding.dims(), embedding.len());
-    let kernel = Gaussian {
-        sigma2: embedding.sigma2,
-    };
+    let kernel = Gaussian { sigma2: embedding.sigma2 };
     let row = |i: usize| &landmarks[i * d..(i + 1) * d];
     let mut gram = vec![0.0; m * m];
     for i in 0..m {
@@ -80,21 +78,11 @@ impl KernelDecoder<'_> {
     pub fn shared_width(&self, rng: &mut impl rand::Rng, report: &mut Report) -> Vec<Atom> {
         let matching = self.matching(Family::Shared, 0.0);
         let mut best: Option<(f64, Vec<Atom>)> = None;
-        let starts = if self.embedding.landmarks().is_some() {
-            STARTS
-        } else {
-            BLIND_STARTS
-        };
+        let starts = if self.embedding.landmarks().is_some() { STARTS } else { BLIND_STARTS };
         for _ in 0..starts {
             let mut atoms = self.start(rng);
             matching.fit_weights(&mut atoms);
-            let minimum = matching.refine(
-                &mut atoms,
-                Stop {
-                    evaluations: 800,
-                    relative: 1e-9,
-                },
-            );
+            let minimum = matching.refine(&mut atoms, Stop { evaluations: 800, relative: 1e-9 });
             report.iterations += minimum.evaluations;
             report.status = format!("{:?}", minimum.status);
             if best.as_ref().is_none_or(|(v, _)| minimum.value < *v) {
@@ -105,17 +93,8 @@ impl KernelDecoder<'_> {
         report.objective.push(value);
         // The full objective finds the clusters but pulls atoms into the span of the landmarks;
         // the projected one does not.
-        let projected = Matching {
-            objective: Objective::Projected,
-            ..matching
-        };
-        let minimum = projected.refine(
-            &mut atoms,
-            Stop {
-                evaluations: 800,
-                relative: 1e-9,
-            },
-        );
+        let projected = Matching { objective: Objective::Projected, ..matching };
+        let minimum = projected.refine(&mut atoms, Stop { evaluations: 800, relative: 1e-9 });
         report.iterations += minimum.evaluations;
         report.objective.push(minimum.value);
         report.status = format!("{:?}", minimum.status);
@@ -126,13 +105,7 @@ impl KernelDecoder<'_> {
     pub fn mixture(&self, rng: &mut impl rand::Rng, report: &mut Report) -> Vec<Atom> {
         let mut atoms = self.shared_width(rng, report);
         let matching = self.matching(Family::Diagonal, PRIOR / self.rows);
-        let minimum = matching.refine(
-            &mut atoms,
-            Stop {
-                evaluations: 3000,
-                relative: 1e-10,
-            },
-        );
+        let minimum = matching.refine(&mut atoms, Stop { evaluations: 3000, relative: 1e-10 });
         report.iterations += minimum.evaluations;
         report.objective.push(minimum.value);
         report.status = format!("{:?}", minimum.status);
@@ -148,17 +121,9 @@ impl KernelDecoder<'_> {
         report: &mut Report,
     ) -> Vec<Atom> {
         let mut atoms = self.shared_width(rng, report);
-        atoms
-            .iter_mut()
-            .for_each(|a| a.variance = variance.to_vec());
+        atoms.iter_mut().for_each(|a| a.variance = variance.to_vec());
         let matching = self.matching(Family::Known(variance.to_vec()), 0.0);
-        let minimum = matching.refine(
-            &mut atoms,
-            Stop {
-                evaluations: 2000,
-                relative: 1e-11,
-            },
-        );
+        let minimum = matching.refine(&mut atoms, Stop { evaluations: 2000, relative: 1e-11 });
         report.iterations += minimum.evaluations;
         report.objective.push(minimum.value);
         to_simplex(&mut atoms);
@@ -169,10 +134,7 @@ impl KernelDecoder<'_> {
         let d = self.embedding.dims();
         match calibrated(self.embedding) {
             Some(measure) => {
-                let effort = Effort {
-                    restarts: 3,
-                    iterations: 50,
-                };
+                let effort = Effort { restarts: 3, iterations: 50 };
                 let mut centres = measure.cluster(self.k, Loss::Squared, effort, rng);
                 let risk = measure.risk(&centres, Loss::Squared);
                 while centres.len() < self.k {
@@ -183,11 +145,7 @@ impl KernelDecoder<'_> {
                 let weight = 1.0 / self.k as f64;
                 centres
                     .into_iter()
-                    .map(|mean| Atom {
-                        weight,
-                        mean,
-                        variance: vec![variance; d],
-                    })
+                    .map(|mean| Atom { weight, mean, variance: vec![variance; d] })
                     .collect()
             }
             None => {

@@ -64,20 +64,15 @@ impl Matching<'_> {
             mean: vec![0.0; atoms.len() * d],
             variance: vec![0.0; atoms.len() * d],
         };
-        let features: Vec<Vec<f64>> = atoms
-            .iter()
-            .map(|a| self.embedding.features(&a.mean, &a.variance))
-            .collect();
+        let features: Vec<Vec<f64>> =
+            atoms.iter().map(|a| self.embedding.features(&a.mean, &a.variance)).collect();
         let mut value = match (self.objective, self.embedding.dual()) {
             (Objective::Full, Some(dual)) => self.full(atoms, &features, dual, &mut gradient),
             _ => self.projected(atoms, &features, &mut gradient),
         };
         let excess = atoms.iter().map(|a| a.weight).sum::<f64>() - 1.0;
         value += self.sum_to_one * excess * excess;
-        gradient
-            .weight
-            .iter_mut()
-            .for_each(|g| *g += 2.0 * self.sum_to_one * excess);
+        gradient.weight.iter_mut().for_each(|g| *g += 2.0 * self.sum_to_one * excess);
         value += self.constraints.penalty(atoms, &mut gradient.mean);
         (value, gradient)
     }
@@ -86,23 +81,16 @@ impl Matching<'_> {
         let d = self.embedding.dims();
         let mut residual: Vec<f64> = self.embedding.target.iter().map(|t| -t).collect();
         for (atom, f) in atoms.iter().zip(features) {
-            residual
-                .iter_mut()
-                .zip(f)
-                .for_each(|(r, f)| *r += atom.weight * f);
+            residual.iter_mut().zip(f).for_each(|(r, f)| *r += atom.weight * f);
         }
         let whitened = self.embedding.whiten(&residual);
         let back = self.embedding.unwhiten(&whitened);
         for (i, (atom, f)) in atoms.iter().zip(features).enumerate() {
             gradient.weight[i] = 2.0 * dot(f, &back);
             let span = i * d..(i + 1) * d;
-            let (mean, variance) = (
-                &mut gradient.mean[span.clone()],
-                &mut gradient.variance[span],
-            );
+            let (mean, variance) = (&mut gradient.mean[span.clone()], &mut gradient.variance[span]);
             let place = (atom.mean.as_slice(), atom.variance.as_slice());
-            self.embedding
-                .add_vjp(place, f, &back, 2.0 * atom.weight, mean, variance);
+            self.embedding.add_vjp(place, f, &back, 2.0 * atom.weight, mean, variance);
         }
         dot(&whitened, &whitened)
     }
@@ -122,16 +110,11 @@ impl Matching<'_> {
             gradient.weight[i] -= 2.0 * match_data;
             let span = i * d..(i + 1) * d;
             let place = (a.mean.as_slice(), a.variance.as_slice());
-            let (mean, variance) = (
-                &mut gradient.mean[span.clone()],
-                &mut gradient.variance[span],
-            );
-            self.embedding
-                .add_vjp(place, f, dual, -2.0 * a.weight, mean, variance);
+            let (mean, variance) = (&mut gradient.mean[span.clone()], &mut gradient.variance[span]);
+            self.embedding.add_vjp(place, f, dual, -2.0 * a.weight, mean, variance);
             for b in atoms {
-                let (inner, by_mean, by_variance) = self
-                    .embedding
-                    .inner(place, (b.mean.as_slice(), b.variance.as_slice()));
+                let (inner, by_mean, by_variance) =
+                    self.embedding.inner(place, (b.mean.as_slice(), b.variance.as_slice()));
                 value += a.weight * b.weight * inner;
                 gradient.weight[i] += 2.0 * b.weight * inner;
                 for k in 0..d {
@@ -148,10 +131,7 @@ impl Matching<'_> {
         let k = atoms.len();
         let whitened: Vec<Vec<f64>> = atoms
             .iter()
-            .map(|a| {
-                self.embedding
-                    .whiten(&self.embedding.features(&a.mean, &a.variance))
-            })
+            .map(|a| self.embedding.whiten(&self.embedding.features(&a.mean, &a.variance)))
             .collect();
         let target = self.embedding.whiten(&self.embedding.target);
         let mut gram = vec![0.0; k * k];
@@ -163,10 +143,7 @@ impl Matching<'_> {
             right[i] = dot(&whitened[i], &target) + self.sum_to_one;
         }
         let weights = nonnegative_quadratic(&gram, &right, 2000);
-        atoms
-            .iter_mut()
-            .zip(weights)
-            .for_each(|(a, w)| a.weight = w);
+        atoms.iter_mut().zip(weights).for_each(|(a, w)| a.weight = w);
     }
 
     /// Moves weights, means and, as the family allows, variances to a minimum nearby.
@@ -252,11 +229,7 @@ impl Layout {
                 }
             }
         }
-        Layout {
-            count: atoms.len(),
-            start,
-            scale,
-        }
+        Layout { count: atoms.len(), start, scale }
     }
 
     fn mean(&self, i: usize, d: usize) -> usize {

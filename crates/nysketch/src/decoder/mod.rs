@@ -12,12 +12,14 @@
 pub mod cells;
 pub mod clompr;
 pub mod constraints;
+pub mod curve;
 pub mod fit;
 pub mod kernel;
 pub mod matching;
 pub mod pca;
 
-pub use fit::{CurvePoint, Decoder, FitParams, Task, estimated_risk, fit, fit_curve, suggested};
+pub use curve::{CurvePoint, estimated_risk, fit_curve, suggested};
+pub use fit::{Decoder, FitParams, Task, fit};
 
 use crate::fixed::{COORDINATE_BITS, coordinate_value, power_of_two};
 use crate::random::unit;
@@ -73,24 +75,15 @@ impl Space {
                 .map(|k| {
                     let column = || landmarks.rows().map(|z| f64::from(z[k]));
                     let mean = column().sum::<f64>() / m;
-                    (
-                        mean,
-                        (column().map(|x| (x - mean).powi(2)).sum::<f64>() / m).sqrt(),
-                    )
+                    (mean, (column().map(|x| (x - mean).powi(2)).sum::<f64>() / m).sqrt())
                 })
                 .unzip()
         } else {
             // Planning leaves 16 bits of room above the largest value; three deviations reach it.
-            exponent
-                .iter()
-                .map(|e| (0.0, power_of_two(e + COORDINATE_BITS - 16) / 3.0))
-                .unzip()
+            exponent.iter().map(|e| (0.0, power_of_two(e + COORDINATE_BITS - 16) / 3.0)).unzip()
         };
-        let mut bounds: Vec<(f64, f64)> = mean
-            .iter()
-            .zip(&deviation)
-            .map(|(m, s)| (m - 5.0 * s, m + 5.0 * s))
-            .collect();
+        let mut bounds: Vec<(f64, f64)> =
+            mean.iter().zip(&deviation).map(|(m, s)| (m - 5.0 * s, m + 5.0 * s)).collect();
         if let Some(landmarks) = plan.landmarks() {
             for z in landmarks.rows() {
                 for (b, x) in bounds.iter_mut().zip(z) {
@@ -99,22 +92,13 @@ impl Space {
             }
         }
         // Rows that are all equal still get a width: a share of the bandwidth.
-        let widest = deviation
-            .iter()
-            .fold(1e-6 * plan.bandwidths[0], |a: f64, s| a.max(s * s));
-        Space {
-            bounds,
-            variances: (1e-6 * widest, 4.0 * widest),
-            mean,
-            deviation,
-        }
+        let widest = deviation.iter().fold(1e-6 * plan.bandwidths[0], |a: f64, s| a.max(s * s));
+        Space { bounds, variances: (1e-6 * widest, 4.0 * widest), mean, deviation }
     }
 
     /// A point drawn uniformly within 1.7 deviations of the mean: of the data's own variance.
     pub fn draw(&self, rng: &mut impl rand::Rng) -> Vec<f64> {
         let around = self.mean.iter().zip(&self.deviation);
-        around
-            .map(|(m, s)| m + s * 12.0f64.sqrt() * (unit(rng) - 0.5))
-            .collect()
+        around.map(|(m, s)| m + s * 12.0f64.sqrt() * (unit(rng) - 0.5)).collect()
     }
 }

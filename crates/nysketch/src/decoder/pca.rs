@@ -22,9 +22,7 @@ pub struct Components {
 pub fn covariance(sketch: &Sketch) -> (Vec<f64>, Matrix) {
     let (plan, sums) = (sketch.plan(), sketch.sums());
     let (d, n, e) = (plan.dims(), sketch.rows() as f64, &plan.frame.exponent);
-    let mean: Vec<f64> = (0..d)
-        .map(|k| coordinate_value(sums.sum[k], e[k]) / n)
-        .collect();
+    let mean: Vec<f64> = (0..d).map(|k| coordinate_value(sums.sum[k], e[k]) / n).collect();
     let entry = |i: usize, j: usize| {
         let (i, j) = if i >= j { (i, j) } else { (j, i) };
         // In integers as far as they go: Σqq − ΣqΣq/n loses no digits to cancellation.
@@ -54,9 +52,7 @@ pub fn components(sketch: &Sketch, k: usize) -> Result<Components> {
         .map(|l| {
             let v: Vec<f64> = (0..d).map(|i| eigen.vectors.get(i, l)).collect();
             // The sign is free: the largest entry is made positive.
-            let largest = v
-                .iter()
-                .fold(0.0f64, |m, x| if x.abs() > m.abs() { *x } else { m });
+            let largest = v.iter().fold(0.0f64, |m, x| if x.abs() > m.abs() { *x } else { m });
             v.into_iter().map(|x| x * largest.signum()).collect()
         })
         .collect();

@@ -49,18 +49,12 @@ pub fn units(phase: f32, quarter_turns: f32) -> (i32, i32) {
     let angle = (phase * quarter_turns).clamp(-LARGEST_ANGLE, LARGEST_ANGLE);
     let (c, s) = cos_sin_quarters(angle);
     let one = FEATURE_ONE as f32;
-    (
-        (c * one).round_ties_even() as i32,
-        (s * one).round_ties_even() as i32,
-    )
+    ((c * one).round_ties_even() as i32, (s * one).round_ties_even() as i32)
 }
 
 /// The phase `Ω_jᵀ z` by fused multiply-adds in the order of the columns.
 pub fn phase(frequency: &[f32], z: &[f32]) -> f32 {
-    frequency
-        .iter()
-        .zip(z)
-        .fold(0.0, |sum, (w, x)| w.mul_add(*x, sum))
+    frequency.iter().zip(z).fold(0.0, |sum, (w, x)| w.mul_add(*x, sum))
 }
 
 /// Frequencies laid out for the pass.
@@ -78,9 +72,7 @@ impl FourierPass {
     /// Prepares the pass for these bandwidths.
     pub fn new(frequencies: &Points, bandwidths: &[f64], instructions: Instructions) -> Self {
         let (count, d) = (frequencies.len(), frequencies.dims());
-        let transposed = (0..d * count)
-            .map(|i| frequencies.row(i % count)[i / count])
-            .collect();
+        let transposed = (0..d * count).map(|i| frequencies.row(i % count)[i / count]).collect();
         FourierPass {
             instructions,
             count,
@@ -92,12 +84,7 @@ impl FourierPass {
 
     /// Adds a row to `sums`, laid out `[rung][cos then sin][frequency]`.
     pub fn add(&mut self, z: &[f32], weight: u32, sums: &mut [i64]) {
-        self.instructions.run(AddRow {
-            pass: self,
-            z,
-            weight,
-            sums,
-        });
+        self.instructions.run(AddRow { pass: self, z, weight, sums });
     }
 }
 
@@ -111,13 +98,7 @@ struct AddRow<'a> {
 impl Work for AddRow<'_> {
     #[inline(always)]
     fn work(self) {
-        let FourierPass {
-            count,
-            transposed,
-            factors,
-            phases,
-            ..
-        } = self.pass;
+        let FourierPass { count, transposed, factors, phases, .. } = self.pass;
         let (count, weight) = (*count, i64::from(self.weight));
         phases.fill(0.0);
         for (x, column) in self.z.iter().zip(transposed.chunks_exact(count)) {
@@ -149,10 +130,7 @@ mod tests {
         let frequencies = draw_frequencies(3, 20_000, &mut rng);
         let (x, y) = ([0.1, -0.4, 1.0], [0.9, 0.3, 0.2]);
         let sigma2 = 1.7;
-        let (a, b) = (
-            features(&frequencies, sigma2, &x),
-            features(&frequencies, sigma2, &y),
-        );
+        let (a, b) = (features(&frequencies, sigma2, &x), features(&frequencies, sigma2, &y));
         let dot: f64 = a.iter().zip(&b).map(|(p, q)| p * q).sum();
         // Standard error of a mean of 20,000 cosines: at most 0.7/√20000 = 0.005.
         assert!((dot - Gaussian { sigma2 }.value(&x, &y)).abs() < 0.02);

@@ -36,9 +36,8 @@ impl NystromMap {
         let eigen = symmetric_eigen(&k)?;
         let least = cutoff * eigen.values[0];
         let rank = eigen.values.iter().take_while(|v| **v > least).count();
-        let whitening = Matrix::from_fn(rank, m, |l, j| {
-            eigen.vectors.get(j, l) / eigen.values[l].sqrt()
-        });
+        let whitening =
+            Matrix::from_fn(rank, m, |l, j| eigen.vectors.get(j, l) / eigen.values[l].sqrt());
         Ok(NystromMap {
             kernel,
             landmarks: landmarks.clone(),

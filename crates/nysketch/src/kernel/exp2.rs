@@ -32,10 +32,7 @@ pub fn exp2_product(a: f32, b: f32) -> f32 {
 }
 
 /// Coefficients of r, r³, r⁵, r⁷ in sin(πr/2) on [−½, ½].
-#[allow(
-    clippy::approx_constant,
-    reason = "a fitted coefficient that comes out near π/2"
-)]
+#[allow(clippy::approx_constant, reason = "a fitted coefficient that comes out near π/2")]
 pub const SIN: [f32; 4] = [1.570_796_3, -0.645_962_94, 0.079_675_9, -0.004_592_29];
 /// Coefficients of r², r⁴, r⁶, r⁸ in cos(πr/2) − 1 on [−½, ½].
 pub const COS: [f32; 4] = [-1.233_700_5, 0.253_669_24, -0.020_860_288, 0.000_904_021_64];
@@ -46,25 +43,14 @@ pub fn cos_sin_quarters(angle: f32) -> (f32, f32) {
     let rounded = angle + ROUND;
     let r = angle - (rounded - ROUND);
     let r2 = r * r;
-    let s = SIN[3]
-        .mul_add(r2, SIN[2])
-        .mul_add(r2, SIN[1])
-        .mul_add(r2, SIN[0])
-        * r;
-    let c = COS[3]
-        .mul_add(r2, COS[2])
-        .mul_add(r2, COS[1])
-        .mul_add(r2, COS[0])
-        .mul_add(r2, 1.0);
+    let s = SIN[3].mul_add(r2, SIN[2]).mul_add(r2, SIN[1]).mul_add(r2, SIN[0]) * r;
+    let c = COS[3].mul_add(r2, COS[2]).mul_add(r2, COS[1]).mul_add(r2, COS[0]).mul_add(r2, 1.0);
     let quarter = rounded.to_bits() & 3;
     let (c, s) = if quarter & 1 == 0 { (c, s) } else { (s, c) };
     // cos is negative in quarters 1 and 2, sin in 2 and 3.
     let flip_c = ((quarter + 1) & 2) << 30;
     let flip_s = (quarter & 2) << 30;
-    (
-        f32::from_bits(c.to_bits() ^ flip_c),
-        f32::from_bits(s.to_bits() ^ flip_s),
-    )
+    (f32::from_bits(c.to_bits() ^ flip_c), f32::from_bits(s.to_bits() ^ flip_s))
 }
 
 #[cfg(test)]

@@ -66,10 +66,7 @@ impl Ladder {
 /// A fresh exponential for one bandwidth.
 pub fn exp_step(sigma2: f64) -> Step {
     let factor = -std::f64::consts::LOG2_E / (2.0 * sigma2);
-    Step::Exp {
-        factor: factor as f32,
-        limit: (-30.0 / factor) as f32,
-    }
+    Step::Exp { factor: factor as f32, limit: (-30.0 / factor) as f32 }
 }
 
 /// Bandwidths are finite, positive, strictly falling, and between 2⁻¹⁰⁰ and 2¹¹⁰.
@@ -96,28 +93,16 @@ mod tests {
         let kinds: Vec<u8> = ladder
             .steps()
             .iter()
-            .map(|s| {
-                if let Step::Square { times } = s {
-                    *times
-                } else {
-                    0
-                }
-            })
+            .map(|s| if let Step::Square { times } = s { *times } else { 0 })
             .collect();
         assert_eq!(kinds, [0, 2, 2, 0, 0, 1]);
     }
 
     #[test]
     fn bad_bandwidths_are_refused() {
-        for bad in [
-            &[][..],
-            &[0.0],
-            &[-1.0],
-            &[f64::NAN],
-            &[1.0, 1.0],
-            &[1.0, 2.0],
-            &[f64::INFINITY],
-        ] {
+        for bad in
+            [&[][..], &[0.0], &[-1.0], &[f64::NAN], &[1.0, 1.0], &[1.0, 2.0], &[f64::INFINITY]]
+        {
             assert!(check_bandwidths(bad).is_err(), "{bad:?}");
         }
     }

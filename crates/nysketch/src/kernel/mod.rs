@@ -48,11 +48,7 @@ impl Gaussian {
         points
             .rows()
             .map(|z| {
-                let d2: f64 = x
-                    .iter()
-                    .zip(z)
-                    .map(|(a, &b)| (a - f64::from(b)).powi(2))
-                    .sum();
+                let d2: f64 = x.iter().zip(z).map(|(a, &b)| (a - f64::from(b)).powi(2)).sum();
                 self.at(d2)
             })
             .collect()

@@ -148,10 +148,7 @@ impl Tiles {
         mut add: impl FnMut(usize, usize, u64),
     ) {
         let n = rows.len() / self.dims;
-        assert!(
-            n <= MAX_BLOCK && rows.len() == n * self.dims,
-            "a block has whole rows"
-        );
+        assert!(n <= MAX_BLOCK && rows.len() == n * self.dims, "a block has whole rows");
         assert!(weights.is_empty() || weights.len() == n, "one weight a row");
         let weighted = !weights.is_empty();
         let padded = self.packed.len() / self.dims;
@@ -161,12 +158,7 @@ impl Tiles {
             self.weighted_sums.resize(self.sums.len(), 0);
         }
         let arch = self.instructions.0;
-        arch.dispatch(Pass {
-            tiles: self,
-            rows,
-            weights,
-            nearest,
-        });
+        arch.dispatch(Pass { tiles: self, rows, weights, nearest });
         for rung in 0..self.steps.len() {
             for j in 0..self.landmarks {
                 let at = rung * padded + j;
@@ -194,12 +186,7 @@ impl WithSimd for Pass<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Pass {
-            tiles,
-            rows,
-            weights,
-            nearest,
-        } = self;
+        let Pass { tiles, rows, weights, nearest } = self;
         let d = tiles.dims;
         let n = rows.len() / d;
         let track = nearest.is_some();
@@ -244,12 +231,7 @@ impl WithSimd for Pass<'_> {
         }
         if let Some(nearest) = nearest {
             let lanes = S::F32_LANES;
-            reduce_lanes(
-                &tiles.least[..n * lanes],
-                &tiles.least_at[..n * lanes],
-                lanes,
-                nearest,
-            );
+            reduce_lanes(&tiles.least[..n * lanes], &tiles.least_at[..n * lanes], lanes, nearest);
         }
     }
 }

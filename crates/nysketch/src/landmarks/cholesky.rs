@@ -51,10 +51,8 @@ pub fn pivoted_cholesky(
         };
         let root = residual[p].sqrt();
         let z = points.row(p);
-        let mut column: Vec<f64> = points
-            .rows()
-            .map(|x| kernel.at(Points::squared_distance(x, z)))
-            .collect();
+        let mut column: Vec<f64> =
+            points.rows().map(|x| kernel.at(Points::squared_distance(x, z))).collect();
         for earlier in &columns {
             let factor = earlier[p];
             for (c, e) in column.iter_mut().zip(earlier) {

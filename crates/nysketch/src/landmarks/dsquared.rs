@@ -28,11 +28,7 @@ pub fn dsquared(
         Some(existing) => d2 = squared_distances(points, existing),
         None if n > 0 && m > 0 => {
             let all: Vec<f64> = (0..n).map(weight).collect();
-            let first = if weights.is_some() {
-                draw(&all, rng)
-            } else {
-                Some(below(n, rng))
-            };
+            let first = if weights.is_some() { draw(&all, rng) } else { Some(below(n, rng)) };
             chosen.extend(first);
         }
         None => {}
@@ -61,10 +57,7 @@ pub fn squared_distances(points: &Points, landmarks: &Points) -> Vec<f64> {
     points
         .rows()
         .map(|x| {
-            landmarks
-                .rows()
-                .map(|z| Points::squared_distance(x, z))
-                .fold(f64::INFINITY, f64::min)
+            landmarks.rows().map(|z| Points::squared_distance(x, z)).fold(f64::INFINITY, f64::min)
         })
         .collect()
 }

@@ -87,10 +87,7 @@ pub fn bless(
     rng: &mut impl rand::Rng,
 ) -> Result<Scores> {
     let bless = Bless { points, sigma2 };
-    let mut subset = Subset {
-        indices: Vec::new(),
-        weights: Vec::new(),
-    };
+    let mut subset = Subset { indices: Vec::new(), weights: Vec::new() };
     let mut lambda = 1.0;
     match target {
         Target::Lambda(last) => {
@@ -120,11 +117,7 @@ pub fn bless(
     }
     let all: Vec<usize> = (0..points.len()).collect();
     let scores = bless.scores(&subset, lambda, &all)?;
-    Ok(Scores {
-        lambda,
-        scores,
-        subset: subset.indices,
-    })
+    Ok(Scores { lambda, scores, subset: subset.indices })
 }
 
 /// λ at which N(λ), linear in log λ between two levels, is `wanted`.
@@ -141,10 +134,7 @@ struct Bless<'a> {
 impl Bless<'_> {
     fn kernel(&self, i: usize, j: usize) -> f64 {
         let d2 = Points::squared_distance(self.points.row(i), self.points.row(j));
-        Gaussian {
-            sigma2: self.sigma2,
-        }
-        .at(d2)
+        Gaussian { sigma2: self.sigma2 }.at(d2)
     }
 
     /// One level: candidates, their scores, the next subset, and the estimate of N(λ).
@@ -173,14 +163,10 @@ impl Bless<'_> {
                 times[c] += 1;
             }
         }
-        let mut next = Subset {
-            indices: Vec::new(),
-            weights: Vec::new(),
-        };
+        let mut next = Subset { indices: Vec::new(), weights: Vec::new() };
         for (c, &times) in times.iter().enumerate().filter(|(_, t)| **t > 0) {
             next.indices.push(candidates[c]);
-            next.weights
-                .push(r * kept / n as f64 * (scores[c] / total) / f64::from(times));
+            next.weights.push(r * kept / n as f64 * (scores[c] / total) / f64::from(times));
         }
         Ok((next, dimension))
     }
@@ -194,11 +180,7 @@ impl Bless<'_> {
         } else {
             let a = Cholesky::new(&Matrix::from_fn(j.len(), j.len(), |p, q| {
                 let k = self.kernel(j[p], j[q]);
-                if p == q {
-                    k + lambda * n * subset.weights[p]
-                } else {
-                    k
-                }
+                if p == q { k + lambda * n * subset.weights[p] } else { k }
             }))?;
             // Rows in chunks: memory stays at |J| × 1024.
             let mut explained = Vec::with_capacity(rows.len());
@@ -209,10 +191,7 @@ impl Bless<'_> {
             explained
         };
         // A score is at most 1, and rounding must not make one zero or negative.
-        Ok(explained
-            .iter()
-            .map(|e| ((1.0 - e) / (lambda * n)).clamp(1e-12, 1.0))
-            .collect())
+        Ok(explained.iter().map(|e| ((1.0 - e) / (lambda * n)).clamp(1e-12, 1.0)).collect())
     }
 }
 
@@ -221,25 +200,12 @@ pub fn exact(points: &Points, sigma2: f64, lambda: f64) -> Result<Vec<f64>> {
     let n = points.len();
     let bless = Bless { points, sigma2 };
     let eigen = symmetric_eigen(&Matrix::from_fn(n, n, |i, j| bless.kernel(i, j)))?;
-    let shrink: Vec<f64> = eigen
-        .values
-        .iter()
-        .map(|v| v.max(0.0) / (v.max(0.0) + lambda * n as f64))
-        .collect();
-    Ok((0..n)
-        .map(|i| {
-            (0..n)
-                .map(|l| shrink[l] * eigen.vectors.get(i, l).powi(2))
-                .sum()
-        })
-        .collect())
+    let shrink: Vec<f64> =
+        eigen.values.iter().map(|v| v.max(0.0) / (v.max(0.0) + lambda * n as f64)).collect();
+    Ok((0..n).map(|i| (0..n).map(|l| shrink[l] * eigen.vectors.get(i, l).powi(2)).sum()).collect())
 }
 
 /// The least z of eq. (10): `ℓ/z ≤ ℓ̃ ≤ z ℓ` for every row.
 pub fn accuracy(approximate: &[f64], exact: &[f64]) -> f64 {
-    approximate
-        .iter()
-        .zip(exact)
-        .map(|(a, e)| (a / e).max(e / a))
-        .fold(1.0, f64::max)
+    approximate.iter().zip(exact).map(|(a, e)| (a / e).max(e / a)).fold(1.0, f64::max)
 }

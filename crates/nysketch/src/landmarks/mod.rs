@@ -49,26 +49,15 @@ impl Sampling {
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        Self::NAMES
-            .iter()
-            .find(|(s, _)| *s == self)
-            .map_or("", |(_, n)| n)
+        Self::NAMES.iter().find(|(s, _)| *s == self).map_or("", |(_, n)| n)
     }
 }
 
 impl std::str::FromStr for Sampling {
     type Err = Error;
     fn from_str(s: &str) -> Result<Self> {
-        Self::NAMES
-            .iter()
-            .find(|(_, n)| *n == s)
-            .map(|(sampling, _)| *sampling)
-            .ok_or_else(|| {
-                Error::parameter(
-                    "--sampling",
-                    "uniform, leverage, greedy, rpcholesky or dsquared",
-                    s,
-                )
-            })
+        Self::NAMES.iter().find(|(_, n)| *n == s).map(|(sampling, _)| *sampling).ok_or_else(|| {
+            Error::parameter("--sampling", "uniform, leverage, greedy, rpcholesky or dsquared", s)
+        })
     }
 }

@@ -36,7 +36,5 @@ pub fn uniform(
 /// Indices of the points that differ from all earlier ones.
 pub fn distinct(points: &Points) -> Vec<usize> {
     let mut seen = HashSet::new();
-    (0..points.len())
-        .filter(|&i| seen.insert(key(points.row(i))))
-        .collect()
+    (0..points.len()).filter(|&i| seen.insert(key(points.row(i)))).collect()
 }

@@ -49,16 +49,9 @@ impl Accumulator {
             _ => None,
         };
         let covered = plan.collect.kernel && plan.landmarks().is_some();
-        let coverage = plan
-            .bandwidths
-            .iter()
-            .filter(|_| covered)
-            .map(|s| exp_step(s / 2.0))
-            .collect();
-        let gram = plan
-            .collect
-            .moments
-            .then(|| Gram::new(plan.dims(), instructions));
+        let coverage =
+            plan.bandwidths.iter().filter(|_| covered).map(|s| exp_step(s / 2.0)).collect();
+        let gram = plan.collect.moments.then(|| Gram::new(plan.dims(), instructions));
         Accumulator {
             sums: Sums::zero(&plan),
             instructions,
@@ -86,8 +79,7 @@ impl Accumulator {
         }
         for (number, row, weight) in block.rows() {
             if let Err(j) = plan.frame.push(row, &mut self.buffer) {
-                plan.frame
-                    .refuse(invalid, &plan.columns, block, number, row, j)?;
+                plan.frame.refuse(invalid, &plan.columns, block, number, row, j)?;
                 self.sums.skipped[0] += 1;
                 continue;
             }
@@ -179,20 +171,13 @@ impl Accumulator {
     }
 
     fn add_cells(&mut self, d: usize) {
-        let Sums {
-            cell_rows,
-            cell_sum,
-            cell_square,
-            ..
-        } = &mut self.sums;
+        let Sums { cell_rows, cell_sum, cell_square, .. } = &mut self.sums;
         for (i, q) in self.buffer.q.chunks_exact(d).enumerate() {
             let cell = self.nearest.index[i] as usize;
             let weight = i128::from(self.weights.get(i).copied().unwrap_or(1));
             cell_rows[cell] += weight;
             let span = cell * d..(cell + 1) * d;
-            let sums = cell_sum[span.clone()]
-                .iter_mut()
-                .zip(&mut cell_square[span]);
+            let sums = cell_sum[span.clone()].iter_mut().zip(&mut cell_square[span]);
             for ((sum, square), &q) in sums.zip(q) {
                 let product = i128::from(q) * i128::from(q);
                 if weight == 1 {
@@ -246,10 +231,8 @@ impl Work for AddCoverage<'_> {
             let Step::Exp { factor, limit } = *step else {
                 continue;
             };
-            let units = self
-                .d2
-                .iter()
-                .map(|d2| u64::from(units(exp2_product(d2.min(limit), factor))));
+            let units =
+                self.d2.iter().map(|d2| u64::from(units(exp2_product(d2.min(limit), factor))));
             // A block of 256 units of at most 2²³, times weights below 2³², stays below 2⁶³.
             *total += i128::from(match self.weights {
                 [] => units.sum::<u64>(),

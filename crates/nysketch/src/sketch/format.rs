@@ -26,10 +26,7 @@ const CHECKSUM: &str = "crc32";
 
 /// The rule of FORMAT.md that a file breaks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(
-    missing_docs,
-    reason = "the message of each variant says what its fields hold"
-)]
+#[allow(missing_docs, reason = "the message of each variant says what its fields hold")]
 #[non_exhaustive]
 pub enum FormatError {
     #[error("not a nysketch file: {0}")]
@@ -47,20 +44,13 @@ pub enum FormatError {
     )]
     Version { found: String },
     #[error("the file is a {found}, but a {expected} is needed here")]
-    Kind {
-        expected: &'static str,
-        found: String,
-    },
+    Kind { expected: &'static str, found: String },
     #[error("damaged file: the tensor '{0}' is missing")]
     MissingTensor(String),
     #[error("damaged file: the tensor '{0}' does not belong there")]
     UnexpectedTensor(String),
     #[error("damaged file: the tensor '{name}' should be {expected}, found {found}")]
-    Shape {
-        name: String,
-        expected: String,
-        found: String,
-    },
+    Shape { name: String, expected: String, found: String },
     #[error("damaged file: {0}")]
     Value(String),
     #[error("damaged file: the plan's fingerprint is {expected}, the file says {found}")]
@@ -109,12 +99,7 @@ impl Tensor {
         values: impl IntoIterator<Item = T>,
         to_bytes: impl Fn(T) -> [u8; N],
     ) -> Self {
-        Tensor {
-            name,
-            dtype,
-            shape,
-            bytes: values.into_iter().flat_map(to_bytes).collect(),
-        }
+        Tensor { name, dtype, shape, bytes: values.into_iter().flat_map(to_bytes).collect() }
     }
 }
 
@@ -131,19 +116,14 @@ pub fn encode_sketch(sketch: &Sketch) -> Vec<u8> {
         shape.push(2);
         // Two's complement, low word first: the little-endian bytes of a 128-bit integer.
         let values = sketch.sums().array(name).iter();
-        tensors.push(Tensor::new(name, Dtype::U64, shape, values, |x| {
-            x.to_le_bytes()
-        }));
+        tensors.push(Tensor::new(name, Dtype::U64, shape, values, |x| x.to_le_bytes()));
     }
     encode(&metadata(plan, "sketch", Some(plan.fingerprint())), tensors)
 }
 
 /// SHA-256 of the plan's file.
 pub fn fingerprint(plan: &Plan) -> String {
-    Sha256::digest(encode_plan(plan))
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect()
+    Sha256::digest(encode_plan(plan)).iter().map(|b| format!("{b:02x}")).collect()
 }
 
 fn metadata(plan: &Plan, kind: &str, fingerprint: Option<String>) -> Metadata {
@@ -166,49 +146,26 @@ fn metadata(plan: &Plan, kind: &str, fingerprint: Option<String>) -> Metadata {
 fn plan_tensors(plan: &Plan) -> Vec<Tensor> {
     let (d, points) = (plan.dims(), plan.features.points());
     let f64s = |name, values: &[f64]| {
-        Tensor::new(name, Dtype::F64, vec![values.len()], values, |x| {
-            x.to_le_bytes()
-        })
+        Tensor::new(name, Dtype::F64, vec![values.len()], values, |x| x.to_le_bytes())
     };
     let name = points_name(plan.features.name());
     let mut tensors = vec![
         f64s("bandwidths", &plan.bandwidths),
         f64s("centre", &plan.frame.centre),
         f64s("scale", &plan.frame.scale),
-        Tensor::new("exponent", Dtype::I32, vec![d], &plan.frame.exponent, |x| {
-            x.to_le_bytes()
-        }),
-        Tensor::new(
-            name,
-            Dtype::F32,
-            vec![points.len(), d],
-            points.data(),
-            |x| x.to_le_bytes(),
-        ),
+        Tensor::new("exponent", Dtype::I32, vec![d], &plan.frame.exponent, |x| x.to_le_bytes()),
+        Tensor::new(name, Dtype::F32, vec![points.len(), d], points.data(), |x| x.to_le_bytes()),
     ];
-    tensors.extend(
-        plan.weighting
-            .as_ref()
-            .map(|w| f64s("weight_unit", &[w.unit])),
-    );
+    tensors.extend(plan.weighting.as_ref().map(|w| f64s("weight_unit", &[w.unit])));
     tensors
 }
 
 fn points_name(features: &str) -> &'static str {
-    if features == "nystrom" {
-        "landmarks"
-    } else {
-        "frequencies"
-    }
+    if features == "nystrom" { "landmarks" } else { "frequencies" }
 }
 
 fn encode(metadata: &Metadata, mut tensors: Vec<Tensor>) -> Vec<u8> {
-    tensors.push(Tensor {
-        name: CHECKSUM,
-        dtype: Dtype::U8,
-        shape: vec![4],
-        bytes: vec![0; 4],
-    });
+    tensors.push(Tensor { name: CHECKSUM, dtype: Dtype::U8, shape: vec![4], bytes: vec![0; 4] });
     let views = tensors.iter().map(|t| {
         let view =
             TensorView::new(t.dtype, t.shape.clone(), &t.bytes).expect("shape and bytes agree");
@@ -229,16 +186,10 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded> {
         SafeTensors::deserialize(bytes).map_err(|e| FormatError::Container(e.to_string()))?;
     let (_, header) =
         SafeTensors::read_metadata(bytes).map_err(|e| FormatError::Container(e.to_string()))?;
-    let json = header
-        .metadata()
-        .as_ref()
-        .and_then(|m| m.get(KEY))
-        .ok_or(FormatError::NoMetadata)?;
+    let json =
+        header.metadata().as_ref().and_then(|m| m.get(KEY)).ok_or(FormatError::NoMetadata)?;
     check_version(json)?;
-    let reader = Reader {
-        container,
-        names: HashSet::new(),
-    };
+    let reader = Reader { container, names: HashSet::new() };
     reader.check_checksum(bytes)?;
     let metadata: Metadata =
         serde_json::from_str(json).map_err(|e| FormatError::Metadata(e.to_string()))?;
@@ -253,11 +204,9 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded> {
 pub fn decode_plan(bytes: &[u8]) -> Result<Plan> {
     match decode(bytes)? {
         Decoded::Plan(plan) => Ok(plan),
-        Decoded::Sketch(_) => Err(FormatError::Kind {
-            expected: "plan",
-            found: "sketch".into(),
+        Decoded::Sketch(_) => {
+            Err(FormatError::Kind { expected: "plan", found: "sketch".into() }.into())
         }
-        .into()),
     }
 }
 
@@ -265,11 +214,9 @@ pub fn decode_plan(bytes: &[u8]) -> Result<Plan> {
 pub fn decode_sketch(bytes: &[u8]) -> Result<Sketch> {
     match decode(bytes)? {
         Decoded::Sketch(sketch) => Ok(sketch),
-        Decoded::Plan(_) => Err(FormatError::Kind {
-            expected: "sketch",
-            found: "plan".into(),
+        Decoded::Plan(_) => {
+            Err(FormatError::Kind { expected: "sketch", found: "plan".into() }.into())
         }
-        .into()),
     }
 }
 
@@ -279,10 +226,7 @@ fn check_version(json: &str) -> Result<()> {
         serde_json::from_str(json).map_err(|e| FormatError::Metadata(e.to_string()))?;
     match value.get("format") {
         Some(v) if v.as_u64() == Some(VERSION) => Ok(()),
-        Some(v) => Err(FormatError::Version {
-            found: v.to_string(),
-        }
-        .into()),
+        Some(v) => Err(FormatError::Version { found: v.to_string() }.into()),
         None => Err(FormatError::Metadata("the version is missing".into()).into()),
     }
 }
@@ -309,11 +253,9 @@ fn read_content(mut reader: Reader<'_>, metadata: &Metadata) -> Result<(Decoded,
             let again = encode_sketch(&sketch);
             Ok((Decoded::Sketch(sketch), again))
         }
-        other => Err(FormatError::Kind {
-            expected: "plan or sketch",
-            found: other.to_string(),
+        other => {
+            Err(FormatError::Kind { expected: "plan or sketch", found: other.to_string() }.into())
         }
-        .into()),
     }
 }
 
@@ -334,11 +276,7 @@ fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
         return Err(value_error(format!("there are no columns or no {name}")));
     }
     let points = Points::new(d, data);
-    let parse = |sampling: &String| {
-        sampling
-            .parse()
-            .map_err(|e: Error| value_error(e.to_string()))
-    };
+    let parse = |sampling: &String| sampling.parse().map_err(|e: Error| value_error(e.to_string()));
     let features = match (metadata.features.as_str(), &metadata.sampling) {
         ("nystrom", Some(sampling)) => Features::Nystrom(points, parse(sampling)?),
         ("fourier", None) => Features::Fourier(points),
@@ -349,10 +287,9 @@ fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
         }
     };
     let weighting = match &metadata.weights {
-        Some(column) => Some(Weighting {
-            column: column.clone(),
-            unit: reader.f64s("weight_unit", 1)?[0],
-        }),
+        Some(column) => {
+            Some(Weighting { column: column.clone(), unit: reader.f64s("weight_unit", 1)?[0] })
+        }
         None => None,
     };
     let plan = Plan {
@@ -374,11 +311,7 @@ fn read_sums(reader: &mut Reader<'_>, plan: &Plan) -> Result<Sums> {
     for (name, mut shape) in shapes(plan) {
         shape.push(2);
         let bytes = reader.tensor(name, Dtype::U64, &shape)?;
-        let words = bytes
-            .as_chunks::<16>()
-            .0
-            .iter()
-            .map(|b| i128::from_le_bytes(*b));
+        let words = bytes.as_chunks::<16>().0.iter().map(|b| i128::from_le_bytes(*b));
         arrays.insert(name, words.collect());
     }
     let mut take = |name| arrays.remove(name).unwrap_or_default();
@@ -407,10 +340,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn view(&self, name: &str) -> Result<TensorView<'a>> {
-        Ok(self
-            .container
-            .tensor(name)
-            .map_err(|_| FormatError::MissingTensor(name.into()))?)
+        Ok(self.container.tensor(name).map_err(|_| FormatError::MissingTensor(name.into()))?)
     }
 
     /// First dimension of a tensor. Sizes are bounded by the file's own, which is in memory.
@@ -434,12 +364,8 @@ impl<'a> Reader<'a> {
 
     fn f64s(&mut self, name: &'static str, n: usize) -> Result<Vec<f64>> {
         let bytes = self.tensor(name, Dtype::F64, &[n])?;
-        let values: Vec<f64> = bytes
-            .as_chunks::<8>()
-            .0
-            .iter()
-            .map(|b| f64::from_le_bytes(*b))
-            .collect();
+        let values: Vec<f64> =
+            bytes.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b)).collect();
         if !values.iter().all(|x| x.is_finite()) {
             return Err(value_error(format!(
                 "the tensor '{name}' holds a value that is not finite"
@@ -450,22 +376,12 @@ impl<'a> Reader<'a> {
 
     fn i32s(&mut self, name: &'static str, n: usize) -> Result<Vec<i32>> {
         let bytes = self.tensor(name, Dtype::I32, &[n])?;
-        Ok(bytes
-            .as_chunks::<4>()
-            .0
-            .iter()
-            .map(|b| i32::from_le_bytes(*b))
-            .collect())
+        Ok(bytes.as_chunks::<4>().0.iter().map(|b| i32::from_le_bytes(*b)).collect())
     }
 
     fn f32s(&mut self, name: &'static str, rows: usize, columns: usize) -> Result<Vec<f32>> {
         let bytes = self.tensor(name, Dtype::F32, &[rows, columns])?;
-        Ok(bytes
-            .as_chunks::<4>()
-            .0
-            .iter()
-            .map(|b| f32::from_le_bytes(*b))
-            .collect())
+        Ok(bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect())
     }
 
     fn check_checksum(&self, bytes: &[u8]) -> Result<()> {

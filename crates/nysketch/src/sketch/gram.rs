@@ -42,15 +42,11 @@ impl Gram {
     /// Adds the products of at most [`MAX_ROWS`] rows to the packed lower triangle `outer`.
     pub fn add(&mut self, q: &[i64], outer: &mut [i128]) {
         let d = self.dims;
-        assert!(
-            q.len() <= MAX_ROWS * d,
-            "more rows than doubles are exact for"
-        );
+        assert!(q.len() <= MAX_ROWS * d, "more rows than doubles are exact for");
         self.high.clear();
         self.low.clear();
         self.high.extend(q.iter().map(|x| (x >> LOW_BITS) as f64));
-        self.low
-            .extend(q.iter().map(|x| (x & ((1 << LOW_BITS) - 1)) as f64));
+        self.low.extend(q.iter().map(|x| (x & ((1 << LOW_BITS) - 1)) as f64));
         for sums in [&mut self.hh, &mut self.hl, &mut self.ll] {
             sums.fill(0.0);
         }
@@ -74,28 +70,14 @@ struct Multiply<'a>(&'a mut Gram);
 impl Work for Multiply<'_> {
     #[inline(always)]
     fn work(self) {
-        let Gram {
-            dims,
-            high,
-            low,
-            hh,
-            hl,
-            ll,
-            ..
-        } = self.0;
+        let Gram { dims, high, low, hh, hl, ll, .. } = self.0;
         let d = *dims;
         // Four rows at a time, so that a sum is loaded and stored once for four products.
         let whole = high.len() / (4 * d) * 4 * d;
-        for (h, l) in high[..whole]
-            .chunks_exact(4 * d)
-            .zip(low[..whole].chunks_exact(4 * d))
-        {
+        for (h, l) in high[..whole].chunks_exact(4 * d).zip(low[..whole].chunks_exact(4 * d)) {
             add_rows::<4>(d, h, l, hh, hl, ll);
         }
-        for (h, l) in high[whole..]
-            .chunks_exact(d)
-            .zip(low[whole..].chunks_exact(d))
-        {
+        for (h, l) in high[whole..].chunks_exact(d).zip(low[whole..].chunks_exact(d)) {
             add_rows::<1>(d, h, l, hh, hl, ll);
         }
     }
@@ -114,11 +96,7 @@ fn add_rows<const R: usize>(
     for i in 0..d {
         // Lengths and factors outside the inner loop, which then vectorises over j.
         let n = i + 1;
-        let (hh, hl, ll) = (
-            &mut hh[i * d..][..n],
-            &mut hl[i * d..][..n],
-            &mut ll[i * d..][..n],
-        );
+        let (hh, hl, ll) = (&mut hh[i * d..][..n], &mut hl[i * d..][..n], &mut ll[i * d..][..n]);
         let h: [&[f64]; R] = std::array::from_fn(|r| &h[r * d..][..n]);
         let l: [&[f64]; R] = std::array::from_fn(|r| &l[r * d..][..n]);
         let (hi, li): ([f64; R], [f64; R]) = (h.map(|h| h[i]), l.map(|l| l[i]));

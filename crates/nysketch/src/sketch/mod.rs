@@ -38,11 +38,7 @@ pub struct SketchParams {
 
 impl Default for SketchParams {
     fn default() -> Self {
-        SketchParams {
-            threads: 1,
-            invalid: Invalid::Refuse,
-            instructions: Instructions::best(),
-        }
+        SketchParams { threads: 1, invalid: Invalid::Refuse, instructions: Instructions::best() }
     }
 }
 
@@ -68,19 +64,13 @@ impl Sketch {
             ));
         }
         let init = || Accumulator::new(plan.clone(), params.instructions);
-        let parts = pass(
-            source,
-            params.threads,
-            progress,
-            init,
-            |accumulator, _, block| accumulator.push(block, params.invalid),
-        )?;
-        parts
-            .into_iter()
-            .try_fold(Sketch::empty(plan.clone()), |mut total, part| {
-                total.merge(&part.freeze()?)?;
-                Ok(total)
-            })
+        let parts = pass(source, params.threads, progress, init, |accumulator, _, block| {
+            accumulator.push(block, params.invalid)
+        })?;
+        parts.into_iter().try_fold(Sketch::empty(plan.clone()), |mut total, part| {
+            total.merge(&part.freeze()?)?;
+            Ok(total)
+        })
     }
 
     /// A sketch from sums that have been checked against the plan.
@@ -153,10 +143,7 @@ impl Sketch {
         if Arc::ptr_eq(&self.plan, &other.plan) || self.plan.to_bytes() == other.plan.to_bytes() {
             return Ok(());
         }
-        Err(Error::PlanMismatch {
-            left: self.plan.fingerprint(),
-            right: other.plan.fingerprint(),
-        })
+        Err(Error::PlanMismatch { left: self.plan.fingerprint(), right: other.plan.fingerprint() })
     }
 
     /// The mean features of one bandwidth, `1/n Σ_i κ(x̃_j, x_i)` (or cosines, then sines); NaN for a
@@ -164,11 +151,7 @@ impl Sketch {
     pub fn feature_means(&self, rung: usize) -> Vec<f64> {
         let width = self.plan.features_per_bandwidth();
         let n = self.rows() as f64;
-        let sums = self
-            .sums
-            .features
-            .get(rung * width..(rung + 1) * width)
-            .unwrap_or(&[]);
+        let sums = self.sums.features.get(rung * width..(rung + 1) * width).unwrap_or(&[]);
         sums.iter().map(|s| feature_value(*s) / n).collect()
     }
 
@@ -176,11 +159,7 @@ impl Sketch {
     /// ‖Φ(x) − P_m Φ(x)‖², how much of the data the landmarks miss.
     pub fn missed(&self) -> Vec<f64> {
         let n = self.rows() as f64;
-        self.sums
-            .coverage
-            .iter()
-            .map(|s| 1.0 - feature_value(*s) / n)
-            .collect()
+        self.sums.coverage.iter().map(|s| 1.0 - feature_value(*s) / n).collect()
     }
 
     /// The mean of every column in the plan's coordinates, where moments or cells are kept.
@@ -190,19 +169,11 @@ impl Sketch {
         let totals: Vec<i128> = if self.plan.collect.moments {
             self.sums.sum.clone()
         } else if self.plan.collect.cells {
-            (0..d)
-                .map(|j| self.sums.cell_sum.iter().skip(j).step_by(d).sum())
-                .collect()
+            (0..d).map(|j| self.sums.cell_sum.iter().skip(j).step_by(d).sum()).collect()
         } else {
             return None;
         };
         let exponents = &self.plan.frame.exponent;
-        Some(
-            totals
-                .iter()
-                .zip(exponents)
-                .map(|(s, e)| coordinate_value(*s, *e) / n)
-                .collect(),
-        )
+        Some(totals.iter().zip(exponents).map(|(s, e)| coordinate_value(*s, *e) / n).collect())
     }
 }

@@ -44,11 +44,7 @@ pub struct BrokenRule {
 
 /// Names and shapes of the arrays that a plan collects.
 pub fn shapes(plan: &Plan) -> Vec<(&'static str, Vec<usize>)> {
-    let (d, m, rungs) = (
-        plan.dims(),
-        plan.features.points().len(),
-        plan.bandwidths.len(),
-    );
+    let (d, m, rungs) = (plan.dims(), plan.features.points().len(), plan.bandwidths.len());
     let mut shapes = vec![("rows", vec![1]), ("skipped", vec![1])];
     if plan.collect.kernel {
         shapes.push(("features", vec![rungs, plan.features_per_bandwidth()]));
@@ -91,10 +87,7 @@ impl Sums {
 
     /// The array of a name.
     pub fn array(&self, name: &str) -> &[i128] {
-        self.arrays()
-            .into_iter()
-            .find(|(n, _)| *n == name)
-            .map_or(&[], |(_, a)| a)
+        self.arrays().into_iter().find(|(n, _)| *n == name).map_or(&[], |(_, a)| a)
     }
 
     /// Every array with its name.
@@ -148,12 +141,7 @@ impl Sums {
     /// Checks every bound that sums of real rows keep: counts are not negative and add up, features
     /// lie in their range, squares are not negative.
     pub fn check(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
-        let broken = |sum: String, how: &str| {
-            Err(BrokenRule {
-                sum,
-                how: how.to_string(),
-            })
-        };
+        let broken = |sum: String, how: &str| Err(BrokenRule { sum, how: how.to_string() });
         let n = self.rows[0];
         if n < 0 {
             return broken("the number of rows".into(), "become negative");
@@ -195,10 +183,7 @@ impl Sums {
             }
         }
         if plan.collect.cells && self.cell_rows.iter().sum::<i128>() != n {
-            return broken(
-                "the rows of the cells".into(),
-                "not add up to the number of rows",
-            );
+            return broken("the rows of the cells".into(), "not add up to the number of rows");
         }
         Ok(())
     }

@@ -47,11 +47,7 @@ pub fn plan_with(
 }
 
 pub fn nystrom(landmarks: Option<usize>, sampling: Sampling) -> FeatureParams {
-    FeatureParams::Nystrom {
-        landmarks,
-        sampling,
-        leverage_lambda: None,
-    }
+    FeatureParams::Nystrom { landmarks, sampling, leverage_lambda: None }
 }
 
 pub fn sketch(plan: &Arc<Plan>, table: &Table) -> Sketch {

@@ -1,0 +1,141 @@
+//! Learning with the real binary: fit, predict, evaluate, demo.
+
+mod common;
+
+use common::Folder;
+use serde_json::Value;
+
+/// A folder with 2,000 rows of 4 clusters in 3 columns, their labels and their sketch.
+fn learned() -> Folder {
+    let f = Folder::new();
+    f.ok("generate gmm --rows 2000 --dims 3 --clusters 4 --separation 4 --seed 2 -o x.npy --labels y.npy");
+    f.ok("sketch x.npy -o s.nys --landmarks 100");
+    f
+}
+
+#[test]
+fn learning_from_a_sketch() {
+    let f = learned();
+    for (task, decoder) in [
+        ("kmeans", "auto"),
+        ("kmeans", "kernel"),
+        ("kmedians", "auto"),
+        ("gmm", "auto"),
+        ("gmm", "kernel"),
+    ] {
+        let report = f.json(&format!("fit {task} s.nys -k 4 -o m.json --decoder {decoder}"));
+        assert_eq!(report["k"], 4);
+        assert!(report["estimated_risk"].as_f64().unwrap() > 0.0);
+        let e = f.json("evaluate m.json x.npy --labels y.npy");
+        assert_eq!(e["rows"], 2000);
+        assert!(e["ari"].as_f64().unwrap() > 0.98, "{task} {decoder} {e}");
+        assert!(e["nmi"].as_f64().unwrap() > 0.95, "{e}");
+        assert_eq!(e.get("nll").is_some(), task == "gmm");
+        // Three unit variances: a mean squared distance near 3.
+        assert!((e["mse"].as_f64().unwrap() - 3.0).abs() < 0.3, "{e}");
+    }
+    f.ok("fit kmeans s.nys -k 4 -o c.json --decoder clompr --separation 1 --radius 100");
+    f.ok("fit pca s.nys -k 2 -o p.json");
+    f.ok("predict p.json x.npy -o scores.csv");
+    assert!(String::from_utf8(f.read("scores.csv")).unwrap().starts_with("pc1,pc2\n"));
+}
+
+#[test]
+fn the_curve_over_k_is_printed_and_drawn() {
+    let f = learned();
+    let curve = f.json("fit kmeans s.nys -k 2..8 -o m.json --plot curve.svg");
+    assert_eq!(curve["suggested_k"], 4);
+    assert_eq!(curve["curve"].as_array().unwrap().len(), 7);
+    assert!(String::from_utf8(f.read("curve.svg")).unwrap().contains("suggested: k = 4"));
+    let model: Value = serde_json::from_slice(&f.read("m.json")).unwrap();
+    assert_eq!(model["centres"].as_array().unwrap().len(), 4);
+    assert!(f.ok("fit gmm s.nys -k 3..5 -o g.json").contains("<- suggested"));
+    f.fails(2, "fit kmeans s.nys -k 8..2 -o t.json", &["-k must be"]);
+    f.fails(2, "fit kmeans s.nys -k many -o t.json", &["-k must be"]);
+    f.fails(2, "fit kmeans s.nys -k 3 -o t.json --plot c.svg", &["range"]);
+}
+
+#[test]
+fn predictions_keep_every_row_in_order() {
+    let f = learned();
+    f.ok("fit gmm s.nys -k 4 -o m.json");
+    f.ok("predict m.json x.npy -o l.npy");
+    assert_eq!(f.read("l.npy").len(), 128 + 2000 * 4);
+    f.ok("predict m.json x.npy -o l.csv --scores");
+    let text = String::from_utf8(f.read("l.csv")).unwrap();
+    assert!(text.starts_with("label,distance,log_density,p0,p1,p2,p3\n"));
+    assert_eq!(text.lines().count(), 2001);
+    // Columns in another order are matched by name; a missing one is named.
+    f.write("a.csv", "c0,c1,c2\n1,2,3\n4,5,6\n").write("b.csv", "c2,id,c0,c1\n3,7,1,2\n6,8,4,5\n");
+    f.ok("predict m.json a.csv -o a.out.csv");
+    f.ok("predict m.json b.csv -o b.out.csv");
+    assert!(f.read("a.out.csv") == f.read("b.out.csv"));
+    f.write("c.csv", "c0,c1\n1,2\n").fails(
+        1,
+        "predict m.json c.csv -o t.csv",
+        &["c.csv lacks the column c2"],
+    );
+    f.write("n.csv", "c0,c1,c2\n1,2,3\n1,,3\n").fails(
+        1,
+        "predict m.json n.csv -o t.csv",
+        &["row 2, column 'c1'"],
+    );
+    f.ok("predict m.json n.csv -o n.out.csv --skip-invalid");
+    assert!(String::from_utf8(f.read("n.out.csv")).unwrap().ends_with("\n-1,,\n"));
+    let e = f.json("evaluate m.json n.csv --skip-invalid");
+    assert_eq!((e["rows"].as_u64(), e["skipped"].as_u64()), (Some(1), Some(1)));
+}
+
+#[test]
+fn bad_learning_requests() {
+    let f = learned();
+    f.write("t.csv", "a\n1\n2\n3\n").ok("sketch t.csv -o t.nys");
+    f.ok("sketch x.npy -o k.nys --landmarks 20 --collect kernel");
+    f.ok("fit kmeans s.nys -k 4 -o m.json");
+    f.fails(2, "fit kmeans s.nys -k 0 -o u.json", &["-k must be at least 1"]);
+    f.fails(1, "fit kmeans t.nys -k 4 -o u.json", &["k = 4 is more than the 3 rows"]);
+    f.fails(1, "fit kmeans s.nys -k 101 -o u.json", &["k = 101", "cells"]);
+    f.fails(1, "fit pca k.nys -k 1 -o u.json", &["needs moments", "--collect"]);
+    f.fails(1, "fit kmeans k.nys -k 2 -o u.json --decoder cells", &["needs cells"]);
+    f.fails(
+        2,
+        "fit kmeans s.nys -k 2 -o u.json --decoder kernel --bandwidth 99999",
+        &["one of the sketch's"],
+    );
+    f.fails(2, "fit kmeans s.nys -k 2 -o u.json --known-variance 1", &["gmm"]);
+    f.fails(2, "fit kmeans s.nys -k 2 -o u.json --radius 1", &["clompr"]);
+    f.fails(1, "fit kmeans m.json -k 2 -o u.json", &["not a nysketch file"]);
+    f.write("bad.json", "{\"schema\": 1}").fails(
+        1,
+        "evaluate bad.json x.npy",
+        &["bad.json", "the model is not valid"],
+    );
+    f.fails(1, "evaluate m.json x.npy --labels nowhere", &["x.npy lacks the column nowhere"]);
+    f.write("short.csv", "l\n1\n2\n").fails(
+        1,
+        "evaluate m.json x.npy --labels short.csv",
+        &["2 labels"],
+    );
+    f.fails(2, "predict m.json x.npy -o l.txt", &[".csv or .npy"]);
+    let one = f.json("fit kmeans t.nys -k 1 -o one.json");
+    assert_eq!(one["k"], 1);
+}
+
+#[test]
+fn the_demo_compares_with_honest_baselines() {
+    let f = Folder::new();
+    let demo = f.json("demo --rows 5000 -o d.svg");
+    assert_eq!(demo["same_bytes"], true);
+    let results = demo["results"].as_array().unwrap();
+    let find = |task: &str, from: &str| {
+        results
+            .iter()
+            .find(|r| r["task"] == task && r["from"].as_str().unwrap().contains(from))
+            .unwrap()["relative"]
+            .as_f64()
+            .unwrap()
+    };
+    assert!(find("kmeans", "cells") < 1.01 && find("gmm", "cells") < 0.01, "{demo}");
+    assert!(find("kmeans", "2,000") > find("kmeans", "cells"));
+    assert!(String::from_utf8(f.read("d.svg")).unwrap().starts_with("<svg"));
+}
