@@ -126,7 +126,7 @@ pub enum GenerateKind {
 /// Which rows and columns to read.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct InputArgs {
-    /// csv, tsv or npy files, read in this order; '-' is csv on stdin, for 'sketch --plan'
+    /// csv, tsv or npy files, read in this order; '-' is csv on stdin, where rows are read once
     #[arg(required = true, value_name = "INPUT")]
     pub input: Vec<PathBuf>,
     /// Columns to read [default: all numeric columns]
@@ -386,7 +386,7 @@ pub struct FitArgs {
     /// clompr, clomp: atoms stay this far from each other (known variance: in deviations)
     #[arg(long, value_name = "E")]
     pub separation: Option<f64>,
-    /// clompr, clomp: atoms stay within this distance of the data's centre (likewise)
+    /// clompr, clomp: atoms stay within this distance of the plan's centre (likewise)
     #[arg(long, value_name = "R")]
     pub radius: Option<f64>,
     /// Picture of the curve over k to write

@@ -132,7 +132,7 @@ pub enum Error {
     Format(#[from] FormatError),
     /// A sketch that does not keep the sums a decoder needs.
     #[error(
-        "{task} needs {what}, which this sketch does not keep; sketch again with --collect {what}, or choose another decoder"
+        "{task} needs {what}, which this sketch does not keep; sketch again with --collect {what}"
     )]
     MissingSums {
         /// What was to be learned.

@@ -37,3 +37,12 @@ pub fn power_of_two(exponent: i32) -> f64 {
 pub fn coordinate_value(sum: i128, exponent: i32) -> f64 {
     sum as f64 * power_of_two(exponent)
 }
+
+/// `Σpq − Σp Σq / n`, in integers as far as they go, so that no digits are lost to cancellation;
+/// n > 0 and |Σp|, |Σq| ≤ n·2⁴⁴.
+pub fn centred_sum(product: i128, p: i128, q: i128, n: i128) -> f64 {
+    // p = an + b, q = cn + d: pq/n = aq + bc + bd/n, with |aq| ≤ 2¹²⁶, |bc| ≤ 2⁸² and |bd| ≤ 2⁷⁶.
+    let (a, b) = (p / n, p % n);
+    let (c, d) = (q / n, q % n);
+    (product - (a * q + b * c + b * d / n)) as f64 - (b * d % n) as f64 / n as f64
+}

@@ -7,6 +7,11 @@ use faer::linalg::solvers::{Llt, SelfAdjointEigen};
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 use faer::{Mat, Par, Side};
 
+/// `aᵀb`.
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
 /// A dense matrix, column-major.
 #[derive(Debug, Clone)]
 pub struct Matrix(Mat<f64>);

@@ -130,13 +130,21 @@ impl Measure {
     /// A few of Weiszfeld's steps towards the geometric median.
     fn median(&self, members: &[usize], from: &[f64]) -> Vec<f64> {
         let mut centre = from.to_vec();
+        let size = |c: &[f64]| {
+            members.iter().map(|&i| squared(self.point(i), c).sqrt()).sum::<f64>()
+                / members.len() as f64
+        };
+        let least = 1e-9 * size(&centre);
+        if least == 0.0 {
+            return centre;
+        }
         for _ in 0..8 {
             let mut sum = vec![0.0; self.dims];
             let mut mass = 0.0;
             for &i in members {
                 let distance = squared(self.point(i), &centre).sqrt();
                 // A point at the centre would get infinite weight; this holds it there softly.
-                let w = self.weights[i] / distance.max(1e-9);
+                let w = self.weights[i] / distance.max(least);
                 mass += w;
                 for (s, x) in sum.iter_mut().zip(self.point(i)) {
                     *s += w * x;

@@ -3,7 +3,7 @@
 use crate::model::{Model, Shape};
 use std::collections::BTreeMap;
 
-/// Sums over rows; two of them add up.
+/// Sums over rows.
 #[derive(Debug, Clone, Default)]
 pub struct Risks {
     /// Rows counted.
@@ -41,10 +41,8 @@ impl Risks {
         let p = model.predict(row);
         self.rows += 1;
         let (plain, scaled) = match &model.shape {
-            Shape::Components { .. } => {
-                let explained: f64 = p.scores.iter().map(|s| s * s).sum();
-                let left = (p.scaled_squared_distance - explained).max(0.0);
-                (left, left)
+            Shape::Components { mean, components, .. } => {
+                unexplained(model, mean, components, row, &p.scores)
             }
             _ => (p.squared_distance, p.scaled_squared_distance),
         };
@@ -52,20 +50,10 @@ impl Risks {
         self.scaled_squared += scaled;
         self.distance += plain.sqrt();
         self.log_density += p.log_density.unwrap_or(0.0);
-        if let Some(label) = label {
+        if let Some(label) = label
+            && !matches!(model.shape, Shape::Components { .. })
+        {
             *self.table.entry((label, p.label)).or_default() += 1;
-        }
-    }
-
-    /// Adds the rows of another.
-    pub fn merge(&mut self, other: &Risks) {
-        self.rows += other.rows;
-        self.squared += other.squared;
-        self.scaled_squared += other.scaled_squared;
-        self.distance += other.distance;
-        self.log_density += other.log_density;
-        for (pair, n) in &other.table {
-            *self.table.entry(*pair).or_default() += n;
         }
     }
 
@@ -83,6 +71,24 @@ impl Risks {
             nmi: labelled.then(|| normalised_mutual_information(&self.table)),
         }
     }
+}
+
+/// Squared length of what principal components leave of a row, in the table's and in scaled units.
+fn unexplained(
+    model: &Model,
+    mean: &[f64],
+    components: &[Vec<f64>],
+    row: &[f64],
+    scores: &[f64],
+) -> (f64, f64) {
+    let (mut plain, mut scaled) = (0.0, 0.0);
+    for j in 0..row.len() {
+        let explained: f64 = components.iter().zip(scores).map(|(c, s)| c[j] * s).sum();
+        let left = (row[j] - mean[j]) / model.scale[j] - explained;
+        scaled += left * left;
+        plain += (left * model.scale[j]).powi(2);
+    }
+    (plain, scaled)
 }
 
 /// Sums of a contingency table by label and by cluster.

@@ -51,7 +51,7 @@ pub enum Shape {
     },
     /// Centres of clusters.
     Centres {
-        /// Share of the data nearest to each, as far as the sketch tells.
+        /// Share of the data at each, as far as the sketch tells.
         weights: Vec<f64>,
         /// One point a cluster.
         centres: Vec<Vec<f64>>,
@@ -78,8 +78,12 @@ impl Shape {
     /// Centres from atoms in the plan's coordinates.
     pub(crate) fn centres(sketch: &Sketch, atoms: Vec<Atom>) -> Self {
         let total: f64 = atoms.iter().map(|a| a.weight).sum();
+        let equal = 1.0 / atoms.len() as f64;
         Shape::Centres {
-            weights: atoms.iter().map(|a| a.weight / total.max(f64::MIN_POSITIVE)).collect(),
+            weights: atoms
+                .iter()
+                .map(|a| if total > 0.0 { a.weight / total } else { equal })
+                .collect(),
             centres: atoms.iter().map(|a| Self::widen(sketch, &a.mean)).collect(),
         }
     }
@@ -88,8 +92,9 @@ impl Shape {
     pub(crate) fn mixture(sketch: &Sketch, atoms: Vec<Atom>) -> Self {
         let scale = &sketch.plan().frame.scale;
         let variance = |a: &Atom| a.variance.iter().zip(scale).map(|(v, s)| v * s * s).collect();
+        let total: f64 = atoms.iter().map(|a| a.weight).sum();
         Shape::Mixture {
-            weights: atoms.iter().map(|a| a.weight).collect(),
+            weights: atoms.iter().map(|a| a.weight / total).collect(),
             means: atoms.iter().map(|a| Self::widen(sketch, &a.mean)).collect(),
             variances: atoms.iter().map(variance).collect(),
         }
@@ -128,6 +133,51 @@ impl Shape {
         }
     }
 
+    /// A rule of its own kind that the shape breaks.
+    fn broken(&self, task: &str) -> Option<&'static str> {
+        let shares =
+            |w: &[f64]| w.iter().all(|w| *w >= 0.0) && (w.iter().sum::<f64>() - 1.0).abs() < 1e-6;
+        let unit = |c: &Vec<f64>| (c.iter().map(|x| x * x).sum::<f64>() - 1.0).abs() < 1e-6;
+        match self {
+            Shape::Mixture { weights, means, variances } => {
+                if task != Task::Gmm.name() {
+                    Some("has means and variances, but its task is another")
+                } else if weights.len() != means.len() || variances.len() != means.len() {
+                    Some("does not have one weight, mean and variance for each component")
+                } else if !shares(weights) {
+                    Some("has weights that are not shares of one")
+                } else if !variances.iter().flatten().all(|v| v.is_normal() && *v > 0.0) {
+                    Some("has a variance that is not positive")
+                } else {
+                    None
+                }
+            }
+            Shape::Centres { weights, centres } => {
+                if task != Task::Kmeans.name() && task != Task::Kmedians.name() {
+                    Some("has centres, but its task is another")
+                } else if weights.len() != centres.len() || !shares(weights) {
+                    Some("does not have one weight for each centre, shares of one")
+                } else {
+                    None
+                }
+            }
+            Shape::Components {
+                components, explained_variance, explained_variance_ratio, ..
+            } => {
+                let lengths = [explained_variance.len(), explained_variance_ratio.len()];
+                if task != Task::Pca.name() {
+                    Some("has components, but its task is another")
+                } else if lengths != [components.len(); 2] {
+                    Some("does not have one variance for each component")
+                } else if !components.iter().all(unit) {
+                    Some("has a component that is not of length one")
+                } else {
+                    None
+                }
+            }
+        }
+    }
+
     /// Lengths of the rows of each matrix, for checking a file.
     fn widths(&self) -> Vec<usize> {
         match self {
@@ -147,7 +197,7 @@ impl Shape {
 pub struct Prediction {
     /// Nearest centre, or most likely component; 0 for components.
     pub label: usize,
-    /// Squared distance to the nearest centre or mean, in the table's units.
+    /// Squared distance to the label's centre or mean, in the table's units.
     pub squared_distance: f64,
     /// The same in the plan's coordinates, which decide the label.
     pub scaled_squared_distance: f64,
@@ -174,17 +224,22 @@ impl Model {
         Ok(model)
     }
 
-    /// Every number is finite and every row has a value a column.
+    /// Checks everything that [`predict`](Self::predict) relies on.
     fn check(&self) -> Result<()> {
         let d = self.columns.len();
+        let unique: std::collections::HashSet<&String> = self.columns.iter().collect();
         let broken = if self.schema != SCHEMA {
             format!("has schema {}, this program reads {SCHEMA}", self.schema)
+        } else if d == 0 || unique.len() != d {
+            "needs at least one column, all different".into()
         } else if self.scale.len() != d || !self.scale.iter().all(|s| *s > 0.0 && s.is_finite()) {
             "has a scale that is not a positive number for each column".into()
-        } else if self.shape.widths().is_empty() || self.shape.widths().iter().any(|w| *w != d) {
+        } else if self.k() == 0 || self.shape.widths().iter().any(|w| *w != d) {
             format!("does not have {d} values in every row")
         } else if !self.shape.numbers().iter().all(|x| x.is_finite()) {
             "holds a number that is not finite".into()
+        } else if let Some(how) = self.shape.broken(&self.task) {
+            how.into()
         } else {
             return Ok(());
         };
@@ -199,10 +254,20 @@ impl Model {
         text
     }
 
-    /// Reads a model's file.
+    /// Reads a model's file. The schema is read first, so that a newer file is not called damaged.
     pub fn from_json(text: &str) -> Result<Self> {
-        let model: Model = serde_json::from_str(text)
-            .map_err(|e| Error::BadModel { how: format!("is not valid: {e}") })?;
+        let bad = |how: String| Error::BadModel { how };
+        let value: serde_json::Value =
+            serde_json::from_str(text).map_err(|e| bad(format!("is not valid JSON: {e}")))?;
+        match value.get("schema").and_then(serde_json::Value::as_u64) {
+            Some(schema) if schema == u64::from(SCHEMA) => {}
+            Some(schema) => {
+                return Err(bad(format!("has schema {schema}, this program reads {SCHEMA}")));
+            }
+            None => return Err(bad("has no schema: it is not a model of nysketch".into())),
+        }
+        let model: Model =
+            serde_json::from_value(value).map_err(|e| bad(format!("is not valid: {e}")))?;
         model.check()?;
         Ok(model)
     }
@@ -228,16 +293,19 @@ impl Model {
                     })
                     .collect();
                 let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                let total: f64 = logs.iter().map(|l| (l - most).exp()).sum();
-                let label = (0..logs.len())
-                    .max_by(|&a, &b| logs[a].total_cmp(&logs[b]).then(b.cmp(&a)))
-                    .unwrap_or(0);
-                Prediction {
-                    label,
-                    log_density: Some(most + total.ln()),
-                    scores: logs.iter().map(|l| (l - most).exp() / total).collect(),
-                    ..self.nearest(row, means)
-                }
+                let near = self.nearest(row, means);
+                // So far out that every density is zero: the nearest mean decides.
+                let share = |c: usize| match most > f64::NEG_INFINITY {
+                    true => (logs[c] - most).exp(),
+                    false => f64::from(u8::from(c == near.label)),
+                };
+                let total: f64 = (0..logs.len()).map(share).sum();
+                let scores: Vec<f64> = (0..logs.len()).map(|c| share(c) / total).collect();
+                let label = (0..scores.len())
+                    .max_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(b.cmp(&a)))
+                    .unwrap_or(near.label);
+                let own = self.nearest(row, &means[label..=label]);
+                Prediction { label, log_density: Some(most + total.ln()), scores, ..own }
             }
             Shape::Components { mean, components, .. } => {
                 let y: Vec<f64> =

@@ -1,5 +1,7 @@
 //! Optimisers: bounded L-BFGS and non-negative least squares.
 
+use crate::linalg::dot;
+
 /// How a minimisation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
@@ -31,12 +33,6 @@ pub struct Stop {
     pub evaluations: usize,
     /// Relative change of the objective below which five steps in a row end it.
     pub relative: f64,
-}
-
-impl Default for Stop {
-    fn default() -> Self {
-        Stop { evaluations: 500, relative: 1e-9 }
-    }
 }
 
 const MEMORY: usize = 12;
@@ -148,10 +144,6 @@ fn two_loop(pairs: &[(Vec<f64>, Vec<f64>, f64)], gradient: &[f64]) -> Vec<f64> {
     }
     q.iter_mut().for_each(|q| *q = -*q);
     q
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
 /// Minimises `xᵀAx − 2bᵀx` over `x ≥ 0` for a positive semi-definite `A` (row-major, n × n) by

@@ -166,41 +166,39 @@ fn compare(sketch: &Sketch, values: &[f64], bytes: usize, seed: u64) -> Result<(
     lloyd("the landmarks alone", &landmark_rows, 10);
     lloyd("2,000 rows", subsample, 10);
     let params = |task, decoder| FitParams { decoder, seed, ..FitParams::new(task, CLUSTERS) };
-    let mut learned = |from, task: Task, decoder| -> Result<Model> {
+    let em = |from, rows: &[f64], restarts| {
+        let start = Instant::now();
+        let effort = Effort { restarts, iterations: 100 };
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let rows_as_cells = Cells::of_rows(DIMS, rows);
+        let atoms = rows_as_cells.mixture(CLUSTERS, effort, &mut rng, &mut Report::default());
+        let seconds = start.elapsed().as_secs_f64();
+        let risk = -Cells::of_rows(DIMS, values).likelihood(&atoms);
+        Line { task: "gmm", from, risk, bytes: 8 * rows.len(), seconds }
+    };
+    let learned = |from, task: Task, decoder| -> Result<(Model, Line)> {
         let start = Instant::now();
         let model = fit(sketch, &params(task, decoder))?;
         let seconds = start.elapsed().as_secs_f64();
         let e = evaluate(&model, values);
         let risk = e.nll.unwrap_or(e.mse);
-        lines.push(Line { task: task.name(), from, risk, bytes, seconds });
-        Ok(model)
+        Ok((model, Line { task: task.name(), from, risk, bytes, seconds }))
     };
-    let kmeans = learned("the sketch: cells", Task::Kmeans, Decoder::Cells)?;
-    learned("the sketch: kernel sums", Task::Kmeans, Decoder::Kernel)?;
-    learned("the sketch: kernel sums, CL-OMPR", Task::Kmeans, Decoder::Clompr)?;
-    let em = |from, rows: &[f64], restarts| {
-        let start = Instant::now();
-        let effort = Effort { restarts, iterations: 100 };
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut atoms =
-            Cells::of_rows(DIMS, rows).mixture(CLUSTERS, effort, &mut rng, &mut Report::default());
-        let seconds = start.elapsed().as_secs_f64();
-        let risk = -Cells::of_rows(DIMS, values).likelihood(&mut atoms);
-        Line { task: "gmm", from, risk, bytes: 8 * rows.len(), seconds }
-    };
-    let (all, few) =
-        (em("all rows (EM)", values, 1), em("2,000 rows (EM, best of 10)", subsample, 10));
-    lines.extend([all, few]);
-    let mut learned = |from, decoder| -> Result<()> {
-        let start = Instant::now();
-        let model = fit(sketch, &params(Task::Gmm, decoder))?;
-        let seconds = start.elapsed().as_secs_f64();
-        let e = evaluate(&model, values);
-        lines.push(Line { task: "gmm", from, risk: e.nll.unwrap_or(f64::NAN), bytes, seconds });
-        Ok(())
-    };
-    learned("the sketch: cells", Decoder::Cells)?;
-    learned("the sketch: kernel sums", Decoder::Kernel)?;
+    let (kmeans, line) = learned("the sketch: cells", Task::Kmeans, Decoder::Cells)?;
+    lines.push(line);
+    for (from, decoder) in [
+        ("the sketch: kernel sums", Decoder::Kernel),
+        ("the sketch: kernel sums, CL-OMPR", Decoder::Clompr),
+    ] {
+        lines.push(learned(from, Task::Kmeans, decoder)?.1);
+    }
+    lines.push(em("all rows (EM)", values, 1));
+    lines.push(em("2,000 rows (EM, best of 10)", subsample, 10));
+    for (from, decoder) in
+        [("the sketch: cells", Decoder::Cells), ("the sketch: kernel sums", Decoder::Kernel)]
+    {
+        lines.push(learned(from, Task::Gmm, decoder)?.1);
+    }
     Ok((kmeans, lines))
 }
 

@@ -12,7 +12,14 @@ use serde_json::{Value, json};
 pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
     check_writable(&args.output, [&args.sketch])?;
     if let Some(plot) = &args.plot {
-        check_writable(plot, [&args.sketch, &args.output])?;
+        check_writable(plot, [&args.sketch])?;
+        if !plot.extension().is_some_and(|e| e.eq_ignore_ascii_case("svg")) || *plot == args.output
+        {
+            return Err(Usage(
+                "--plot writes SVG: name a file of its own that ends in .svg".into(),
+            )
+            .into());
+        }
     }
     let (low, high) = k_range(&args.k)?;
     if args.plot.is_some() && low == high {
@@ -26,7 +33,8 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
     if low == high {
         let model = fit(&sketch, &params).with_context(place)?;
         write_bytes(&args.output, model.to_json().as_bytes())?;
-        let risk = estimated_risk(&sketch, &model).ok();
+        let risk = estimated_risk(&sketch, &model);
+        tell_status(common, &model);
         let (json, text) = describe(args, &model, risk);
         return result(common, &json, &text);
     }
@@ -35,20 +43,28 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
     }
     let ks: Vec<usize> = (low..=high).collect();
     let points = fit_curve(&sketch, &params, &ks).with_context(place)?;
-    finish_curve(args, common, &sketch, &points)
+    finish_curve(args, common, &sketch, &params, &points)
+}
+
+/// An optimiser that stopped early is no failure, but worth knowing.
+fn tell_status(common: &Common, model: &Model) {
+    if model.report.status.ends_with("Limit") {
+        note(common, "the decoder stopped at its limit; another --seed or --decoder may do better");
+    }
 }
 
 fn finish_curve(
     args: &FitArgs,
     common: &Common,
     sketch: &Sketch,
+    params: &FitParams,
     points: &[CurvePoint],
 ) -> Result<()> {
-    let best = &points[suggested(sketch, points)?];
+    let best = &points[suggested(sketch, params, points)?];
     write_bytes(&args.output, best.model.to_json().as_bytes())?;
     let (name, rule) = match args.task {
         TaskArg::Gmm => ("-log-likelihood", "least BIC"),
-        TaskArg::Kmedians => ("mean distance", "largest Calinski-Harabasz index"),
+        TaskArg::Kmedians => ("mean distance", "largest Calinski-Harabasz index of distances"),
         _ => ("mean squared distance", "largest Calinski-Harabasz index"),
     };
     if let Some(plot) = &args.plot {

@@ -5,7 +5,7 @@ use crate::args::{Common, Predict};
 use crate::input::{Input, Wanted};
 use crate::output::{Usage, cannot_write, check_writable, count, note, result};
 use crate::progress::Bar;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use nysketch::model::Shape;
 use nysketch::rows::read_in_order;
 use nysketch::{Block, Error, Invalid, Model, file};
@@ -59,7 +59,8 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
         }
         Ok(())
     })
-    .with_context(|| cannot_write(&args.output))?;
+    // A bad row is not a failure to write.
+    .map_err(|e| if e.is::<Error>() { e } else { e.context(cannot_write(&args.output)) })?;
     drop(bar);
     let (rows, skipped) = totals;
     if skipped > 0 {
@@ -69,6 +70,9 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
     result(common, &json, &format!("{}: {}", args.output.display(), count(rows, "row")))
 }
 
+/// Values beyond this overflow when squared and summed.
+const LARGEST: f64 = 1e150;
+
 /// Whether the row can be used; an error where it cannot and rows are not skipped.
 pub fn check(
     model: &Model,
@@ -77,7 +81,7 @@ pub fn check(
     row: &[f64],
     invalid: Invalid,
 ) -> nysketch::Result<bool> {
-    match row.iter().position(|x| !x.is_finite()) {
+    match row.iter().position(|x| !(x.abs() <= LARGEST)) {
         None => Ok(true),
         Some(_) if invalid == Invalid::Skip => Ok(false),
         Some(j) => {

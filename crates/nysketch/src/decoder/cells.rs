@@ -6,7 +6,7 @@
 
 use super::Report;
 use crate::atom::Atom;
-use crate::fixed::coordinate_value;
+use crate::fixed::{centred_sum, coordinate_value, power_of_two};
 use crate::measure::{Effort, Loss, Measure};
 use crate::random::normal;
 use crate::sketch::Sketch;
@@ -22,6 +22,8 @@ pub struct Cells {
     means: Vec<f64>,
     /// Row-major variances within the cell.
     variances: Vec<f64>,
+    /// Variance that a component keeps at least in each column.
+    floor: Vec<f64>,
 }
 
 /// Points that all cells are unfolded into, about.
@@ -32,29 +34,62 @@ impl Cells {
     pub fn new(sketch: &Sketch) -> Self {
         let (d, sums) = (sketch.plan().dims(), sketch.sums());
         let exponent = &sketch.plan().frame.exponent;
-        let mut cells =
-            Cells { dims: d, rows: Vec::new(), means: Vec::new(), variances: Vec::new() };
+        let mut cells = Cells {
+            dims: d,
+            rows: Vec::new(),
+            means: Vec::new(),
+            variances: Vec::new(),
+            floor: Vec::new(),
+        };
         for (j, &count) in sums.cell_rows.iter().enumerate().filter(|(_, n)| **n > 0) {
             let n = count as f64;
             cells.rows.push(n);
             for k in 0..d {
-                let mean = coordinate_value(sums.cell_sum[j * d + k], exponent[k]) / n;
-                let square = coordinate_value(sums.cell_square[j * d + k], 2 * exponent[k]) / n;
-                cells.means.push(mean);
-                cells.variances.push((square - mean * mean).max(0.0));
+                let (sum, square) = (sums.cell_sum[j * d + k], sums.cell_square[j * d + k]);
+                let unit = power_of_two(exponent[k]);
+                cells.means.push(coordinate_value(sum, exponent[k]) / n);
+                cells
+                    .variances
+                    .push((centred_sum(square, sum, sum, count) * unit * unit / n).max(0.0));
             }
         }
+        // A thousandth of what cells are wide, and never below what f32 coordinates can tell.
+        cells.floor = (0..d)
+            .map(|k| (1e-3 * cells.median_variance(k)).max(power_of_two(2 * (exponent[k] + 10))))
+            .collect();
         cells
+    }
+
+    /// Median over the rows of the variance within their cell.
+    fn median_variance(&self, k: usize) -> f64 {
+        let column = self.variances.iter().skip(k).step_by(self.dims).copied();
+        let mut weighted: Vec<(f64, f64)> = column.zip(self.rows.iter().copied()).collect();
+        weighted.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let half = self.rows.iter().sum::<f64>() / 2.0;
+        let mut seen = 0.0;
+        let middle = weighted.iter().find(|(_, n)| {
+            seen += n;
+            seen >= half
+        });
+        middle.map_or(0.0, |m| m.0)
     }
 
     /// Every row a cell of its own: EM on these is EM on the rows.
     pub fn of_rows(dims: usize, values: &[f64]) -> Self {
-        let n = values.len() / dims;
+        let n = (values.len() / dims).max(1) as f64;
+        let floor = (0..dims)
+            .map(|k| {
+                let column = || values.iter().skip(k).step_by(dims);
+                let mean = column().sum::<f64>() / n;
+                (1e-9 * column().map(|x| (x - mean).powi(2)).sum::<f64>() / n).max(1e-300)
+            })
+            .collect();
         Cells {
             dims,
-            rows: vec![1.0; n],
+            rows: vec![1.0; values.len() / dims],
             means: values.to_vec(),
             variances: vec![0.0; values.len()],
+            floor,
         }
     }
 
@@ -73,6 +108,7 @@ impl Cells {
         effort: Effort,
         warm: &[Vec<f64>],
         rng: &mut impl rand::Rng,
+        report: &mut Report,
     ) -> Vec<Vec<f64>> {
         let measure = self.measure();
         let mut centres = measure.cluster(k, loss, effort, rng);
@@ -83,7 +119,15 @@ impl Cells {
                 centres = grown;
             }
         }
-        self.unfold(rng).measure().iterate(&mut centres, loss, effort.iterations);
+        report.objective.push(measure.risk(&centres, loss));
+        let unfolded = self.unfold(rng).measure();
+        report.iterations += unfolded.iterate(&mut centres, loss, effort.iterations);
+        report.objective.push(unfolded.risk(&centres, loss));
+        report.status = match report.iterations < effort.iterations {
+            true => "Converged",
+            false => "IterationLimit",
+        }
+        .into();
         centres
     }
 
@@ -92,7 +136,13 @@ impl Cells {
     pub fn unfold(&self, rng: &mut impl rand::Rng) -> Cells {
         let d = self.dims;
         let pairs = (UNFOLDED / (2 * self.rows.len())).clamp(2, 200);
-        let mut out = Cells { dims: d, rows: Vec::new(), means: Vec::new(), variances: Vec::new() };
+        let mut out = Cells {
+            dims: d,
+            rows: Vec::new(),
+            means: Vec::new(),
+            variances: Vec::new(),
+            floor: self.floor.clone(),
+        };
         for (i, rows) in self.rows.iter().enumerate() {
             let span = i * d..(i + 1) * d;
             let (mean, variance) = (&self.means[span.clone()], &self.variances[span]);
@@ -146,9 +196,13 @@ impl Cells {
         atoms
     }
 
-    /// A bound on the mean log-likelihood of a mixture, on the cells unfolded.
-    pub fn likelihood(&self, atoms: &mut [Atom]) -> f64 {
-        self.unfold(&mut ChaCha8Rng::seed_from_u64(0)).em(atoms, 1).0
+    /// The mean log-likelihood of a mixture on the cells, unfolded where they have width.
+    pub fn likelihood(&self, atoms: &[Atom]) -> f64 {
+        let mut atoms = atoms.to_vec();
+        match self.variances.iter().any(|v| *v > 0.0) {
+            true => self.unfold(&mut ChaCha8Rng::seed_from_u64(0)).em(&mut atoms, 1).0,
+            false => self.em(&mut atoms, 1).0,
+        }
     }
 
     fn atoms_around(&self, centres: &[Vec<f64>]) -> Vec<Atom> {
@@ -164,21 +218,6 @@ impl Cells {
         }
         self.maximise(&mut atoms, &responsibilities);
         atoms
-    }
-
-    /// Variance that an atom keeps at least: a share of the data's own.
-    fn floor(&self) -> Vec<f64> {
-        let total: f64 = self.rows.iter().sum();
-        (0..self.dims)
-            .map(|k| {
-                let column = || self.means.iter().skip(k).step_by(self.dims).zip(&self.rows);
-                let mean = column().map(|(x, n)| n * x).sum::<f64>() / total;
-                let between = column().map(|(x, n)| n * (x - mean).powi(2)).sum::<f64>() / total;
-                let inside = self.variances.iter().skip(k).step_by(self.dims).zip(&self.rows);
-                let inside = inside.map(|(v, n)| n * v).sum::<f64>() / total;
-                (1e-6 * (between + inside)).max(f64::MIN_POSITIVE)
-            })
-            .collect()
     }
 
     fn em(&self, atoms: &mut [Atom], iterations: usize) -> (f64, usize) {
@@ -210,7 +249,7 @@ impl Cells {
     }
 
     fn maximise(&self, atoms: &mut [Atom], responsibilities: &[f64]) {
-        let (k, d, floor) = (atoms.len(), self.dims, self.floor());
+        let (k, d) = (atoms.len(), self.dims);
         let total: f64 = self.rows.iter().sum();
         for (c, atom) in atoms.iter_mut().enumerate() {
             let mass = |i: usize| self.rows[i] * responsibilities[i * k + c];
@@ -226,7 +265,7 @@ impl Cells {
                 let spread = |i: usize| self.variances[at(i)] + (self.means[at(i)] - mean).powi(2);
                 let variance = (0..self.rows.len()).map(|i| mass(i) * spread(i)).sum::<f64>() / sum;
                 atom.mean[j] = mean;
-                atom.variance[j] = variance.max(floor[j]);
+                atom.variance[j] = variance.max(self.floor[j]);
             }
         }
     }

@@ -17,6 +17,7 @@ use super::constraints::Constraints;
 use super::matching::{Matching, Objective};
 use crate::atom::embedding::Embedding;
 use crate::atom::{Atom, Family};
+use crate::linalg::dot;
 use crate::optimize::{Stop, minimise, nonnegative_quadratic};
 use crate::random::below;
 
@@ -41,8 +42,8 @@ pub struct Clompr<'a> {
     pub objective: Objective,
     /// Bounds of the means.
     pub bounds: &'a [(f64, f64)],
-    /// Least and largest variance.
-    pub variances: (f64, f64),
+    /// Least and largest variance of each column.
+    pub variances: &'a [(f64, f64)],
     /// Where atoms may start.
     pub starts: &'a [Vec<f64>],
     /// Separation and radius.
@@ -77,6 +78,7 @@ impl Clompr<'_> {
             self.threshold(&mut atoms);
             matching.fit_weights(&mut atoms);
             let minimum = matching.refine(&mut atoms, Stop { evaluations: 100, relative: 1e-7 });
+            self.constraints.project(&mut atoms);
             residual = self.residual(&atoms);
             report.iterations += 1;
             report.objective.push(minimum.value);
@@ -84,21 +86,32 @@ impl Clompr<'_> {
         let minimum = matching.refine(&mut atoms, Stop { evaluations: 1000, relative: 1e-10 });
         report.objective.push(minimum.value);
         report.status = format!("{:?}", minimum.status);
-        self.constraints.project(&mut atoms);
+        if self.constraints.project(&mut atoms) {
+            matching.fit_weights(&mut atoms);
+        }
         to_simplex(&mut atoms);
         atoms
     }
 
-    /// Step 1: maximises ⟨A(P_θ), r⟩, over ‖A(P_θ)‖ if normalised, by the mean by bounded ascent from the best of
-    /// several starts.
+    /// Step 1: maximises ⟨A(P_θ), r⟩, over ‖A(P_θ)‖ if normalised, by bounded ascent from the best of
+    /// several starts: over the mean and, where each atom has its own variances, their logarithms.
     fn find_atom(&self, residual: &[f64], atoms: &[Atom], rng: &mut impl rand::Rng) -> Atom {
         let variance = match (&self.family, atoms.first()) {
             (Family::Shared, Some(atom)) => atom.variance.clone(),
             _ => self.first_variance.clone(),
         };
         let d = self.embedding.dims();
-        let correlation = |mean: &[f64], gradient: &mut [f64]| {
-            let features = self.embedding.features(mean, &variance);
+        let unit = self.embedding.sigma2.sqrt();
+        let learned = if self.family == Family::Diagonal { d } else { 0 };
+        // Variables: the mean over σ, then log γ − log γ₀.
+        let atom_at = |x: &[f64]| {
+            let mean: Vec<f64> = x[..d].iter().map(|m| m * unit).collect();
+            let factor = |k: usize| if learned > 0 { x[d + k].exp() } else { 1.0 };
+            (mean, (0..d).map(|k| variance[k] * factor(k)).collect::<Vec<f64>>())
+        };
+        let correlation = |x: &[f64], gradient: &mut [f64]| {
+            let (mean, variance) = atom_at(x);
+            let features = self.embedding.features(&mean, &variance);
             let whitened = self.embedding.whiten(&features);
             let norm = match self.normalised {
                 true => dot(&whitened, &whitened).sqrt().max(1e-12),
@@ -108,40 +121,51 @@ impl Clompr<'_> {
             let shrink = if self.normalised { value / norm } else { 0.0 };
             let pull: Vec<f64> =
                 whitened.iter().zip(residual).map(|(a, r)| -(r - shrink * a) / norm).collect();
-            let mut unused = vec![0.0; d];
-            gradient.fill(0.0);
-            let place = (mean, variance.as_slice());
+            let (mut by_mean, mut by_variance) = (vec![0.0; d], vec![0.0; d]);
+            let back = self.embedding.unwhiten(&pull);
             self.embedding.add_vjp(
-                place,
+                (&mean, &variance),
                 &features,
-                &self.embedding.unwhiten(&pull),
+                &back,
                 1.0,
-                gradient,
-                &mut unused,
+                &mut by_mean,
+                &mut by_variance,
             );
+            for k in 0..d {
+                gradient[k] = by_mean[k] * unit;
+                if learned > 0 {
+                    gradient[d + k] = by_variance[k] * variance[k];
+                }
+            }
             -value
         };
-        let mut scratch = vec![0.0; d];
-        let mut tried: Vec<(f64, &Vec<f64>)> = (0..LOOKED_AT)
-            .map(|_| &self.starts[below(self.starts.len(), rng)])
-            .map(|start| (correlation(start, &mut scratch), start))
+        let variables = |start: &Vec<f64>| {
+            let mut x: Vec<f64> = start.iter().map(|m| m / unit).collect();
+            x.resize(d + learned, 0.0);
+            x
+        };
+        let mut scratch = vec![0.0; d + learned];
+        let mut tried: Vec<(f64, Vec<f64>)> = (0..LOOKED_AT)
+            .map(|_| variables(&self.starts[below(self.starts.len(), rng)]))
+            .map(|x| (correlation(&x, &mut scratch), x))
             .collect();
         tried.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (low, high): (Vec<f64>, Vec<f64>) = self.bounds.iter().copied().unzip();
+        let mut low: Vec<f64> = self.bounds.iter().map(|b| b.0 / unit).collect();
+        let mut high: Vec<f64> = self.bounds.iter().map(|b| b.1 / unit).collect();
+        for k in 0..learned {
+            low.push((self.variances[k].0 / variance[k]).ln());
+            high.push((self.variances[k].1 / variance[k]).ln());
+        }
+        let stop = Stop { evaluations: 60, relative: 1e-6 };
         let best = tried
-            .iter()
+            .into_iter()
             .take(FOLLOWED)
-            .map(|(_, start)| {
-                minimise(
-                    correlation,
-                    start.to_vec(),
-                    &low,
-                    &high,
-                    Stop { evaluations: 60, relative: 1e-6 },
-                )
-            })
+            .map(|(_, start)| minimise(correlation, start, &low, &high, stop))
             .min_by(|a, b| a.value.total_cmp(&b.value));
-        let mean = best.map_or_else(|| self.starts[0].clone(), |m| m.x);
+        let (mean, variance) = match best {
+            Some(minimum) => atom_at(&minimum.x),
+            None => (self.starts[0].clone(), variance),
+        };
         Atom { weight: 1.0 / self.k as f64, mean, variance }
     }
 
@@ -197,8 +221,4 @@ pub fn to_simplex(atoms: &mut [Atom]) {
     for a in atoms {
         a.weight = if total > 0.0 { a.weight / total } else { equal };
     }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
 }

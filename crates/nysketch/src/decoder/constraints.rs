@@ -4,6 +4,9 @@
 
 use crate::atom::Atom;
 
+/// Weight of the penalty, of the order of an objective near its minimum.
+const PENALTY: f64 = 0.01;
+
 /// Bounds on where atoms may be; none by default.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Constraints {
@@ -24,7 +27,8 @@ impl Constraints {
         self.precision.get(k).copied().unwrap_or(1.0)
     }
 
-    /// A penalty that is zero where the constraints hold, and its gradient by the means.
+    /// A penalty that is zero where the constraints hold, and its gradient by the means; gentle beside
+    /// the objective, since atoms are projected after each refinement.
     pub(crate) fn penalty(&self, atoms: &[Atom], gradient: &mut [f64]) -> f64 {
         let mut value = 0.0;
         for i in 0..atoms.len() {
@@ -32,10 +36,10 @@ impl Constraints {
             if let Some(r) = self.radius {
                 let over = self.squared(&atoms[i].mean, None) / (r * r) - 1.0;
                 if over > 0.0 {
-                    value += over * over;
+                    value += PENALTY * over * over;
                     for k in 0..d {
                         gradient[i * d + k] +=
-                            4.0 * over * self.weight(k) * atoms[i].mean[k] / (r * r);
+                            4.0 * PENALTY * over * self.weight(k) * atoms[i].mean[k] / (r * r);
                     }
                 }
             }
@@ -43,11 +47,14 @@ impl Constraints {
             for j in 0..i {
                 let under = 1.0 - self.squared(&atoms[i].mean, Some(&atoms[j].mean)) / (e * e);
                 if under > 0.0 {
-                    value += under * under;
+                    value += PENALTY * under * under;
                     for k in 0..d {
-                        let pull =
-                            4.0 * under * self.weight(k) * (atoms[i].mean[k] - atoms[j].mean[k])
-                                / (e * e);
+                        let pull = 4.0
+                            * PENALTY
+                            * under
+                            * self.weight(k)
+                            * (atoms[i].mean[k] - atoms[j].mean[k])
+                            / (e * e);
                         gradient[i * d + k] -= pull;
                         gradient[j * d + k] += pull;
                     }
@@ -57,9 +64,26 @@ impl Constraints {
         value
     }
 
-    /// Moves atoms the little way that a penalty leaves: pairs apart, far ones in.
-    pub fn project(&self, atoms: &mut [Atom]) {
-        for _ in 0..200 {
+    /// Whether the constraints hold, to rounding.
+    pub fn hold(&self, atoms: &[Atom]) -> bool {
+        let near = |i: usize| match self.radius {
+            Some(r) => self.squared(&atoms[i].mean, None).sqrt() <= r * (1.0 + 1e-6),
+            None => true,
+        };
+        let apart = |i: usize, j: usize| match self.separation {
+            Some(e) => {
+                self.squared(&atoms[i].mean, Some(&atoms[j].mean)).sqrt() >= e * (1.0 - 1e-6)
+            }
+            None => true,
+        };
+        (0..atoms.len()).all(|i| near(i) && (0..i).all(|j| apart(i, j)))
+    }
+
+    /// Moves atoms the little way that a penalty leaves: pairs apart, far ones in. Tells whether any
+    /// moved; where no place can be found, [`hold`](Self::hold) says so.
+    pub fn project(&self, atoms: &mut [Atom]) -> bool {
+        let mut any = false;
+        for _ in 0..500 {
             let mut moved = false;
             if let Some(e) = self.separation {
                 for i in 0..atoms.len() {
@@ -81,10 +105,12 @@ impl Constraints {
                     }
                 }
             }
+            any |= moved;
             if !moved {
-                return;
+                break;
             }
         }
+        any
     }
 }
 

@@ -40,7 +40,7 @@ impl Task {
         }
     }
 
-    fn loss(self) -> Loss {
+    pub(super) fn loss(self) -> Loss {
         if self == Task::Kmedians { Loss::Distance } else { Loss::Squared }
     }
 }
@@ -143,16 +143,18 @@ pub(super) fn fit_from(sketch: &Sketch, params: &FitParams, warm: &[Vec<f64>]) -
 
 /// Which decoder really runs.
 fn chosen(sketch: &Sketch, params: &FitParams) -> Decoder {
+    // A known variance or a bandwidth is for kernel sums.
+    let cells = sketch.plan().collect.cells
+        && params.known_variance.is_none()
+        && params.bandwidth.is_none();
     match params.decoder {
-        Decoder::Auto if sketch.plan().collect.cells && params.known_variance.is_none() => {
-            Decoder::Cells
-        }
+        Decoder::Auto if cells => Decoder::Cells,
         Decoder::Auto => Decoder::Kernel,
         other => other,
     }
 }
 
-fn check(sketch: &Sketch, params: &FitParams) -> Result<()> {
+pub(super) fn check(sketch: &Sketch, params: &FitParams) -> Result<()> {
     let (plan, k) = (sketch.plan(), params.k);
     if sketch.rows() == 0 {
         return Err(Error::NoRows { skipped: sketch.skipped() });
@@ -174,6 +176,11 @@ fn check(sketch: &Sketch, params: &FitParams) -> Result<()> {
     }
     let missing =
         |what: &str| Error::MissingSums { task: params.task.name(), what: what.to_string() };
+    let bandwidth_used = params.task != Task::Pca && chosen(sketch, params) != Decoder::Cells;
+    if params.bandwidth.is_some() && !bandwidth_used {
+        let expected = "left out for pca and for the cells decoder, which need none";
+        return Err(Error::parameter("--bandwidth", expected, format!("{:?}", params.bandwidth)));
+    }
     if params.task == Task::Pca {
         if !plan.collect.moments {
             return Err(missing("moments"));
@@ -192,6 +199,13 @@ fn check(sketch: &Sketch, params: &FitParams) -> Result<()> {
     }
     match chosen(sketch, params) {
         Decoder::Cells => {
+            if params.known_variance.is_some() {
+                return Err(Error::parameter(
+                    "--known-variance",
+                    "left out with cells, which learn it",
+                    "both",
+                ));
+            }
             if !plan.collect.cells {
                 return Err(missing("cells"));
             }
@@ -219,22 +233,23 @@ fn check(sketch: &Sketch, params: &FitParams) -> Result<()> {
 
 /// The sketch at the chosen bandwidth.
 fn embedding(sketch: &Sketch, params: &FitParams, report: &mut Report) -> Result<Embedding> {
-    let bandwidths = &sketch.plan().bandwidths;
-    let rung = match params.bandwidth {
-        Some(wanted) => {
-            bandwidths.iter().position(|s| (s / wanted - 1.0).abs() < 1e-3).ok_or_else(|| {
-                let list: Vec<String> = bandwidths.iter().map(|s| format!("{s:.4}")).collect();
-                Error::parameter(
-                    "--bandwidth",
-                    format!("auto or one of the sketch's: {}", list.join(", ")),
-                    wanted,
-                )
-            })?
-        }
-        None => choose_rung(sketch, params)?,
-    };
-    report.bandwidth = Some(bandwidths[rung]);
+    let rung = chosen_rung(sketch, params)?;
+    report.bandwidth = Some(sketch.plan().bandwidths[rung]);
     Embedding::new(sketch, rung)
+}
+
+/// The rung that was asked for, or else the best one.
+fn chosen_rung(sketch: &Sketch, params: &FitParams) -> Result<usize> {
+    let bandwidths = &sketch.plan().bandwidths;
+    let Some(wanted) = params.bandwidth else { return choose_rung(sketch, params) };
+    bandwidths.iter().position(|s| (s / wanted - 1.0).abs() < 1e-3).ok_or_else(|| {
+        let list: Vec<String> = bandwidths.iter().map(f64::to_string).collect();
+        Error::parameter(
+            "--bandwidth",
+            format!("auto or one of the sketch's: {}", list.join(", ")),
+            wanted,
+        )
+    })
 }
 
 /// The rung nearest, in ratio, to twice the risk that calibrated landmarks give; the middle one
@@ -270,17 +285,16 @@ fn centres(
     let loss = params.task.loss();
     if decoder == Decoder::Cells {
         let cells = Cells::new(sketch);
-        let centres = cells.cluster(params.k, loss, EFFORT, warm, rng);
-        let measure = cells.measure();
-        report.iterations = EFFORT.restarts;
-        report.objective.push(measure.risk(&centres, loss));
-        report.status = "Converged".into();
-        return Ok(weighted(&measure, centres));
+        let centres = cells.cluster(params.k, loss, EFFORT, warm, rng, report);
+        return Ok(weighted(&cells.measure(), centres));
+    }
+    if sketch.plan().landmarks().is_none() && decoder == Decoder::Kernel {
+        return blind(sketch, params, rng, report);
     }
     let embedding = embedding(sketch, params, report)?;
     let space = Space::new(sketch);
     if decoder != Decoder::Kernel {
-        return Ok(pursue(&embedding, &space, params, Family::Dirac, decoder, rng, report));
+        return pursue(&embedding, &space, params, Family::Dirac, decoder, rng, report);
     }
     let kernel = KernelDecoder {
         embedding: &embedding,
@@ -327,6 +341,9 @@ fn mixture(
     if decoder == Decoder::Cells {
         return Ok(Cells::new(sketch).mixture(params.k, EM_EFFORT, rng, report));
     }
+    if sketch.plan().landmarks().is_none() && decoder == Decoder::Kernel {
+        return blind(sketch, params, rng, report);
+    }
     let embedding = embedding(sketch, params, report)?;
     let space = Space::new(sketch);
     if decoder != Decoder::Kernel {
@@ -334,7 +351,7 @@ fn mixture(
             Some(v) => Family::Known(vec![v; embedding.dims()]),
             None => Family::Diagonal,
         };
-        return Ok(pursue(&embedding, &space, params, family, decoder, rng, report));
+        return pursue(&embedding, &space, params, family, decoder, rng, report);
     }
     let kernel = KernelDecoder {
         embedding: &embedding,
@@ -357,7 +374,7 @@ fn pursue(
     decoder: Decoder,
     rng: &mut ChaCha8Rng,
     report: &mut Report,
-) -> Vec<Atom> {
+) -> Result<Vec<Atom>> {
     let d = embedding.dims();
     let starts: Vec<Vec<f64>> = match embedding.landmarks() {
         Some(landmarks) => landmarks.chunks_exact(d).map(<[f64]>::to_vec).collect(),
@@ -380,7 +397,7 @@ fn pursue(
         replacement: decoder == Decoder::Clompr,
         objective: Objective::Projected,
         bounds: &space.bounds,
-        variances: space.variances,
+        variances: &space.variances,
         starts: &starts,
         constraints: Constraints {
             separation: params.separation,
@@ -389,5 +406,48 @@ fn pursue(
         },
         normalised: true,
     };
-    clompr.run(rng, report)
+    let atoms = clompr.run(rng, report);
+    if !clompr.constraints.hold(&atoms) {
+        let got = format!("{:?} and {:?} for {} atoms", params.separation, params.radius, params.k);
+        return Err(Error::parameter("--separation and --radius", "possible together", got));
+    }
+    Ok(atoms)
+}
+
+/// Fourier sketches have no landmarks to estimate a risk with. Each rung is decoded, and the atoms
+/// whose mean and variances are nearest to the data's, which the sketch knows exactly, are kept.
+fn blind(
+    sketch: &Sketch,
+    params: &FitParams,
+    rng: &mut ChaCha8Rng,
+    report: &mut Report,
+) -> Result<Vec<Atom>> {
+    let space = Space::new(sketch);
+    let bandwidths = &sketch.plan().bandwidths;
+    let rungs = match params.bandwidth {
+        None if sketch.plan().collect.moments => (0..bandwidths.len()).collect(),
+        None => vec![bandwidths.len() / 2],
+        Some(_) => vec![chosen_rung(sketch, params)?],
+    };
+    let mut best: Option<(f64, Vec<Atom>, Report)> = None;
+    for rung in rungs {
+        let embedding = Embedding::new(sketch, rung)?;
+        let mut tried = Report { bandwidth: Some(bandwidths[rung]), ..report.clone() };
+        let rows = sketch.rows() as f64;
+        let kernel = KernelDecoder { embedding: &embedding, space: &space, k: params.k, rows };
+        let atoms = match (params.task, params.known_variance) {
+            (Task::Gmm, Some(v)) => {
+                kernel.known_variance(&vec![v; embedding.dims()], rng, &mut tried)
+            }
+            (Task::Gmm, None) => kernel.mixture(rng, &mut tried),
+            _ => kernel.shared_width(rng, &mut tried),
+        };
+        let off = space.mismatch(&atoms);
+        if best.as_ref().is_none_or(|(b, _, _)| off < *b) {
+            best = Some((off, atoms, tried));
+        }
+    }
+    let (_, atoms, tried) = best.unwrap_or_default();
+    *report = tried;
+    Ok(atoms)
 }

@@ -69,7 +69,7 @@ impl KernelDecoder<'_> {
             sum_to_one: SUM_TO_ONE,
             prior,
             bounds: &self.space.bounds,
-            variances: self.space.variances,
+            variances: &self.space.variances,
             constraints: Constraints::default(),
         }
     }
@@ -79,8 +79,9 @@ impl KernelDecoder<'_> {
         let matching = self.matching(Family::Shared, 0.0);
         let mut best: Option<(f64, Vec<Atom>)> = None;
         let starts = if self.embedding.landmarks().is_some() { STARTS } else { BLIND_STARTS };
+        let measure = calibrated(self.embedding);
         for _ in 0..starts {
-            let mut atoms = self.start(rng);
+            let mut atoms = self.start(measure.as_ref(), rng);
             matching.fit_weights(&mut atoms);
             let minimum = matching.refine(&mut atoms, Stop { evaluations: 800, relative: 1e-9 });
             report.iterations += minimum.evaluations;
@@ -104,6 +105,10 @@ impl KernelDecoder<'_> {
     /// A diagonal Gaussian mixture: shared width first, diagonals freed at the end.
     pub fn mixture(&self, rng: &mut impl rand::Rng, report: &mut Report) -> Vec<Atom> {
         let mut atoms = self.shared_width(rng, report);
+        for a in &mut atoms {
+            a.variance =
+                (0..a.variance.len()).map(|k| self.space.clamp(k, a.variance[k])).collect();
+        }
         let matching = self.matching(Family::Diagonal, PRIOR / self.rows);
         let minimum = matching.refine(&mut atoms, Stop { evaluations: 3000, relative: 1e-10 });
         report.iterations += minimum.evaluations;
@@ -126,13 +131,14 @@ impl KernelDecoder<'_> {
         let minimum = matching.refine(&mut atoms, Stop { evaluations: 2000, relative: 1e-11 });
         report.iterations += minimum.evaluations;
         report.objective.push(minimum.value);
+        report.status = format!("{:?}", minimum.status);
         to_simplex(&mut atoms);
         atoms
     }
 
-    fn start(&self, rng: &mut impl rand::Rng) -> Vec<Atom> {
+    fn start(&self, measure: Option<&Measure>, rng: &mut impl rand::Rng) -> Vec<Atom> {
         let d = self.embedding.dims();
-        match calibrated(self.embedding) {
+        match measure {
             Some(measure) => {
                 let effort = Effort { restarts: 3, iterations: 50 };
                 let mut centres = measure.cluster(self.k, Loss::Squared, effort, rng);
@@ -140,8 +146,8 @@ impl KernelDecoder<'_> {
                 while centres.len() < self.k {
                     centres.push(self.space.draw(rng));
                 }
-                let variance =
-                    (risk / d as f64).clamp(self.space.variances.0, self.space.variances.1);
+                let widest = (0..d).map(|k| self.space.variances[k].1).fold(0.0, f64::max);
+                let variance = (risk / d as f64).clamp(1e-9 * widest, widest);
                 let weight = 1.0 / self.k as f64;
                 centres
                     .into_iter()
@@ -151,7 +157,6 @@ impl KernelDecoder<'_> {
             None => {
                 let starts: Vec<Vec<f64>> = (0..500).map(|_| self.space.draw(rng)).collect();
                 let width = 0.1 * self.embedding.sigma2;
-                let width = width.clamp(self.space.variances.0, self.space.variances.1);
                 let clompr = Clompr {
                     embedding: self.embedding,
                     family: Family::Shared,
@@ -160,7 +165,7 @@ impl KernelDecoder<'_> {
                     replacement: true,
                     objective: Objective::Projected,
                     bounds: &self.space.bounds,
-                    variances: self.space.variances,
+                    variances: &self.space.variances,
                     starts: &starts,
                     constraints: Constraints::default(),
                     normalised: true,

@@ -12,6 +12,7 @@
 use super::constraints::Constraints;
 use crate::atom::embedding::Embedding;
 use crate::atom::{Atom, Family};
+use crate::linalg::dot;
 use crate::optimize::{Minimum, Stop, minimise, nonnegative_quadratic};
 
 /// Which distance between sketches is minimised.
@@ -32,14 +33,14 @@ pub struct Matching<'a> {
     pub family: Family,
     /// Which distance.
     pub objective: Objective,
-    /// Weight ω² of the row `(Σα − 1)²`.
+    /// Weight of the row `(Σα − 1)²`.
     pub sum_to_one: f64,
     /// Weight of the prior `Σ (log γ − log γ₀)²/k`, γ₀ the variances at the start.
     pub prior: f64,
     /// Bounds of the means.
     pub bounds: &'a [(f64, f64)],
-    /// Least and largest variance.
-    pub variances: (f64, f64),
+    /// Least and largest variance of each column.
+    pub variances: &'a [(f64, f64)],
     /// Separation and radius.
     pub constraints: Constraints,
 }
@@ -52,11 +53,6 @@ struct Gradient {
 }
 
 impl Matching<'_> {
-    /// The objective at a mixture.
-    pub fn value(&self, atoms: &[Atom]) -> f64 {
-        self.evaluate(atoms).0
-    }
-
     fn evaluate(&self, atoms: &[Atom]) -> (f64, Gradient) {
         let d = self.embedding.dims();
         let mut gradient = Gradient {
@@ -253,10 +249,17 @@ impl Layout {
                 high[at] = (problem.bounds[k].1 - a.mean[k]) / self.scale[at];
             }
         }
+        let widest = problem
+            .variances
+            .iter()
+            .fold((f64::INFINITY, 0.0f64), |w, v| (w.0.min(v.0), w.1.max(v.1)));
         for (j, at) in self.logs(d).enumerate() {
-            let g = atoms[j / d].variance[j % d];
-            low[at] = (problem.variances.0 / g).ln() / self.scale[at];
-            high[at] = (problem.variances.1 / g).ln() / self.scale[at];
+            let (g, bounds) = match problem.family {
+                Family::Shared => (atoms[0].variance[0], widest),
+                _ => (atoms[j / d].variance[j % d], problem.variances[j % d]),
+            };
+            low[at] = (bounds.0 / g).ln().min(0.0) / self.scale[at];
+            high[at] = (bounds.1 / g).ln().max(0.0) / self.scale[at];
         }
         (low, high)
     }
@@ -286,6 +289,70 @@ impl Layout {
     }
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FeatureParams, PlanParams, Sampling, Sketch, SketchParams, Table, plan_for};
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    fn embedding() -> Embedding {
+        let rows = crate::Mixture::new(2, 3, 2.0, 1).unwrap().rows(0, 300).values;
+        let table = Table::unnamed(2, rows).unwrap();
+        let features = FeatureParams::Nystrom {
+            landmarks: Some(20),
+            sampling: Sampling::Uniform,
+            leverage_lambda: None,
+        };
+        let params = PlanParams { features, bandwidths: Some(vec![4.0]), ..PlanParams::default() };
+        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        Embedding::new(&Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap(), 0)
+            .unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        /// Both objectives with all their terms; central differences with h = 1e-5 err by 1e-8 or so.
+        #[test]
+        fn gradients_match_finite_differences(
+            full in any::<bool>(),
+            numbers in prop::collection::vec(0.1..1.5f64, 10),
+        ) {
+            let embedding = embedding();
+            let bounds = [(-9.0, 9.0); 2];
+            let variances = [(1e-3, 1e3); 2];
+            let matching = Matching {
+                embedding: &embedding,
+                family: Family::Diagonal,
+                objective: if full { Objective::Full } else { Objective::Projected },
+                sum_to_one: 0.3,
+                prior: 0.0,
+                bounds: &bounds,
+                variances: &variances,
+                constraints: Constraints { separation: Some(3.0), radius: Some(0.5), precision: vec![1.0, 2.0] },
+            };
+            let atoms = |x: &[f64]| -> Vec<Atom> {
+                x.chunks_exact(5)
+                    .map(|c| Atom { weight: c[0], mean: c[1..3].to_vec(), variance: c[3..5].to_vec() })
+                    .collect()
+            };
+            let (_, gradient) = matching.evaluate(&atoms(&numbers));
+            let h = 1e-5;
+            for i in 0..numbers.len() {
+                let moved = |by: f64| {
+                    let mut x = numbers.clone();
+                    x[i] += by;
+                    matching.evaluate(&atoms(&x)).0
+                };
+                let numeric = (moved(h) - moved(-h)) / (2.0 * h);
+                let (atom, place) = (i / 5, i % 5);
+                let exact = match place {
+                    0 => gradient.weight[atom],
+                    1 | 2 => gradient.mean[atom * 2 + place - 1],
+                    _ => gradient.variance[atom * 2 + place - 3],
+                };
+                prop_assert!((exact - numeric).abs() < 1e-6, "{i}: {exact} {numeric}");
+            }
+        }
+    }
 }

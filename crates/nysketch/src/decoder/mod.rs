@@ -21,6 +21,7 @@ pub mod pca;
 pub use curve::{CurvePoint, estimated_risk, fit_curve, suggested};
 pub use fit::{Decoder, FitParams, Task, fit};
 
+use crate::atom::Atom;
 use crate::fixed::{COORDINATE_BITS, coordinate_value, power_of_two};
 use crate::random::unit;
 use crate::sketch::Sketch;
@@ -48,8 +49,8 @@ pub struct Report {
 pub struct Space {
     /// Bounds of each coordinate.
     pub bounds: Vec<(f64, f64)>,
-    /// Least and largest variance of an atom.
-    pub variances: (f64, f64),
+    /// Least and largest variance of an atom in each column.
+    pub variances: Vec<(f64, f64)>,
     mean: Vec<f64>,
     deviation: Vec<f64>,
 }
@@ -92,8 +93,34 @@ impl Space {
             }
         }
         // Rows that are all equal still get a width: a share of the bandwidth.
-        let widest = deviation.iter().fold(1e-6 * plan.bandwidths[0], |a: f64, s| a.max(s * s));
-        Space { bounds, variances: (1e-6 * widest, 4.0 * widest), mean, deviation }
+        let narrow = plan.bandwidths.last().copied().unwrap_or(1.0);
+        let variances = deviation
+            .iter()
+            .map(|s| {
+                let most = (4.0 * s * s).max(1e-6 * narrow);
+                (1e-4 * most.min(narrow), most)
+            })
+            .collect();
+        Space { bounds, variances, mean, deviation }
+    }
+
+    /// Brings a variance of one column between its bounds.
+    pub fn clamp(&self, k: usize, variance: f64) -> f64 {
+        variance.max(self.variances[k].0).min(self.variances[k].1)
+    }
+
+    /// How far the mean and variances of a mixture are from the data's, over the data's.
+    pub fn mismatch(&self, atoms: &[Atom]) -> f64 {
+        let (mut off, mut total) = (0.0, 0.0);
+        for k in 0..self.mean.len() {
+            let mean: f64 = atoms.iter().map(|a| a.weight * a.mean[k]).sum();
+            let square = |a: &Atom| a.weight * ((a.mean[k] - self.mean[k]).powi(2) + a.variance[k]);
+            let variance: f64 = atoms.iter().map(square).sum();
+            let data = self.deviation[k].powi(2);
+            off += (variance - data).abs() + (mean - self.mean[k]).powi(2);
+            total += data;
+        }
+        off / total.max(f64::MIN_POSITIVE)
     }
 
     /// A point drawn uniformly within 1.7 deviations of the mean: of the data's own variance.

@@ -1,7 +1,7 @@
 //! Principal components from Σx and Σxxᵀ (example 3): exact, since the covariance is all they need.
 
 use crate::error::Result;
-use crate::fixed::{coordinate_value, power_of_two};
+use crate::fixed::{centred_sum, coordinate_value, power_of_two};
 use crate::linalg::{Matrix, symmetric_eigen};
 use crate::sketch::Sketch;
 
@@ -25,22 +25,12 @@ pub fn covariance(sketch: &Sketch) -> (Vec<f64>, Matrix) {
     let mean: Vec<f64> = (0..d).map(|k| coordinate_value(sums.sum[k], e[k]) / n).collect();
     let entry = |i: usize, j: usize| {
         let (i, j) = if i >= j { (i, j) } else { (j, i) };
-        // In integers as far as they go: Σqq − ΣqΣq/n loses no digits to cancellation.
-        let (whole, rest) = divide_product(sums.sum[i], sums.sum[j], sums.rows[0]);
-        let centred = (sums.outer[i * (i + 1) / 2 + j] - whole) as f64 - rest;
+        let product = sums.outer[i * (i + 1) / 2 + j];
+        let centred = centred_sum(product, sums.sum[i], sums.sum[j], sums.rows[0]);
         centred * power_of_two(e[i]) * power_of_two(e[j]) / n
     };
     let matrix = Matrix::from_fn(d, d, entry);
     (mean, matrix)
-}
-
-/// `a·b/n` as a whole number and a rest below 1 in magnitude; |a|, |b| ≤ n·2⁴⁴.
-fn divide_product(a: i128, b: i128, n: i128) -> (i128, f64) {
-    // a = qn + r: a·b/n = q·b + r·b/n, with |q| ≤ 2⁴⁴ and |b| ≤ 2⁸², so q·b fits; and b = sn + t
-    // again: r·b/n = r·s + r·t/n with |r·s| ≤ 2⁸² and |r·t| ≤ 2⁷⁶.
-    let (q, r) = (a / n, a % n);
-    let (s, t) = (b / n, b % n);
-    (q * b + r * s + r * t / n, (r * t % n) as f64 / n as f64)
 }
 
 /// The `k` leading components.
