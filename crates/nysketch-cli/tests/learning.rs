@@ -50,6 +50,12 @@ fn the_curve_over_k_is_printed_and_drawn() {
     let model: Value = serde_json::from_slice(&f.read("m.json")).unwrap();
     assert_eq!(model["centres"].as_array().unwrap().len(), 4);
     assert!(f.ok("fit gmm s.nys -k 3..5 -o g.json").contains("<- suggested"));
+    f.ok("sketch x.npy -o f.nys --features fourier");
+    f.fails(2, "fit kmeans f.nys -k 2..4 -o t.json", &["f.nys", "Fourier"]);
+    f.ok("sketch x.npy -o k.nys --landmarks 50 --collect kernel");
+    f.fails(1, "fit gmm k.nys -k 2..4 -o t.json", &["k.nys", "needs cells"]);
+    f.fails(1, "fit kmeans s.nys -k 2..101 -o t.json", &["k = 101"]);
+    f.fails(2, "fit kmeans s.nys -k 2..4 -o t.json --plot t.png", &[".svg"]);
     f.fails(2, "fit kmeans s.nys -k 8..2 -o t.json", &["-k must be"]);
     f.fails(2, "fit kmeans s.nys -k many -o t.json", &["-k must be"]);
     f.fails(2, "fit kmeans s.nys -k 3 -o t.json --plot c.svg", &["range"]);

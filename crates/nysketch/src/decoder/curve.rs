@@ -22,11 +22,11 @@ pub fn fit_curve(sketch: &Sketch, params: &FitParams, ks: &[usize]) -> Result<Ve
     if let Some(&k) = ks.iter().max() {
         check(sketch, &FitParams { k, ..params.clone() })?;
     }
-    let risk_known = match params.task {
-        Task::Gmm => sketch.plan().collect.cells,
-        _ => sketch.plan().collect.cells || sketch.plan().landmarks().is_some(),
-    };
-    if !risk_known {
+    if sketch.plan().landmarks().is_none() {
+        let expected = "one number for a Fourier sketch, which cannot tell risks apart";
+        return Err(Error::parameter("-k", expected, "a range"));
+    }
+    if params.task == Task::Gmm && !sketch.plan().collect.cells {
         return Err(Error::MissingSums { task: "the curve over k", what: "cells".into() });
     }
     for &k in ks {
