@@ -360,7 +360,7 @@ pub struct Inspect {
   nysketch fit pca s.nys -k 2 -o pca.json
 
 JSON fields: file, task, k, decoder, bandwidth, status, iterations, estimated_risk, seconds; for a
-  range of k also curve [{k, estimated_risk}] and suggested_k")]
+  range of k also curve [{k, estimated_risk}], suggested_k and clear")]
 pub struct FitArgs {
     /// What to learn
     #[arg(value_enum)]

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use nysketch::atom::Atom;
 use nysketch::decoder::constraints::Constraints;
-use nysketch::decoder::{estimated_risk, fit_curve, pca, suggested};
+use nysketch::decoder::{estimated_risk, fit_curve, pca};
 use nysketch::measure::{Effort, Loss, Measure};
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
@@ -165,18 +165,26 @@ fn pca_is_exact() {
 #[test]
 fn the_curve_falls_and_suggests_the_true_k() {
     let sketch = sketch_of(&mixture_rows(5000), |_| {});
-    for task in [Task::Kmeans, Task::Gmm] {
-        let ks: Vec<usize> = (1..=9).collect();
-        let points = fit_curve(&sketch, &FitParams::new(task, 1), &ks).unwrap();
+    for (task, low, high) in
+        [(Task::Kmeans, 1, 9), (Task::Kmeans, 5, 6), (Task::Kmedians, 2, 8), (Task::Gmm, 2, 8)]
+    {
+        let curve = fit_curve(&sketch, &FitParams::new(task, 1), low, high).unwrap();
         assert_eq!(
-            points[suggested(&sketch, &FitParams::new(task, 1), &points).unwrap()].k,
-            K,
-            "{task:?}"
+            curve.points.iter().map(|p| p.k).collect::<Vec<_>>(),
+            (low..=high).collect::<Vec<_>>()
         );
+        assert_eq!(curve.points[curve.suggested].k, K, "{task:?}");
+        assert!(curve.clear);
         if task == Task::Kmeans {
-            assert!(points.windows(2).all(|w| w[1].risk <= w[0].risk * 1.001));
+            assert!(curve.points.windows(2).all(|w| w[1].risk <= w[0].risk * 1.001));
         }
     }
+    // One cluster has no elbow.
+    let mut s = Stream(1);
+    let round: Vec<f64> = (0..2000 * D).map(|_| s.normal()).collect();
+    let curve =
+        fit_curve(&sketch_of(&round, |_| {}), &FitParams::new(Task::Kmeans, 1), 2, 8).unwrap();
+    assert!(!curve.clear, "{}", curve.points[curve.suggested].k);
 }
 
 #[test]

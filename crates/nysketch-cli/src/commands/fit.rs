@@ -5,8 +5,8 @@ use crate::args::{Common, DecoderArg, FitArgs, TaskArg};
 use crate::output::{Usage, check_writable, note, result, short, write_bytes};
 use crate::plot;
 use anyhow::{Context, Result};
-use nysketch::decoder::{CurvePoint, estimated_risk, fit_curve, suggested};
-use nysketch::{Decoder, FitParams, Model, Sketch, Task, fit};
+use nysketch::decoder::{Curve, estimated_risk, fit_curve};
+use nysketch::{Decoder, FitParams, Model, Task, fit};
 use serde_json::{Value, json};
 
 pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
@@ -41,9 +41,8 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
     if params.task == Task::Pca {
         return Err(Usage("pca takes one -k; its components do not depend on it".into()).into());
     }
-    let ks: Vec<usize> = (low..=high).collect();
-    let points = fit_curve(&sketch, &params, &ks).with_context(place)?;
-    finish_curve(args, common, &sketch, &params, &points)
+    let curve = fit_curve(&sketch, &params, low, high).with_context(place)?;
+    finish_curve(args, common, &curve)
 }
 
 /// An optimiser that stopped early is no failure, but worth knowing.
@@ -53,19 +52,14 @@ fn tell_status(common: &Common, model: &Model) {
     }
 }
 
-fn finish_curve(
-    args: &FitArgs,
-    common: &Common,
-    sketch: &Sketch,
-    params: &FitParams,
-    points: &[CurvePoint],
-) -> Result<()> {
-    let best = &points[suggested(sketch, params, points)?];
+fn finish_curve(args: &FitArgs, common: &Common, curve: &Curve) -> Result<()> {
+    let points = &curve.points;
+    let best = &points[curve.suggested];
     write_bytes(&args.output, best.model.to_json().as_bytes())?;
     let (name, rule) = match args.task {
-        TaskArg::Gmm => ("-log-likelihood", "least BIC"),
-        TaskArg::Kmedians => ("mean distance", "largest Calinski-Harabasz index of distances"),
-        _ => ("mean squared distance", "largest Calinski-Harabasz index"),
+        TaskArg::Gmm => ("-log-likelihood", "has the least BIC"),
+        TaskArg::Kmedians => ("mean distance", "is the elbow of the curve"),
+        _ => ("mean squared distance", "is the elbow of the curve"),
     };
     if let Some(plot) = &args.plot {
         let line: Vec<(usize, f64)> = points.iter().map(|p| (p.k, p.risk)).collect();
@@ -73,6 +67,7 @@ fn finish_curve(
     }
     let (mut json, summary) = describe(args, &best.model, Some(best.risk));
     json["suggested_k"] = json!(best.k);
+    json["clear"] = json!(curve.clear);
     json["curve"] = points
         .iter()
         .map(|p| json!({"k": p.k, "estimated_risk": p.risk}))
@@ -83,7 +78,8 @@ fn finish_curve(
         let mark = if p.k == best.k { "  <- suggested" } else { "" };
         text.push_str(&format!("{:>5}  {}{mark}\n", p.k, short(p.risk)));
     }
-    note(common, &format!("k = {} has the {rule}", best.k));
+    let doubt = if curve.clear { "" } else { ", but no k stands out" };
+    note(common, &format!("k = {} {rule}{doubt}", best.k));
     text.push_str(&summary);
     result(common, &json, &text)
 }

@@ -3,7 +3,7 @@
 use super::plan::describe;
 use super::read_bytes;
 use crate::args::{Common, Inspect};
-use crate::output::{list, result, short, size, thousands};
+use crate::output::{count, list, result, short, size, thousands};
 use anyhow::{Context, Result};
 use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::sketch::format::{Decoded, decode};
@@ -135,8 +135,10 @@ fn raw_rows(plan: &Plan, sketch: Option<&Sketch>, json: &mut Value, text: &mut S
         json["single_row_cells"] = json!(single);
         json["empty_cells"] = json!(cells.iter().filter(|n| **n == 0).count());
         if single > 0 {
-            warning
-                .push_str(&format!("; {single} cells hold one row, whose values are in the file"));
+            warning.push_str(&format!(
+                "; {} with one row, whose values are in the file",
+                count(single as u64, "cell")
+            ));
         }
     }
     line(text, "raw rows", &warning);

@@ -7,40 +7,21 @@ use super::kernel::calibrated;
 use crate::atom::Atom;
 use crate::atom::embedding::Embedding;
 use crate::error::{Error, Result};
-use crate::measure::{Effort, Measure, nearest};
+use crate::measure::{Measure, nearest};
 use crate::model::{Model, Shape};
 use crate::sketch::Sketch;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-const ONE_CENTRE: Effort = Effort { restarts: 1, iterations: 100 };
-
-/// Models for several k, each started from the one before where that helps.
-pub fn fit_curve(sketch: &Sketch, params: &FitParams, ks: &[usize]) -> Result<Vec<CurvePoint>> {
-    let mut points: Vec<CurvePoint> = Vec::new();
-    // What cannot be done is told before the work.
-    if let Some(&k) = ks.iter().max() {
-        check(sketch, &FitParams { k, ..params.clone() })?;
-    }
-    if sketch.plan().landmarks().is_none() {
-        let expected = "one number for a Fourier sketch, which cannot tell risks apart";
-        return Err(Error::parameter("-k", expected, "a range"));
-    }
-    if params.task == Task::Gmm && !sketch.plan().collect.cells {
-        return Err(Error::MissingSums { task: "the curve over k", what: "cells".into() });
-    }
-    for &k in ks {
-        let warm = match points.last().map(|p| &p.model.shape) {
-            Some(Shape::Centres { centres, .. }) => {
-                centres.iter().map(|c| sketch.plan().frame.coordinates(c)).collect()
-            }
-            _ => Vec::new(),
-        };
-        let model = fit_from(sketch, &FitParams { k, ..params.clone() }, &warm)?;
-        let (risk, scaled_risk) = risks(sketch, &model)?;
-        points.push(CurvePoint { k, risk, scaled_risk, model });
-    }
-    Ok(points)
+/// Models for a range of k.
+#[derive(Debug, Clone)]
+pub struct Curve {
+    /// One point for each k.
+    pub points: Vec<CurvePoint>,
+    /// The index of the suggested one.
+    pub suggested: usize,
+    /// Whether that one stands out.
+    pub clear: bool,
 }
 
 /// One point of the curve over k.
@@ -56,36 +37,78 @@ pub struct CurvePoint {
     pub model: Model,
 }
 
-/// The k that a curve suggests, as an index into it.
+/// Improvements below this share of the risk are noise.
+const NOISE: f64 = 2e-3;
+/// From this ratio of improvements on an elbow is clear.
+const CLEAR: f64 = 2.0;
+
+/// Models for every k from `low` to `high`, centres started from those of the k before where that
+/// helps, and a suggestion.
 ///
-/// For centres the largest `((T − W)/(k − 1)) / (W/(n − k))`, with W the risk and T that of one centre:
-/// for k-means the Calinski–Harabasz index, for k-medians its analogue with distances. For mixtures
-/// the least BIC, `2n·risk + p ln n`, with p = 2kd + k − 1, or kd + k − 1 where variances are known.
-pub fn suggested(sketch: &Sketch, params: &FitParams, points: &[CurvePoint]) -> Result<usize> {
-    let n = sketch.rows() as f64;
-    let d = sketch.plan().dims() as f64;
-    let per_component = if params.known_variance.is_some() { d } else { 2.0 * d };
-    let total = match params.task {
-        Task::Kmeans | Task::Kmedians => {
-            let measure = measure_of(sketch)?;
-            let loss = params.task.loss();
-            let mean = measure.cluster(1, loss, ONE_CENTRE, &mut ChaCha8Rng::seed_from_u64(0));
-            measure.risk(&mean, loss)
-        }
-        _ => 0.0,
-    };
-    let score = |p: &CurvePoint| {
-        let (k, risk) = (p.k as f64, p.scaled_risk);
-        match params.task {
-            Task::Gmm => -(2.0 * n * risk + (per_component * k + k - 1.0) * n.ln()),
-            // One centre has no index, and one for each row explains nothing.
-            _ if p.k < 2 || k >= n || risk <= 1e-9 * total => 0.0,
-            _ => (total - risk) / (k - 1.0) / (risk / (n - k)),
-        }
-    };
+/// For centres it is the elbow: the k whose improvement over k − 1 is largest beside what k + 1 would
+/// improve. For mixtures it is the least BIC, `2n·risk + p ln n`, with p = 2kd + k − 1, or kd + k − 1
+/// where variances are known.
+pub fn fit_curve(sketch: &Sketch, params: &FitParams, low: usize, high: usize) -> Result<Curve> {
+    // What cannot be done is told before the work.
+    let possible = |k: usize| check(sketch, &FitParams { k, ..params.clone() });
+    possible(low)?;
+    possible(high)?;
+    if sketch.plan().landmarks().is_none() {
+        let expected = "one number for a Fourier sketch, which cannot tell risks apart";
+        return Err(Error::parameter("-k", expected, "a range"));
+    }
+    if params.task == Task::Gmm && !sketch.plan().collect.cells {
+        return Err(Error::MissingSums { task: "the curve over k", what: "cells".into() });
+    }
+    // An elbow needs a neighbour on either side.
+    let first = if params.task == Task::Gmm { low } else { low.max(2) - 1 };
+    let last = if params.task != Task::Gmm && possible(high + 1).is_ok() { high + 1 } else { high };
+    let mut points: Vec<CurvePoint> = Vec::new();
+    for k in first..=last {
+        let warm = match points.last().map(|p| &p.model.shape) {
+            Some(Shape::Centres { centres, .. }) => {
+                centres.iter().map(|c| sketch.plan().frame.coordinates(c)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let model = fit_from(sketch, &FitParams { k, ..params.clone() }, &warm)?;
+        let (risk, scaled_risk) = risks(sketch, &model)?;
+        points.push(CurvePoint { k, risk, scaled_risk, model });
+    }
+    let scores: Vec<f64> = (0..points.len())
+        .map(|i| {
+            if params.task == Task::Gmm {
+                bic_score(sketch, params, &points[i])
+            } else {
+                elbow(&points, i)
+            }
+        })
+        .collect();
+    let inside = |i: &usize| (low..=high).contains(&points[*i].k);
     let best = (0..points.len())
-        .max_by(|&a, &b| score(&points[a]).total_cmp(&score(&points[b])).then(b.cmp(&a)));
-    Ok(best.unwrap_or(0))
+        .filter(inside)
+        .max_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(b.cmp(&a)))
+        .unwrap_or(0);
+    let clear = params.task == Task::Gmm || scores[best] >= CLEAR;
+    let k = points[best].k;
+    points.retain(|p| (low..=high).contains(&p.k));
+    let suggested = points.iter().position(|p| p.k == k).unwrap_or(0);
+    Ok(Curve { points, suggested, clear })
+}
+
+/// How much more k improves on k − 1 than k + 1 would on k; 0 at an end.
+fn elbow(points: &[CurvePoint], i: usize) -> f64 {
+    let Some(next) = points.get(i + 1) else { return 0.0 };
+    let Some(before) = i.checked_sub(1).map(|b| &points[b]) else { return 0.0 };
+    let here = points[i].scaled_risk;
+    let noise = NOISE * here.max(f64::MIN_POSITIVE);
+    (before.scaled_risk - here) / (here - next.scaled_risk).max(noise)
+}
+
+fn bic_score(sketch: &Sketch, params: &FitParams, point: &CurvePoint) -> f64 {
+    let (n, d, k) = (sketch.rows() as f64, sketch.plan().dims() as f64, point.k as f64);
+    let per_component = if params.known_variance.is_some() { d } else { 2.0 * d };
+    -(2.0 * n * point.scaled_risk + (per_component * k + k - 1.0) * n.ln())
 }
 
 /// What stands for the rows: cells unfolded, or else calibrated landmarks of the middle rung.

@@ -40,7 +40,7 @@ impl Task {
         }
     }
 
-    pub(super) fn loss(self) -> Loss {
+    fn loss(self) -> Loss {
         if self == Task::Kmedians { Loss::Distance } else { Loss::Squared }
     }
 }

@@ -18,7 +18,7 @@ pub mod kernel;
 pub mod matching;
 pub mod pca;
 
-pub use curve::{CurvePoint, estimated_risk, fit_curve, suggested};
+pub use curve::{Curve, CurvePoint, estimated_risk, fit_curve};
 pub use fit::{Decoder, FitParams, Task, fit};
 
 use crate::atom::Atom;
