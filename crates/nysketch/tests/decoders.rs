@@ -402,3 +402,25 @@ fn estimated_risks_are_in_the_units_of_the_table() {
     let pca = fit(&sketch, &FitParams::new(Task::Pca, D)).unwrap();
     assert!(evaluate(&pca, &values).mse < 1e-9, "all components leave nothing");
 }
+
+/// With fewer moments than parameters the objective is not asked: calibrated landmarks decide, and a
+/// Fourier sketch, which has none, says so.
+#[test]
+fn too_few_moments_are_told() {
+    let values = mixture_rows(4000);
+    let few = sketch_of(&values, |p| {
+        p.features = nystrom(Some(20), Sampling::Dsquared);
+        p.collect = Some(Collect { kernel: true, cells: false, moments: true });
+    });
+    for task in [Task::Kmeans, Task::Gmm] {
+        let model = fit(&few, &with(task, Decoder::Auto)).unwrap();
+        assert_eq!(model.report.decoder, "kernel (calibrated landmarks)");
+        // Centres among 20 landmarks are rough, but near the clusters: unit variances make 4.
+        assert!(evaluate(&model, &values).mse < 8.0, "{task:?}");
+    }
+    let fourier = sketch_of(&values, |p| p.features = FeatureParams::Fourier { frequencies: 10 });
+    assert_eq!(
+        fit(&fourier, &with(Task::Kmeans, Decoder::Auto)).unwrap().report.status,
+        "TooFewMoments"
+    );
+}

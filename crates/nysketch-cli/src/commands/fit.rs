@@ -45,10 +45,20 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
     finish_curve(args, common, &curve)
 }
 
-/// An optimiser that stopped early is no failure, but worth knowing.
+/// A model may be valid and still doubtful.
 fn tell_status(common: &Common, model: &Model) {
-    if model.report.status.ends_with("Limit") {
-        note(common, "the decoder stopped at its limit; another --seed or --decoder may do better");
+    match model.report.status.as_str() {
+        "TooFewMoments" => note(
+            common,
+            "the sketch has fewer moments than the model has numbers, so the model is arbitrary; use more --frequencies",
+        ),
+        status if status.ends_with("Limit") => {
+            note(
+                common,
+                "the decoder stopped at its limit; another --seed or --decoder may do better",
+            );
+        }
+        _ => {}
     }
 }
 

@@ -76,19 +76,25 @@ impl Cells {
 
     /// Every row a cell of its own: EM on these is EM on the rows.
     pub fn of_rows(dims: usize, values: &[f64]) -> Self {
-        let n = (values.len() / dims).max(1) as f64;
+        Self::of_measure(&Measure::new(dims, values, &vec![1.0; values.len() / dims]))
+    }
+
+    /// Every point of a measure a cell without width.
+    pub fn of_measure(measure: &Measure) -> Self {
+        let (dims, mass) = (measure.dims(), measure.mass());
         let floor = (0..dims)
             .map(|k| {
-                let column = || values.iter().skip(k).step_by(dims);
-                let mean = column().sum::<f64>() / n;
-                (1e-9 * column().map(|x| (x - mean).powi(2)).sum::<f64>() / n).max(1e-300)
+                let mean = measure.iter().map(|(x, w)| w * x[k]).sum::<f64>() / mass;
+                let variance =
+                    measure.iter().map(|(x, w)| w * (x[k] - mean).powi(2)).sum::<f64>() / mass;
+                (1e-9 * variance).max(1e-300)
             })
             .collect();
         Cells {
             dims,
-            rows: vec![1.0; values.len() / dims],
-            means: values.to_vec(),
-            variances: vec![0.0; values.len()],
+            rows: measure.iter().map(|(_, w)| w).collect(),
+            means: measure.iter().flat_map(|(x, _)| x.to_vec()).collect(),
+            variances: vec![0.0; dims * measure.len()],
             floor,
         }
     }

@@ -112,6 +112,9 @@ impl FitParams {
     }
 }
 
+/// What a report calls k-means or EM on calibrated landmarks.
+const CALIBRATED: &str = "kernel (calibrated landmarks)";
+
 const EFFORT: Effort = Effort { restarts: 20, iterations: 200 };
 const EM_EFFORT: Effort = Effort { restarts: 5, iterations: 500 };
 
@@ -310,12 +313,11 @@ fn centres(
     let means: Vec<Vec<f64>> = matched.iter().map(|a| a.mean.clone()).collect();
     // Below about k(d+1) moments matching is arbitrary, and atoms that cluster the calibrated
     // landmarks clearly worse than k-means does have not found the clusters.
-    let enough = embedding.rank() as f64 >= 1.3 * (params.k * (embedding.dims() + 1)) as f64;
     let sound = measure.risk(&means, loss) <= 1.15 * measure.risk(&plain, loss);
-    if params.task == Task::Kmeans && enough && sound {
+    if params.task == Task::Kmeans && kernel.enough_moments() && sound {
         return Ok(matched);
     }
-    report.decoder = "kernel (calibrated landmarks)".into();
+    report.decoder = CALIBRATED.into();
     Ok(weighted(&measure, plain))
 }
 
@@ -328,6 +330,23 @@ fn weighted(measure: &Measure, centres: Vec<Vec<f64>>) -> Vec<Atom> {
     let atom =
         |(mean, weight): (Vec<f64>, f64)| Atom { weight, variance: vec![0.0; mean.len()], mean };
     centres.into_iter().zip(mass).map(atom).collect()
+}
+
+/// Centres as atoms that share, in each column, the variance of the measure around them: more than
+/// that a few points cannot tell.
+fn pooled(measure: &Measure, centres: Vec<Vec<f64>>) -> Vec<Atom> {
+    let mut variance = vec![0.0; measure.dims()];
+    for (x, w) in measure.iter() {
+        let centre = &centres[crate::measure::nearest(x, &centres).0];
+        for k in 0..x.len() {
+            variance[k] += w / measure.mass() * (x[k] - centre[k]).powi(2);
+        }
+    }
+    let least = 1e-6 * variance.iter().fold(1e-12, |a: f64, v| a.max(*v));
+    variance.iter_mut().for_each(|v| *v = v.max(least));
+    let mut atoms = weighted(measure, centres);
+    atoms.iter_mut().for_each(|a| a.variance.clone_from(&variance));
+    atoms
 }
 
 fn mixture(
@@ -359,10 +378,14 @@ fn mixture(
         k: params.k,
         rows: sketch.rows() as f64,
     };
-    Ok(match params.known_variance {
-        Some(v) => kernel.known_variance(&vec![v; embedding.dims()], rng, report),
-        None => kernel.mixture(rng, report),
-    })
+    match (params.known_variance, calibrated(&embedding)) {
+        (Some(v), _) => Ok(kernel.known_variance(&vec![v; embedding.dims()], rng, report)),
+        (None, Some(measure)) if !kernel.enough_moments() => {
+            report.decoder = CALIBRATED.into();
+            Ok(pooled(&measure, measure.cluster(params.k, Loss::Squared, EFFORT, rng)))
+        }
+        _ => Ok(kernel.mixture(rng, report)),
+    }
 }
 
 /// CL-OMPR or CL-OMP.
@@ -442,6 +465,9 @@ fn blind(
             (Task::Gmm, None) => kernel.mixture(rng, &mut tried),
             _ => kernel.shared_width(rng, &mut tried),
         };
+        if !kernel.enough_moments() {
+            tried.status = "TooFewMoments".into();
+        }
         let off = space.mismatch(&atoms);
         if best.as_ref().is_none_or(|(b, _, _)| off < *b) {
             best = Some((off, atoms, tried));

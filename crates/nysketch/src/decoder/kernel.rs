@@ -74,6 +74,11 @@ impl KernelDecoder<'_> {
         }
     }
 
+    /// Whether the sketch has moments enough for its objective to mean something: about k(d+1).
+    pub fn enough_moments(&self) -> bool {
+        self.embedding.rank() as f64 >= 1.3 * (self.k * (self.embedding.dims() + 1)) as f64
+    }
+
     /// Atoms with one learned width, the best of several starts by the sketch.
     pub fn shared_width(&self, rng: &mut impl rand::Rng, report: &mut Report) -> Vec<Atom> {
         let matching = self.matching(Family::Shared, 0.0);
@@ -84,21 +89,17 @@ impl KernelDecoder<'_> {
             let mut atoms = self.start(measure.as_ref(), rng);
             matching.fit_weights(&mut atoms);
             let minimum = matching.refine(&mut atoms, Stop { evaluations: 800, relative: 1e-9 });
-            report.iterations += minimum.evaluations;
-            report.status = format!("{:?}", minimum.status);
+            report.record(&minimum);
             if best.as_ref().is_none_or(|(v, _)| minimum.value < *v) {
                 best = Some((minimum.value, atoms));
             }
         }
-        let (value, mut atoms) = best.unwrap_or_default();
-        report.objective.push(value);
+        let (_, mut atoms) = best.unwrap_or_default();
         // The full objective finds the clusters but pulls atoms into the span of the landmarks;
         // the projected one does not.
         let projected = Matching { objective: Objective::Projected, ..matching };
         let minimum = projected.refine(&mut atoms, Stop { evaluations: 800, relative: 1e-9 });
-        report.iterations += minimum.evaluations;
-        report.objective.push(minimum.value);
-        report.status = format!("{:?}", minimum.status);
+        report.record(&minimum);
         atoms
     }
 
@@ -111,9 +112,7 @@ impl KernelDecoder<'_> {
         }
         let matching = self.matching(Family::Diagonal, PRIOR / self.rows);
         let minimum = matching.refine(&mut atoms, Stop { evaluations: 3000, relative: 1e-10 });
-        report.iterations += minimum.evaluations;
-        report.objective.push(minimum.value);
-        report.status = format!("{:?}", minimum.status);
+        report.record(&minimum);
         to_simplex(&mut atoms);
         atoms
     }
@@ -129,9 +128,7 @@ impl KernelDecoder<'_> {
         atoms.iter_mut().for_each(|a| a.variance = variance.to_vec());
         let matching = self.matching(Family::Known(variance.to_vec()), 0.0);
         let minimum = matching.refine(&mut atoms, Stop { evaluations: 2000, relative: 1e-11 });
-        report.iterations += minimum.evaluations;
-        report.objective.push(minimum.value);
-        report.status = format!("{:?}", minimum.status);
+        report.record(&minimum);
         to_simplex(&mut atoms);
         atoms
     }

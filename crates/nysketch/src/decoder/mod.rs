@@ -23,6 +23,7 @@ pub use fit::{Decoder, FitParams, Task, fit};
 
 use crate::atom::Atom;
 use crate::fixed::{COORDINATE_BITS, coordinate_value, power_of_two};
+use crate::optimize::Minimum;
 use crate::random::unit;
 use crate::sketch::Sketch;
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,15 @@ pub struct Report {
     pub objective: Vec<f64>,
     /// Wall-clock seconds.
     pub seconds: f64,
+}
+
+impl Report {
+    /// Adds an optimisation that has ended.
+    pub(crate) fn record(&mut self, minimum: &Minimum) {
+        self.iterations += minimum.evaluations;
+        self.objective.push(minimum.value);
+        self.status = format!("{:?}", minimum.status);
+    }
 }
 
 /// Where the data lies, as far as a sketch tells: bounds for means and variances.
