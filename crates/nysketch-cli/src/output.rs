@@ -77,8 +77,13 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     file::write(path, |out| out.write_all(bytes)).with_context(|| cannot_write(path))
 }
 
+/// Names the file in an error of writing it; errors of the rows and Ctrl-C speak for themselves.
+pub fn while_writing<T>(path: &Path, result: Result<T>) -> Result<T> {
+    result.map_err(|e| if e.is::<nysketch::Error>() { e } else { e.context(cannot_write(path)) })
+}
+
 /// The start of a message about a file that cannot be written.
-pub fn cannot_write(path: &Path) -> String {
+fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }
 

@@ -1,9 +1,9 @@
 //! `nysketch generate`: synthetic data.
 
 use crate::args::{Common, Generate};
-use crate::output::{Usage, cannot_write, check_writable, result, thousands};
+use crate::output::{Usage, check_writable, result, thousands, while_writing};
 use crate::progress::{Bar, interrupted};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use nysketch::synthetic::CHUNK_ROWS;
 use nysketch::{Error, Mixture, Progress, file};
 use serde_json::json;
@@ -28,12 +28,12 @@ pub fn run(args: &Generate, common: &Common) -> Result<()> {
     }
     let mixture = Mixture::new(args.dims, args.clusters, args.separation, args.seed)?;
     let bar = Bar::new("generating", Some(args.rows), common.quiet);
-    file::write(&args.output, |out| write_values(kind, &mixture, args, out, &bar))
-        .with_context(|| cannot_write(&args.output))?;
+    let written = file::write(&args.output, |out| write_values(kind, &mixture, args, out, &bar));
+    while_writing(&args.output, written)?;
     if let Some(labels) = &args.labels {
         let kind = kind_of(labels)?;
-        file::write(labels, |out| write_labels(kind, &mixture, args.rows, out))
-            .with_context(|| cannot_write(labels))?;
+        let written = file::write(labels, |out| write_labels(kind, &mixture, args.rows, out));
+        while_writing(labels, written)?;
     }
     drop(bar);
     let json = json!({

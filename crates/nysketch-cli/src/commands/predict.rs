@@ -3,7 +3,7 @@
 use super::read_model;
 use crate::args::{Common, Predict};
 use crate::input::{Input, Wanted};
-use crate::output::{Usage, cannot_write, check_writable, count, note, result};
+use crate::output::{Usage, check_writable, count, note, result, while_writing};
 use crate::progress::Bar;
 use anyhow::Result;
 use nysketch::model::Shape;
@@ -31,7 +31,7 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
     let invalid = super::plan::invalid(&args.input);
     let bar = Bar::new("predicting", input.rows_hint(), common.quiet);
     let mut totals = (0u64, 0u64);
-    file::write(&args.output, |out| -> Result<()> {
+    let written = file::write(&args.output, |out| -> Result<()> {
         let mut labels: Vec<i32> = Vec::new();
         if !npy {
             writeln!(out, "{}", header(&model, args.scores))?;
@@ -58,9 +58,8 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
             }
         }
         Ok(())
-    })
-    // A bad row is not a failure to write.
-    .map_err(|e| if e.is::<Error>() { e } else { e.context(cannot_write(&args.output)) })?;
+    });
+    while_writing(&args.output, written)?;
     drop(bar);
     let (rows, skipped) = totals;
     if skipped > 0 {
