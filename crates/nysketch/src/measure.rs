@@ -1,6 +1,7 @@
 //! A measure: weighted points. Cell means with their counts, or landmarks with calibrated weights,
 //! stand for the rows; k-means and k-medians on them are the decoders' workhorses.
 
+use crate::kernel::squared_distance;
 use crate::points::Points;
 use crate::random::draw;
 
@@ -131,7 +132,7 @@ impl Measure {
     fn median(&self, members: &[usize], from: &[f64]) -> Vec<f64> {
         let mut centre = from.to_vec();
         let size = |c: &[f64]| {
-            members.iter().map(|&i| squared(self.point(i), c).sqrt()).sum::<f64>()
+            members.iter().map(|&i| squared_distance(self.point(i), c).sqrt()).sum::<f64>()
                 / members.len() as f64
         };
         let least = 1e-9 * size(&centre);
@@ -142,7 +143,7 @@ impl Measure {
             let mut sum = vec![0.0; self.dims];
             let mut mass = 0.0;
             for &i in members {
-                let distance = squared(self.point(i), &centre).sqrt();
+                let distance = squared_distance(self.point(i), &centre).sqrt();
                 // A point at the centre would get infinite weight; this holds it there softly.
                 let w = self.weights[i] / distance.max(least);
                 mass += w;
@@ -181,7 +182,7 @@ impl Measure {
                 let next: Vec<f64> = self
                     .iter()
                     .zip(&d2)
-                    .map(|((x, _), d)| d.min(squared(x, self.point(i))))
+                    .map(|((x, _), d)| d.min(squared_distance(x, self.point(i))))
                     .collect();
                 let cost: f64 = next.iter().zip(&self.weights).map(|(d, w)| d * w).sum();
                 if best.as_ref().is_none_or(|(c, _, _)| cost < *c) {
@@ -229,16 +230,12 @@ pub struct Effort {
 pub fn nearest(x: &[f64], centres: &[Vec<f64>]) -> (usize, f64) {
     let mut best = (0, f64::INFINITY);
     for (c, centre) in centres.iter().enumerate() {
-        let d2 = squared(x, centre);
+        let d2 = squared_distance(x, centre);
         if d2 < best.1 {
             best = (c, d2);
         }
     }
     best
-}
-
-fn squared(x: &[f64], y: &[f64]) -> f64 {
-    x.iter().zip(y).map(|(a, b)| (a - b) * (a - b)).sum()
 }
 
 #[cfg(test)]

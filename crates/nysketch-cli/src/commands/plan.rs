@@ -71,9 +71,7 @@ pub fn plan_input(
             &format!("not used, since the first file lacks them: {}", source.unused.join(", ")),
         );
     }
-    for file in source.by_position() {
-        note(common, &format!("{file} does not name its columns; they were matched by position"));
-    }
+    tell_positions(&source, common);
     let params = match &options.landmarks_from {
         Some(path) => with_given_landmarks(params, input, &source, path)?,
         None => params,
@@ -112,6 +110,13 @@ fn tell_columns(source: &Input, common: &Common) {
     detail(common, &format!("columns: {}", columns.join(", ")));
     if !source.left_out.is_empty() {
         note(common, &format!("left out because they hold text: {}", source.left_out.join(", ")));
+    }
+}
+
+/// Says which files were read by position.
+pub fn tell_positions(input: &Input, common: &Common) {
+    for file in input.by_position() {
+        note(common, &format!("{file} does not name its columns; they were matched by position"));
     }
 }
 

@@ -1,6 +1,6 @@
 //! `nysketch sketch`: compress rows.
 
-use super::plan::{describe, invalid, measured_at, plan_input};
+use super::plan::{describe, invalid, measured_at, plan_input, tell_positions};
 use super::read_bytes;
 use crate::args::{Common, SketchArgs};
 use crate::input::{Input, Wanted};
@@ -89,8 +89,6 @@ fn open_for_plan(args: &SketchArgs, plan: &Plan, common: &Common) -> Result<Opti
         }
     }
     let input = Input::open(&input, Wanted::Plan(plan))?;
-    for file in input.by_position() {
-        note(common, &format!("{file} does not name its columns; they were matched by position"));
-    }
+    tell_positions(&input, common);
     Ok(Some(input))
 }

@@ -299,14 +299,9 @@ fn centres(
     if decoder != Decoder::Kernel {
         return pursue(&embedding, &space, params, Family::Dirac, decoder, rng, report);
     }
-    let kernel = KernelDecoder {
-        embedding: &embedding,
-        space: &space,
-        k: params.k,
-        rows: sketch.rows() as f64,
-    };
+    let kernel = KernelDecoder::new(sketch, &embedding, &space, params.k);
     let matched = kernel.shared_width(rng, report);
-    let Some(measure) = calibrated(&embedding) else {
+    let Some(measure) = &kernel.measure else {
         return Ok(matched);
     };
     let plain = measure.cluster(params.k, loss, EFFORT, rng);
@@ -318,7 +313,7 @@ fn centres(
         return Ok(matched);
     }
     report.decoder = CALIBRATED.into();
-    Ok(weighted(&measure, plain))
+    Ok(weighted(measure, plain))
 }
 
 /// Centres as atoms, with the share of the measure nearest to each.
@@ -372,17 +367,12 @@ fn mixture(
         };
         return pursue(&embedding, &space, params, family, decoder, rng, report);
     }
-    let kernel = KernelDecoder {
-        embedding: &embedding,
-        space: &space,
-        k: params.k,
-        rows: sketch.rows() as f64,
-    };
-    match (params.known_variance, calibrated(&embedding)) {
+    let kernel = KernelDecoder::new(sketch, &embedding, &space, params.k);
+    match (params.known_variance, &kernel.measure) {
         (Some(v), _) => Ok(kernel.known_variance(&vec![v; embedding.dims()], rng, report)),
         (None, Some(measure)) if !kernel.enough_moments() => {
             report.decoder = CALIBRATED.into();
-            Ok(pooled(&measure, measure.cluster(params.k, Loss::Squared, EFFORT, rng)))
+            Ok(pooled(measure, measure.cluster(params.k, Loss::Squared, EFFORT, rng)))
         }
         _ => Ok(kernel.mixture(rng, report)),
     }
@@ -456,8 +446,7 @@ fn blind(
     for rung in rungs {
         let embedding = Embedding::new(sketch, rung)?;
         let mut tried = Report { bandwidth: Some(bandwidths[rung]), ..report.clone() };
-        let rows = sketch.rows() as f64;
-        let kernel = KernelDecoder { embedding: &embedding, space: &space, k: params.k, rows };
+        let kernel = KernelDecoder::new(sketch, &embedding, &space, params.k);
         let atoms = match (params.task, params.known_variance) {
             (Task::Gmm, Some(v)) => {
                 kernel.known_variance(&vec![v; embedding.dims()], rng, &mut tried)

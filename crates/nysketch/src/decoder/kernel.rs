@@ -15,6 +15,7 @@ use crate::atom::{Atom, Family};
 use crate::kernel::{Gaussian, squared_distance};
 use crate::measure::{Effort, Loss, Measure};
 use crate::optimize::{Stop, nonnegative_quadratic};
+use crate::sketch::Sketch;
 
 /// Starts that are refined, from landmarks and without them; the sketch picks among them.
 const STARTS: usize = 4;
@@ -54,9 +55,17 @@ pub struct KernelDecoder<'a> {
     pub k: usize,
     /// Rows of the sketch.
     pub rows: f64,
+    /// Landmarks weighted so that their sketch is the data's, where there are landmarks.
+    pub measure: Option<Measure>,
 }
 
-impl KernelDecoder<'_> {
+impl<'a> KernelDecoder<'a> {
+    /// Calibrates the landmarks, once for all that needs them.
+    pub fn new(sketch: &Sketch, embedding: &'a Embedding, space: &'a Space, k: usize) -> Self {
+        let rows = sketch.rows() as f64;
+        KernelDecoder { embedding, space, k, rows, measure: calibrated(embedding) }
+    }
+
     fn matching(&self, family: Family, prior: f64) -> Matching<'_> {
         let objective = match (self.embedding.landmarks(), &family) {
             (Some(_), Family::Shared) => Objective::Full,
@@ -84,9 +93,8 @@ impl KernelDecoder<'_> {
         let matching = self.matching(Family::Shared, 0.0);
         let mut best: Option<(f64, Vec<Atom>)> = None;
         let starts = if self.embedding.landmarks().is_some() { STARTS } else { BLIND_STARTS };
-        let measure = calibrated(self.embedding);
         for _ in 0..starts {
-            let mut atoms = self.start(measure.as_ref(), rng);
+            let mut atoms = self.start(rng);
             matching.fit_weights(&mut atoms);
             let minimum = matching.refine(&mut atoms, Stop { evaluations: 800, relative: 1e-9 });
             report.record(&minimum);
@@ -133,9 +141,9 @@ impl KernelDecoder<'_> {
         atoms
     }
 
-    fn start(&self, measure: Option<&Measure>, rng: &mut impl rand::Rng) -> Vec<Atom> {
+    fn start(&self, rng: &mut impl rand::Rng) -> Vec<Atom> {
         let d = self.embedding.dims();
-        match measure {
+        match &self.measure {
             Some(measure) => {
                 let effort = Effort { restarts: 3, iterations: 50 };
                 let mut centres = measure.cluster(self.k, Loss::Squared, effort, rng);
