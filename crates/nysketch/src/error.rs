@@ -58,6 +58,22 @@ pub enum Error {
         /// The plan's weight unit.
         unit: f64,
     },
+    /// A row whose group is missing.
+    #[error("{at}: the group is missing; clean the row, or skip such rows with --skip-invalid")]
+    NoGroup {
+        /// Where.
+        at: Cell,
+    },
+    /// More groups than may be.
+    #[error(
+        "column '{column}' has more than {limit} different values; group by a coarser column, or raise --max-groups"
+    )]
+    TooManyGroups {
+        /// Column name.
+        column: String,
+        /// Most groups.
+        limit: usize,
+    },
     /// No row at all, or none that is valid.
     #[error("the input has no rows{}", if *.skipped > 0 { format!(" left: all {} were skipped as invalid", .skipped) } else { String::new() })]
     NoRows {

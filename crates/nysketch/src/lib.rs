@@ -91,9 +91,9 @@ pub use plan::{Collect, Features, Plan};
 pub use planning::{
     FeatureParams, GivenLandmarks, PlanParams, PlanReport, SampleRows, Scale, make_plan,
 };
-pub use rows::{Block, Invalid, Progress, RowPart, RowSource, RowStream, Table};
+pub use rows::{Block, Invalid, Progress, RowPart, RowSet, RowSource, RowStream, Table};
 pub use sketch::format::FormatError;
-pub use sketch::{Accumulator, Sketch, SketchParams};
+pub use sketch::{Accumulator, Groups, Run, Sketch, SketchParams};
 pub use synthetic::Mixture;
 pub use weight::Weighting;
 

@@ -16,7 +16,7 @@ use crate::landmarks::uniform::{distinct, uniform};
 use crate::plan::{Collect, Features, Plan};
 use crate::points::Points;
 use crate::rows::{Block, Invalid, Progress, RowSource, pass};
-use crate::sample::{Place, Reservoir};
+use crate::sample::Reservoir;
 use crate::survey::{Survey, SurveyParams, survey};
 use crate::weight::Weighting;
 use rand::SeedableRng;
@@ -532,7 +532,7 @@ impl Choice<'_> {
             nearest: Nearest::default(),
             z: Vec::new(),
         };
-        pass(self.source, self.params.threads, self.progress, init, |state, _, block| {
+        pass(self.source, self.params.threads, self.progress, init, |state, block| {
             self.offer_far_rows(state, block, &reservoir);
             Ok(())
         })?;
@@ -568,8 +568,7 @@ impl Choice<'_> {
                 let steer = weight * f64::from(state.nearest.d2[i]);
                 // The survey has refused or counted invalid rows; here they are passed over.
                 if steer > 0.0 && steer.is_finite() && row.iter().all(|x| x.is_finite()) {
-                    let place = Place { file: block.file_index, row: block.first_row + at as u64 };
-                    reservoir.offer(place, steer, row, weight);
+                    reservoir.offer(block.position + at as u64, steer, row, weight);
                 }
             }
         }

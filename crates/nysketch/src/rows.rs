@@ -1,29 +1,35 @@
 //! Rows: blocks of them, sources that can be opened again, and the parallel pass.
 //!
-//! A source hands out *parts* one after the other (a run of CSV records, a slice of a NumPy file,
-//! a row group): handing out is cheap and serial, decoding a part into blocks is done by whichever
-//! thread took it. Memory is one part per thread, whatever the size of the input.
+//! A source hands out *parts* one after the other (a run of CSV records, a slice of a NumPy file, a
+//! batch of a row group): handing out is cheap and serial, reading and decoding a part is done by
+//! whichever thread took it. Memory is one part per thread, whatever the size of the input.
+//!
+//! Every row has a *position*, its number in the whole input from 0. What a pass gives depends on
+//! positions alone: not on which thread saw a row when, nor on how rows were cut into parts or files.
 
 use crate::error::{Cell, Error, Result};
-use std::sync::Arc;
+use std::ops::Range;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard};
 
 /// Some consecutive rows of one file, row-major.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Block {
     /// `rows × columns` values; a missing value is NaN.
     pub values: Vec<f64>,
     /// One weight a row, or empty where rows are not weighted.
     pub weights: Vec<f64>,
+    /// The text of one more column, such as groups or labels, or empty; `None` where it is missing.
+    pub keys: Vec<Option<Arc<str>>>,
     /// Number of columns.
     pub columns: usize,
     /// Which file, for messages.
     pub file: Arc<str>,
-    /// Which file, counted from 0 in the order of the input.
-    pub file_index: u64,
     /// Number of the first row in its file, from 1.
     pub first_row: u64,
+    /// Position of the first row in the whole input, from 0.
+    pub position: u64,
 }
 
 impl Block {
@@ -55,20 +61,24 @@ impl Block {
 pub trait RowSource: Sync {
     /// Names of the columns of each block, without the weights.
     fn columns(&self) -> &[String];
-    /// Starts reading from the first row.
-    fn open(&self) -> Result<Box<dyn RowStream<'_> + '_>>;
+    /// Starts reading from the first row, leaving out those that are `done`: whole parts of an
+    /// earlier reading.
+    fn open(&self, done: &RowSet) -> Result<Box<dyn RowStream<'_> + '_>>;
 }
 
 /// One reading of a source that lives for `'a`.
 pub trait RowStream<'a>: Send {
-    /// The next part, or `None` at the end. Part boundaries depend on the data alone.
-    fn next_part(&mut self) -> Result<Option<Box<dyn RowPart + 'a>>>;
+    /// The next part, or `None` at the end. Part boundaries depend on the data alone. One thread
+    /// that finishes each part before it asks for the next gets them in the order of the rows.
+    fn next_part(&mut self) -> Option<Box<dyn RowPart + 'a>>;
 }
 
-/// Some rows that one thread decodes.
+/// Some rows that one thread reads and decodes.
 pub trait RowPart: Send {
-    /// Calls `visit` with each block, in order.
-    fn for_each_block(self: Box<Self>, visit: &mut dyn FnMut(&Block) -> Result<()>) -> Result<()>;
+    /// No row of this part stands before this position.
+    fn position(&self) -> u64;
+    /// The rows, or `None` where there turn out to be none.
+    fn decode(self: Box<Self>) -> Result<Option<Block>>;
 }
 
 /// Hears how far a pass has come and may stop it.
@@ -96,52 +106,133 @@ pub enum Invalid {
     Skip,
 }
 
+/// A set of positions: sorted ranges that do not touch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RowSet(Vec<Range<u64>>);
+
+impl RowSet {
+    /// The union of ranges.
+    pub fn new(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
+        let mut set = RowSet::default();
+        ranges.into_iter().for_each(|r| set.insert(r));
+        set
+    }
+
+    /// The ranges, in order.
+    pub fn ranges(&self) -> &[Range<u64>] {
+        &self.0
+    }
+
+    /// Number of positions.
+    pub fn len(&self) -> u64 {
+        self.0.iter().map(|r| r.end - r.start).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds a range.
+    pub fn insert(&mut self, range: Range<u64>) {
+        if range.is_empty() {
+            return;
+        }
+        let from = self.0.partition_point(|r| r.end < range.start);
+        let to = self.0.partition_point(|r| r.start <= range.end);
+        let start = self.0.get(from).map_or(range.start, |r| r.start.min(range.start));
+        let end = if to > from { self.0[to - 1].end.max(range.end) } else { range.end };
+        self.0.splice(from..to, [if to > from { start..end } else { range }]);
+    }
+
+    /// The first position from `at` on that is not in the set.
+    pub fn first_missing(&self, at: u64) -> u64 {
+        self.0.iter().find(|r| r.contains(&at)).map_or(at, |r| r.end)
+    }
+}
+
 /// Reads `source` once on `threads` threads.
 ///
-/// Each thread owns a state made by `init`; `visit` is called with the state, the number of the
-/// part and each of its blocks. Returns the states, in no particular order. On failure the error
-/// of the earliest part is returned, so the message does not depend on the number of threads.
+/// Each thread owns a state made by `init`; `visit` is called with the state and each block.
+/// Returns the states, in no particular order. On failure the error of the earliest part is
+/// returned, so the message does not depend on the number of threads.
 pub fn pass<S: Send>(
     source: &dyn RowSource,
     threads: usize,
     progress: &dyn Progress,
     init: impl Fn() -> S + Sync,
-    visit: impl Fn(&mut S, usize, &Block) -> Result<()> + Sync,
+    visit: impl Fn(&mut S, &Block) -> Result<()> + Sync,
 ) -> Result<Vec<S>> {
+    let mut stream = source.open(&RowSet::default())?;
+    let leg = read_on(&mut *stream, threads, progress, &|| false, init, visit)?;
+    Ok(leg.states)
+}
+
+/// What one leg of a pass has done.
+pub struct Leg<S> {
+    /// One state a thread.
+    pub states: Vec<S>,
+    /// The rows that were visited.
+    pub rows: RowSet,
+    /// Whether the stream has come to its end.
+    pub finished: bool,
+}
+
+/// Reads on, until the stream ends or `pause` says so; every part that was begun is then done.
+pub fn read_on<'a, S: Send>(
+    stream: &mut (dyn RowStream<'a> + 'a),
+    threads: usize,
+    progress: &dyn Progress,
+    pause: &(dyn Fn() -> bool + Sync),
+    init: impl Fn() -> S + Sync,
+    visit: impl Fn(&mut S, &Block) -> Result<()> + Sync,
+) -> Result<Leg<S>> {
     let queue = Queue {
-        stream: Mutex::new((source.open()?, 0)),
-        stop: AtomicBool::new(false),
+        stream: Mutex::new(stream),
+        pause,
+        finished: AtomicBool::new(false),
+        limit: AtomicU64::new(u64::MAX),
         first_error: Mutex::new(None),
     };
     let work = || {
-        let mut state = init();
-        while let Some((number, part)) = queue.take() {
-            let result = part.for_each_block(&mut |block| {
+        let (mut state, mut rows) = (init(), RowSet::default());
+        while let Some(part) = queue.take() {
+            let position = part.position();
+            let done = part.decode().and_then(|block| {
                 if progress.cancelled() {
                     return Err(Error::Cancelled);
                 }
-                visit(&mut state, number, block)?;
+                let Some(block) = block else { return Ok(()) };
+                visit(&mut state, &block)?;
+                rows.insert(block.position..block.position + block.len() as u64);
                 progress.advance(block.len() as u64);
                 Ok(())
             });
-            if let Err(error) = result {
-                queue.fail(number, error);
+            match done {
+                Ok(()) => {}
+                Err(Error::Cancelled) => queue.fail(0, Error::Cancelled),
+                Err(error) => queue.fail(position, error),
             }
         }
-        state
+        (state, rows)
     };
-    let states = std::thread::scope(|scope| {
+    let results = std::thread::scope(|scope| {
         let workers: Vec<_> = (1..threads.max(1)).map(|_| scope.spawn(work)).collect();
-        let mut states = vec![work()];
+        let mut results = vec![work()];
         for worker in workers {
-            states.push(worker.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
+            results.push(worker.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
         }
-        states
+        results
     });
-    match queue.first_error.into_inner().unwrap_or_else(|e| e.into_inner()) {
-        Some((_, error)) => Err(error),
-        None => Ok(states),
+    if let Some((_, error)) = queue.first_error.into_inner().unwrap_or_else(|e| e.into_inner()) {
+        return Err(error);
     }
+    let (states, sets): (Vec<S>, Vec<RowSet>) = results.into_iter().unzip();
+    Ok(Leg {
+        states,
+        rows: RowSet::new(sets.into_iter().flat_map(|s| s.0)),
+        finished: queue.finished.into_inner(),
+    })
 }
 
 /// Reads `source` once on this thread, block after block, in the order of the rows.
@@ -150,54 +241,50 @@ pub fn read_in_order(
     progress: &dyn Progress,
     mut visit: impl FnMut(&Block) -> Result<()>,
 ) -> Result<()> {
-    let mut stream = source.open()?;
-    while let Some(part) = stream.next_part()? {
-        part.for_each_block(&mut |block| {
-            if progress.cancelled() {
-                return Err(Error::Cancelled);
-            }
-            visit(block)?;
+    let mut stream = source.open(&RowSet::default())?;
+    while let Some(part) = stream.next_part() {
+        let block = part.decode()?;
+        if progress.cancelled() {
+            return Err(Error::Cancelled);
+        }
+        if let Some(block) = block {
+            visit(&block)?;
             progress.advance(block.len() as u64);
-            Ok(())
-        })?;
+        }
     }
     Ok(())
 }
 
 /// The parts not yet taken. The lock is held while a part is handed out, not while it is decoded.
-struct Queue<'a> {
-    stream: Mutex<(Box<dyn RowStream<'a> + 'a>, usize)>,
-    stop: AtomicBool,
-    first_error: Mutex<Option<(usize, Error)>>,
+struct Queue<'q, 'a> {
+    stream: Mutex<&'q mut (dyn RowStream<'a> + 'a)>,
+    pause: &'q (dyn Fn() -> bool + Sync),
+    finished: AtomicBool,
+    /// Where the earliest error is: rows before it are still read, in case one of them is worse.
+    limit: AtomicU64,
+    first_error: Mutex<Option<(u64, Error)>>,
 }
 
-impl<'a> Queue<'a> {
-    fn take(&self) -> Option<(usize, Box<dyn RowPart + 'a>)> {
-        let mut guard = self.stream.lock().unwrap_or_else(|e| e.into_inner());
-        if self.stop.load(Ordering::Relaxed) {
-            return None;
-        }
-        let (stream, next) = &mut *guard;
-        let number = *next;
-        *next += 1;
-        match stream.next_part() {
-            Ok(Some(part)) => Some((number, part)),
-            Ok(None) => {
-                self.stop.store(true, Ordering::Relaxed);
-                None
-            }
-            Err(error) => {
-                self.fail(number, error);
-                None
+impl<'a> Queue<'_, 'a> {
+    fn take(&self) -> Option<Box<dyn RowPart + 'a>> {
+        let mut stream: MutexGuard<'_, _> = self.stream.lock().unwrap_or_else(|e| e.into_inner());
+        while !self.finished.load(Ordering::Relaxed) && !(self.pause)() {
+            match stream.next_part() {
+                Some(part) if part.position() < self.limit.load(Ordering::Relaxed) => {
+                    return Some(part);
+                }
+                Some(_) => {}
+                None => self.finished.store(true, Ordering::Relaxed),
             }
         }
+        None
     }
 
-    fn fail(&self, number: usize, error: Error) {
-        self.stop.store(true, Ordering::Relaxed);
+    fn fail(&self, position: u64, error: Error) {
+        self.limit.fetch_min(position, Ordering::Relaxed);
         let mut first = self.first_error.lock().unwrap_or_else(|e| e.into_inner());
-        if first.as_ref().is_none_or(|(earliest, _)| number < *earliest) {
-            *first = Some((number, error));
+        if first.as_ref().is_none_or(|(earliest, _)| position < *earliest) {
+            *first = Some((position, error));
         }
     }
 }
@@ -274,44 +361,108 @@ impl RowSource for Table {
         &self.columns
     }
 
-    fn open(&self) -> Result<Box<dyn RowStream<'_> + '_>> {
-        Ok(Box::new(TableStream { table: self, next: 0 }))
+    fn open(&self, done: &RowSet) -> Result<Box<dyn RowStream<'_> + '_>> {
+        Ok(Box::new(TableStream { table: self, next: 0, done: done.clone() }))
     }
 }
 
 struct TableStream<'a> {
     table: &'a Table,
     next: usize,
+    done: RowSet,
 }
 
 impl<'a> RowStream<'a> for TableStream<'a> {
-    fn next_part(&mut self) -> Result<Option<Box<dyn RowPart + 'a>>> {
-        let from = self.next;
+    fn next_part(&mut self) -> Option<Box<dyn RowPart + 'a>> {
+        let from = self.done.first_missing(self.next as u64) as usize;
         if from >= self.table.len() {
-            return Ok(None);
+            return None;
         }
         let to = (from + self.table.part_rows).min(self.table.len());
         self.next = to;
-        Ok(Some(Box::new(TablePart { table: self.table, from, to })))
+        Some(Box::new(TablePart { table: self.table, rows: from..to }))
     }
 }
 
 struct TablePart<'a> {
     table: &'a Table,
-    from: usize,
-    to: usize,
+    rows: Range<usize>,
 }
 
 impl RowPart for TablePart<'_> {
-    fn for_each_block(self: Box<Self>, visit: &mut dyn FnMut(&Block) -> Result<()>) -> Result<()> {
+    fn position(&self) -> u64 {
+        self.rows.start as u64
+    }
+
+    fn decode(self: Box<Self>) -> Result<Option<Block>> {
         let d = self.table.columns.len();
-        visit(&Block {
-            values: self.table.values[self.from * d..self.to * d].to_vec(),
-            weights: self.table.weights.get(self.from..self.to).unwrap_or(&[]).to_vec(),
+        let Range { start, end } = self.rows;
+        Ok(Some(Block {
+            values: self.table.values[start * d..end * d].to_vec(),
+            weights: self.table.weights.get(start..end).unwrap_or(&[]).to_vec(),
             columns: d,
             file: Arc::from("table"),
-            file_index: 0,
-            first_row: self.from as u64 + 1,
-        })
+            first_row: start as u64 + 1,
+            position: start as u64,
+            ..Block::default()
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn row_sets_are_sets(ranges in prop::collection::vec((0u64..60, 0u64..9), 0..20)) {
+            let set = RowSet::new(ranges.iter().map(|(a, n)| *a..a + n));
+            let inside = |x: u64| ranges.iter().any(|(a, n)| (*a..a + n).contains(&x));
+            for x in 0..80 {
+                prop_assert_eq!(set.ranges().iter().any(|r| r.contains(&x)), inside(x));
+                let missing = (x..).find(|y| !inside(*y));
+                prop_assert_eq!(Some(set.first_missing(x)), missing);
+            }
+            prop_assert!(set.ranges().windows(2).all(|w| w[0].end < w[1].start));
+            prop_assert_eq!(set.len(), (0..80).filter(|x| inside(*x)).count() as u64);
+        }
+    }
+
+    /// Every row has its own error; whichever thread is first, the first row's is told.
+    #[test]
+    fn the_earliest_error_is_told() {
+        let table = Table::unnamed(1, vec![f64::NAN; 5000]).unwrap().with_part_rows(3);
+        for threads in 1..5 {
+            let fail = |_: &mut (), b: &Block| Err(Error::source(b.position.to_string()));
+            let error = pass(&table, threads, &(), || (), fail).unwrap_err();
+            assert_eq!(error.to_string(), "0");
+        }
+    }
+
+    #[test]
+    fn legs_cover_every_row_once() {
+        let table = Table::unnamed(1, (0..1000).map(f64::from).collect()).unwrap();
+        let table = table.with_part_rows(7);
+        let (mut done, mut total, mut legs) = (RowSet::default(), 0.0, 0);
+        loop {
+            // As after a crash: a new stream, and the rows that are done.
+            let mut stream = table.open(&done).unwrap();
+            let parts = AtomicU64::new(0);
+            let pause = || parts.fetch_add(1, Ordering::Relaxed) > 20;
+            let add = |s: &mut f64, b: &Block| {
+                *s += b.values.iter().sum::<f64>();
+                Ok(())
+            };
+            let leg = read_on(&mut *stream, 3, &(), &pause, || 0.0, add).unwrap();
+            total += leg.states.iter().sum::<f64>();
+            leg.rows.ranges().iter().for_each(|r| done.insert(r.clone()));
+            legs += 1;
+            if leg.finished {
+                break;
+            }
+        }
+        assert!(legs > 3);
+        assert_eq!((total, done), (499_500.0, RowSet::new([0..1000])));
     }
 }

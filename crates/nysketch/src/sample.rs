@@ -1,7 +1,7 @@
 //! Sampling rows from a stream, independent of the number of threads.
 //!
-//! Each row gets the priority `−ln(u)/w`, where `u` is a hash of the seed and the row's place in
-//! the input and `w` its weight; the rows with the smallest priorities are the sample (Efraimidis
+//! Each row gets the priority `−ln(u)/w`, where `u` is a hash of the seed and the row's position
+//! in the input and `w` its weight; the rows with the smallest priorities are the sample (Efraimidis
 //! and Spirakis 2006). With equal weights this is uniform sampling without replacement; with
 //! `w = d²` it is the D² sampling of k-means‖. Which rows are kept does not depend on the order in
 //! which they arrive, so the pass can run on every core.
@@ -19,18 +19,9 @@ pub fn mix(x: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The place of a row in the input: number of its file, number in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// File, from 0.
-    pub file: u64,
-    /// Row in the file, from 1.
-    pub row: u64,
-}
-
 /// `−ln(u)/weight`; infinite where the weight is zero.
-pub fn priority(seed: u64, place: Place, weight: f64) -> f64 {
-    let hash = mix(mix(mix(seed) ^ place.file) ^ place.row);
+pub fn priority(seed: u64, position: u64, weight: f64) -> f64 {
+    let hash = mix(mix(mix(seed)) ^ (position + 1));
     let u = ((hash >> 11) + 1) as f64 * 2.0f64.powi(-53);
     // Not −0, whose bits would be the largest.
     (0.0 - u.ln()) / weight
@@ -57,7 +48,7 @@ struct Kept {
 #[derive(Debug, PartialEq)]
 struct Entry {
     priority: f64,
-    place: Place,
+    position: u64,
     slot: usize,
 }
 
@@ -69,7 +60,7 @@ impl PartialOrd for Entry {
 }
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.priority.total_cmp(&other.priority).then(self.place.cmp(&other.place))
+        self.priority.total_cmp(&other.priority).then(self.position.cmp(&other.position))
     }
 }
 
@@ -86,20 +77,20 @@ impl Reservoir {
     }
 
     /// Offers a row and a number to keep with it; rows of weight zero never get in.
-    pub fn offer(&self, place: Place, weight: f64, row: &[f64], extra: f64) {
-        let priority = priority(self.seed, place, weight);
+    pub fn offer(&self, position: u64, weight: f64, row: &[f64], extra: f64) {
+        let priority = priority(self.seed, position, weight);
         if priority.to_bits() > self.threshold.load(Memory::Relaxed) {
             return;
         }
         let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
         let Kept { heap, values } = &mut *kept;
         if heap.len() < self.capacity {
-            heap.push(Entry { priority, place, slot: heap.len() });
+            heap.push(Entry { priority, position, slot: heap.len() });
             values.extend_from_slice(row);
             values.push(extra);
         } else if let Some(mut worst) = heap.peek_mut() {
             let slot = worst.slot;
-            let entry = Entry { priority, place, slot };
+            let entry = Entry { priority, position, slot };
             if entry < *worst {
                 *worst = entry;
                 let kept = &mut values[slot * self.dims..(slot + 1) * self.dims];
@@ -128,7 +119,7 @@ impl Reservoir {
     pub fn into_rows(self) -> Vec<f64> {
         let kept = self.kept.into_inner().unwrap_or_else(|e| e.into_inner());
         let mut entries = kept.heap.into_vec();
-        entries.sort_by_key(|e| e.place);
+        entries.sort_by_key(|e| e.position);
         let mut rows = Vec::with_capacity(kept.values.len());
         for e in entries {
             rows.extend_from_slice(&kept.values[e.slot * self.dims..(e.slot + 1) * self.dims]);
@@ -149,7 +140,7 @@ mod tests {
     ) -> Vec<f64> {
         let reservoir = Reservoir::new(capacity, 2, seed);
         for row in order {
-            reservoir.offer(Place { file: 0, row }, weight(row), &[row as f64], 0.0);
+            reservoir.offer(row, weight(row), &[row as f64], 0.0);
         }
         reservoir.into_rows().into_iter().step_by(2).collect()
     }

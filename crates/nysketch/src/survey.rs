@@ -1,11 +1,12 @@
 //! The first pass of planning: how many rows, the statistics of every column, and a sample.
 //!
-//! Statistics are gathered per part and combined in the order of the parts, so that the same files
-//! give the same plan whatever the number of threads.
+//! Statistics are gathered over chunks of [`CHUNK`] rows, cut by position, and combined in the order
+//! of the rows: the same rows give the same plan, however they are cut into parts and files, in
+//! whatever format, on any number of threads.
 
 use crate::error::{Error, Result};
 use crate::rows::{Block, Invalid, Progress, RowSource, pass};
-use crate::sample::{Place, Reservoir};
+use crate::sample::Reservoir;
 use crate::weight::Weighting;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -65,54 +66,30 @@ pub fn survey(
     let d = columns.len();
     // Each row is followed by its weight.
     let reservoir = Reservoir::new(params.sample_rows, d + 1, params.seed);
-    let fold =
-        Mutex::new(OrderedFold { total: Moments::new(d), next: 0, waiting: BTreeMap::new() });
-    let finish = |part: Option<(usize, Moments)>| {
-        if let Some((number, moments)) = part {
-            fold.lock().unwrap_or_else(|e| e.into_inner()).add(number, moments);
-        }
-    };
-    let visit = |current: &mut Option<(usize, Moments)>, part: usize, block: &Block| {
-        if current.as_ref().is_none_or(|(number, _)| *number != part) {
-            finish(current.replace((part, Moments::new(d))));
-        }
-        let Some((_, moments)) = current else {
-            return Ok(());
-        };
-        let mut kept = Moments::new(d);
-        let mut valid = Vec::with_capacity(block.len());
-        for (row_number, row, weight) in block.rows() {
-            if let Some(j) = row.iter().position(|x| !x.is_finite()) {
-                refuse(params.invalid, block, row_number, &columns[j], row[j])?;
-                kept.skipped += 1;
-                continue;
+    let fold = Mutex::new(OrderedFold::new(d));
+    let visit = |_: &mut (), block: &Block| {
+        let mut piece = Piece::new(block, d);
+        for (i, (row_number, row, weight)) in block.rows().enumerate() {
+            let position = block.position + i as u64;
+            match valid_units(&params, weighting, columns, block, row_number, row, weight)? {
+                Some(units) => {
+                    reservoir.offer(position, units, row, units);
+                    piece.push(row, units);
+                }
+                None => piece.skipped += 1,
             }
-            let units = match weighting {
-                None => 1.0,
-                Some(w) => match w.units(weight, params.invalid, block, row_number)? {
-                    Some(units) => f64::from(units),
-                    None => {
-                        kept.skipped += 1;
-                        continue;
-                    }
-                },
-            };
-            kept.rows += 1;
-            kept.weight += units;
-            let place = Place { file: block.file_index, row: row_number };
-            reservoir.offer(place, units, row, units);
-            valid.push((row, units));
+            if (position + 1).is_multiple_of(CHUNK) {
+                piece.end_chunk(true);
+            }
         }
-        kept.set_columns(&valid);
-        moments.merge(&kept);
+        piece.end_chunk(false);
+        fold.lock().unwrap_or_else(|e| e.into_inner()).add(piece);
         Ok(())
     };
-    for last in pass(source, params.threads, progress, || None, visit)? {
-        finish(last);
-    }
-    let total = fold.into_inner().unwrap_or_else(|e| e.into_inner()).finish();
+    pass(source, params.threads, progress, || (), visit)?;
+    let (total, rows, skipped) = fold.into_inner().unwrap_or_else(|e| e.into_inner()).finish();
     if !(total.weight > 0.0) {
-        return Err(Error::NoRows { skipped: total.skipped });
+        return Err(Error::NoRows { skipped });
     }
     let columns = (0..d).map(|j| total.column(j)).collect();
     let sampled_all = reservoir.threshold() == f64::INFINITY;
@@ -122,8 +99,8 @@ pub fn survey(
         sample_weights.push(if sampled_all { row[d] } else { 1.0 });
     }
     Ok(Survey {
-        rows: total.rows,
-        skipped: total.skipped,
+        rows,
+        skipped,
         columns,
         sample,
         sample_weights,
@@ -131,117 +108,214 @@ pub fn survey(
     })
 }
 
-fn refuse(invalid: Invalid, block: &Block, row: u64, column: &str, value: f64) -> Result<()> {
-    match invalid {
-        Invalid::Skip => Ok(()),
-        Invalid::Refuse => Err(Error::NonFinite { at: block.cell(row, column), value }),
+/// What the row counts, or `None` where it is invalid and may be skipped.
+fn valid_units(
+    params: &SurveyParams,
+    weighting: Option<&Weighting>,
+    columns: &[String],
+    block: &Block,
+    number: u64,
+    row: &[f64],
+    weight: f64,
+) -> Result<Option<f64>> {
+    if let Some(j) = row.iter().position(|x| !x.is_finite()) {
+        return match params.invalid {
+            Invalid::Skip => Ok(None),
+            Invalid::Refuse => {
+                Err(Error::NonFinite { at: block.cell(number, &columns[j]), value: row[j] })
+            }
+        };
+    }
+    match weighting {
+        None => Ok(Some(1.0)),
+        Some(w) => Ok(w.units(weight, params.invalid, block, number)?.map(f64::from)),
     }
 }
 
-/// Count, mean, sum of squared deviations and range of every column.
-#[derive(Debug, Clone)]
-struct Moments {
+/// Rows whose statistics are taken together: those of equal position / `CHUNK`.
+const CHUNK: u64 = 64;
+
+/// What a block gives to the statistics.
+struct Piece {
+    position: u64,
+    /// Position after the last row.
+    end: u64,
     rows: u64,
     skipped: u64,
+    dims: usize,
+    chunks: Vec<Chunk>,
+    /// Rows of the chunk at hand, each followed by its weight.
+    open: Vec<f64>,
+    /// Whether the chunk at hand began before the block.
+    cut: bool,
+}
+
+enum Chunk {
+    /// All rows of a chunk.
+    Whole(Moments),
+    /// Some of its rows, and whether the last of them is among these.
+    Rows(Vec<f64>, bool),
+}
+
+impl Piece {
+    fn new(block: &Block, dims: usize) -> Self {
+        Piece {
+            position: block.position,
+            end: block.position + block.len() as u64,
+            rows: 0,
+            skipped: 0,
+            dims,
+            chunks: Vec::new(),
+            open: Vec::new(),
+            cut: !block.position.is_multiple_of(CHUNK),
+        }
+    }
+
+    fn push(&mut self, row: &[f64], units: f64) {
+        self.rows += 1;
+        self.open.extend_from_slice(row);
+        self.open.push(units);
+    }
+
+    fn end_chunk(&mut self, last: bool) {
+        if last && !self.cut {
+            self.chunks.push(Chunk::Whole(Moments::of(&self.open, self.dims)));
+            self.open.clear();
+        } else {
+            self.chunks.push(Chunk::Rows(std::mem::take(&mut self.open), last));
+        }
+        self.cut = false;
+    }
+}
+
+/// Combines chunks in their order as soon as all earlier ones are there.
+struct OrderedFold {
+    total: Moments,
+    rows: u64,
+    skipped: u64,
+    dims: usize,
+    next: u64,
+    waiting: BTreeMap<u64, Piece>,
+    /// Rows of a chunk that was cut.
+    open: Vec<f64>,
+}
+
+impl OrderedFold {
+    fn new(dims: usize) -> Self {
+        OrderedFold {
+            total: Moments::new(dims),
+            rows: 0,
+            skipped: 0,
+            dims,
+            next: 0,
+            waiting: BTreeMap::new(),
+            open: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, piece: Piece) {
+        self.rows += piece.rows;
+        self.skipped += piece.skipped;
+        self.waiting.insert(piece.position, piece);
+        while let Some(piece) = self.waiting.remove(&self.next) {
+            self.next = piece.end;
+            for chunk in piece.chunks {
+                match chunk {
+                    Chunk::Whole(moments) => self.total.merge(&moments),
+                    Chunk::Rows(rows, last) => {
+                        self.open.extend(rows);
+                        if last {
+                            self.close();
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        self.total.merge(&Moments::of(&self.open, self.dims));
+        self.open.clear();
+    }
+
+    /// Everything, with the numbers of rows kept and skipped.
+    fn finish(mut self) -> (Moments, u64, u64) {
+        debug_assert!(self.waiting.is_empty());
+        self.close();
+        (self.total, self.rows, self.skipped)
+    }
+}
+
+/// Weight, mean, sum of squared deviations and range of every column.
+#[derive(Debug, Clone)]
+struct Moments {
     weight: f64,
-    mean: Vec<f64>,
-    m2: Vec<f64>,
-    low: Vec<f64>,
-    high: Vec<f64>,
+    columns: Vec<Moment>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    mean: f64,
+    m2: f64,
+    low: f64,
+    high: f64,
 }
 
 impl Moments {
     fn new(d: usize) -> Self {
-        Moments {
-            rows: 0,
-            skipped: 0,
-            weight: 0.0,
-            mean: vec![0.0; d],
-            m2: vec![0.0; d],
-            low: vec![f64::INFINITY; d],
-            high: vec![f64::NEG_INFINITY; d],
+        let none = Moment { mean: 0.0, m2: 0.0, low: f64::INFINITY, high: f64::NEG_INFINITY };
+        Moments { weight: 0.0, columns: vec![none; d] }
+    }
+
+    /// Of rows that are each followed by their weight. Two passes over what is in the cache: the
+    /// mean, then the deviations from it.
+    fn of(rows: &[f64], d: usize) -> Self {
+        let mut moments = Moments::new(d);
+        moments.weight = rows.iter().skip(d).step_by(d + 1).sum();
+        for row in rows.chunks_exact(d + 1) {
+            let share = row[d] / moments.weight.max(f64::MIN_POSITIVE);
+            for (column, &x) in moments.columns.iter_mut().zip(row) {
+                column.mean += share * x;
+                column.low = column.low.min(x);
+                column.high = column.high.max(x);
+            }
         }
+        for row in rows.chunks_exact(d + 1) {
+            for (column, &x) in moments.columns.iter_mut().zip(row) {
+                column.m2 += row[d] * (x - column.mean).powi(2);
+            }
+        }
+        moments
+    }
+
+    /// Chan, Golub and LeVeque's combination of two sets.
+    fn merge(&mut self, other: &Moments) {
+        let weight = self.weight + other.weight;
+        let share = if weight > 0.0 { other.weight / weight } else { 0.0 };
+        for (a, b) in self.columns.iter_mut().zip(&other.columns) {
+            a.low = a.low.min(b.low);
+            a.high = a.high.max(b.high);
+            if other.weight > 0.0 {
+                let delta = b.mean - a.mean;
+                a.m2 += b.m2 + delta * delta * (self.weight * share);
+                a.mean += delta * share;
+            }
+        }
+        self.weight = weight;
     }
 
     /// The statistics of one column. Values beyond 1e150, whose squares overflow, are told by
     /// their range instead.
     fn column(&self, j: usize) -> Column {
-        let (low, high) = (self.low[j], self.high[j]);
-        let deviation = (self.m2[j] / self.weight).max(0.0).sqrt();
-        let (mean, half) = (self.mean[j], high / 2.0 - low / 2.0);
+        let Moment { mean, m2, low, high } = self.columns[j];
+        let deviation = (m2 / self.weight).max(0.0).sqrt();
+        let half = high / 2.0 - low / 2.0;
         Column {
             low,
             high,
             mean: if mean.is_finite() { mean.clamp(low, high) } else { low / 2.0 + high / 2.0 },
-            deviation: if self.m2[j].is_finite() { deviation } else { half },
+            deviation: if m2.is_finite() { deviation } else { half },
         }
-    }
-
-    /// Two passes over rows that are in the cache: the mean, then the deviations from it.
-    fn set_columns(&mut self, rows: &[(&[f64], f64)]) {
-        for (row, weight) in rows {
-            for (j, &x) in row.iter().enumerate() {
-                self.mean[j] += weight / self.weight * x;
-                self.low[j] = self.low[j].min(x);
-                self.high[j] = self.high[j].max(x);
-            }
-        }
-        for (row, weight) in rows {
-            for (j, &x) in row.iter().enumerate() {
-                self.m2[j] += weight * (x - self.mean[j]).powi(2);
-            }
-        }
-    }
-
-    /// Chan, Golub and LeVeque's combination of two sets.
-    fn merge(&mut self, other: &Moments) {
-        self.rows += other.rows;
-        self.skipped += other.skipped;
-        for j in 0..self.mean.len() {
-            self.low[j] = self.low[j].min(other.low[j]);
-            self.high[j] = self.high[j].max(other.high[j]);
-        }
-        if !(other.weight > 0.0) {
-            return;
-        }
-        if !(self.weight > 0.0) {
-            self.weight = other.weight;
-            self.mean.clone_from(&other.mean);
-            self.m2.clone_from(&other.m2);
-            return;
-        }
-        let weight = self.weight + other.weight;
-        for j in 0..self.mean.len() {
-            let delta = other.mean[j] - self.mean[j];
-            self.m2[j] += other.m2[j] + delta * delta * (self.weight / weight * other.weight);
-            self.mean[j] += delta * (other.weight / weight);
-        }
-        self.weight = weight;
-    }
-}
-
-/// Combines parts in their order as soon as all earlier ones are there.
-struct OrderedFold {
-    total: Moments,
-    next: usize,
-    waiting: BTreeMap<usize, Moments>,
-}
-
-impl OrderedFold {
-    fn add(&mut self, number: usize, moments: Moments) {
-        self.waiting.insert(number, moments);
-        while let Some(moments) = self.waiting.remove(&self.next) {
-            self.total.merge(&moments);
-            self.next += 1;
-        }
-    }
-
-    /// Everything; a part without blocks never came, so later ones may still be waiting.
-    fn finish(mut self) -> Moments {
-        for moments in self.waiting.values() {
-            self.total.merge(moments);
-        }
-        self.total
     }
 }
 
@@ -272,39 +346,24 @@ mod tests {
         assert_eq!((one.rows, one.sample.len()), (2000, 20));
     }
 
-    /// Parts without blocks, as an empty row group gives, must not hold up those after them.
+    /// However the rows are cut into parts, every bit is the same.
     #[test]
-    fn empty_parts_lose_nothing() {
-        use crate::rows::{RowPart, RowStream};
-        struct Holes(Table);
-        struct HolesStream<'a>(Box<dyn RowStream<'a> + 'a>, bool);
-        struct Hole;
-        impl RowPart for Hole {
-            fn for_each_block(
-                self: Box<Self>,
-                _: &mut dyn FnMut(&Block) -> Result<()>,
-            ) -> Result<()> {
-                Ok(())
+    fn parts_do_not_show() {
+        let values: Vec<f64> = (0..3000).map(|i| (f64::from(i) * 0.7).sin() * 1e3).collect();
+        let table = Table::unnamed(3, values).unwrap();
+        let weights: Vec<f64> = (0..1000).map(|i| f64::from(i % 4)).collect();
+        let table = table.with_weights(weights).unwrap();
+        let weighting = Weighting { column: "w".into(), unit: 1.0 };
+        for weighting in [None, Some(&weighting)] {
+            let whole = survey(&table, weighting, PARAMS, &()).unwrap();
+            for rows in [1, 2, 63, 64, 65, 100, 128, 999] {
+                let params = SurveyParams { threads: 1 + rows % 3, ..PARAMS };
+                let table = table.clone().with_part_rows(rows);
+                let cut = survey(&table, weighting, params, &()).unwrap();
+                assert_eq!((cut.rows, cut.sample), (1000, whole.sample.clone()));
+                assert_eq!(cut.columns, whole.columns, "{rows}");
             }
         }
-        impl RowSource for Holes {
-            fn columns(&self) -> &[String] {
-                self.0.columns()
-            }
-            fn open(&self) -> Result<Box<dyn RowStream<'_> + '_>> {
-                Ok(Box::new(HolesStream(self.0.open()?, false)))
-            }
-        }
-        impl<'a> RowStream<'a> for HolesStream<'a> {
-            fn next_part(&mut self) -> Result<Option<Box<dyn RowPart + 'a>>> {
-                self.1 = !self.1;
-                if self.1 { Ok(Some(Box::new(Hole))) } else { self.0.next_part() }
-            }
-        }
-        let table = Table::unnamed(1, (0..100).map(f64::from).collect()).unwrap().with_part_rows(7);
-        let whole = survey(&table, None, PARAMS, &()).unwrap();
-        let holes = survey(&Holes(table), None, PARAMS, &()).unwrap();
-        assert_eq!((holes.rows, holes.columns), (100, whole.columns));
     }
 
     #[test]

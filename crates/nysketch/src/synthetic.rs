@@ -5,7 +5,7 @@
 //! ```
 
 use crate::error::{Error, Result};
-use crate::rows::{Block, RowPart, RowSource, RowStream, default_names};
+use crate::rows::{Block, RowPart, RowSet, RowSource, RowStream, default_names};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -92,45 +92,54 @@ impl RowSource for MixtureSource<'_> {
         &self.columns
     }
 
-    fn open(&self) -> Result<Box<dyn RowStream<'_> + '_>> {
-        Ok(Box::new(MixtureStream { mixture: self.mixture, left: self.rows, chunk: 0 }))
+    fn open(&self, done: &RowSet) -> Result<Box<dyn RowStream<'_> + '_>> {
+        Ok(Box::new(MixtureStream {
+            mixture: self.mixture,
+            rows: self.rows,
+            next: 0,
+            done: done.clone(),
+        }))
     }
 }
 
 struct MixtureStream<'a> {
     mixture: &'a Mixture,
-    left: u64,
-    chunk: u64,
+    rows: u64,
+    next: u64,
+    done: RowSet,
 }
 
 impl<'a> RowStream<'a> for MixtureStream<'a> {
-    fn next_part(&mut self) -> Result<Option<Box<dyn RowPart + 'a>>> {
-        if self.left == 0 {
-            return Ok(None);
+    fn next_part(&mut self) -> Option<Box<dyn RowPart + 'a>> {
+        let from = self.done.first_missing(self.next);
+        let count = self.rows.saturating_sub(from).min(CHUNK_ROWS as u64);
+        if count == 0 {
+            return None;
         }
-        let count = self.left.min(CHUNK_ROWS as u64);
-        let part = MixturePart { mixture: self.mixture, chunk: self.chunk, count: count as usize };
-        self.left -= count;
-        self.chunk += 1;
-        Ok(Some(Box::new(part)))
+        self.next = from + count;
+        Some(Box::new(MixturePart { mixture: self.mixture, from, count: count as usize }))
     }
 }
 
 struct MixturePart<'a> {
     mixture: &'a Mixture,
-    chunk: u64,
+    from: u64,
     count: usize,
 }
 
 impl RowPart for MixturePart<'_> {
-    fn for_each_block(self: Box<Self>, visit: &mut dyn FnMut(&Block) -> Result<()>) -> Result<()> {
-        visit(&Block {
-            values: self.mixture.rows(self.chunk, self.count).values,
-            weights: Vec::new(),
+    fn position(&self) -> u64 {
+        self.from
+    }
+
+    fn decode(self: Box<Self>) -> Result<Option<Block>> {
+        Ok(Some(Block {
+            values: self.mixture.rows(self.from / CHUNK_ROWS as u64, self.count).values,
             columns: self.mixture.dims(),
             file: Arc::from("generated"),
-            file_index: 0,
-            first_row: self.chunk * CHUNK_ROWS as u64 + 1,
-        })
+            first_row: self.from + 1,
+            position: self.from,
+            ..Block::default()
+        }))
     }
 }

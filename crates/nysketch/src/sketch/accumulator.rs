@@ -68,6 +68,16 @@ impl Accumulator {
 
     /// Adds the rows of a block. On an error the accumulator must not be used further.
     pub fn push(&mut self, block: &Block, invalid: Invalid) -> Result<()> {
+        self.push_rows(block, 0..block.len(), invalid)
+    }
+
+    /// Adds some rows of a block, counted from 0.
+    pub(super) fn push_rows(
+        &mut self,
+        block: &Block,
+        rows: impl Iterator<Item = usize>,
+        invalid: Invalid,
+    ) -> Result<()> {
         let plan = self.plan.clone();
         let d = plan.dims();
         if plan.weighting.is_some() && block.weights.len() != block.len() {
@@ -77,14 +87,15 @@ impl Accumulator {
                 "none",
             ));
         }
-        for (number, row, weight) in block.rows() {
+        for i in rows {
+            let (number, row) = (block.first_row + i as u64, &block.values[i * d..(i + 1) * d]);
             if let Err(j) = plan.frame.push(row, &mut self.buffer) {
                 plan.frame.refuse(invalid, &plan.columns, block, number, row, j)?;
                 self.sums.skipped[0] += 1;
                 continue;
             }
             if let Some(weighting) = &plan.weighting {
-                match weighting.units(weight, invalid, block, number)? {
+                match weighting.units(block.weights[i], invalid, block, number)? {
                     Some(units) => self.weights.push(units),
                     None => {
                         self.buffer.pop(d);
@@ -97,6 +108,13 @@ impl Accumulator {
                 self.flush()?;
             }
         }
+        Ok(())
+    }
+
+    /// Puts other sums in the place of those so far.
+    pub(super) fn swap_sums(&mut self, sums: &mut Sums) -> Result<()> {
+        self.flush()?;
+        std::mem::swap(&mut self.sums, sums);
         Ok(())
     }
 

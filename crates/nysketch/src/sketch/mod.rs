@@ -6,16 +6,20 @@
 pub mod accumulator;
 pub mod format;
 mod gram;
+pub mod groups;
+pub mod run;
 pub mod sums;
 
 pub use accumulator::Accumulator;
+pub use groups::Groups;
+pub use run::Run;
 pub use sums::Sums;
 
 use crate::error::{Error, Result};
 use crate::fixed::{coordinate_value, feature_value};
 use crate::kernel::tile::Instructions;
 use crate::plan::Plan;
-use crate::rows::{Invalid, Progress, RowSource, pass};
+use crate::rows::{Invalid, Progress, RowSource};
 use std::sync::Arc;
 
 /// A plan, the sums it asks for, and the number of rows in them.
@@ -56,21 +60,9 @@ impl Sketch {
         params: SketchParams,
         progress: &dyn Progress,
     ) -> Result<Self> {
-        if source.columns() != plan.columns {
-            return Err(Error::parameter(
-                "columns",
-                format!("those of the plan ({})", plan.columns.join(", ")),
-                source.columns().join(", "),
-            ));
-        }
-        let init = || Accumulator::new(plan.clone(), params.instructions);
-        let parts = pass(source, params.threads, progress, init, |accumulator, _, block| {
-            accumulator.push(block, params.invalid)
-        })?;
-        parts.into_iter().try_fold(Sketch::empty(plan.clone()), |mut total, part| {
-            total.merge(&part.freeze()?)?;
-            Ok(total)
-        })
+        let mut run = Run::new(plan.clone());
+        run.finish(source, params, progress)?;
+        Ok(run.into_sketch())
     }
 
     /// A sketch from sums that have been checked against the plan.

@@ -1,0 +1,134 @@
+//! One pass over a source, which can be interrupted and taken up again.
+
+use super::{Accumulator, Sketch, SketchParams};
+use crate::error::{Error, Result};
+use crate::plan::Plan;
+use crate::rows::{Progress, RowSet, RowSource, read_on};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A sketch in the making and the rows that are in it. Sums are exact, so a run that is taken up
+/// again ends with the bytes of one that never stopped.
+#[derive(Debug, Clone)]
+pub struct Run {
+    sketch: Sketch,
+    done: RowSet,
+}
+
+impl Run {
+    /// Before the first row.
+    pub fn new(plan: Arc<Plan>) -> Self {
+        Run { sketch: Sketch::empty(plan), done: RowSet::default() }
+    }
+
+    /// Where an earlier run has come to.
+    pub fn resume(sketch: Sketch, done: RowSet) -> Self {
+        Run { sketch, done }
+    }
+
+    /// The sketch of the rows so far.
+    pub fn sketch(&self) -> &Sketch {
+        &self.sketch
+    }
+
+    /// The sketch of the rows so far.
+    pub fn into_sketch(self) -> Sketch {
+        self.sketch
+    }
+
+    /// The rows in it.
+    pub fn done(&self) -> &RowSet {
+        &self.done
+    }
+
+    /// Reads all rows that are left.
+    pub fn finish(
+        &mut self,
+        source: &dyn RowSource,
+        params: SketchParams,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        self.finish_saving(source, params, progress, Duration::MAX, |_| Ok(()))
+    }
+
+    /// Reads all rows that are left and calls `save` about every so often and before it returns.
+    pub fn finish_saving(
+        &mut self,
+        source: &dyn RowSource,
+        params: SketchParams,
+        progress: &dyn Progress,
+        every: Duration,
+        mut save: impl FnMut(&Run) -> Result<()>,
+    ) -> Result<()> {
+        check_columns(self.sketch.plan(), source)?;
+        let mut stream = source.open(&self.done)?;
+        let plan = self.sketch.plan().clone();
+        loop {
+            let start = Instant::now();
+            let leg = read_on(
+                &mut *stream,
+                params.threads,
+                progress,
+                &|| start.elapsed() >= every,
+                || Accumulator::new(plan.clone(), params.instructions),
+                |accumulator, block| accumulator.push(block, params.invalid),
+            )?;
+            for accumulator in leg.states {
+                self.sketch.merge(&accumulator.freeze()?)?;
+            }
+            leg.rows.ranges().iter().for_each(|r| self.done.insert(r.clone()));
+            save(self)?;
+            if leg.finished {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The source must give the columns of the plan.
+pub(super) fn check_columns(plan: &Plan, source: &dyn RowSource) -> Result<()> {
+    if source.columns() == plan.columns {
+        return Ok(());
+    }
+    Err(Error::parameter(
+        "columns",
+        format!("those of the plan ({})", plan.columns.join(", ")),
+        source.columns().join(", "),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::Table;
+    use crate::{PlanParams, make_plan};
+
+    #[test]
+    fn interrupted_runs_end_with_the_same_bytes() {
+        let values = (0..6000).map(|i| (f64::from(i) * 0.37).sin()).collect();
+        let table = Table::unnamed(2, values).unwrap().with_part_rows(50);
+        let params = PlanParams::default().check().unwrap();
+        let plan = Arc::new(make_plan(&table, &params, &()).unwrap().0);
+        let params = SketchParams { threads: 3, ..SketchParams::default() };
+        let whole = Sketch::of(&plan, &table, params, &()).unwrap();
+        let mut kept = Run::new(plan);
+        let mut times = 0;
+        loop {
+            // Killed at the third save: what was saved last is taken up again.
+            let mut saves = 0;
+            let mut run = Run::resume(kept.sketch.clone(), kept.done.clone());
+            let ended =
+                run.finish_saving(&table, params, &(), Duration::from_micros(500), |run| {
+                    saves += 1;
+                    kept = run.clone();
+                    if saves == 3 { Err(Error::Cancelled) } else { Ok(()) }
+                });
+            times += 1;
+            if ended.is_ok() || kept.done.len() == 3000 {
+                break;
+            }
+        }
+        assert_eq!(kept.done, RowSet::new([0..3000]));
+        assert_eq!(kept.sketch.to_bytes(), whole.to_bytes(), "after {times} starts");
+    }
+}
