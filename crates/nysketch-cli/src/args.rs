@@ -55,6 +55,8 @@ pub enum Command {
     Fit(FitArgs),
     Predict(Predict),
     Evaluate(Evaluate),
+    Completions(Completions),
+    Man(Man),
 }
 
 /// See the whole path in half a minute, no files needed.
@@ -86,7 +88,7 @@ pub struct Demo {
 /// N(0, (S·K^(1/D))²): the synthetic data of the paper. The same seed gives the same rows.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
-  nysketch generate gmm --rows 1000000 --dims 20 --clusters 10 -o x.npy
+  nysketch generate gmm --rows 1000000 --dims 20 --clusters 10 -o x.parquet
   nysketch generate gmm --rows 1000 --dims 2 --clusters 3 --labels y.npy -o x.csv
 
 JSON fields: file, rows, dims, clusters, separation, seed")]
@@ -94,7 +96,7 @@ pub struct Generate {
     /// What to generate
     #[arg(value_enum)]
     pub what: GenerateKind,
-    /// File to write: .npy (float32) or .csv
+    /// File to write: .parquet, .npy (both float32) or .csv
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Number of rows
@@ -109,7 +111,7 @@ pub struct Generate {
     /// Separation of the clusters
     #[arg(long, value_name = "S", default_value_t = 2.0)]
     pub separation: f64,
-    /// Also write the cluster of each row to this file: .npy or .csv
+    /// Also write the cluster of each row to this file: .parquet, .npy or .csv
     #[arg(long, value_name = "FILE")]
     pub labels: Option<PathBuf>,
     /// Seed of everything random
@@ -126,15 +128,19 @@ pub enum GenerateKind {
 /// Which rows and columns to read.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct InputArgs {
-    /// csv, tsv or npy files, read in this order; '-' is csv on stdin, where rows are read once
+    /// Files, folders or quoted patterns, read in this order: parquet, csv, tsv (also .gz, .zst),
+    /// arrow, npy; '-' is csv or an Arrow stream on stdin, which is read once
     #[arg(required = true, value_name = "INPUT")]
     pub input: Vec<PathBuf>,
-    /// Columns to read [default: all numeric columns]
+    /// Columns to read: names, ranges FIRST..LAST and patterns like 'x*' [default: all numeric ones]
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub columns: Option<Vec<String>>,
-    /// Columns to leave out
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',', conflicts_with = "columns")]
+    /// Columns to leave out, written likewise
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub exclude: Vec<String>,
+    /// Format of every file [default: by content, then by extension]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub format: Option<FormatArg>,
     /// The first line of csv files is data; columns are called c0, c1, …
     #[arg(long)]
     pub no_header: bool,
@@ -147,6 +153,20 @@ pub struct InputArgs {
     /// Skip and count rows with missing, infinite or unreadable values instead of stopping
     #[arg(long)]
     pub skip_invalid: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FormatArg {
+    /// Comma-separated text
+    Csv,
+    /// Tab-separated text
+    Tsv,
+    /// NumPy array
+    Npy,
+    /// Apache Parquet
+    Parquet,
+    /// Arrow IPC, file or stream
+    Arrow,
 }
 
 /// A single ASCII character, or `\t`.
@@ -245,7 +265,7 @@ pub enum ScaleArg {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch plan x.csv -o p.nys
-  nysketch plan day1.csv day2.csv -o p.nys --landmarks 200 --scale standard --exclude id
+  nysketch plan days/ -o p.nys --landmarks 200 --scale standard --exclude id
   nysketch plan x.npy -o p.nys --sampling leverage --bandwidth 10,2.5
 
 JSON fields: file, rows, skipped, columns, features, landmarks, frequencies, sampling, bandwidths,
@@ -267,16 +287,19 @@ pub struct PlanArgs {
 /// first, with the same options as 'nysketch plan'.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
-  nysketch sketch x.csv -o s.nys
-  nysketch sketch day1.csv --plan p.nys -o day1.nys
+  nysketch sketch x.parquet -o s.nys
+  nysketch sketch 'days/*.parquet' --plan p.nys -o days.nys
   cat day2.csv | nysketch sketch - --plan p.nys -o day2.nys
+  nysketch sketch sales.csv --by country -o countries/
+  nysketch sketch days/ --plan p.nys -o all.nys --checkpoint all.ckpt --resume
 
 JSON fields: file, rows, skipped, columns, features, landmarks, frequencies, sampling, bandwidths,
-  collect, fingerprint, bytes, seconds")]
+  collect, fingerprint, bytes, seconds; with --by also without_group and groups [{value, file, rows,
+  skipped}]")]
 pub struct SketchArgs {
     #[command(flatten)]
     pub input: InputArgs,
-    /// File to write
+    /// File to write; with --by a new folder
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Measure what this plan says
@@ -287,6 +310,21 @@ pub struct SketchArgs {
     /// Write an empty sketch, instead of an error, where the input has no rows
     #[arg(long, requires = "plan_file")]
     pub allow_empty: bool,
+    /// One sketch for each value of this column, all with the same plan
+    #[arg(long, value_name = "COLUMN")]
+    pub by: Option<String>,
+    /// Most values of that column; each takes the memory of a sketch in every thread
+    #[arg(long, value_name = "N", default_value_t = 1000, requires = "by")]
+    pub max_groups: usize,
+    /// Save what is done so far in this file every so often; removed at the end
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["by", "allow_empty"])]
+    pub checkpoint: Option<PathBuf>,
+    /// Seconds between two savings
+    #[arg(long, value_name = "S", default_value_t = 30.0, requires = "checkpoint")]
+    pub checkpoint_every: f64,
+    /// Go on where the checkpoint was saved, where there is one; the bytes are those of one go
+    #[arg(long, requires = "checkpoint")]
+    pub resume: bool,
     #[command(flatten)]
     pub plan: PlanOptions,
 }
@@ -429,6 +467,7 @@ pub enum DecoderArg {
 /// principal components the coordinates along them. Skipped rows get the label -1.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
+  nysketch predict model.json x.parquet -o labels.parquet --keep id
   nysketch predict model.json x.csv -o labels.csv
   nysketch predict model.json x.npy -o labels.npy
 
@@ -439,9 +478,12 @@ pub struct Predict {
     pub model: PathBuf,
     #[command(flatten)]
     pub input: InputArgs,
-    /// File to write: .csv, or .npy with the labels alone
+    /// File to write: .parquet, .csv, or .npy with the labels alone
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+    /// Columns of the input to carry along: names, ranges and patterns
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub keep: Vec<String>,
     /// Also write the probability of each component of a mixture
     #[arg(long)]
     pub scores: bool,
@@ -466,4 +508,31 @@ pub struct Evaluate {
     /// True labels: a column of the input, or a file with one column
     #[arg(long, value_name = "COLUMN|FILE")]
     pub labels: Option<String>,
+}
+
+/// Print a script that completes commands and options in your shell.
+///
+/// Where it goes depends on the shell; the examples are the usual places.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  nysketch completions bash > nysketch.bash     # then: source nysketch.bash
+  nysketch completions zsh > _nysketch          # in a folder of $fpath
+  nysketch completions fish > nysketch.fish     # in ~/.config/fish/completions")]
+pub struct Completions {
+    /// Which shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// Print the manual page, or write one page for each command.
+///
+/// Pages are in the format of man(1).
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  nysketch man > nysketch.1                     # then: man ./nysketch.1
+  nysketch man --dir man1")]
+pub struct Man {
+    /// Folder to write nysketch.1, nysketch-sketch.1, … to
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
 }

@@ -1,30 +1,5 @@
-//! The `nysketch` command.
-//!
-//! Two layers: [`args`] records what was typed, each of [`commands`] resolves what it means and runs
-//! it with the library. Results go to stdout, progress and remarks to stderr. Exit codes: 0 done,
-//! 1 data or run-time error, 2 usage.
+//! The `nysketch` command; see the library of this crate.
 
-mod args;
-mod commands;
-mod input;
-mod output;
-mod plot;
-mod progress;
-
-use clap::Parser;
-use std::io::Write;
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    let args = args::Args::parse();
-    progress::stop_on_interrupt();
-    match commands::run(&args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            // A closed stderr must not turn an error into a panic.
-            let _ = writeln!(std::io::stderr(), "error: {error:#}");
-            ExitCode::from(output::exit_code(&error))
-        }
-    }
+fn main() -> std::process::ExitCode {
+    nysketch_cli::main()
 }

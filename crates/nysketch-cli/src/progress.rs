@@ -1,9 +1,14 @@
 //! Progress on a terminal, silence elsewhere; Ctrl-C stops a pass cleanly.
 
+use crate::input::Input;
+use crate::input::meter::Meter;
+use crate::output::thousands;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nysketch::Progress;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
@@ -26,37 +31,66 @@ pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// A bar on stderr for one pass.
-pub struct Bar(ProgressBar);
+/// A bar on stderr: rows, rows a second, and how much of the input is read.
+pub struct Bar {
+    bar: ProgressBar,
+    meter: Option<Arc<Meter>>,
+    /// The reading that the bar shows, when it began, and its rows.
+    reading: Mutex<(u64, Instant, u64)>,
+}
 
 impl Bar {
-    /// `rows` is the length of the pass where it is known.
-    pub fn new(what: &str, rows: Option<u64>, quiet: bool) -> Self {
+    /// For work on an input.
+    pub fn reading(what: &str, input: &Input, quiet: bool) -> Self {
+        Self::new(what, input.bytes(), Some(input.meter.clone()), quiet)
+    }
+
+    /// For work that makes so many rows.
+    pub fn making(what: &str, rows: u64, quiet: bool) -> Self {
+        Self::new(what, Some(rows), None, quiet)
+    }
+
+    fn new(what: &str, length: Option<u64>, meter: Option<Arc<Meter>>, quiet: bool) -> Self {
+        let reading = Mutex::new((0, Instant::now(), 0));
         if quiet || !std::io::stderr().is_terminal() {
-            return Bar(ProgressBar::hidden());
+            return Bar { bar: ProgressBar::hidden(), meter, reading };
         }
-        let bar = ProgressBar::with_draw_target(rows, ProgressDrawTarget::stderr_with_hz(8));
-        let template = match rows {
-            Some(_) => "{msg:10} {wide_bar} {human_pos}/{human_len} rows  {per_sec}  {eta} left",
-            None => "{msg:10} {spinner} {human_pos} rows  {per_sec}  {elapsed}",
+        let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::stderr_with_hz(8));
+        let template = match (length, &meter) {
+            (Some(_), Some(_)) => "{prefix:10} {wide_bar} {bytes}/{total_bytes}  {msg}  {eta} left",
+            (Some(_), None) => "{prefix:10} {wide_bar} {msg}  {eta} left",
+            (None, _) => "{prefix:10} {spinner} {bytes}  {msg}  {elapsed}",
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        bar.set_message(what.to_string());
-        Bar(bar)
+        bar.set_prefix(what.to_string());
+        Bar { bar, meter, reading }
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }
 
 impl Progress for Bar {
     fn advance(&self, rows: u64) {
-        self.0.inc(rows);
+        if self.bar.is_hidden() {
+            return;
+        }
+        let (bytes, number) = self.meter.as_ref().map_or((0, 0), |m| m.bytes());
+        let mut reading = self.reading.lock().unwrap_or_else(|e| e.into_inner());
+        if reading.0 != number {
+            *reading = (number, Instant::now(), 0);
+            self.bar.reset();
+        }
+        reading.2 += rows;
+        let rate = reading.2 as f64 / reading.1.elapsed().as_secs_f64().max(1e-3);
+        let rows = thousands(reading.2);
+        self.bar.set_message(format!("{rows} rows  {}/s", thousands(rate as u64)));
+        self.bar.set_position(if self.meter.is_some() { bytes } else { reading.2 });
     }
 
     fn cancelled(&self) -> bool {

@@ -107,7 +107,7 @@ fn columns_are_chosen_and_matched_by_name() {
         .write("y.csv", "name,b,a\nq,2,1\nq,4,3\nq,6.5,5\nq,8,7\n")
         .write("z.csv", "a,c\n1,2\n");
     let mut told = f.command("plan x.csv -o p.nys").assert().success();
-    told = told.stderr(contains("text: name"));
+    told = told.stderr(contains("no numbers: name"));
     drop(told);
     f.ok("sketch x.csv --plan p.nys -o x.nys");
     f.ok("sketch y.csv --plan p.nys -o y.nys");
@@ -221,7 +221,6 @@ fn bad_csv_files() {
         &["column 2 is not valid UTF-8"],
     );
     f.fails(1, "sketch missing.csv -o s.nys", &["cannot read missing.csv", "No such file"]);
-    f.fails(1, "sketch . -o s.nys", &["is a folder"]);
 }
 
 #[test]
@@ -253,11 +252,6 @@ fn bad_npy_files() {
         "sketch complex.npy -o s.nys",
         &["only real numbers"],
     );
-    f.write("bool.npy", npy("|b1", false, "(24,)", &data)).fails(
-        1,
-        "sketch bool.npy -o s.nys",
-        &["only real numbers"],
-    );
     f.write("huge.npy", npy("<f8", false, "(9223372036854775807, 1000)", &data)).fails(
         1,
         "sketch huge.npy -o s.nys",
@@ -283,7 +277,6 @@ fn bad_npy_files() {
         "sketch start.npy -o s.nys",
         &["start.npy is not a valid npy file"],
     );
-    f.write("x.parquet", "PAR1....").fails(1, "sketch x.parquet -o s.nys", &["cannot be read"]);
 }
 
 #[test]
@@ -426,7 +419,7 @@ fn usage_errors_have_exit_code_two() {
         ("generate gmm --rows 5 --dims 1 --clusters 1 -o y.npy --labels y.npy", "same file"),
         ("generate gmm --rows 5 --dims 0 --clusters 1 -o x.npy", "--dims"),
         ("generate gmm --rows 5 --dims 1 --clusters 0 -o x.npy", "--clusters"),
-        ("generate gmm --rows 5 --dims 1 --clusters 1 -o x.txt", ".npy or .csv"),
+        ("generate gmm --rows 5 --dims 1 --clusters 1 -o x.txt", ".csv or .npy"),
     ] {
         f.fails(2, line, &[words]);
     }
@@ -516,7 +509,7 @@ fn nothing_is_swallowed() {
     let rows = |from: u32, to: u32| (from..to).map(|i| format!("{i},x\n")).collect::<String>();
     for tail in [5, 2000] {
         f.write("q.csv", format!("a,t\n{}3000,\"x\n{}", rows(0, 3000), rows(3001, 3001 + tail)));
-        f.fails(1, "sketch q.csv -o s.nys", &["q.csv: row 3001", "a quote (\") is not closed"]);
+        f.fails(1, "sketch q.csv -o s.nys", &["q.csv: row 3001", "a quote (\") is opened and not closed"]);
     }
     // Fields may go on over lines.
     f.write("ok.csv", "a,t\n1,\"two\nlines\"\n2,x\n");

@@ -1,7 +1,11 @@
 //! Files that are there whole or not at all: written under a temporary name, synced, renamed.
 
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::path::Path;
+
+/// What a file is written through.
+pub trait Out: Write + Seek + Send {}
+impl<T: Write + Seek + Send> Out for T {}
 
 /// The folder of a path, `.` for a bare file name.
 fn folder(path: &Path) -> &Path {
@@ -34,7 +38,7 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
 /// Writes a file by `fill` and puts it in place only if all of it succeeded.
 pub fn write<E: From<io::Error>>(
     path: &Path,
-    fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    fill: impl FnOnce(&mut dyn Out) -> Result<(), E>,
 ) -> Result<(), E> {
     // What a link points to is replaced, not the link.
     let target = path.canonicalize();
@@ -55,4 +59,41 @@ pub fn write<E: From<io::Error>>(
     file.as_file().sync_all()?;
     file.persist(path).map_err(|e| e.error)?;
     Ok(())
+}
+
+/// A folder that is there whole or not at all: filled under a temporary name, then renamed.
+#[derive(Debug)]
+pub struct Folder {
+    temporary: tempfile::TempDir,
+    path: std::path::PathBuf,
+}
+
+impl Folder {
+    /// `path` must not exist, or be an empty folder.
+    pub fn new(path: &Path) -> io::Result<Self> {
+        let path: std::path::PathBuf = path.components().collect();
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".nysketch-");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(std::fs::Permissions::from_mode(0o777));
+        }
+        Ok(Folder { temporary: builder.tempdir_in(folder(&path))?, path })
+    }
+
+    /// Writes a file into it.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let mut file = std::fs::File::create_new(self.temporary.path().join(name))?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    }
+
+    /// Puts it in place.
+    pub fn persist(self) -> io::Result<()> {
+        // An empty folder of that name gives way, a full one does not.
+        std::fs::rename(self.temporary.path(), &self.path)?;
+        let _ = self.temporary.keep();
+        Ok(())
+    }
 }

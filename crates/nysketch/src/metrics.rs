@@ -2,6 +2,10 @@
 
 use crate::model::{Model, Shape};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Rows of each pair of label and cluster.
+pub type Contingency = BTreeMap<(Arc<str>, usize), u64>;
 
 /// Sums over rows.
 #[derive(Debug, Clone, Default)]
@@ -12,8 +16,7 @@ pub struct Risks {
     scaled_squared: f64,
     distance: f64,
     log_density: f64,
-    /// Rows of each pair of label and cluster.
-    table: BTreeMap<(i64, usize), u64>,
+    table: Contingency,
 }
 
 /// Means over the rows; those that do not apply are `None`.
@@ -37,7 +40,7 @@ pub struct Evaluation {
 
 impl Risks {
     /// Adds a finite row with its label, if there are labels.
-    pub fn add(&mut self, model: &Model, row: &[f64], label: Option<i64>) {
+    pub fn add(&mut self, model: &Model, row: &[f64], label: Option<&Arc<str>>) {
         let p = model.predict(row);
         self.rows += 1;
         let (plain, scaled) = match &model.shape {
@@ -53,7 +56,19 @@ impl Risks {
         if let Some(label) = label
             && !matches!(model.shape, Shape::Components { .. })
         {
-            *self.table.entry((label, p.label)).or_default() += 1;
+            *self.table.entry((label.clone(), p.label)).or_default() += 1;
+        }
+    }
+
+    /// Adds the rows of another part.
+    pub fn merge(&mut self, other: Risks) {
+        self.rows += other.rows;
+        self.squared += other.squared;
+        self.scaled_squared += other.scaled_squared;
+        self.distance += other.distance;
+        self.log_density += other.log_density;
+        for (pair, rows) in other.table {
+            *self.table.entry(pair).or_default() += rows;
         }
     }
 
@@ -92,10 +107,10 @@ fn unexplained(
 }
 
 /// Sums of a contingency table by label and by cluster.
-fn margins(table: &BTreeMap<(i64, usize), u64>) -> (BTreeMap<i64, f64>, BTreeMap<usize, f64>, f64) {
+fn margins(table: &Contingency) -> (BTreeMap<&str, f64>, BTreeMap<usize, f64>, f64) {
     let (mut labels, mut clusters, mut total) = (BTreeMap::new(), BTreeMap::new(), 0.0);
     for ((l, c), n) in table {
-        *labels.entry(*l).or_insert(0.0) += *n as f64;
+        *labels.entry(&**l).or_insert(0.0) += *n as f64;
         *clusters.entry(*c).or_insert(0.0) += *n as f64;
         total += *n as f64;
     }
@@ -103,7 +118,7 @@ fn margins(table: &BTreeMap<(i64, usize), u64>) -> (BTreeMap<i64, f64>, BTreeMap
 }
 
 /// Adjusted Rand index: 1 for equal partitions, 0 on average for random ones.
-pub fn adjusted_rand(table: &BTreeMap<(i64, usize), u64>) -> f64 {
+pub fn adjusted_rand(table: &Contingency) -> f64 {
     let (labels, clusters, total) = margins(table);
     let pairs = |n: f64| n * (n - 1.0) / 2.0;
     let together: f64 = table.values().map(|n| pairs(*n as f64)).sum();
@@ -115,7 +130,7 @@ pub fn adjusted_rand(table: &BTreeMap<(i64, usize), u64>) -> f64 {
 }
 
 /// Mutual information over the mean of the two entropies; 1 where both are zero.
-pub fn normalised_mutual_information(table: &BTreeMap<(i64, usize), u64>) -> f64 {
+pub fn normalised_mutual_information(table: &Contingency) -> f64 {
     let (labels, clusters, total) = margins(table);
     let entropy = |n: &f64| -n / total * (n / total).ln();
     let (h_labels, h_clusters): (f64, f64) =
@@ -124,7 +139,7 @@ pub fn normalised_mutual_information(table: &BTreeMap<(i64, usize), u64>) -> f64
         .iter()
         .map(|((l, c), n)| {
             let n = *n as f64;
-            n / total * (n * total / (labels[l] * clusters[c])).ln()
+            n / total * (n * total / (labels[&**l] * clusters[c])).ln()
         })
         .sum();
     let mean = (h_labels + h_clusters) / 2.0;
@@ -138,18 +153,21 @@ mod tests {
     /// Values of scikit-learn 1.5 for labels 0 0 1 1 2 2 and clusters 0 0 1 2 2 2.
     #[test]
     fn agreement_with_labels() {
-        let table = BTreeMap::from([((0, 0), 2), ((1, 1), 1), ((1, 2), 1), ((2, 2), 2)]);
+        let table = |pairs: &[(&str, usize, u64)]| -> Contingency {
+            pairs.iter().map(|(label, cluster, n)| ((Arc::from(*label), *cluster), *n)).collect()
+        };
+        let equal = table(&[("e", 1, 3), ("i", 0, 4)]);
+        let one = table(&[("e", 1, 3)]);
+        let table = table(&[("a", 0, 2), ("b", 1, 1), ("b", 2, 1), ("c", 2, 2)]);
         assert!((adjusted_rand(&table) - 0.444_444_4).abs() < 1e-6, "{}", adjusted_rand(&table));
         assert!(
             (normalised_mutual_information(&table) - 0.739_667_4).abs() < 1e-6,
             "{}",
             normalised_mutual_information(&table)
         );
-        let equal = BTreeMap::from([((5, 1), 3), ((9, 0), 4)]);
         assert_eq!(adjusted_rand(&equal), 1.0);
         // Logarithms round.
         assert!((normalised_mutual_information(&equal) - 1.0).abs() < 1e-12);
-        let one = BTreeMap::from([((5, 1), 3)]);
         assert_eq!((adjusted_rand(&one), normalised_mutual_information(&one)), (1.0, 1.0));
     }
 }

@@ -35,7 +35,10 @@ pub struct Block {
 impl Block {
     /// Number of rows.
     pub fn len(&self) -> usize {
-        self.values.len() / self.columns.max(1)
+        match self.columns {
+            0 => self.keys.len(),
+            d => self.values.len() / d,
+        }
     }
 
     /// Whether there are none.
@@ -45,7 +48,7 @@ impl Block {
 
     /// The rows with their numbers in the file and their weights (1 where not weighted).
     pub fn rows(&self) -> impl Iterator<Item = (u64, &[f64], f64)> {
-        self.values.chunks_exact(self.columns).enumerate().map(|(i, row)| {
+        self.values.chunks_exact(self.columns.max(1)).enumerate().map(|(i, row)| {
             let weight = self.weights.get(i).copied().unwrap_or(1.0);
             (self.first_row + i as u64, row, weight)
         })

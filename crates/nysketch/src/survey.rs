@@ -98,14 +98,7 @@ pub fn survey(
         sample.extend_from_slice(&row[..d]);
         sample_weights.push(if sampled_all { row[d] } else { 1.0 });
     }
-    Ok(Survey {
-        rows,
-        skipped,
-        columns,
-        sample,
-        sample_weights,
-        sampled_all,
-    })
+    Ok(Survey { rows, skipped, columns, sample, sample_weights, sampled_all })
 }
 
 /// What the row counts, or `None` where it is invalid and may be skipped.

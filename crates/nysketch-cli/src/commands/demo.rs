@@ -11,8 +11,8 @@ use nysketch::measure::{Effort, Loss, Measure};
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
 use nysketch::{
-    Decoder, FitParams, Instructions, Mixture, Model, Plan, PlanParams, RowSource, Sketch,
-    SketchParams, Table, Task, fit, make_plan,
+    Decoder, FitParams, Instructions, Mixture, Model, Plan, PlanParams, Sketch, SketchParams,
+    Table, Task, fit, make_plan,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -45,7 +45,8 @@ pub fn run(args: &Demo, common: &Common) -> Result<()> {
     let params = PlanParams { seed: args.seed, threads: common.threads(), ..PlanParams::default() };
 
     let start = Instant::now();
-    let (plan, _) = make_plan(&table, &params.check()?, &Bar::new("planning", None, common.quiet))?;
+    let (plan, _) =
+        make_plan(&table, &params.check()?, &Bar::making("planning", 2 * args.rows, common.quiet))?;
     let planning = start.elapsed().as_secs_f64();
     let plan = Arc::new(plan);
     let start = Instant::now();
@@ -135,13 +136,18 @@ fn collect(mixture: &Mixture, rows: u64) -> Vec<f64> {
         .collect()
 }
 
-fn sketch(plan: &Arc<Plan>, source: &dyn RowSource, common: &Common) -> Result<Sketch> {
+fn sketch(plan: &Arc<Plan>, source: &Table, common: &Common) -> Result<Sketch> {
     let params = SketchParams {
         threads: common.threads(),
         instructions: Instructions::best(),
         ..SketchParams::default()
     };
-    Ok(Sketch::of(plan, source, params, &Bar::new("sketching", None, common.quiet))?)
+    Ok(Sketch::of(
+        plan,
+        source,
+        params,
+        &Bar::making("sketching", source.len() as u64, common.quiet),
+    )?)
 }
 
 /// k-means and a mixture from all rows, from the sketch, from its landmarks alone, from a subsample.

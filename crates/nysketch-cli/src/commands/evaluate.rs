@@ -1,36 +1,53 @@
 //! `nysketch evaluate`: risks of a model on rows.
 
+use super::plan::{invalid, tell_input};
 use super::predict::check;
 use super::read_model;
 use crate::args::{Common, Evaluate, InputArgs};
-use crate::input::{Input, Wanted};
+use crate::input::{Batch, Besides, Input, Wanted};
 use crate::output::{Usage, count, note, result, short, thousands};
 use crate::progress::Bar;
 use anyhow::{Result, bail};
 use nysketch::metrics::Risks;
-use nysketch::rows::read_in_order;
-use nysketch::{Error, Model};
+use nysketch::{Error, Invalid, Model};
 use serde_json::json;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Where the true labels are.
 enum Labels {
     None,
     Column(String),
-    File(Vec<i64>),
+    File(Vec<Arc<str>>),
 }
 
 pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
     let model = read_model(&args.model)?;
     let labels = find_labels(args)?;
-    let column = match &labels {
+    let key = match &labels {
         Labels::Column(c) => Some(c.as_str()),
         _ => None,
     };
-    let input = Input::open(&args.input, Wanted::Columns(&model.columns, column))?;
-    let bar = Bar::new("evaluating", input.rows_hint(), common.quiet);
-    let (risks, skipped) = measure(args, &model, &input, &labels, &bar)?;
+    let besides = Besides { key, ..Besides::default() };
+    let input = Input::open(&args.input, Wanted::Columns(&model.columns), besides)?;
+    tell_input(&input, common);
+    let bar = Bar::reading("evaluating", &input, common.quiet);
+    let (mut risks, mut skipped, mut seen) = (Risks::default(), 0, 0);
+    let work = |batch: Batch| measure(&model, &batch, &labels, invalid(&args.input));
+    let take = |(part, bad, rows): (Risks, u64, u64)| {
+        risks.merge(part);
+        skipped += bad;
+        seen += rows;
+        Ok(())
+    };
+    // Sums of doubles are added up in the order of the rows, so that they come out the same.
+    input.map_in_order(common.threads(), &bar, work, take)?;
     drop(bar);
+    if let Labels::File(all) = &labels
+        && all.len() as u64 != seen
+    {
+        return Err(Usage(format!("there are {} labels but {seen} rows", all.len())).into());
+    }
     if risks.rows == 0 {
         return Err(Error::NoRows { skipped }.into());
     }
@@ -71,59 +88,53 @@ fn find_labels(args: &Evaluate) -> Result<Labels> {
         input: vec![path.to_path_buf()],
         columns: None,
         exclude: vec![],
+        format: None,
         ..args.input.clone()
     };
     let columns = Input::names_of(path, &input)?;
-    if columns.len() != 1 {
+    let [column] = &columns[..] else {
         bail!("{name} has {} columns; a file of labels has one", columns.len());
-    }
-    let rows = Input::open(&input, Wanted::Columns(&columns, None))?.read_all()?;
-    let labels: Option<Vec<i64>> = rows.iter().map(|r| whole(r[0])).collect();
-    match labels {
-        Some(labels) => Ok(Labels::File(labels)),
-        None => bail!("{name} holds labels that are not whole numbers"),
-    }
-}
-
-fn whole(x: f64) -> Option<i64> {
-    (x.fract() == 0.0 && x.abs() < 9e15).then_some(x as i64)
-}
-
-/// In the order of the rows, so that sums of doubles come out the same every time.
-fn measure(
-    args: &Evaluate,
-    model: &Model,
-    input: &Input,
-    labels: &Labels,
-    bar: &Bar,
-) -> Result<(Risks, u64)> {
-    let invalid = super::plan::invalid(&args.input);
-    let (mut risks, mut skipped, mut seen) = (Risks::default(), 0, 0);
-    read_in_order(input, bar, |block| {
-        for (number, row, extra) in block.rows() {
-            seen += 1;
-            if !check(model, block, number, row, invalid)? {
-                skipped += 1;
-                continue;
-            }
-            let label = match labels {
-                Labels::None => None,
-                Labels::Column(column) => Some(whole(extra).ok_or_else(|| {
-                    let at = block.cell(number, column);
-                    Error::source(format!("{at}: the label {extra} is not a whole number"))
-                })?),
-                Labels::File(all) => Some(*all.get(seen - 1).ok_or_else(|| {
-                    Error::source(format!("there are {} labels but more rows", all.len()))
-                })?),
+    };
+    let key = Besides { key: Some(column), ..Besides::default() };
+    let input = Input::open(&input, Wanted::Columns(&[]), key)?;
+    let mut labels = Vec::new();
+    let take = |batch: Batch| {
+        for (row, key) in (batch.block.first_row..).zip(batch.block.keys) {
+            let Some(key) = key else {
+                return Err(Error::source(format!("{name}: row {row}: the label is missing")));
             };
-            risks.add(model, row, label);
+            labels.push(key);
         }
         Ok(())
-    })?;
-    if let Labels::File(all) = labels
-        && all.len() != seen
-    {
-        return Err(Usage(format!("there are {} labels but {seen} rows", all.len())).into());
+    };
+    input.map_in_order(1, &(), Ok, take)?;
+    Ok(Labels::File(labels))
+}
+
+/// The risks of some rows, how many are invalid, and how many there are.
+fn measure(
+    model: &Model,
+    batch: &Batch,
+    labels: &Labels,
+    invalid: Invalid,
+) -> nysketch::Result<(Risks, u64, u64)> {
+    let block = &batch.block;
+    let (mut risks, mut skipped) = (Risks::default(), 0);
+    for (i, (number, row, _)) in block.rows().enumerate() {
+        if !check(model, block, number, row, invalid)? {
+            skipped += 1;
+            continue;
+        }
+        let label = match labels {
+            Labels::None => None,
+            Labels::Column(column) => Some(block.keys[i].as_ref().ok_or_else(|| {
+                Error::source(format!("{}: the label is missing", block.cell(number, column)))
+            })?),
+            Labels::File(all) => Some(all.get(block.position as usize + i).ok_or_else(|| {
+                Error::source(format!("there are {} labels but more rows", all.len()))
+            })?),
+        };
+        risks.add(model, row, label);
     }
-    Ok((risks, skipped))
+    Ok((risks, skipped, block.len() as u64))
 }

@@ -1,9 +1,12 @@
 //! One file a command.
 
+mod checkpoint;
 mod demo;
 mod evaluate;
 mod fit;
 mod generate;
+mod groups;
+mod help;
 mod inspect;
 mod merge;
 mod plan;
@@ -30,6 +33,8 @@ pub fn run(args: &Args) -> Result<()> {
         Command::Fit(a) => fit::run(a, common),
         Command::Predict(a) => predict::run(a, common),
         Command::Evaluate(a) => evaluate::run(a, common),
+        Command::Completions(a) => help::completions(a),
+        Command::Man(a) => help::man(a),
     }
 }
 

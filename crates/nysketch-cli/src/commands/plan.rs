@@ -1,7 +1,7 @@
 //! `nysketch plan`: decide what to measure.
 
 use crate::args::{Common, FeaturesArg, InputArgs, PlanArgs, PlanOptions, SamplingArg, ScaleArg};
-use crate::input::{Input, Wanted};
+use crate::input::{Besides, Input, Wanted};
 use crate::output::{
     Usage, check_writable, count, detail, list, note, result, short, size, thousands, write_bytes,
 };
@@ -17,7 +17,7 @@ use std::path::Path;
 
 pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     check_writable(&args.output, args.input.input.iter().chain(&args.plan.landmarks_from))?;
-    let (plan, report, _) = plan_input(&args.input, &args.plan, common)?;
+    let (plan, report, _) = plan_input(&args.input, &args.plan, None, common)?;
     if report.skipped > 0 {
         note(common, &format!("{} skipped as invalid", count(report.skipped, "row")));
     }
@@ -57,26 +57,22 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
 pub fn plan_input(
     input: &InputArgs,
     options: &PlanOptions,
+    by: Option<&str>,
     common: &Common,
 ) -> Result<(Plan, PlanReport, Input)> {
     if input.input.iter().any(|p| p == Path::new("-")) {
         return Err(Usage("a plan reads the rows first, and stdin can be read only once; make a plan from a file and pass it with --plan".into()).into());
     }
     let params = resolve(input, options, common)?;
-    let source = Input::open(input, Wanted::Options { weights: options.weights.as_deref() })?;
-    tell_columns(&source, common);
-    if !source.unused.is_empty() {
-        note(
-            common,
-            &format!("not used, since the first file lacks them: {}", source.unused.join(", ")),
-        );
-    }
-    tell_positions(&source, common);
+    let besides = Besides { weight: options.weights.as_deref(), key: by, ..Besides::default() };
+    let source = Input::open(input, Wanted::Options, besides)?;
+    tell_columns(&source, input, common);
+    tell_input(&source, common);
     let params = match &options.landmarks_from {
         Some(path) => with_given_landmarks(params, input, &source, path)?,
         None => params,
     };
-    let bar = Bar::new("planning", None, common.quiet);
+    let bar = Bar::reading("planning", &source, common.quiet);
     let made = make_plan(&source, &params.check()?, &bar);
     drop(bar);
     let (plan, report) = made?;
@@ -104,19 +100,42 @@ pub fn plan_input(
     Ok((plan, report, source))
 }
 
-fn tell_columns(source: &Input, common: &Common) {
+/// Says which columns are read, unless the user has named them.
+fn tell_columns(source: &Input, args: &InputArgs, common: &Common) {
     use nysketch::RowSource;
     let columns = source.columns();
-    detail(common, &format!("columns: {}", columns.join(", ")));
+    let all = format!("columns: {}", columns.join(", "));
+    match (&args.columns, columns.len()) {
+        (Some(_), _) => detail(common, &all),
+        (None, n) if n > 20 && !common.verbose => {
+            note(common, &format!("columns: {}, … ({n}; -v shows all)", columns[..20].join(", ")));
+        }
+        (None, _) => note(common, &all),
+    }
     if !source.left_out.is_empty() {
-        note(common, &format!("left out because they hold text: {}", source.left_out.join(", ")));
+        let message =
+            format!("left out, since they hold no numbers: {}", source.left_out.join(", "));
+        note(common, &message);
+    }
+    if !source.unused.is_empty() {
+        let message =
+            format!("not used, since the first file lacks them: {}", source.unused.join(", "));
+        note(common, &message);
     }
 }
 
-/// Says which files were read by position.
-pub fn tell_positions(input: &Input, common: &Common) {
+/// Says which files were read by position, and which were not read.
+pub fn tell_input(input: &Input, common: &Common) {
     for file in input.by_position() {
         note(common, &format!("{file} does not name its columns; they were matched by position"));
+    }
+    if !input.passed_over.is_empty() {
+        let names: Vec<String> =
+            input.passed_over.iter().map(|p| p.display().to_string()).collect();
+        note(
+            common,
+            &format!("not read, since they are no tables by their names: {}", names.join(", ")),
+        );
     }
 }
 
@@ -132,9 +151,10 @@ fn with_given_landmarks(
         columns: None,
         exclude: Vec::new(),
         skip_invalid: false,
+        format: None,
         ..input.clone()
     };
-    let file = Input::open(&args, Wanted::Columns(source.columns(), None))?;
+    let file = Input::open(&args, Wanted::Columns(source.columns()), Besides::default())?;
     let rows = file.read_all()?;
     if rows.is_empty() {
         bail!("{} has no rows to use as landmarks", path.display());

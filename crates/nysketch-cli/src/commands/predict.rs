@@ -1,72 +1,146 @@
-//! `nysketch predict`: a model applied to rows.
+//! `nysketch predict`: a model applied to rows, streamed.
 
+use super::plan::{invalid, tell_input};
 use super::read_model;
 use crate::args::{Common, Predict};
-use crate::input::{Input, Wanted};
+use crate::input::{Batch, Besides, Input, Wanted};
 use crate::output::{Usage, check_writable, count, note, result, while_writing};
 use crate::progress::Bar;
-use anyhow::Result;
+use crate::write::{Kind, TableWriter};
+use anyhow::{Result, bail};
+use arrow_array::{ArrayRef, Float64Array, Int32Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use nysketch::model::Shape;
-use nysketch::rows::read_in_order;
 use nysketch::{Block, Error, Invalid, Model, file};
 use serde_json::json;
-use std::io::{self, Write};
+use std::sync::Arc;
 
 pub fn run(args: &Predict, common: &Common) -> Result<()> {
+    let kind = Kind::of(&args.output)?;
+    if kind == Kind::Npy && (args.scores || !args.keep.is_empty()) {
+        return Err(Usage("--scores and --keep need a .parquet or .csv file".into()).into());
+    }
     check_writable(&args.output, args.input.input.iter().chain([&args.model]))?;
     let model = read_model(&args.model)?;
-    let extension =
-        args.output.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
-    let npy = match extension.as_str() {
-        "csv" => false,
-        "npy" if args.scores => return Err(Usage("--scores needs a .csv file".into()).into()),
-        "npy" => true,
-        _ => {
-            return Err(
-                Usage(format!("{}: name the file .csv or .npy", args.output.display())).into()
-            );
-        }
-    };
-    let input = Input::open(&args.input, Wanted::Columns(&model.columns, None))?;
-    let invalid = super::plan::invalid(&args.input);
-    let bar = Bar::new("predicting", input.rows_hint(), common.quiet);
-    let mut totals = (0u64, 0u64);
+    let besides = Besides { kept: &args.keep, ..Besides::default() };
+    let input = Input::open(&args.input, Wanted::Columns(&model.columns), besides)?;
+    tell_input(&input, common);
+    let columns = Predicted::new(&model, args.scores, kind)?;
+    let schema = schema(&input, &columns)?;
+    let invalid = invalid(&args.input);
+    let bar = Bar::reading("predicting", &input, common.quiet);
+    let (mut rows, mut skipped) = (0u64, 0u64);
     let written = file::write(&args.output, |out| -> Result<()> {
-        let mut labels: Vec<i32> = Vec::new();
-        if !npy {
-            writeln!(out, "{}", header(&model, args.scores))?;
-        }
-        read_in_order(&input, &bar, |block| {
-            let mut text = Vec::new();
-            for (number, row, _) in block.rows() {
-                let valid = check(&model, block, number, row, invalid)?;
-                totals.0 += 1;
-                totals.1 += u64::from(!valid);
-                if npy {
-                    labels.push(if valid { model.predict(row).label as i32 } else { -1 });
-                } else {
-                    line(&mut text, &model, valid.then_some(row), args.scores)
-                        .map_err(Error::source)?;
-                }
-            }
-            out.write_all(&text).map_err(Error::source)
-        })?;
-        if npy {
-            super::generate::npy_header(out, "<i4", &format!("({},)", labels.len()))?;
-            for label in labels {
-                out.write_all(&label.to_le_bytes())?;
-            }
-        }
-        Ok(())
+        let mut writer = TableWriter::new(kind, &schema, out)?;
+        let work = |batch: Batch| columns.apply(&model, batch, invalid, &schema);
+        let take = |(batch, bad): (RecordBatch, u64)| {
+            rows += batch.num_rows() as u64;
+            skipped += bad;
+            writer.write(&batch).map_err(|e| Error::source(CannotWrite(e)))
+        };
+        input.map_in_order(common.threads(), &bar, work, take)?;
+        writer.finish()
     });
-    while_writing(&args.output, written)?;
+    while_writing(&args.output, unwrap_write_error(written))?;
     drop(bar);
-    let (rows, skipped) = totals;
     if skipped > 0 {
         note(common, &format!("{} skipped as invalid; their label is -1", count(skipped, "row")));
     }
     let json = json!({"file": args.output, "rows": rows, "skipped": skipped});
     result(common, &json, &format!("{}: {}", args.output.display(), count(rows, "row")))
+}
+
+/// An error of writing, on its way through the reading of rows.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:#}")]
+struct CannotWrite(anyhow::Error);
+
+/// An error of writing as such, not as one of the rows.
+fn unwrap_write_error(result: Result<()>) -> Result<()> {
+    result.map_err(|error| match error.downcast::<Error>() {
+        Ok(Error::Source(source)) => match source.downcast::<CannotWrite>() {
+            Ok(write) => write.0,
+            Err(source) => Error::Source(source).into(),
+        },
+        Ok(error) => error.into(),
+        Err(error) => error,
+    })
+}
+
+/// The columns carried along, then what is predicted.
+fn schema(input: &Input, columns: &Predicted) -> Result<SchemaRef> {
+    let mut fields = input.kept_fields()?;
+    for name in &columns.names {
+        if fields.iter().any(|f| f.name() == name) {
+            bail!("--keep cannot carry a column called '{name}': the prediction is called so");
+        }
+        let is_label = name == "label";
+        let data_type = if is_label { DataType::Int32 } else { DataType::Float64 };
+        fields.push(Field::new(name, data_type, !is_label));
+    }
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+/// What is predicted for each row.
+struct Predicted {
+    names: Vec<String>,
+}
+
+impl Predicted {
+    fn new(model: &Model, scores: bool, kind: Kind) -> Result<Self> {
+        let numbered = |prefix: &str, from: usize| -> Vec<String> {
+            (from..from + model.k()).map(|i| format!("{prefix}{i}")).collect()
+        };
+        let mut names = match &model.shape {
+            Shape::Components { .. } if kind == Kind::Npy => {
+                let message = "principal components need a .parquet or .csv file";
+                return Err(Usage(message.into()).into());
+            }
+            Shape::Components { .. } => return Ok(Predicted { names: numbered("pc", 1) }),
+            _ if kind == Kind::Npy => return Ok(Predicted { names: vec!["label".into()] }),
+            Shape::Centres { .. } => vec!["label".to_string(), "distance".into()],
+            Shape::Mixture { .. } => vec!["label".into(), "distance".into(), "log_density".into()],
+        };
+        if scores && matches!(model.shape, Shape::Mixture { .. }) {
+            names.extend(numbered("p", 0));
+        }
+        Ok(Predicted { names })
+    }
+
+    /// The columns carried along and the predictions, and how many rows are invalid.
+    fn apply(
+        &self,
+        model: &Model,
+        batch: Batch,
+        invalid: Invalid,
+        schema: &SchemaRef,
+    ) -> nysketch::Result<(RecordBatch, u64)> {
+        let block = &batch.block;
+        let mut labels = Vec::with_capacity(block.len());
+        let labelled = self.names.first().is_some_and(|n| n == "label");
+        let width = self.names.len() - usize::from(labelled);
+        let mut numbers = vec![Vec::with_capacity(block.len()); width];
+        let mut skipped = 0;
+        for (number, row, _) in block.rows() {
+            if !check(model, block, number, row, invalid)? {
+                skipped += 1;
+                labels.push(-1);
+                numbers.iter_mut().for_each(|n| n.push(None));
+                continue;
+            }
+            let p = model.predict(row);
+            labels.push(p.label as i32);
+            let distance = labelled.then(|| p.squared_distance.sqrt());
+            let values = distance.into_iter().chain(p.log_density).chain(p.scores);
+            numbers.iter_mut().zip(values).for_each(|(n, x)| n.push(Some(x)));
+        }
+        let mut columns = batch.kept;
+        if labelled {
+            columns.push(Arc::new(Int32Array::from(labels)));
+        }
+        columns.extend(numbers.into_iter().map(|n| Arc::new(Float64Array::from(n)) as ArrayRef));
+        Ok((RecordBatch::try_new(schema.clone(), columns).map_err(Error::source)?, skipped))
+    }
 }
 
 /// Values beyond this overflow when squared and summed.
@@ -86,38 +160,5 @@ pub fn check(
         Some(j) => {
             Err(Error::NonFinite { at: block.cell(number, &model.columns[j]), value: row[j] })
         }
-    }
-}
-
-fn header(model: &Model, scores: bool) -> String {
-    match &model.shape {
-        Shape::Centres { .. } => "label,distance".into(),
-        Shape::Mixture { .. } if scores => {
-            let columns: Vec<String> = (0..model.k()).map(|i| format!("p{i}")).collect();
-            format!("label,distance,log_density,{}", columns.join(","))
-        }
-        Shape::Mixture { .. } => "label,distance,log_density".into(),
-        Shape::Components { .. } => {
-            let columns: Vec<String> = (0..model.k()).map(|i| format!("pc{}", i + 1)).collect();
-            columns.join(",")
-        }
-    }
-}
-
-fn line(out: &mut Vec<u8>, model: &Model, row: Option<&[f64]>, scores: bool) -> io::Result<()> {
-    let fields = header(model, scores).matches(',').count();
-    let Some(row) = row else {
-        let first = if matches!(model.shape, Shape::Components { .. }) { "" } else { "-1" };
-        return writeln!(out, "{first}{}", ",".repeat(fields));
-    };
-    let p = model.predict(row);
-    let join = |values: &[f64]| values.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
-    match (&model.shape, p.log_density) {
-        (Shape::Components { .. }, _) => writeln!(out, "{}", join(&p.scores)),
-        (_, Some(log)) if scores => {
-            writeln!(out, "{},{},{log},{}", p.label, p.squared_distance.sqrt(), join(&p.scores))
-        }
-        (_, Some(log)) => writeln!(out, "{},{},{log}", p.label, p.squared_distance.sqrt()),
-        _ => writeln!(out, "{},{}", p.label, p.squared_distance.sqrt()),
     }
 }

@@ -1,13 +1,14 @@
 //! `nysketch sketch`: compress rows.
 
-use super::plan::{describe, invalid, measured_at, plan_input, tell_positions};
-use super::read_bytes;
+use super::checkpoint::Checkpoint;
+use super::plan::{describe, invalid, measured_at, plan_input, tell_input};
+use super::{groups, read_bytes};
 use crate::args::{Common, SketchArgs};
-use crate::input::{Input, Wanted};
+use crate::input::{Besides, Input, Wanted};
 use crate::output::{Usage, check_writable, count, note, result, size, thousands, write_bytes};
 use crate::progress::Bar;
 use anyhow::{Context, Result};
-use nysketch::{Error, Instructions, Plan, Sketch, SketchParams};
+use nysketch::{Error, Instructions, Plan, Run, Sketch, SketchParams};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,62 +16,93 @@ use std::time::Instant;
 
 pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     let files = args.input.input.iter().chain(&args.plan_file).chain(&args.plan.landmarks_from);
-    check_writable(&args.output, files)?;
+    match &args.by {
+        Some(_) => groups::check_folder(&args.output)?,
+        None => check_writable(&args.output, files)?,
+    }
     let start = Instant::now();
-    let (plan, input, rows) = match &args.plan_file {
-        Some(path) => {
-            let plan =
-                Plan::from_bytes(&read_bytes(path)?).with_context(|| path.display().to_string())?;
-            let input = open_for_plan(args, &plan, common)?;
-            let rows = input.as_ref().and_then(Input::rows_hint);
-            (plan, input, rows)
-        }
-        None => {
-            let (plan, report, input) = plan_input(&args.input, &args.plan, common)?;
-            (plan, Some(input), Some(report.rows + report.skipped))
-        }
-    };
-    let plan = Arc::new(plan);
-    let bar = Bar::new("sketching", rows, common.quiet);
     let params = SketchParams {
         threads: common.threads(),
         invalid: invalid(&args.input),
         instructions: Instructions::best(),
     };
-    let sketch = match &input {
-        Some(input) => Sketch::of(&plan, input, params, &bar),
-        None => Ok(Sketch::empty(plan.clone())),
+    let checkpoint = args.checkpoint.as_deref().map(|path| Checkpoint::new(path, args));
+    let saved = match &checkpoint {
+        Some(checkpoint) => checkpoint.load(args.resume, common)?,
+        None => None,
     };
-    drop(bar);
-    let sketch = sketch?;
+    let (plan, input) = match (&saved, &args.plan_file) {
+        (Some(saved), _) => {
+            let plan = saved.run.sketch().plan().clone();
+            let input = open_for_plan(args, &plan, common)?;
+            (plan, input)
+        }
+        (None, Some(path)) => {
+            let plan =
+                Plan::from_bytes(&read_bytes(path)?).with_context(|| path.display().to_string())?;
+            let input = open_for_plan(args, &plan, common)?;
+            (Arc::new(plan), input)
+        }
+        (None, None) => {
+            let by = args.by.as_deref();
+            let (plan, _, input) = plan_input(&args.input, &args.plan, by, common)?;
+            (Arc::new(plan), Some(input))
+        }
+    };
+    if let (Some(column), Some(input)) = (&args.by, &input) {
+        return groups::run(args, column, &plan, input, params, start, common);
+    }
+    let mut run = match saved {
+        Some(saved) => {
+            saved.check_inputs(input.as_ref())?;
+            saved.run
+        }
+        None => Run::new(plan.clone()),
+    };
+    if let Some(input) = &input {
+        let bar = Bar::reading("sketching", input, common.quiet);
+        match &checkpoint {
+            None => run.finish(input, params, &bar)?,
+            Some(checkpoint) => checkpoint.finish(&mut run, input, params, &bar)?,
+        }
+    }
+    let sketch = run.into_sketch();
     if sketch.rows() == 0 && !args.allow_empty {
         return Err(Error::NoRows { skipped: sketch.skipped() }.into());
     }
     let bytes = sketch.to_bytes();
     write_bytes(&args.output, &bytes)?;
-    let seconds = start.elapsed().as_secs_f64();
-    if sketch.skipped() > 0 {
-        note(
-            common,
-            &format!(
-                "{} skipped as invalid; the sketch records it",
-                count(sketch.skipped(), "row")
-            ),
-        );
+    if let Some(checkpoint) = &checkpoint {
+        checkpoint.remove();
     }
-    let mut json = describe(&plan);
+    tell(args, &plan, &sketch, bytes.len(), start.elapsed().as_secs_f64(), common)
+}
+
+fn tell(
+    args: &SketchArgs,
+    plan: &Plan,
+    sketch: &Sketch,
+    bytes: usize,
+    seconds: f64,
+    common: &Common,
+) -> Result<()> {
+    if sketch.skipped() > 0 {
+        let rows = count(sketch.skipped(), "row");
+        note(common, &format!("{rows} skipped as invalid; the sketch records it"));
+    }
+    let mut json = describe(plan);
     json["file"] = json!(args.output);
     json["rows"] = json!(sketch.rows());
     json["skipped"] = json!(sketch.skipped());
-    json["bytes"] = json!(bytes.len());
+    json["bytes"] = json!(bytes);
     json["seconds"] = json!(seconds);
     let text = format!(
         "{}: {} rows × {} columns at {} in {}, {seconds:.1} s",
         args.output.display(),
         thousands(sketch.rows()),
         plan.dims(),
-        measured_at(&plan),
-        size(bytes.len()),
+        measured_at(plan),
+        size(bytes),
     );
     result(common, &json, &text)
 }
@@ -88,7 +120,12 @@ fn open_for_plan(args: &SketchArgs, plan: &Plan, common: &Common) -> Result<Opti
             return Ok(None);
         }
     }
-    let input = Input::open(&input, Wanted::Plan(plan))?;
-    tell_positions(&input, common);
+    let besides = Besides {
+        weight: plan.weighting.as_ref().map(|w| w.column.as_str()),
+        key: args.by.as_deref(),
+        ..Besides::default()
+    };
+    let input = Input::open(&input, Wanted::Columns(&plan.columns), besides)?;
+    tell_input(&input, common);
     Ok(Some(input))
 }

@@ -1,22 +1,23 @@
-//! CSV and TSV files, streamed. Records are split while a part is handed out; numbers are read by
-//! the thread that took it.
+//! CSV and TSV files, plain or compressed. Records are split while a part is handed out; numbers are
+//! read by the thread that took it.
 
-use super::{Schema, Selection, part_rows, unnamed};
+use super::lanes::{Lane, Raw};
+use super::records::{Chunk, RecordError, Records, single_fields};
+use super::{Batch, Columns, Kind, Meter, Schema, part_rows};
 use anyhow::{Context, Result, bail};
-use csv::{ByteRecord, Reader, ReaderBuilder};
-use nysketch::{Block, Error, RowPart, RowStream};
+use arrow_array::StringArray;
+use csv::{ByteRecord, ReaderBuilder};
+use nysketch::{Block, Error};
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Records looked at to tell numeric columns from text.
 const SNIFFED: usize = 200;
-/// Bytes of records after which a part ends.
+/// Bytes of a part, at most.
 const PART_BYTES: usize = 1 << 20;
-/// Lines of one record beyond which a quote must have been left open.
-const MOST_LINES: u64 = 1000;
 
 /// Whether the first line holds names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,48 +30,27 @@ pub enum Header {
     No,
 }
 
-impl Header {
-    /// From the two flags.
-    pub fn from_args(header: bool, no_header: bool) -> Self {
-        match (header, no_header) {
-            (true, _) => Header::Yes,
-            (_, true) => Header::No,
-            _ => Header::Expected,
-        }
-    }
+/// How to read csv files.
+#[derive(Debug, Clone, Copy)]
+pub struct Dialect {
+    pub delimiter: u8,
+    pub header: Header,
+    /// Whether cells that are not numbers are left to be skipped with their row.
+    pub lenient: bool,
 }
 
-type Source = Box<dyn Read + Send>;
-
-/// A reader of records that also counts quotes, so that one left open can be told at the end.
-struct Records {
-    reader: Reader<Source>,
-    quotes: Arc<AtomicU64>,
-}
-
-struct CountQuotes {
-    source: Source,
-    quotes: Arc<AtomicU64>,
-}
-
-impl Read for CountQuotes {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.source.read(buffer)?;
-        let quotes = buffer[..n].iter().filter(|b| **b == b'"').count() as u64;
-        self.quotes.fetch_add(quotes, Ordering::Relaxed);
-        Ok(n)
-    }
-}
+/// Bytes, decompressed.
+pub type Source = Box<dyn Read + Send>;
 
 /// A CSV file, or stdin, which can be read only once.
 pub struct Csv {
     name: Arc<str>,
     path: Option<PathBuf>,
-    delimiter: u8,
-    header: bool,
-    /// Whether cells that are not numbers are left to be skipped with their row.
-    lenient: bool,
-    stdin: Mutex<Option<Records>>,
+    dialect: Dialect,
+    fields: usize,
+    /// Bytes of a usual record.
+    record_bytes: usize,
+    stdin: Mutex<Option<Records<Source>>>,
 }
 
 impl std::fmt::Debug for Csv {
@@ -87,279 +67,309 @@ enum CsvError {
     )]
     NotANumber { file: Arc<str>, row: u64, column: String, text: String },
     #[error("{file}: row {row} (line {line}) has {found} fields, expected {expected}")]
-    Ragged { file: Arc<str>, row: u64, line: u64, found: u64, expected: u64 },
-    #[error("{file}: row {row}: {source}")]
-    Read { file: Arc<str>, row: u64, source: csv::Error },
-    #[error("{file}: row {row} goes on over {lines} lines: a quote (\") is not closed")]
-    OpenQuote { file: Arc<str>, row: u64, lines: u64 },
+    Ragged { file: Arc<str>, row: u64, line: u64, found: usize, expected: usize },
+    #[error("{file}: {error}")]
+    Records { file: Arc<str>, error: RecordError },
+    #[error("{file}: row {row}: {error}")]
+    Parse { file: Arc<str>, row: u64, error: csv::Error },
     #[error("stdin can be read only once")]
     StdinTwice,
 }
 
-fn records(source: Source, delimiter: u8, header: bool) -> Records {
-    let quotes = Arc::new(AtomicU64::new(0));
-    let source: Source = Box::new(CountQuotes { source, quotes: quotes.clone() });
-    let reader = ReaderBuilder::new()
-        .has_headers(header)
-        .delimiter(delimiter)
-        .buffer_capacity(1 << 18)
-        .from_reader(source);
-    Records { reader, quotes }
-}
-
-fn open_source(path: &Path) -> io::Result<Source> {
-    Ok(Box::new(File::open(path)?))
+/// Decompresses what starts like gzip or Zstandard.
+pub fn decompressed(source: impl Read + Send + 'static) -> std::io::Result<Source> {
+    let mut source = BufReader::with_capacity(1 << 17, source);
+    let start = source.fill_buf()?;
+    if start.starts_with(b"\x1f\x8b") {
+        return Ok(Box::new(flate2::bufread::MultiGzDecoder::new(source)));
+    }
+    if start.starts_with(b"\x28\xb5\x2f\xfd") {
+        return Ok(Box::new(zstd::stream::read::Decoder::with_buffer(source)?));
+    }
+    Ok(Box::new(source))
 }
 
 impl Csv {
     /// Opens a file and looks at its first records.
-    pub fn open(
-        path: &Path,
-        name: Arc<str>,
-        delimiter: u8,
-        header: Header,
-        lenient: bool,
-    ) -> Result<(Self, Schema)> {
-        let has_header = header != Header::No;
-        let source = open_source(path).with_context(|| format!("cannot read {name}"))?;
-        let mut records = records(source, delimiter, has_header).reader;
-        let mut schema = read_header(&mut records, &name, has_header)?;
-        if header == Header::Expected && schema.names.iter().all(|n| n.parse::<f64>().is_ok()) {
-            bail!(
-                "{name}: the first line looks like data ({}…); pass --no-header if it is, --header if these are names",
-                schema.names.iter().take(3).cloned().collect::<Vec<_>>().join(",")
-            );
+    pub fn open(path: &Path, name: Arc<str>, dialect: Dialect) -> Result<(Self, Schema)> {
+        let cannot = || format!("cannot read {name}");
+        let source = decompressed(File::open(path).with_context(cannot)?).with_context(cannot)?;
+        let mut records = Records::new(source, dialect.delimiter);
+        let mut schema = read_header(&mut records, &name, dialect.header)?;
+        let fields = schema.names.len();
+        records.single_column = fields == 1;
+        let mut csv = Csv {
+            name: name.clone(),
+            path: Some(path.to_path_buf()),
+            dialect,
+            fields,
+            record_bytes: 1,
+            stdin: Mutex::new(None),
+        };
+        let in_file = |error| CsvError::Records { file: name.clone(), error };
+        if let Some(chunk) = records.next_chunk(1 << 16).map_err(in_file)? {
+            csv.record_bytes = (chunk.bytes.len() as u64).div_ceil(chunk.rows) as usize;
+            schema.kinds = csv.sniff(&chunk)?;
         }
-        // A column is text where most of its values are; one odd cell among numbers is an error later.
-        let mut balance = vec![0i32; schema.names.len()];
-        for (row, record) in records.byte_records().take(SNIFFED).enumerate() {
-            let record = record.map_err(|e| read_error(&name, row as u64 + 1, e))?;
-            for (j, field) in record.iter().enumerate() {
-                balance[j] += match parse(field) {
+        Ok((csv, schema))
+    }
+
+    /// Reads the header from stdin and keeps the rest for the one lane there can be.
+    pub fn stdin(source: Source, dialect: Dialect) -> Result<(Self, Schema)> {
+        let name: Arc<str> = Arc::from("stdin");
+        let mut records = Records::new(source, dialect.delimiter);
+        let schema = read_header(&mut records, &name, dialect.header)?;
+        let fields = schema.names.len();
+        records.single_column = fields == 1;
+        let stdin = Mutex::new(Some(records));
+        let path = None;
+        Ok((Csv { name, path, dialect, fields, record_bytes: 1, stdin }, schema))
+    }
+
+    /// A column is text where most of its values are; one odd cell among numbers is an error later.
+    fn sniff(&self, chunk: &Chunk) -> Result<Vec<Kind>> {
+        let mut balance = vec![0i32; self.fields];
+        let mut seen = 0;
+        self.for_each_record(chunk, 1, |_, fields| {
+            seen += 1;
+            if seen > SNIFFED {
+                return Ok(());
+            }
+            for (j, balance) in balance.iter_mut().enumerate() {
+                *balance += match parse(fields.get(j)) {
                     Some(x) if x.is_nan() => 0,
                     Some(_) => 1,
                     None => -1,
                 };
             }
-        }
-        schema.numeric = balance.iter().map(|b| *b >= 0).collect();
-        let csv = Csv {
-            name,
-            path: Some(path.to_path_buf()),
-            delimiter,
-            header: has_header,
-            lenient,
-            stdin: Mutex::new(None),
-        };
-        Ok((csv, schema))
-    }
-
-    /// Reads the header from stdin and keeps the rest for the one stream there can be.
-    pub fn stdin(delimiter: u8, header: bool, lenient: bool) -> Result<(Self, Schema)> {
-        let name: Arc<str> = Arc::from("stdin");
-        let mut records = records(Box::new(io::stdin()), delimiter, header);
-        let schema = read_header(&mut records.reader, &name, header)?;
-        let stdin = Mutex::new(Some(records));
-        Ok((Csv { name, path: None, delimiter: b',', header, lenient, stdin }, schema))
+            Ok(())
+        })?;
+        let kind = |b: &i32| if *b >= 0 { Kind::Number } else { Kind::Text };
+        Ok(balance.iter().map(kind).collect())
     }
 
     /// Starts reading.
-    pub fn stream<'a>(
-        &'a self,
-        selection: &'a Selection,
-        file_index: u64,
-    ) -> nysketch::Result<Box<dyn RowStream<'a> + 'a>> {
-        let mut records = match &self.path {
+    pub fn lane(
+        self: &Arc<Self>,
+        columns: &Arc<Columns>,
+        meter: &Arc<Meter>,
+    ) -> nysketch::Result<CsvLane> {
+        let failed = |e| Error::source(format!("cannot read {}: {e}", self.name));
+        let in_file = |error| Error::source(CsvError::Records { file: self.name.clone(), error });
+        let records = match &self.path {
             Some(path) => {
-                records(open_source(path).map_err(Error::source)?, self.delimiter, self.header)
+                let file = meter.count(File::open(path).map_err(failed)?);
+                let source = decompressed(file).map_err(failed)?;
+                let mut records = Records::new(source, self.dialect.delimiter);
+                if self.dialect.header != Header::No {
+                    records.skip().map_err(in_file)?;
+                }
+                records.single_column = self.fields == 1;
+                records
             }
-            None => self
-                .stdin
-                .lock()
-                .unwrap_or_else(|e| e.into_inner())
-                .take()
-                .ok_or_else(|| Error::source(CsvError::StdinTwice))?,
+            None => {
+                let mut stdin = self.stdin.lock().unwrap_or_else(|e| e.into_inner());
+                stdin.take().ok_or_else(|| Error::source(CsvError::StdinTwice))?
+            }
         };
-        if self.header {
-            // Past the header, so that lines are counted from the first row on.
-            let header = records.reader.byte_headers();
-            header.map_err(|e| Error::source(read_error(&self.name, 1, e)))?;
+        // About as many rows as a part of another format has, where its bytes allow it.
+        let rows = part_rows(columns.values.len());
+        let size = (rows * self.record_bytes).clamp(1 << 12, PART_BYTES);
+        Ok(CsvLane { csv: self.clone(), columns: columns.clone(), records, size })
+    }
+
+    /// Calls `visit` with the number and the fields of each record, and refuses ragged ones.
+    fn for_each_record(
+        &self,
+        chunk: &Chunk,
+        first_row: u64,
+        mut visit: impl FnMut(u64, &ByteRecord) -> Result<(), CsvError>,
+    ) -> Result<(), CsvError> {
+        let mut row = first_row;
+        let mut check = |at: usize, record: &ByteRecord| {
+            if record.len() != self.fields {
+                return Err(CsvError::Ragged {
+                    file: self.name.clone(),
+                    row,
+                    line: chunk.line + count_lines(&chunk.bytes, at),
+                    found: record.len(),
+                    expected: self.fields,
+                });
+            }
+            visit(row, record)?;
+            row += 1;
+            Ok(())
+        };
+        let mut reader = ReaderBuilder::new();
+        reader.has_headers(false).flexible(true).delimiter(self.dialect.delimiter);
+        let mut record = ByteRecord::new();
+        if self.fields > 1 {
+            let mut reader = reader.from_reader(&chunk.bytes[..]);
+            loop {
+                let at = reader.position().byte() as usize;
+                match reader.read_byte_record(&mut record) {
+                    Ok(true) => check(at, &record)?,
+                    Ok(false) => return Ok(()),
+                    Err(error) => {
+                        let file = self.name.clone();
+                        return Err(CsvError::Parse { file, row, error });
+                    }
+                }
+            }
         }
-        Ok(Box::new(CsvStream {
-            csv: self,
-            selection,
-            file_index,
-            records,
-            next_row: 1,
-            extra_lines: 0,
-        }))
+        let mut result = Ok(());
+        single_fields(&chunk.bytes, self.dialect.delimiter, |field| {
+            if result.is_err() {
+                return;
+            }
+            record.clear();
+            if field.contains(&b'"') || field.contains(&self.dialect.delimiter) {
+                // One record without its end always parses.
+                let _ = reader.from_reader(field).read_byte_record(&mut record);
+            } else {
+                record.push_field(field);
+            }
+            let at = field.as_ptr().addr().wrapping_sub(chunk.bytes.as_ptr().addr());
+            result = check(at, &record);
+        });
+        result
+    }
+
+    fn number(&self, row: u64, field: Option<&[u8]>, column: &str) -> Result<f64, CsvError> {
+        match parse(field) {
+            Some(x) => Ok(x),
+            None if self.dialect.lenient => Ok(f64::NAN),
+            None => Err(CsvError::NotANumber {
+                file: self.name.clone(),
+                row,
+                column: column.to_string(),
+                text: String::from_utf8_lossy(field.unwrap_or_default()).chars().take(40).collect(),
+            }),
+        }
     }
 }
 
+/// Line feeds before the record that starts at or after this byte.
+fn count_lines(bytes: &[u8], at: usize) -> u64 {
+    let blank = |b: &&u8| matches!(**b, b'\n' | b'\r');
+    let start = at + bytes.get(at..).unwrap_or_default().iter().take_while(blank).count();
+    let before = &bytes[..start.min(bytes.len())];
+    before.iter().filter(|b| **b == b'\n').count() as u64
+}
+
 /// Names of the columns; all are taken for numeric until records say otherwise.
-fn read_header(records: &mut Reader<Source>, name: &str, header: bool) -> Result<Schema> {
-    let first = records.byte_headers().map_err(|e| read_error(&Arc::from(name), 1, e))?;
-    if first.is_empty() {
+fn read_header(records: &mut Records<Source>, name: &Arc<str>, header: Header) -> Result<Schema> {
+    let in_file = |error| CsvError::Records { file: name.clone(), error };
+    let delimiter = records.delimiter();
+    let first = records.peek().map_err(in_file)?;
+    if first.starts_with(b"\xff\xfe") || first.starts_with(b"\xfe\xff") {
+        bail!("{name} is UTF-16 text; convert it to UTF-8");
+    }
+    let mut reader = ReaderBuilder::new();
+    let mut reader = reader.has_headers(false).delimiter(delimiter).from_reader(first);
+    let mut record = ByteRecord::new();
+    reader.read_byte_record(&mut record).with_context(|| format!("cannot read {name}"))?;
+    if record.is_empty() {
         bail!("{name} is empty");
     }
-    if !header {
-        return Ok(unnamed(first.len(), None));
+    if header == Header::No {
+        return Ok(Schema::unnamed(record.len(), None));
     }
     let mut names: Vec<String> = Vec::new();
-    for (j, field) in first.iter().enumerate() {
+    let mut seen = std::collections::HashSet::new();
+    for (j, field) in record.iter().enumerate() {
         let text = std::str::from_utf8(field)
             .with_context(|| format!("{name}: the name of column {} is not valid UTF-8", j + 1))?
             .trim();
         // As pandas writes its index.
-        let default = format!("c{j}");
-        let text = if text.is_empty() { default.as_str() } else { text };
-        if names.iter().any(|n| n == text) {
+        let text = if text.is_empty() { format!("c{j}") } else { text.to_string() };
+        if !seen.insert(text.clone()) {
             bail!("{name}: two columns are called '{text}'");
         }
-        names.push(text.to_string());
+        names.push(text);
     }
-    Ok(Schema { numeric: vec![true; names.len()], names, named: true, rows: None })
+    if header == Header::Expected && names.iter().all(|n| n.parse::<f64>().is_ok()) {
+        bail!(
+            "{name}: the first line looks like data ({}…); pass --no-header if it is, --header if these are names",
+            names.iter().take(3).cloned().collect::<Vec<_>>().join(",")
+        );
+    }
+    records.skip().map_err(in_file)?;
+    Ok(Schema { kinds: vec![Kind::Number; names.len()], names, named: true, rows: None })
 }
 
-fn read_error(file: &Arc<str>, row: u64, error: csv::Error) -> CsvError {
-    match error.kind() {
-        csv::ErrorKind::UnequalLengths { pos, expected_len, len } => CsvError::Ragged {
-            file: file.clone(),
-            row,
-            line: pos.as_ref().map_or(0, |p| p.line()),
-            found: *len,
-            expected: *expected_len,
-        },
-        _ => CsvError::Read { file: file.clone(), row, source: error },
-    }
+/// Fields that stand for a missing value.
+fn is_missing(text: &str) -> bool {
+    matches!(text, "" | "NA" | "N/A" | "null" | "NULL" | "None")
 }
 
 /// The number in a field: NaN where it is missing, `None` where it is text.
-fn parse(field: &[u8]) -> Option<f64> {
-    let text = std::str::from_utf8(field).ok()?.trim();
-    match text {
-        "" | "NA" | "N/A" | "null" | "NULL" | "None" => Some(f64::NAN),
-        _ => text.parse().ok(),
+fn parse(field: Option<&[u8]>) -> Option<f64> {
+    let text = std::str::from_utf8(field.unwrap_or_default()).ok()?.trim_ascii();
+    if is_missing(text) { Some(f64::NAN) } else { text.parse().ok() }
+}
+
+/// A CSV file being read.
+pub struct CsvLane {
+    csv: Arc<Csv>,
+    columns: Arc<Columns>,
+    records: Records<Source>,
+    size: usize,
+}
+
+impl Lane for CsvLane {
+    fn read(&mut self) -> nysketch::Result<Option<Box<dyn Raw>>> {
+        let chunk = self.records.next_chunk(self.size).map_err(|error| {
+            Error::source(CsvError::Records { file: self.csv.name.clone(), error })
+        })?;
+        let (csv, columns) = (self.csv.clone(), self.columns.clone());
+        Ok(chunk.map(|chunk| Box::new(CsvRaw { csv, columns, chunk }) as Box<dyn Raw>))
     }
 }
 
-struct CsvStream<'a> {
-    csv: &'a Csv,
-    selection: &'a Selection,
-    file_index: u64,
-    records: Records,
-    next_row: u64,
-    /// Lines that the last record goes on over after its first.
-    extra_lines: u64,
+struct CsvRaw {
+    csv: Arc<Csv>,
+    columns: Arc<Columns>,
+    chunk: Chunk,
 }
 
-impl CsvStream<'_> {
-    /// Reads one record, and before it the blank lines of a file of one column, which are missing
-    /// values there. `false` at the end.
-    fn read(&mut self, into: &mut Vec<ByteRecord>) -> nysketch::Result<bool> {
-        let fail = |error| Err(Error::source(error));
-        let mut record = ByteRecord::new();
-        let reader = &mut self.records.reader;
-        let before = reader.position().line();
-        match reader.read_byte_record(&mut record) {
-            Ok(true) => {}
-            Ok(false)
-                if self.extra_lines > 0 && self.records.quotes.load(Ordering::Relaxed) % 2 == 1 =>
-            {
-                let (file, row) = (self.csv.name.clone(), self.next_row - 1);
-                return fail(CsvError::OpenQuote { file, row, lines: self.extra_lines + 1 });
-            }
-            Ok(false) => return Ok(false),
-            Err(e) => return fail(read_error(&self.csv.name, self.next_row, e)),
-        }
-        self.extra_lines = record.as_slice().iter().filter(|b| **b == b'\n').count() as u64;
-        if self.extra_lines > MOST_LINES {
-            let (file, row) = (self.csv.name.clone(), self.next_row);
-            return fail(CsvError::OpenQuote { file, row, lines: self.extra_lines + 1 });
-        }
-        if record.len() == 1 {
-            let lines = reader.position().line() - before;
-            for _ in self.extra_lines + 1..lines {
-                into.push(ByteRecord::from(vec![""]));
-                self.next_row += 1;
-            }
-        }
-        into.push(record);
-        self.next_row += 1;
-        Ok(true)
+impl Raw for CsvRaw {
+    fn rows(&self) -> u64 {
+        self.chunk.rows
     }
-}
 
-impl<'a> RowStream<'a> for CsvStream<'a> {
-    fn next_part(&mut self) -> nysketch::Result<Option<Box<dyn RowPart + 'a>>> {
-        let first_row = self.next_row;
-        let wanted = part_rows(self.selection.columns.len());
-        let mut records = Vec::new();
-        let mut bytes = 0;
-        // Whole records are kept, also of columns that nobody wants: their bytes count too.
-        while records.len() < wanted && bytes < PART_BYTES && self.read(&mut records)? {
-            bytes += records.last().map_or(0, |r: &ByteRecord| r.as_slice().len());
-        }
-        if records.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(Box::new(CsvPart {
-            csv: self.csv,
-            selection: self.selection,
-            file_index: self.file_index,
-            records,
-            first_row,
-        })))
-    }
-}
-
-struct CsvPart<'a> {
-    csv: &'a Csv,
-    selection: &'a Selection,
-    file_index: u64,
-    records: Vec<ByteRecord>,
-    first_row: u64,
-}
-
-impl CsvPart<'_> {
-    fn number(&self, i: usize, column: usize, name: &str) -> nysketch::Result<f64> {
-        let field = self.records[i].get(column).unwrap_or_default();
-        match parse(field) {
-            Some(x) => Ok(x),
-            None if self.csv.lenient => Ok(f64::NAN),
-            None => Err(Error::source(CsvError::NotANumber {
-                file: self.csv.name.clone(),
-                row: self.first_row + i as u64,
-                column: name.to_string(),
-                text: String::from_utf8_lossy(field).chars().take(40).collect(),
-            })),
-        }
-    }
-}
-
-impl RowPart for CsvPart<'_> {
-    fn for_each_block(
-        self: Box<Self>,
-        visit: &mut dyn FnMut(&Block) -> nysketch::Result<()>,
-    ) -> nysketch::Result<()> {
-        let selection = self.selection;
-        let mut values = Vec::with_capacity(self.records.len() * selection.columns.len());
-        let mut weights = Vec::new();
-        for i in 0..self.records.len() {
-            for (&column, name) in selection.columns.iter().zip(selection.names.iter()) {
-                values.push(self.number(i, column, name)?);
+    fn decode(self: Box<Self>, first_row: u64) -> nysketch::Result<Batch> {
+        let (csv, columns) = (&self.csv, &*self.columns);
+        let rows = self.chunk.rows as usize;
+        let d = columns.values.len();
+        let mut block = Block { columns: d, ..Block::default() };
+        block.values.reserve(rows * d);
+        let mut kept: Vec<Vec<Option<String>>> = vec![Vec::new(); columns.kept.len()];
+        let mut keys: HashMap<String, Arc<str>> = HashMap::new();
+        let text = |field: Option<&[u8]>| {
+            let text = String::from_utf8_lossy(field.unwrap_or_default());
+            let text = text.trim();
+            (!is_missing(text)).then(|| text.to_string())
+        };
+        let visited = csv.for_each_record(&self.chunk, first_row, |row, record| {
+            for (&column, name) in columns.values.iter().zip(&columns.names.values) {
+                block.values.push(csv.number(row, record.get(column), name)?);
             }
-            if let Some((column, name)) = &selection.weight {
-                weights.push(self.number(i, *column, name)?);
+            if let (Some(column), Some(name)) = (columns.weight, &columns.names.weight) {
+                block.weights.push(csv.number(row, record.get(column), name)?);
             }
-        }
-        visit(&Block {
-            values,
-            weights,
-            columns: selection.columns.len(),
-            file: self.csv.name.clone(),
-            file_index: self.file_index,
-            first_row: self.first_row,
-        })
+            if let Some(column) = columns.key {
+                let key = text(record.get(column))
+                    .map(|t| keys.entry(t).or_insert_with_key(|t| Arc::from(t.as_str())).clone());
+                block.keys.push(key);
+            }
+            for (out, &column) in kept.iter_mut().zip(&columns.kept) {
+                out.push(text(record.get(column)));
+            }
+            Ok(())
+        });
+        visited.map_err(Error::source)?;
+        let kept = kept.into_iter().map(|k| Arc::new(StringArray::from(k)) as _).collect();
+        Ok(Batch { block, kept })
     }
 }

@@ -1,21 +1,35 @@
 //! INPUT: from paths on the command line to a source of rows.
 //!
-//! Each format tells its columns ([`Schema`]) and opens a stream of parts for chosen ones; a new
+//! Each format tells its columns ([`Schema`]) and opens lanes for chosen ones ([`lanes`]); a new
 //! format is one more variant of [`Format`].
 
+mod arrays;
+pub mod columns;
 mod csv;
+pub mod find;
+mod ipc;
+pub mod lanes;
+pub mod meter;
 mod npy;
+mod ordered;
+mod parquet;
+pub mod records;
 
 use crate::args::InputArgs;
-use crate::output::Usage;
 use anyhow::{Context, Result, bail};
+use arrow_array::ArrayRef;
+use arrow_schema::{DataType, Field};
+use columns::{Choice, Columns, Kind, Names, Schema};
+use find::TableFormat;
+use lanes::{InputStream, Lane};
+use meter::Meter;
 use nysketch::plan::MAX_COLUMNS;
-use nysketch::rows::{default_names, read_in_order};
-use nysketch::{RowPart, RowSource, RowStream};
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
+use nysketch::rows::read_in_order;
+use nysketch::{Block, RowSet, RowSource, RowStream};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// Values in one part: about 1 MB of doubles.
 const PART_VALUES: usize = 1 << 17;
@@ -25,124 +39,213 @@ fn part_rows(columns: usize) -> usize {
     (PART_VALUES / columns.max(1)).clamp(1, 1 << 14)
 }
 
-/// The columns of a file.
-#[derive(Debug, Clone)]
-pub struct Schema {
-    /// Names; `c0`, `c1`, … where the file has none.
-    names: Vec<String>,
-    /// Whether the file itself names them.
-    named: bool,
-    /// Which hold numbers.
-    numeric: Vec<bool>,
-    /// Number of rows, where the file tells.
-    rows: Option<u64>,
-}
-
-/// Where the wanted columns stand in a file.
-#[derive(Debug, Clone)]
-struct Selection {
-    /// Whether names were not found and positions were taken instead.
-    by_position: bool,
-    columns: Vec<usize>,
-    names: Arc<[String]>,
-    weight: Option<(usize, String)>,
+/// Some rows, with the columns that are carried along.
+#[derive(Debug)]
+pub struct Batch {
+    pub block: Block,
+    pub kept: Vec<ArrayRef>,
 }
 
 #[derive(Debug)]
 enum Format {
-    Csv(csv::Csv),
-    Npy(npy::Npy),
+    Csv(Arc<csv::Csv>),
+    Npy(Arc<npy::Npy>),
+    Parquet(parquet::Parquet),
+    Ipc(ipc::Ipc),
+}
+
+impl Format {
+    /// The lanes of the file: number of rows of each, where it is known.
+    fn segments(&self) -> Vec<Option<u64>> {
+        match self {
+            Format::Csv(_) | Format::Ipc(_) => vec![None],
+            Format::Npy(npy) => vec![Some(npy.rows())],
+            Format::Parquet(parquet) => parquet.groups().to_vec(),
+        }
+    }
+
+    /// Opens a lane after so many of its rows.
+    fn open_lane(
+        &self,
+        segment: usize,
+        skip: u64,
+        file: &InputFile,
+        meter: &Arc<Meter>,
+    ) -> nysketch::Result<Box<dyn Lane>> {
+        let columns = &file.columns;
+        Ok(match self {
+            Format::Csv(csv) => Box::new(csv.lane(columns, meter)?),
+            Format::Npy(npy) => Box::new(npy.lane(skip, columns, meter)?),
+            Format::Parquet(parquet) => Box::new(parquet.lane(segment, skip, columns, meter)?),
+            Format::Ipc(ipc) => Box::new(ipc.lane(columns, meter)?),
+        })
+    }
 }
 
 /// One file of the input.
 #[derive(Debug)]
-struct InputFile {
+pub struct InputFile {
     name: Arc<str>,
+    path: PathBuf,
     format: Format,
     schema: Schema,
-    selection: Selection,
+    columns: Arc<Columns>,
+    bytes: u64,
+    modified: Option<SystemTime>,
 }
 
 /// Several files as one source of rows.
 #[derive(Debug)]
 pub struct Input {
     files: Vec<InputFile>,
-    columns: Vec<String>,
-    /// Text columns that were left out.
+    names: Names,
+    /// Columns that were left out because they hold no numbers.
     pub left_out: Vec<String>,
     /// Numeric columns that only later files have.
     pub unused: Vec<String>,
+    /// Files in folders that are no tables by their names.
+    pub passed_over: Vec<PathBuf>,
+    /// Bytes read.
+    pub meter: Arc<Meter>,
 }
 
-/// Which columns to read.
+/// Which columns to read as numbers.
 pub enum Wanted<'a> {
-    /// Those of a plan.
-    Plan(&'a nysketch::Plan),
-    /// These, and a column that comes as the blocks' weights.
-    Columns(&'a [String], Option<&'a str>),
-    /// Those the options choose, and a column of weights.
-    Options { weights: Option<&'a str> },
+    /// These, in this order.
+    Columns(&'a [String]),
+    /// Those the options choose.
+    Options,
+}
+
+/// Which columns to read besides.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Besides<'a> {
+    /// Column of weights.
+    pub weight: Option<&'a str>,
+    /// Column that comes as text with every row.
+    pub key: Option<&'a str>,
+    /// Patterns of columns that are carried along.
+    pub kept: &'a [String],
+}
+
+/// A file before its columns are chosen.
+struct Opened {
+    name: Arc<str>,
+    path: PathBuf,
+    format: Format,
+    schema: Schema,
+    bytes: u64,
+    modified: Option<SystemTime>,
 }
 
 impl Input {
     /// Opens every file, finds the columns, and checks that all files have them.
-    pub fn open(args: &InputArgs, wanted: Wanted<'_>) -> Result<Self> {
+    pub fn open(args: &InputArgs, wanted: Wanted<'_>, besides: Besides<'_>) -> Result<Self> {
+        let found = find::files(&args.input)?;
         let mut opened = Vec::new();
-        for path in &args.input {
+        for path in &found.files {
             opened.push(open_file(path, args)?);
         }
         let Some(first) = opened.first() else { bail!("no input file") };
         let mut left_out = Vec::new();
         let mut unused = Vec::new();
-        let (columns, weight) = match wanted {
-            Wanted::Plan(plan) => {
-                (plan.columns.clone(), plan.weighting.as_ref().map(|w| w.column.clone()))
-            }
-            Wanted::Columns(columns, extra) => (columns.to_vec(), extra.map(str::to_string)),
-            Wanted::Options { weights } => {
-                let columns = choose_columns(args, &first.2, &first.0, weights, &mut left_out)?;
+        let values = match wanted {
+            Wanted::Columns(columns) => columns.to_vec(),
+            Wanted::Options => {
+                let taken: Vec<&str> = besides.weight.into_iter().chain(besides.key).collect();
+                let choice = Choice {
+                    columns: args.columns.as_deref(),
+                    exclude: &args.exclude,
+                    taken: &taken,
+                };
+                let (values, others) = columns::choose(&first.name, &first.schema, choice)?;
+                left_out = others;
                 if args.columns.is_none() {
-                    let known = |n: &String| {
-                        columns.contains(n) || args.exclude.contains(n) || weights == Some(n)
-                    };
-                    for (file, _, schema) in &opened {
-                        for (name, numeric) in schema.names.iter().zip(&schema.numeric) {
-                            if *numeric && !known(name) && !left_out.contains(name) {
-                                unused.push(format!("'{name}' of {file}"));
-                            }
-                        }
-                    }
+                    unused = unused_columns(&opened);
                 }
-                (columns, weights.map(str::to_string))
+                values
             }
         };
-        if columns.len() > MAX_COLUMNS {
+        if values.len() > MAX_COLUMNS {
             bail!(
                 "{} columns are more than the {MAX_COLUMNS} that a plan can hold; choose some with --columns",
-                columns.len()
+                values.len()
             );
         }
-        let mut files = Vec::new();
-        for (name, format, schema) in opened {
-            let selection = select(&name, &schema, &columns, weight.as_deref())?;
-            files.push(InputFile { name, format, schema, selection });
+        let mut kept = Vec::new();
+        for pattern in besides.kept {
+            for i in columns::matching(&first.name, &first.schema, pattern)? {
+                if !kept.contains(&first.schema.names[i]) {
+                    kept.push(first.schema.names[i].clone());
+                }
+            }
         }
-        Ok(Input { files, columns, left_out, unused })
+        let text = |t: Option<&str>| t.map(str::to_string);
+        let names = Names { values, weight: text(besides.weight), key: text(besides.key), kept };
+        let mut files = Vec::new();
+        for Opened { name, path, format, schema, bytes, modified } in opened {
+            let columns = Arc::new(Columns::find(&name, &schema, &names)?);
+            files.push(InputFile { name, path, format, schema, columns, bytes, modified });
+        }
+        let passed_over = found.passed_over;
+        Ok(Input { files, names, left_out, unused, passed_over, meter: Arc::default() })
     }
 
     /// Names of the columns of a file.
     pub fn names_of(path: &Path, args: &InputArgs) -> Result<Vec<String>> {
-        Ok(open_file(path, args)?.2.names)
+        Ok(open_file(path, args)?.schema.names)
     }
 
     /// Files without names whose columns were taken by position.
     pub fn by_position(&self) -> Vec<String> {
-        self.files.iter().filter(|f| f.selection.by_position).map(|f| f.name.to_string()).collect()
+        self.files.iter().filter(|f| f.columns.by_position).map(|f| f.name.to_string()).collect()
     }
 
-    /// Number of rows, where every file tells.
-    pub fn rows_hint(&self) -> Option<u64> {
-        self.files.iter().map(|f| f.schema.rows).sum()
+    /// Size of all files; `None` where one is stdin.
+    pub fn bytes(&self) -> Option<u64> {
+        let stdin = self.files.iter().any(|f| f.path == Path::new("-"));
+        (!stdin).then(|| self.files.iter().map(|f| f.bytes).sum())
+    }
+
+    /// Path, size and time of change of every file.
+    pub fn identity(&self) -> Vec<(String, u64, u128)> {
+        let time =
+            |t: SystemTime| t.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+        let one =
+            |f: &InputFile| (f.path.display().to_string(), f.bytes, f.modified.map_or(0, time));
+        self.files.iter().map(one).collect()
+    }
+
+    /// The columns that are carried along, with their types in the first file.
+    pub fn kept_fields(&self) -> Result<Vec<Field>> {
+        let mut fields: Vec<Field> = Vec::new();
+        for (n, file) in self.files.iter().enumerate() {
+            for (i, (name, &column)) in self.names.kept.iter().zip(&file.columns.kept).enumerate() {
+                let data_type = match &file.format {
+                    Format::Csv(_) => DataType::Utf8,
+                    Format::Npy(npy) => npy.data_type(),
+                    Format::Parquet(parquet) => parquet.schema().field(column).data_type().clone(),
+                    Format::Ipc(ipc) => ipc.schema().field(column).data_type().clone(),
+                };
+                if n == 0 {
+                    fields.push(Field::new(name, data_type, true));
+                } else if *fields[i].data_type() != data_type {
+                    bail!(
+                        "column '{name}' holds {data_type} in {}, but {} in {}; predict them one by one",
+                        file.name,
+                        fields[i].data_type(),
+                        self.files[0].name
+                    );
+                }
+            }
+        }
+        Ok(fields)
+    }
+
+    /// Starts reading in the order of the rows, for however many threads.
+    pub fn batches(&self) -> InputStream<'_> {
+        self.meter.restart();
+        InputStream::new(self, &RowSet::default(), true)
     }
 
     /// All rows in memory, all of them finite: for files of landmarks.
@@ -151,7 +254,7 @@ impl Input {
         read_in_order(self, &(), |block| {
             for (number, row, _) in block.rows() {
                 if let Some(j) = row.iter().position(|x| !x.is_finite()) {
-                    let at = block.cell(number, &self.columns[j]);
+                    let at = block.cell(number, &self.names.values[j]);
                     return Err(nysketch::Error::NonFinite { at, value: row[j] });
                 }
                 rows.push(row.to_vec());
@@ -162,180 +265,90 @@ impl Input {
     }
 }
 
-/// The name shown, the format and the columns of one path.
-fn open_file(path: &Path, args: &InputArgs) -> Result<(Arc<str>, Format, Schema)> {
+/// Numeric columns of later files that the first file lacks.
+fn unused_columns(opened: &[Opened]) -> Vec<String> {
+    let mut unused = Vec::new();
+    for file in opened.iter().skip(1) {
+        for (name, kind) in file.schema.names.iter().zip(&file.schema.kinds) {
+            if *kind == Kind::Number && !opened[0].schema.names.contains(name) {
+                unused.push(format!("'{name}' of {}", file.name));
+            }
+        }
+    }
+    unused
+}
+
+fn open_file(path: &Path, args: &InputArgs) -> Result<Opened> {
+    let dialect = |format: TableFormat| csv::Dialect {
+        delimiter: args.delimiter.unwrap_or(if format == TableFormat::Tsv { b'\t' } else { b',' }),
+        header: match (args.header, args.no_header) {
+            (true, _) => csv::Header::Yes,
+            (_, true) => csv::Header::No,
+            _ => csv::Header::Expected,
+        },
+        lenient: args.skip_invalid,
+    };
     if path == Path::new("-") {
-        let delimiter = args.delimiter.unwrap_or(b',');
-        let (csv, schema) = csv::Csv::stdin(delimiter, !args.no_header, args.skip_invalid)?;
-        return Ok((Arc::from("stdin"), Format::Csv(csv), schema));
+        return open_stdin(args, dialect);
     }
     let name: Arc<str> = Arc::from(path.display().to_string());
     let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {name}"))?;
-    if metadata.is_dir() {
-        bail!("{name} is a folder; name the files in it");
-    }
-    if !metadata.is_file() {
-        bail!(
-            "{name} is not a regular file, and files are read more than once; pipe csv into '-' with --plan"
-        );
-    }
-    let mut start = [0u8; 8];
-    let length = File::open(path)
-        .and_then(|mut f| {
-            let mut read = 0;
-            while read < start.len() {
-                match f.read(&mut start[read..])? {
-                    0 => break,
-                    n => read += n,
-                }
-            }
-            Ok(read)
-        })
-        .with_context(|| format!("cannot read {name}"))?;
-    if length == 0 {
-        bail!("{name} is empty");
-    }
-    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
-    let npy_content = start.starts_with(b"\x93NUMPY");
-    match extension.as_str() {
-        "npy" => {}
-        _ if npy_content => {}
-        "parquet" | "arrow" | "feather" | "gz" | "zst" | "xlsx" | "npz" => {
-            bail!("{name}: .{extension} files cannot be read; convert it to csv or npy")
+    let format = find::format_of(path, args.format)?;
+    let (format, schema) = match format {
+        TableFormat::Csv | TableFormat::Tsv => {
+            let (csv, schema) = csv::Csv::open(path, name.clone(), dialect(format))?;
+            (Format::Csv(Arc::new(csv)), schema)
         }
-        _ if start.starts_with(b"PAR1") || start.starts_with(b"ARROW1") => {
-            bail!("{name}: Parquet and Arrow files cannot be read; convert it to csv or npy")
+        TableFormat::Npy => {
+            let (npy, schema) = npy::Npy::open(path, name.clone())?;
+            (Format::Npy(Arc::new(npy)), schema)
         }
-        _ => {
-            let usual = if extension == "tsv" { b'\t' } else { b',' };
-            let delimiter = args.delimiter.unwrap_or(usual);
-            let header = csv::Header::from_args(args.header, args.no_header);
-            let (csv, schema) =
-                csv::Csv::open(path, name.clone(), delimiter, header, args.skip_invalid)?;
-            return Ok((name, Format::Csv(csv), schema));
+        TableFormat::Parquet => {
+            let (parquet, schema) = parquet::Parquet::open(path, name.clone())?;
+            (Format::Parquet(parquet), schema)
         }
-    }
-    let (npy, schema) = npy::Npy::open(path, name.clone())?;
-    Ok((name, Format::Npy(npy), schema))
-}
-
-/// The columns that the options choose from the first file.
-fn choose_columns(
-    args: &InputArgs,
-    schema: &Schema,
-    file: &str,
-    weights: Option<&str>,
-    left_out: &mut Vec<String>,
-) -> Result<Vec<String>> {
-    let known = |name: &String| schema.names.contains(name);
-    let named = args.columns.iter().flatten().chain(&args.exclude);
-    for name in named.cloned().chain(weights.map(str::to_string)) {
-        if !known(&name) {
-            bail!("{file} has no column '{name}'; it has {}", schema.names.join(", "));
+        TableFormat::Arrow => {
+            let (ipc, schema) = ipc::Ipc::open(path, name.clone())?;
+            (Format::Ipc(ipc), schema)
         }
-    }
-    if let Some(columns) = &args.columns {
-        let mut seen = std::collections::HashSet::new();
-        if let Some(twice) = columns.iter().find(|c| !seen.insert(*c)) {
-            return Err(Usage(format!("--columns names '{twice}' twice")).into());
-        }
-        return Ok(columns.clone());
-    }
-    let mut columns = Vec::new();
-    for (name, numeric) in schema.names.iter().zip(&schema.numeric) {
-        if args.exclude.contains(name) || weights == Some(name) {
-            continue;
-        }
-        if *numeric { &mut columns } else { &mut *left_out }.push(name.clone());
-    }
-    let alone = match schema.names.as_slice() {
-        [name] => name.as_str(),
-        _ => "",
     };
-    if let Some(c) = [';', '\t', '|', ','].into_iter().find(|c| alone.contains(*c)) {
-        bail!(
-            "{file} has one column called '{alone}'; if '{c}' separates columns, pass --delimiter '{c}'"
-        );
-    }
-    if columns.is_empty() {
-        bail!("{file} has no numeric column to read; it has {}", schema.names.join(", "));
-    }
-    Ok(columns)
+    let (bytes, modified) = (metadata.len(), metadata.modified().ok());
+    Ok(Opened { name, path: path.to_path_buf(), format, schema, bytes, modified })
 }
 
-/// Finds columns in a file by name, or by position where the file does not name its columns.
-fn select(
-    file: &str,
-    schema: &Schema,
-    columns: &[String],
-    weight: Option<&str>,
-) -> Result<Selection> {
-    let find = |name: &str| schema.names.iter().position(|n| n == name);
-    let all: Vec<&str> = columns.iter().map(String::as_str).chain(weight).collect();
-    let missing: Vec<&str> = all.iter().copied().filter(|n| find(n).is_none()).collect();
-    // Where a weight stands among unnamed columns cannot be told.
-    let by_position = !schema.named && weight.is_none() && schema.names.len() == columns.len();
-    if !missing.is_empty() && !by_position {
-        let has = if schema.named || schema.names.len() <= 12 {
-            schema.names.join(", ")
-        } else {
-            format!("{} columns without names", schema.names.len())
-        };
-        bail!(
-            "{file} lacks the column{} {}; it has {has}",
-            if missing.len() > 1 { "s" } else { "" },
-            missing.join(", ")
-        );
-    }
-    let place = |i: usize, name: &str| find(name).unwrap_or(i);
-    Ok(Selection {
-        columns: columns.iter().enumerate().map(|(i, c)| place(i, c)).collect(),
-        names: columns.into(),
-        weight: weight.map(|w| (place(columns.len(), w), w.to_string())),
-        by_position: !missing.is_empty(),
-    })
+/// Csv, plain or compressed, or Arrow.
+fn open_stdin(args: &InputArgs, dialect: impl Fn(TableFormat) -> csv::Dialect) -> Result<Opened> {
+    let mut stdin = BufReader::with_capacity(1 << 17, std::io::stdin());
+    let start = stdin.fill_buf().context("cannot read stdin")?;
+    let format = match args.format {
+        Some(format) => format.into(),
+        None => find::by_content(start).unwrap_or(TableFormat::Csv),
+    };
+    let (format, schema) = match format {
+        TableFormat::Csv | TableFormat::Tsv => {
+            let source = csv::decompressed(stdin).context("cannot read stdin")?;
+            let (csv, schema) = csv::Csv::stdin(source, dialect(format))?;
+            (Format::Csv(Arc::new(csv)), schema)
+        }
+        TableFormat::Arrow => {
+            let (ipc, schema) = ipc::Ipc::stdin(stdin)?;
+            (Format::Ipc(ipc), schema)
+        }
+        TableFormat::Npy | TableFormat::Parquet => {
+            bail!("stdin can be csv or an Arrow stream; save this to a file and name it")
+        }
+    };
+    let (name, path) = (Arc::from("stdin"), PathBuf::from("-"));
+    Ok(Opened { name, path, format, schema, bytes: 0, modified: None })
 }
 
 impl RowSource for Input {
     fn columns(&self) -> &[String] {
-        &self.columns
+        &self.names.values
     }
 
-    fn open(&self) -> nysketch::Result<Box<dyn RowStream<'_> + '_>> {
-        Ok(Box::new(InputStream { input: self, file: 0, current: None }))
+    fn open(&self, done: &RowSet) -> nysketch::Result<Box<dyn RowStream<'_> + '_>> {
+        self.meter.restart();
+        Ok(Box::new(InputStream::new(self, done, false)))
     }
-}
-
-/// The files one after the other.
-struct InputStream<'a> {
-    input: &'a Input,
-    file: usize,
-    current: Option<Box<dyn RowStream<'a> + 'a>>,
-}
-
-impl<'a> RowStream<'a> for InputStream<'a> {
-    fn next_part(&mut self) -> nysketch::Result<Option<Box<dyn RowPart + 'a>>> {
-        loop {
-            let Some(file) = self.input.files.get(self.file) else {
-                return Ok(None);
-            };
-            let stream = match &mut self.current {
-                Some(stream) => stream,
-                none => none.insert(match &file.format {
-                    Format::Csv(csv) => csv.stream(&file.selection, self.file as u64)?,
-                    Format::Npy(npy) => npy.stream(&file.selection, self.file as u64)?,
-                }),
-            };
-            if let Some(part) = stream.next_part()? {
-                return Ok(Some(part));
-            }
-            self.current = None;
-            self.file += 1;
-        }
-    }
-}
-
-/// Names for a file that has none.
-fn unnamed(columns: usize, rows: Option<u64>) -> Schema {
-    Schema { names: default_names(columns), named: false, numeric: vec![true; columns], rows }
 }

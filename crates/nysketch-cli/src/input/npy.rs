@@ -1,10 +1,14 @@
 //! NumPy files: two-dimensional (or one column), real numbers of any width, either byte order,
-//! rows or columns first. Read in slices, not mapped: memory stays at one part per thread.
+//! rows or columns first. Read in slices, not mapped: memory stays at one part per thread, and a file
+//! that is cut while it is read is an error, not a crash.
 
-use super::{Schema, Selection, part_rows, unnamed};
+use super::lanes::{Lane, Raw};
+use super::{Batch, Columns, Meter, Schema, part_rows};
 use anyhow::{Context, Result, bail};
+use arrow_array::*;
+use arrow_schema::DataType;
 use npyz::{DType, NpyHeader, Order};
-use nysketch::{Block, Error, RowPart, RowStream};
+use nysketch::{Block, Error};
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -13,6 +17,7 @@ use std::sync::Arc;
 /// Type of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
+    Bool,
     F4,
     F8,
     I1,
@@ -26,7 +31,8 @@ enum Kind {
 }
 
 impl Kind {
-    const NAMES: [(&'static str, Kind); 10] = [
+    const NAMES: [(&'static str, Kind); 11] = [
+        ("b1", Kind::Bool),
         ("f4", Kind::F4),
         ("f8", Kind::F8),
         ("i1", Kind::I1),
@@ -41,7 +47,7 @@ impl Kind {
 
     fn bytes(self) -> usize {
         match self {
-            Kind::I1 | Kind::U1 => 1,
+            Kind::Bool | Kind::I1 | Kind::U1 => 1,
             Kind::I2 | Kind::U2 => 2,
             Kind::F4 | Kind::I4 | Kind::U4 => 4,
             Kind::F8 | Kind::I8 | Kind::U8 => 8,
@@ -52,14 +58,8 @@ impl Kind {
     fn decode(self, bytes: &[u8], big_endian: bool) -> Vec<f64> {
         macro_rules! numbers {
             ($type:ty) => {
-                bytes
-                    .as_chunks::<{ size_of::<$type>() }>()
-                    .0
-                    .iter()
-                    .map(|b| match big_endian {
-                        false => <$type>::from_le_bytes(*b) as f64,
-                        true => <$type>::from_be_bytes(*b) as f64,
-                    })
+                numbers(bytes, big_endian, <$type>::from_le_bytes, <$type>::from_be_bytes)
+                    .map(|x| x as f64)
                     .collect()
             };
         }
@@ -70,12 +70,55 @@ impl Kind {
             Kind::I2 => numbers!(i16),
             Kind::I4 => numbers!(i32),
             Kind::I8 => numbers!(i64),
-            Kind::U1 => numbers!(u8),
+            Kind::Bool | Kind::U1 => numbers!(u8),
             Kind::U2 => numbers!(u16),
             Kind::U4 => numbers!(u32),
             Kind::U8 => numbers!(u64),
         }
     }
+
+    /// All numbers in `bytes`, in their own type.
+    fn array(self, bytes: &[u8], big_endian: bool) -> ArrayRef {
+        macro_rules! array {
+            ($type:ty, $array:ty) => {
+                Arc::new(<$array>::from_iter_values(numbers(
+                    bytes,
+                    big_endian,
+                    <$type>::from_le_bytes,
+                    <$type>::from_be_bytes,
+                )))
+            };
+        }
+        match self {
+            Kind::Bool => Arc::new(BooleanArray::from_iter(bytes.iter().map(|b| Some(*b != 0)))),
+            Kind::F4 => array!(f32, Float32Array),
+            Kind::F8 => array!(f64, Float64Array),
+            Kind::I1 => array!(i8, Int8Array),
+            Kind::I2 => array!(i16, Int16Array),
+            Kind::I4 => array!(i32, Int32Array),
+            Kind::I8 => array!(i64, Int64Array),
+            Kind::U1 => array!(u8, UInt8Array),
+            Kind::U2 => array!(u16, UInt16Array),
+            Kind::U4 => array!(u32, UInt32Array),
+            Kind::U8 => array!(u64, UInt64Array),
+        }
+    }
+
+    /// The Arrow type of its numbers.
+    fn data_type(self) -> DataType {
+        self.array(&[], false).data_type().clone()
+    }
+}
+
+/// The numbers in `bytes`, of `N` bytes each.
+fn numbers<T, const N: usize>(
+    bytes: &[u8],
+    big_endian: bool,
+    little: fn([u8; N]) -> T,
+    big: fn([u8; N]) -> T,
+) -> impl Iterator<Item = T> {
+    let number = if big_endian { big } else { little };
+    bytes.as_chunks::<N>().0.iter().map(move |b| number(*b))
 }
 
 /// A NumPy file.
@@ -137,18 +180,30 @@ impl Npy {
             big_endian,
             column_major: header.order() == Order::Fortran && columns > 1,
         };
-        let schema = unnamed(columns as usize, Some(rows));
+        let schema = Schema::unnamed(columns as usize, Some(rows));
         Ok((npy, schema))
     }
 
-    /// Starts reading.
-    pub fn stream<'a>(
-        &'a self,
-        selection: &'a Selection,
-        file_index: u64,
-    ) -> nysketch::Result<Box<dyn RowStream<'a> + 'a>> {
+    /// Starts reading after so many rows.
+    pub fn lane(
+        self: &Arc<Self>,
+        skip: u64,
+        columns: &Arc<Columns>,
+        meter: &Arc<Meter>,
+    ) -> nysketch::Result<NpyLane> {
         let file = File::open(&self.path).map_err(|e| self.failed(e))?;
-        Ok(Box::new(NpyStream { npy: self, selection, file_index, file, next: 0 }))
+        let (npy, columns, meter) = (self.clone(), columns.clone(), meter.clone());
+        Ok(NpyLane { npy, columns, meter, file, next: skip })
+    }
+
+    /// The type of the numbers in every column.
+    pub fn data_type(&self) -> DataType {
+        self.kind.data_type()
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> u64 {
+        self.rows
     }
 
     fn failed(&self, error: std::io::Error) -> Error {
@@ -170,15 +225,16 @@ fn number_type(dtype: &DType, name: &str) -> Result<(Kind, bool)> {
     }
 }
 
-struct NpyStream<'a> {
-    npy: &'a Npy,
-    selection: &'a Selection,
-    file_index: u64,
+/// A NumPy file being read.
+pub struct NpyLane {
+    npy: Arc<Npy>,
+    columns: Arc<Columns>,
+    meter: Arc<Meter>,
     file: File,
     next: u64,
 }
 
-impl NpyStream<'_> {
+impl NpyLane {
     fn read_at(&mut self, item: u64, bytes: &mut [u8]) -> nysketch::Result<()> {
         let at = self.npy.offset + item * self.npy.kind.bytes() as u64;
         self.file
@@ -188,9 +244,9 @@ impl NpyStream<'_> {
     }
 }
 
-impl<'a> RowStream<'a> for NpyStream<'a> {
-    fn next_part(&mut self) -> nysketch::Result<Option<Box<dyn RowPart + 'a>>> {
-        let npy = self.npy;
+impl Lane for NpyLane {
+    fn read(&mut self) -> nysketch::Result<Option<Box<dyn Raw>>> {
+        let npy = self.npy.clone();
         let from = self.next;
         let count = (npy.rows - from).min(part_rows(npy.columns) as u64);
         if count == 0 {
@@ -206,56 +262,65 @@ impl<'a> RowStream<'a> for NpyStream<'a> {
         } else {
             self.read_at(from * npy.columns as u64, &mut bytes)?;
         }
-        Ok(Some(Box::new(NpyPart {
+        self.meter.add(bytes.len() as u64);
+        Ok(Some(Box::new(NpyRaw {
             npy,
-            selection: self.selection,
-            file_index: self.file_index,
+            columns: self.columns.clone(),
             bytes,
             count: count as usize,
-            first_row: from + 1,
         })))
     }
 }
 
-struct NpyPart<'a> {
-    npy: &'a Npy,
-    selection: &'a Selection,
-    file_index: u64,
+struct NpyRaw {
+    npy: Arc<Npy>,
+    columns: Arc<Columns>,
     bytes: Vec<u8>,
     count: usize,
-    first_row: u64,
 }
 
-impl RowPart for NpyPart<'_> {
-    fn for_each_block(
-        self: Box<Self>,
-        visit: &mut dyn FnMut(&Block) -> nysketch::Result<()>,
-    ) -> nysketch::Result<()> {
-        let (npy, count) = (self.npy, self.count);
+impl NpyRaw {
+    /// The bytes of one column.
+    fn column(&self, column: usize) -> Vec<u8> {
+        let size = self.npy.kind.bytes();
+        if self.npy.column_major {
+            let bytes = self.count * size;
+            return self.bytes[column * bytes..(column + 1) * bytes].to_vec();
+        }
+        let rows = self.bytes.chunks_exact(self.npy.columns * size);
+        rows.flat_map(|row| &row[column * size..(column + 1) * size]).copied().collect()
+    }
+}
+
+impl Raw for NpyRaw {
+    fn rows(&self) -> u64 {
+        self.count as u64
+    }
+
+    fn decode(self: Box<Self>, _first_row: u64) -> nysketch::Result<Batch> {
+        let (npy, count, columns) = (&*self.npy, self.count, &*self.columns);
+        let array = |column: &usize| npy.kind.array(&self.column(*column), npy.big_endian);
+        if columns.key.is_some() || !columns.kept.is_empty() {
+            let arrays: Vec<ArrayRef> = columns.projection.iter().map(array).collect();
+            return super::arrays::batch(&arrays, columns).map_err(Error::source);
+        }
         let numbers = npy.kind.decode(&self.bytes, npy.big_endian);
         let at = |row: usize, column: usize| match npy.column_major {
             true => numbers[column * count + row],
             false => numbers[row * npy.columns + column],
         };
-        let weights = match &self.selection.weight {
-            Some((column, _)) => (0..count).map(|row| at(row, *column)).collect(),
+        let weights = match columns.weight {
+            Some(column) => (0..count).map(|row| at(row, column)).collect(),
             None => Vec::new(),
         };
-        let columns = &self.selection.columns;
-        let as_stored = !npy.column_major && columns.iter().copied().eq(0..npy.columns);
+        let d = columns.values.len();
+        let as_stored = !npy.column_major && columns.values.iter().copied().eq(0..npy.columns);
         let values = if as_stored {
             numbers
         } else {
-            let cell = |i: usize| at(i / columns.len(), columns[i % columns.len()]);
-            (0..count * columns.len()).map(cell).collect()
+            (0..count * d).map(|i| at(i / d, columns.values[i % d])).collect()
         };
-        visit(&Block {
-            values,
-            weights,
-            columns: columns.len(),
-            file: npy.name.clone(),
-            file_index: self.file_index,
-            first_row: self.first_row,
-        })
+        let block = Block { values, weights, columns: d, ..Block::default() };
+        Ok(Batch { block, kept: Vec::new() })
     }
 }

@@ -53,7 +53,8 @@ impl Groups {
         for thread in threads {
             groups.without_group += thread.without_group;
             for (key, sums) in thread.sums {
-                let sketch = groups.sketches.entry(key).or_insert_with(|| Sketch::empty(plan.clone()));
+                let sketch =
+                    groups.sketches.entry(key).or_insert_with(|| Sketch::empty(plan.clone()));
                 sketch.merge(&Sketch::from_parts(plan.clone(), sums))?;
             }
         }

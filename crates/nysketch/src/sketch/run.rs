@@ -117,12 +117,11 @@ mod tests {
             // Killed at the third save: what was saved last is taken up again.
             let mut saves = 0;
             let mut run = Run::resume(kept.sketch.clone(), kept.done.clone());
-            let ended =
-                run.finish_saving(&table, params, &(), Duration::from_micros(500), |run| {
-                    saves += 1;
-                    kept = run.clone();
-                    if saves == 3 { Err(Error::Cancelled) } else { Ok(()) }
-                });
+            let ended = run.finish_saving(&table, params, &(), Duration::from_micros(500), |run| {
+                saves += 1;
+                kept = run.clone();
+                if saves == 3 { Err(Error::Cancelled) } else { Ok(()) }
+            });
             times += 1;
             if ended.is_ok() || kept.done.len() == 3000 {
                 break;

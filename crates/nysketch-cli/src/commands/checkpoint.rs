@@ -1,0 +1,159 @@
+//! `--checkpoint`: what is done so far, saved every so often, and taken up again by `--resume`.
+//!
+//! The file is one line of JSON (options, inputs, rows that are done), the bytes of the sketch so
+//! far, and a CRC-32 of both. It is for this program alone and removed at the end.
+
+use crate::args::{Common, InputArgs, SketchArgs};
+use crate::input::Input;
+use crate::output::{Usage, check_writable, note, thousands, write_bytes};
+use anyhow::{Context, Result, bail};
+use nysketch::{Error, Progress, RowSet, Run, Sketch, SketchParams};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What the run depends on besides the plan, and how far it has come.
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    nysketch_checkpoint: u32,
+    options: String,
+    /// Path, bytes and time of change of every file.
+    inputs: Vec<(String, u64, u128)>,
+    /// Ranges of rows in the sketch, counted over all files from 0.
+    done: Vec<(u64, u64)>,
+}
+
+const VERSION: u32 = 1;
+
+/// Where to save, and what must be the same to go on.
+pub struct Checkpoint<'a> {
+    path: &'a Path,
+    every: Duration,
+    options: String,
+    stdin: bool,
+    inputs: Vec<&'a PathBuf>,
+}
+
+/// A checkpoint that was read.
+pub struct Saved {
+    pub run: Run,
+    path: PathBuf,
+    inputs: Vec<(String, u64, u128)>,
+}
+
+impl Saved {
+    /// Refuses inputs that are not those of the checkpoint.
+    pub fn check_inputs(&self, input: Option<&Input>) -> Result<()> {
+        let now = input.map(Input::identity).unwrap_or_default();
+        let path = self.path.display();
+        if now.iter().map(|f| &f.0).ne(self.inputs.iter().map(|f| &f.0)) {
+            bail!(
+                "the checkpoint {path} is of other files; name the same, or delete it to start anew"
+            );
+        }
+        if let Some((changed, _)) = now.iter().zip(&self.inputs).find(|(a, b)| a != b) {
+            bail!(
+                "{} has changed since the checkpoint {path} was saved; delete it to start anew",
+                changed.0
+            );
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Checkpoint<'a> {
+    pub fn new(path: &'a Path, args: &'a SketchArgs) -> Self {
+        let every = Duration::try_from_secs_f64(args.checkpoint_every).unwrap_or(Duration::MAX);
+        // What was typed, but for what may change from one start to the next.
+        let InputArgs {
+            columns, exclude, format, no_header, header, delimiter, skip_invalid, ..
+        } = &args.input;
+        let input = (columns, exclude, format, no_header, header, delimiter, skip_invalid);
+        let options = format!("{input:?} {:?} {:?}", args.plan_file, args.plan);
+        let stdin = args.input.input.iter().any(|p| p == Path::new("-"));
+        let inputs = args.input.input.iter().chain([&args.output]).chain(&args.plan_file).collect();
+        Checkpoint { path, every, options, stdin, inputs }
+    }
+
+    /// Reads the checkpoint that is to be taken up; `None` where the work starts anew.
+    pub fn load(&self, resume: bool, common: &Common) -> Result<Option<Saved>> {
+        let name = self.path.display();
+        if self.stdin {
+            let message = "stdin cannot be read again, so --checkpoint needs files";
+            return Err(Usage(message.into()).into());
+        }
+        check_writable(self.path, self.inputs.iter().copied())?;
+        if !self.path.exists() {
+            return Ok(None);
+        }
+        if !resume {
+            bail!(
+                "the checkpoint {name} exists; go on from it with --resume, or delete it to start anew"
+            );
+        }
+        let bytes = std::fs::read(self.path).with_context(|| format!("cannot read {name}"))?;
+        let (header, sketch) = decode(&bytes).with_context(|| {
+            format!("{name} is not a whole checkpoint; delete it to start anew")
+        })?;
+        if header.options != self.options {
+            bail!(
+                "the checkpoint {name} was made with other options; use the same, or delete it to start anew"
+            );
+        }
+        let done = RowSet::new(header.done.iter().map(|(a, b)| *a..*b));
+        note(common, &format!("going on after {} rows", thousands(done.len())));
+        let run = Run::resume(sketch, done);
+        Ok(Some(Saved { run, path: self.path.to_path_buf(), inputs: header.inputs }))
+    }
+
+    /// Reads the rows that are left, saving on the way.
+    pub fn finish(
+        &self,
+        run: &mut Run,
+        input: &Input,
+        params: SketchParams,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let inputs = input.identity();
+        let save = |run: &Run| -> nysketch::Result<()> {
+            let bytes = self.encode(run, &inputs).map_err(Error::source)?;
+            write_bytes(self.path, &bytes).map_err(|e| Error::source(format!("{e:#}")))
+        };
+        // The plan that was just made need not be made again.
+        save(run)?;
+        Ok(run.finish_saving(input, params, progress, self.every, save)?)
+    }
+
+    /// The work is done.
+    pub fn remove(&self) {
+        // A checkpoint that stays does no harm: it is of a run that has ended.
+        let _ = std::fs::remove_file(self.path);
+    }
+
+    fn encode(&self, run: &Run, inputs: &[(String, u64, u128)]) -> serde_json::Result<Vec<u8>> {
+        let header = Header {
+            nysketch_checkpoint: VERSION,
+            options: self.options.clone(),
+            inputs: inputs.to_vec(),
+            done: run.done().ranges().iter().map(|r| (r.start, r.end)).collect(),
+        };
+        let mut bytes = serde_json::to_vec(&header)?;
+        bytes.push(b'\n');
+        bytes.extend(run.sketch().to_bytes());
+        bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+        Ok(bytes)
+    }
+}
+
+fn decode(bytes: &[u8]) -> Result<(Header, Sketch)> {
+    let (body, crc) = bytes.split_last_chunk::<4>().context("it is too short")?;
+    if crc32fast::hash(body).to_le_bytes() != *crc {
+        bail!("its checksum is wrong");
+    }
+    let line = memchr::memchr(b'\n', body).context("it has no header")?;
+    let header: Header = serde_json::from_slice(&body[..line]).context("its header is unknown")?;
+    if header.nysketch_checkpoint != VERSION {
+        bail!("it is of another version");
+    }
+    Ok((header, Sketch::from_bytes(&body[line + 1..])?))
+}

@@ -1,0 +1,139 @@
+//! `nysketch sketch --by COLUMN`: one sketch for each value of a column.
+
+use super::plan::{describe, measured_at};
+use crate::args::{Common, SketchArgs};
+use crate::input::Input;
+use crate::output::{Usage, count, note, result, size, thousands};
+use crate::progress::Bar;
+use anyhow::{Context, Result, bail};
+use nysketch::sketch::groups::GroupParams;
+use nysketch::{Error, Groups, Plan, SketchParams, file};
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Fails before long work where the folder cannot be made after it.
+pub fn check_folder(path: &Path) -> Result<()> {
+    let name = path.display();
+    if path == Path::new("-") {
+        return Err(Usage("-o needs the name of a folder".into()).into());
+    }
+    if path.is_dir() {
+        let mut entries =
+            path.read_dir().with_context(|| format!("cannot read the folder {name}"))?;
+        if entries.next().is_some() {
+            bail!("the folder {name} is not empty; --by writes a new one");
+        }
+    } else if path.exists() {
+        bail!("{name} is a file; with --by the output is a folder");
+    }
+    // As for a file of that name.
+    let probe = path.components().as_path().with_extension("nysketch-probe");
+    file::check_writable(&probe).with_context(|| format!("cannot write {name}"))
+}
+
+pub fn run(
+    args: &SketchArgs,
+    column: &str,
+    plan: &Arc<Plan>,
+    input: &Input,
+    params: SketchParams,
+    start: Instant,
+    common: &Common,
+) -> Result<()> {
+    let bar = Bar::reading("sketching", input, common.quiet);
+    let by = GroupParams { column, limit: args.max_groups };
+    let groups = Groups::of(plan, input, by, params, &bar).map_err(|error| {
+        let memory = size(Groups::bytes_each(plan) * params.threads);
+        match error {
+            Error::TooManyGroups { .. } => {
+                anyhow::Error::from(error).context(format!("each group takes {memory} of memory"))
+            }
+            error => error.into(),
+        }
+    });
+    drop(bar);
+    let groups = groups?;
+    let skipped: u64 = groups.sketches.values().map(|s| s.skipped()).sum();
+    let rows: u64 = groups.sketches.values().map(|s| s.rows()).sum();
+    if rows == 0 && !args.allow_empty {
+        return Err(Error::NoRows { skipped: skipped + groups.without_group }.into());
+    }
+    let mut listed = Vec::new();
+    let cannot = || format!("cannot write {}", args.output.display());
+    let folder = file::Folder::new(&args.output).with_context(cannot)?;
+    let mut bytes = 0;
+    for (value, sketch) in &groups.sketches {
+        let name = file_name(value);
+        let contents = sketch.to_bytes();
+        bytes += contents.len();
+        folder.write(&name, &contents).with_context(cannot)?;
+        listed.push(json!({
+            "value": **value, "file": args.output.join(&name), "rows": sketch.rows(),
+            "skipped": sketch.skipped(),
+        }));
+    }
+    folder.persist().with_context(cannot)?;
+    if skipped > 0 {
+        let message =
+            format!("{} skipped as invalid; the sketches record it", count(skipped, "row"));
+        note(common, &message);
+    }
+    if groups.without_group > 0 {
+        let rows = count(groups.without_group, "row");
+        note(
+            common,
+            &format!("{rows} skipped because '{column}' is missing; no sketch records it"),
+        );
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let mut json = describe(plan);
+    json["file"] = json!(args.output);
+    json["rows"] = json!(rows);
+    json["skipped"] = json!(skipped);
+    json["without_group"] = json!(groups.without_group);
+    json["groups"] = json!(listed);
+    json["bytes"] = json!(bytes);
+    json["seconds"] = json!(seconds);
+    let text = format!(
+        "{}: {} of {} rows × {} columns at {} in {}, {seconds:.1} s",
+        args.output.display(),
+        count(groups.sketches.len() as u64, "sketch").replace("sketchs", "sketches"),
+        thousands(rows),
+        plan.dims(),
+        measured_at(plan),
+        size(bytes),
+    );
+    result(common, &json, &text)
+}
+
+/// The value with `.nys` after it; characters that a file name should not have are written `%XX`.
+fn file_name(value: &str) -> String {
+    if value.is_empty() {
+        return "%.nys".into();
+    }
+    let mut name = String::new();
+    for (i, c) in value.chars().enumerate() {
+        if c.is_alphanumeric() || "-_+=, @".contains(c) || (c == '.' && i > 0) {
+            name.push(c);
+        } else {
+            let mut buffer = [0; 4];
+            c.encode_utf8(&mut buffer).bytes().for_each(|b| name.push_str(&format!("%{b:02X}")));
+        }
+    }
+    name + ".nys"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file_name;
+
+    #[test]
+    fn file_names_are_safe_and_different() {
+        assert_eq!(file_name("2024-01-31"), "2024-01-31.nys");
+        assert_eq!(file_name("../Ö b"), "%2E.%2FÖ b.nys");
+        assert_eq!(file_name("%2E"), "%252E.nys");
+        assert_eq!(file_name(""), "%.nys");
+    }
+}

@@ -1,0 +1,264 @@
+//! Which columns of a file are read: patterns of names, and where the names stand in a file.
+
+use crate::output::Usage;
+use anyhow::{Result, bail};
+
+/// The columns of a file.
+#[derive(Debug, Clone)]
+pub struct Schema {
+    /// Names; `c0`, `c1`, … where the file has none.
+    pub names: Vec<String>,
+    /// Whether the file itself names them.
+    pub named: bool,
+    /// What each holds.
+    pub kinds: Vec<Kind>,
+    /// Number of rows, where the file tells.
+    pub rows: Option<u64>,
+}
+
+/// What a column holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// Numbers, at least at first sight.
+    Number,
+    /// Text at first sight; a number may still be read from it.
+    Text,
+    /// Values of this type, which are no numbers.
+    Other(String),
+}
+
+impl Schema {
+    /// For a file that does not name its columns.
+    pub fn unnamed(columns: usize, rows: Option<u64>) -> Self {
+        Schema {
+            names: nysketch::rows::default_names(columns),
+            named: false,
+            kinds: vec![Kind::Number; columns],
+            rows,
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|n| n == name)
+    }
+
+    /// All names, or how many there are.
+    fn list(&self) -> String {
+        match self.names.len() {
+            n if n > 30 => format!("{}, … ({n} columns)", self.names[..30].join(", ")),
+            _ => self.names.join(", "),
+        }
+    }
+}
+
+/// Names of the columns that a command reads.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    /// Columns of numbers.
+    pub values: Vec<String>,
+    /// Column of weights.
+    pub weight: Option<String>,
+    /// Column that comes as text with every row.
+    pub key: Option<String>,
+    /// Columns that are carried along as they are.
+    pub kept: Vec<String>,
+}
+
+/// Where the wanted columns stand in a file.
+#[derive(Debug, Clone)]
+pub struct Columns {
+    pub names: Names,
+    pub values: Vec<usize>,
+    pub weight: Option<usize>,
+    pub key: Option<usize>,
+    pub kept: Vec<usize>,
+    /// All of the above, sorted, each once.
+    pub projection: Vec<usize>,
+    /// Whether names were not found and positions were taken instead.
+    pub by_position: bool,
+}
+
+impl Columns {
+    /// Finds columns by name, or by position where the file does not name its columns.
+    pub fn find(file: &str, schema: &Schema, names: &Names) -> Result<Self> {
+        let others = names.weight.iter().chain(&names.key).chain(&names.kept);
+        let missing: Vec<&str> = names
+            .values
+            .iter()
+            .chain(others.clone())
+            .map(String::as_str)
+            .filter(|n| schema.find(n).is_none())
+            .collect();
+        // Where another column stands among unnamed ones cannot be told.
+        let by_position = !missing.is_empty()
+            && !schema.named
+            && others.clone().next().is_none()
+            && schema.names.len() == names.values.len();
+        if !missing.is_empty() && !by_position {
+            let plural = if missing.len() > 1 { "s" } else { "" };
+            bail!(
+                "{file} lacks the column{plural} {}; it has {}",
+                missing.join(", "),
+                schema.list()
+            );
+        }
+        let place = |i: usize, name: &String| schema.find(name).unwrap_or(i);
+        let values: Vec<usize> =
+            names.values.iter().enumerate().map(|(i, n)| place(i, n)).collect();
+        let weight = names.weight.as_ref().map(|n| place(0, n));
+        let key = names.key.as_ref().map(|n| place(0, n));
+        let kept: Vec<usize> = names.kept.iter().map(|n| place(0, n)).collect();
+        for &column in values.iter().chain(&weight) {
+            if let Kind::Other(kind) = &schema.kinds[column] {
+                bail!(
+                    "{file}: column '{}' holds {kind}, not numbers; leave it out with --exclude",
+                    schema.names[column]
+                );
+            }
+        }
+        let mut projection: Vec<usize> =
+            values.iter().chain(&weight).chain(&key).chain(&kept).copied().collect();
+        projection.sort_unstable();
+        projection.dedup();
+        Ok(Columns { names: names.clone(), values, weight, key, kept, projection, by_position })
+    }
+
+    /// Where a column of the file stands among those that are read.
+    pub fn place(&self, file_column: usize) -> usize {
+        self.projection.binary_search(&file_column).unwrap_or_default()
+    }
+}
+
+/// What the options say about columns.
+#[derive(Debug, Clone, Copy)]
+pub struct Choice<'a> {
+    pub columns: Option<&'a [String]>,
+    pub exclude: &'a [String],
+    /// Columns that are used otherwise, as weights or groups.
+    pub taken: &'a [&'a str],
+}
+
+/// The columns to read from a file, and those left out because they hold no numbers.
+pub fn choose(
+    file: &str,
+    schema: &Schema,
+    choice: Choice<'_>,
+) -> Result<(Vec<String>, Vec<String>)> {
+    if let Some(name) = choice.taken.iter().find(|n| schema.find(n).is_none()) {
+        bail!("{file} has no column '{name}'; it has {}", schema.list());
+    }
+    let mut excluded = vec![false; schema.names.len()];
+    for pattern in choice.exclude {
+        matching(file, schema, pattern)?.into_iter().for_each(|i| excluded[i] = true);
+    }
+    let mut chosen = Vec::new();
+    let mut left_out = Vec::new();
+    match choice.columns {
+        Some(patterns) => {
+            for pattern in patterns {
+                let found = matching(file, schema, pattern)?;
+                if let [one] = found[..]
+                    && chosen.contains(&one)
+                    && schema.names[one] == *pattern
+                {
+                    return Err(Usage(format!("--columns names '{pattern}' twice")).into());
+                }
+                let new: Vec<usize> =
+                    found.into_iter().filter(|i| !excluded[*i] && !chosen.contains(i)).collect();
+                chosen.extend(new);
+            }
+        }
+        None => {
+            for (i, name) in schema.names.iter().enumerate() {
+                if excluded[i] || choice.taken.contains(&name.as_str()) {
+                    continue;
+                }
+                match &schema.kinds[i] {
+                    Kind::Number => chosen.push(i),
+                    Kind::Text => left_out.push(name.clone()),
+                    Kind::Other(kind) => left_out.push(format!("{name} ({kind})")),
+                }
+            }
+        }
+    }
+    if let ([name], false) = (schema.names.as_slice(), schema.kinds == [Kind::Number])
+        && let Some(c) = [';', '\t', '|', ','].into_iter().find(|c| name.contains(*c))
+    {
+        bail!(
+            "{file} has one column called '{name}'; if '{c}' separates columns, pass --delimiter '{c}'"
+        );
+    }
+    if chosen.is_empty() {
+        bail!("{file} has no numeric column to read; it has {}", schema.list());
+    }
+    Ok((chosen.into_iter().map(|i| schema.names[i].clone()).collect(), left_out))
+}
+
+/// The columns that a name, a range FIRST..LAST (both included) or a pattern with * ? [ ] means, in
+/// the order of the file.
+pub fn matching(file: &str, schema: &Schema, pattern: &str) -> Result<Vec<usize>> {
+    if let Some(i) = schema.find(pattern) {
+        return Ok(vec![i]);
+    }
+    if let Some((first, last)) = pattern.split_once("..")
+        && let (Some(a), Some(b)) = (schema.find(first), schema.find(last))
+    {
+        if a > b {
+            bail!("{file}: column '{first}' stands after '{last}'; write {last}..{first}");
+        }
+        return Ok((a..=b).collect());
+    }
+    let found: Vec<usize> = match glob::Pattern::new(pattern) {
+        Ok(glob) => (0..schema.names.len()).filter(|i| glob.matches(&schema.names[*i])).collect(),
+        Err(_) => Vec::new(),
+    };
+    if found.is_empty() {
+        let what = if pattern.contains(['*', '?', '[']) { "column like" } else { "column" };
+        bail!("{file} has no {what} '{pattern}'; it has {}", schema.list());
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema() -> Schema {
+        let names = ["id", "x1", "x2", "x10", "y", "odd..name", "a*b"];
+        Schema {
+            names: names.map(String::from).to_vec(),
+            named: true,
+            kinds: vec![Kind::Number; 7],
+            rows: None,
+        }
+    }
+
+    #[test]
+    fn names_ranges_and_patterns() {
+        let find = |p: &str| matching("f", &schema(), p).map_err(|e| e.to_string());
+        assert_eq!(find("y"), Ok(vec![4]));
+        assert_eq!(find("x1..y"), Ok(vec![1, 2, 3, 4]));
+        assert_eq!(find("x*"), Ok(vec![1, 2, 3]));
+        assert_eq!(find("x?"), Ok(vec![1, 2]));
+        assert_eq!(find("odd..name"), Ok(vec![5]));
+        assert_eq!(find("a*b"), Ok(vec![6]));
+        assert!(find("y..x1").unwrap_err().contains("x1..y"));
+        assert!(find("z").unwrap_err().contains("f has no column 'z'; it has id, x1"));
+        assert!(find("z*").unwrap_err().contains("no column like 'z*'"));
+    }
+
+    #[test]
+    fn exclusion_and_order() {
+        let all = |columns: Option<&[String]>, exclude: &[String]| {
+            choose("f", &schema(), Choice { columns, exclude, taken: &["id"] })
+                .map(|c| c.0.join(" "))
+        };
+        let text = |t: &str| vec![t.to_string()];
+        assert_eq!(all(None, &text("x*")).unwrap(), "y odd..name a*b");
+        let columns = ["y".to_string(), "x*".to_string()];
+        assert_eq!(all(Some(&columns), &text("x10")).unwrap(), "y x1 x2");
+        assert!(all(None, &text("*")).is_err());
+        let twice = ["y".to_string(), "y".to_string()];
+        assert!(all(Some(&twice), &[]).unwrap_err().to_string().contains("twice"));
+    }
+}

@@ -1,0 +1,167 @@
+//! From what was typed to files: globs, folders, formats.
+
+use crate::args::FormatArg;
+use anyhow::{Context, Result, bail};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Format of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableFormat {
+    Csv,
+    Tsv,
+    Npy,
+    Parquet,
+    Arrow,
+}
+
+impl From<FormatArg> for TableFormat {
+    fn from(arg: FormatArg) -> Self {
+        match arg {
+            FormatArg::Csv => TableFormat::Csv,
+            FormatArg::Tsv => TableFormat::Tsv,
+            FormatArg::Npy => TableFormat::Npy,
+            FormatArg::Parquet => TableFormat::Parquet,
+            FormatArg::Arrow => TableFormat::Arrow,
+        }
+    }
+}
+
+/// The format that a name promises; `.gz` and `.zst` stand for compressed csv.
+pub fn by_extension(path: &Path) -> Option<TableFormat> {
+    let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+    let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
+    match Path::new(name).extension()?.to_str()? {
+        "csv" | "txt" => Some(TableFormat::Csv),
+        "tsv" => Some(TableFormat::Tsv),
+        "npy" => Some(TableFormat::Npy),
+        "parquet" | "parq" | "pq" => Some(TableFormat::Parquet),
+        "arrow" | "arrows" | "feather" | "ipc" => Some(TableFormat::Arrow),
+        _ => None,
+    }
+}
+
+/// The format that the first bytes show, unless they may be text.
+pub fn by_content(start: &[u8]) -> Option<TableFormat> {
+    if start.starts_with(b"\x93NUMPY") {
+        Some(TableFormat::Npy)
+    } else if start.starts_with(b"PAR1") {
+        Some(TableFormat::Parquet)
+    } else if start.starts_with(super::ipc::FILE_MAGIC)
+        || start.starts_with(super::ipc::STREAM_MAGIC)
+    {
+        Some(TableFormat::Arrow)
+    } else {
+        None
+    }
+}
+
+/// The format of a file: as forced, by content, by extension, or csv.
+pub fn format_of(path: &Path, forced: Option<FormatArg>) -> Result<TableFormat> {
+    let name = path.display();
+    let mut start = Vec::new();
+    let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+    file.take(8).read_to_end(&mut start).with_context(|| format!("cannot read {name}"))?;
+    if start.is_empty() {
+        bail!("{name} is empty");
+    }
+    if let Some(forced) = forced {
+        return Ok(forced.into());
+    }
+    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
+    match (by_content(&start), by_extension(path)) {
+        (Some(format), _) => Ok(format),
+        (None, Some(format)) => Ok(format),
+        (None, None) if start.starts_with(b"PK\x03\x04") => {
+            bail!(
+                "{name}: .{extension} files cannot be read; save it as csv, Parquet, Arrow or npy"
+            )
+        }
+        (None, None) if start.starts_with(b"FEA1") => {
+            bail!("{name} is in the old Feather format; save it as Arrow (Feather version 2)")
+        }
+        (None, None) => Ok(TableFormat::Csv),
+    }
+}
+
+/// The files of a command.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub files: Vec<PathBuf>,
+    /// Files in folders that are no tables by their names.
+    pub passed_over: Vec<PathBuf>,
+}
+
+/// Expands globs and folders; files come in the order of their names.
+pub fn files(paths: &[PathBuf]) -> Result<Found> {
+    let mut found = Found::default();
+    for path in paths {
+        if path == Path::new("-") {
+            found.files.push(path.clone());
+            continue;
+        }
+        let text = path.to_string_lossy();
+        if text.contains(['*', '?', '[']) && !path.exists() {
+            let before = found.files.len();
+            let matches =
+                glob::glob(&text).with_context(|| format!("{text} is not a valid pattern"))?;
+            for entry in matches {
+                add(&entry.with_context(|| format!("cannot read {text}"))?, &mut found)?;
+            }
+            if found.files.len() == before {
+                bail!("no table matches {text}");
+            }
+        } else {
+            add(path, &mut found)?;
+        }
+    }
+    Ok(found)
+}
+
+/// A file, or all tables of a folder.
+fn add(path: &Path, found: &mut Found) -> Result<()> {
+    let name = path.display();
+    let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {name}"))?;
+    if metadata.is_file() {
+        found.files.push(path.to_path_buf());
+        return Ok(());
+    }
+    if !metadata.is_dir() {
+        bail!(
+            "{name} is not a regular file, and files are read more than once; pipe it into '-' with --plan"
+        );
+    }
+    let before = found.files.len();
+    add_folder(path, found)?;
+    if found.files.len() == before {
+        bail!("the folder {name} holds no tables (csv, tsv, npy, parquet, arrow)");
+    }
+    Ok(())
+}
+
+/// Names that start with `_` or `.` are other programs' notes, such as Spark's `_SUCCESS`.
+fn add_folder(folder: &Path, found: &mut Found) -> Result<()> {
+    let cannot = || format!("cannot read the folder {}", folder.display());
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(cannot)? {
+        entries.push(entry.with_context(cannot)?.path());
+    }
+    entries.sort();
+    for path in entries {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with(['_', '.']) {
+            continue;
+        }
+        let metadata = std::fs::metadata(&path);
+        let metadata = metadata.with_context(|| format!("cannot read {}", path.display()))?;
+        if metadata.is_dir() {
+            add_folder(&path, found)?;
+        } else if by_extension(&path).is_some() && metadata.is_file() {
+            found.files.push(path);
+        } else {
+            found.passed_over.push(path);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,442 @@
+//! Where CSV records end: cuts a stream of bytes into chunks of whole records, so that the chunks
+//! can be parsed by many threads.
+//!
+//! The rules are those of the csv crate, which parses the chunks: a quote opens a field only at its
+//! start, two quotes within one are one, a record ends at `\n`, `\r` or `\r\n`, and blank lines are
+//! no records (but missing values where there is one column).
+
+use std::io::{self, Read};
+
+/// Lines of one record beyond which a quote must have been left open.
+const MOST_LINES: u64 = 1000;
+/// Bytes of one record beyond which something must be wrong.
+const MOST_BYTES: usize = 64 << 20;
+
+const OPEN_QUOTE: &str = "a quote (\") is opened and not closed again";
+
+/// Where a byte stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Before the first byte of a record.
+    Record,
+    /// Likewise, right after `\r`: a `\n` belongs to it.
+    AfterReturn,
+    /// Before the first byte of a field.
+    Field,
+    /// In a field without quotes, or after the closing quote.
+    Plain,
+    /// Between quotes.
+    Quoted,
+    /// After a quote within a quoted field.
+    Quote,
+}
+
+/// What a byte ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Nothing,
+    Record,
+    BlankLine,
+}
+
+impl State {
+    #[inline]
+    fn step(&mut self, byte: u8, delimiter: u8) -> End {
+        let between = matches!(self, State::Record | State::AfterReturn);
+        let after_return = *self == State::AfterReturn;
+        *self = match (*self, byte) {
+            (State::Quoted, b'"') => State::Quote,
+            (State::Quoted, _) | (State::Quote, b'"') => State::Quoted,
+            (_, b'\n') => {
+                *self = State::Record;
+                return match (between, after_return) {
+                    (false, _) => End::Record,
+                    (true, false) => End::BlankLine,
+                    (true, true) => End::Nothing,
+                };
+            }
+            (_, b'\r') => {
+                *self = State::AfterReturn;
+                return if between { End::BlankLine } else { End::Record };
+            }
+            (State::Record | State::AfterReturn | State::Field, b'"') => State::Quoted,
+            (_, b) if b == delimiter => State::Field,
+            _ => State::Plain,
+        };
+        End::Nothing
+    }
+}
+
+/// Whole records.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Chunk {
+    pub bytes: Vec<u8>,
+    /// How many.
+    pub rows: u64,
+    /// Number of the line that the first byte stands on, from 1.
+    pub line: u64,
+}
+
+/// Why no chunk can be cut.
+#[derive(Debug, thiserror::Error)]
+#[error("row {row}{}: {what}", line.map(|l| format!(" (line {l})")).unwrap_or_default())]
+pub struct RecordError {
+    row: u64,
+    line: Option<u64>,
+    what: String,
+}
+
+/// Cuts a source into chunks.
+pub struct Records<R> {
+    source: R,
+    delimiter: u8,
+    /// Bytes to read at once, at least.
+    read_size: usize,
+    /// Whether blank lines are records.
+    pub single_column: bool,
+    state: State,
+    buffer: Vec<u8>,
+    /// Bytes of the buffer that were looked at.
+    scanned: usize,
+    /// End of the last whole record in the buffer, and how many there are.
+    cut: usize,
+    rows: u64,
+    /// End of the first record.
+    first: Option<usize>,
+    /// Blank lines, and lines within quotes, since the last record.
+    blank: u64,
+    quoted_lines: u64,
+    at_end: bool,
+    /// What is wrong after the last whole record.
+    broken: Option<&'static str>,
+    /// Records and lines in chunks handed out.
+    rows_before: u64,
+    lines_before: u64,
+}
+
+impl<R: Read> Records<R> {
+    pub fn new(source: R, delimiter: u8) -> Self {
+        Records {
+            source,
+            delimiter,
+            read_size: 1 << 16,
+            single_column: false,
+            state: State::Record,
+            buffer: Vec::new(),
+            scanned: 0,
+            cut: 0,
+            rows: 0,
+            first: None,
+            blank: 0,
+            quoted_lines: 0,
+            at_end: false,
+            broken: None,
+            rows_before: 0,
+            lines_before: 0,
+        }
+    }
+
+    /// What separates the fields.
+    pub fn delimiter(&self) -> u8 {
+        self.delimiter
+    }
+
+    /// The first record that is left, without taking it; empty at the end.
+    pub fn peek(&mut self) -> Result<&[u8], RecordError> {
+        while self.first.is_none() || self.after_return() {
+            if self.at_end || self.broken.is_some() {
+                break;
+            }
+            self.fill(self.read_size)?;
+        }
+        match self.first {
+            None if self.broken.is_some() => Err(self.error()),
+            first => Ok(&self.buffer[..first.unwrap_or(0)]),
+        }
+    }
+
+    /// Takes the first record away; it is not counted among the rows.
+    pub fn skip(&mut self) -> Result<(), RecordError> {
+        self.peek()?;
+        let Some(mut first) = self.first else { return Ok(()) };
+        if self.buffer[..first].ends_with(b"\r") && self.buffer.get(first) == Some(&b'\n') {
+            first += 1;
+        }
+        self.lines_before += lines(&self.buffer[..first]);
+        self.buffer.drain(..first);
+        // What follows is looked at again, from its start.
+        (self.state, self.scanned, self.cut, self.rows) = (State::Record, 0, 0, 0);
+        (self.first, self.blank, self.quoted_lines, self.broken) = (None, 0, 0, None);
+        self.scan();
+        Ok(())
+    }
+
+    /// Whole records of about `size` bytes, at least one, or `None` at the end.
+    pub fn next_chunk(&mut self, size: usize) -> Result<Option<Chunk>, RecordError> {
+        while self.rows == 0 || self.buffer.len() < size || self.after_return() {
+            if self.at_end || self.broken.is_some() {
+                break;
+            }
+            self.fill(size.saturating_sub(self.buffer.len()).max(self.read_size))?;
+        }
+        if self.rows == 0 {
+            return if self.broken.is_some() { Err(self.error()) } else { Ok(None) };
+        }
+        let rest = self.buffer.split_off(self.cut);
+        let bytes = std::mem::replace(&mut self.buffer, rest);
+        let chunk = Chunk { rows: self.rows, line: self.lines_before + 1, bytes };
+        self.lines_before += lines(&chunk.bytes);
+        self.rows_before += self.rows;
+        self.scanned -= self.cut;
+        (self.cut, self.rows, self.first) = (0, 0, None);
+        Ok(Some(chunk))
+    }
+
+    /// Whether the next byte may belong to the end of the last record.
+    fn after_return(&self) -> bool {
+        self.state == State::AfterReturn && self.cut == self.scanned
+    }
+
+    /// Names the record that is broken: the first one that is left.
+    fn error(&self) -> RecordError {
+        RecordError {
+            row: self.rows_before + 1,
+            line: Some(self.lines_before + 1),
+            what: self.broken.unwrap_or_default().to_string(),
+        }
+    }
+
+    /// Reads more bytes and looks at them.
+    fn fill(&mut self, wanted: usize) -> Result<(), RecordError> {
+        let row = self.rows_before + self.rows + 1;
+        let read = (&mut self.source).take(wanted as u64).read_to_end(&mut self.buffer);
+        let failed = |e: io::Error| RecordError { row, line: None, what: e.to_string() };
+        let read = read.map_err(failed)?;
+        let start = self.lines_before == 0 && self.scanned == 0 && self.rows_before == 0;
+        if start && self.buffer.starts_with(b"\xef\xbb\xbf") {
+            self.buffer.drain(..3);
+        }
+        self.at_end = read < wanted;
+        self.scan();
+        if self.buffer.len() - self.cut > MOST_BYTES {
+            self.broken = Some("it is longer than 64 MB; is this a text file?");
+        }
+        Ok(())
+    }
+
+    fn scan(&mut self) {
+        let fresh = &self.buffer[self.scanned..];
+        let plain = matches!(self.state, State::Record | State::Field | State::Plain);
+        if plain && memchr::memchr2(b'"', b'\r', fresh).is_none() {
+            self.scan_plain();
+        } else {
+            self.scan_bytes();
+        }
+        if self.at_end && self.broken.is_none() {
+            match self.state {
+                State::Record | State::AfterReturn => {}
+                State::Quoted => self.broken = Some(OPEN_QUOTE),
+                _ => {
+                    self.end_record(self.buffer.len());
+                    self.state = State::Record;
+                }
+            }
+        }
+    }
+
+    fn scan_bytes(&mut self) {
+        while self.scanned < self.buffer.len() {
+            let byte = self.buffer[self.scanned];
+            self.scanned += 1;
+            match self.state.step(byte, self.delimiter) {
+                End::Record => self.end_record(self.scanned),
+                End::BlankLine => self.blank += 1,
+                // The \n of \r\n belongs to the record before it.
+                End::Nothing if self.state == State::Record => {
+                    if self.rows > 0 && self.cut + 1 == self.scanned {
+                        self.cut = self.scanned;
+                    }
+                }
+                End::Nothing if byte == b'\n' => {
+                    self.quoted_lines += 1;
+                    if self.quoted_lines > MOST_LINES {
+                        self.broken = Some(OPEN_QUOTE);
+                        return;
+                    }
+                }
+                End::Nothing => {}
+            }
+        }
+    }
+
+    /// Without quotes and returns only line feeds matter.
+    fn scan_plain(&mut self) {
+        let buffer = std::mem::take(&mut self.buffer);
+        let mut between = self.state == State::Record;
+        let mut start = self.scanned;
+        for end in memchr::memchr_iter(b'\n', &buffer[self.scanned..]) {
+            let end = self.scanned + end;
+            if between && end == start {
+                self.blank += 1;
+            } else {
+                self.end_record(end + 1);
+            }
+            (between, start) = (true, end + 1);
+        }
+        self.state = match buffer[start..].last() {
+            None if between => State::Record,
+            None => self.state,
+            Some(b) if *b == self.delimiter => State::Field,
+            Some(_) => State::Plain,
+        };
+        self.scanned = buffer.len();
+        self.buffer = buffer;
+    }
+
+    fn end_record(&mut self, end: usize) {
+        self.rows += 1 + if self.single_column { self.blank } else { 0 };
+        self.cut = end;
+        self.first.get_or_insert(end);
+        (self.blank, self.quoted_lines) = (0, 0);
+    }
+}
+
+fn lines(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
+}
+
+/// The records of a chunk of one column, where blank lines are records too: their bytes without the
+/// end of the line.
+pub fn single_fields(chunk: &[u8], delimiter: u8, mut visit: impl FnMut(&[u8])) {
+    let (mut state, mut start) = (State::Record, 0);
+    for (at, byte) in chunk.iter().enumerate() {
+        match state.step(*byte, delimiter) {
+            End::Record => visit(&chunk[start..at]),
+            End::BlankLine => visit(b""),
+            End::Nothing if state == State::Record => {}
+            End::Nothing => continue,
+        }
+        start = at + 1;
+    }
+    if start < chunk.len() {
+        visit(&chunk[start..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// All chunks, of about `size` bytes, read `read_size` at a time.
+    fn chunks(text: &[u8], single: bool, size: usize, read_size: usize) -> Option<Vec<Chunk>> {
+        let mut records = Records::new(text, b',');
+        (records.single_column, records.read_size) = (single, read_size);
+        let mut all = Vec::new();
+        while let Some(chunk) = records.next_chunk(size).ok()? {
+            all.push(chunk);
+        }
+        Some(all)
+    }
+
+    fn parse(text: &[u8]) -> Vec<csv::ByteRecord> {
+        let mut reader = csv::ReaderBuilder::new();
+        let reader = reader.has_headers(false).flexible(true).from_reader(text);
+        reader.into_byte_records().map(|r| r.unwrap()).collect()
+    }
+
+    fn text() -> impl Strategy<Value = Vec<u8>> {
+        let bytes = prop::sample::select(b"1,,\"\n\n\rx".to_vec());
+        prop::collection::vec(bytes, 0..60)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+
+        /// Chunks, parsed one by one, give the records of the whole, and as many as they say.
+        #[test]
+        fn chunks_hold_the_records_of_the_whole(text in text(), size in 1usize..40, read in 1usize..9) {
+            let Some(chunks) = chunks(&text, false, size, read) else {
+                // Only an open quote is refused: closed, it is all one record to the end.
+                let closed = [&text[..], b"\""].concat();
+                prop_assert_eq!(parse(&closed).last().map(|r| r.iter().any(|f| !f.is_empty())).is_some(), true);
+                return Ok(());
+            };
+            let mut records = Vec::new();
+            let mut line = 1;
+            for chunk in &chunks {
+                let parsed = parse(&chunk.bytes);
+                prop_assert_eq!(parsed.len() as u64, chunk.rows);
+                prop_assert_eq!(chunk.line, line);
+                line += lines(&chunk.bytes);
+                records.extend(parsed);
+            }
+            prop_assert_eq!(&records, &parse(&text));
+        }
+
+        /// With one column blank lines count, except those after the last record.
+        #[test]
+        fn blank_lines_of_one_column_count(text in text(), size in 1usize..40, read in 1usize..9) {
+            let Some(chunks) = chunks(&text, true, size, read) else { return Ok(()) };
+            let mut fields = Vec::new();
+            for chunk in &chunks {
+                let before = fields.len() as u64;
+                single_fields(&chunk.bytes, b',', |f| fields.push(f.to_vec()));
+                prop_assert_eq!(fields.len() as u64 - before, chunk.rows);
+            }
+            let full: Vec<_> = fields.iter().filter(|f| !f.is_empty()).flat_map(|f| parse(f)).collect();
+            prop_assert_eq!(full, parse(&text));
+            let mut whole = Vec::new();
+            single_fields(&text, b',', |f| whole.push(f.to_vec()));
+            while whole.last().is_some_and(|f| f.is_empty()) {
+                whole.pop();
+            }
+            prop_assert_eq!(fields, whole);
+        }
+
+        #[test]
+        fn the_header_is_taken_off(text in text(), read in 1usize..9) {
+            let mut records = Records::new(&text[..], b',');
+            records.read_size = read;
+            let all = parse(&text);
+            let Ok(first) = records.peek() else { return Ok(()) };
+            let first = parse(first);
+            prop_assert_eq!(first.first(), all.first());
+            if records.skip().is_err() {
+                return Ok(());
+            }
+            let mut rest = Vec::new();
+            loop {
+                match records.next_chunk(7) {
+                    Ok(Some(chunk)) => rest.extend(parse(&chunk.bytes)),
+                    Ok(None) => break,
+                    Err(_) => return Ok(()),
+                }
+            }
+            prop_assert_eq!(&rest[..], all.get(1..).unwrap_or(&[]));
+        }
+    }
+
+    #[test]
+    fn an_open_quote_is_named_by_its_row() {
+        let fails = |text: String| {
+            let mut records = Records::new(text.as_bytes(), b',');
+            loop {
+                match records.next_chunk(1000) {
+                    Ok(Some(_)) => {}
+                    Ok(None) => return String::new(),
+                    Err(e) => return e.to_string(),
+                }
+            }
+        };
+        let plain = "1,2\n".repeat(500);
+        let expected = "row 501 (line 501): a quote (\") is opened and not closed again";
+        assert_eq!(fails(format!("{plain}3,\"4\n1,2\n")), expected);
+        assert_eq!(fails(format!("{plain}3,\"4\n{}", plain.repeat(9))), expected);
+        assert_eq!(fails(format!("{plain}3,4\"\n")), "");
+        let long = "x".repeat(MOST_BYTES + 70_000);
+        assert!(
+            fails(format!("{plain}{long}")).contains("row 501 (line 501): it is longer than 64 MB")
+        );
+    }
+}
