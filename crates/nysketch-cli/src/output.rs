@@ -59,9 +59,8 @@ pub fn check_writable<'a>(
     if path == Path::new("-") {
         return Err(Usage("-o needs the name of a file".into()).into());
     }
-    if let Ok(output) = path.canonicalize()
-        && inputs.into_iter().any(|i| i.canonicalize().is_ok_and(|i| i == output))
-    {
+    let output = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    if inputs.into_iter().any(|i| i == path || i.canonicalize().is_ok_and(|i| i == output)) {
         return Err(Usage(format!("{} is both input and output", path.display())).into());
     }
     file::check_writable(path).with_context(|| cannot_write(path))

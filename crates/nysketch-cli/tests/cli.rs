@@ -426,15 +426,6 @@ fn usage_errors_have_exit_code_two() {
 }
 
 #[test]
-fn help_has_examples() {
-    let f = Folder::new();
-    for command in ["demo", "generate", "plan", "sketch", "merge", "subtract", "inspect"] {
-        let help = f.ok(&format!("{command} --help"));
-        assert!(help.contains("Examples:"), "{command}");
-    }
-}
-
-#[test]
 fn quiet_runs_say_nothing_on_stderr() {
     let f = Folder::new();
     f.write("x.csv", SMALL);
@@ -509,7 +500,11 @@ fn nothing_is_swallowed() {
     let rows = |from: u32, to: u32| (from..to).map(|i| format!("{i},x\n")).collect::<String>();
     for tail in [5, 2000] {
         f.write("q.csv", format!("a,t\n{}3000,\"x\n{}", rows(0, 3000), rows(3001, 3001 + tail)));
-        f.fails(1, "sketch q.csv -o s.nys", &["q.csv: row 3001", "a quote (\") is opened and not closed"]);
+        f.fails(
+            1,
+            "sketch q.csv -o s.nys",
+            &["q.csv: row 3001", "a quote (\") is opened and not closed"],
+        );
     }
     // Fields may go on over lines.
     f.write("ok.csv", "a,t\n1,\"two\nlines\"\n2,x\n");

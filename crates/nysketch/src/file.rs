@@ -53,9 +53,10 @@ pub fn write<E: From<io::Error>>(
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
     let file = builder.tempfile_in(folder(path))?;
-    let mut out = io::BufWriter::with_capacity(1 << 20, file);
+    // By the plain file, whose errors do not name the temporary one.
+    let mut out = io::BufWriter::with_capacity(1 << 20, file.as_file());
     fill(&mut out)?;
-    let file = out.into_inner().map_err(|e| e.into_error())?;
+    out.into_inner().map_err(|e| e.into_error())?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|e| e.error)?;
     Ok(())

@@ -466,6 +466,6 @@ mod tests {
             }
         }
         assert!(legs > 3);
-        assert_eq!((total, done), (499_500.0, RowSet::new([0..1000])));
+        assert_eq!((total, done), (499_500.0, RowSet::new(Some(0..1000))));
     }
 }

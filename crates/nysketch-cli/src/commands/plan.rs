@@ -17,7 +17,8 @@ use std::path::Path;
 
 pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     check_writable(&args.output, args.input.input.iter().chain(&args.plan.landmarks_from))?;
-    let (plan, report, _) = plan_input(&args.input, &args.plan, None, common)?;
+    let (plan, report, source) = plan_input(&args.input, &args.plan, None, common)?;
+    source.check_output(&args.output)?;
     if report.skipped > 0 {
         note(common, &format!("{} skipped as invalid", count(report.skipped, "row")));
     }

@@ -24,6 +24,7 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
     let model = read_model(&args.model)?;
     let besides = Besides { kept: &args.keep, ..Besides::default() };
     let input = Input::open(&args.input, Wanted::Columns(&model.columns), besides)?;
+    input.check_output(&args.output)?;
     tell_input(&input, common);
     let columns = Predicted::new(&model, args.scores, kind)?;
     let schema = schema(&input, &columns)?;

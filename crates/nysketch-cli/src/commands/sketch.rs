@@ -49,6 +49,9 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
             (Arc::new(plan), Some(input))
         }
     };
+    for output in [Some(&args.output), args.checkpoint.as_ref()].into_iter().flatten() {
+        input.as_ref().map_or(Ok(()), |input| input.check_output(output))?;
+    }
     if let (Some(column), Some(input)) = (&args.by, &input) {
         return groups::run(args, column, &plan, input, params, start, common);
     }

@@ -9,7 +9,7 @@ use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use nysketch::Error;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -98,13 +98,16 @@ fn batches(
     Ok((reader.schema(), Box::new(reader)))
 }
 
-/// The batches of a stream. One in the file format is a stream after its first eight bytes.
+/// The batches of a stream. One in the file format is a stream after its first bytes, which are
+/// padded with zeros to a multiple of eight.
 fn stream(name: &str, source: impl Read + Send + 'static) -> Result<(SchemaRef, Batches), String> {
     let mut source = BufReader::with_capacity(1 << 17, source);
-    let start =
-        std::io::BufRead::fill_buf(&mut source).map_err(|e| format!("cannot read {name}: {e}"))?;
-    if start.starts_with(FILE_MAGIC) {
-        std::io::BufRead::consume(&mut source, 8);
+    let cannot = |e| format!("cannot read {name}: {e}");
+    if source.fill_buf().map_err(cannot)?.starts_with(FILE_MAGIC) {
+        source.consume(8);
+        while source.fill_buf().map_err(cannot)?.starts_with(&[0; 8]) {
+            source.consume(8);
+        }
     }
     let last = Arc::new(Mutex::new([0; 8]));
     let source = Tail { source, last: last.clone() };

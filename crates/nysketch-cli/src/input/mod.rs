@@ -16,6 +16,7 @@ mod parquet;
 pub mod records;
 
 use crate::args::InputArgs;
+use crate::output::Usage;
 use anyhow::{Context, Result, bail};
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field};
@@ -30,6 +31,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
+
+pub use parquet::quiet_guarded_panics;
 
 /// Values in one part: about 1 MB of doubles.
 const PART_VALUES: usize = 1 << 17;
@@ -214,6 +217,15 @@ impl Input {
         let one =
             |f: &InputFile| (f.path.display().to_string(), f.bytes, f.modified.map_or(0, time));
         self.files.iter().map(one).collect()
+    }
+
+    /// Refuses an output that is one of the files.
+    pub fn check_output(&self, output: &Path) -> Result<()> {
+        let Ok(output) = output.canonicalize() else { return Ok(()) };
+        match self.files.iter().find(|f| f.path.canonicalize().is_ok_and(|p| p == output)) {
+            None => Ok(()),
+            Some(f) => Err(Usage(format!("{} is both input and output", f.name)).into()),
+        }
     }
 
     /// The columns that are carried along, with their types in the first file.

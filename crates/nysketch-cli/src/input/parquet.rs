@@ -11,6 +11,7 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
     ParquetRecordBatchReaderBuilder,
 };
+use std::cell::Cell;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -44,12 +45,29 @@ pub fn schema_of(name: &str, schema: &SchemaRef, rows: Option<u64>) -> Result<Sc
     Ok(Schema { names, named: true, kinds, rows })
 }
 
+thread_local! {
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From now on panics that are caught by [`guarded`] are not reported as such.
+pub fn quiet_guarded_panics() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !GUARDED.get() {
+            report(panic);
+        }
+    }));
+}
+
 /// A damaged file may make the decoder panic; here that is an error like others.
 pub fn guarded<T, E: std::fmt::Display>(
     name: &str,
     work: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, String> {
-    match catch_unwind(AssertUnwindSafe(work)) {
+    let outer = GUARDED.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(outer);
+    match done {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(format!("{name} cannot be read: {error}")),
         Err(_) => Err(format!("{name} cannot be read: it is damaged")),

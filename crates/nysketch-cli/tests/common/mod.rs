@@ -40,6 +40,7 @@ impl Folder {
         String::from_utf8(output).unwrap()
     }
 
+    #[allow(dead_code, reason = "not every test binary asks for JSON")]
     pub fn json(&self, line: &str) -> Value {
         serde_json::from_str(&self.ok(&format!("{line} --json"))).unwrap()
     }

@@ -63,7 +63,7 @@ impl Groups {
 
     /// Bytes of memory that a group takes in each thread.
     pub fn bytes_each(plan: &Plan) -> usize {
-        Sums::zero(plan).arrays().iter().map(|(_, a)| a.len() * size_of::<i128>()).sum()
+        Sums::zero(plan).arrays().iter().map(|(_, a)| size_of_val(*a)).sum()
     }
 }
 

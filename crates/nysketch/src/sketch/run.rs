@@ -127,7 +127,7 @@ mod tests {
                 break;
             }
         }
-        assert_eq!(kept.done, RowSet::new([0..3000]));
+        assert_eq!(kept.done, RowSet::new(Some(0..3000)));
         assert_eq!(kept.sketch.to_bytes(), whole.to_bytes(), "after {times} starts");
     }
 }

@@ -1,0 +1,654 @@
+//! Real tables in and out: every format, every way to name inputs, and what can be wrong with them.
+
+mod common;
+
+use arrow_array::*;
+use arrow_schema::{DataType, Field, Schema};
+use common::Folder;
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+use predicates::prelude::*;
+use predicates::str::contains;
+use std::fs;
+use std::io::Write;
+use std::sync::Arc;
+
+type Column = (&'static str, ArrayRef);
+
+fn batch(columns: &[Column]) -> RecordBatch {
+    RecordBatch::try_from_iter_with_nullable(columns.iter().map(|(n, a)| (*n, a.clone(), true)))
+        .unwrap()
+}
+
+fn parquet(batch: &RecordBatch, group_rows: usize) -> Vec<u8> {
+    let properties =
+        WriterProperties::builder().set_max_row_group_row_count(Some(group_rows)).build();
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties)).unwrap();
+    writer.write(batch).unwrap();
+    writer.close().unwrap();
+    bytes
+}
+
+fn arrow_file(batch: &RecordBatch) -> Vec<u8> {
+    let mut writer = arrow_ipc::writer::FileWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+    for at in (0..batch.num_rows()).step_by(5000) {
+        writer.write(&batch.slice(at, 5000.min(batch.num_rows() - at))).unwrap();
+    }
+    writer.into_inner().unwrap()
+}
+
+fn arrow_stream(batch: &RecordBatch) -> Vec<u8> {
+    let mut writer = arrow_ipc::writer::StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+    for at in (0..batch.num_rows()).step_by(3000) {
+        writer.write(&batch.slice(at, 3000.min(batch.num_rows() - at))).unwrap();
+    }
+    writer.into_inner().unwrap()
+}
+
+fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+    let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    writeln!(bytes, "{header:117}").unwrap();
+    bytes.extend_from_slice(data);
+    bytes
+}
+
+fn gz(text: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zst(text: &[u8]) -> Vec<u8> {
+    zstd::encode_all(text, 1).unwrap()
+}
+
+/// The same values in every format; more rows than a part, and row groups of odd sizes.
+#[test]
+fn every_format_gives_the_same_bytes() {
+    let n = 40_000usize;
+    let wave = |i: usize, j: usize| ((i * 7 + j * 13) as f64 * 0.011).sin() * 50.0 + j as f64;
+    for kind in ["<f4", "<f8", "<i2"] {
+        let f = Folder::new();
+        let mut data = Vec::new();
+        let mut text = String::from("c0,c1,c2\n");
+        let mut columns: Vec<Column> = Vec::new();
+        for (j, name) in ["c0", "c1", "c2"].into_iter().enumerate() {
+            let values = (0..n).map(|i| wave(i, j));
+            let array: ArrayRef = match kind {
+                "<f4" => Arc::new(Float32Array::from_iter_values(values.map(|x| x as f32))),
+                "<f8" => Arc::new(Float64Array::from_iter_values(values)),
+                _ => Arc::new(Int16Array::from_iter_values(values.map(|x| x as i16))),
+            };
+            columns.push((name, array));
+        }
+        for i in 0..n {
+            let numbers: Vec<String> = (0..3)
+                .map(|j| match kind {
+                    "<f4" => {
+                        data.extend((wave(i, j) as f32).to_le_bytes());
+                        f64::from(wave(i, j) as f32).to_string()
+                    }
+                    "<f8" => {
+                        data.extend(wave(i, j).to_le_bytes());
+                        wave(i, j).to_string()
+                    }
+                    _ => {
+                        data.extend((wave(i, j) as i16).to_le_bytes());
+                        (wave(i, j) as i16).to_string()
+                    }
+                })
+                .collect();
+            text.push_str(&numbers.join(","));
+            text.push('\n');
+        }
+        let batch = batch(&columns);
+        f.write("x.npy", npy(kind, &format!("({n}, 3)"), &data))
+            .write("x.parquet", parquet(&batch, 9_999))
+            .write("one-group.parquet", parquet(&batch, n))
+            .write("x.arrow", arrow_file(&batch))
+            .write("stream.arrow", arrow_stream(&batch))
+            .write("x.csv", &text)
+            .write("crlf.csv", text.replace('\n', "\r\n"))
+            .write(
+                "quoted.csv",
+                text.replace(',', "\",\"")
+                    .replace('\n', "\"\n\"")
+                    .trim_end_matches('"')
+                    .replacen("c0", "\"c0", 1),
+            )
+            .write("x.csv.gz", gz(text.as_bytes()))
+            .write("x.csv.zst", zst(text.as_bytes()))
+            .write("x.tsv", text.replace(',', "\t"))
+            // Told by content, whatever the name.
+            .write("parquet.csv", parquet(&batch, n))
+            .write("arrow.parquet", arrow_file(&batch));
+        fs::create_dir(f.path("parts")).unwrap();
+        for (k, at) in [0, 123, 17_000].into_iter().enumerate() {
+            let end = [123, 17_000, n][k];
+            f.write(&format!("parts/{k}.parquet"), parquet(&batch.slice(at, end - at), 5_000));
+        }
+        f.ok("sketch x.npy -o npy.nys --landmarks 40 --scale standard");
+        f.ok("plan x.npy -o p.nys --landmarks 40 --scale standard");
+        let expected = f.read("npy.nys");
+        for file in [
+            "x.parquet",
+            "one-group.parquet",
+            "x.arrow",
+            "stream.arrow",
+            "x.csv",
+            "crlf.csv",
+            "quoted.csv",
+            "x.csv.gz",
+            "x.csv.zst",
+            "x.tsv",
+            "parquet.csv",
+            "arrow.parquet",
+            "parts",
+        ] {
+            // The plan is made on the way, so statistics, samples and landmarks are the same too.
+            f.ok(&format!("sketch {file} -o s.nys --landmarks 40 --scale standard --threads 3"));
+            assert!(f.read("s.nys") == expected, "{kind} {file}");
+        }
+        for (file, name) in [
+            ("x.csv", "csv"),
+            ("x.csv.gz", "gz"),
+            ("x.csv.zst", "zst"),
+            ("stream.arrow", "stream"),
+            ("x.arrow", "file"),
+        ] {
+            f.command("sketch - --plan p.nys -o s.nys")
+                .write_stdin(f.read(file))
+                .assert()
+                .success();
+            assert!(f.read("s.nys") == expected, "{kind} stdin {name}");
+        }
+    }
+}
+
+#[test]
+fn other_types_are_read_as_numbers() {
+    let f = Folder::new();
+    let days = Date32Array::from_iter_values([19_000, 19_001, 19_001, 19_002]);
+    let decimal = Decimal128Array::from_iter_values([1_234i128, -5, 0, 99_999]);
+    let keys = Int8Array::from(vec![1, 0, 1, 1]);
+    let values: ArrayRef = Arc::new(Float64Array::from(vec![0.5, 2.5]));
+    let table = batch(&[
+        ("u", Arc::new(UInt64Array::from(vec![1u64 << 60, 2, 3, 4]))),
+        ("b", Arc::new(BooleanArray::from(vec![true, false, true, true]))),
+        ("d", Arc::new(decimal.with_precision_and_scale(10, 2).unwrap())),
+        ("k", Arc::new(DictionaryArray::new(keys, values))),
+        (
+            "h",
+            arrow_cast::cast(&Float32Array::from(vec![1.5, 2.0, -3.0, 0.25]), &DataType::Float16)
+                .unwrap(),
+        ),
+        ("day", Arc::new(days)),
+        ("name", Arc::new(StringArray::from(vec!["x", "y", "z", "w"]))),
+    ]);
+    f.write("x.parquet", parquet(&table, 3)).write("x.arrow", arrow_file(&table));
+    f.write("x.csv", "u,b,d,k,h\n1152921504606846976,1,12.34,2.5,1.5\n2,0,-0.05,0.5,2\n3,1,0,2.5,-3\n4,1,999.99,2.5,0.25\n");
+    f.ok("sketch x.csv -o c.nys --scale standard");
+    for file in ["x.parquet", "x.arrow"] {
+        f.command(&format!("sketch {file} -o s.nys --scale standard"))
+            .assert()
+            .success()
+            .stderr(contains("columns: u, b, d, k, h"))
+            .stderr(contains("no numbers: day (Date32), name (Utf8)"));
+        assert!(f.read("s.nys") == f.read("c.nys"), "{file}");
+        f.fails(
+            1,
+            &format!("plan {file} -o p.nys --columns u,name"),
+            &["column 'name' holds Utf8, not numbers"],
+        );
+    }
+    let booleans: Vec<u8> = vec![1, 0, 1, 1];
+    f.write("b.npy", npy("|b1", "(4, 1)", &booleans)).write("b.csv", "c0\n1\n0\n1\n1\n");
+    f.ok("sketch b.npy -o a.nys");
+    f.ok("sketch b.csv -o b.nys");
+    assert!(f.read("a.nys") == f.read("b.nys"));
+}
+
+#[test]
+fn bad_rows_are_named_in_every_format() {
+    let f = Folder::new();
+    f.write("p.csv", "a,b\n1,2\n3,4\n5,6\n").ok("plan p.csv -o p.nys");
+    for (bad, words) in [
+        (None, "missing"),
+        (Some(f64::NAN), "NaN"),
+        (Some(f64::INFINITY), "infinite"),
+        (Some(1e300), "far"),
+    ] {
+        let a = Float64Array::from(vec![1.0, 3.0, 5.0, 7.0, 9.0]);
+        let b = Float64Array::from(vec![Some(2.0), Some(4.0), Some(6.0), bad, Some(1.0)]);
+        let table = batch(&[("a", Arc::new(a)), ("b", Arc::new(b))]);
+        f.write("x.parquet", parquet(&table, 2)).write("x.arrow", arrow_file(&table));
+        f.write("s.arrow", arrow_stream(&table));
+        for file in ["x.parquet", "x.arrow", "s.arrow"] {
+            let at = format!("{file}: row 4, column 'b'");
+            f.fails(1, &format!("sketch {file} --plan p.nys -o s.nys"), &[&at, words]);
+            if words != "far" {
+                f.fails(1, &format!("sketch {file} -o s.nys"), &[&at, words]);
+            }
+            let report = f.json(&format!("sketch {file} --plan p.nys -o ok.nys --skip-invalid"));
+            assert_eq!((report["rows"].as_u64(), report["skipped"].as_u64()), (Some(4), Some(1)));
+        }
+    }
+}
+
+#[test]
+fn damaged_tables_are_refused() {
+    let f = Folder::new();
+    let values = |k: f64| {
+        Arc::new(Float64Array::from_iter_values((0..2000).map(|i| (f64::from(i) * k).sin())))
+    };
+    let table = batch(&[("a", values(0.1)), ("b", values(0.7))]);
+    let (file, ipc, stream) = (parquet(&table, 700), arrow_file(&table), arrow_stream(&table));
+    f.write("x.parquet", &file).ok("plan x.parquet -o p.nys --landmarks 20");
+    f.write("cut.parquet", &file[..file.len() / 2]);
+    f.fails(1, "sketch cut.parquet --plan p.nys -o s.nys", &["cut.parquet cannot be read"]);
+    f.write("magic.parquet", "PAR1....").fails(
+        1,
+        "plan magic.parquet -o s.nys",
+        &["magic.parquet"],
+    );
+    f.write("text.parquet", "a,b\n1,2\n").fails(
+        1,
+        "plan text.parquet -o s.nys",
+        &["text.parquet cannot be read"],
+    );
+    f.write("cut.arrow", &ipc[..ipc.len() / 2]);
+    f.fails(1, "sketch cut.arrow --plan p.nys -o s.nys", &["cut.arrow cannot be read"]);
+    // Cut anywhere, even between two batches.
+    for cut in (0..stream.len()).step_by(stream.len() / 40) {
+        f.write("s.arrow", &stream[..cut]);
+        f.fails(1, "sketch s.arrow --plan p.nys -o s.nys", &["s.arrow"]);
+        f.command("sketch - --plan p.nys -o s.nys").write_stdin(&stream[..cut]).assert().code(1);
+    }
+    // A byte turned over may give another number, but never a panic or a partial file.
+    for (name, bytes) in [("y.parquet", &file), ("y.arrow", &ipc), ("z.arrow", &stream)] {
+        for k in 0..60 {
+            let mut bytes = bytes.clone();
+            let at = (k * 7919 + 13) * (1 + k * k) % bytes.len();
+            bytes[at] ^= 1 << (k % 8);
+            f.write(name, &bytes);
+            let output =
+                f.command(&format!("sketch {name} --plan p.nys -o y.nys")).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(matches!(output.status.code(), Some(0 | 1)), "{name} byte {at}: {said}");
+            assert!(!said.contains("panicked"), "{name} byte {at}: {said}");
+        }
+    }
+    f.write("none.parquet", parquet(&table.slice(0, 0), 10));
+    f.fails(1, "sketch none.parquet --plan p.nys -o s.nys", &["no rows"]);
+    let report = f.json("sketch none.parquet --plan p.nys -o none.nys --allow-empty");
+    assert_eq!(report["rows"], 0);
+    let gz = gz(b"a,b\n1,2\n3,4\n5,6\n7,8\n");
+    f.write("cut.csv.gz", &gz[..gz.len() - 6]);
+    f.fails(1, "sketch cut.csv.gz --plan p.nys -o s.nys", &["cut.csv.gz"]);
+    f.write("old.csv", b"\xff\xfea\x00").fails(1, "plan old.csv -o s.nys", &["UTF-16"]);
+    f.write("x.xlsx", b"PK\x03\x04....").fails(
+        1,
+        "plan x.xlsx -o s.nys",
+        &[".xlsx files cannot be read"],
+    );
+}
+
+#[test]
+fn files_must_fit_together() {
+    let f = Folder::new();
+    let numbers = || -> ArrayRef { Arc::new(Float64Array::from(vec![1.0, 2.0, 4.0])) };
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["x", "y", "z"]));
+    f.write("1.parquet", parquet(&batch(&[("a", numbers()), ("b", numbers())]), 9))
+        .write("2.parquet", parquet(&batch(&[("b", numbers()), ("c", numbers())]), 9))
+        .write("3.parquet", parquet(&batch(&[("a", numbers()), ("b", text)]), 9))
+        .write(
+            "4.parquet",
+            parquet(&batch(&[("b", numbers()), ("a", numbers()), ("z", numbers())]), 9),
+        )
+        .write("5.csv", "b,a\n1,1\n2,2\n4,4\n");
+    f.fails(1, "plan 1.parquet 2.parquet -o s.nys", &["2.parquet lacks the column a; it has b, c"]);
+    f.fails(
+        1,
+        "plan 1.parquet 3.parquet -o s.nys",
+        &["3.parquet: column 'b' holds Utf8, not numbers"],
+    );
+    f.command("plan 1.parquet 4.parquet 5.csv -o p.nys")
+        .assert()
+        .success()
+        .stderr(contains("'z' of 4.parquet"));
+    f.ok("sketch 4.parquet --plan p.nys -o 4.nys");
+    f.ok("sketch 5.csv --plan p.nys -o 5.nys");
+    assert!(f.read("4.nys") == f.read("5.nys"));
+    let twice = Schema::new(vec![
+        Field::new("a", DataType::Float64, true),
+        Field::new("a", DataType::Float64, true),
+    ]);
+    let twice = RecordBatch::try_new(Arc::new(twice), vec![numbers(), numbers()]).unwrap();
+    f.write("twice.arrow", arrow_file(&twice)).fails(
+        1,
+        "plan twice.arrow -o s.nys",
+        &["two columns are called 'a'"],
+    );
+    f.fails(1, "plan 5.csv -o s.nys --format parquet", &["5.csv cannot be read"]);
+    f.write("odd", "a\tb\n1\t2\n3\t4\n");
+    assert_eq!(f.json("plan odd -o q.nys --format tsv")["columns"], serde_json::json!(["a", "b"]));
+}
+
+#[test]
+fn folders_and_patterns() {
+    let f = Folder::new();
+    for (path, text) in [
+        ("d/day=1/part-0.csv", "a,b\n1,2\n3,4\n"),
+        ("d/day=2/part-0.csv", "a,b\n5,6\n"),
+        ("d/day=2/part-1.csv.gz", ""),
+        ("d/_SUCCESS", ""),
+        ("d/.part-0.csv.crc", "x"),
+        ("d/notes.md", "x"),
+        ("none/notes.md", "x"),
+    ] {
+        fs::create_dir_all(f.path(path).parent().unwrap()).unwrap();
+        f.write(path, text);
+    }
+    f.write("d/day=2/part-1.csv.gz", gz(b"a,b\n7,8\n"));
+    f.write("all.csv", "a,b\n1,2\n3,4\n5,6\n7,8\n").ok("sketch all.csv -o all.nys");
+    f.command("sketch d -o d.nys")
+        .assert()
+        .success()
+        .stderr(contains("no tables by their names: d/notes.md"));
+    assert!(f.read("d.nys") == f.read("all.nys"));
+    f.ok("sketch d/day=1/part-0.csv d/*/part-*.csv.gz d/day=2/*0.csv -o e.nys");
+    assert_eq!(f.json("inspect e.nys")["rows"], 4);
+    f.ok("sketch d/**/part-* -o g.nys");
+    assert!(f.read("g.nys") == f.read("all.nys"));
+    f.fails(1, "sketch none -o s.nys", &["the folder none holds no tables"]);
+    f.fails(1, "sketch d/*.parquet -o s.nys", &["no table matches d/*.parquet"]);
+    f.fails(1, "sketch nowhere/ -o s.nys", &["cannot read nowhere/"]);
+    f.fails(2, "sketch *.csv -o all.csv", &["both input and output"]);
+    // A file whose name is a pattern is that file.
+    f.write("[1].csv", "a,b\n1,2\n3,4\n5,6\n7,8\n").ok("sketch [1].csv -o h.nys");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::create_dir(f.path("locked")).unwrap();
+        fs::set_permissions(f.path("locked"), fs::Permissions::from_mode(0o000)).unwrap();
+        // Root reads everything.
+        match fs::read_dir(f.path("locked")) {
+            Err(_) => f.fails(1, "sketch locked -o s.nys", &["cannot read the folder locked"]),
+            Ok(_) => f.fails(1, "sketch locked -o s.nys", &["holds no tables"]),
+        }
+        fs::set_permissions(f.path("locked"), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+#[test]
+fn columns_by_range_and_pattern() {
+    let f = Folder::new();
+    f.write("x.csv", "id,x1,x2,x3,y\n1,2,3,4,5\n2,4,4,1,7\n3,2,9,9,9\n");
+    let columns =
+        |options: &str| f.json(&format!("plan x.csv -o p.nys {options}"))["columns"].clone();
+    assert_eq!(columns("--columns x1..x3"), serde_json::json!(["x1", "x2", "x3"]));
+    assert_eq!(columns("--columns y,x* --exclude x2"), serde_json::json!(["y", "x1", "x3"]));
+    assert_eq!(columns("--exclude id,x2..y"), serde_json::json!(["x1"]));
+    f.fails(1, "plan x.csv -o s.nys --columns x3..x1", &["x1..x3"]);
+    f.fails(1, "plan x.csv -o s.nys --columns q*", &["no column like 'q*'"]);
+    f.fails(1, "plan x.csv -o s.nys --exclude *", &["no numeric column"]);
+}
+
+#[test]
+fn a_stray_quote_in_row_one_million_is_named() {
+    let f = Folder::new();
+    f.write("p.csv", "a,b\n1,2\n3,4\n5,6\n").ok("plan p.csv -o p.nys");
+    let mut text = String::from("a,b\n");
+    text.push_str(&"1,2\n".repeat(999_999));
+    text.push_str("1,\"2\n");
+    let words = ["row 1000000 (line 1000001): a quote (\") is opened and not closed again"];
+    f.write("x.csv", format!("{text}{}", "3,4\n".repeat(5000)));
+    f.fails(1, "sketch x.csv --plan p.nys -o s.nys", &words);
+    f.write("x.csv", format!("{text}3,4\n"));
+    f.fails(1, "sketch x.csv --plan p.nys -o s.nys", &words);
+    f.write("x.csv", format!("{text}3,\"4\"\n")).fails(
+        1,
+        "sketch x.csv --plan p.nys -o s.nys",
+        &["row 1000000"],
+    );
+}
+
+#[test]
+fn one_sketch_a_group() {
+    let f = Folder::new();
+    let days = Date32Array::from_iter_values((0..3000).map(|i| 19_723 + i % 3));
+    let country =
+        StringArray::from_iter((0..3000).map(|i| (i % 7 != 0).then(|| ["at", "b/e"][i % 2])));
+    let x = Float64Array::from_iter_values((0..3000).map(|i| (f64::from(i) * 0.1).sin()));
+    let table =
+        batch(&[("day", Arc::new(days)), ("country", Arc::new(country)), ("x", Arc::new(x))]);
+    f.write("x.parquet", parquet(&table, 800)).write("x.arrow", arrow_file(&table));
+    let report = f.json("sketch x.parquet --by day -o days --landmarks 30");
+    assert_eq!(report["columns"], serde_json::json!(["x"]));
+    assert_eq!(report["groups"].as_array().unwrap().len(), 3);
+    assert_eq!(report["groups"][0]["value"], "2024-01-01");
+    assert_eq!(
+        (report["rows"].as_u64(), report["groups"][1]["rows"].as_u64()),
+        (Some(3000), Some(1000))
+    );
+    // The groups together are the whole.
+    f.ok("sketch x.parquet -o all.nys --landmarks 30");
+    f.ok("merge days/2024-01-03.nys days/2024-01-01.nys days/2024-01-02.nys -o merged.nys");
+    assert!(f.read("merged.nys") == f.read("all.nys"));
+    f.fails(
+        1,
+        "sketch x.parquet --by country -o c",
+        &["x.parquet: row 1, column 'country': the group is missing"],
+    );
+    let report = f.json("sketch x.arrow --by country -o c --skip-invalid --landmarks 30");
+    assert_eq!(
+        (report["without_group"].as_u64(), report["rows"].as_u64()),
+        (Some(429), Some(2571))
+    );
+    assert!(f.path("c/b%2Fe.nys").exists() && f.path("c/at.nys").exists());
+    f.fails(
+        1,
+        "sketch x.parquet --by day -o e --max-groups 2",
+        &["column 'day' has more than 2 different values", "--max-groups"],
+    );
+    f.fails(1, "sketch x.parquet --by day -o days", &["the folder days is not empty"]);
+    f.fails(1, "sketch x.parquet --by day -o x.arrow", &["x.arrow is a file"]);
+    f.fails(1, "sketch x.parquet --by hour -o e", &["no column 'hour'"]);
+    // A plan of other rows, csv, and numbers as groups.
+    f.ok("plan x.parquet -o p.nys --columns x --landmarks 10");
+    f.write("x.csv", "x,g\n0.5,1\n0.25,2\n0.125,1\n");
+    f.ok("sketch x.csv --plan p.nys --by g -o g");
+    assert_eq!(f.json("inspect g/1.nys")["rows"], 2);
+    f.write(
+        "x.npy",
+        npy(
+            "<f8",
+            "(3, 2)",
+            &[0.5f64, 1.0, 0.25, 2.0, 0.125, 1.0]
+                .iter()
+                .flat_map(|x| x.to_le_bytes())
+                .collect::<Vec<_>>(),
+        ),
+    );
+    f.write("p.csv", "c0\n0.1\n0.2\n0.3\n").ok("plan p.csv -o q.nys");
+    f.ok("sketch x.npy --plan q.nys --by c1 -o h");
+    assert_eq!(f.json("inspect h/1.nys")["rows"], 2);
+}
+
+/// What `predict` wrote.
+fn read_parquet(bytes: Vec<u8>) -> RecordBatch {
+    let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(
+        bytes::Bytes::from(bytes),
+    );
+    let reader = reader.unwrap().with_batch_size(1 << 20).build().unwrap();
+    let batches: Vec<RecordBatch> = reader.map(|b| b.unwrap()).collect();
+    assert_eq!(batches.len(), 1);
+    batches.into_iter().next().unwrap()
+}
+
+#[test]
+fn predictions_carry_columns_along() {
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::*;
+    let f = Folder::new();
+    let n = 30_000;
+    let id = Int64Array::from_iter_values((0..n).map(|i| (1 << 60) + i));
+    let name = StringArray::from_iter((0..n).map(|i| (i % 5 != 3).then(|| format!("row {i}"))));
+    let x = Float32Array::from_iter_values((0..n).map(|i| (i % 3) as f32 * 10.0));
+    let table = batch(&[("id", Arc::new(id)), ("x", Arc::new(x)), ("name", Arc::new(name))]);
+    f.write("x.parquet", parquet(&table, 7_001));
+    f.ok("sketch x.parquet -o s.nys --columns x");
+    f.ok("fit kmeans s.nys -k 3 -o m.json");
+    f.ok("predict m.json x.parquet -o y.parquet --keep id,n* --threads 3");
+    let out = read_parquet(f.read("y.parquet"));
+    let names: Vec<String> = out.schema().fields().iter().map(|f| f.name().clone()).collect();
+    assert_eq!(names, ["id", "name", "label", "distance"]);
+    assert_eq!(out.column(0).data_type(), &DataType::Int64);
+    let (ids, labels) =
+        (out.column(0).as_primitive::<Int64Type>(), out.column(2).as_primitive::<Int32Type>());
+    for i in 0..n as usize {
+        assert_eq!(ids.value(i), (1 << 60) + i as i64);
+        assert_eq!(labels.value(i), labels.value(i % 3));
+    }
+    assert!(out.column(1).is_null(3) && !out.column(1).is_null(4));
+    f.ok("predict m.json x.parquet -o y.csv --keep id");
+    let text = String::from_utf8(f.read("y.csv")).unwrap();
+    assert_eq!(text.lines().count(), n as usize + 1);
+    let line = format!("{},{},0.0", 1i64 << 60, labels.value(0));
+    assert_eq!(text.lines().nth(1), Some(&line[..]));
+    f.ok("predict m.json x.parquet -o y.npy");
+    let npy = f.read("y.npy");
+    assert!(npy[128 + 4..].starts_with(&labels.value(1).to_le_bytes()));
+    assert_eq!(npy.len(), 128 + 4 * n as usize);
+    // From text the columns stay text.
+    f.write("t.csv", "id,x\n007,10\n,20\n");
+    f.ok("predict m.json t.csv -o t.parquet --keep id");
+    let out = read_parquet(f.read("t.parquet"));
+    assert_eq!(out.column(0).as_string::<i32>().value(0), "007");
+    assert!(out.column(0).is_null(1));
+    f.write("bad.csv", "id,x\n1,10\n2,nan\n");
+    f.fails(1, "predict m.json bad.csv -o t.csv", &["bad.csv: row 2, column 'x'"]);
+    f.ok("predict m.json bad.csv -o bad.parquet --skip-invalid");
+    let out = read_parquet(f.read("bad.parquet"));
+    assert_eq!(
+        (out.column(0).as_primitive::<Int32Type>().value(1), out.column(1).is_null(1)),
+        (-1, true)
+    );
+    f.write("label.csv", "label,x\n1,10\n");
+    f.fails(
+        1,
+        "predict m.json label.csv -o t.csv --keep label",
+        &["cannot carry a column called 'label'"],
+    );
+    f.fails(
+        1,
+        "predict m.json x.parquet t.csv -o t2.parquet --keep id",
+        &["column 'id' holds Utf8 in t.csv, but Int64 in x.parquet"],
+    );
+    f.fails(2, "predict m.json x.parquet -o t.npy --keep id", &["--keep"]);
+}
+
+#[test]
+fn labels_may_be_text() {
+    let f = Folder::new();
+    f.write("x.csv", "x,kind\n1,low\n1.1,low\n9,high\n9.1,high\n");
+    f.ok("sketch x.csv -o s.nys --columns x");
+    f.ok("fit kmeans s.nys -k 2 -o m.json");
+    assert_eq!(f.json("evaluate m.json x.csv --labels kind")["ari"], 1.0);
+    f.write("y.csv", "kind\nlow\nlow\nhigh\nlow\n");
+    assert!(f.json("evaluate m.json x.csv --labels y.csv")["ari"].as_f64().unwrap() < 0.9);
+    f.write("z.csv", "x,kind\n1,low\n9,\n");
+    f.fails(
+        1,
+        "evaluate m.json z.csv --labels kind",
+        &["z.csv: row 2, column 'kind': the label is missing"],
+    );
+}
+
+#[test]
+fn help_in_every_shape() {
+    let f = Folder::new();
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(f.ok(&format!("completions {shell}")).contains("nysketch"), "{shell}");
+    }
+    assert!(f.ok("man").starts_with(".ie"));
+    f.ok("man --dir man1");
+    assert!(String::from_utf8(f.read("man1/nysketch-sketch.1")).unwrap().contains("checkpoint"));
+    // Colours only on a terminal.
+    f.command("sketch").assert().code(2).stderr(contains("\u{1b}[").not());
+}
+
+/// A folder with the files that the examples of the help texts name.
+fn folder_of_the_examples() -> Folder {
+    let f = Folder::new();
+    let rows: String = (0..300)
+        .map(|i| format!("{i},{},{},{}\n", i % 7, i * i % 31, ["at", "be"][i % 2]))
+        .collect();
+    let table = format!("id,c0,c1,country\n{rows}");
+    f.write("sales.csv", &table).write("day1.csv", &table).write("day2.csv", &table);
+    f.ok("generate gmm --rows 2000 --dims 2 --clusters 3 --labels y.npy -o x.npy");
+    f.ok("generate gmm --rows 2000 --dims 2 --clusters 3 -o x.csv");
+    let id = Int64Array::from_iter_values(0..2000);
+    let c = || -> ArrayRef { Arc::new(Float64Array::from_iter_values((0..2000).map(f64::from))) };
+    let with_id = parquet(&batch(&[("id", Arc::new(id)), ("c0", c()), ("c1", c())]), 999);
+    fs::create_dir(f.path("days")).unwrap();
+    f.write("days/1.parquet", &with_id).write("x.parquet", &with_id);
+    f.ok("plan x.csv -o p.nys --landmarks 20");
+    for part in ["s", "day1", "day2", "week", "site-1", "site-2"] {
+        f.ok(&format!("sketch x.csv --plan p.nys -o {part}.nys"));
+    }
+    f.ok("merge day1.nys day2.nys -o week.nys");
+    f.ok("fit kmeans s.nys -k 3 -o model.json");
+    f
+}
+
+/// Every example of every help text runs as it is written.
+#[test]
+fn the_examples_of_the_help_run() {
+    let bin = assert_cmd::cargo::cargo_bin("nysketch");
+    let path = format!("{}:{}", bin.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let help = Folder::new().ok("--help");
+    let commands: Vec<&str> = help
+        .lines()
+        .skip_while(|l| !l.starts_with("Commands:"))
+        .skip(1)
+        .take_while(|l| !l.is_empty())
+        .filter(|l| l.starts_with("  ") && !l.starts_with("   "))
+        .filter_map(|l| l.split_whitespace().next())
+        .filter(|c| *c != "help")
+        .collect();
+    assert!(commands.len() >= 12, "{commands:?}");
+    for command in commands {
+        let f = folder_of_the_examples();
+        let help = f.ok(&format!("{command} --help"));
+        let purpose =
+            help.lines().take_while(|l| !l.starts_with("Usage")).filter(|l| !l.is_empty());
+        assert!(purpose.count() >= 2, "{command}: {help}");
+        let examples: Vec<&str> = help
+            .lines()
+            .skip_while(|l| *l != "Examples:")
+            .skip(1)
+            .take_while(|l| l.starts_with("  "))
+            .collect();
+        assert!(!examples.is_empty(), "{command} has no examples");
+        for example in examples {
+            // As it is written, but smaller.
+            let example = match example.trim() {
+                e if e.contains("--rows 1000000") => e.replace("1000000", "1000"),
+                e if e.starts_with("nysketch demo --rows") => e.replace("500000", "5000"),
+                "nysketch demo" => "nysketch demo --rows 5000".into(),
+                e => e.to_string(),
+            };
+            let run = std::process::Command::new("sh")
+                .args(["-c", &example])
+                .current_dir(f.path(""))
+                .env("PATH", &path)
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&run.stderr).into_owned();
+            assert!(run.status.success(), "{example}\n{said}");
+        }
+    }
+}
