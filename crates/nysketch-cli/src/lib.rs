@@ -1,6 +1,6 @@
 //! The `nysketch` command.
 //!
-//! Two layers: [`args`] records what was typed, each of [`commands`] resolves what it means and runs
+//! Two layers: `args` records what was typed, each of `commands` resolves what it means and runs
 //! it with the library. Results go to stdout, progress and remarks to stderr. Exit codes: 0 done,
 //! 1 data or run-time error, 2 usage.
 

@@ -378,6 +378,8 @@ fn empty_input_needs_to_be_allowed() {
     f.write("zero.csv", "").ok("sketch zero.csv none.csv --plan p.nys -o z.nys --allow-empty");
     f.ok("sketch zero.csv --plan p.nys -o zz.nys --allow-empty");
     assert!(f.read("z.nys") == f.read("zz.nys"));
+    f.command("sketch - --plan p.nys -o y.nys --allow-empty").write_stdin("").assert().success();
+    assert!(f.read("z.nys") == f.read("y.nys"));
     f.fails(1, "sketch none.csv --plan p.nys -o e.nys", &["no rows"]);
     assert_eq!(f.json("sketch none.csv --plan p.nys -o e.nys --allow-empty")["rows"], 0);
     f.ok("sketch x.csv --plan p.nys -o s.nys");

@@ -1,6 +1,6 @@
 //! The first pass of planning: how many rows, the statistics of every column, and a sample.
 //!
-//! Statistics are gathered over chunks of [`CHUNK`] rows, cut by position, and combined in the order
+//! Statistics are gathered over chunks of 64 rows, cut by position, and combined in the order
 //! of the rows: the same rows give the same plan, however they are cut into parts and files, in
 //! whatever format, on any number of threads.
 

@@ -4,7 +4,7 @@ use super::checkpoint::Checkpoint;
 use super::plan::{describe, invalid, measured_at, plan_input, tell_input};
 use super::{groups, read_bytes};
 use crate::args::{Common, SketchArgs};
-use crate::input::{Besides, Input, Wanted};
+use crate::input::{Besides, Empty, Input, Wanted};
 use crate::output::{Usage, check_writable, count, note, result, size, thousands, write_bytes};
 use crate::progress::Bar;
 use anyhow::{Context, Result};
@@ -128,7 +128,13 @@ fn open_for_plan(args: &SketchArgs, plan: &Plan, common: &Common) -> Result<Opti
         key: args.by.as_deref(),
         ..Besides::default()
     };
-    let input = Input::open(&input, Wanted::Columns(&plan.columns), besides)?;
-    tell_input(&input, common);
-    Ok(Some(input))
+    let only_stdin = input.input.len() == 1 && stdin(&input.input[0]);
+    match Input::open(&input, Wanted::Columns(&plan.columns), besides) {
+        Err(error) if error.is::<Empty>() && args.allow_empty && only_stdin => Ok(None),
+        Err(error) => Err(error),
+        Ok(input) => {
+            tell_input(&input, common);
+            Ok(Some(input))
+        }
+    }
 }

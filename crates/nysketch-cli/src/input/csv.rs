@@ -3,7 +3,7 @@
 
 use super::lanes::{Lane, Raw};
 use super::records::{Chunk, RecordError, Records, single_fields};
-use super::{Batch, Columns, Kind, Meter, Schema, part_rows};
+use super::{Batch, Columns, Empty, Kind, Meter, Schema, part_rows};
 use anyhow::{Context, Result, bail};
 use arrow_array::StringArray;
 use csv::{ByteRecord, ReaderBuilder};
@@ -97,7 +97,9 @@ impl Csv {
         let mut records = Records::new(source, dialect.delimiter);
         let mut schema = read_header(&mut records, &name, dialect.header)?;
         let fields = schema.names.len();
-        records.single_column = fields == 1;
+        if fields == 1 {
+            records.single_column();
+        }
         let mut csv = Csv {
             name: name.clone(),
             path: Some(path.to_path_buf()),
@@ -120,7 +122,9 @@ impl Csv {
         let mut records = Records::new(source, dialect.delimiter);
         let schema = read_header(&mut records, &name, dialect.header)?;
         let fields = schema.names.len();
-        records.single_column = fields == 1;
+        if fields == 1 {
+            records.single_column();
+        }
         let stdin = Mutex::new(Some(records));
         let path = None;
         Ok((Csv { name, path, dialect, fields, record_bytes: 1, stdin }, schema))
@@ -164,7 +168,9 @@ impl Csv {
                 if self.dialect.header != Header::No {
                     records.skip().map_err(in_file)?;
                 }
-                records.single_column = self.fields == 1;
+                if self.fields == 1 {
+                    records.single_column();
+                }
                 records
             }
             None => {
@@ -270,7 +276,7 @@ fn read_header(records: &mut Records<Source>, name: &Arc<str>, header: Header) -
     let mut record = ByteRecord::new();
     reader.read_byte_record(&mut record).with_context(|| format!("cannot read {name}"))?;
     if record.is_empty() {
-        bail!("{name} is empty");
+        return Err(Empty(name.to_string()).into());
     }
     if header == Header::No {
         return Ok(Schema::unnamed(record.len(), None));

@@ -64,7 +64,7 @@ pub fn format_of(path: &Path, forced: Option<FormatArg>) -> Result<TableFormat> 
     let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
     file.take(8).read_to_end(&mut start).with_context(|| format!("cannot read {name}"))?;
     if start.is_empty() {
-        bail!("{name} is empty");
+        return Err(super::Empty(name.to_string()).into());
     }
     if let Some(forced) = forced {
         return Ok(forced.into());

@@ -112,6 +112,11 @@ pub struct Input {
     pub meter: Arc<Meter>,
 }
 
+/// A file, or stdin, without a byte in it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} is empty")]
+pub struct Empty(pub String);
+
 /// Which columns to read as numbers.
 pub enum Wanted<'a> {
     /// These, in this order.

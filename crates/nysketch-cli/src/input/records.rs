@@ -93,7 +93,7 @@ pub struct Records<R> {
     /// Bytes to read at once, at least.
     read_size: usize,
     /// Whether blank lines are records.
-    pub single_column: bool,
+    single_column: bool,
     state: State,
     buffer: Vec<u8>,
     /// Bytes of the buffer that were looked at.
@@ -164,11 +164,21 @@ impl<R: Read> Records<R> {
         }
         self.lines_before += lines(&self.buffer[..first]);
         self.buffer.drain(..first);
-        // What follows is looked at again, from its start.
+        self.look_again();
+        Ok(())
+    }
+
+    /// From now on blank lines are records; called before the first chunk.
+    pub fn single_column(&mut self) {
+        self.single_column = true;
+        self.look_again();
+    }
+
+    /// Looks at the buffer again, from the start of a record.
+    fn look_again(&mut self) {
         (self.state, self.scanned, self.cut, self.rows) = (State::Record, 0, 0, 0);
         (self.first, self.blank, self.quoted_lines, self.broken) = (None, 0, 0, None);
         self.scan();
-        Ok(())
     }
 
     /// Whole records of about `size` bytes, at least one, or `None` at the end.
