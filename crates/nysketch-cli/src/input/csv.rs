@@ -48,7 +48,7 @@ pub struct Csv {
     path: Option<PathBuf>,
     dialect: Dialect,
     fields: usize,
-    /// Bytes of a usual record.
+    /// Bytes of a usual record; of a part where that is not known.
     record_bytes: usize,
     stdin: Mutex<Option<Records<Source>>>,
 }
@@ -127,7 +127,7 @@ impl Csv {
         }
         let stdin = Mutex::new(Some(records));
         let path = None;
-        Ok((Csv { name, path, dialect, fields, record_bytes: 1, stdin }, schema))
+        Ok((Csv { name, path, dialect, fields, record_bytes: PART_BYTES, stdin }, schema))
     }
 
     /// A column is text where most of its values are; one odd cell among numbers is an error later.

@@ -150,9 +150,10 @@ impl Input {
     /// Opens every file, finds the columns, and checks that all files have them.
     pub fn open(args: &InputArgs, wanted: Wanted<'_>, besides: Besides<'_>) -> Result<Self> {
         let found = find::files(&args.input)?;
+        let meter: Arc<Meter> = Arc::default();
         let mut opened = Vec::new();
         for path in &found.files {
-            opened.push(open_file(path, args)?);
+            opened.push(open_file(path, args, &meter)?);
         }
         let Some(first) = opened.first() else { bail!("no input file") };
         let mut left_out = Vec::new();
@@ -196,12 +197,12 @@ impl Input {
             files.push(InputFile { name, path, format, schema, columns, bytes, modified });
         }
         let passed_over = found.passed_over;
-        Ok(Input { files, names, left_out, unused, passed_over, meter: Arc::default() })
+        Ok(Input { files, names, left_out, unused, passed_over, meter })
     }
 
     /// Names of the columns of a file.
     pub fn names_of(path: &Path, args: &InputArgs) -> Result<Vec<String>> {
-        Ok(open_file(path, args)?.schema.names)
+        Ok(open_file(path, args, &Arc::default())?.schema.names)
     }
 
     /// Files without names whose columns were taken by position.
@@ -295,7 +296,7 @@ fn unused_columns(opened: &[Opened]) -> Vec<String> {
     unused
 }
 
-fn open_file(path: &Path, args: &InputArgs) -> Result<Opened> {
+fn open_file(path: &Path, args: &InputArgs, meter: &Arc<Meter>) -> Result<Opened> {
     let dialect = |format: TableFormat| csv::Dialect {
         delimiter: args.delimiter.unwrap_or(if format == TableFormat::Tsv { b'\t' } else { b',' }),
         header: match (args.header, args.no_header) {
@@ -306,7 +307,7 @@ fn open_file(path: &Path, args: &InputArgs) -> Result<Opened> {
         lenient: args.skip_invalid,
     };
     if path == Path::new("-") {
-        return open_stdin(args, dialect);
+        return open_stdin(args, dialect, meter);
     }
     let name: Arc<str> = Arc::from(path.display().to_string());
     let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {name}"))?;
@@ -334,8 +335,12 @@ fn open_file(path: &Path, args: &InputArgs) -> Result<Opened> {
 }
 
 /// Csv, plain or compressed, or Arrow.
-fn open_stdin(args: &InputArgs, dialect: impl Fn(TableFormat) -> csv::Dialect) -> Result<Opened> {
-    let mut stdin = BufReader::with_capacity(1 << 17, std::io::stdin());
+fn open_stdin(
+    args: &InputArgs,
+    dialect: impl Fn(TableFormat) -> csv::Dialect,
+    meter: &Arc<Meter>,
+) -> Result<Opened> {
+    let mut stdin = BufReader::with_capacity(1 << 17, meter.count(std::io::stdin()));
     let start = stdin.fill_buf().context("cannot read stdin")?;
     let format = match args.format {
         Some(format) => format.into(),
