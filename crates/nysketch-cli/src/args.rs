@@ -125,19 +125,24 @@ pub enum GenerateKind {
     Gmm,
 }
 
-/// Which rows and columns to read.
-#[derive(Debug, Clone, ClapArgs)]
-pub struct InputArgs {
-    /// Files, folders or quoted patterns, read in this order: parquet, csv, tsv (also .gz, .zst),
-    /// arrow, npy; '-' is csv or an Arrow stream on stdin, which is read once
-    #[arg(required = true, value_name = "INPUT")]
-    pub input: Vec<PathBuf>,
+/// Which columns to read.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub struct ColumnArgs {
     /// Columns to read: names, ranges FIRST..LAST and patterns like 'x*' [default: all numeric ones]
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub columns: Option<Vec<String>>,
     /// Columns to leave out, written likewise
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub exclude: Vec<String>,
+}
+
+/// Which rows to read.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct InputArgs {
+    /// Files, folders or quoted patterns, read in this order: parquet, csv, tsv (also .gz, .zst),
+    /// arrow, npy; '-' is csv or an Arrow stream on stdin, which is read once
+    #[arg(required = true, value_name = "INPUT")]
+    pub input: Vec<PathBuf>,
     /// Format of every file [default: by content, then by extension]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub format: Option<FormatArg>,
@@ -173,9 +178,17 @@ pub enum FormatArg {
 fn delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"\\t" => Ok(b'\t'),
-        [c] if c.is_ascii() && *c != b'"' => Ok(*c),
+        [c] if c.is_ascii() && !b"\"\n\r".contains(c) => Ok(*c),
         _ => Err("one ASCII character, or \\t".into()),
     }
+}
+
+/// A positive number of seconds.
+fn seconds(text: &str) -> Result<std::time::Duration, String> {
+    let seconds = text.parse().ok().filter(|s: &f64| *s > 0.0);
+    seconds
+        .and_then(|s| std::time::Duration::try_from_secs_f64(s).ok())
+        .ok_or_else(|| "a number of seconds above 0".into())
 }
 
 /// What to measure.
@@ -274,6 +287,8 @@ JSON fields: file, rows, skipped, columns, features, landmarks, frequencies, sam
 pub struct PlanArgs {
     #[command(flatten)]
     pub input: InputArgs,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
     /// File to write
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
@@ -299,6 +314,8 @@ JSON fields: file, rows, skipped, columns, features, landmarks, frequencies, sam
 pub struct SketchArgs {
     #[command(flatten)]
     pub input: InputArgs,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
     /// File to write; with --by a new folder
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
@@ -313,15 +330,15 @@ pub struct SketchArgs {
     /// One sketch for each value of this column, all with the same plan
     #[arg(long, value_name = "COLUMN")]
     pub by: Option<String>,
-    /// Most values of that column; each takes the memory of a sketch in every thread
+    /// Most values of that column; each takes the memory of a sketch
     #[arg(long, value_name = "N", default_value_t = 1000, requires = "by")]
     pub max_groups: usize,
     /// Save what is done so far in this file every so often; removed at the end
     #[arg(long, value_name = "FILE", conflicts_with_all = ["by", "allow_empty"])]
     pub checkpoint: Option<PathBuf>,
     /// Seconds between two savings
-    #[arg(long, value_name = "S", default_value_t = 30.0, requires = "checkpoint")]
-    pub checkpoint_every: f64,
+    #[arg(long, value_name = "S", default_value = "30", requires = "checkpoint", value_parser = seconds)]
+    pub checkpoint_every: std::time::Duration,
     /// Go on where the checkpoint was saved, where there is one; the bytes are those of one go
     #[arg(long, requires = "checkpoint")]
     pub resume: bool,

@@ -38,7 +38,8 @@ pub fn read_table(path: &std::path::Path, format: &str) -> anyhow::Result<u64> {
     let path = path.to_str().unwrap_or_default();
     let line = ["nysketch", "plan", path, "-o", "p.nys", "--format", format, "--skip-invalid"];
     let args::Command::Plan(plan) = args::Args::try_parse_from(line)?.command else { return Ok(0) };
-    let input = input::Input::open(&plan.input, input::Wanted::Options, Default::default())?;
+    let input =
+        input::Input::open(&plan.input, input::Wanted::Options(&plan.columns), Default::default())?;
     let mut rows = 0;
     nysketch::rows::read_in_order(&input, &(), |block| {
         rows += block.len() as u64;

@@ -20,19 +20,19 @@ const GROUP_BYTES: usize = 64 << 20;
 
 /// Format of a table to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TableKind {
     Csv,
     Npy,
     Parquet,
 }
 
-impl Kind {
+impl TableKind {
     /// By the extension.
     pub fn of(path: &Path) -> Result<Self> {
         match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
-            Some("csv") => Ok(Kind::Csv),
-            Some("npy") => Ok(Kind::Npy),
-            Some("parquet") => Ok(Kind::Parquet),
+            Some("csv") => Ok(TableKind::Csv),
+            Some("npy") => Ok(TableKind::Npy),
+            Some("parquet") => Ok(TableKind::Parquet),
             _ => {
                 let message = format!("{}: name the file .parquet, .csv or .npy", path.display());
                 Err(Usage(message).into())
@@ -55,14 +55,14 @@ pub enum TableWriter<'a> {
 
 impl<'a> TableWriter<'a> {
     /// Starts a table with these columns.
-    pub fn new(kind: Kind, schema: &SchemaRef, out: &'a mut dyn Out) -> Result<Self> {
+    pub fn new(kind: TableKind, schema: &SchemaRef, out: &'a mut dyn Out) -> Result<Self> {
         Ok(match kind {
-            Kind::Csv => {
+            TableKind::Csv => {
                 let mut writer = arrow_csv::Writer::new(out);
                 writer.write(&RecordBatch::new_empty(schema.clone()))?;
                 TableWriter::Csv(Box::new(writer))
             }
-            Kind::Parquet => {
+            TableKind::Parquet => {
                 let properties = WriterProperties::builder()
                     .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
                     .set_max_row_group_row_count(Some(GROUP_ROWS))
@@ -70,7 +70,7 @@ impl<'a> TableWriter<'a> {
                 let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties))?;
                 TableWriter::Parquet(Box::new(writer))
             }
-            Kind::Npy => {
+            TableKind::Npy => {
                 npy_header(out, 0, schema)?;
                 TableWriter::Npy { out, rows: 0, schema: schema.clone() }
             }

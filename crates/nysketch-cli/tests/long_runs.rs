@@ -4,6 +4,7 @@
 mod common;
 
 use common::Folder;
+use predicates::str::contains;
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -122,6 +123,13 @@ fn checkpoints_of_something_else_are_refused() {
         &["stdin cannot be read again"],
     );
     f.fails(2, "sketch x.npy -o s.nys --resume", &["--checkpoint"]);
+    f.fails(2, "sketch x.npy -o s.nys --checkpoint c.ckpt --checkpoint-every 0", &["above 0"]);
+    // A plan that was made anew is another plan.
+    let line = "sketch x.npy --plan p.nys -o s.nys --checkpoint c.ckpt --checkpoint-every 0.001";
+    killed(&f, line);
+    f.ok("plan y.npy -o p.nys --seed 9");
+    f.fails(1, &format!("{line} --resume"), &["p.nys has changed since the checkpoint"]);
+    fs::remove_file(f.path("c.ckpt")).unwrap();
     f.fails(2, "sketch x.npy -o s.nys --checkpoint x.npy", &["both input and output"]);
     f.fails(2, "sketch x.npy -o s.nys --checkpoint s.nys", &["both input and output"]);
 }
@@ -141,6 +149,23 @@ fn interrupted_runs_leave_nothing_behind() {
     assert_eq!(files.len(), 2, "{files:?}");
 }
 
+#[test]
+fn an_interrupted_run_with_a_checkpoint_goes_on() {
+    let f = Folder::new();
+    f.ok("generate gmm --rows 100000 --dims 20 --clusters 3 -o x.npy");
+    f.ok("plan x.npy -o p.nys --landmarks 1000");
+    let input = ["x.npy"; 20].join(" ");
+    f.ok(&format!("sketch {input} --plan p.nys -o whole.nys"));
+    let line = format!("sketch {input} --plan p.nys -o s.nys --checkpoint c.ckpt");
+    let mut child = start(&f, &line);
+    std::thread::sleep(Duration::from_millis(300));
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    f.command(&format!("{line} --resume")).assert().success().stderr(contains("going on after"));
+    assert!(f.read("s.nys") == f.read("whole.nys"));
+}
+
 /// A limit on the size of files is what a full disk is to a program: a write that fails half-way.
 #[test]
 fn a_full_disk_is_told_and_leaves_nothing() {
@@ -148,6 +173,8 @@ fn a_full_disk_is_told_and_leaves_nothing() {
     f.ok("generate gmm --rows 60000 --dims 4 --clusters 3 -o x.npy");
     f.ok("sketch x.npy -o s.nys");
     f.ok("fit kmeans s.nys -k 3 -o m.json");
+    let few: String = (0..900).map(|i| format!("{i},{}\n", i % 3)).collect();
+    f.write("few.csv", format!("a,g\n{few}"));
     let bin = assert_cmd::cargo::cargo_bin("nysketch");
     let before = fs::read_dir(f.path("")).unwrap().count();
     for line in [
@@ -157,21 +184,8 @@ fn a_full_disk_is_told_and_leaves_nothing() {
         "predict m.json x.npy -o y.parquet",
         "predict m.json x.npy -o y.npy",
         "generate gmm --rows 60000 --dims 4 --clusters 3 -o z.csv",
-        "sketch x.npy --by c3 --max-groups 100000 --landmarks 2 -o g",
+        "sketch few.csv --by g -o g",
     ] {
-        let line = match line.contains("--by") {
-            true => {
-                f.write(
-                    "few.csv",
-                    format!(
-                        "a,g\n{}",
-                        (0..900).map(|i| format!("{i},{}\n", i % 3)).collect::<String>()
-                    ),
-                );
-                "sketch few.csv --by g -o g".to_string()
-            }
-            false => line.to_string(),
-        };
         // Ignored, so that the write fails instead of ending the program.
         let script = format!("trap '' XFSZ; ulimit -f 16; {} {line}", bin.display());
         let output =
@@ -179,7 +193,6 @@ fn a_full_disk_is_told_and_leaves_nothing() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{line}: {said}");
         assert!(said.contains("cannot write") && said.contains("File too large"), "{line}: {said}");
-        let _ = fs::remove_file(f.path("few.csv"));
         let after: Vec<_> =
             fs::read_dir(f.path("")).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(after.len(), before, "{line} left {after:?}");

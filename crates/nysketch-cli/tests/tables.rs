@@ -278,6 +278,8 @@ fn damaged_tables_are_refused() {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(matches!(output.status.code(), Some(0 | 1)), "{name} byte {at}: {said}");
             assert!(!said.contains("panicked"), "{name} byte {at}: {said}");
+            assert_eq!(f.path("y.nys").exists(), output.status.success());
+            let _ = fs::remove_file(f.path("y.nys"));
         }
     }
     f.write("none.parquet", parquet(&table.slice(0, 0), 10));
@@ -362,6 +364,13 @@ fn folders_and_patterns() {
     assert_eq!(f.json("inspect e.nys")["rows"], 4);
     f.ok("sketch d/**/part-* -o g.nys");
     assert!(f.read("g.nys") == f.read("all.nys"));
+    // Every file once, and no notes of other programs.
+    for pattern in ["d/**/*.csv*", "d/day*", "d/day=*/*"] {
+        f.ok(&format!("sketch {pattern} -o g.nys"));
+        assert!(f.read("g.nys") == f.read("all.nys"), "{pattern}");
+    }
+    f.ok("plan all.csv -o p.nys");
+    f.fails(2, "sketch - - --plan p.nys -o s.nys", &["can be named only once"]);
     f.fails(1, "sketch none -o s.nys", &["the folder none holds no tables"]);
     f.fails(1, "sketch d/*.parquet -o s.nys", &["no table matches d/*.parquet"]);
     f.fails(1, "sketch nowhere/ -o s.nys", &["cannot read nowhere/"]);
@@ -456,6 +465,25 @@ fn one_sketch_a_group() {
     f.fails(1, "sketch x.parquet --by day -o days", &["the folder days is not empty"]);
     f.fails(1, "sketch x.parquet --by day -o x.arrow", &["x.arrow is a file"]);
     f.fails(1, "sketch x.parquet --by hour -o e", &["no column 'hour'"]);
+    // Text stays as it is: NA is Namibia.
+    f.write("na.csv", "x,g\n0.5,NA\n0.25, b\n0.125,NA\n0.3,\n");
+    f.fails(1, "sketch na.csv --by g -o na", &["na.csv: row 4, column 'g'"]);
+    f.ok("sketch na.csv --by g -o na --skip-invalid");
+    assert_eq!(f.json("inspect na/NA.nys")["rows"], 2);
+    assert!(f.path("na/ b.nys").exists());
+    // The first bad row is told, whatever its group.
+    f.write("two.csv", "x,g\n1,b\n2,a\nnan,b\nnan,a\n5,\n");
+    f.fails(1, "sketch two.csv --columns x --by g -o t", &["two.csv: row 3, column 'x'"]);
+    f.ok("plan na.csv -o r.nys --columns x --skip-invalid");
+    f.fails(1, "sketch two.csv --plan r.nys --by g -o t", &["two.csv: row 3, column 'x'"]);
+    f.write("zero.csv", "").ok("sketch zero.csv --plan r.nys --by g -o z --allow-empty");
+    assert!(f.path("z").is_dir());
+    let hours = TimestampMillisecondArray::from_iter_values((0..4).map(|i| i * 3_600_000));
+    let hours = hours.with_timezone("Europe/Vienna");
+    let x: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0, 4.0]));
+    f.write("ts.parquet", parquet(&batch(&[("ts", Arc::new(hours)), ("x", x)]), 9));
+    f.ok("sketch ts.parquet --by ts -o ts");
+    assert!(f.path("ts/1970-01-01T01%3A00%3A00+01%3A00.nys").exists());
     // A plan of other rows, csv, and numbers as groups.
     f.ok("plan x.parquet -o p.nys --columns x --landmarks 10");
     f.write("x.csv", "x,g\n0.5,1\n0.25,2\n0.125,1\n");

@@ -191,6 +191,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// The row that the error names, if it names one.
+    pub fn row(&self) -> Option<u64> {
+        match self {
+            Error::NonFinite { at, .. }
+            | Error::OutOfRange { at, .. }
+            | Error::BadWeight { at, .. }
+            | Error::NoGroup { at } => Some(at.row),
+            _ => None,
+        }
+    }
+
     /// Wraps a reader's own error.
     pub fn source(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Error::Source(error.into())

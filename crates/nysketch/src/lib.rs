@@ -93,7 +93,8 @@ pub use planning::{
 };
 pub use rows::{Block, Invalid, Progress, RowPart, RowSet, RowSource, RowStream, Table};
 pub use sketch::format::FormatError;
-pub use sketch::{Accumulator, Groups, Run, Sketch, SketchParams};
+pub use sketch::groups::{GroupParams, Groups};
+pub use sketch::{Accumulator, Run, Sketch, SketchParams};
 pub use synthetic::Mixture;
 pub use weight::Weighting;
 

@@ -64,8 +64,8 @@ impl Block {
 pub trait RowSource: Sync {
     /// Names of the columns of each block, without the weights.
     fn columns(&self) -> &[String];
-    /// Starts reading from the first row, leaving out those that are `done`: whole parts of an
-    /// earlier reading.
+    /// Starts reading from the first row, leaving out those that are `done`, which are whole parts
+    /// of an earlier reading.
     fn open(&self, done: &RowSet) -> Result<Box<dyn RowStream<'_> + '_>>;
 }
 
@@ -193,6 +193,7 @@ pub fn read_on<'a, S: Send>(
     let queue = Queue {
         stream: Mutex::new(stream),
         pause,
+        begun: AtomicBool::new(false),
         finished: AtomicBool::new(false),
         limit: AtomicU64::new(u64::MAX),
         first_error: Mutex::new(None),
@@ -262,6 +263,7 @@ pub fn read_in_order(
 struct Queue<'q, 'a> {
     stream: Mutex<&'q mut (dyn RowStream<'a> + 'a)>,
     pause: &'q (dyn Fn() -> bool + Sync),
+    begun: AtomicBool,
     finished: AtomicBool,
     /// Where the earliest error is: rows before it are still read, in case one of them is worse.
     limit: AtomicU64,
@@ -271,9 +273,12 @@ struct Queue<'q, 'a> {
 impl<'a> Queue<'_, 'a> {
     fn take(&self) -> Option<Box<dyn RowPart + 'a>> {
         let mut stream: MutexGuard<'_, _> = self.stream.lock().unwrap_or_else(|e| e.into_inner());
-        while !self.finished.load(Ordering::Relaxed) && !(self.pause)() {
+        // A leg takes at least one part, or it could stand still for ever.
+        let pause = || self.begun.load(Ordering::Relaxed) && (self.pause)();
+        while !self.finished.load(Ordering::Relaxed) && !pause() {
             match stream.next_part() {
                 Some(part) if part.position() < self.limit.load(Ordering::Relaxed) => {
+                    self.begun.store(true, Ordering::Relaxed);
                     return Some(part);
                 }
                 Some(_) => {}

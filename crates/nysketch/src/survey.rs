@@ -1,7 +1,7 @@
 //! The first pass of planning: how many rows, the statistics of every column, and a sample.
 //!
-//! Statistics are gathered over chunks of 64 rows, cut by position, and combined in the order
-//! of the rows: the same rows give the same plan, however they are cut into parts and files, in
+//! Statistics are gathered over chunks of 64 rows, cut by position, and combined in a tree over
+//! the numbers of the chunks: the same rows give the same plan, however they are cut into parts and files, in
 //! whatever format, on any number of threads.
 
 use crate::error::{Error, Result};
@@ -66,9 +66,9 @@ pub fn survey(
     let d = columns.len();
     // Each row is followed by its weight.
     let reservoir = Reservoir::new(params.sample_rows, d + 1, params.seed);
-    let fold = Mutex::new(OrderedFold::new(d));
+    let fold = Mutex::new(Tree::new(d));
     let visit = |_: &mut (), block: &Block| {
-        let mut piece = Piece::new(block, d);
+        let mut piece = Piece::new(block.position, d);
         for (i, (row_number, row, weight)) in block.rows().enumerate() {
             let position = block.position + i as u64;
             match valid_units(&params, weighting, columns, block, row_number, row, weight)? {
@@ -79,10 +79,10 @@ pub fn survey(
                 None => piece.skipped += 1,
             }
             if (position + 1).is_multiple_of(CHUNK) {
-                piece.end_chunk(true);
+                piece.end_chunk(position + 1);
             }
         }
-        piece.end_chunk(false);
+        piece.end_chunk(block.position + block.len() as u64);
         fold.lock().unwrap_or_else(|e| e.into_inner()).add(piece);
         Ok(())
     };
@@ -130,38 +130,26 @@ const CHUNK: u64 = 64;
 
 /// What a block gives to the statistics.
 struct Piece {
-    position: u64,
-    /// Position after the last row.
-    end: u64,
     rows: u64,
     skipped: u64,
     dims: usize,
     chunks: Vec<Chunk>,
     /// Rows of the chunk at hand, each followed by its weight.
     open: Vec<f64>,
-    /// Whether the chunk at hand began before the block.
-    cut: bool,
+    /// Position at which the chunk at hand begins in the block.
+    start: u64,
 }
 
 enum Chunk {
-    /// All rows of a chunk.
-    Whole(Moments),
-    /// Some of its rows, and whether the last of them is among these.
-    Rows(Vec<f64>, bool),
+    /// The statistics of all rows of the chunk of this number.
+    Whole(u64, Moments),
+    /// Some of its rows: their position, how many positions, those that are valid.
+    Rows(u64, u64, Vec<f64>),
 }
 
 impl Piece {
-    fn new(block: &Block, dims: usize) -> Self {
-        Piece {
-            position: block.position,
-            end: block.position + block.len() as u64,
-            rows: 0,
-            skipped: 0,
-            dims,
-            chunks: Vec::new(),
-            open: Vec::new(),
-            cut: !block.position.is_multiple_of(CHUNK),
-        }
+    fn new(position: u64, dims: usize) -> Self {
+        Piece { rows: 0, skipped: 0, dims, chunks: Vec::new(), open: Vec::new(), start: position }
     }
 
     fn push(&mut self, row: &[f64], units: f64) {
@@ -170,72 +158,92 @@ impl Piece {
         self.open.push(units);
     }
 
-    fn end_chunk(&mut self, last: bool) {
-        if last && !self.cut {
-            self.chunks.push(Chunk::Whole(Moments::of(&self.open, self.dims)));
+    /// The chunk at hand, or the block, ends before this position.
+    fn end_chunk(&mut self, end: u64) {
+        let count = end - self.start;
+        if count == CHUNK {
+            let moments = Moments::of(&self.open, self.dims);
+            self.chunks.push(Chunk::Whole(self.start / CHUNK, moments));
             self.open.clear();
-        } else {
-            self.chunks.push(Chunk::Rows(std::mem::take(&mut self.open), last));
+        } else if count > 0 {
+            self.chunks.push(Chunk::Rows(self.start, count, std::mem::take(&mut self.open)));
         }
-        self.cut = false;
+        self.start = end;
     }
 }
 
-/// Combines chunks in their order as soon as all earlier ones are there.
-struct OrderedFold {
-    total: Moments,
+/// Combines chunks in pairs, pairs in pairs, and so on, by their numbers: which two are combined does
+/// not depend on the order in which they come, and what waits for its neighbour is little.
+struct Tree {
     rows: u64,
     skipped: u64,
     dims: usize,
-    next: u64,
-    waiting: BTreeMap<u64, Piece>,
-    /// Rows of a chunk that was cut.
-    open: Vec<f64>,
+    /// By the number of the first chunk: how many times they were paired, and their statistics.
+    nodes: BTreeMap<u64, (u32, Moments)>,
+    /// Chunks of which rows are missing: by position the rows that are there, and how many positions.
+    cut: BTreeMap<u64, (u64, BTreeMap<u64, Vec<f64>>)>,
 }
 
-impl OrderedFold {
+impl Tree {
     fn new(dims: usize) -> Self {
-        OrderedFold {
-            total: Moments::new(dims),
-            rows: 0,
-            skipped: 0,
-            dims,
-            next: 0,
-            waiting: BTreeMap::new(),
-            open: Vec::new(),
-        }
+        Tree { rows: 0, skipped: 0, dims, nodes: BTreeMap::new(), cut: BTreeMap::new() }
     }
 
     fn add(&mut self, piece: Piece) {
         self.rows += piece.rows;
         self.skipped += piece.skipped;
-        self.waiting.insert(piece.position, piece);
-        while let Some(piece) = self.waiting.remove(&self.next) {
-            self.next = piece.end;
-            for chunk in piece.chunks {
-                match chunk {
-                    Chunk::Whole(moments) => self.total.merge(&moments),
-                    Chunk::Rows(rows, last) => {
-                        self.open.extend(rows);
-                        if last {
-                            self.close();
-                        }
+        for chunk in piece.chunks {
+            match chunk {
+                Chunk::Whole(number, moments) => self.insert(number, moments),
+                Chunk::Rows(position, count, rows) => {
+                    let number = position / CHUNK;
+                    let (seen, parts) = self.cut.entry(number).or_default();
+                    *seen += count;
+                    parts.insert(position, rows);
+                    if *seen == CHUNK {
+                        self.close(number);
                     }
                 }
             }
         }
     }
 
-    fn close(&mut self) {
-        self.total.merge(&Moments::of(&self.open, self.dims));
-        self.open.clear();
+    /// Takes the statistics of a chunk that came in several pieces.
+    fn close(&mut self, number: u64) {
+        if let Some((_, parts)) = self.cut.remove(&number) {
+            let rows: Vec<f64> = parts.into_values().flatten().collect();
+            self.insert(number, Moments::of(&rows, self.dims));
+        }
+    }
+
+    fn insert(&mut self, mut number: u64, mut moments: Moments) {
+        let mut level = 0;
+        loop {
+            let (left, size) = (number >> level & 1 == 0, 1 << level);
+            let sibling = if left { number + size } else { number - size };
+            match self.nodes.get(&sibling) {
+                Some((l, _)) if *l == level => {}
+                _ => break,
+            }
+            let Some((_, other)) = self.nodes.remove(&sibling) else { break };
+            moments = match left {
+                true => moments.merged(&other),
+                false => other.merged(&moments),
+            };
+            number = number.min(sibling);
+            level += 1;
+        }
+        self.nodes.insert(number, (level, moments));
     }
 
     /// Everything, with the numbers of rows kept and skipped.
     fn finish(mut self) -> (Moments, u64, u64) {
-        debug_assert!(self.waiting.is_empty());
-        self.close();
-        (self.total, self.rows, self.skipped)
+        while let Some(number) = self.cut.keys().next().copied() {
+            self.close(number);
+        }
+        let none = Moments::new(self.dims);
+        let total = self.nodes.into_values().fold(none, |total, (_, m)| total.merged(&m));
+        (total, self.rows, self.skipped)
     }
 }
 
@@ -282,7 +290,7 @@ impl Moments {
     }
 
     /// Chan, Golub and LeVeque's combination of two sets.
-    fn merge(&mut self, other: &Moments) {
+    fn merged(mut self, other: &Moments) -> Moments {
         let weight = self.weight + other.weight;
         let share = if weight > 0.0 { other.weight / weight } else { 0.0 };
         for (a, b) in self.columns.iter_mut().zip(&other.columns) {
@@ -295,6 +303,7 @@ impl Moments {
             }
         }
         self.weight = weight;
+        self
     }
 
     /// The statistics of one column. Values beyond 1e150, whose squares overflow, are told by

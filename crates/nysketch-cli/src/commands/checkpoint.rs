@@ -4,7 +4,7 @@
 //! far, and a CRC-32 of both. It is for this program alone and removed at the end.
 
 use crate::args::{Common, InputArgs, SketchArgs};
-use crate::input::Input;
+use crate::input::{Identity, Input, identity};
 use crate::output::{Usage, check_writable, note, thousands, write_bytes};
 use anyhow::{Context, Result, bail};
 use nysketch::{Error, Progress, RowSet, Run, Sketch, SketchParams};
@@ -18,7 +18,7 @@ struct Header {
     nysketch_checkpoint: u32,
     options: String,
     /// Path, bytes and time of change of every file.
-    inputs: Vec<(String, u64, u128)>,
+    inputs: Vec<Identity>,
     /// Ranges of rows in the sketch, counted over all files from 0.
     done: Vec<(u64, u64)>,
 }
@@ -32,19 +32,20 @@ pub struct Checkpoint<'a> {
     options: String,
     stdin: bool,
     inputs: Vec<&'a PathBuf>,
+    /// Files that the plan depends on.
+    plan_files: Vec<&'a PathBuf>,
 }
 
 /// A checkpoint that was read.
 pub struct Saved {
     pub run: Run,
     path: PathBuf,
-    inputs: Vec<(String, u64, u128)>,
+    inputs: Vec<Identity>,
 }
 
 impl Saved {
     /// Refuses inputs that are not those of the checkpoint.
-    pub fn check_inputs(&self, input: Option<&Input>) -> Result<()> {
-        let now = input.map(Input::identity).unwrap_or_default();
+    pub fn check_inputs(&self, now: &[Identity]) -> Result<()> {
         let path = self.path.display();
         if now.iter().map(|f| &f.0).ne(self.inputs.iter().map(|f| &f.0)) {
             bail!(
@@ -63,16 +64,14 @@ impl Saved {
 
 impl<'a> Checkpoint<'a> {
     pub fn new(path: &'a Path, args: &'a SketchArgs) -> Self {
-        let every = Duration::try_from_secs_f64(args.checkpoint_every).unwrap_or(Duration::MAX);
         // What was typed, but for what may change from one start to the next.
-        let InputArgs {
-            columns, exclude, format, no_header, header, delimiter, skip_invalid, ..
-        } = &args.input;
-        let input = (columns, exclude, format, no_header, header, delimiter, skip_invalid);
-        let options = format!("{input:?} {:?} {:?}", args.plan_file, args.plan);
+        let InputArgs { format, no_header, header, delimiter, skip_invalid, .. } = &args.input;
+        let input = (format, no_header, header, delimiter, skip_invalid);
+        let options = format!("{input:?} {:?} {:?} {:?}", args.columns, args.plan_file, args.plan);
         let stdin = args.input.input.iter().any(|p| p == Path::new("-"));
         let inputs = args.input.input.iter().chain([&args.output]).chain(&args.plan_file).collect();
-        Checkpoint { path, every, options, stdin, inputs }
+        let plan_files = args.plan_file.iter().chain(&args.plan.landmarks_from).collect();
+        Checkpoint { path, every: args.checkpoint_every, options, stdin, inputs, plan_files }
     }
 
     /// Reads the checkpoint that is to be taken up; `None` where the work starts anew.
@@ -106,6 +105,15 @@ impl<'a> Checkpoint<'a> {
         Ok(Some(Saved { run, path: self.path.to_path_buf(), inputs: header.inputs }))
     }
 
+    /// Path, size and time of change of every file that the sketch depends on.
+    pub fn identity(&self, input: &Input) -> Result<Vec<Identity>> {
+        let mut all = input.identity();
+        for path in &self.plan_files {
+            all.push(identity(path).with_context(|| format!("cannot read {}", path.display()))?);
+        }
+        Ok(all)
+    }
+
     /// Reads the rows that are left, saving on the way.
     pub fn finish(
         &self,
@@ -114,14 +122,19 @@ impl<'a> Checkpoint<'a> {
         params: SketchParams,
         progress: &dyn Progress,
     ) -> Result<()> {
-        let inputs = input.identity();
+        let inputs = self.identity(input)?;
         let save = |run: &Run| -> nysketch::Result<()> {
             let bytes = self.encode(run, &inputs).map_err(Error::source)?;
             write_bytes(self.path, &bytes).map_err(|e| Error::source(format!("{e:#}")))
         };
         // The plan that was just made need not be made again.
         save(run)?;
-        Ok(run.finish_saving(input, params, progress, self.every, save)?)
+        match run.finish_saving(input, params, progress, self.every, save) {
+            Err(Error::Cancelled) => {
+                bail!("stopped before the end; the same command with --resume goes on")
+            }
+            other => Ok(other?),
+        }
     }
 
     /// The work is done.
@@ -130,7 +143,7 @@ impl<'a> Checkpoint<'a> {
         let _ = std::fs::remove_file(self.path);
     }
 
-    fn encode(&self, run: &Run, inputs: &[(String, u64, u128)]) -> serde_json::Result<Vec<u8>> {
+    fn encode(&self, run: &Run, inputs: &[Identity]) -> serde_json::Result<Vec<u8>> {
         let header = Header {
             nysketch_checkpoint: VERSION,
             options: self.options.clone(),

@@ -40,7 +40,7 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
         seen += rows;
         Ok(())
     };
-    // Sums of doubles are added up in the order of the rows, so that they come out the same.
+    // Parts are added up in the order of the rows, so that the number of threads does not show.
     input.map_in_order(common.threads(), &bar, work, take)?;
     drop(bar);
     if let Labels::File(all) = &labels
@@ -84,13 +84,7 @@ fn find_labels(args: &Evaluate) -> Result<Labels> {
     if !path.is_file() {
         return Ok(Labels::Column(name.clone()));
     }
-    let input = InputArgs {
-        input: vec![path.to_path_buf()],
-        columns: None,
-        exclude: vec![],
-        format: None,
-        ..args.input.clone()
-    };
+    let input = InputArgs { input: vec![path.to_path_buf()], format: None, ..args.input.clone() };
     let columns = Input::names_of(path, &input)?;
     let [column] = &columns[..] else {
         bail!("{name} has {} columns; a file of labels has one", columns.len());

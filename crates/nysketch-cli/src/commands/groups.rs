@@ -5,10 +5,10 @@ use crate::args::{Common, SketchArgs};
 use crate::input::Input;
 use crate::output::{Usage, count, note, result, size, thousands};
 use crate::progress::Bar;
-use anyhow::{Context, Result, bail};
-use nysketch::sketch::groups::GroupParams;
-use nysketch::{Error, Groups, Plan, SketchParams, file};
+use anyhow::{Context, Result, anyhow, bail};
+use nysketch::{Error, GroupParams, Groups, Plan, SketchParams, file};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,24 +37,25 @@ pub fn run(
     args: &SketchArgs,
     column: &str,
     plan: &Arc<Plan>,
-    input: &Input,
+    input: Option<&Input>,
     params: SketchParams,
     start: Instant,
     common: &Common,
 ) -> Result<()> {
-    let bar = Bar::reading("sketching", input, common.quiet);
     let by = GroupParams { column, limit: args.max_groups };
-    let groups = Groups::of(plan, input, by, params, &bar).map_err(|error| {
-        let memory = size(Groups::bytes_each(plan) * params.threads);
-        match error {
-            Error::TooManyGroups { .. } => {
-                anyhow::Error::from(error).context(format!("each group takes {memory} of memory"))
-            }
-            error => error.into(),
+    let groups = match input {
+        Some(input) => {
+            let bar = Bar::reading("sketching", input, common.quiet);
+            Groups::of(plan, input, by, params, &bar).map_err(|error| match error {
+                Error::TooManyGroups { .. } => {
+                    let memory = size(Groups::bytes_each(plan));
+                    anyhow!("{error} (each group takes {memory} of memory)")
+                }
+                error => error.into(),
+            })?
         }
-    });
-    drop(bar);
-    let groups = groups?;
+        None => Groups { sketches: BTreeMap::new(), without_group: 0 },
+    };
     let skipped: u64 = groups.sketches.values().map(|s| s.skipped()).sum();
     let rows: u64 = groups.sketches.values().map(|s| s.rows()).sum();
     if rows == 0 && !args.allow_empty {
@@ -99,7 +100,10 @@ pub fn run(
     let text = format!(
         "{}: {} of {} rows × {} columns at {} in {}, {seconds:.1} s",
         args.output.display(),
-        count(groups.sketches.len() as u64, "sketch").replace("sketchs", "sketches"),
+        match groups.sketches.len() {
+            1 => "1 sketch".to_string(),
+            n => format!("{} sketches", thousands(n as u64)),
+        },
         thousands(rows),
         plan.dims(),
         measured_at(plan),

@@ -1,6 +1,8 @@
 //! `nysketch plan`: decide what to measure.
 
-use crate::args::{Common, FeaturesArg, InputArgs, PlanArgs, PlanOptions, SamplingArg, ScaleArg};
+use crate::args::{
+    ColumnArgs, Common, FeaturesArg, InputArgs, PlanArgs, PlanOptions, SamplingArg, ScaleArg,
+};
 use crate::input::{Besides, Input, Wanted};
 use crate::output::{
     Usage, check_writable, count, detail, list, note, result, short, size, thousands, write_bytes,
@@ -17,8 +19,14 @@ use std::path::Path;
 
 pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     check_writable(&args.output, args.input.input.iter().chain(&args.plan.landmarks_from))?;
-    let (plan, report, source) = plan_input(&args.input, &args.plan, None, common)?;
-    source.check_output(&args.output)?;
+    let request = PlanRequest {
+        input: &args.input,
+        columns: &args.columns,
+        options: &args.plan,
+        by: None,
+        output: &args.output,
+    };
+    let (plan, report, _) = plan_input(request, common)?;
     if report.skipped > 0 {
         note(common, &format!("{} skipped as invalid", count(report.skipped, "row")));
     }
@@ -54,20 +62,28 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     result(common, &json, &text)
 }
 
+/// What a plan is made from.
+pub struct PlanRequest<'a> {
+    pub input: &'a InputArgs,
+    pub columns: &'a ColumnArgs,
+    pub options: &'a PlanOptions,
+    /// Column that groups the rows.
+    pub by: Option<&'a str>,
+    /// What will be written, which must not be an input.
+    pub output: &'a Path,
+}
+
 /// Opens the input, makes its plan, and tells the user what happened.
-pub fn plan_input(
-    input: &InputArgs,
-    options: &PlanOptions,
-    by: Option<&str>,
-    common: &Common,
-) -> Result<(Plan, PlanReport, Input)> {
+pub fn plan_input(request: PlanRequest<'_>, common: &Common) -> Result<(Plan, PlanReport, Input)> {
+    let PlanRequest { input, columns, options, by, output } = request;
     if input.input.iter().any(|p| p == Path::new("-")) {
         return Err(Usage("a plan reads the rows first, and stdin can be read only once; make a plan from a file and pass it with --plan".into()).into());
     }
     let params = resolve(input, options, common)?;
     let besides = Besides { weight: options.weights.as_deref(), key: by, ..Besides::default() };
-    let source = Input::open(input, Wanted::Options, besides)?;
-    tell_columns(&source, input, common);
+    let source = Input::open(input, Wanted::Options(columns), besides)?;
+    source.check_output(output)?;
+    tell_columns(&source, columns, common);
     tell_input(&source, common);
     let params = match &options.landmarks_from {
         Some(path) => with_given_landmarks(params, input, &source, path)?,
@@ -102,7 +118,7 @@ pub fn plan_input(
 }
 
 /// Says which columns are read, unless the user has named them.
-fn tell_columns(source: &Input, args: &InputArgs, common: &Common) {
+fn tell_columns(source: &Input, args: &ColumnArgs, common: &Common) {
     use nysketch::RowSource;
     let columns = source.columns();
     let all = format!("columns: {}", columns.join(", "));
@@ -149,8 +165,6 @@ fn with_given_landmarks(
     use nysketch::RowSource;
     let args = InputArgs {
         input: vec![path.to_path_buf()],
-        columns: None,
-        exclude: Vec::new(),
         skip_invalid: false,
         format: None,
         ..input.clone()

@@ -6,7 +6,7 @@ use crate::args::{Common, Predict};
 use crate::input::{Batch, Besides, Input, Wanted};
 use crate::output::{Usage, check_writable, count, note, result, while_writing};
 use crate::progress::Bar;
-use crate::write::{Kind, TableWriter};
+use crate::write::{TableKind, TableWriter};
 use anyhow::{Result, bail};
 use arrow_array::{ArrayRef, Float64Array, Int32Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -16,8 +16,8 @@ use serde_json::json;
 use std::sync::Arc;
 
 pub fn run(args: &Predict, common: &Common) -> Result<()> {
-    let kind = Kind::of(&args.output)?;
-    if kind == Kind::Npy && (args.scores || !args.keep.is_empty()) {
+    let kind = TableKind::of(&args.output)?;
+    if kind == TableKind::Npy && (args.scores || !args.keep.is_empty()) {
         return Err(Usage("--scores and --keep need a .parquet or .csv file".into()).into());
     }
     check_writable(&args.output, args.input.input.iter().chain([&args.model]))?;
@@ -88,17 +88,17 @@ struct Predicted {
 }
 
 impl Predicted {
-    fn new(model: &Model, scores: bool, kind: Kind) -> Result<Self> {
+    fn new(model: &Model, scores: bool, kind: TableKind) -> Result<Self> {
         let numbered = |prefix: &str, from: usize| -> Vec<String> {
             (from..from + model.k()).map(|i| format!("{prefix}{i}")).collect()
         };
         let mut names = match &model.shape {
-            Shape::Components { .. } if kind == Kind::Npy => {
+            Shape::Components { .. } if kind == TableKind::Npy => {
                 let message = "principal components need a .parquet or .csv file";
                 return Err(Usage(message.into()).into());
             }
             Shape::Components { .. } => return Ok(Predicted { names: numbered("pc", 1) }),
-            _ if kind == Kind::Npy => return Ok(Predicted { names: vec!["label".into()] }),
+            _ if kind == TableKind::Npy => return Ok(Predicted { names: vec!["label".into()] }),
             Shape::Centres { .. } => vec!["label".to_string(), "distance".into()],
             Shape::Mixture { .. } => vec!["label".into(), "distance".into(), "log_density".into()],
         };

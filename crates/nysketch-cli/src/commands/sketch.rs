@@ -1,11 +1,11 @@
 //! `nysketch sketch`: compress rows.
 
 use super::checkpoint::Checkpoint;
-use super::plan::{describe, invalid, measured_at, plan_input, tell_input};
+use super::plan::{PlanRequest, describe, invalid, measured_at, plan_input, tell_input};
 use super::{groups, read_bytes};
 use crate::args::{Common, SketchArgs};
-use crate::input::{Besides, Empty, Input, Wanted};
-use crate::output::{Usage, check_writable, count, note, result, size, thousands, write_bytes};
+use crate::input::{Besides, Empty, Input, Wanted, find};
+use crate::output::{check_writable, count, note, result, size, thousands, write_bytes};
 use crate::progress::Bar;
 use anyhow::{Context, Result};
 use nysketch::{Error, Instructions, Plan, Run, Sketch, SketchParams};
@@ -45,19 +45,28 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
         }
         (None, None) => {
             let by = args.by.as_deref();
-            let (plan, _, input) = plan_input(&args.input, &args.plan, by, common)?;
+            let request = PlanRequest {
+                input: &args.input,
+                columns: &args.columns,
+                options: &args.plan,
+                by,
+                output: &args.output,
+            };
+            let (plan, _, input) = plan_input(request, common)?;
             (Arc::new(plan), Some(input))
         }
     };
-    for output in [Some(&args.output), args.checkpoint.as_ref()].into_iter().flatten() {
-        input.as_ref().map_or(Ok(()), |input| input.check_output(output))?;
+    if let (Some(checkpoint), Some(input)) = (&args.checkpoint, &input) {
+        input.check_output(checkpoint)?;
     }
-    if let (Some(column), Some(input)) = (&args.by, &input) {
-        return groups::run(args, column, &plan, input, params, start, common);
+    if let Some(column) = &args.by {
+        return groups::run(args, column, &plan, input.as_ref(), params, start, common);
     }
     let mut run = match saved {
         Some(saved) => {
-            saved.check_inputs(input.as_ref())?;
+            if let (Some(checkpoint), Some(input)) = (&checkpoint, &input) {
+                saved.check_inputs(&checkpoint.identity(input)?)?;
+            }
             saved.run
         }
         None => Run::new(plan.clone()),
@@ -114,11 +123,10 @@ fn tell(
 fn open_for_plan(args: &SketchArgs, plan: &Plan, common: &Common) -> Result<Option<Input>> {
     let mut input = args.input.clone();
     let stdin = |p: &PathBuf| p == Path::new("-");
-    if input.input.iter().filter(|p| stdin(p)).count() > 1 {
-        return Err(Usage("stdin ('-') can be named only once".into()).into());
-    }
     if args.allow_empty {
-        input.input.retain(|p| stdin(p) || std::fs::metadata(p).map_or(true, |m| m.len() > 0));
+        let not_empty =
+            |p: &PathBuf| stdin(p) || std::fs::metadata(p).map_or(true, |m| m.len() > 0);
+        input.input = find::files(&input.input)?.files.into_iter().filter(not_empty).collect();
         if input.input.is_empty() {
             return Ok(None);
         }
@@ -133,6 +141,7 @@ fn open_for_plan(args: &SketchArgs, plan: &Plan, common: &Common) -> Result<Opti
         Err(error) if error.is::<Empty>() && args.allow_empty && only_stdin => Ok(None),
         Err(error) => Err(error),
         Ok(input) => {
+            input.check_output(&args.output)?;
             tell_input(&input, common);
             Ok(Some(input))
         }

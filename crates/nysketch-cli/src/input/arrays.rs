@@ -1,13 +1,16 @@
-//! From Arrow arrays to numbers and text.
+//! From Arrow tables to numbers and text: what Parquet and Arrow files have in common.
 
-use super::{Batch, Columns};
+use super::lanes::Raw;
+use super::{Batch, Columns, Kind, Schema};
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use arrow_schema::{ArrowError, DataType};
-use nysketch::Block;
+use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
+use nysketch::{Block, Error};
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Whether a column of this type holds numbers. True and false are 1 and 0.
@@ -80,8 +83,10 @@ fn numbers(
         t if is_numeric(t) => {
             let text = ArrayFormatter::try_new(array, &FormatOptions::default())?;
             for (i, x) in out.enumerate() {
-                let parsed = || text.value(i).to_string().parse().unwrap_or(f64::NAN);
-                *x = if array.is_null(i) { f64::NAN } else { parsed() };
+                *x = match array.is_null(i) {
+                    true => f64::NAN,
+                    false => text.value(i).try_to_string()?.parse().unwrap_or(f64::NAN),
+                };
             }
         }
         other => {
@@ -108,15 +113,82 @@ fn texts(array: &ArrayRef) -> Result<Vec<Option<Arc<str>>>, ArrowError> {
     let formatter = ArrayFormatter::try_new(array, &FormatOptions::default())?;
     let fraction = matches!(array.data_type(), t if t.is_floating());
     let mut known: HashMap<String, Arc<str>> = HashMap::new();
-    let text = |i: usize| {
-        let text = formatter.value(i).to_string();
-        if fraction { text.trim_end_matches(".0").to_string() } else { text }
-    };
-    let mut shared = |text: String| -> Arc<str> {
-        known.entry(text).or_insert_with_key(|t| Arc::from(t.as_str())).clone()
-    };
+    let mut texts = Vec::with_capacity(array.len());
     // A logical null of a dictionary stands in its values.
     let nulls = array.logical_nulls();
-    let is_null = |i: usize| nulls.as_ref().is_some_and(|n| n.is_null(i));
-    Ok((0..array.len()).map(|i| if is_null(i) { None } else { Some(shared(text(i))) }).collect())
+    for i in 0..array.len() {
+        if nulls.as_ref().is_some_and(|n| n.is_null(i)) {
+            texts.push(None);
+            continue;
+        }
+        let mut text = formatter.value(i).try_to_string()?;
+        if fraction && text.ends_with(".0") {
+            text.truncate(text.len() - 2);
+        }
+        let shared = known.entry(text).or_insert_with_key(|t| Arc::from(t.as_str()));
+        texts.push(Some(shared.clone()));
+    }
+    Ok(texts)
+}
+
+/// What the schema of an Arrow table says about its columns.
+pub fn schema_of(name: &str, schema: &SchemaRef, rows: Option<u64>) -> anyhow::Result<Schema> {
+    let names: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
+    let mut seen = std::collections::HashSet::new();
+    if let Some(twice) = names.iter().find(|n| !seen.insert(*n)) {
+        return Err(anyhow::anyhow!("{name}: two columns are called '{twice}'"));
+    }
+    let kind = |field: &Arc<Field>| match field.data_type() {
+        t if is_numeric(t) => Kind::Number,
+        t => Kind::Other(t.to_string()),
+    };
+    let kinds = schema.fields().iter().map(kind).collect();
+    Ok(Schema { names, named: true, kinds, rows })
+}
+
+thread_local! {
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From now on panics that are caught by [`guarded`] are not reported as such.
+pub fn quiet_guarded_panics() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !GUARDED.get() {
+            report(panic);
+        }
+    }));
+}
+
+/// A damaged file may make the decoder panic; here that is an error like others.
+pub fn guarded<T, E: std::fmt::Display>(
+    name: &str,
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, String> {
+    let outer = GUARDED.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(outer);
+    match done {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(format!("{name} cannot be read: {error}")),
+        Err(_) => Err(format!("{name} cannot be read: it is damaged")),
+    }
+}
+
+/// Rows of an Arrow table, of which only the wanted columns are left.
+pub struct ArrowRaw {
+    pub batch: RecordBatch,
+    pub columns: Arc<Columns>,
+    pub name: Arc<str>,
+}
+
+impl Raw for ArrowRaw {
+    fn rows(&self) -> u64 {
+        self.batch.num_rows() as u64
+    }
+
+    fn decode(self: Box<Self>, _first_row: u64) -> nysketch::Result<Batch> {
+        let decoded = guarded(&self.name, || batch(self.batch.columns(), &self.columns));
+        decoded.map_err(Error::source)
+    }
 }

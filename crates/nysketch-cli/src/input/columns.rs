@@ -1,5 +1,6 @@
 //! Which columns of a file are read: patterns of names, and where the names stand in a file.
 
+use crate::args::ColumnArgs;
 use crate::output::Usage;
 use anyhow::{Result, bail};
 
@@ -102,7 +103,10 @@ impl Columns {
                 schema.list()
             );
         }
-        let place = |i: usize, name: &String| schema.find(name).unwrap_or(i);
+        let place = |i: usize, name: &String| match schema.find(name) {
+            Some(found) if !by_position => found,
+            _ => i,
+        };
         let values: Vec<usize> =
             names.values.iter().enumerate().map(|(i, n)| place(i, n)).collect();
         let weight = names.weight.as_ref().map(|n| place(0, n));
@@ -125,15 +129,14 @@ impl Columns {
 
     /// Where a column of the file stands among those that are read.
     pub fn place(&self, file_column: usize) -> usize {
-        self.projection.binary_search(&file_column).unwrap_or_default()
+        self.projection.partition_point(|c| *c < file_column)
     }
 }
 
 /// What the options say about columns.
 #[derive(Debug, Clone, Copy)]
 pub struct Choice<'a> {
-    pub columns: Option<&'a [String]>,
-    pub exclude: &'a [String],
+    pub args: &'a ColumnArgs,
     /// Columns that are used otherwise, as weights or groups.
     pub taken: &'a [&'a str],
 }
@@ -148,12 +151,12 @@ pub fn choose(
         bail!("{file} has no column '{name}'; it has {}", schema.list());
     }
     let mut excluded = vec![false; schema.names.len()];
-    for pattern in choice.exclude {
+    for pattern in &choice.args.exclude {
         matching(file, schema, pattern)?.into_iter().for_each(|i| excluded[i] = true);
     }
     let mut chosen = Vec::new();
     let mut left_out = Vec::new();
-    match choice.columns {
+    match &choice.args.columns {
         Some(patterns) => {
             for pattern in patterns {
                 let found = matching(file, schema, pattern)?;
@@ -248,10 +251,24 @@ mod tests {
     }
 
     #[test]
+    fn positions_are_taken_for_all_columns_or_none() {
+        let names = |names: &[&str]| Names {
+            values: names.iter().map(|n| n.to_string()).collect(),
+            ..Names::default()
+        };
+        let unnamed = Schema::unnamed(3, None);
+        let found = Columns::find("f", &unnamed, &names(&["c1", "c2", "c3"])).unwrap();
+        assert_eq!((found.values, found.by_position), (vec![0, 1, 2], true));
+        let found = Columns::find("f", &unnamed, &names(&["c2", "c0"])).unwrap();
+        assert_eq!((found.values, found.by_position), (vec![2, 0], false));
+    }
+
+    #[test]
     fn exclusion_and_order() {
         let all = |columns: Option<&[String]>, exclude: &[String]| {
-            choose("f", &schema(), Choice { columns, exclude, taken: &["id"] })
-                .map(|c| c.0.join(" "))
+            let args =
+                ColumnArgs { columns: columns.map(|c| c.to_vec()), exclude: exclude.to_vec() };
+            choose("f", &schema(), Choice { args: &args, taken: &["id"] }).map(|c| c.0.join(" "))
         };
         let text = |t: &str| vec![t.to_string()];
         assert_eq!(all(None, &text("x*")).unwrap(), "y odd..name a*b");

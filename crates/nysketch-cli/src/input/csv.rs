@@ -10,7 +10,7 @@ use csv::{ByteRecord, ReaderBuilder};
 use nysketch::{Block, Error};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufReader, Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -66,6 +66,8 @@ enum CsvError {
         "{file}: row {row}, column '{column}': '{text}' is not a number; fix it, leave the column out with --exclude, or skip such rows with --skip-invalid"
     )]
     NotANumber { file: Arc<str>, row: u64, column: String, text: String },
+    #[error("{file}: row {row}: a text is not valid UTF-8; convert the file")]
+    NotUtf8 { file: Arc<str>, row: u64 },
     #[error("{file}: row {row} (line {line}) has {found} fields, expected {expected}")]
     Ragged { file: Arc<str>, row: u64, line: u64, found: usize, expected: usize },
     #[error("{file}: {error}")]
@@ -76,10 +78,17 @@ enum CsvError {
     StdinTwice,
 }
 
+/// The first bytes of a source, eight where there are so many, and all of it.
+pub fn peek<R: Read>(mut source: R) -> std::io::Result<(Vec<u8>, Chain<Cursor<Vec<u8>>, R>)> {
+    let mut start = Vec::new();
+    source.by_ref().take(8).read_to_end(&mut start)?;
+    Ok((start.clone(), Cursor::new(start).chain(source)))
+}
+
 /// Decompresses what starts like gzip or Zstandard.
 pub fn decompressed(source: impl Read + Send + 'static) -> std::io::Result<Source> {
-    let mut source = BufReader::with_capacity(1 << 17, source);
-    let start = source.fill_buf()?;
+    let (start, source) = peek(source)?;
+    let source = BufReader::with_capacity(1 << 17, source);
     if start.starts_with(b"\x1f\x8b") {
         return Ok(Box::new(flate2::bufread::MultiGzDecoder::new(source)));
     }
@@ -352,10 +361,12 @@ impl Raw for CsvRaw {
         block.values.reserve(rows * d);
         let mut kept: Vec<Vec<Option<String>>> = vec![Vec::new(); columns.kept.len()];
         let mut keys: HashMap<String, Arc<str>> = HashMap::new();
-        let text = |field: Option<&[u8]>| {
-            let text = String::from_utf8_lossy(field.unwrap_or_default());
-            let text = text.trim();
-            (!is_missing(text)).then(|| text.to_string())
+        // Text is taken as it is; only a field without a byte is missing.
+        let text = |row: u64, field: Option<&[u8]>| match str::from_utf8(field.unwrap_or_default())
+        {
+            Ok("") => Ok(None),
+            Ok(text) => Ok(Some(text.to_string())),
+            Err(_) => Err(CsvError::NotUtf8 { file: csv.name.clone(), row }),
         };
         let visited = csv.for_each_record(&self.chunk, first_row, |row, record| {
             for (&column, name) in columns.values.iter().zip(&columns.names.values) {
@@ -365,12 +376,12 @@ impl Raw for CsvRaw {
                 block.weights.push(csv.number(row, record.get(column), name)?);
             }
             if let Some(column) = columns.key {
-                let key = text(record.get(column))
+                let key = text(row, record.get(column))?
                     .map(|t| keys.entry(t).or_insert_with_key(|t| Arc::from(t.as_str())).clone());
                 block.keys.push(key);
             }
             for (out, &column) in kept.iter_mut().zip(&columns.kept) {
-                out.push(text(record.get(column)));
+                out.push(text(row, record.get(column))?);
             }
             Ok(())
         });

@@ -1,6 +1,7 @@
 //! From what was typed to files: globs, folders, formats.
 
 use crate::args::FormatArg;
+use crate::output::Usage;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::Read;
@@ -96,27 +97,47 @@ pub struct Found {
 /// Expands globs and folders; files come in the order of their names.
 pub fn files(paths: &[PathBuf]) -> Result<Found> {
     let mut found = Found::default();
+    if paths.iter().filter(|p| *p == Path::new("-")).count() > 1 {
+        return Err(Usage("stdin ('-') can be named only once".into()).into());
+    }
     for path in paths {
+        let text = path.to_string_lossy();
         if path == Path::new("-") {
             found.files.push(path.clone());
-            continue;
-        }
-        let text = path.to_string_lossy();
-        if text.contains(['*', '?', '[']) && !path.exists() {
-            let before = found.files.len();
-            let matches =
-                glob::glob(&text).with_context(|| format!("{text} is not a valid pattern"))?;
-            for entry in matches {
-                add(&entry.with_context(|| format!("cannot read {text}"))?, &mut found)?;
-            }
-            if found.files.len() == before {
-                bail!("no table matches {text}");
-            }
+        } else if text.contains(['*', '?', '[']) && !path.exists() {
+            add_matches(&text, &mut found)?;
         } else {
             add(path, &mut found)?;
         }
     }
     Ok(found)
+}
+
+/// What a pattern means, each file once, without the hidden files that it does not name.
+fn add_matches(pattern: &str, found: &mut Found) -> Result<()> {
+    let options = glob::MatchOptions { require_literal_leading_dot: true, ..Default::default() };
+    let matches = glob::glob_with(pattern, options)
+        .with_context(|| format!("{pattern} is not a valid pattern"))?;
+    let names_notes = pattern.rsplit('/').next().is_some_and(|last| last.starts_with('_'));
+    let mut matched = Found::default();
+    for entry in matches {
+        let path = entry.with_context(|| format!("cannot read {pattern}"))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with('_') && !names_notes {
+            continue;
+        }
+        // `**` gives folders and then what is in them.
+        if path.is_dir() && pattern.contains("**") {
+            continue;
+        }
+        add(&path, &mut matched)?;
+    }
+    if matched.files.is_empty() {
+        bail!("no table matches {pattern}");
+    }
+    found.files.append(&mut matched.files);
+    found.passed_over.append(&mut matched.passed_over);
+    Ok(())
 }
 
 /// A file, or all tables of a folder.

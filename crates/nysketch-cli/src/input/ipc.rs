@@ -1,7 +1,8 @@
 //! Arrow IPC: files and streams, also from stdin.
 
+use super::arrays::{ArrowRaw, guarded, schema_of};
+use super::csv::peek;
 use super::lanes::{Lane, Raw};
-use super::parquet::{ArrowRaw, guarded, schema_of};
 use super::{Columns, Meter, Schema, part_rows};
 use anyhow::{Result, anyhow};
 use arrow_array::RecordBatch;
@@ -9,7 +10,7 @@ use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use nysketch::Error;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufReader, Cursor, ErrorKind, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -38,7 +39,7 @@ impl Ipc {
     /// Opens a file.
     pub fn open(path: &Path, name: Arc<str>) -> Result<(Self, Schema)> {
         let file = File::open(path).map_err(|e| anyhow!("cannot read {name}: {e}"))?;
-        let (arrow, _) = batches(&name, file).map_err(|e| anyhow!(e))?;
+        let (arrow, _) = batches(&name, file, None).map_err(|e| anyhow!(e))?;
         let schema = schema_of(&name, &arrow, None)?;
         let path = Some(path.to_path_buf());
         Ok((Ipc { name, path, schema: arrow, stdin: Mutex::default() }, schema))
@@ -47,7 +48,7 @@ impl Ipc {
     /// Reads the schema from stdin and keeps the rest for the one lane there can be.
     pub fn stdin(source: impl Read + Send + 'static) -> Result<(Self, Schema)> {
         let name: Arc<str> = Arc::from("stdin");
-        let (arrow, batches) = stream(&name, source).map_err(|e| anyhow!(e))?;
+        let (arrow, batches) = stream(&name, source, None).map_err(|e| anyhow!(e))?;
         let schema = schema_of(&name, &arrow, None)?;
         Ok((Ipc { name, path: None, schema: arrow, stdin: Mutex::new(Some(batches)) }, schema))
     }
@@ -64,7 +65,9 @@ impl Ipc {
                 let file = File::open(path);
                 let file =
                     file.map_err(|e| Error::source(format!("cannot read {}: {e}", self.name)));
-                batches(&self.name, meter.count(file?)).map_err(Error::source)?.1
+                batches(&self.name, meter.count(file?), Some(&columns.projection))
+                    .map_err(Error::source)?
+                    .1
             }
             None => {
                 let mut stdin = self.stdin.lock().unwrap_or_else(|e| e.into_inner());
@@ -84,34 +87,73 @@ impl Ipc {
 /// The batches of a file: by its footer where it has one, so that none can be missing.
 fn batches(
     name: &str,
-    file: impl Read + std::io::Seek + Send + 'static,
+    file: impl Read + Seek + Send + 'static,
+    columns: Option<&[usize]>,
 ) -> Result<(SchemaRef, Batches), String> {
     let mut file = BufReader::with_capacity(1 << 17, file);
-    let mut start = [0; 8];
     let cannot = |e| format!("cannot read {name}: {e}");
-    file.read_exact(&mut start).map_err(cannot)?;
-    std::io::Seek::rewind(&mut file).map_err(cannot)?;
+    let (start, _) = peek(&mut file).map_err(cannot)?;
+    file.rewind().map_err(cannot)?;
     if !start.starts_with(FILE_MAGIC) {
-        return stream(name, file);
+        return stream(name, file, columns);
     }
-    let reader = guarded(name, || FileReader::try_new(file, None))?;
-    Ok((reader.schema(), Box::new(reader)))
+    let reader = guarded(name, || FileReader::try_new(file, columns.map(|c| c.to_vec())))?;
+    let left = reader.num_batches();
+    Ok((reader.schema(), Box::new(Counted { batches: reader, left })))
+}
+
+/// As many batches as the footer says.
+struct Counted<I> {
+    batches: I,
+    left: usize,
+}
+
+impl<I: Iterator<Item = Result<RecordBatch, ArrowError>>> Iterator for Counted<I> {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.batches.next() {
+            None if self.left > 0 => {
+                let message = format!("it is damaged: {} batches are missing", self.left);
+                self.left = 0;
+                Some(Err(ArrowError::IpcError(message)))
+            }
+            next => {
+                self.left = self.left.saturating_sub(1);
+                next
+            }
+        }
+    }
 }
 
 /// The batches of a stream. One in the file format is a stream after its first bytes, which are
 /// padded with zeros to a multiple of eight.
-fn stream(name: &str, source: impl Read + Send + 'static) -> Result<(SchemaRef, Batches), String> {
+fn stream(
+    name: &str,
+    source: impl Read + Send + 'static,
+    columns: Option<&[usize]>,
+) -> Result<(SchemaRef, Batches), String> {
     let mut source = BufReader::with_capacity(1 << 17, source);
-    let cannot = |e| format!("cannot read {name}: {e}");
-    if source.fill_buf().map_err(cannot)?.starts_with(FILE_MAGIC) {
-        source.consume(8);
-        while source.fill_buf().map_err(cannot)?.starts_with(&[0; 8]) {
-            source.consume(8);
+    let mut next = || {
+        let mut word = [0; 8];
+        match source.read_exact(&mut word) {
+            Ok(()) => Ok(word),
+            Err(e) if e.kind() == ErrorKind::UnexpectedEof => {
+                Err(format!("{name} cannot be read: it is truncated"))
+            }
+            Err(e) => Err(format!("cannot read {name}: {e}")),
+        }
+    };
+    let mut start = next()?;
+    if start.starts_with(FILE_MAGIC) {
+        start = next()?;
+        while start == [0; 8] {
+            start = next()?;
         }
     }
     let last = Arc::new(Mutex::new([0; 8]));
-    let source = Tail { source, last: last.clone() };
-    let reader = guarded(name, || StreamReader::try_new(source, None))?;
+    let source = Tail { source: Cursor::new(start).chain(source), last: last.clone() };
+    let reader = guarded(name, || StreamReader::try_new(source, columns.map(|c| c.to_vec())))?;
     Ok((reader.schema(), Box::new(Whole { reader: Some(reader), last })))
 }
 
@@ -178,8 +220,12 @@ impl Lane for IpcLane {
             }
             let next = guarded(&self.name, || self.batches.next().transpose());
             let Some(batch) = next.map_err(Error::source)? else { return Ok(None) };
-            let wanted = batch.project(&self.columns.projection);
-            self.batch = Some(wanted.map_err(Error::source)?);
+            // Of stdin all columns were asked for before the wanted ones were known.
+            let all = batch.num_columns() > self.columns.projection.len();
+            self.batch = Some(match all {
+                true => batch.project(&self.columns.projection).map_err(Error::source)?,
+                false => batch,
+            });
             self.at = 0;
         }
     }

@@ -133,8 +133,7 @@ impl<'a> InputStream<'a> {
             }
             let position = self.position?;
             let file = self.input.files.get(self.file)?;
-            let segments = file.format.segments();
-            let Some(&rows) = segments.get(self.segment) else {
+            let Some(rows) = file.format.segment(self.segment) else {
                 (self.file, self.segment, self.first_row) = (self.file + 1, 0, 1);
                 continue;
             };
@@ -200,12 +199,10 @@ impl InputPart<'_> {
         let file: &InputFile = &self.input.files[open.file];
         loop {
             let Some(raw) = open.lane.read()? else {
-                if let Some(end) = open.end
-                    && end != open.position
-                {
-                    let (lacks, name) = (end - open.position, &file.name);
+                if open.end.is_some_and(|end| end != open.position) {
                     return Err(nysketch::Error::source(format!(
-                        "{name} is damaged: it promises {lacks} rows more than it has"
+                        "{} has not as many rows as it says; it is damaged, or was changed while it was read",
+                        file.name
                     )));
                 }
                 let end = open.end.is_none().then_some(open.position);
@@ -215,8 +212,16 @@ impl InputPart<'_> {
             let (rows, first_row, position) = (raw.rows(), open.next_row, open.position);
             open.next_row += rows;
             open.position += rows;
-            if self.done.first_missing(position) >= position + rows {
+            let missing = self.done.first_missing(position);
+            if missing >= position + rows {
                 continue;
+            }
+            if missing > position {
+                // Parts are cut as they were when the checkpoint was saved, or rows would count twice.
+                return Err(nysketch::Error::source(format!(
+                    "{}: the checkpoint does not fit; delete it to start anew",
+                    file.name
+                )));
             }
             self.loan.put_back(Some(open), None);
             let mut batch = raw.decode(first_row)?;

@@ -15,7 +15,7 @@ mod ordered;
 mod parquet;
 pub mod records;
 
-use crate::args::InputArgs;
+use crate::args::{ColumnArgs, InputArgs};
 use crate::output::Usage;
 use anyhow::{Context, Result, bail};
 use arrow_array::ArrayRef;
@@ -27,12 +27,11 @@ use meter::Meter;
 use nysketch::plan::MAX_COLUMNS;
 use nysketch::rows::read_in_order;
 use nysketch::{Block, RowSet, RowSource, RowStream};
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-pub use parquet::quiet_guarded_panics;
+pub use arrays::quiet_guarded_panics;
 
 /// Values in one part: about 1 MB of doubles.
 const PART_VALUES: usize = 1 << 17;
@@ -58,12 +57,12 @@ enum Format {
 }
 
 impl Format {
-    /// The lanes of the file: number of rows of each, where it is known.
-    fn segments(&self) -> Vec<Option<u64>> {
+    /// Number of rows of a lane of the file, where that is known; `None` where there is no such lane.
+    fn segment(&self, lane: usize) -> Option<Option<u64>> {
         match self {
-            Format::Csv(_) | Format::Ipc(_) => vec![None],
-            Format::Npy(npy) => vec![Some(npy.rows())],
-            Format::Parquet(parquet) => parquet.groups().to_vec(),
+            Format::Csv(_) | Format::Ipc(_) => (lane == 0).then_some(None),
+            Format::Npy(npy) => (lane == 0).then_some(Some(npy.rows())),
+            Format::Parquet(parquet) => parquet.groups().get(lane).map(|rows| Some(*rows)),
         }
     }
 
@@ -122,7 +121,7 @@ pub enum Wanted<'a> {
     /// These, in this order.
     Columns(&'a [String]),
     /// Those the options choose.
-    Options,
+    Options(&'a ColumnArgs),
 }
 
 /// Which columns to read besides.
@@ -160,13 +159,9 @@ impl Input {
         let mut unused = Vec::new();
         let values = match wanted {
             Wanted::Columns(columns) => columns.to_vec(),
-            Wanted::Options => {
+            Wanted::Options(args) => {
                 let taken: Vec<&str> = besides.weight.into_iter().chain(besides.key).collect();
-                let choice = Choice {
-                    columns: args.columns.as_deref(),
-                    exclude: &args.exclude,
-                    taken: &taken,
-                };
+                let choice = Choice { args, taken: &taken };
                 let (values, others) = columns::choose(&first.name, &first.schema, choice)?;
                 left_out = others;
                 if args.columns.is_none() {
@@ -216,13 +211,9 @@ impl Input {
         (!stdin).then(|| self.files.iter().map(|f| f.bytes).sum())
     }
 
-    /// Path, size and time of change of every file.
-    pub fn identity(&self) -> Vec<(String, u64, u128)> {
-        let time =
-            |t: SystemTime| t.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos());
-        let one =
-            |f: &InputFile| (f.path.display().to_string(), f.bytes, f.modified.map_or(0, time));
-        self.files.iter().map(one).collect()
+    /// What tells whether a file has changed, of every file.
+    pub fn identity(&self) -> Vec<Identity> {
+        self.files.iter().map(|f| name_size_time(&f.path, f.bytes, f.modified)).collect()
     }
 
     /// Refuses an output that is one of the files.
@@ -283,6 +274,20 @@ impl Input {
     }
 }
 
+/// Path, bytes and time of change of a file.
+pub type Identity = (String, u64, u128);
+
+/// Of a file that is no table.
+pub fn identity(path: &Path) -> std::io::Result<Identity> {
+    let metadata = std::fs::metadata(path)?;
+    Ok(name_size_time(path, metadata.len(), metadata.modified().ok()))
+}
+
+fn name_size_time(path: &Path, bytes: u64, modified: Option<SystemTime>) -> Identity {
+    let since = modified.and_then(|t| t.duration_since(SystemTime::UNIX_EPOCH).ok());
+    (path.display().to_string(), bytes, since.map_or(0, |d| d.as_nanos()))
+}
+
 /// Numeric columns of later files that the first file lacks.
 fn unused_columns(opened: &[Opened]) -> Vec<String> {
     let mut unused = Vec::new();
@@ -340,11 +345,11 @@ fn open_stdin(
     dialect: impl Fn(TableFormat) -> csv::Dialect,
     meter: &Arc<Meter>,
 ) -> Result<Opened> {
-    let mut stdin = BufReader::with_capacity(1 << 17, meter.count(std::io::stdin()));
-    let start = stdin.fill_buf().context("cannot read stdin")?;
+    let stdin = meter.count(std::io::stdin());
+    let (start, stdin) = csv::peek(stdin).context("cannot read stdin")?;
     let format = match args.format {
         Some(format) => format.into(),
-        None => find::by_content(start).unwrap_or(TableFormat::Csv),
+        None => find::by_content(&start).unwrap_or(TableFormat::Csv),
     };
     let (format, schema) = match format {
         TableFormat::Csv | TableFormat::Tsv => {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Type of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Number {
     Bool,
     F4,
     F8,
@@ -30,27 +30,27 @@ enum Kind {
     U8,
 }
 
-impl Kind {
-    const NAMES: [(&'static str, Kind); 11] = [
-        ("b1", Kind::Bool),
-        ("f4", Kind::F4),
-        ("f8", Kind::F8),
-        ("i1", Kind::I1),
-        ("i2", Kind::I2),
-        ("i4", Kind::I4),
-        ("i8", Kind::I8),
-        ("u1", Kind::U1),
-        ("u2", Kind::U2),
-        ("u4", Kind::U4),
-        ("u8", Kind::U8),
+impl Number {
+    const NAMES: [(&'static str, Number); 11] = [
+        ("b1", Number::Bool),
+        ("f4", Number::F4),
+        ("f8", Number::F8),
+        ("i1", Number::I1),
+        ("i2", Number::I2),
+        ("i4", Number::I4),
+        ("i8", Number::I8),
+        ("u1", Number::U1),
+        ("u2", Number::U2),
+        ("u4", Number::U4),
+        ("u8", Number::U8),
     ];
 
     fn bytes(self) -> usize {
         match self {
-            Kind::Bool | Kind::I1 | Kind::U1 => 1,
-            Kind::I2 | Kind::U2 => 2,
-            Kind::F4 | Kind::I4 | Kind::U4 => 4,
-            Kind::F8 | Kind::I8 | Kind::U8 => 8,
+            Number::Bool | Number::I1 | Number::U1 => 1,
+            Number::I2 | Number::U2 => 2,
+            Number::F4 | Number::I4 | Number::U4 => 4,
+            Number::F8 | Number::I8 | Number::U8 => 8,
         }
     }
 
@@ -64,16 +64,16 @@ impl Kind {
             };
         }
         match self {
-            Kind::F4 => numbers!(f32),
-            Kind::F8 => numbers!(f64),
-            Kind::I1 => numbers!(i8),
-            Kind::I2 => numbers!(i16),
-            Kind::I4 => numbers!(i32),
-            Kind::I8 => numbers!(i64),
-            Kind::Bool | Kind::U1 => numbers!(u8),
-            Kind::U2 => numbers!(u16),
-            Kind::U4 => numbers!(u32),
-            Kind::U8 => numbers!(u64),
+            Number::F4 => numbers!(f32),
+            Number::F8 => numbers!(f64),
+            Number::I1 => numbers!(i8),
+            Number::I2 => numbers!(i16),
+            Number::I4 => numbers!(i32),
+            Number::I8 => numbers!(i64),
+            Number::Bool | Number::U1 => numbers!(u8),
+            Number::U2 => numbers!(u16),
+            Number::U4 => numbers!(u32),
+            Number::U8 => numbers!(u64),
         }
     }
 
@@ -90,17 +90,17 @@ impl Kind {
             };
         }
         match self {
-            Kind::Bool => Arc::new(BooleanArray::from_iter(bytes.iter().map(|b| Some(*b != 0)))),
-            Kind::F4 => array!(f32, Float32Array),
-            Kind::F8 => array!(f64, Float64Array),
-            Kind::I1 => array!(i8, Int8Array),
-            Kind::I2 => array!(i16, Int16Array),
-            Kind::I4 => array!(i32, Int32Array),
-            Kind::I8 => array!(i64, Int64Array),
-            Kind::U1 => array!(u8, UInt8Array),
-            Kind::U2 => array!(u16, UInt16Array),
-            Kind::U4 => array!(u32, UInt32Array),
-            Kind::U8 => array!(u64, UInt64Array),
+            Number::Bool => Arc::new(BooleanArray::from_iter(bytes.iter().map(|b| Some(*b != 0)))),
+            Number::F4 => array!(f32, Float32Array),
+            Number::F8 => array!(f64, Float64Array),
+            Number::I1 => array!(i8, Int8Array),
+            Number::I2 => array!(i16, Int16Array),
+            Number::I4 => array!(i32, Int32Array),
+            Number::I8 => array!(i64, Int64Array),
+            Number::U1 => array!(u8, UInt8Array),
+            Number::U2 => array!(u16, UInt16Array),
+            Number::U4 => array!(u32, UInt32Array),
+            Number::U8 => array!(u64, UInt64Array),
         }
     }
 
@@ -129,7 +129,7 @@ pub struct Npy {
     offset: u64,
     rows: u64,
     columns: usize,
-    kind: Kind,
+    kind: Number,
     big_endian: bool,
     /// Columns first, as in Fortran.
     column_major: bool,
@@ -211,13 +211,13 @@ impl Npy {
     }
 }
 
-fn number_type(dtype: &DType, name: &str) -> Result<(Kind, bool)> {
+fn number_type(dtype: &DType, name: &str) -> Result<(Number, bool)> {
     let text = match dtype {
         DType::Plain(t) => t.to_string(),
         other => other.descr(),
     };
     let (order, kind) = text.split_at(text.len().min(1));
-    match Kind::NAMES.iter().find(|(n, _)| *n == kind) {
+    match Number::NAMES.iter().find(|(n, _)| *n == kind) {
         Some((_, kind)) => Ok((*kind, order == ">")),
         None => {
             bail!("{name} holds {text}; only real numbers (float32, float64, integers) can be read")
@@ -254,21 +254,20 @@ impl Lane for NpyLane {
         }
         self.next += count;
         let size = npy.kind.bytes();
-        let mut bytes = vec![0; count as usize * npy.columns * size];
+        // Rows are read whole; of columns that stand one after the other only the wanted ones.
+        let columns = self.columns.clone();
+        let width = if npy.column_major { columns.projection.len() } else { npy.columns };
+        let mut bytes = vec![0; count as usize * width * size];
         if npy.column_major {
-            for (j, column) in bytes.chunks_exact_mut(count as usize * size).enumerate() {
-                self.read_at(j as u64 * npy.rows + from, column)?;
+            let spans = bytes.chunks_exact_mut(count as usize * size);
+            for (span, &column) in spans.zip(&columns.projection) {
+                self.read_at(column as u64 * npy.rows + from, span)?;
             }
         } else {
             self.read_at(from * npy.columns as u64, &mut bytes)?;
         }
-        self.meter.add(bytes.len() as u64);
-        Ok(Some(Box::new(NpyRaw {
-            npy,
-            columns: self.columns.clone(),
-            bytes,
-            count: count as usize,
-        })))
+        self.meter.add(count * (npy.columns * size) as u64);
+        Ok(Some(Box::new(NpyRaw { npy, columns, bytes, count: count as usize })))
     }
 }
 
@@ -285,7 +284,8 @@ impl NpyRaw {
         let size = self.npy.kind.bytes();
         if self.npy.column_major {
             let bytes = self.count * size;
-            return self.bytes[column * bytes..(column + 1) * bytes].to_vec();
+            let at = self.columns.place(column);
+            return self.bytes[at * bytes..(at + 1) * bytes].to_vec();
         }
         let rows = self.bytes.chunks_exact(self.npy.columns * size);
         rows.flat_map(|row| &row[column * size..(column + 1) * size]).copied().collect()
@@ -306,7 +306,7 @@ impl Raw for NpyRaw {
         }
         let numbers = npy.kind.decode(&self.bytes, npy.big_endian);
         let at = |row: usize, column: usize| match npy.column_major {
-            true => numbers[column * count + row],
+            true => numbers[columns.place(column) * count + row],
             false => numbers[row * npy.columns + column],
         };
         let weights = match columns.weight {

@@ -22,6 +22,17 @@ impl<T, F> Sink<T, F> {
     }
 }
 
+/// Runs when a thread panics, so that nobody waits for its results.
+struct OnPanic<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnPanic<F> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            (self.0)();
+        }
+    }
+}
+
 impl Input {
     /// Calls `work` with every batch, on all threads, and `take` with the results, in order. A few
     /// results a thread wait in memory, no more.
@@ -41,6 +52,11 @@ impl Input {
             InputStream::next(&mut stream)
         };
         let run = || {
+            let _guard = OnPanic(|| {
+                let mut sink = sink.lock().unwrap_or_else(|e| e.into_inner());
+                sink.fail(0, Error::source("a thread has failed"));
+                moved.notify_all();
+            });
             while let Some(part) = next_part() {
                 let position = nysketch::RowPart::position(&part);
                 let result = part.decode_batch().and_then(|batch| {

@@ -1,19 +1,17 @@
 //! Parquet files: the wanted columns alone, one lane a row group.
 
+use super::arrays::{ArrowRaw, guarded, schema_of};
 use super::lanes::{Lane, Raw};
-use super::{Batch, Columns, Kind, Meter, Schema, arrays, part_rows};
+use super::{Columns, Meter, Schema, part_rows};
 use anyhow::{Result, anyhow};
-use arrow_array::RecordBatch;
-use arrow_schema::{Field, SchemaRef};
+use arrow_schema::SchemaRef;
 use nysketch::Error;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
     ParquetRecordBatchReaderBuilder,
 };
-use std::cell::Cell;
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -25,53 +23,10 @@ pub struct Parquet {
     bytes: u64,
     schema: SchemaRef,
     /// Rows of each row group.
-    groups: Vec<Option<u64>>,
+    groups: Vec<u64>,
+    rows: u64,
     /// Kept from the first row group that is opened to the last.
     metadata: Mutex<Option<ArrowReaderMetadata>>,
-}
-
-/// What the schema of an Arrow table says about its columns.
-pub fn schema_of(name: &str, schema: &SchemaRef, rows: Option<u64>) -> Result<Schema> {
-    let names: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
-    let mut seen = std::collections::HashSet::new();
-    if let Some(twice) = names.iter().find(|n| !seen.insert(*n)) {
-        return Err(anyhow!("{name}: two columns are called '{twice}'"));
-    }
-    let kind = |field: &Arc<Field>| match field.data_type() {
-        t if arrays::is_numeric(t) => Kind::Number,
-        t => Kind::Other(t.to_string()),
-    };
-    let kinds = schema.fields().iter().map(kind).collect();
-    Ok(Schema { names, named: true, kinds, rows })
-}
-
-thread_local! {
-    static GUARDED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// From now on panics that are caught by [`guarded`] are not reported as such.
-pub fn quiet_guarded_panics() {
-    let report = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        if !GUARDED.get() {
-            report(panic);
-        }
-    }));
-}
-
-/// A damaged file may make the decoder panic; here that is an error like others.
-pub fn guarded<T, E: std::fmt::Display>(
-    name: &str,
-    work: impl FnOnce() -> Result<T, E>,
-) -> Result<T, String> {
-    let outer = GUARDED.replace(true);
-    let done = catch_unwind(AssertUnwindSafe(work));
-    GUARDED.set(outer);
-    match done {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(format!("{name} cannot be read: {error}")),
-        Err(_) => Err(format!("{name} cannot be read: it is damaged")),
-    }
 }
 
 impl Parquet {
@@ -81,22 +36,21 @@ impl Parquet {
         let bytes = file.metadata().map_or(0, |m| m.len());
         let metadata = load(&name, &file).map_err(|e| anyhow!(e))?;
         let rows = |i: usize| u64::try_from(metadata.metadata().row_group(i).num_rows()).ok();
-        let groups: Vec<Option<u64>> =
+        let groups: Option<Vec<u64>> =
             (0..metadata.metadata().num_row_groups()).map(rows).collect();
-        let Some(total) = groups.iter().copied().sum::<Option<u64>>() else {
+        let Some(groups) = groups else {
             return Err(anyhow!("{name} is damaged: a row group has a negative number of rows"));
         };
-        let schema = schema_of(&name, metadata.schema(), Some(total))?;
+        let rows = groups.iter().fold(0u64, |total, rows| total.saturating_add(*rows));
+        let schema = schema_of(&name, metadata.schema(), Some(rows))?;
         let arrow = metadata.schema().clone();
         let path = path.to_path_buf();
-        Ok((
-            Parquet { name, path, bytes, schema: arrow, groups, metadata: Mutex::default() },
-            schema,
-        ))
+        let metadata = Mutex::default();
+        Ok((Parquet { name, path, bytes, schema: arrow, groups, rows, metadata }, schema))
     }
 
     /// Rows of each row group.
-    pub fn groups(&self) -> &[Option<u64>] {
+    pub fn groups(&self) -> &[u64] {
         &self.groups
     }
 
@@ -126,13 +80,12 @@ impl Parquet {
                 .with_offset(skip as usize);
             guarded(&self.name, || builder.build())
         };
-        let total: u64 = self.groups.iter().flatten().sum();
         Ok(ParquetLane {
             reader: build().map_err(Error::source)?,
             columns: columns.clone(),
             name: self.name.clone(),
             meter: meter.clone(),
-            bytes_per_row: self.bytes as f64 / total.max(1) as f64,
+            bytes_per_row: self.bytes as f64 / self.rows.max(1) as f64,
         })
     }
 
@@ -142,7 +95,8 @@ impl Parquet {
             Some(metadata) => metadata,
             None => load(&self.name, file)?,
         };
-        if metadata.metadata().num_row_groups() != self.groups.len() {
+        let rows = metadata.metadata().row_groups().iter().map(|g| g.num_rows());
+        if rows.ne(self.groups.iter().map(|rows| *rows as i64)) {
             return Err(format!("{} was changed while it was read", self.name));
         }
         if group + 1 < self.groups.len() {
@@ -176,23 +130,5 @@ impl Lane for ParquetLane {
             columns: self.columns.clone(),
             name: self.name.clone(),
         })))
-    }
-}
-
-/// Rows of an Arrow table, of which only the wanted columns are left.
-pub struct ArrowRaw {
-    pub batch: RecordBatch,
-    pub columns: Arc<Columns>,
-    pub name: Arc<str>,
-}
-
-impl Raw for ArrowRaw {
-    fn rows(&self) -> u64 {
-        self.batch.num_rows() as u64
-    }
-
-    fn decode(self: Box<Self>, _first_row: u64) -> nysketch::Result<Batch> {
-        let decoded = guarded(&self.name, || arrays::batch(self.batch.columns(), &self.columns));
-        decoded.map_err(Error::source)
     }
 }

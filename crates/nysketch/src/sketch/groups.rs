@@ -1,15 +1,15 @@
 //! One sketch for each value of a column, from one pass.
 //!
-//! A thread keeps one accumulator and the sums of every group it has met; the rows of a block are
-//! sorted by group, so that sums change hands once a group and block. Memory is groups × threads ×
-//! [`Sums`], which is why their number has a limit.
+//! The rows of a block are sorted by group, and the sums of a group change hands once a block: a
+//! thread takes them, adds its rows, and puts them back. Where another thread has them it starts
+//! anew and the two are added up. So memory is groups × [`Sums`], whatever the number of threads.
 
 use super::run::check_columns;
 use super::{Accumulator, Sketch, SketchParams, Sums};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::rows::{Block, Invalid, Progress, RowSource, pass};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 /// One sketch a group, all of the same plan.
@@ -40,77 +40,98 @@ impl Groups {
         progress: &dyn Progress,
     ) -> Result<Self> {
         check_columns(plan, source)?;
-        let known = Mutex::new(HashSet::new());
-        let init = || Thread {
-            accumulator: Accumulator::new(plan.clone(), params.instructions),
-            sums: HashMap::new(),
-            without_group: 0,
+        let shared = Shared { plan, group, invalid: params.invalid, sums: Mutex::default() };
+        let init = || (Accumulator::new(plan.clone(), params.instructions), 0u64);
+        let visit = |(accumulator, without): &mut (Accumulator, u64), block: &Block| {
+            *without += shared.push(accumulator, block)?;
+            Ok(())
         };
-        let threads = pass(source, params.threads, progress, init, |thread, block| {
-            thread.push(plan, block, group, params.invalid, &known)
-        })?;
-        let mut groups = Groups { sketches: BTreeMap::new(), without_group: 0 };
-        for thread in threads {
-            groups.without_group += thread.without_group;
-            for (key, sums) in thread.sums {
-                let sketch =
-                    groups.sketches.entry(key).or_insert_with(|| Sketch::empty(plan.clone()));
+        let threads = pass(source, params.threads, progress, init, visit)?;
+        let mut sketches = BTreeMap::new();
+        for (key, sums) in shared.sums.into_inner().unwrap_or_else(|e| e.into_inner()) {
+            let mut sketch = Sketch::empty(plan.clone());
+            if let Some(sums) = sums {
                 sketch.merge(&Sketch::from_parts(plan.clone(), sums))?;
             }
+            sketches.insert(key, sketch);
         }
-        Ok(groups)
+        Ok(Groups { sketches, without_group: threads.iter().map(|t| t.1).sum() })
     }
 
-    /// Bytes of memory that a group takes in each thread.
+    /// Bytes of memory that a group takes.
     pub fn bytes_each(plan: &Plan) -> usize {
         Sums::zero(plan).arrays().iter().map(|(_, a)| size_of_val(*a)).sum()
     }
 }
 
-struct Thread {
-    accumulator: Accumulator,
-    sums: HashMap<Arc<str>, Sums>,
-    without_group: u64,
+/// What all threads share.
+struct Shared<'a> {
+    plan: &'a Plan,
+    group: GroupParams<'a>,
+    invalid: Invalid,
+    /// `None` while a thread has the sums.
+    sums: Mutex<HashMap<Arc<str>, Option<Sums>>>,
 }
 
-impl Thread {
-    fn push(
-        &mut self,
-        plan: &Plan,
-        block: &Block,
-        group: GroupParams<'_>,
-        invalid: Invalid,
-        known: &Mutex<HashSet<Arc<str>>>,
-    ) -> Result<()> {
-        let mut rows: HashMap<&Arc<str>, Vec<usize>> = HashMap::new();
+impl Shared<'_> {
+    /// Adds the rows of a block and returns how many have no group. The error of the first bad row
+    /// is told, whatever its group.
+    fn push(&self, accumulator: &mut Accumulator, block: &Block) -> Result<u64> {
+        let mut rows: BTreeMap<&Arc<str>, Vec<usize>> = BTreeMap::new();
+        let mut without = 0;
+        let mut first: Option<Error> = None;
         for (i, key) in block.keys.iter().enumerate() {
             match key {
                 Some(key) => rows.entry(key).or_default().push(i),
-                None if invalid == Invalid::Skip => self.without_group += 1,
+                None if self.invalid == Invalid::Skip => without += 1,
                 None => {
-                    let at = block.cell(block.first_row + i as u64, group.column);
-                    return Err(Error::NoGroup { at });
+                    let at = block.cell(block.first_row + i as u64, self.group.column);
+                    first.get_or_insert(Error::NoGroup { at });
                 }
             }
         }
         for (key, rows) in rows {
-            if !self.sums.contains_key(key) {
-                let mut known = known.lock().unwrap_or_else(|e| e.into_inner());
-                known.insert(key.clone());
-                if known.len() > group.limit {
-                    return Err(Error::TooManyGroups {
-                        column: group.column.to_string(),
-                        limit: group.limit,
-                    });
-                }
-                self.sums.insert(key.clone(), Sums::zero(plan));
+            let mut sums = self.take(key)?;
+            accumulator.swap_sums(&mut sums)?;
+            if let Err(error) = accumulator.push_rows(block, rows.into_iter(), self.invalid)
+                && first.as_ref().is_none_or(|f| error.row() < f.row())
+            {
+                first = Some(error);
             }
-            let Some(sums) = self.sums.get_mut(key) else { continue };
-            self.accumulator.swap_sums(sums)?;
-            self.accumulator.push_rows(block, rows.into_iter(), invalid)?;
-            self.accumulator.swap_sums(sums)?;
+            accumulator.swap_sums(&mut sums)?;
+            self.put_back(key, sums);
         }
-        Ok(())
+        first.map_or(Ok(without), Err)
+    }
+
+    fn take(&self, key: &Arc<str>) -> Result<Sums> {
+        let mut all = self.sums.lock().unwrap_or_else(|e| e.into_inner());
+        if !all.contains_key(key) && all.len() == self.group.limit {
+            return Err(Error::TooManyGroups {
+                column: self.group.column.to_string(),
+                limit: self.group.limit,
+            });
+        }
+        let sums = all.entry(key.clone()).or_default().take();
+        drop(all);
+        Ok(sums.unwrap_or_else(|| Sums::zero(self.plan)))
+    }
+
+    fn put_back(&self, key: &Arc<str>, mut sums: Sums) {
+        loop {
+            let mut all = self.sums.lock().unwrap_or_else(|e| e.into_inner());
+            let slot = all.entry(key.clone()).or_default();
+            match slot.take() {
+                None => {
+                    *slot = Some(sums);
+                    return;
+                }
+                Some(other) => {
+                    drop(all);
+                    sums.combine(&other, i128::wrapping_add);
+                }
+            }
+        }
     }
 }
 

@@ -11,7 +11,6 @@ pub mod run;
 pub mod sums;
 
 pub use accumulator::Accumulator;
-pub use groups::Groups;
 pub use run::Run;
 pub use sums::Sums;
 

@@ -63,13 +63,16 @@ impl Run {
         check_columns(self.sketch.plan(), source)?;
         let mut stream = source.open(&self.done)?;
         let plan = self.sketch.plan().clone();
+        let saving = every < Duration::MAX;
+        let uncancelled = Uncancelled(progress);
         loop {
             let start = Instant::now();
             let leg = read_on(
                 &mut *stream,
                 params.threads,
-                progress,
-                &|| start.elapsed() >= every,
+                if saving { &uncancelled } else { progress },
+                // Where it can be saved, what is on the way when the user stops the run is kept.
+                &|| start.elapsed() >= every || (saving && progress.cancelled()),
                 || Accumulator::new(plan.clone(), params.instructions),
                 |accumulator, block| accumulator.push(block, params.invalid),
             )?;
@@ -81,7 +84,19 @@ impl Run {
             if leg.finished {
                 return Ok(());
             }
+            if progress.cancelled() {
+                return Err(Error::Cancelled);
+            }
         }
+    }
+}
+
+/// Progress that does not stop a leg.
+struct Uncancelled<'a>(&'a dyn Progress);
+
+impl Progress for Uncancelled<'_> {
+    fn advance(&self, rows: u64) {
+        self.0.advance(rows);
     }
 }
 
@@ -117,7 +132,7 @@ mod tests {
             // Killed at the third save: what was saved last is taken up again.
             let mut saves = 0;
             let mut run = Run::resume(kept.sketch.clone(), kept.done.clone());
-            let ended = run.finish_saving(&table, params, &(), Duration::from_micros(500), |run| {
+            let ended = run.finish_saving(&table, params, &(), Duration::from_nanos(1), |run| {
                 saves += 1;
                 kept = run.clone();
                 if saves == 3 { Err(Error::Cancelled) } else { Ok(()) }
@@ -127,6 +142,7 @@ mod tests {
                 break;
             }
         }
+        assert!(times > 3);
         assert_eq!(kept.done, RowSet::new(Some(0..3000)));
         assert_eq!(kept.sketch.to_bytes(), whole.to_bytes(), "after {times} starts");
     }
