@@ -78,8 +78,11 @@ enum CsvError {
     StdinTwice,
 }
 
+/// A source whose first bytes were looked at.
+type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
+
 /// The first bytes of a source, eight where there are so many, and all of it.
-pub fn peek<R: Read>(mut source: R) -> std::io::Result<(Vec<u8>, Chain<Cursor<Vec<u8>>, R>)> {
+pub fn peek<R: Read>(mut source: R) -> std::io::Result<(Vec<u8>, Peeked<R>)> {
     let mut start = Vec::new();
     source.by_ref().take(8).read_to_end(&mut start)?;
     Ok((start.clone(), Cursor::new(start).chain(source)))

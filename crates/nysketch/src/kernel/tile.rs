@@ -1,9 +1,11 @@
 //! The vectorised pass over a block of rows: distances, kernel sums and nearest landmarks.
 //!
-//! A tile is 6 rows × 2 vectors of landmarks held in registers; landmarks are packed once as
-//! `[panel][column][lane]` and rows are broadcast. One generic source serves AVX2, AVX-512, NEON
-//! and a plain scalar machine; each pair of row and landmark sees the operations of
-//! [`scalar`](super::scalar) in the same order, so all of them give the same bits.
+//! A tile is 6 rows × 2 vectors of landmarks held in registers (1 vector for the last landmarks where
+//! that is enough). Landmarks are packed once as `[panel][column][lane]`, the rows of a tile as
+//! `[column][row]`; while a tile stays, all panels that fit the cache pass by, so that the nearest
+//! landmark so far stays in registers too. One generic source serves AVX2, AVX-512, NEON and a plain
+//! scalar machine; each pair of row and landmark sees the operations of [`scalar`](super::scalar) in
+//! the same order, so all of them give the same bits.
 
 use super::exp2::{EXP2, ROUND};
 use super::ladder::{FLOOR, Ladder, Step};
@@ -15,8 +17,10 @@ use pulp::{Arch, Simd, WithSimd};
 const ROWS: usize = 6;
 /// Vectors of landmarks in a tile.
 const VECTORS: usize = 2;
-/// Most rows in a block: 256 kernel values in units of 2⁻²³ add up to at most 2³¹.
-pub const MAX_BLOCK: usize = 256;
+/// Most rows in a block, whole tiles: kernel values in units of 2⁻²³ add up to less than 2³¹.
+pub const MAX_BLOCK: usize = 42 * ROWS;
+/// Bytes of packed landmarks that pass by a tile before the next tile.
+const PANEL_BYTES: usize = 1 << 15;
 
 /// Which instructions to use. All give the same bits.
 #[derive(Debug, Clone, Copy)]
@@ -85,9 +89,9 @@ pub struct Tiles {
     instructions: Instructions,
     dims: usize,
     landmarks: usize,
-    /// Landmarks a panel: [`VECTORS`] vectors.
-    width: usize,
-    /// `[panel][column][lane]`; the last panel is filled up with infinitely distant points.
+    lanes: usize,
+    /// `[panel][column][lane]`, panels of [`VECTORS`] vectors and perhaps one of a single vector;
+    /// filled up with infinitely distant points.
     packed: Vec<f32>,
     steps: Vec<Step>,
     /// `[rung][landmark, padded]`, sums of the last block.
@@ -96,6 +100,8 @@ pub struct Tiles {
     /// `[row][lane]`: least squared distance so far and the vector it was in.
     least: Vec<f32>,
     least_at: Vec<u32>,
+    /// `[column][row]` of a tile.
+    tile: Vec<[f32; ROWS]>,
 }
 
 /// The nearest landmark of each row of a block.
@@ -112,13 +118,16 @@ impl Tiles {
     pub fn new(landmarks: &Points, ladder: Option<&Ladder>, instructions: Instructions) -> Self {
         let (m, d) = (landmarks.len(), landmarks.dims());
         let lanes = instructions.lanes();
-        let width = lanes * VECTORS;
-        let panels = m.div_ceil(width);
-        let mut packed = vec![f32::INFINITY; panels * d * width];
+        let vectors = m.div_ceil(lanes);
+        let mut packed = vec![f32::INFINITY; vectors * lanes * d];
+        let full = vectors / VECTORS * VECTORS;
         for (j, z) in landmarks.rows().enumerate() {
-            let (panel, lane) = (j / width, j % width);
+            let (vector, lane) = (j / lanes, j % lanes);
+            // Vectors of the panel, and which of them it is.
+            let (width, at) = if vector < full { (VECTORS, vector % VECTORS) } else { (1, 0) };
+            let start = (vector - at) * d;
             for (k, &value) in z.iter().enumerate() {
-                packed[(panel * d + k) * width + lane] = value;
+                packed[(start + k * width + at) * lanes + lane] = value;
             }
         }
         let steps = ladder.map_or(Vec::new(), |l| l.steps().to_vec());
@@ -126,13 +135,14 @@ impl Tiles {
             instructions,
             dims: d,
             landmarks: m,
-            width,
+            lanes,
             packed,
-            sums: vec![0; steps.len() * panels * width],
+            sums: vec![0; steps.len() * vectors * lanes],
             weighted_sums: Vec::new(),
             steps,
             least: vec![0.0; MAX_BLOCK * lanes],
             least_at: vec![0; MAX_BLOCK * lanes],
+            tile: vec![[0.0; ROWS]; d],
         }
     }
 
@@ -187,69 +197,134 @@ impl WithSimd for Pass<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Pass { tiles, rows, weights, nearest } = self;
-        let d = tiles.dims;
-        let n = rows.len() / d;
-        let track = nearest.is_some();
-        let (packed, _) = S::as_simd_f32s(&tiles.packed);
-        let (packed, _) = packed.as_chunks::<VECTORS>();
-        let (sums, _) = S::as_mut_simd_u32s(&mut tiles.sums);
-        let (sums, _) = sums.as_chunks_mut::<VECTORS>();
-        let (least, _) = S::as_mut_simd_f32s(&mut tiles.least);
-        let (least_at, _) = S::as_mut_simd_u32s(&mut tiles.least_at);
-        least[..n].fill(simd.splat_f32s(f32::INFINITY));
-        least_at[..n].fill(simd.splat_u32s(0));
-        let mut panel_pass = PanelPass::<S> {
-            simd,
-            steps: &tiles.steps,
-            panels: packed.len() / d,
-            width: tiles.width,
-            sums,
-            weighted_sums: &mut tiles.weighted_sums,
-        };
-        for (p, panel) in packed.chunks_exact(d).enumerate() {
-            let mut i = 0;
-            while i < n {
-                let (nearest_d2, nearest_at) = (&mut least[i..n], &mut least_at[i..n]);
-                let tile_rows = &rows[i * d..];
-                let tile_weights = weights.get(i..).unwrap_or(&[]);
-                if n - i >= ROWS {
-                    let d2 = distances::<S, ROWS>(simd, tile_rows, panel);
-                    if track {
-                        track_nearest(simd, p, &d2, nearest_d2, nearest_at);
-                    }
-                    panel_pass.add(p, &d2, tile_weights);
-                    i += ROWS;
-                } else {
-                    let d2 = distances::<S, 1>(simd, tile_rows, panel);
-                    if track {
-                        track_nearest(simd, p, &d2, nearest_d2, nearest_at);
-                    }
-                    panel_pass.add(p, &d2, tile_weights);
-                    i += 1;
-                }
-            }
-        }
+        let n = rows.len() / tiles.dims;
         if let Some(nearest) = nearest {
-            let lanes = S::F32_LANES;
+            tiles.least[..n * S::F32_LANES].fill(f32::INFINITY);
+            tiles.least_at[..n * S::F32_LANES].fill(0);
+            run::<S, true>(simd, tiles, rows, weights);
+            let lanes = tiles.lanes;
             reduce_lanes(&tiles.least[..n * lanes], &tiles.least_at[..n * lanes], lanes, nearest);
+        } else {
+            run::<S, false>(simd, tiles, rows, weights);
         }
     }
 }
 
-/// `Σ_k (x_k − z_k)²` of R rows with one panel of landmarks, in the order of the columns.
+/// All tiles of a block with all panels.
 #[inline(always)]
-fn distances<S: Simd, const R: usize>(
+fn run<S: Simd, const TRACK: bool>(simd: S, tiles: &mut Tiles, rows: &[f32], weights: &[u32]) {
+    let d = tiles.dims;
+    let (packed, _) = S::as_simd_f32s(&tiles.packed);
+    let vectors = packed.len() / d;
+    let full = vectors / VECTORS;
+    let (panels, last) = packed.split_at(full * VECTORS * d);
+    let (panels, _) = panels.as_chunks::<VECTORS>();
+    let (last, _) = last.as_chunks::<1>();
+    let (sums, _) = S::as_mut_simd_u32s(&mut tiles.sums);
+    let (least, _) = S::as_mut_simd_f32s(&mut tiles.least);
+    let (least_at, _) = S::as_mut_simd_u32s(&mut tiles.least_at);
+    let weighted_sums = &mut tiles.weighted_sums;
+    let mut pass = TilePass::<S, TRACK> { simd, steps: &tiles.steps, vectors, sums, weighted_sums };
+    let together = (PANEL_BYTES / (d * VECTORS * size_of::<S::f32s>())).max(1);
+    let groups = full.div_ceil(together).max(1);
+    for group in 0..groups {
+        let range = (group * together).min(full)..((group + 1) * together).min(full);
+        let first = range.start * VECTORS;
+        let some = &panels[range.start * d..range.end * d];
+        // The single vector goes with the last panels.
+        let last = if group + 1 == groups { last } else { &[] };
+        let mut i = 0;
+        for rows in rows.chunks(ROWS * d) {
+            let weights = weights.get(i..).unwrap_or(&[]);
+            let (least, least_at) = (&mut least[i..], &mut least_at[i..]);
+            if rows.len() == ROWS * d {
+                for (k, column) in tiles.tile.iter_mut().enumerate() {
+                    *column = std::array::from_fn(|r| rows[r * d + k]);
+                }
+                pass.tile(&tiles.tile, first, some, last, least, least_at, weights);
+            } else {
+                for (r, row) in rows.chunks_exact(d).enumerate() {
+                    let (row, _) = row.as_chunks::<1>();
+                    let weights = weights.get(r..).unwrap_or(&[]);
+                    pass.tile(row, first, some, last, &mut least[r..], &mut least_at[r..], weights);
+                }
+            }
+            i += rows.len() / d;
+        }
+    }
+}
+
+struct TilePass<'a, S: Simd, const TRACK: bool> {
     simd: S,
-    rows: &[f32],
-    panel: &[[S::f32s; VECTORS]],
-) -> [[S::f32s; VECTORS]; R] {
-    let d = panel.len();
-    let rows: [&[f32]; R] = std::array::from_fn(|r| &rows[r * d..(r + 1) * d]);
-    let mut sum = [[simd.splat_f32s(0.0); VECTORS]; R];
-    for (k, z) in panel.iter().enumerate() {
+    steps: &'a [Step],
+    /// Vectors of all landmarks.
+    vectors: usize,
+    sums: &'a mut [S::u32s],
+    weighted_sums: &'a mut [u64],
+}
+
+impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
+    /// One tile of R rows with some panels and perhaps a single vector; `first` is the number of their
+    /// first vector.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments, reason = "what a tile is made of")]
+    fn tile<const R: usize>(
+        &mut self,
+        rows: &[[f32; R]],
+        first: usize,
+        panels: &[[S::f32s; VECTORS]],
+        last: &[[S::f32s; 1]],
+        least: &mut [S::f32s],
+        least_at: &mut [S::u32s],
+        weights: &[u32],
+    ) {
+        let mut nearest = Best {
+            d2: std::array::from_fn(|r| least[r]),
+            at: std::array::from_fn(|r| least_at[r]),
+        };
+        let mut vector = first;
+        for panel in panels.chunks_exact(rows.len()) {
+            self.panel(rows, panel, vector, &mut nearest, weights);
+            vector += VECTORS;
+        }
+        if !last.is_empty() {
+            self.panel(rows, last, vector, &mut nearest, weights);
+        }
+        if TRACK {
+            least[..R].copy_from_slice(&nearest.d2);
+            least_at[..R].copy_from_slice(&nearest.at);
+        }
+    }
+
+    #[inline(always)]
+    fn panel<const R: usize, const V: usize>(
+        &mut self,
+        rows: &[[f32; R]],
+        panel: &[[S::f32s; V]],
+        vector: usize,
+        nearest: &mut Best<S, R>,
+        weights: &[u32],
+    ) {
+        let d2 = distances::<S, R, V>(self.simd, rows, panel);
+        if TRACK {
+            nearest.look(self.simd, vector, &d2);
+        }
+        self.add(vector, &d2, weights);
+    }
+}
+
+/// `Σ_k (x_k − z_k)²` of R rows with V vectors of landmarks, in the order of the columns.
+#[inline(always)]
+fn distances<S: Simd, const R: usize, const V: usize>(
+    simd: S,
+    rows: &[[f32; R]],
+    panel: &[[S::f32s; V]],
+) -> [[S::f32s; V]; R] {
+    let mut sum = [[simd.splat_f32s(0.0); V]; R];
+    for (x, z) in rows.iter().zip(panel) {
         for r in 0..R {
-            let x = simd.splat_f32s(rows[r][k]);
-            for v in 0..VECTORS {
+            let x = simd.splat_f32s(x[r]);
+            for v in 0..V {
                 let difference = simd.sub_f32s(x, z[v]);
                 sum[r][v] = simd.mul_add_f32s(difference, difference, sum[r][v]);
             }
@@ -258,21 +333,22 @@ fn distances<S: Simd, const R: usize>(
     sum
 }
 
-/// Keeps, in each lane, the least distance and the first vector that had it.
-#[inline(always)]
-fn track_nearest<S: Simd, const R: usize>(
-    simd: S,
-    panel: usize,
-    d2: &[[S::f32s; VECTORS]; R],
-    least: &mut [S::f32s],
-    least_at: &mut [S::u32s],
-) {
-    for r in 0..R {
-        for v in 0..VECTORS {
-            let closer = simd.less_than_f32s(d2[r][v], least[r]);
-            let here = simd.splat_u32s((panel * VECTORS + v) as u32);
-            least[r] = simd.select_f32s(closer, d2[r][v], least[r]);
-            least_at[r] = simd.select_u32s(closer, here, least_at[r]);
+/// In each lane of each row the least distance and the first vector that had it.
+struct Best<S: Simd, const R: usize> {
+    d2: [S::f32s; R],
+    at: [S::u32s; R],
+}
+
+impl<S: Simd, const R: usize> Best<S, R> {
+    #[inline(always)]
+    fn look<const V: usize>(&mut self, simd: S, vector: usize, d2: &[[S::f32s; V]; R]) {
+        for v in 0..V {
+            let here = simd.splat_u32s((vector + v) as u32);
+            for r in 0..R {
+                let closer = simd.less_than_f32s(d2[r][v], self.d2[r]);
+                self.d2[r] = simd.select_f32s(closer, d2[r][v], self.d2[r]);
+                self.at[r] = simd.select_u32s(closer, here, self.at[r]);
+            }
         }
     }
 }
@@ -294,19 +370,15 @@ fn reduce_lanes(least: &[f32], least_at: &[u32], lanes: usize, nearest: &mut Nea
     }
 }
 
-struct PanelPass<'a, S: Simd> {
-    simd: S,
-    steps: &'a [Step],
-    panels: usize,
-    width: usize,
-    sums: &'a mut [[S::u32s; VECTORS]],
-    weighted_sums: &'a mut [u64],
-}
-
-impl<S: Simd> PanelPass<'_, S> {
+impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
     /// Kernel values of a tile at every rung, rounded to fixed point and summed over its rows.
     #[inline(always)]
-    fn add<const R: usize>(&mut self, panel: usize, d2: &[[S::f32s; VECTORS]; R], weights: &[u32]) {
+    fn add<const R: usize, const V: usize>(
+        &mut self,
+        vector: usize,
+        d2: &[[S::f32s; V]; R],
+        weights: &[u32],
+    ) {
         let simd = self.simd;
         let one = simd.splat_f32s(1.0);
         let floor = simd.splat_f32s(FLOOR);
@@ -315,14 +387,14 @@ impl<S: Simd> PanelPass<'_, S> {
             match *step {
                 Step::Exp { factor, limit } => {
                     for r in 0..R {
-                        for v in 0..VECTORS {
+                        for v in 0..V {
                             kappa[r][v] = exp2(simd, d2[r][v], factor, limit);
                         }
                     }
                 }
                 Step::Square { times } => {
                     for r in 0..R {
-                        for v in 0..VECTORS {
+                        for v in 0..V {
                             let mut k = kappa[r][v];
                             k = simd.mul_f32s(k, k);
                             if times == 2 {
@@ -335,8 +407,8 @@ impl<S: Simd> PanelPass<'_, S> {
             }
             let bits = |k: S::f32s| simd.transmute_u32s_f32s(simd.add_f32s(k, one));
             if weights.is_empty() {
-                let total = &mut self.sums[rung * self.panels + panel];
-                for v in 0..VECTORS {
+                let total = &mut self.sums[rung * self.vectors + vector..][..V];
+                for v in 0..V {
                     let mut sum = bits(kappa[0][v]);
                     for row in &kappa[1..] {
                         sum = simd.add_u32s(sum, bits(row[v]));
@@ -344,10 +416,10 @@ impl<S: Simd> PanelPass<'_, S> {
                     total[v] = simd.add_u32s(total[v], sum);
                 }
             } else {
-                let start = (rung * self.panels + panel) * self.width;
-                let total = &mut self.weighted_sums[start..start + self.width];
+                let start = (rung * self.vectors + vector) * S::F32_LANES;
+                let total = &mut self.weighted_sums[start..start + V * S::F32_LANES];
                 for (r, row) in kappa.iter().enumerate() {
-                    for v in 0..VECTORS {
+                    for v in 0..V {
                         let values = [bits(row[v])];
                         let lanes: &[u32] = lanes_of(&values);
                         for (l, b) in lanes.iter().enumerate() {
