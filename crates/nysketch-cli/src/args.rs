@@ -319,8 +319,8 @@ pub struct SketchArgs {
     /// File to write; with --by a new folder
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Measure what this plan says
-    #[arg(long = "plan", value_name = "PLAN", conflicts_with_all = ["landmarks", "sampling", "landmarks_from",
+    /// Measure what this plan, or the plan of this sketch, says
+    #[arg(long = "plan", value_name = "PLAN|SKETCH", conflicts_with_all = ["landmarks", "sampling", "landmarks_from",
         "leverage_lambda", "features", "frequencies", "bandwidth", "scale", "sample_rows", "collect", "weights",
         "seed", "columns", "exclude"])]
     pub plan_file: Option<PathBuf>,

@@ -79,11 +79,11 @@ impl<'a> TableWriter<'a> {
 
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         match self {
-            TableWriter::Csv(writer) => writer.write(batch)?,
+            TableWriter::Csv(writer) => writer.write(batch).map_err(root)?,
             TableWriter::Parquet(writer) => {
-                writer.write(batch)?;
+                writer.write(batch).map_err(root)?;
                 if writer.in_progress_size() > GROUP_BYTES {
-                    writer.flush()?;
+                    writer.flush().map_err(root)?;
                 }
             }
             TableWriter::Npy { out, rows, .. } => {
@@ -97,7 +97,7 @@ impl<'a> TableWriter<'a> {
     pub fn finish(self) -> Result<()> {
         match self {
             TableWriter::Csv(_) => {}
-            TableWriter::Parquet(writer) => drop(writer.close()?),
+            TableWriter::Parquet(writer) => drop(writer.close().map_err(root)?),
             TableWriter::Npy { out, rows, schema } => {
                 out.seek(SeekFrom::Start(0))?;
                 npy_header(out, rows, &schema)?;
@@ -105,6 +105,12 @@ impl<'a> TableWriter<'a> {
         }
         Ok(())
     }
+}
+
+/// The cause of an error, which the formats wrap in their own words.
+fn root(error: impl std::error::Error + Send + Sync + 'static) -> anyhow::Error {
+    let error = anyhow::Error::new(error);
+    anyhow::anyhow!("{}", error.root_cause())
 }
 
 /// The bytes of a batch of numbers of one type, row by row.

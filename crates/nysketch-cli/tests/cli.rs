@@ -331,7 +331,12 @@ fn damaged_sketches_and_wrong_kinds() {
     f.fails(1, "inspect x.csv", &["not a nysketch file"]);
     f.fails(1, "inspect nothing.nys", &["cannot read nothing.nys"]);
     f.fails(1, "merge s.nys p.nys -o t.nys", &["p.nys", "is a plan, but a sketch is needed"]);
-    f.fails(1, "sketch x.csv --plan s.nys -o t.nys", &["is a sketch, but a plan is needed"]);
+    // The plan of a sketch is a plan.
+    f.ok("sketch x.csv --plan s.nys -o again.nys");
+    assert!(f.read("again.nys") == f.read("s.nys"));
+    f.fails(1, "fit kmeans p.nys -k 2 -o m.json", &["is a plan, but a sketch is needed"]);
+    f.fails(1, "predict s.nys x.csv -o t.csv", &["s.nys is not a model"]);
+    f.fails(1, "plan s.nys -o t.nys", &["s.nys is a nysketch file, not a table"]);
     let fingerprint = |file: &str| {
         f.json(&format!("inspect {file}"))["fingerprint"].as_str().unwrap().to_string()
     };

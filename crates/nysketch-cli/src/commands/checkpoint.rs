@@ -3,9 +3,9 @@
 //! The file is one line of JSON (options, inputs, rows that are done), the bytes of the sketch so
 //! far, and a CRC-32 of both. It is for this program alone and removed at the end.
 
-use crate::args::{Common, InputArgs, SketchArgs};
+use crate::args::{InputArgs, SketchArgs};
 use crate::input::{Identity, Input, identity};
-use crate::output::{Usage, check_writable, note, thousands, write_bytes};
+use crate::output::{Usage, check_writable, write_bytes};
 use anyhow::{Context, Result, bail};
 use nysketch::{Error, Progress, RowSet, Run, Sketch, SketchParams};
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ impl Saved {
         }
         if let Some((changed, _)) = now.iter().zip(&self.inputs).find(|(a, b)| a != b) {
             bail!(
-                "{} has changed since the checkpoint {path} was saved; delete it to start anew",
+                "{} has changed since the checkpoint was saved; delete {path} to start anew",
                 changed.0
             );
         }
@@ -75,7 +75,7 @@ impl<'a> Checkpoint<'a> {
     }
 
     /// Reads the checkpoint that is to be taken up; `None` where the work starts anew.
-    pub fn load(&self, resume: bool, common: &Common) -> Result<Option<Saved>> {
+    pub fn load(&self, resume: bool) -> Result<Option<Saved>> {
         let name = self.path.display();
         if self.stdin {
             let message = "stdin cannot be read again, so --checkpoint needs files";
@@ -87,7 +87,7 @@ impl<'a> Checkpoint<'a> {
         }
         if !resume {
             bail!(
-                "the checkpoint {name} exists; go on from it with --resume, or delete it to start anew"
+                "{name} exists; if it is the checkpoint of this run, go on from it with --resume"
             );
         }
         let bytes = std::fs::read(self.path).with_context(|| format!("cannot read {name}"))?;
@@ -100,7 +100,6 @@ impl<'a> Checkpoint<'a> {
             );
         }
         let done = RowSet::new(header.done.iter().map(|(a, b)| *a..*b));
-        note(common, &format!("going on after {} rows", thousands(done.len())));
         let run = Run::resume(sketch, done);
         Ok(Some(Saved { run, path: self.path.to_path_buf(), inputs: header.inputs }))
     }

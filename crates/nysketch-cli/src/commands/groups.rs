@@ -126,6 +126,11 @@ fn file_name(value: &str) -> String {
             c.encode_utf8(&mut buffer).bytes().for_each(|b| name.push_str(&format!("%{b:02X}")));
         }
     }
+    // What no file system takes is cut, and told apart by a checksum.
+    if name.len() > 200 {
+        let cut = (0..=180).rev().find(|i| name.is_char_boundary(*i)).unwrap_or(0);
+        name = format!("{}%{:08x}", &name[..cut], crc32fast::hash(value.as_bytes()));
+    }
     name + ".nys"
 }
 
@@ -139,5 +144,7 @@ mod tests {
         assert_eq!(file_name("../Ö b"), "%2E.%2FÖ b.nys");
         assert_eq!(file_name("%2E"), "%252E.nys");
         assert_eq!(file_name(""), "%.nys");
+        let (a, b) = (file_name(&"é".repeat(300)), file_name(&"é".repeat(301)));
+        assert!(a != b && a.len() < 250);
     }
 }

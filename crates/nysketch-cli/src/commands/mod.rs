@@ -15,9 +15,11 @@ mod sketch;
 
 use crate::args::{Args, Command};
 use anyhow::{Context, Result, bail};
+use nysketch::{Plan, Sketch};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Runs what was typed.
 pub fn run(args: &Args) -> Result<()> {
@@ -58,9 +60,22 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// A plan, or the plan of a sketch.
+fn read_plan(path: &Path) -> Result<Arc<Plan>> {
+    let bytes = read_bytes(path)?;
+    let plan = Plan::from_bytes(&bytes).map(Arc::new);
+    plan.or_else(|error| match Sketch::from_bytes(&bytes) {
+        Ok(sketch) => Ok(sketch.plan().clone()),
+        Err(_) => Err(error).with_context(|| path.display().to_string()),
+    })
+}
+
 fn read_model(path: &Path) -> Result<nysketch::Model> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let name = path.display();
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
+    let Ok(text) = String::from_utf8(bytes) else {
+        bail!("{name} is not a model; models are JSON files that 'nysketch fit' writes");
+    };
     nysketch::Model::from_json(&text).with_context(|| path.display().to_string())
 }
 

@@ -151,7 +151,7 @@ pub fn tell_input(input: &Input, common: &Common) {
             input.passed_over.iter().map(|p| p.display().to_string()).collect();
         note(
             common,
-            &format!("not read, since they are no tables by their names: {}", names.join(", ")),
+            &format!("not read, since they do not look like tables: {}", names.join(", ")),
         );
     }
 }

@@ -7,7 +7,7 @@ use crate::input::{Batch, Besides, Input, Wanted};
 use crate::output::{Usage, check_writable, count, note, result, while_writing};
 use crate::progress::Bar;
 use crate::write::{TableKind, TableWriter};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use arrow_array::{ArrayRef, Float64Array, Int32Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use nysketch::model::Shape;
@@ -68,15 +68,17 @@ fn unwrap_write_error(result: Result<()>) -> Result<()> {
     })
 }
 
-/// The columns carried along, then what is predicted.
+/// The columns carried along, then what is predicted, by another name where one is carried along.
 fn schema(input: &Input, columns: &Predicted) -> Result<SchemaRef> {
     let mut fields = input.kept_fields()?;
+    let kept: Vec<String> = fields.iter().map(|f| f.name().clone()).collect();
     for name in &columns.names {
-        if fields.iter().any(|f| f.name() == name) {
-            bail!("--keep cannot carry a column called '{name}': the prediction is called so");
-        }
         let is_label = name == "label";
         let data_type = if is_label { DataType::Int32 } else { DataType::Float64 };
+        let mut name = name.clone();
+        while kept.contains(&name) {
+            name.insert_str(0, "predicted_");
+        }
         fields.push(Field::new(name, data_type, !is_label));
     }
     Ok(Arc::new(Schema::new(fields)))

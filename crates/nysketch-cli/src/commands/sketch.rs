@@ -2,12 +2,12 @@
 
 use super::checkpoint::Checkpoint;
 use super::plan::{PlanRequest, describe, invalid, measured_at, plan_input, tell_input};
-use super::{groups, read_bytes};
+use super::{groups, read_plan};
 use crate::args::{Common, SketchArgs};
 use crate::input::{Besides, Empty, Input, Wanted, find};
 use crate::output::{check_writable, count, note, result, size, thousands, write_bytes};
 use crate::progress::Bar;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use nysketch::{Error, Instructions, Plan, Run, Sketch, SketchParams};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     };
     let checkpoint = args.checkpoint.as_deref().map(|path| Checkpoint::new(path, args));
     let saved = match &checkpoint {
-        Some(checkpoint) => checkpoint.load(args.resume, common)?,
+        Some(checkpoint) => checkpoint.load(args.resume)?,
         None => None,
     };
     let (plan, input) = match (&saved, &args.plan_file) {
@@ -38,10 +38,9 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
             (plan, input)
         }
         (None, Some(path)) => {
-            let plan =
-                Plan::from_bytes(&read_bytes(path)?).with_context(|| path.display().to_string())?;
+            let plan = read_plan(path)?;
             let input = open_for_plan(args, &plan, common)?;
-            (Arc::new(plan), input)
+            (plan, input)
         }
         (None, None) => {
             let by = args.by.as_deref();
@@ -67,6 +66,8 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
             if let (Some(checkpoint), Some(input)) = (&checkpoint, &input) {
                 saved.check_inputs(&checkpoint.identity(input)?)?;
             }
+            let rows = thousands(saved.run.done().len());
+            note(common, &format!("going on after {rows} rows"));
             saved.run
         }
         None => Run::new(plan.clone()),

@@ -191,6 +191,12 @@ pub fn choose(
             "{file} has one column called '{name}'; if '{c}' separates columns, pass --delimiter '{c}'"
         );
     }
+    if schema.names.is_empty() {
+        bail!("{file} has no columns");
+    }
+    if excluded.iter().all(|e| *e) {
+        bail!("--exclude leaves no column of {file}; it has {}", schema.list());
+    }
     if chosen.is_empty() {
         bail!("{file} has no numeric column to read; it has {}", schema.list());
     }

@@ -95,7 +95,9 @@ pub fn decompressed(source: impl Read + Send + 'static) -> std::io::Result<Sourc
     if start.starts_with(b"\x1f\x8b") {
         return Ok(Box::new(flate2::bufread::MultiGzDecoder::new(source)));
     }
-    if start.starts_with(b"\x28\xb5\x2f\xfd") {
+    // Some writers begin with a frame to skip, 0x184D2A50 … 5F.
+    let skippable = start.get(1..4) == Some(b"\x2a\x4d\x18") && start[0] & 0xf0 == 0x50;
+    if start.starts_with(b"\x28\xb5\x2f\xfd") || skippable {
         return Ok(Box::new(zstd::stream::read::Decoder::with_buffer(source)?));
     }
     Ok(Box::new(source))
@@ -142,9 +144,11 @@ impl Csv {
         Ok((Csv { name, path, dialect, fields, record_bytes: PART_BYTES, stdin }, schema))
     }
 
-    /// A column is text where most of its values are; one odd cell among numbers is an error later.
+    /// A column is text where most of its values are, or all are missing; one odd cell among numbers is
+    /// an error later.
     fn sniff(&self, chunk: &Chunk) -> Result<Vec<Kind>> {
         let mut balance = vec![0i32; self.fields];
+        let mut numbers = vec![false; self.fields];
         let mut seen = 0;
         self.for_each_record(chunk, 1, |_, fields| {
             seen += 1;
@@ -154,14 +158,20 @@ impl Csv {
             for (j, balance) in balance.iter_mut().enumerate() {
                 *balance += match parse(fields.get(j)) {
                     Some(x) if x.is_nan() => 0,
-                    Some(_) => 1,
+                    Some(_) => {
+                        numbers[j] = true;
+                        1
+                    }
                     None => -1,
                 };
             }
             Ok(())
         })?;
-        let kind = |b: &i32| if *b >= 0 { Kind::Number } else { Kind::Text };
-        Ok(balance.iter().map(kind).collect())
+        let kind = |(b, numbers): (&i32, &bool)| match *b >= 0 && *numbers {
+            true => Kind::Number,
+            false => Kind::Text,
+        };
+        Ok(balance.iter().zip(&numbers).map(kind).collect())
     }
 
     /// Starts reading.

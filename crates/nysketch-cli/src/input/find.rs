@@ -61,36 +61,40 @@ pub fn by_content(start: &[u8]) -> Option<TableFormat> {
 /// The format of a file: as forced, by content, by extension, or csv.
 pub fn format_of(path: &Path, forced: Option<FormatArg>) -> Result<TableFormat> {
     let name = path.display();
-    let mut start = Vec::new();
-    let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
-    file.take(8).read_to_end(&mut start).with_context(|| format!("cannot read {name}"))?;
+    let start = first_bytes(path)?;
     if start.is_empty() {
         return Err(super::Empty(name.to_string()).into());
     }
     if let Some(forced) = forced {
         return Ok(forced.into());
     }
-    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
-    match (by_content(&start), by_extension(path)) {
-        (Some(format), _) => Ok(format),
-        (None, Some(format)) => Ok(format),
-        (None, None) if start.starts_with(b"PK\x03\x04") => {
-            bail!(
-                "{name}: .{extension} files cannot be read; save it as csv, Parquet, Arrow or npy"
-            )
-        }
-        (None, None) if start.starts_with(b"FEA1") => {
-            bail!("{name} is in the old Feather format; save it as Arrow (Feather version 2)")
-        }
-        (None, None) => Ok(TableFormat::Csv),
+    let unreadable = match &start[..] {
+        [b'P', b'K', 3, 4, ..] => Some("a zip archive (.xlsx, .npz)"),
+        [b'F', b'E', b'A', b'1', ..] => Some("a Feather file of version 1"),
+        [b'B', b'Z', b'h', ..] => Some("compressed with bzip2"),
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => Some("compressed with xz"),
+        [_, _, _, _, 0, 0, 0, 0, b'{', ..] => Some("a nysketch file, not a table"),
+        _ => None,
+    };
+    if let Some(what) = unreadable {
+        bail!("{name} is {what}; tables are csv (also .gz, .zst), Parquet, Arrow or npy files");
     }
+    Ok(by_content(&start).or_else(|| by_extension(path)).unwrap_or(TableFormat::Csv))
+}
+
+fn first_bytes(path: &Path) -> Result<Vec<u8>> {
+    let cannot = || format!("cannot read {}", path.display());
+    let mut start = Vec::new();
+    let file = File::open(path).with_context(cannot)?;
+    file.take(9).read_to_end(&mut start).with_context(cannot)?;
+    Ok(start)
 }
 
 /// The files of a command.
 #[derive(Debug, Default)]
 pub struct Found {
     pub files: Vec<PathBuf>,
-    /// Files in folders that are no tables by their names.
+    /// Files in folders that do not look like tables.
     pub passed_over: Vec<PathBuf>,
 }
 
@@ -178,7 +182,9 @@ fn add_folder(folder: &Path, found: &mut Found) -> Result<()> {
         let metadata = metadata.with_context(|| format!("cannot read {}", path.display()))?;
         if metadata.is_dir() {
             add_folder(&path, found)?;
-        } else if by_extension(&path).is_some() && metadata.is_file() {
+        } else if metadata.is_file()
+            && (by_extension(&path).is_some() || by_content(&first_bytes(&path)?).is_some())
+        {
             found.files.push(path);
         } else {
             found.passed_over.push(path);

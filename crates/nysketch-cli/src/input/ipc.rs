@@ -145,7 +145,8 @@ fn stream(
         }
     };
     let mut start = next()?;
-    if start.starts_with(FILE_MAGIC) {
+    let is_file = start.starts_with(FILE_MAGIC);
+    if is_file {
         start = next()?;
         while start == [0; 8] {
             start = next()?;
@@ -154,7 +155,7 @@ fn stream(
     let last = Arc::new(Mutex::new([0; 8]));
     let source = Tail { source: Cursor::new(start).chain(source), last: last.clone() };
     let reader = guarded(name, || StreamReader::try_new(source, columns.map(|c| c.to_vec())))?;
-    Ok((reader.schema(), Box::new(Whole { reader: Some(reader), last })))
+    Ok((reader.schema(), Box::new(Whole { reader: Some(reader), last, footer: is_file })))
 }
 
 /// Remembers the last eight bytes.
@@ -178,6 +179,8 @@ impl<R: Read> Read for Tail<R> {
 struct Whole<R: Read> {
     reader: Option<StreamReader<R>>,
     last: Arc<Mutex<[u8; 8]>>,
+    /// Whether a footer follows.
+    footer: bool,
 }
 
 impl<R: Read> Iterator for Whole<R> {
@@ -185,15 +188,19 @@ impl<R: Read> Iterator for Whole<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.reader.as_mut()?.next();
-        if next.is_none() {
-            self.reader = None;
-            let last = self.last.lock().unwrap_or_else(|e| e.into_inner());
-            if *last != *b"\xff\xff\xff\xff\0\0\0\0" {
-                let message = "the stream ends before its end marker; it is truncated";
-                return Some(Err(ArrowError::IpcError(message.into())));
-            }
+        if next.is_some() {
+            return next;
         }
-        next
+        let mut reader = self.reader.take()?;
+        let ended = *self.last.lock().unwrap_or_else(|e| e.into_inner());
+        let message = if ended != *b"\xff\xff\xff\xff\0\0\0\0" {
+            "the stream ends before its end marker; it is truncated"
+        } else if !self.footer && matches!(reader.get_mut().read(&mut [0]), Ok(1)) {
+            "there is more after the end of the stream; one table a file, please"
+        } else {
+            return None;
+        };
+        Some(Err(ArrowError::IpcError(message.into())))
     }
 }
 

@@ -291,7 +291,7 @@ fn name_size_time(path: &Path, bytes: u64, modified: Option<SystemTime>) -> Iden
 /// Numeric columns of later files that the first file lacks.
 fn unused_columns(opened: &[Opened]) -> Vec<String> {
     let mut unused = Vec::new();
-    for file in opened.iter().skip(1) {
+    for file in opened.iter().skip(1).filter(|f| f.schema.named) {
         for (name, kind) in file.schema.names.iter().zip(&file.schema.kinds) {
             if *kind == Kind::Number && !opened[0].schema.names.contains(name) {
                 unused.push(format!("'{name}' of {}", file.name));

@@ -7,6 +7,7 @@ use super::{Batch, Columns, Meter, Schema, part_rows};
 use anyhow::{Context, Result, bail};
 use arrow_array::*;
 use arrow_schema::DataType;
+use half::f16;
 use npyz::{DType, NpyHeader, Order};
 use nysketch::{Block, Error};
 use std::fs::File;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Number {
     Bool,
+    F2,
     F4,
     F8,
     I1,
@@ -31,8 +33,9 @@ enum Number {
 }
 
 impl Number {
-    const NAMES: [(&'static str, Number); 11] = [
+    const NAMES: [(&'static str, Number); 12] = [
         ("b1", Number::Bool),
+        ("f2", Number::F2),
         ("f4", Number::F4),
         ("f8", Number::F8),
         ("i1", Number::I1),
@@ -48,7 +51,7 @@ impl Number {
     fn bytes(self) -> usize {
         match self {
             Number::Bool | Number::I1 | Number::U1 => 1,
-            Number::I2 | Number::U2 => 2,
+            Number::F2 | Number::I2 | Number::U2 => 2,
             Number::F4 | Number::I4 | Number::U4 => 4,
             Number::F8 | Number::I8 | Number::U8 => 8,
         }
@@ -64,6 +67,9 @@ impl Number {
             };
         }
         match self {
+            Number::F2 => numbers(bytes, big_endian, f16::from_le_bytes, f16::from_be_bytes)
+                .map(f64::from)
+                .collect(),
             Number::F4 => numbers!(f32),
             Number::F8 => numbers!(f64),
             Number::I1 => numbers!(i8),
@@ -91,6 +97,7 @@ impl Number {
         }
         match self {
             Number::Bool => Arc::new(BooleanArray::from_iter(bytes.iter().map(|b| Some(*b != 0)))),
+            Number::F2 => array!(f16, Float16Array),
             Number::F4 => array!(f32, Float32Array),
             Number::F8 => array!(f64, Float64Array),
             Number::I1 => array!(i8, Int8Array),

@@ -1,10 +1,10 @@
 //! Parquet files: the wanted columns alone, one lane a row group.
 
-use super::arrays::{ArrowRaw, guarded, schema_of};
+use super::arrays::{ArrowRaw, guarded, is_numeric, schema_of};
 use super::lanes::{Lane, Raw};
 use super::{Columns, Meter, Schema, part_rows};
 use anyhow::{Result, anyhow};
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
 use nysketch::Error;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -107,7 +107,17 @@ impl Parquet {
 }
 
 fn load(name: &str, file: &File) -> Result<ArrowReaderMetadata, String> {
-    guarded(name, || ArrowReaderMetadata::load(file, ArrowReaderOptions::new()))
+    let load = |options| guarded(name, || ArrowReaderMetadata::load(file, options));
+    let metadata = load(ArrowReaderOptions::new())?;
+    // The reader makes dictionaries of texts only; other columns it can read as plain ones.
+    let unreadable = |t: &DataType| match t {
+        DataType::Dictionary(_, values) => is_numeric(values),
+        _ => false,
+    };
+    match metadata.schema().fields().iter().any(|f| unreadable(f.data_type())) {
+        true => load(ArrowReaderOptions::new().with_skip_arrow_metadata(true)),
+        false => Ok(metadata),
+    }
 }
 
 /// A row group being read.

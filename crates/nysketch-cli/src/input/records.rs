@@ -7,9 +7,7 @@
 
 use std::io::{self, Read};
 
-/// Lines of one record beyond which a quote must have been left open.
-const MOST_LINES: u64 = 1000;
-/// Bytes of one record beyond which something must be wrong.
+/// Bytes of one record beyond which something must be wrong, such as a quote left open.
 const MOST_BYTES: usize = 64 << 20;
 
 const OPEN_QUOTE: &str = "a quote (\") is opened and not closed again";
@@ -104,9 +102,8 @@ pub struct Records<R> {
     rows: u64,
     /// End of the first record.
     first: Option<usize>,
-    /// Blank lines, and lines within quotes, since the last record.
+    /// Blank lines since the last record.
     blank: u64,
-    quoted_lines: u64,
     at_end: bool,
     /// What is wrong after the last whole record.
     broken: Option<&'static str>,
@@ -129,7 +126,6 @@ impl<R: Read> Records<R> {
             rows: 0,
             first: None,
             blank: 0,
-            quoted_lines: 0,
             at_end: false,
             broken: None,
             rows_before: 0,
@@ -178,7 +174,7 @@ impl<R: Read> Records<R> {
     /// Looks at the buffer again, from the start of a record.
     fn look_again(&mut self) {
         (self.state, self.scanned, self.cut, self.rows) = (State::Record, 0, 0, 0);
-        (self.first, self.blank, self.quoted_lines, self.broken) = (None, 0, 0, None);
+        (self.first, self.blank, self.broken) = (None, 0, None);
         self.scan();
     }
 
@@ -232,7 +228,10 @@ impl<R: Read> Records<R> {
         self.at_end = read < wanted;
         self.scan();
         if self.buffer.len() - self.cut > MOST_BYTES {
-            self.broken = Some("it is longer than 64 MB; is this a text file?");
+            self.broken = Some(match self.state {
+                State::Quoted => OPEN_QUOTE,
+                _ => "it is longer than 64 MB; is this a text file?",
+            });
         }
         Ok(())
     }
@@ -270,13 +269,6 @@ impl<R: Read> Records<R> {
                         self.cut = self.scanned;
                     }
                 }
-                End::Nothing if byte == b'\n' => {
-                    self.quoted_lines += 1;
-                    if self.quoted_lines > MOST_LINES {
-                        self.broken = Some(OPEN_QUOTE);
-                        return;
-                    }
-                }
                 End::Nothing => {}
             }
         }
@@ -310,7 +302,7 @@ impl<R: Read> Records<R> {
         self.rows += 1 + if self.single_column { self.blank } else { 0 };
         self.cut = end;
         self.first.get_or_insert(end);
-        (self.blank, self.quoted_lines) = (0, 0);
+        self.blank = 0;
     }
 }
 
@@ -446,6 +438,7 @@ mod tests {
         let expected = "row 501 (line 501): a quote (\") is opened and not closed again";
         assert_eq!(fails(format!("{plain}3,\"4\n1,2\n")), expected);
         assert_eq!(fails(format!("{plain}3,\"4\n{}", plain.repeat(9))), expected);
+        assert_eq!(fails(format!("{plain}3,\"4\n{}", plain.repeat(40_000))), expected);
         assert_eq!(fails(format!("{plain}3,4\"\n")), "");
         let late = "row 501 (line 503): a quote (\") is opened and not closed again";
         assert_eq!(fails(format!("{plain}\n\n3,\"4")), late);
