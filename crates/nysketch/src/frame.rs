@@ -11,6 +11,7 @@
 
 use crate::error::{Cell, Error, Result};
 use crate::fixed::{COORDINATE_BITS, COORDINATE_LIMIT, power_of_two};
+use crate::kernel::tile::{Instructions, Work};
 use crate::rows::{Block, Invalid};
 
 /// Largest |y|, as a power of two, that keeps squared distances finite in f32 for up to 2¹⁶ columns.
@@ -57,6 +58,35 @@ impl FramedRow {
     pub fn pop(&mut self, dims: usize) {
         self.z.truncate(self.z.len() - dims);
         self.q.truncate(self.q.len() - dims);
+    }
+}
+
+/// Plain arithmetic without calls or branches, so that it vectorises on any processor.
+struct FrameRow<'a> {
+    frame: &'a Frame,
+    row: &'a [f64],
+    z: &'a mut [f32],
+    q: &'a mut [i64],
+    valid: &'a mut bool,
+}
+
+impl Work for FrameRow<'_> {
+    #[inline(always)]
+    fn work(self) {
+        let Frame { centre, inverse, per_unit, .. } = self.frame;
+        let d = self.row.len();
+        let (centre, inverse, per_unit) = (&centre[..d], &inverse[..d], &per_unit[..d]);
+        let (z, q) = (&mut self.z[..d], &mut self.q[..d]);
+        let mut invalid = 0;
+        for j in 0..d {
+            let y = (self.row[j] - centre[j]) * inverse[j];
+            z[j] = y as f32;
+            let rounded = y * per_unit[j] + ROUND;
+            // Written so that NaN fails.
+            invalid |= u64::from(!((rounded - ROUND).abs() <= COORDINATE_LIMIT as f64));
+            q[j] = rounded.to_bits().wrapping_sub(ROUND.to_bits()) as i64;
+        }
+        *self.valid = invalid == 0;
     }
 }
 
@@ -151,18 +181,23 @@ impl Frame {
     }
 
     /// Appends the coordinates of a row. `Err` is the column of the first invalid value.
-    pub fn push(&self, row: &[f64], out: &mut FramedRow) -> std::result::Result<(), usize> {
+    pub fn push(
+        &self,
+        instructions: Instructions,
+        row: &[f64],
+        out: &mut FramedRow,
+    ) -> std::result::Result<(), usize> {
         let start = out.z.len();
-        let parts = row.iter().zip(&self.centre).zip(&self.inverse).zip(&self.per_unit);
+        out.z.resize(start + row.len(), 0.0);
+        out.q.resize(start + row.len(), 0);
         let mut valid = true;
-        // Plain arithmetic without calls or branches, so that it vectorises on any processor.
-        out.z.extend(parts.clone().map(|(((x, c), i), _)| ((x - c) * i) as f32));
-        out.q.extend(parts.map(|(((x, c), i), u)| {
-            let rounded = (x - c) * i * u + ROUND;
-            // Written so that NaN fails.
-            valid &= (rounded - ROUND).abs() <= COORDINATE_LIMIT as f64;
-            rounded.to_bits().wrapping_sub(ROUND.to_bits()) as i64
-        }));
+        instructions.run(FrameRow {
+            frame: self,
+            row,
+            z: &mut out.z[start..],
+            q: &mut out.q[start..],
+            valid: &mut valid,
+        });
         if valid {
             return Ok(());
         }
@@ -222,10 +257,10 @@ mod tests {
     fn range_has_headroom_and_an_end() {
         let f = frame(-3.0, 4.0, 0.0).unwrap();
         let mut out = FramedRow::default();
-        assert_eq!(f.push(&[4.0 * 65536.0], &mut out), Ok(()));
-        assert_eq!(f.push(&[4.0 * 65536.0 * 1.01], &mut out), Err(0));
-        assert_eq!(f.push(&[f64::NAN], &mut out), Err(0));
-        assert_eq!(f.push(&[f64::NEG_INFINITY], &mut out), Err(0));
+        assert_eq!(f.push(Instructions::best(), &[4.0 * 65536.0], &mut out), Ok(()));
+        assert_eq!(f.push(Instructions::best(), &[4.0 * 65536.0 * 1.01], &mut out), Err(0));
+        assert_eq!(f.push(Instructions::best(), &[f64::NAN], &mut out), Err(0));
+        assert_eq!(f.push(Instructions::best(), &[f64::NEG_INFINITY], &mut out), Err(0));
         assert_eq!((out.z.len(), out.q.len()), (1, 1));
     }
 

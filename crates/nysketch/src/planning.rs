@@ -395,7 +395,7 @@ impl Choice<'_> {
                     row.len(),
                 ));
             }
-            if let Err(j) = self.frame.push(row, &mut framed) {
+            if let Err(j) = self.frame.push(Instructions::best(), row, &mut framed) {
                 let column = self.source.columns()[j].clone();
                 let at = Cell { file: given.name.clone(), row: i as u64 + 1, column };
                 return Err(self.frame.invalid(at, j, row[j]));

@@ -89,7 +89,6 @@ pub struct Tiles {
     instructions: Instructions,
     dims: usize,
     landmarks: usize,
-    lanes: usize,
     /// `[panel][column][lane]`, panels of [`VECTORS`] vectors and perhaps one of a single vector;
     /// filled up with infinitely distant points.
     packed: Vec<f32>,
@@ -97,11 +96,11 @@ pub struct Tiles {
     /// `[rung][landmark, padded]`, sums of the last block.
     sums: Vec<u32>,
     weighted_sums: Vec<u64>,
-    /// `[row][lane]`: least squared distance so far and the vector it was in.
+    /// `[row][lane]`: least squared distance so far and the vector it was in, a whole number.
     least: Vec<f32>,
-    least_at: Vec<u32>,
-    /// `[column][row]` of a tile.
-    tile: Vec<[f32; ROWS]>,
+    least_at: Vec<f32>,
+    /// `[tile][column][row]` of a block.
+    packed_rows: Vec<[f32; ROWS]>,
 }
 
 /// The nearest landmark of each row of a block.
@@ -135,14 +134,13 @@ impl Tiles {
             instructions,
             dims: d,
             landmarks: m,
-            lanes,
             packed,
             sums: vec![0; steps.len() * vectors * lanes],
             weighted_sums: Vec::new(),
             steps,
             least: vec![0.0; MAX_BLOCK * lanes],
-            least_at: vec![0; MAX_BLOCK * lanes],
-            tile: vec![[0.0; ROWS]; d],
+            least_at: vec![0.0; MAX_BLOCK * lanes],
+            packed_rows: vec![[0.0; ROWS]; MAX_BLOCK / ROWS * d],
         }
     }
 
@@ -200,10 +198,9 @@ impl WithSimd for Pass<'_> {
         let n = rows.len() / tiles.dims;
         if let Some(nearest) = nearest {
             tiles.least[..n * S::F32_LANES].fill(f32::INFINITY);
-            tiles.least_at[..n * S::F32_LANES].fill(0);
+            tiles.least_at[..n * S::F32_LANES].fill(0.0);
             run::<S, true>(simd, tiles, rows, weights);
-            let lanes = tiles.lanes;
-            reduce_lanes(&tiles.least[..n * lanes], &tiles.least_at[..n * lanes], lanes, nearest);
+            reduce_lanes(simd, tiles, n, nearest);
         } else {
             run::<S, false>(simd, tiles, rows, weights);
         }
@@ -222,9 +219,17 @@ fn run<S: Simd, const TRACK: bool>(simd: S, tiles: &mut Tiles, rows: &[f32], wei
     let (last, _) = last.as_chunks::<1>();
     let (sums, _) = S::as_mut_simd_u32s(&mut tiles.sums);
     let (least, _) = S::as_mut_simd_f32s(&mut tiles.least);
-    let (least_at, _) = S::as_mut_simd_u32s(&mut tiles.least_at);
+    let (least_at, _) = S::as_mut_simd_f32s(&mut tiles.least_at);
     let weighted_sums = &mut tiles.weighted_sums;
     let mut pass = TilePass::<S, TRACK> { simd, steps: &tiles.steps, vectors, sums, weighted_sums };
+    let (whole, rest) = rows.split_at(rows.len() / (ROWS * d) * (ROWS * d));
+    for (tile, rows) in tiles.packed_rows.chunks_exact_mut(d).zip(whole.chunks_exact(ROWS * d)) {
+        let rows: [&[f32]; ROWS] = std::array::from_fn(|r| &rows[r * d..(r + 1) * d]);
+        for (k, column) in tile[..d].iter_mut().enumerate() {
+            *column = std::array::from_fn(|r| rows[r][k]);
+        }
+    }
+    let packed_rows = &tiles.packed_rows[..whole.len() / ROWS];
     let together = (PANEL_BYTES / (d * VECTORS * size_of::<S::f32s>())).max(1);
     let groups = full.div_ceil(together).max(1);
     for group in 0..groups {
@@ -234,22 +239,16 @@ fn run<S: Simd, const TRACK: bool>(simd: S, tiles: &mut Tiles, rows: &[f32], wei
         // The single vector goes with the last panels.
         let last = if group + 1 == groups { last } else { &[] };
         let mut i = 0;
-        for rows in rows.chunks(ROWS * d) {
+        for tile in packed_rows.chunks_exact(d) {
             let weights = weights.get(i..).unwrap_or(&[]);
-            let (least, least_at) = (&mut least[i..], &mut least_at[i..]);
-            if rows.len() == ROWS * d {
-                for (k, column) in tiles.tile.iter_mut().enumerate() {
-                    *column = std::array::from_fn(|r| rows[r * d + k]);
-                }
-                pass.tile(&tiles.tile, first, some, last, least, least_at, weights);
-            } else {
-                for (r, row) in rows.chunks_exact(d).enumerate() {
-                    let (row, _) = row.as_chunks::<1>();
-                    let weights = weights.get(r..).unwrap_or(&[]);
-                    pass.tile(row, first, some, last, &mut least[r..], &mut least_at[r..], weights);
-                }
-            }
-            i += rows.len() / d;
+            pass.tile(tile, first, some, last, &mut least[i..], &mut least_at[i..], weights);
+            i += ROWS;
+        }
+        for row in rest.chunks_exact(d) {
+            let (row, _) = row.as_chunks::<1>();
+            let weights = weights.get(i..).unwrap_or(&[]);
+            pass.tile(row, first, some, last, &mut least[i..], &mut least_at[i..], weights);
+            i += 1;
         }
     }
 }
@@ -275,7 +274,7 @@ impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
         panels: &[[S::f32s; VECTORS]],
         last: &[[S::f32s; 1]],
         least: &mut [S::f32s],
-        least_at: &mut [S::u32s],
+        least_at: &mut [S::f32s],
         weights: &[u32],
     ) {
         let mut nearest = Best {
@@ -336,39 +335,47 @@ fn distances<S: Simd, const R: usize, const V: usize>(
 /// In each lane of each row the least distance and the first vector that had it.
 struct Best<S: Simd, const R: usize> {
     d2: [S::f32s; R],
-    at: [S::u32s; R],
+    at: [S::f32s; R],
 }
 
 impl<S: Simd, const R: usize> Best<S, R> {
     #[inline(always)]
     fn look<const V: usize>(&mut self, simd: S, vector: usize, d2: &[[S::f32s; V]; R]) {
         for v in 0..V {
-            let here = simd.splat_u32s((vector + v) as u32);
+            let here = simd.splat_f32s((vector + v) as f32);
             for r in 0..R {
                 let closer = simd.less_than_f32s(d2[r][v], self.d2[r]);
                 self.d2[r] = simd.select_f32s(closer, d2[r][v], self.d2[r]);
-                self.at[r] = simd.select_u32s(closer, here, self.at[r]);
+                self.at[r] = simd.select_f32s(closer, here, self.at[r]);
             }
         }
     }
 }
 
 /// The nearest landmark over all lanes; the smallest index where several are as near.
-fn reduce_lanes(least: &[f32], least_at: &[u32], lanes: usize, nearest: &mut Nearest) {
+#[inline(always)]
+fn reduce_lanes<S: Simd>(simd: S, tiles: &Tiles, n: usize, nearest: &mut Nearest) {
     nearest.index.clear();
     nearest.d2.clear();
-    for (d2, at) in least.chunks_exact(lanes).zip(least_at.chunks_exact(lanes)) {
-        let mut best = (f32::INFINITY, u32::MAX);
-        for lane in 0..lanes {
-            let index = at[lane] * lanes as u32 + lane as u32;
-            if d2[lane] < best.0 || (d2[lane] == best.0 && index < best.1) {
-                best = (d2[lane], index);
-            }
-        }
-        nearest.d2.push(best.0);
-        nearest.index.push(best.1);
+    let (least, _) = S::as_simd_f32s(&tiles.least);
+    let (least_at, _) = S::as_simd_f32s(&tiles.least_at);
+    let (lanes, _) = S::as_simd_f32s(&LANES);
+    // Indices are below 2²⁴, so singles hold them exactly.
+    let width = simd.splat_f32s(S::F32_LANES as f32);
+    let never = simd.splat_f32s(f32::INFINITY);
+    for (d2, at) in least[..n].iter().zip(least_at) {
+        let nearest_d2 = simd.reduce_min_f32s(*d2);
+        let here = simd.equal_f32s(*d2, simd.splat_f32s(nearest_d2));
+        let index = simd.mul_add_f32s(*at, width, lanes[0]);
+        let index = simd.reduce_min_f32s(simd.select_f32s(here, index, never));
+        nearest.d2.push(nearest_d2);
+        nearest.index.push(index as u32);
     }
 }
+
+/// Numbers of lanes, as many as the widest vectors have.
+const LANES: [f32; 16] =
+    [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0];
 
 impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
     /// Kernel values of a tile at every rung, rounded to fixed point and summed over its rows.

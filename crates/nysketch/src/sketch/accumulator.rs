@@ -89,7 +89,7 @@ impl Accumulator {
         }
         for i in rows {
             let (number, row) = (block.first_row + i as u64, &block.values[i * d..(i + 1) * d]);
-            if let Err(j) = plan.frame.push(row, &mut self.buffer) {
+            if let Err(j) = plan.frame.push(self.instructions, row, &mut self.buffer) {
                 plan.frame.refuse(invalid, &plan.columns, block, number, row, j)?;
                 self.sums.skipped[0] += 1;
                 continue;
