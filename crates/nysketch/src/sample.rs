@@ -19,12 +19,10 @@ pub fn mix(x: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// `−ln(u)/weight`; infinite where the weight is zero.
-pub fn priority(seed: u64, position: u64, weight: f64) -> f64 {
+/// A number in (0, 1] for each row.
+fn uniform(seed: u64, position: u64) -> f64 {
     let hash = mix(mix(mix(seed)) ^ (position + 1));
-    let u = ((hash >> 11) + 1) as f64 * 2.0f64.powi(-53);
-    // Not −0, whose bits would be the largest.
-    (0.0 - u.ln()) / weight
+    ((hash >> 11) + 1) as f64 * 2.0f64.powi(-53)
 }
 
 /// The rows of least priority seen so far, shared by all threads of a pass.
@@ -78,8 +76,15 @@ impl Reservoir {
 
     /// Offers a row and a number to keep with it; rows of weight zero never get in.
     pub fn offer(&self, position: u64, weight: f64, row: &[f64], extra: f64) {
-        let priority = priority(self.seed, position, weight);
-        if priority.to_bits() > self.threshold.load(Memory::Relaxed) {
+        let u = uniform(self.seed, position);
+        let threshold = self.threshold.load(Memory::Relaxed);
+        // −ln(u) ≥ 1 − u: most rows need no logarithm. The margin covers rounding.
+        if (1.0 - u) * (1.0 - 1e-9) > f64::from_bits(threshold) * weight {
+            return;
+        }
+        // Not −0, whose bits would be the largest; infinite where the weight is zero.
+        let priority = (0.0 - u.ln()) / weight;
+        if priority.to_bits() > threshold {
             return;
         }
         let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());

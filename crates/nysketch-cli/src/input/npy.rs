@@ -15,6 +15,16 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// The numbers of a type in some bytes, one after the other.
+macro_rules! numbers {
+    ($type:ty, $bytes:expr, $big_endian:expr) => {
+        $bytes.as_chunks::<{ size_of::<$type>() }>().0.iter().map(|b| match $big_endian {
+            false => <$type>::from_le_bytes(*b),
+            true => <$type>::from_be_bytes(*b),
+        })
+    };
+}
+
 /// Type of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Number {
@@ -59,27 +69,23 @@ impl Number {
 
     /// All numbers in `bytes`, as doubles.
     fn decode(self, bytes: &[u8], big_endian: bool) -> Vec<f64> {
-        macro_rules! numbers {
+        macro_rules! decode {
             ($type:ty) => {
-                numbers(bytes, big_endian, <$type>::from_le_bytes, <$type>::from_be_bytes)
-                    .map(|x| x as f64)
-                    .collect()
+                numbers!($type, bytes, big_endian).map(|x| x as f64).collect()
             };
         }
         match self {
-            Number::F2 => numbers(bytes, big_endian, f16::from_le_bytes, f16::from_be_bytes)
-                .map(f64::from)
-                .collect(),
-            Number::F4 => numbers!(f32),
-            Number::F8 => numbers!(f64),
-            Number::I1 => numbers!(i8),
-            Number::I2 => numbers!(i16),
-            Number::I4 => numbers!(i32),
-            Number::I8 => numbers!(i64),
-            Number::Bool | Number::U1 => numbers!(u8),
-            Number::U2 => numbers!(u16),
-            Number::U4 => numbers!(u32),
-            Number::U8 => numbers!(u64),
+            Number::F2 => numbers!(f16, bytes, big_endian).map(f64::from).collect(),
+            Number::F4 => decode!(f32),
+            Number::F8 => decode!(f64),
+            Number::I1 => decode!(i8),
+            Number::I2 => decode!(i16),
+            Number::I4 => decode!(i32),
+            Number::I8 => decode!(i64),
+            Number::Bool | Number::U1 => decode!(u8),
+            Number::U2 => decode!(u16),
+            Number::U4 => decode!(u32),
+            Number::U8 => decode!(u64),
         }
     }
 
@@ -87,12 +93,7 @@ impl Number {
     fn array(self, bytes: &[u8], big_endian: bool) -> ArrayRef {
         macro_rules! array {
             ($type:ty, $array:ty) => {
-                Arc::new(<$array>::from_iter_values(numbers(
-                    bytes,
-                    big_endian,
-                    <$type>::from_le_bytes,
-                    <$type>::from_be_bytes,
-                )))
+                Arc::new(<$array>::from_iter_values(numbers!($type, bytes, big_endian)))
             };
         }
         match self {
@@ -115,17 +116,6 @@ impl Number {
     fn data_type(self) -> DataType {
         self.array(&[], false).data_type().clone()
     }
-}
-
-/// The numbers in `bytes`, of `N` bytes each.
-fn numbers<T, const N: usize>(
-    bytes: &[u8],
-    big_endian: bool,
-    little: fn([u8; N]) -> T,
-    big: fn([u8; N]) -> T,
-) -> impl Iterator<Item = T> {
-    let number = if big_endian { big } else { little };
-    bytes.as_chunks::<N>().0.iter().map(move |b| number(*b))
 }
 
 /// A NumPy file.
