@@ -252,6 +252,50 @@ fn bad_rows_are_named_in_every_format() {
     }
 }
 
+/// The same columns as files of four formats.
+fn write_all(f: &Folder, columns: &[&[f64]]) -> [&'static str; 4] {
+    let names = ["c0", "c1", "c2"];
+    let arrays: Vec<Column> = columns
+        .iter()
+        .zip(names)
+        .map(|(c, n)| (n, Arc::new(Float64Array::from(c.to_vec())) as ArrayRef))
+        .collect();
+    let (n, d) = (columns[0].len(), columns.len());
+    let rows = |i: usize| columns.iter().map(move |c| c[i]);
+    let line = |i: usize| rows(i).map(|x| x.to_string()).collect::<Vec<_>>().join(",") + "\n";
+    let text: String = (0..n).map(line).collect();
+    let data: Vec<u8> = (0..n).flat_map(rows).flat_map(|x| x.to_le_bytes()).collect();
+    f.write("x.parquet", parquet(&batch(&arrays), 2))
+        .write("x.arrow", arrow_file(&batch(&arrays)))
+        .write("x.csv", format!("{}\n{text}", names[..d].join(",")))
+        .write("x.npy", npy("<f8", &format!("({n}, {d})"), &data));
+    ["x.parquet", "x.arrow", "x.csv", "x.npy"]
+}
+
+#[test]
+fn few_rows_and_odd_columns_in_every_format() {
+    let f = Folder::new();
+    for file in write_all(&f, &[&[3.5]]) {
+        assert_eq!(f.json(&format!("sketch {file} -o s.nys"))["rows"], 1, "{file}");
+    }
+    for file in write_all(&f, &[&[1.0, 2.0, 3.0], &[5.0, 5.0, 5.0]]) {
+        let report = f.json(&format!("sketch {file} -o s.nys --scale standard"));
+        assert_eq!(report["rows"], 3, "{file}");
+        f.fails(1, &format!("sketch {file} -o t.nys --landmarks 4"), &["only 3 rows"]);
+        f.fails(1, "fit kmeans s.nys -k 9 -o m.json", &["k = 9 is more than"]);
+    }
+    for file in write_all(&f, &[&[4.0; 9]]) {
+        assert_eq!(f.json(&format!("sketch {file} -o s.nys"))["landmarks"], 1, "{file}");
+    }
+    for file in write_all(&f, &[&[1e30, -1e30, 0.0]]) {
+        f.fails(1, &format!("sketch {file} -o t.nys"), &["column 'c0'", "--scale standard"]);
+        f.ok(&format!("sketch {file} -o s.nys --scale standard"));
+    }
+    for file in write_all(&f, &[&[], &[]]) {
+        f.fails(1, &format!("sketch {file} -o t.nys"), &["the input has no rows"]);
+    }
+}
+
 #[test]
 fn damaged_tables_are_refused() {
     let f = Folder::new();

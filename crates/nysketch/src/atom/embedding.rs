@@ -192,6 +192,14 @@ impl Embedding {
         }
     }
 
+    /// `W f` of several.
+    pub fn whiten_each(&self, features: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+        match &self.kind {
+            Kind::Nystrom { whitening, .. } => whitening.times_each(&features),
+            Kind::Fourier => features,
+        }
+    }
+
     /// `W f`: the coordinates in which distances between sketches are Euclidean.
     pub fn whiten(&self, features: &[f64]) -> Vec<f64> {
         match &self.kind {

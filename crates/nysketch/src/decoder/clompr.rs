@@ -113,10 +113,7 @@ impl Clompr<'_> {
             let (mean, variance) = atom_at(x);
             let features = self.embedding.features(&mean, &variance);
             let whitened = self.embedding.whiten(&features);
-            let norm = match self.normalised {
-                true => dot(&whitened, &whitened).sqrt().max(1e-12),
-                false => 1.0,
-            };
+            let norm = self.norm(&whitened);
             let value = dot(&whitened, residual) / norm;
             let shrink = if self.normalised { value / norm } else { 0.0 };
             let pull: Vec<f64> =
@@ -144,10 +141,15 @@ impl Clompr<'_> {
             x.resize(d + learned, 0.0);
             x
         };
-        let mut scratch = vec![0.0; d + learned];
-        let mut tried: Vec<(f64, Vec<f64>)> = (0..LOOKED_AT)
-            .map(|_| variables(&self.starts[below(self.starts.len(), rng)]))
-            .map(|x| (correlation(&x, &mut scratch), x))
+        let looked_at: Vec<&Vec<f64>> =
+            (0..LOOKED_AT).map(|_| &self.starts[below(self.starts.len(), rng)]).collect();
+        let features = looked_at.iter().map(|s| self.embedding.features(s, &variance)).collect();
+        let mut tried: Vec<(f64, &Vec<f64>)> = self
+            .embedding
+            .whiten_each(features)
+            .iter()
+            .zip(looked_at)
+            .map(|(whitened, start)| (-dot(whitened, residual) / self.norm(whitened), start))
             .collect();
         tried.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut low: Vec<f64> = self.bounds.iter().map(|b| b.0 / unit).collect();
@@ -160,13 +162,21 @@ impl Clompr<'_> {
         let best = tried
             .into_iter()
             .take(FOLLOWED)
-            .map(|(_, start)| minimise(correlation, start, &low, &high, stop))
+            .map(|(_, start)| minimise(correlation, variables(start), &low, &high, stop))
             .min_by(|a, b| a.value.total_cmp(&b.value));
         let (mean, variance) = match best {
             Some(minimum) => atom_at(&minimum.x),
             None => (self.starts[0].clone(), variance),
         };
         Atom { weight: 1.0 / self.k as f64, mean, variance }
+    }
+
+    /// What a correlation is divided by.
+    fn norm(&self, whitened: &[f64]) -> f64 {
+        match self.normalised {
+            true => dot(whitened, whitened).sqrt().max(1e-12),
+            false => 1.0,
+        }
     }
 
     /// Step 2.
