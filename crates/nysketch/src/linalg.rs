@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use faer::linalg::matmul::matmul;
 use faer::linalg::solvers::{Llt, SelfAdjointEigen};
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
-use faer::{Accum, ColMut, ColRef, Mat, Par, Side};
+use faer::{Accum, ColMut, ColRef, Mat, MatMut, MatRef, Par, Side};
 
 /// `aᵀb`, as eight sums side by side that the processor can work on at once.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -70,6 +70,53 @@ impl Matrix {
         let mut y = Mat::zeros(self.nrows(), vectors.len());
         matmul(y.as_mut(), Accum::Replace, self.0.as_ref(), x.as_ref(), 1.0, Par::Seq);
         (0..vectors.len()).map(|j| y.col(j).iter().copied().collect()).collect()
+    }
+}
+
+/// A matrix that grows column by column.
+#[derive(Debug, Clone)]
+pub struct Columns {
+    rows: usize,
+    data: Vec<f64>,
+}
+
+impl Columns {
+    /// No columns, and room for some.
+    pub fn with_capacity(rows: usize, columns: usize) -> Self {
+        Columns { rows, data: Vec::with_capacity(rows * columns) }
+    }
+
+    /// Number of columns.
+    pub fn len(&self) -> usize {
+        self.data.len() / self.rows.max(1)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.data.is_empty()
+    }
+
+    /// One column.
+    pub fn column(&self, j: usize) -> &[f64] {
+        &self.data[j * self.rows..(j + 1) * self.rows]
+    }
+
+    /// Adds a column of as many numbers as there are rows.
+    pub fn push(&mut self, column: impl Iterator<Item = f64>) {
+        self.data.extend(column);
+        debug_assert!(self.data.len().is_multiple_of(self.rows.max(1)));
+    }
+
+    /// `self − F F[rows]ᵀ`, one row of `F` for each column.
+    pub fn subtract_product(&mut self, factor: &Columns, rows: &[usize]) {
+        if factor.is_empty() || self.is_empty() {
+            return;
+        }
+        let f = MatRef::from_column_major_slice(&factor.data, self.rows, factor.len());
+        let some = Mat::from_fn(factor.len(), rows.len(), |i, j| f[(rows[j], i)]);
+        let count = self.len();
+        let out = MatMut::from_column_major_slice_mut(&mut self.data, self.rows, count);
+        matmul(out, Accum::Add, f, some.as_ref(), -1.0, Par::Seq);
     }
 }
 
