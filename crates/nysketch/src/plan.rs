@@ -70,6 +70,8 @@ pub const MOMENTS_DIMS: usize = 64;
 
 /// Most columns of a plan.
 pub const MAX_COLUMNS: usize = 1 << 16;
+/// Most landmarks or frequencies: their numbers are exact in single precision.
+pub const MAX_POINTS: usize = 1 << 24;
 /// Most columns for which Σxxᵀ can be kept.
 pub const MAX_MOMENTS_DIMS: usize = 4096;
 /// Most sums of a sketch: 1 GiB of 128-bit integers.
@@ -182,8 +184,8 @@ impl Plan {
         let points = self.features.points();
         let limit = power_of_two(MAX_RANGE_BITS) as f32;
         let usable = points.data().iter().all(|x| x.abs() <= limit);
-        if points.is_empty() || points.dims() != d || !usable {
-            let expected = format!("at least one point of {d} finite values");
+        if !(1..=MAX_POINTS).contains(&points.len()) || points.dims() != d || !usable {
+            let expected = format!("between 1 and {MAX_POINTS} points of {d} finite values");
             return Err(Error::parameter(
                 "landmarks",
                 expected,

@@ -98,14 +98,14 @@ pub fn run(
     json["bytes"] = json!(bytes);
     json["seconds"] = json!(seconds);
     let text = format!(
-        "{}: {} of {} rows × {} columns at {} in {}, {seconds:.1} s",
+        "{}: {} of {} × {} at {} in {}, {seconds:.1} s",
         args.output.display(),
         match groups.sketches.len() {
             1 => "1 sketch".to_string(),
             n => format!("{} sketches", thousands(n as u64)),
         },
-        thousands(rows),
-        plan.dims(),
+        count(rows, "row"),
+        count(plan.dims() as u64, "column"),
         measured_at(plan),
         size(bytes),
     );

@@ -46,11 +46,11 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
         });
     }
     let text = format!(
-        "{}: {} for {} rows × {} columns, {}\n{}fingerprint {}",
+        "{}: {} for {} × {}, {}\n{}fingerprint {}",
         args.output.display(),
         measured_at(&plan),
-        thousands(report.rows),
-        plan.dims(),
+        count(report.rows, "row"),
+        count(plan.dims() as u64, "column"),
         size(bytes.len()),
         format_args!(
             "bandwidths σ² {}; collects {}\n",
@@ -276,7 +276,7 @@ fn bandwidths(text: &str) -> Result<Option<Vec<f64>>> {
 pub fn measured_at(plan: &Plan) -> String {
     match &plan.features {
         Features::Nystrom(points, sampling) => {
-            format!("{} landmarks ({})", points.len(), sampling.name())
+            format!("{} ({})", count(points.len() as u64, "landmark"), sampling.name())
         }
         Features::Fourier(points) => format!("{} Fourier frequencies", points.len()),
     }

@@ -110,10 +110,10 @@ fn tell(
     json["bytes"] = json!(bytes);
     json["seconds"] = json!(seconds);
     let text = format!(
-        "{}: {} rows × {} columns at {} in {}, {seconds:.1} s",
+        "{}: {} × {} at {} in {}, {seconds:.1} s",
         args.output.display(),
-        thousands(sketch.rows()),
-        plan.dims(),
+        count(sketch.rows(), "row"),
+        count(plan.dims() as u64, "column"),
         measured_at(plan),
         size(bytes),
     );
