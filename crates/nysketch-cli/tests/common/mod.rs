@@ -1,5 +1,7 @@
 //! A temporary folder in which the real binary runs.
 
+pub mod tables;
+
 use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
