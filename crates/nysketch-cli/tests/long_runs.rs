@@ -134,6 +134,14 @@ fn checkpoints_of_something_else_are_refused() {
     f.fails(2, "sketch x.npy -o s.nys --checkpoint s.nys", &["both input and output"]);
 }
 
+/// Ctrl-C after a while; the run must end with an error.
+fn interrupt(child: &mut Child) {
+    std::thread::sleep(Duration::from_millis(300));
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
 #[test]
 fn interrupted_runs_leave_nothing_behind() {
     let f = Folder::new();
@@ -141,10 +149,7 @@ fn interrupted_runs_leave_nothing_behind() {
     f.ok("plan x.npy -o p.nys --landmarks 2000");
     let input = ["x.npy"; 60].join(" ");
     let mut child = start(&f, &format!("sketch {input} --plan p.nys -o s.nys --threads 1"));
-    std::thread::sleep(Duration::from_millis(300));
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    assert_eq!(child.wait().unwrap().code(), Some(1));
+    interrupt(&mut child);
     let files: Vec<_> = fs::read_dir(f.path("")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(files.len(), 2, "{files:?}");
 }
@@ -158,10 +163,7 @@ fn an_interrupted_run_with_a_checkpoint_goes_on() {
     f.ok(&format!("sketch {input} --plan p.nys -o whole.nys"));
     let line = format!("sketch {input} --plan p.nys -o s.nys --checkpoint c.ckpt --threads 1");
     let mut child = start(&f, &line);
-    std::thread::sleep(Duration::from_millis(300));
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    assert_eq!(child.wait().unwrap().code(), Some(1));
+    interrupt(&mut child);
     f.command(&format!("{line} --resume")).assert().success().stderr(contains("going on after"));
     assert!(f.read("s.nys") == f.read("whole.nys"));
 }

@@ -31,18 +31,17 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
         Some(checkpoint) => checkpoint.load(args.resume)?,
         None => None,
     };
-    let (plan, input) = match (&saved, &args.plan_file) {
-        (Some(saved), _) => {
-            let plan = saved.run.sketch().plan().clone();
+    let plan = match (&saved, &args.plan_file) {
+        (Some(saved), _) => Some(saved.run.sketch().plan().clone()),
+        (None, Some(path)) => Some(read_plan(path)?),
+        (None, None) => None,
+    };
+    let (plan, input) = match plan {
+        Some(plan) => {
             let input = open_for_plan(args, &plan, common)?;
             (plan, input)
         }
-        (None, Some(path)) => {
-            let plan = read_plan(path)?;
-            let input = open_for_plan(args, &plan, common)?;
-            (plan, input)
-        }
-        (None, None) => {
+        None => {
             let by = args.by.as_deref();
             let request = PlanRequest {
                 input: &args.input,

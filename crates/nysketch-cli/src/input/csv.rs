@@ -1,6 +1,7 @@
 //! CSV and TSV files, plain or compressed. Records are split while a part is handed out; numbers are
 //! read by the thread that took it.
 
+use super::find::peek;
 use super::lanes::{Lane, Raw};
 use super::records::{Chunk, RecordError, Records, single_fields};
 use super::{Batch, Columns, Empty, Kind, Meter, Schema, part_rows};
@@ -10,7 +11,7 @@ use csv::{ByteRecord, ReaderBuilder};
 use nysketch::{Block, Error};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufReader, Chain, Cursor, Read};
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -78,16 +79,6 @@ enum CsvError {
     StdinTwice,
 }
 
-/// A source whose first bytes were looked at.
-type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
-
-/// The first bytes of a source, eight where there are so many, and all of it.
-pub fn peek<R: Read>(mut source: R) -> std::io::Result<(Vec<u8>, Peeked<R>)> {
-    let mut start = Vec::new();
-    source.by_ref().take(8).read_to_end(&mut start)?;
-    Ok((start.clone(), Cursor::new(start).chain(source)))
-}
-
 /// Decompresses what starts like gzip or Zstandard.
 pub fn decompressed(source: impl Read + Send + 'static) -> std::io::Result<Source> {
     let (start, source) = peek(source)?;
@@ -111,9 +102,6 @@ impl Csv {
         let mut records = Records::new(source, dialect.delimiter);
         let mut schema = read_header(&mut records, &name, dialect.header)?;
         let fields = schema.names.len();
-        if fields == 1 {
-            records.single_column();
-        }
         let mut csv = Csv {
             name: name.clone(),
             path: Some(path.to_path_buf()),
@@ -136,9 +124,6 @@ impl Csv {
         let mut records = Records::new(source, dialect.delimiter);
         let schema = read_header(&mut records, &name, dialect.header)?;
         let fields = schema.names.len();
-        if fields == 1 {
-            records.single_column();
-        }
         let stdin = Mutex::new(Some(records));
         let path = None;
         Ok((Csv { name, path, dialect, fields, record_bytes: PART_BYTES, stdin }, schema))
@@ -300,7 +285,11 @@ fn read_header(records: &mut Records<Source>, name: &Arc<str>, header: Header) -
     if record.is_empty() {
         return Err(Empty(name.to_string()).into());
     }
+    let single = record.len() == 1;
     if header == Header::No {
+        if single {
+            records.single_column();
+        }
         return Ok(Schema::unnamed(record.len(), None));
     }
     let mut names: Vec<String> = Vec::new();
@@ -323,6 +312,9 @@ fn read_header(records: &mut Records<Source>, name: &Arc<str>, header: Header) -
         );
     }
     records.skip().map_err(in_file)?;
+    if single {
+        records.single_column();
+    }
     Ok(Schema { kinds: vec![Kind::Number; names.len()], names, named: true, rows: None })
 }
 

@@ -4,7 +4,7 @@ use crate::args::FormatArg;
 use crate::output::Usage;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
-use std::io::Read;
+use std::io::{Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 /// Format of a table.
@@ -80,6 +80,16 @@ pub fn format_of(path: &Path, forced: Option<FormatArg>) -> Result<TableFormat> 
         bail!("{name} is {what}; tables are csv (also .gz, .zst), Parquet, Arrow or npy files");
     }
     Ok(by_content(&start).or_else(|| by_extension(path)).unwrap_or(TableFormat::Csv))
+}
+
+/// A source whose first bytes were looked at.
+type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
+
+/// The first bytes of a source, eight where there are so many, and all of it.
+pub fn peek<R: Read>(mut source: R) -> std::io::Result<(Vec<u8>, Peeked<R>)> {
+    let mut start = Vec::new();
+    source.by_ref().take(8).read_to_end(&mut start)?;
+    Ok((start.clone(), Cursor::new(start).chain(source)))
 }
 
 fn first_bytes(path: &Path) -> Result<Vec<u8>> {

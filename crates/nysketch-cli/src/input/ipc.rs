@@ -1,7 +1,7 @@
 //! Arrow IPC: files and streams, also from stdin.
 
 use super::arrays::{ArrowRaw, guarded, schema_of};
-use super::csv::peek;
+use super::find::peek;
 use super::lanes::{Lane, Raw};
 use super::{Columns, Meter, Schema, part_rows};
 use anyhow::{Result, anyhow};

@@ -105,7 +105,7 @@ pub struct Input {
     pub left_out: Vec<String>,
     /// Numeric columns that only later files have.
     pub unused: Vec<String>,
-    /// Files in folders that are no tables by their names.
+    /// Files in folders that do not look like tables.
     pub passed_over: Vec<PathBuf>,
     /// Bytes read.
     pub meter: Arc<Meter>,
@@ -346,7 +346,7 @@ fn open_stdin(
     meter: &Arc<Meter>,
 ) -> Result<Opened> {
     let stdin = meter.count(std::io::stdin());
-    let (start, stdin) = csv::peek(stdin).context("cannot read stdin")?;
+    let (start, stdin) = find::peek(stdin).context("cannot read stdin")?;
     let format = match args.format {
         Some(format) => format.into(),
         None => find::by_content(&start).unwrap_or(TableFormat::Csv),
