@@ -26,7 +26,8 @@ pub fn main() -> ExitCode {
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // A closed stderr must not turn an error into a panic.
-            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            let message = output::in_options(&format!("{error:#}"));
+            let _ = writeln!(std::io::stderr(), "error: {message}");
             ExitCode::from(output::exit_code(&error))
         }
     }

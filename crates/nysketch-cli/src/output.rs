@@ -11,6 +11,15 @@ use std::path::{Path, PathBuf};
 #[error("{0}")]
 pub struct Usage(pub String);
 
+/// A message of the library with its parameters as options: `--scale standard`.
+pub fn in_options(message: &str) -> String {
+    nysketch::error::respell(message, |name, value| {
+        let dashes = if name.len() == 1 { "-" } else { "--" };
+        let value = value.map_or(String::new(), |v| format!(" {v}"));
+        format!("{dashes}{}{value}", name.replace('_', "-"))
+    })
+}
+
 /// 2 for usage, 1 for everything else.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     let usage = error.chain().any(|e| {
@@ -39,7 +48,7 @@ pub fn result(common: &Common, json: &serde_json::Value, text: &str) -> Result<(
 pub fn note(common: &Common, message: &str) {
     if !common.quiet {
         // A closed stderr is no reason to stop.
-        drop(writeln!(io::stderr(), "note: {message}"));
+        drop(writeln!(io::stderr(), "note: {}", in_options(message)));
     }
 }
 

@@ -1,4 +1,7 @@
 //! What can go wrong, as data. The sentence is made here, once.
+//!
+//! Parameters stand in backquotes, with a value where one is advised: `` `scale=standard` ``. A command
+//! line or another language puts its own spelling there with [`respell`].
 
 use crate::sketch::format::FormatError;
 
@@ -27,7 +30,7 @@ impl std::fmt::Display for Cell {
 #[non_exhaustive]
 pub enum Error {
     /// A cell that is NaN, infinite or missing.
-    #[error("{at}: the value is {}; clean the row, or skip such rows with --skip-invalid", not_a_number(*.value))]
+    #[error("{at}: the value is {}; clean the row, or skip such rows with `skip_invalid`", not_a_number(*.value))]
     NonFinite {
         /// Where.
         at: Cell,
@@ -36,7 +39,7 @@ pub enum Error {
     },
     /// A value too far from the plan's centre for the exact sums.
     #[error(
-        "{at}: {} is too far from the plan's centre {} (limit ±{limit:.3e}); make a plan that has seen such rows, or use --skip-invalid", number(*.value), number(*.centre)
+        "{at}: {} is too far from the plan's centre {} (limit ±{limit:.3e}); make a plan that has seen such rows, or use `skip_invalid`", number(*.value), number(*.centre)
     )]
     OutOfRange {
         /// Where.
@@ -49,7 +52,7 @@ pub enum Error {
         limit: f64,
     },
     /// A row weight that is not a multiple of the plan's unit in `0 ..= 2³²−1` units.
-    #[error("{at}: the weight {value} is not a whole multiple of {unit} between 0 and {}; --weight-unit sets the unit", *.unit * f64::from(u32::MAX))]
+    #[error("{at}: the weight {value} is not a whole multiple of {unit} between 0 and {}; `weight_unit` sets the unit", *.unit * f64::from(u32::MAX))]
     BadWeight {
         /// Where.
         at: Cell,
@@ -59,14 +62,14 @@ pub enum Error {
         unit: f64,
     },
     /// A row whose group is missing.
-    #[error("{at}: the group is missing; clean the row, or skip such rows with --skip-invalid")]
+    #[error("{at}: the group is missing; clean the row, or skip such rows with `skip_invalid`")]
     NoGroup {
         /// Where.
         at: Cell,
     },
     /// More groups than may be.
     #[error(
-        "column '{column}' has more than {limit} different values; group by a coarser column, or raise --max-groups"
+        "column '{column}' has more than {limit} different values; group by a coarser column, or raise `max_groups`"
     )]
     TooManyGroups {
         /// Column name.
@@ -101,7 +104,7 @@ pub enum Error {
     },
     /// A column whose spread does not suit 32-bit floating-point distances.
     #[error(
-        "column '{column}' varies by ±{spread:.3e}, outside {low:.0e} … {high:.0e}; use --scale standard, or exclude the column"
+        "column '{column}' varies by ±{spread:.3e}, outside {low:.0e} … {high:.0e}; use `scale=standard`, or exclude the column"
     )]
     BadSpread {
         /// Column name.
@@ -125,7 +128,7 @@ pub enum Error {
     },
     /// Two sketches that do not measure the same thing.
     #[error(
-        "the sketches come from different plans ({left} and {right}); make one plan and sketch every part with it: nysketch sketch PART --plan plan.nys -o part.nys"
+        "the sketches come from different plans ({left} and {right}); make one plan and sketch every part with it (`plan`)"
     )]
     PlanMismatch {
         /// Fingerprint of the first.
@@ -148,7 +151,7 @@ pub enum Error {
     Format(#[from] FormatError),
     /// A sketch that does not keep the sums a decoder needs.
     #[error(
-        "{task} needs {what}, which this sketch does not keep; sketch again with --collect {what}"
+        "{task} needs {what}, which this sketch does not keep; sketch again with `collect={what}`"
     )]
     MissingSums {
         /// What was to be learned.
@@ -216,6 +219,55 @@ impl Error {
     }
 }
 
+/// Parameters that messages name.
+const PARAMETERS: [&str; 20] = [
+    "bandwidth",
+    "clusters",
+    "collect",
+    "dims",
+    "frequencies",
+    "k",
+    "known_variance",
+    "landmarks",
+    "landmarks_from",
+    "leverage_lambda",
+    "max_groups",
+    "plan",
+    "radius",
+    "sample_rows",
+    "sampling",
+    "scale",
+    "separation",
+    "skip_invalid",
+    "weight_unit",
+    "weights",
+];
+
+/// A message with every parameter in backquotes, and its value if it has one, spelled by `spell`.
+pub fn respell(message: &str, spell: impl Fn(&str, Option<&str>) -> String) -> String {
+    let mut pieces = message.split('`');
+    let mut out = pieces.next().unwrap_or_default().to_string();
+    // Every second piece stands between two backquotes, unless one of them is the user's own.
+    let mut quoted = true;
+    for piece in pieces {
+        let (name, value) = match piece.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (piece, None),
+        };
+        if quoted && PARAMETERS.contains(&name) {
+            out.push_str(&spell(name, value));
+            quoted = false;
+        } else if quoted {
+            out.push('`');
+            out.push_str(piece);
+        } else {
+            out.push_str(piece);
+            quoted = true;
+        }
+    }
+    out
+}
+
 /// Digits where they are few, else powers of ten.
 fn number(x: f64) -> String {
     if x == 0.0 || (1e-5..1e15).contains(&x.abs()) { x.to_string() } else { format!("{x:e}") }
@@ -223,4 +275,23 @@ fn number(x: f64) -> String {
 
 fn not_a_number(value: f64) -> &'static str {
     if value.is_nan() { "missing or not a number (NaN)" } else { "infinite" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_respelled_and_nothing_else() {
+        let spell = |name: &str, value: Option<&str>| format!("<{name}:{}>", value.unwrap_or("-"));
+        let text = |s: &str| respell(s, spell);
+        assert_eq!(text("`k` must be"), "<k:-> must be");
+        assert_eq!(
+            text("a`b`: use `scale=standard`, or not"),
+            "a`b`: use <scale:standard>, or not"
+        );
+        assert_eq!(text("`k``dims`"), "<k:-><dims:->");
+        assert_eq!(text("no parameter, one ` and 'k'"), "no parameter, one ` and 'k'");
+        assert_eq!(text("odd ` then `radius`"), "odd ` then <radius:->");
+    }
 }

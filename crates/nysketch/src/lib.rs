@@ -74,6 +74,7 @@ pub mod optimize;
 pub mod plan;
 pub mod planning;
 pub mod points;
+pub mod predictor;
 pub mod random;
 pub mod rows;
 pub mod sample;
@@ -91,6 +92,7 @@ pub use plan::{Collect, Features, Plan};
 pub use planning::{
     FeatureParams, GivenLandmarks, PlanParams, PlanReport, SampleRows, Scale, make_plan,
 };
+pub use predictor::Predictor;
 pub use rows::{Block, Invalid, Progress, RowPart, RowSet, RowSource, RowStream, Table};
 pub use sketch::format::FormatError;
 pub use sketch::groups::{GroupParams, Groups};

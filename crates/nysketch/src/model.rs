@@ -324,7 +324,7 @@ impl Model {
             for j in 0..row.len() {
                 let t = row[j] - centre[j];
                 plain += t * t;
-                scaled += (t / self.scale[j]).powi(2);
+                scaled += (t * (1.0 / self.scale[j])).powi(2);
             }
             if scaled < best.1 {
                 best = (c, scaled, plain);

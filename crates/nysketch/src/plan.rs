@@ -87,7 +87,7 @@ impl Collect {
         } else {
             return Ok(());
         };
-        Err(Error::parameter("--collect", expected, got))
+        Err(Error::parameter("`collect`", expected, got))
     }
 
     /// Everything that is cheap for so many columns.
@@ -113,7 +113,7 @@ impl Collect {
                 "moments" => collect.moments = true,
                 other => {
                     return Err(Error::parameter(
-                        "--collect",
+                        "`collect`",
                         "some of kernel, cells, moments",
                         other,
                     ));
@@ -195,7 +195,7 @@ impl Plan {
         self.collect.check(self.landmarks().is_some())?;
         if self.collect.moments && d > MAX_MOMENTS_DIMS {
             let expected = format!("without moments above {MAX_MOMENTS_DIMS} columns");
-            return Err(Error::parameter("--collect", expected, format!("{d} columns")));
+            return Err(Error::parameter("`collect`", expected, format!("{d} columns")));
         }
         let sums: f64 = crate::sketch::sums::shapes(self)
             .iter()
@@ -203,7 +203,7 @@ impl Plan {
             .sum();
         if sums > MAX_SUMS {
             let expected = format!("a plan with at most {MAX_SUMS:.0} sums");
-            return Err(Error::parameter("--landmarks", expected, format!("{sums:.0}")));
+            return Err(Error::parameter("`landmarks`", expected, format!("{sums:.0}")));
         }
         if let Some(w) = &self.weighting {
             w.check()?;

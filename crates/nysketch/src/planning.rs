@@ -165,33 +165,33 @@ impl PlanParams {
     pub fn check(self) -> Result<PlanValid> {
         if let FeatureParams::Nystrom { landmarks, sampling, leverage_lambda } = &self.features {
             if landmarks == &Some(0) {
-                return Err(Error::parameter("--landmarks", "at least 1", 0));
+                return Err(Error::parameter("`landmarks`", "at least 1", 0));
             }
             if *sampling == Sampling::Given {
                 return Err(Error::parameter(
-                    "--sampling",
-                    "a rule, or use --landmarks-from",
+                    "`sampling`",
+                    "a rule, or use `landmarks_from`",
                     "given",
                 ));
             }
             if let Some(lambda) = leverage_lambda {
                 if *sampling != Sampling::Leverage {
                     return Err(Error::parameter(
-                        "--leverage-lambda",
-                        "used with --sampling leverage",
+                        "`leverage_lambda`",
+                        "used with `sampling=leverage`",
                         sampling.name(),
                     ));
                 }
                 if landmarks.is_some() {
                     return Err(Error::parameter(
-                        "--landmarks",
-                        "left out with --leverage-lambda, which makes their number random",
+                        "`landmarks`",
+                        "left out with `leverage_lambda`, which makes their number random",
                         "both",
                     ));
                 }
                 if !(*lambda >= 1e-13 && *lambda < 1.0) {
                     return Err(Error::parameter(
-                        "--leverage-lambda",
+                        "`leverage_lambda`",
                         "between 1e-13 and 1",
                         lambda,
                     ));
@@ -201,17 +201,17 @@ impl PlanParams {
                 && n < *m
             {
                 return Err(Error::parameter(
-                    "--sample-rows",
+                    "`sample_rows`",
                     format!("at least the {m} landmarks, or 'all'"),
                     n,
                 ));
             }
         }
         if matches!(&self.features, FeatureParams::Fourier { frequencies: 0 }) {
-            return Err(Error::parameter("--frequencies", "at least 1", 0));
+            return Err(Error::parameter("`frequencies`", "at least 1", 0));
         }
         if self.sample_rows == SampleRows::Count(0) {
-            return Err(Error::parameter("--sample-rows", "at least 1, or 'all'", 0));
+            return Err(Error::parameter("`sample_rows`", "at least 1, or 'all'", 0));
         }
         if let Some(collect) = self.collect {
             collect.check(!matches!(self.features, FeatureParams::Fourier { .. }))?;
@@ -294,7 +294,7 @@ pub fn make_plan(
     let collect = params.collect.unwrap_or(Collect::default_for(columns.len(), landmarks));
     if params.collect.is_none() && !collect.moments {
         report.notes.push(format!(
-            "{} columns: Σxxᵀ, which PCA needs, is left out; ask for it with --collect kernel,cells,moments",
+            "{} columns: Σxxᵀ, which PCA needs, is left out; ask for it with `collect=kernel,cells,moments`",
             columns.len()
         ));
     }
@@ -344,7 +344,7 @@ fn note_uneven_columns(columns: &[String], found: &Survey, report: &mut PlanRepo
         && large.deviation > 100.0 * small.deviation
     {
         report.notes.push(format!(
-            "column '{}' varies {:.0} times as much as '{}' and will dominate the distances; consider --scale standard",
+            "column '{}' varies {:.0} times as much as '{}' and will dominate the distances; consider `scale=standard`",
             columns[j],
             large.deviation / small.deviation,
             columns[i]
@@ -390,7 +390,7 @@ impl Choice<'_> {
         for (i, row) in given.rows.iter().enumerate() {
             if row.len() != d {
                 return Err(Error::parameter(
-                    "--landmarks-from",
+                    "`landmarks_from`",
                     format!("rows of {d} values"),
                     row.len(),
                 ));
@@ -406,7 +406,7 @@ impl Choice<'_> {
         let kept = distinct(&all);
         if kept.is_empty() {
             return Err(Error::parameter(
-                "--landmarks-from",
+                "`landmarks_from`",
                 "a file with at least one row",
                 "none",
             ));

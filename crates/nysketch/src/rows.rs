@@ -359,6 +359,14 @@ impl Table {
     }
 }
 
+/// Values in one part: about 1 MB of doubles.
+const PART_VALUES: usize = 1 << 17;
+
+/// Rows in one part of a table with so many columns.
+pub fn part_rows(columns: usize) -> usize {
+    (PART_VALUES / columns.max(1)).clamp(1, 1 << 14)
+}
+
 /// Names for columns that have none: `c0`, `c1`, …
 pub fn default_names(columns: usize) -> Vec<String> {
     (0..columns).map(|j| format!("c{j}")).collect()

@@ -35,13 +35,13 @@ impl Mixture {
     /// `clusters` means in `dims` dimensions with separation `s`.
     pub fn new(dims: usize, clusters: usize, separation: f64, seed: u64) -> Result<Self> {
         if !(1..=1 << 16).contains(&dims) {
-            return Err(Error::parameter("--dims", "between 1 and 65536", dims));
+            return Err(Error::parameter("`dims`", "between 1 and 65536", dims));
         }
         if !(1..=1 << 20).contains(&clusters) {
-            return Err(Error::parameter("--clusters", "between 1 and 1048576", clusters));
+            return Err(Error::parameter("`clusters`", "between 1 and 1048576", clusters));
         }
         if !(0.0..1e6).contains(&separation) {
-            return Err(Error::parameter("--separation", "between 0 and 1e6", separation));
+            return Err(Error::parameter("`separation`", "between 0 and 1e6", separation));
         }
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let inter = separation * (clusters as f64).powf(1.0 / dims as f64);

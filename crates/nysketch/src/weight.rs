@@ -16,7 +16,7 @@ impl Weighting {
     /// The unit is a positive number.
     pub fn check(&self) -> Result<()> {
         if !(self.unit > 0.0 && self.unit.is_finite()) {
-            return Err(Error::parameter("--weight-unit", "a positive number", self.unit));
+            return Err(Error::parameter("`weight_unit`", "a positive number", self.unit));
         }
         Ok(())
     }

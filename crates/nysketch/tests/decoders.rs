@@ -238,7 +238,7 @@ fn small_and_equal_data_give_numbers_or_words() {
         }
     }
     let refused = fit(&few, &FitParams::new(Task::Kmeans, 0)).unwrap_err().to_string();
-    assert!(refused.contains("-k must be at least 1"), "{refused}");
+    assert!(refused.contains("`k` must be at least 1"), "{refused}");
     let empty = Sketch::empty(few.plan().clone());
     assert!(matches!(fit(&empty, &FitParams::new(Task::Kmeans, 1)), Err(Error::NoRows { .. })));
 }

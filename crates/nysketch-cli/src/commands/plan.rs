@@ -5,7 +5,8 @@ use crate::args::{
 };
 use crate::input::{Besides, Input, Wanted};
 use crate::output::{
-    Usage, check_writable, count, detail, list, note, result, short, size, thousands, write_bytes,
+    Usage, check_writable, count, detail, in_options, list, note, result, short, size, thousands,
+    write_bytes,
 };
 use crate::progress::Bar;
 use anyhow::{Result, bail};
@@ -38,7 +39,7 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     json["skipped"] = json!(report.skipped);
     json["sample_rows"] = json!(report.sample_rows);
     json["bytes"] = json!(bytes.len());
-    json["notes"] = json!(report.notes);
+    json["notes"] = report.notes.iter().map(|n| in_options(n)).collect();
     if let Some(l) = report.leverage {
         json["leverage"] = json!({
             "lambda": l.lambda, "effective_dimension": l.effective_dimension,

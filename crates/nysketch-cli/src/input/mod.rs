@@ -25,21 +25,13 @@ use find::TableFormat;
 use lanes::{InputStream, Lane};
 use meter::Meter;
 use nysketch::plan::MAX_COLUMNS;
-use nysketch::rows::read_in_order;
+use nysketch::rows::{part_rows, read_in_order};
 use nysketch::{Block, RowSet, RowSource, RowStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 pub use arrays::quiet_guarded_panics;
-
-/// Values in one part: about 1 MB of doubles.
-const PART_VALUES: usize = 1 << 17;
-
-/// Rows in one part of a table with so many columns.
-fn part_rows(columns: usize) -> usize {
-    (PART_VALUES / columns.max(1)).clamp(1, 1 << 14)
-}
 
 /// Some rows, with the columns that are carried along.
 #[derive(Debug)]

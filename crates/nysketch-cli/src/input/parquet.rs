@@ -1,6 +1,6 @@
 //! Parquet files: the wanted columns alone, one lane a row group.
 
-use super::arrays::{ArrowRaw, guarded, is_numeric, schema_of};
+use super::arrays::{ArrowRaw, guarded, schema_of};
 use super::lanes::{Lane, Raw};
 use super::{Columns, Meter, Schema, part_rows};
 use anyhow::{Result, anyhow};
@@ -111,7 +111,7 @@ fn load(name: &str, file: &File) -> Result<ArrowReaderMetadata, String> {
     let metadata = load(ArrowReaderOptions::new())?;
     // The reader makes dictionaries of texts only; other columns it can read as plain ones.
     let unreadable = |t: &DataType| match t {
-        DataType::Dictionary(_, values) => is_numeric(values),
+        DataType::Dictionary(_, values) => nysketch_arrow::is_numeric(values),
         _ => false,
     };
     match metadata.schema().fields().iter().any(|f| unreadable(f.data_type())) {

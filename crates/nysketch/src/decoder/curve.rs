@@ -55,7 +55,7 @@ pub fn fit_curve(sketch: &Sketch, params: &FitParams, low: usize, high: usize) -
     possible(high)?;
     if sketch.plan().landmarks().is_none() {
         let expected = "one number for a Fourier sketch, which cannot tell risks apart";
-        return Err(Error::parameter("-k", expected, "a range"));
+        return Err(Error::parameter("`k`", expected, "a range"));
     }
     if params.task == Task::Gmm && !sketch.plan().collect.cells {
         return Err(Error::MissingSums { task: "the curve over k", what: "cells".into() });

@@ -163,16 +163,16 @@ pub(super) fn check(sketch: &Sketch, params: &FitParams) -> Result<()> {
         return Err(Error::NoRows { skipped: sketch.skipped() });
     }
     if k == 0 {
-        return Err(Error::parameter("-k", "at least 1", k));
+        return Err(Error::parameter("`k`", "at least 1", k));
     }
     if params.known_variance.is_some_and(|v| !(v > 0.0 && v.is_finite())) {
         return Err(Error::parameter(
-            "--known-variance",
+            "`known_variance`",
             "a positive number",
             format!("{:?}", params.known_variance),
         ));
     }
-    for (name, value) in [("--separation", params.separation), ("--radius", params.radius)] {
+    for (name, value) in [("`separation`", params.separation), ("`radius`", params.radius)] {
         if value.is_some_and(|v| !(v > 0.0 && v.is_finite())) {
             return Err(Error::parameter(name, "a positive number", format!("{value:?}")));
         }
@@ -182,7 +182,7 @@ pub(super) fn check(sketch: &Sketch, params: &FitParams) -> Result<()> {
     let bandwidth_used = params.task != Task::Pca && chosen(sketch, params) != Decoder::Cells;
     if params.bandwidth.is_some() && !bandwidth_used {
         let expected = "left out for pca and for the cells decoder, which need none";
-        return Err(Error::parameter("--bandwidth", expected, format!("{:?}", params.bandwidth)));
+        return Err(Error::parameter("`bandwidth`", expected, format!("{:?}", params.bandwidth)));
     }
     if params.task == Task::Pca {
         if !plan.collect.moments {
@@ -204,7 +204,7 @@ pub(super) fn check(sketch: &Sketch, params: &FitParams) -> Result<()> {
         Decoder::Cells => {
             if params.known_variance.is_some() {
                 return Err(Error::parameter(
-                    "--known-variance",
+                    "`known_variance`",
                     "left out with cells, which learn it",
                     "both",
                 ));
@@ -248,7 +248,7 @@ fn chosen_rung(sketch: &Sketch, params: &FitParams) -> Result<usize> {
     bandwidths.iter().position(|s| (s / wanted - 1.0).abs() < 1e-3).ok_or_else(|| {
         let list: Vec<String> = bandwidths.iter().map(f64::to_string).collect();
         Error::parameter(
-            "--bandwidth",
+            "`bandwidth`",
             format!("auto or one of the sketch's: {}", list.join(", ")),
             wanted,
         )
@@ -422,7 +422,7 @@ fn pursue(
     let atoms = clompr.run(rng, report);
     if !clompr.constraints.hold(&atoms) {
         let got = format!("{:?} and {:?} for {} atoms", params.separation, params.radius, params.k);
-        return Err(Error::parameter("--separation and --radius", "possible together", got));
+        return Err(Error::parameter("`separation` and `radius`", "possible together", got));
     }
     Ok(atoms)
 }

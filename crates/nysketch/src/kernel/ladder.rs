@@ -75,7 +75,7 @@ pub fn check_bandwidths(bandwidths: &[f64]) -> Result<()> {
     let falling = bandwidths.windows(2).all(|w| w[0] > w[1]);
     if bandwidths.is_empty() || !falling || !bandwidths.iter().all(|s| usable(*s)) {
         return Err(Error::parameter(
-            "--bandwidth",
+            "`bandwidth`",
             "'auto' or different values of σ² between 2^-100 and 2^110",
             format!("{bandwidths:?}"),
         ));

@@ -57,7 +57,7 @@ impl std::str::FromStr for Sampling {
     type Err = Error;
     fn from_str(s: &str) -> Result<Self> {
         Self::NAMES.iter().find(|(_, n)| *n == s).map(|(sampling, _)| *sampling).ok_or_else(|| {
-            Error::parameter("--sampling", "uniform, leverage, greedy, rpcholesky or dsquared", s)
+            Error::parameter("`sampling`", "uniform, leverage, greedy, rpcholesky or dsquared", s)
         })
     }
 }

@@ -1,0 +1,55 @@
+"""Compress a table of any size into one small sketch, and learn from the sketch alone.
+
+Two ways in:
+
+* estimators of scikit-learn's kind: :class:`CompressiveKMeans`, :class:`CompressiveKMedians`,
+  :class:`CompressiveGaussianMixture`, :class:`NystromSketcher`;
+* the pieces themselves: :class:`Plan` (what to measure), :class:`Sketch` (exact sums that add up),
+  :class:`Model` (what was learned).
+
+>>> import numpy as np, nysketch
+>>> X = np.random.default_rng(0).normal(size=(1000, 3))
+>>> nysketch.CompressiveKMeans(n_clusters=4, random_state=0).fit(X).cluster_centers_.shape
+(4, 3)
+"""
+
+from typing import TYPE_CHECKING
+
+from nysketch._core import KCurve, Model, Plan, Sketch
+
+if TYPE_CHECKING:
+    from nysketch.estimators import (
+        CompressiveGaussianMixture,
+        CompressiveKMeans,
+        CompressiveKMedians,
+        NystromSketcher,
+    )
+    from nysketch.plot import plot_clusters, plot_k_curve
+
+__all__ = [
+    "CompressiveGaussianMixture",
+    "CompressiveKMeans",
+    "CompressiveKMedians",
+    "KCurve",
+    "Model",
+    "NystromSketcher",
+    "Plan",
+    "Sketch",
+    "plot_clusters",
+    "plot_k_curve",
+]
+
+_PLOTS = ("plot_clusters", "plot_k_curve")
+
+
+def __getattr__(name: str) -> object:
+    # Plans and sketches need neither scikit-learn nor matplotlib.
+    if name not in __all__:
+        raise AttributeError(f"module 'nysketch' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module("nysketch.plot" if name in _PLOTS else "nysketch.estimators"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,114 @@
+"""What X may be: told apart here, read by the compiled half."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["column_names", "is_arrow", "is_pandas", "matrix", "table", "weights"]
+
+
+def is_arrow(X: Any) -> bool:
+    """Whether X is read batch by batch, through the Arrow stream interface."""
+    return (
+        hasattr(X, "__arrow_c_stream__")
+        or hasattr(X, "__arrow_c_array__")
+        or _is_dataset(X)
+        or (callable(X) and not hasattr(X, "__array__"))
+    )
+
+
+def table(X: Any) -> tuple[Any, list[str] | None]:
+    """X as an array in native byte order, or as something that gives Arrow streams; column names."""
+    if is_pandas(X):
+        return _of_pandas(X)
+    if _is_dataset(X):
+        # A new reader each time that the rows are read.
+        return (lambda: X.scanner().to_reader()), None
+    if is_arrow(X):
+        return X, None
+    if hasattr(X, "collect_schema") or hasattr(X, "collect_async"):
+        raise TypeError(f"X is a lazy {type(X).__name__}; pass X.collect()")
+    return _array(X), None
+
+
+def matrix(X: Any) -> np.ndarray:
+    """A small table as doubles."""
+    if is_arrow(X) and not is_pandas(X):
+        raise TypeError("landmarks_from must be an array, one landmark a row")
+    X = X.to_numpy() if is_pandas(X) else X
+    return np.ascontiguousarray(_array(X), dtype=np.float64)
+
+
+def weights(w: Any) -> np.ndarray:
+    """Row weights as doubles."""
+    w = np.asarray(w)
+    if w.ndim != 1 or w.dtype.kind not in "biuf":
+        raise ValueError(
+            f"weights must be the name of a column or one number a row, got {w.dtype} of shape {w.shape}"
+        )
+    return w.astype(np.float64)
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Names of all columns of an Arrow table, where it tells them without being read."""
+    if isinstance(X, np.ndarray) or is_pandas(X):
+        return None
+    names = getattr(getattr(X, "schema", None), "names", None) or getattr(X, "columns", None)
+    if callable(names):
+        names = names()
+    return [str(name) for name in names] if isinstance(names, (list, tuple)) or names else None
+
+
+def is_pandas(X: Any) -> bool:
+    """Whether X is a data frame of pandas."""
+    return type(X).__module__.split(".")[0] == "pandas" and hasattr(X, "columns")
+
+
+def _is_dataset(X: Any) -> bool:
+    """A pyarrow dataset: files that are scanned anew at every reading."""
+    return hasattr(X, "scanner") and hasattr(X, "schema")
+
+
+def _of_pandas(X: Any) -> tuple[Any, list[str] | None]:
+    names = [str(name) for name in X.columns]
+    try:
+        import pyarrow
+    except ImportError:
+        return _array(X.to_numpy()), names
+    # Not by the frame's own interface: it would make a column of the index.
+    columns = pyarrow.Table.from_pandas(X.set_axis(names, axis=1), preserve_index=False)
+    return columns, None
+
+
+def _array(X: Any) -> np.ndarray:
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        raise TypeError(
+            "Sparse data was passed, but dense data is required. Use X.toarray() to make it dense."
+        )
+    if isinstance(X, np.ma.MaskedArray):
+        # What is masked is missing.
+        X = np.ma.filled(X.astype(np.float64), np.nan)
+    X = np.asarray(X)
+    kind = X.dtype.kind
+    if kind == "c":
+        raise ValueError(f"Complex data not supported\n{X!r}\n")
+    if kind == "O" or kind in "SU":
+        raise ValueError(f"X holds {X.dtype}, not numbers; convert it with X.astype(float)")
+    if kind not in "biuf":
+        raise TypeError(f"X holds {X.dtype}, not numbers")
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {X.ndim}D array instead. Reshape your data either using "
+            "array.reshape(-1, 1) if it has a single column or array.reshape(1, -1) if it "
+            "is a single row."
+        )
+    if X.shape[1] == 0:
+        raise ValueError(f"X has no columns (shape={X.shape})")
+    if kind == "f" and X.dtype.itemsize not in (4, 8):
+        # Half precision fits in single, extended is narrowed to double.
+        X = X.astype(np.float32 if X.dtype.itemsize < 4 else np.float64)
+    if not X.dtype.isnative:
+        X = X.astype(X.dtype.newbyteorder("="))
+    return X

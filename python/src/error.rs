@@ -1,0 +1,48 @@
+//! The library's errors as the exceptions that Python users know.
+
+use nysketch::Error;
+use nysketch::error::respell;
+use pyo3::PyErr;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyValueError};
+use std::io;
+use std::path::Path;
+
+/// A message with its parameters as keyword arguments: `scale='standard'`.
+pub fn in_keywords(message: &str) -> String {
+    respell(message, |name, value| match (name, value) {
+        ("skip_invalid", _) => "skip_invalid=True".into(),
+        (_, None) => name.into(),
+        (_, Some(value)) if value.contains(',') => {
+            let items: Vec<String> = value.split(',').map(|v| format!("'{v}'")).collect();
+            format!("{name}=[{}]", items.join(", "))
+        }
+        (_, Some(value)) => format!("{name}='{value}'"),
+    })
+}
+
+/// `ValueError`, unless the reason is another exception or Ctrl-C.
+pub fn exception(error: Error) -> PyErr {
+    match error {
+        Error::Cancelled => PyKeyboardInterrupt::new_err(()),
+        Error::NoConvergence { .. } => PyRuntimeError::new_err(in_keywords(&error.to_string())),
+        Error::Source(source) => match source.downcast::<PyErr>() {
+            Ok(own) => *own,
+            Err(other) => PyValueError::new_err(other.to_string()),
+        },
+        other => PyValueError::new_err(in_keywords(&other.to_string())),
+    }
+}
+
+/// The `OSError` of a file.
+pub fn os_error(error: &io::Error, path: &Path) -> PyErr {
+    let name = path.display().to_string();
+    match error.raw_os_error() {
+        // From its number Python makes FileNotFoundError and the like.
+        Some(code) => {
+            let text = error.to_string();
+            let text = text.split(" (os error").next().unwrap_or_default().to_string();
+            PyOSError::new_err((code, text, name))
+        }
+        None => PyOSError::new_err(format!("{name}: {error}")),
+    }
+}

@@ -1,0 +1,138 @@
+//! X: anything that holds rows, as a source of the library.
+//!
+//! `nysketch/_input.py` tells arrays and Arrow streams apart; [`array`] and [`arrow`] read them.
+
+mod array;
+mod arrow;
+
+use array::ArraySource;
+use arrow::ArrowSource;
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use nysketch::RowSource;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// Which columns are read.
+pub enum Wanted<'a> {
+    /// These, or all that hold numbers.
+    Chosen(Option<Vec<String>>),
+    /// Those of a plan or a model: by name, or by position where X does not name its columns.
+    Given(&'a [String]),
+}
+
+/// Rows with the names of their columns.
+pub struct Input {
+    pub source: Arc<dyn RowSource + Send + Sync>,
+    /// Number of rows, where it is known.
+    pub rows: Option<u64>,
+    /// Columns left out because they hold no numbers.
+    pub left_out: Vec<String>,
+    /// The name of the column of weights, where there are weights.
+    pub weight_column: Option<String>,
+}
+
+/// Row weights, before the rows are known.
+pub enum Weights {
+    None,
+    /// A column of an Arrow table.
+    Column(String),
+    /// One number a row.
+    Values(Vec<f64>),
+}
+
+/// What a column of weights is called where it has no name.
+pub const WEIGHTS: &str = "weights";
+
+impl Weights {
+    /// A column name, or numbers.
+    pub fn new(weights: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let Some(weights) = weights else { return Ok(Weights::None) };
+        if let Ok(name) = weights.extract::<String>() {
+            return Ok(Weights::Column(name));
+        }
+        let helper = weights.py().import("nysketch._input")?;
+        Ok(Weights::Values(helper.call_method1("weights", (weights,))?.extract()?))
+    }
+}
+
+impl Input {
+    /// Looks at X without reading it.
+    pub fn open(x: &Bound<'_, PyAny>, wanted: Wanted<'_>, weights: Weights) -> PyResult<Self> {
+        let py = x.py();
+        let (x, names): (Bound<'_, PyAny>, Option<Vec<String>>) =
+            py.import("nysketch._input")?.call_method1("table", (x,))?.extract()?;
+        match x.cast::<PyUntypedArray>() {
+            Ok(array) => Self::of_array(array, names, wanted, weights),
+            Err(_) => Self::of_arrow(&x, wanted, weights),
+        }
+    }
+
+    fn of_array(
+        array: &Bound<'_, PyUntypedArray>,
+        names: Option<Vec<String>>,
+        wanted: Wanted<'_>,
+        weights: Weights,
+    ) -> PyResult<Self> {
+        let &[rows, columns] = array.shape() else {
+            return Err(PyValueError::new_err("Expected 2D array"));
+        };
+        let names = names.unwrap_or_else(|| nysketch::rows::default_names(columns));
+        let names = match wanted {
+            Wanted::Given(given) if given.len() == columns => given.to_vec(),
+            Wanted::Given(given) => {
+                return Err(PyValueError::new_err(format!(
+                    "X has {columns} features, but {} are expected: {}",
+                    given.len(),
+                    listed(given)
+                )));
+            }
+            Wanted::Chosen(None) => names,
+            Wanted::Chosen(Some(chosen)) if chosen == names => names,
+            Wanted::Chosen(Some(_)) => {
+                return Err(PyValueError::new_err(
+                    "columns chooses by name, from Arrow tables and data frames; take X[:, ...] of an array",
+                ));
+            }
+        };
+        let weights = match weights {
+            Weights::None => None,
+            Weights::Values(values) if values.len() == rows => Some(values),
+            Weights::Values(values) => {
+                return Err(PyValueError::new_err(format!(
+                    "weights has {} values, but X has {rows} rows",
+                    values.len()
+                )));
+            }
+            Weights::Column(_) => {
+                return Err(PyValueError::new_err(
+                    "weights names a column of an Arrow table or data frame; give an array of numbers beside an array",
+                ));
+            }
+        };
+        let weight_column = weights.is_some().then(|| WEIGHTS.to_string());
+        let source = Arc::new(ArraySource::new(array, names, weights)?);
+        Ok(Input { source, rows: Some(rows as u64), left_out: Vec::new(), weight_column })
+    }
+
+    fn of_arrow(x: &Bound<'_, PyAny>, wanted: Wanted<'_>, weights: Weights) -> PyResult<Self> {
+        let weight_column = match &weights {
+            Weights::None => None,
+            Weights::Column(name) => Some(name.clone()),
+            Weights::Values(_) => Some(WEIGHTS.to_string()),
+        };
+        let (source, left_out) = ArrowSource::new(x, wanted, weights)?;
+        // Tables know their number of rows; streams do not.
+        let rows = ["num_rows", "height"].iter().find_map(|name| x.getattr(*name).ok());
+        let rows = rows.and_then(|n| n.extract::<u64>().ok());
+        Ok(Input { source: Arc::new(source), rows, left_out, weight_column })
+    }
+}
+
+/// Some names, not too many.
+fn listed(names: &[String]) -> String {
+    match names.len() {
+        n if n > 20 => format!("{}, … ({n} columns)", names[..20].join(", ")),
+        _ => names.join(", "),
+    }
+}

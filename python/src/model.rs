@@ -1,0 +1,609 @@
+//! `Model`: what was learned, applied to rows.
+
+use crate::error::{in_keywords, os_error};
+use crate::input::{Input, Wanted, Weights};
+use crate::plan::{reduced, save};
+use crate::work::{SILENT, Shown, run, threads};
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use nysketch::decoder::Curve;
+use nysketch::metrics::Risks;
+use nysketch::model::Shape;
+use nysketch::predictor::log_density;
+use nysketch::rows::pass;
+use nysketch::{Block, Error, Instructions, Model, Predictor, Progress, RowSource};
+use pyo3::exceptions::{PyAttributeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// What was learned from a sketch, in the units of the table.
+///
+/// Models come from ``Sketch.fit_kmeans``, ``fit_kmedians``, ``fit_gmm`` and ``fit_pca``, or from
+/// the JSON file that :meth:`save` and the command line write.
+///
+/// Examples
+/// --------
+/// >>> import numpy as np, nysketch
+/// >>> X = np.random.default_rng(0).normal(size=(1000, 3))
+/// >>> X[:500] += 10
+/// >>> model = nysketch.Plan.from_data(X).sketch(X).fit_kmeans(2)
+/// >>> model
+/// Model(task='kmeans', k=2, columns=3)
+/// >>> labels = model.predict(X)
+/// >>> int((labels[:500] == labels[0]).sum()), int((labels[500:] == labels[0]).sum())
+/// (500, 0)
+#[pyclass(name = "Model", module = "nysketch", frozen, eq)]
+#[derive(PartialEq)]
+pub struct PyModel {
+    pub model: Arc<Model>,
+}
+
+/// Models for a range of k, and the k that the sketch suggests.
+///
+/// Returned by ``Sketch.k_curve``.
+#[pyclass(name = "KCurve", module = "nysketch", frozen)]
+pub struct PyCurve {
+    curve: Curve,
+}
+
+impl PyCurve {
+    pub fn new(curve: Curve) -> Self {
+        PyCurve { curve }
+    }
+}
+
+#[pymethods]
+impl PyCurve {
+    /// Every k, in order.
+    #[getter]
+    fn ks(&self) -> Vec<usize> {
+        self.curve.points.iter().map(|p| p.k).collect()
+    }
+
+    /// The risk of each model, estimated from the sketch.
+    #[getter]
+    fn risks(&self) -> Vec<f64> {
+        self.curve.points.iter().map(|p| p.risk).collect()
+    }
+
+    /// The models.
+    #[getter]
+    fn models(&self) -> Vec<PyModel> {
+        let points = self.curve.points.iter();
+        points.map(|p| PyModel { model: Arc::new(p.model.clone()) }).collect()
+    }
+
+    /// The suggested k.
+    #[getter]
+    fn suggested(&self) -> usize {
+        self.curve.points[self.curve.suggested].k
+    }
+
+    /// The model of the suggested k.
+    #[getter]
+    fn best(&self) -> PyModel {
+        let point = &self.curve.points[self.curve.suggested];
+        PyModel { model: Arc::new(point.model.clone()) }
+    }
+
+    /// Whether the suggested k stands out.
+    #[getter]
+    fn clear(&self) -> bool {
+        self.curve.clear
+    }
+
+    fn __repr__(&self) -> String {
+        let ks = self.ks();
+        let (low, high) = (ks.first().copied().unwrap_or(0), ks.last().copied().unwrap_or(0));
+        format!("KCurve(k={low}..{high}, suggested={})", self.suggested())
+    }
+}
+
+/// Values beyond this overflow when squared and summed.
+const LARGEST: f64 = 1e150;
+
+/// `width` numbers for each row, in the order of the rows, and the number of rows. Rows must be finite.
+pub fn map_rows<T: Clone + Default + Send>(
+    source: &dyn RowSource,
+    threads: usize,
+    progress: &dyn Progress,
+    width: usize,
+    map: impl Fn(&Block, &mut Vec<T>) + Sync,
+) -> nysketch::Result<(usize, Vec<T>)> {
+    let all: Mutex<Vec<T>> = Mutex::default();
+    let columns = source.columns();
+    let rows = pass(
+        source,
+        threads,
+        progress,
+        || (Vec::new(), 0),
+        |(part, rows), block| {
+            for (number, row, _) in block.rows() {
+                if let Some(j) = row.iter().position(|x| !(x.abs() <= LARGEST)) {
+                    return Err(Error::NonFinite {
+                        at: block.cell(number, &columns[j]),
+                        value: row[j],
+                    });
+                }
+            }
+            part.clear();
+            map(block, part);
+            *rows += block.len();
+            let start = block.position as usize * width;
+            let mut all = all.lock().unwrap_or_else(|e| e.into_inner());
+            if all.len() < start + part.len() {
+                all.resize(start + part.len(), T::default());
+            }
+            all[start..start + part.len()].clone_from_slice(part);
+            Ok(())
+        },
+    )?;
+    let rows = rows.iter().map(|(_, rows)| rows).sum();
+    Ok((rows, all.into_inner().unwrap_or_else(|e| e.into_inner())))
+}
+
+impl PyModel {
+    /// `width` numbers for each row of X, from the row and its scores.
+    #[allow(clippy::type_complexity, reason = "one closure, named where it is passed")]
+    fn map<T: Clone + Default + Send + 'static>(
+        &self,
+        x: &Bound<'_, PyAny>,
+        shown: (&'static str, bool),
+        threads: Option<usize>,
+        width: usize,
+        map: impl Fn(&Predictor<'_>, &[f64], &[f64], &mut Vec<T>) + Send + Sync + 'static,
+    ) -> PyResult<(usize, Vec<T>)> {
+        let input = Input::open(x, Wanted::Given(&self.model.columns), Weights::None)?;
+        let shown = Shown { what: shown.0, verbose: shown.1, rows: input.rows };
+        let (model, threads) = (self.model.clone(), self::threads(threads));
+        run(x.py(), shown, move |watch| {
+            let predictor = Predictor::new(&model, Instructions::best());
+            let each = |block: &Block, out: &mut Vec<T>| {
+                let mut scores = vec![0.0; block.len() * model.k()];
+                predictor.scores(&block.values, &mut scores);
+                let scores = scores.chunks_exact(model.k());
+                for ((_, row, _), scores) in block.rows().zip(scores) {
+                    map(&predictor, row, scores, out);
+                }
+            };
+            map_rows(&*input.source, threads, watch, width, each)
+        })
+    }
+
+    fn lacks(&self, what: &str) -> PyErr {
+        PyAttributeError::new_err(format!("a {} model has no {what}", self.model.task))
+    }
+
+    fn mixture_only(&self, what: &str) -> PyResult<()> {
+        match self.model.shape {
+            Shape::Mixture { .. } => Ok(()),
+            _ => Err(PyValueError::new_err(format!("{what} needs a mixture (fit_gmm)"))),
+        }
+    }
+}
+
+fn matrix<'py>(py: Python<'py>, rows: &[Vec<f64>]) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let d = rows.first().map_or(0, Vec::len);
+    PyArray1::from_vec(py, rows.concat()).reshape([rows.len(), d])
+}
+
+#[pymethods]
+impl PyModel {
+    /// The nearest centre or most likely component of every row.
+    ///
+    /// Parameters
+    /// ----------
+    /// X : array-like or Arrow
+    ///     The rows, read once and batch by batch.
+    /// threads : int, optional
+    ///     Threads to use; one a core.
+    /// verbose : bool, default=False
+    ///     Show progress on stderr.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of shape (n_rows,), int32
+    #[pyo3(signature = (X, *, threads=None, verbose=false))]
+    #[allow(non_snake_case, reason = "keywords of Python")]
+    fn predict<'py>(
+        &self,
+        X: &Bound<'py, PyAny>,
+        threads: Option<usize>,
+        verbose: bool,
+    ) -> PyResult<Bound<'py, PyArray1<i32>>> {
+        if matches!(self.model.shape, Shape::Components { .. }) {
+            return Err(PyValueError::new_err(
+                "principal components have no labels; use transform",
+            ));
+        }
+        let (_, labels) =
+            self.map(X, ("predicting", verbose), threads, 1, |predictor, row, scores, out| {
+                out.push(predictor.label(row, scores) as i32);
+            })?;
+        Ok(PyArray1::from_vec(X.py(), labels))
+    }
+
+    /// Distances to the centres, probabilities of the components, or principal coordinates.
+    ///
+    /// Distances are taken in the plan's coordinates, that is, between scaled columns where the plan
+    /// scales them.
+    ///
+    /// Parameters
+    /// ----------
+    /// X : array-like or Arrow
+    ///     The rows.
+    /// threads : int, optional
+    ///     Threads to use; one a core.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of shape (n_rows, k)
+    #[pyo3(signature = (X, *, threads=None))]
+    #[allow(non_snake_case, reason = "keywords of Python")]
+    fn transform<'py>(
+        &self,
+        X: &Bound<'py, PyAny>,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let k = self.model.k();
+        let (rows, values) =
+            self.map(X, ("", false), threads, k, |predictor, row, scores, out| {
+                match predictor.model().shape {
+                    Shape::Centres { .. } => out.extend(scores.iter().map(|d2| d2.sqrt())),
+                    Shape::Components { .. } => out.extend(scores),
+                    Shape::Mixture { .. } => match log_density(scores) {
+                        // So far out that every density is zero: the nearest mean takes it all.
+                        f64::NEG_INFINITY => {
+                            let label = predictor.label(row, scores);
+                            out.extend((0..scores.len()).map(|c| f64::from(u8::from(c == label))));
+                        }
+                        total => out.extend(scores.iter().map(|s| (s - total).exp())),
+                    },
+                }
+            })?;
+        PyArray1::from_vec(X.py(), values).reshape([rows, k])
+    }
+
+    /// Log density of every row under a mixture.
+    ///
+    /// Parameters
+    /// ----------
+    /// X : array-like or Arrow
+    ///     The rows.
+    /// threads : int, optional
+    ///     Threads to use; one a core.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of shape (n_rows,)
+    #[pyo3(signature = (X, *, threads=None))]
+    #[allow(non_snake_case, reason = "keywords of Python")]
+    fn log_density<'py>(
+        &self,
+        X: &Bound<'py, PyAny>,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        self.mixture_only("log_density")?;
+        let (_, values) = self.map(X, ("", false), threads, 1, |_, _, scores, out| {
+            out.push(log_density(scores));
+        })?;
+        Ok(PyArray1::from_vec(X.py(), values))
+    }
+
+    /// How well the model fits rows.
+    ///
+    /// Parameters
+    /// ----------
+    /// X : array-like or Arrow
+    ///     The rows, read once and batch by batch.
+    /// threads : int, optional
+    ///     Threads to use; one a core.
+    ///
+    /// Returns
+    /// -------
+    /// dict
+    ///     ``rows``, ``mse`` (mean squared distance, or what principal components leave),
+    ///     ``scaled_mse`` (the same in the plan's coordinates), ``mean_distance``, and for mixtures
+    ///     ``nll`` (mean negative log-likelihood).
+    #[pyo3(signature = (X, *, threads=None))]
+    #[allow(non_snake_case, reason = "keywords of Python")]
+    fn evaluate<'py>(
+        &self,
+        X: &Bound<'py, PyAny>,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let input = Input::open(X, Wanted::Given(&self.model.columns), Weights::None)?;
+        let (model, threads) = (self.model.clone(), self::threads(threads));
+        let risks = run(X.py(), SILENT, move |watch| {
+            let parts: Mutex<Vec<(u64, Risks)>> = Mutex::default();
+            map_rows(&*input.source, threads, watch, 0, |block, _: &mut Vec<u8>| {
+                let mut risks = Risks::default();
+                block.rows().for_each(|(_, row, _)| risks.add(&model, row, None));
+                parts.lock().unwrap_or_else(|e| e.into_inner()).push((block.position, risks));
+            })?;
+            // In the order of the rows, so that the number of threads does not show.
+            let mut parts = parts.into_inner().unwrap_or_else(|e| e.into_inner());
+            parts.sort_by_key(|(position, _)| *position);
+            let mut all = Risks::default();
+            parts.into_iter().for_each(|(_, risks)| all.merge(risks));
+            match all.rows {
+                0 => Err(Error::NoRows { skipped: 0 }),
+                _ => Ok(all.evaluation(&model)),
+            }
+        })?;
+        let dict = PyDict::new(X.py());
+        dict.set_item("rows", risks.rows)?;
+        dict.set_item("mse", risks.mse)?;
+        dict.set_item("scaled_mse", risks.scaled_mse)?;
+        dict.set_item("mean_distance", risks.mean_distance)?;
+        if let Some(nll) = risks.nll {
+            dict.set_item("nll", nll)?;
+        }
+        Ok(dict)
+    }
+
+    /// Draw rows from a mixture.
+    ///
+    /// Parameters
+    /// ----------
+    /// n : int
+    ///     How many.
+    /// seed : int, default=0
+    ///     Seed of the draw.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of shape (n, n_columns)
+    #[pyo3(signature = (n, *, seed=0))]
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        n: usize,
+        seed: u64,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        self.mixture_only("sample")?;
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let values = (0..n).filter_map(|_| self.model.sample(&mut rng)).flatten().collect();
+        PyArray1::from_vec(py, values).reshape([n, self.model.columns.len()])
+    }
+
+    /// Write the model to a JSON file, whole or not at all.
+    ///
+    /// Parameters
+    /// ----------
+    /// path : str or os.PathLike
+    fn save(&self, path: PathBuf) -> PyResult<()> {
+        save(&path, self.model.to_json().as_bytes())
+    }
+
+    /// Read a model from a JSON file.
+    ///
+    /// Parameters
+    /// ----------
+    /// path : str or os.PathLike
+    ///
+    /// Returns
+    /// -------
+    /// Model
+    #[staticmethod]
+    fn load(path: PathBuf) -> PyResult<Self> {
+        let bytes = std::fs::read(&path).map_err(|e| os_error(&e, &path))?;
+        Self::decode(&bytes)
+            .map_err(|message| PyValueError::new_err(format!("{}: {message}", path.display())))
+    }
+
+    /// The bytes of the model's file.
+    ///
+    /// Returns
+    /// -------
+    /// bytes
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.model.to_json().as_bytes())
+    }
+
+    /// Read a model from the bytes of its file.
+    ///
+    /// Parameters
+    /// ----------
+    /// data : bytes
+    ///
+    /// Returns
+    /// -------
+    /// Model
+    #[staticmethod]
+    fn from_bytes(data: &[u8]) -> PyResult<Self> {
+        Self::decode(data).map_err(PyValueError::new_err)
+    }
+
+    /// 'kmeans', 'kmedians', 'gmm' or 'pca'.
+    #[getter]
+    fn task(&self) -> &str {
+        &self.model.task
+    }
+
+    /// Number of centres or components.
+    #[getter]
+    fn k(&self) -> usize {
+        self.model.k()
+    }
+
+    /// Names of the columns, in order.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.model.columns.clone()
+    }
+
+    /// Rows it was learned from, weights counted.
+    #[getter]
+    fn rows(&self) -> u64 {
+        self.model.rows
+    }
+
+    /// Fingerprint of the plan.
+    #[getter]
+    fn plan(&self) -> &str {
+        &self.model.plan
+    }
+
+    /// What columns are divided by before distances are taken.
+    #[getter]
+    fn scale<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, &self.model.scale)
+    }
+
+    /// Centres, shape (k, n_columns).
+    #[getter]
+    fn centres<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        match &self.model.shape {
+            Shape::Centres { centres, .. } => matrix(py, centres),
+            _ => Err(self.lacks("centres")),
+        }
+    }
+
+    /// Share of the data at each centre or component, shape (k,).
+    #[getter]
+    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        match &self.model.shape {
+            Shape::Centres { weights, .. } | Shape::Mixture { weights, .. } => {
+                Ok(PyArray1::from_slice(py, weights))
+            }
+            Shape::Components { .. } => Err(self.lacks("weights")),
+        }
+    }
+
+    /// Means of the components, shape (k, n_columns).
+    #[getter]
+    fn means<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        match &self.model.shape {
+            Shape::Mixture { means, .. } => matrix(py, means),
+            _ => Err(self.lacks("means")),
+        }
+    }
+
+    /// Variances of the components, shape (k, n_columns).
+    #[getter]
+    fn variances<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        match &self.model.shape {
+            Shape::Mixture { variances, .. } => matrix(py, variances),
+            _ => Err(self.lacks("variances")),
+        }
+    }
+
+    /// Mean of the columns, of principal components.
+    #[getter]
+    fn mean<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        match &self.model.shape {
+            Shape::Components { mean, .. } => Ok(PyArray1::from_slice(py, mean)),
+            _ => Err(self.lacks("mean")),
+        }
+    }
+
+    /// Principal components, unit vectors of shape (k, n_columns), by falling variance.
+    #[getter]
+    fn components<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        match &self.model.shape {
+            Shape::Components { components, .. } => matrix(py, components),
+            _ => Err(self.lacks("components")),
+        }
+    }
+
+    /// Variance along each principal component.
+    #[getter]
+    fn explained_variance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        match &self.model.shape {
+            Shape::Components { explained_variance, .. } => {
+                Ok(PyArray1::from_slice(py, explained_variance))
+            }
+            _ => Err(self.lacks("explained_variance")),
+        }
+    }
+
+    /// The same as shares of the total.
+    #[getter]
+    fn explained_variance_ratio<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        match &self.model.shape {
+            Shape::Components { explained_variance_ratio, .. } => {
+                Ok(PyArray1::from_slice(py, explained_variance_ratio))
+            }
+            _ => Err(self.lacks("explained_variance_ratio")),
+        }
+    }
+
+    /// How it was found: decoder, bandwidth, status, iterations, objective, seconds.
+    #[getter]
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let report = &self.model.report;
+        let dict = PyDict::new(py);
+        dict.set_item("decoder", &report.decoder)?;
+        dict.set_item("bandwidth", report.bandwidth)?;
+        dict.set_item("status", &report.status)?;
+        dict.set_item("iterations", report.iterations)?;
+        dict.set_item("objective", &report.objective)?;
+        dict.set_item("seconds", report.seconds)?;
+        Ok(dict)
+    }
+
+    /// Labels, and the sum over the rows of weight × squared distance (distance for k-medians), in
+    /// the plan's coordinates: what an estimator needs in one pass.
+    #[pyo3(signature = (X, weights=None, threads=None))]
+    #[allow(non_snake_case, reason = "keywords of Python")]
+    fn _assign<'py>(
+        &self,
+        X: &Bound<'py, PyAny>,
+        weights: Option<&Bound<'py, PyAny>>,
+        threads: Option<usize>,
+    ) -> PyResult<(Bound<'py, PyArray1<i32>>, f64)> {
+        let weights = Weights::new(weights)?;
+        let input = Input::open(X, Wanted::Given(&self.model.columns), weights)?;
+        let (model, threads) = (self.model.clone(), self::threads(threads));
+        let medians = model.task == nysketch::Task::Kmedians.name();
+        let (labels, risk) = run(X.py(), SILENT, move |watch| {
+            let predictor = Predictor::new(&model, Instructions::best());
+            let sums: Mutex<Vec<(u64, f64)>> = Mutex::default();
+            let each = |block: &Block, out: &mut Vec<i32>| {
+                let mut scores = vec![0.0; block.len() * model.k()];
+                predictor.scores(&block.values, &mut scores);
+                let mut sum = 0.0;
+                for ((_, row, weight), scores) in block.rows().zip(scores.chunks_exact(model.k())) {
+                    let label = predictor.label(row, scores);
+                    out.push(label as i32);
+                    sum += weight * if medians { scores[label].sqrt() } else { scores[label] };
+                }
+                sums.lock().unwrap_or_else(|e| e.into_inner()).push((block.position, sum));
+            };
+            let (_, labels) = map_rows(&*input.source, threads, watch, 1, each)?;
+            // In the order of the rows, so that the number of threads does not show.
+            let mut sums = sums.into_inner().unwrap_or_else(|e| e.into_inner());
+            sums.sort_by_key(|(position, _)| *position);
+            Ok((labels, sums.iter().map(|(_, s)| s).sum()))
+        })?;
+        Ok((PyArray1::from_vec(X.py(), labels), risk))
+    }
+
+    fn __repr__(&self) -> String {
+        let (k, d) = (self.model.k(), self.model.columns.len());
+        format!("Model(task='{}', k={k}, columns={d})", self.model.task)
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        reduced::<Self>(py, self.model.to_json().as_bytes())
+    }
+}
+
+impl PyModel {
+    fn decode(bytes: &[u8]) -> Result<Self, String> {
+        let text = std::str::from_utf8(bytes)
+            .map_err(|_| "not a model; models are JSON files".to_string())?;
+        let model = Model::from_json(text).map_err(|e| in_keywords(&e.to_string()))?;
+        Ok(PyModel { model: Arc::new(model) })
+    }
+}

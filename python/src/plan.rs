@@ -1,0 +1,551 @@
+//! `Plan`: what will be measured.
+
+use crate::error::{exception, in_keywords, os_error};
+use crate::input::{Input, Wanted, Weights};
+use crate::sketch::PySketch;
+use crate::work::{Shown, run, threads};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
+use nysketch::feature_map::fourier;
+use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
+use nysketch::planning::DEFAULT_FREQUENCIES;
+use nysketch::{
+    Collect, FeatureParams, Features, GivenLandmarks, Invalid, Plan, PlanParams, PlanReport,
+    SampleRows, Sampling, Scale, Sketch, Weighting, make_plan,
+};
+use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple, PyType};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// What will be measured: landmarks (or frequencies), bandwidths and scaling.
+///
+/// A plan is made once, from all rows or some of them, and used for every part of the data.
+/// Sketches of the same plan can be added up. Make one with :meth:`Plan.from_data`.
+///
+/// Examples
+/// --------
+/// >>> import numpy as np, nysketch
+/// >>> X = np.random.default_rng(0).normal(size=(1000, 3))
+/// >>> plan = nysketch.Plan.from_data(X, landmarks=50)
+/// >>> plan
+/// Plan(columns=3, landmarks=50, sampling='dsquared', bandwidths=3)
+/// >>> plan.sketch(X).rows
+/// 1000
+#[pyclass(name = "Plan", module = "nysketch", frozen, eq)]
+#[derive(PartialEq)]
+pub struct PyPlan {
+    pub plan: Arc<Plan>,
+}
+
+/// One number, or several.
+#[derive(FromPyObject)]
+enum OneOrMore<T> {
+    One(T),
+    More(Vec<T>),
+}
+
+impl<T> OneOrMore<T> {
+    fn into_vec(self) -> Vec<T> {
+        match self {
+            OneOrMore::One(x) => vec![x],
+            OneOrMore::More(all) => all,
+        }
+    }
+}
+
+/// The keywords of `from_data` that say what to measure.
+struct Options {
+    landmarks: Option<usize>,
+    sampling: Option<String>,
+    leverage_lambda: Option<f64>,
+    landmarks_from: Option<Vec<Vec<f64>>>,
+    features: String,
+    frequencies: Option<usize>,
+}
+
+impl Options {
+    fn features(self) -> PyResult<FeatureParams> {
+        let refuse = |message: &str| Err(PyValueError::new_err(message.to_string()));
+        match self.features.as_str() {
+            "fourier" => {
+                let any = self.landmarks.is_some()
+                    || self.sampling.is_some()
+                    || self.landmarks_from.is_some()
+                    || self.leverage_lambda.is_some();
+                if any {
+                    return refuse("Fourier features have no landmarks; use frequencies");
+                }
+                let frequencies = self.frequencies.unwrap_or(DEFAULT_FREQUENCIES);
+                Ok(FeatureParams::Fourier { frequencies })
+            }
+            "nystrom" if self.frequencies.is_some() => {
+                refuse("frequencies goes with features='fourier'")
+            }
+            "nystrom" => {
+                if let Some(rows) = self.landmarks_from {
+                    if self.landmarks.is_some() || self.sampling.is_some() {
+                        return refuse("landmarks_from goes without landmarks and sampling");
+                    }
+                    let name = "landmarks_from".into();
+                    return Ok(FeatureParams::Given(GivenLandmarks { name, rows }));
+                }
+                Ok(FeatureParams::Nystrom {
+                    landmarks: self.landmarks,
+                    sampling: match (self.sampling, self.leverage_lambda) {
+                        (Some(s), _) => s.parse().map_err(exception)?,
+                        (None, Some(_)) => Sampling::Leverage,
+                        (None, None) => Sampling::default(),
+                    },
+                    leverage_lambda: self.leverage_lambda,
+                })
+            }
+            other => refuse(&format!("features must be 'nystrom' or 'fourier', got '{other}'")),
+        }
+    }
+}
+
+/// What to do with invalid rows.
+pub fn invalid(skip: bool) -> Invalid {
+    if skip { Invalid::Skip } else { Invalid::Refuse }
+}
+
+fn sample_rows(given: Option<&Bound<'_, PyAny>>) -> PyResult<SampleRows> {
+    let Some(given) = given else { return Ok(SampleRows::Default) };
+    match given.extract::<usize>() {
+        Ok(n) => Ok(SampleRows::Count(n)),
+        Err(_) if given.extract::<String>().is_ok_and(|s| s == "all") => Ok(SampleRows::All),
+        Err(_) => Err(PyValueError::new_err(format!(
+            "sample_rows must be a number or 'all', got {}",
+            given.repr()?
+        ))),
+    }
+}
+
+fn scale(given: Option<&str>) -> PyResult<Scale> {
+    match given {
+        None => Ok(Scale::None),
+        Some("standard") => Ok(Scale::Standard),
+        Some(other) => {
+            Err(PyValueError::new_err(format!("scale must be None or 'standard', got '{other}'")))
+        }
+    }
+}
+
+#[pymethods]
+impl PyPlan {
+    /// Make a plan from rows.
+    ///
+    /// Reads the rows once for statistics and a uniform sample, and once more for D² landmarks where
+    /// there are more rows than the sample.
+    ///
+    /// Parameters
+    /// ----------
+    /// X : array-like, or anything with the Arrow stream interface, or a function that returns it
+    ///     The rows: a NumPy array; a pyarrow, polars, pandas or duckdb table; a pyarrow dataset.
+    ///     A stream that can be read only once does not suffice; pass a function that opens it.
+    /// landmarks : int, optional
+    ///     Number of landmarks; 400, or all different rows where there are fewer.
+    /// sampling : {'dsquared', 'uniform', 'leverage', 'greedy', 'rpcholesky'}, optional
+    ///     How landmarks are chosen.
+    /// leverage_lambda : float, optional
+    ///     Leverage sampling as in the paper: the number of landmarks is random.
+    /// landmarks_from : array-like, optional
+    ///     Landmarks of your own, one a row.
+    /// features : {'nystrom', 'fourier'}, default='nystrom'
+    ///     Kernel values at landmarks, or random Fourier features.
+    /// frequencies : int, optional
+    ///     Number of random frequencies; 200.
+    /// bandwidth : float or sequence of float, optional
+    ///     Kernel bandwidths σ²; chosen from the sample by default.
+    /// scale : {None, 'standard'}, default=None
+    ///     Whether columns are divided by their standard deviation.
+    /// sample_rows : int or 'all', optional
+    ///     Rows that landmarks are chosen from; 20,000.
+    /// collect : sequence of {'kernel', 'cells', 'moments'}, optional
+    ///     Which sums to keep; all by default (moments up to 64 columns).
+    /// columns : sequence of str, optional
+    ///     Columns to read, by name; all that hold numbers by default.
+    /// weights : str or array-like, optional
+    ///     Row weights: the name of a column, or one number a row.
+    /// weight_unit : float, default=1.0
+    ///     Weights are whole multiples of this.
+    /// skip_invalid : bool, default=False
+    ///     Leave rows out that hold NaN, infinity or null, instead of raising.
+    /// seed : int, default=0
+    ///     The same rows, order and seed give the same plan.
+    /// threads : int, optional
+    ///     Threads to use; one a core. They do not change the plan.
+    /// verbose : bool, default=False
+    ///     Show progress on stderr.
+    /// warn : bool, default=True
+    ///     Whether remarks on the data, such as columns of very different spread, become warnings.
+    ///
+    /// Returns
+    /// -------
+    /// Plan
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     Where a row is invalid or a parameter out of range. Rows are counted from 0.
+    #[staticmethod]
+    #[pyo3(signature = (X, *, landmarks=None, sampling=None, leverage_lambda=None, landmarks_from=None, features="nystrom", frequencies=None, bandwidth=None, scale=None, sample_rows=None, collect=None, columns=None, weights=None, weight_unit=1.0, skip_invalid=false, seed=0, threads=None, verbose=false, warn=true))]
+    #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
+    fn from_data(
+        X: &Bound<'_, PyAny>,
+        landmarks: Option<usize>,
+        sampling: Option<String>,
+        leverage_lambda: Option<f64>,
+        landmarks_from: Option<&Bound<'_, PyAny>>,
+        features: &str,
+        frequencies: Option<usize>,
+        bandwidth: Option<OneOrMore<f64>>,
+        scale: Option<&str>,
+        sample_rows: Option<&Bound<'_, PyAny>>,
+        collect: Option<OneOrMore<String>>,
+        columns: Option<Vec<String>>,
+        weights: Option<&Bound<'_, PyAny>>,
+        weight_unit: f64,
+        skip_invalid: bool,
+        seed: u64,
+        threads: Option<usize>,
+        verbose: bool,
+        warn: bool,
+    ) -> PyResult<Self> {
+        let py = X.py();
+        let landmarks_from = match landmarks_from {
+            None => None,
+            Some(rows) => {
+                let rows = py.import("nysketch._input")?.call_method1("matrix", (rows,))?;
+                let rows: PyReadonlyArray2<'_, f64> = rows.extract()?;
+                Some(rows.as_array().rows().into_iter().map(|r| r.to_vec()).collect())
+            }
+        };
+        let features = features.to_string();
+        let options =
+            Options { landmarks, sampling, leverage_lambda, landmarks_from, features, frequencies };
+        let collect = collect.map(OneOrMore::into_vec);
+        let collect = collect.map(|names| Collect::from_names(names.iter().map(String::as_str)));
+        let params = PlanParams {
+            features: options.features()?,
+            bandwidths: bandwidth.map(|b| {
+                let mut values = b.into_vec();
+                values.sort_by(|a, b| b.total_cmp(a));
+                values
+            }),
+            scale: self::scale(scale)?,
+            sample_rows: self::sample_rows(sample_rows)?,
+            collect: collect.transpose().map_err(exception)?,
+            weighting: None,
+            seed,
+            invalid: invalid(skip_invalid),
+            threads: self::threads(threads),
+        };
+        let input = Input::open(X, Wanted::Chosen(columns), Weights::new(weights)?)?;
+        let weighting = input.weight_column.clone();
+        let weighting = weighting.map(|column| Weighting { column, unit: weight_unit });
+        let params = PlanParams { weighting, ..params }.check().map_err(exception)?;
+        let left_out = input.left_out;
+        let shown = Shown { what: "planning", verbose, rows: input.rows };
+        let source = input.source;
+        let (plan, report) = run(py, shown, move |watch| make_plan(&*source, &params, watch))?;
+        if warn {
+            self::warn(py, &report, &left_out)?;
+        }
+        Ok(PyPlan { plan: Arc::new(plan) })
+    }
+
+    /// Sketch rows.
+    ///
+    /// Parameters
+    /// ----------
+    /// X : array-like, or anything with the Arrow stream interface, or a function that returns it
+    ///     The rows, read once and batch by batch. Columns are found by name, or by position where X
+    ///     does not name them.
+    /// weights : str or array-like, optional
+    ///     Row weights, for a plan that was made with weights.
+    /// skip_invalid : bool, default=False
+    ///     Leave invalid rows out and count them, instead of raising.
+    /// threads : int, optional
+    ///     Threads to use; one a core. They do not change the sketch.
+    /// verbose : bool, default=False
+    ///     Show progress on stderr.
+    ///
+    /// Returns
+    /// -------
+    /// Sketch
+    #[pyo3(signature = (X, *, weights=None, skip_invalid=false, threads=None, verbose=false))]
+    #[allow(non_snake_case, reason = "keywords of Python")]
+    fn sketch(
+        &self,
+        X: &Bound<'_, PyAny>,
+        weights: Option<&Bound<'_, PyAny>>,
+        skip_invalid: bool,
+        threads: Option<usize>,
+        verbose: bool,
+    ) -> PyResult<PySketch> {
+        let sketch = PySketch::of(&self.plan, X, weights, skip_invalid, threads, verbose)?;
+        Ok(PySketch { sketch: Mutex::new(sketch) })
+    }
+
+    /// The sketch of no rows, to which others can be added.
+    ///
+    /// Returns
+    /// -------
+    /// Sketch
+    fn empty(&self) -> PySketch {
+        PySketch { sketch: Mutex::new(Sketch::empty(self.plan.clone())) }
+    }
+
+    /// The feature map of eq. (8) of the paper (or (5), for Fourier features), row by row.
+    ///
+    /// Inner products of what it returns approach the Gaussian kernel; their mean over the rows is
+    /// the sketch of eq. (3).
+    ///
+    /// Parameters
+    /// ----------
+    /// X : array-like or Arrow
+    ///     The rows.
+    /// bandwidth : float, optional
+    ///     σ²; the middle one of the plan by default.
+    /// threads : int, optional
+    ///     Threads to use; one a core.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of shape (n_rows, n_features)
+    #[pyo3(signature = (X, *, bandwidth=None, threads=None))]
+    #[allow(non_snake_case, reason = "keywords of Python")]
+    fn transform<'py>(
+        &self,
+        X: &Bound<'py, PyAny>,
+        bandwidth: Option<f64>,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let sigma2 = bandwidth.unwrap_or(self.plan.bandwidths[self.plan.bandwidths.len() / 2]);
+        if !(sigma2 > 0.0 && sigma2.is_finite()) {
+            return Err(PyValueError::new_err(format!(
+                "bandwidth must be a positive number, got {sigma2}"
+            )));
+        }
+        let input = Input::open(X, Wanted::Given(&self.plan.columns), Weights::None)?;
+        let plan = self.plan.clone();
+        let threads = self::threads(threads);
+        let (rows, width, values) = run(X.py(), crate::work::SILENT, move |watch| {
+            let map = match &plan.features {
+                Features::Nystrom(points, _) => Some(NystromMap::new(points, sigma2, CUTOFF)?),
+                Features::Fourier(_) => None,
+            };
+            let width = map.as_ref().map_or(plan.features_per_bandwidth(), NystromMap::rank);
+            let features = |block: &nysketch::Block, out: &mut Vec<f64>| {
+                let coordinates = block.rows().map(|(_, row, _)| plan.frame.coordinates(row));
+                match (&map, &plan.features) {
+                    (Some(map), _) => {
+                        let kernels: Vec<Vec<f64>> =
+                            coordinates.map(|y| map.kernel_vector(&y)).collect();
+                        let whitened = map.whitening.times_each(&kernels);
+                        out.extend(whitened.into_iter().flatten());
+                    }
+                    (None, features) => coordinates.for_each(|y| {
+                        out.extend(fourier::features(features.points(), sigma2, &y));
+                    }),
+                }
+            };
+            let (rows, values) =
+                crate::model::map_rows(&*input.source, threads, watch, width, features)?;
+            Ok((rows, width, values))
+        })?;
+        PyArray1::from_vec(X.py(), values).reshape([rows, width])
+    }
+
+    /// Write the plan to a file, whole or not at all.
+    ///
+    /// Parameters
+    /// ----------
+    /// path : str or os.PathLike
+    fn save(&self, path: PathBuf) -> PyResult<()> {
+        save(&path, &self.plan.to_bytes())
+    }
+
+    /// Read a plan, or the plan of a sketch, from a file.
+    ///
+    /// Parameters
+    /// ----------
+    /// path : str or os.PathLike
+    ///
+    /// Returns
+    /// -------
+    /// Plan
+    #[staticmethod]
+    fn load(path: PathBuf) -> PyResult<Self> {
+        let bytes = std::fs::read(&path).map_err(|e| os_error(&e, &path))?;
+        Self::decode(&bytes)
+            .map_err(|message| PyValueError::new_err(format!("{}: {message}", path.display())))
+    }
+
+    /// The bytes of the plan's file.
+    ///
+    /// Returns
+    /// -------
+    /// bytes
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.plan.to_bytes())
+    }
+
+    /// Read a plan, or the plan of a sketch, from the bytes of its file.
+    ///
+    /// Parameters
+    /// ----------
+    /// data : bytes
+    ///
+    /// Returns
+    /// -------
+    /// Plan
+    #[staticmethod]
+    fn from_bytes(data: &[u8]) -> PyResult<Self> {
+        Self::decode(data).map_err(PyValueError::new_err)
+    }
+
+    /// Names of the columns, in order.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.plan.columns.clone()
+    }
+
+    /// Landmarks in the table's units, shape (m, n_columns); None for Fourier features.
+    #[getter]
+    fn landmarks<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        let Some(points) = self.plan.landmarks() else { return Ok(None) };
+        let values = points.rows().flat_map(|z| self.plan.frame.widen(z)).collect();
+        Ok(Some(PyArray1::from_vec(py, values).reshape([points.len(), points.dims()])?))
+    }
+
+    /// Random frequencies, not divided by σ, shape (m', n_columns); None where there are landmarks.
+    #[getter]
+    fn frequencies<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        let Features::Fourier(points) = &self.plan.features else { return Ok(None) };
+        let values = points.data().iter().map(|x| f64::from(*x)).collect();
+        Ok(Some(PyArray1::from_vec(py, values).reshape([points.len(), points.dims()])?))
+    }
+
+    /// 'nystrom' or 'fourier'.
+    #[getter]
+    fn features(&self) -> &'static str {
+        self.plan.features.name()
+    }
+
+    /// How landmarks were chosen; None for Fourier features.
+    #[getter]
+    fn sampling(&self) -> Option<&'static str> {
+        match &self.plan.features {
+            Features::Nystrom(_, sampling) => Some(sampling.name()),
+            Features::Fourier(_) => None,
+        }
+    }
+
+    /// Bandwidths σ², widest first.
+    #[getter]
+    fn bandwidths(&self) -> Vec<f64> {
+        self.plan.bandwidths.clone()
+    }
+
+    /// Which sums are kept: 'cells', 'kernel', 'moments'.
+    #[getter]
+    fn collect(&self) -> Vec<&'static str> {
+        self.plan.collect.names()
+    }
+
+    /// What is subtracted from each column.
+    #[getter]
+    fn centre<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, &self.plan.frame.centre)
+    }
+
+    /// What each column is then divided by.
+    #[getter]
+    fn scale<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, &self.plan.frame.scale)
+    }
+
+    /// The unit that row weights are multiples of; None where rows are not weighted.
+    #[getter]
+    fn weight_unit(&self) -> Option<f64> {
+        self.plan.weighting.as_ref().map(|w| w.unit)
+    }
+
+    /// The seed it was made with.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.plan.seed
+    }
+
+    /// SHA-256 of the plan's file. Sketches can be added up where it is the same.
+    #[getter]
+    fn fingerprint(&self) -> String {
+        self.plan.fingerprint()
+    }
+
+    fn __repr__(&self) -> String {
+        let points = self.plan.features.points().len();
+        let measured = match &self.plan.features {
+            Features::Nystrom(_, s) => format!("landmarks={points}, sampling='{}'", s.name()),
+            Features::Fourier(_) => format!("frequencies={points}"),
+        };
+        let (d, rungs) = (self.plan.dims(), self.plan.bandwidths.len());
+        format!("Plan(columns={d}, {measured}, bandwidths={rungs})")
+    }
+
+    fn __hash__(&self) -> u64 {
+        let start: String = self.plan.fingerprint().chars().take(15).collect();
+        u64::from_str_radix(&start, 16).unwrap_or(0)
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        reduced::<Self>(py, &self.plan.to_bytes())
+    }
+}
+
+impl PyPlan {
+    /// A plan, or the plan of a sketch.
+    fn decode(bytes: &[u8]) -> Result<Self, String> {
+        let plan = Plan::from_bytes(bytes).map(Arc::new);
+        let plan = plan.or_else(|error| match Sketch::from_bytes(bytes) {
+            Ok(sketch) => Ok(sketch.plan().clone()),
+            Err(_) => Err(error),
+        });
+        plan.map(|plan| PyPlan { plan }).map_err(|e| in_keywords(&e.to_string()))
+    }
+}
+
+/// How a class is pickled: by the bytes of its file.
+pub fn reduced<'py, T: pyo3::PyTypeInfo>(
+    py: Python<'py>,
+    bytes: &[u8],
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    let class: Bound<'py, PyType> = T::type_object(py);
+    Ok((class.getattr("from_bytes")?, PyTuple::new(py, [PyBytes::new(py, bytes)])?))
+}
+
+/// Writes a whole file or none.
+pub fn save(path: &std::path::Path, bytes: &[u8]) -> PyResult<()> {
+    let written: std::io::Result<()> = nysketch::file::write(path, |out| out.write_all(bytes));
+    written.map_err(|e| os_error(&e, path))
+}
+
+/// Remarks of planning as warnings.
+fn warn(py: Python<'_>, report: &PlanReport, left_out: &[String]) -> PyResult<()> {
+    let mut notes = report.notes.clone();
+    if !left_out.is_empty() {
+        notes.push(format!("left out, since they hold no numbers: {}", left_out.join(", ")));
+    }
+    for note in notes {
+        let text = std::ffi::CString::new(in_keywords(&note))
+            .map_err(|_| PyTypeError::new_err("a column name holds a zero byte"))?;
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+    }
+    Ok(())
+}

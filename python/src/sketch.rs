@@ -1,0 +1,605 @@
+//! `Sketch`: exact sums over rows, and what is learned from them.
+
+use crate::error::{exception, in_keywords, os_error};
+use crate::input::{Input, Wanted, Weights};
+use crate::model::{PyCurve, PyModel};
+use crate::plan::{PyPlan, invalid, reduced, save};
+use crate::work::{SILENT, Shown, run, threads};
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use nysketch::decoder::{estimated_risk, fit_curve};
+use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
+use nysketch::fixed::{centred_sum, coordinate_value, power_of_two};
+use nysketch::{Decoder, FitParams, Instructions, Plan, Sketch, SketchParams, Task, fit};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Exact sums over rows: the small thing that models are learned from.
+///
+/// Sketches of the same plan add up (``a + b``) to the bytes of the sketch of all their rows, in any
+/// order, and rows can be taken out again (``a - b``).
+///
+/// Parameters
+/// ----------
+/// plan : Plan
+///     What is measured. The new sketch has no rows.
+///
+/// Examples
+/// --------
+/// >>> import numpy as np, nysketch
+/// >>> X = np.random.default_rng(0).normal(size=(1000, 3))
+/// >>> plan = nysketch.Plan.from_data(X, landmarks=50)
+/// >>> whole = plan.sketch(X)
+/// >>> parts = plan.sketch(X[600:]) + plan.sketch(X[:600])
+/// >>> parts == whole, parts.to_bytes() == whole.to_bytes()
+/// (True, True)
+/// >>> whole.fit_kmeans(4).centres.shape
+/// (4, 3)
+#[pyclass(name = "Sketch", module = "nysketch", frozen)]
+pub struct PySketch {
+    pub sketch: Mutex<Sketch>,
+}
+
+impl PySketch {
+    fn locked(&self) -> MutexGuard<'_, Sketch> {
+        self.sketch.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Sketches X. Where the plan has weights, X must have them too.
+    pub fn of(
+        plan: &Arc<Plan>,
+        x: &Bound<'_, PyAny>,
+        weights: Option<&Bound<'_, PyAny>>,
+        skip_invalid: bool,
+        threads: Option<usize>,
+        verbose: bool,
+    ) -> PyResult<Sketch> {
+        match (&plan.weighting, weights) {
+            (Some(_), None) => {
+                return Err(PyValueError::new_err("the plan was made with weights; pass weights"));
+            }
+            (None, Some(_)) => {
+                return Err(PyValueError::new_err(
+                    "the plan was made without weights; make one with weights, or leave them out",
+                ));
+            }
+            _ => {}
+        }
+        let input = Input::open(x, Wanted::Given(&plan.columns), Weights::new(weights)?)?;
+        let params = SketchParams {
+            threads: self::threads(threads),
+            invalid: invalid(skip_invalid),
+            instructions: Instructions::best(),
+        };
+        let shown = Shown { what: "sketching", verbose, rows: input.rows };
+        let plan = plan.clone();
+        run(x.py(), shown, move |watch| Sketch::of(&plan, &*input.source, params, watch))
+    }
+
+    fn fit(&self, py: Python<'_>, params: FitParams) -> PyResult<PyModel> {
+        let sketch = self.locked().clone();
+        let model = run(py, SILENT, move |_| fit(&sketch, &params))?;
+        Ok(PyModel { model: Arc::new(model) })
+    }
+
+    /// `Err` where there are no rows to take a mean over.
+    fn filled(&self) -> PyResult<MutexGuard<'_, Sketch>> {
+        let sketch = self.locked();
+        match sketch.rows() {
+            0 => Err(PyValueError::new_err("the sketch has no rows")),
+            _ => Ok(sketch),
+        }
+    }
+}
+
+fn decoder(name: &str) -> PyResult<Decoder> {
+    let all = [Decoder::Auto, Decoder::Cells, Decoder::Kernel, Decoder::Clompr, Decoder::Clomp];
+    all.into_iter().find(|d| d.name() == name).ok_or_else(|| {
+        let expected = "'auto', 'cells', 'kernel', 'clompr' or 'clomp'";
+        PyValueError::new_err(format!("decoder must be {expected}, got '{name}'"))
+    })
+}
+
+/// Separation and radius are for the paper's decoder.
+fn pursuit_only(decoder: Decoder, separation: Option<f64>, radius: Option<f64>) -> PyResult<()> {
+    let pursuit = matches!(decoder, Decoder::Clompr | Decoder::Clomp);
+    match pursuit || (separation.is_none() && radius.is_none()) {
+        true => Ok(()),
+        false => {
+            Err(PyValueError::new_err("separation and radius go with decoder='clompr' or 'clomp'"))
+        }
+    }
+}
+
+#[pymethods]
+impl PySketch {
+    #[new]
+    fn new(plan: &PyPlan) -> Self {
+        plan_of(&plan.plan)
+    }
+
+    /// Add rows. Where it raises, the sketch is as it was.
+    ///
+    /// Parameters
+    /// ----------
+    /// X : array-like, or anything with the Arrow stream interface, or a function that returns it
+    ///     The rows, read once and batch by batch.
+    /// weights : str or array-like, optional
+    ///     Row weights, for a plan that was made with weights.
+    /// skip_invalid : bool, default=False
+    ///     Leave invalid rows out and count them, instead of raising.
+    /// threads : int, optional
+    ///     Threads to use; one a core.
+    /// verbose : bool, default=False
+    ///     Show progress on stderr.
+    ///
+    /// Returns
+    /// -------
+    /// Sketch
+    ///     Itself.
+    #[pyo3(signature = (X, *, weights=None, skip_invalid=false, threads=None, verbose=false))]
+    #[allow(non_snake_case, reason = "keywords of Python")]
+    fn update<'py>(
+        slf: Bound<'py, Self>,
+        X: &Bound<'py, PyAny>,
+        weights: Option<&Bound<'py, PyAny>>,
+        skip_invalid: bool,
+        threads: Option<usize>,
+        verbose: bool,
+    ) -> PyResult<Bound<'py, Self>> {
+        let plan = slf.get().locked().plan().clone();
+        // Not under the lock: several threads may add rows at a time.
+        let part = Self::of(&plan, X, weights, skip_invalid, threads, verbose)?;
+        slf.get().locked().merge(&part).map_err(exception)?;
+        Ok(slf)
+    }
+
+    fn __add__(&self, other: &Self) -> PyResult<Self> {
+        let mut sum = self.locked().clone();
+        sum.merge(&other.locked().clone()).map_err(exception)?;
+        Ok(PySketch { sketch: Mutex::new(sum) })
+    }
+
+    fn __sub__(&self, other: &Self) -> PyResult<Self> {
+        let mut difference = self.locked().clone();
+        difference.subtract(&other.locked().clone()).map_err(exception)?;
+        Ok(PySketch { sketch: Mutex::new(difference) })
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        let other = other.locked().clone();
+        *self.locked() == other
+    }
+
+    /// Learn centres of least mean squared distance.
+    ///
+    /// Parameters
+    /// ----------
+    /// k : int
+    ///     Number of centres.
+    /// decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'
+    ///     What to learn from: cell moments or kernel sums; 'clompr' is the paper's decoder.
+    /// bandwidth : float, optional
+    ///     Which of the plan's bandwidths kernel sums are decoded at.
+    /// separation, radius : float, optional
+    ///     Constraints of 'clompr': least distance between centres, largest distance from the plan's
+    ///     centre, both in the plan's coordinates.
+    /// seed : int, default=0
+    ///     Seed of everything random.
+    ///
+    /// Returns
+    /// -------
+    /// Model
+    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, separation=None, radius=None, seed=0))]
+    #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn fit_kmeans(
+        &self,
+        py: Python<'_>,
+        k: usize,
+        decoder: &str,
+        bandwidth: Option<f64>,
+        separation: Option<f64>,
+        radius: Option<f64>,
+        seed: u64,
+    ) -> PyResult<PyModel> {
+        let decoder = self::decoder(decoder)?;
+        pursuit_only(decoder, separation, radius)?;
+        let params = FitParams::new(Task::Kmeans, k);
+        self.fit(py, FitParams { decoder, bandwidth, separation, radius, seed, ..params })
+    }
+
+    /// Learn centres of least mean distance.
+    ///
+    /// Parameters
+    /// ----------
+    /// k : int
+    ///     Number of centres.
+    /// decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'
+    ///     What to learn from.
+    /// bandwidth : float, optional
+    ///     Which of the plan's bandwidths kernel sums are decoded at.
+    /// seed : int, default=0
+    ///     Seed of everything random.
+    ///
+    /// Returns
+    /// -------
+    /// Model
+    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, seed=0))]
+    fn fit_kmedians(
+        &self,
+        py: Python<'_>,
+        k: usize,
+        decoder: &str,
+        bandwidth: Option<f64>,
+        seed: u64,
+    ) -> PyResult<PyModel> {
+        let decoder = self::decoder(decoder)?;
+        let params = FitParams::new(Task::Kmedians, k);
+        self.fit(py, FitParams { decoder, bandwidth, seed, ..params })
+    }
+
+    /// Learn a Gaussian mixture with diagonal covariances.
+    ///
+    /// Parameters
+    /// ----------
+    /// k : int
+    ///     Number of components.
+    /// decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'
+    ///     What to learn from.
+    /// bandwidth : float, optional
+    ///     Which of the plan's bandwidths kernel sums are decoded at.
+    /// known_variance : float, optional
+    ///     Variance of every component and column, in the plan's coordinates, where it is known.
+    /// separation, radius : float, optional
+    ///     Constraints of 'clompr'.
+    /// seed : int, default=0
+    ///     Seed of everything random.
+    ///
+    /// Returns
+    /// -------
+    /// Model
+    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, known_variance=None, separation=None, radius=None, seed=0))]
+    #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn fit_gmm(
+        &self,
+        py: Python<'_>,
+        k: usize,
+        decoder: &str,
+        bandwidth: Option<f64>,
+        known_variance: Option<f64>,
+        separation: Option<f64>,
+        radius: Option<f64>,
+        seed: u64,
+    ) -> PyResult<PyModel> {
+        let decoder = self::decoder(decoder)?;
+        pursuit_only(decoder, separation, radius)?;
+        let params = FitParams::new(Task::Gmm, k);
+        let params = FitParams { decoder, bandwidth, known_variance, separation, radius, ..params };
+        self.fit(py, FitParams { seed, ..params })
+    }
+
+    /// Learn principal components, exactly.
+    ///
+    /// Parameters
+    /// ----------
+    /// k : int
+    ///     Number of components.
+    ///
+    /// Returns
+    /// -------
+    /// Model
+    fn fit_pca(&self, py: Python<'_>, k: usize) -> PyResult<PyModel> {
+        self.fit(py, FitParams::new(Task::Pca, k))
+    }
+
+    /// Learn a model for every k of a range, and suggest one.
+    ///
+    /// Parameters
+    /// ----------
+    /// low, high : int
+    ///     The least and the largest k.
+    /// task : {'kmeans', 'kmedians', 'gmm'}, default='kmeans'
+    ///     What to learn.
+    /// decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'
+    ///     What to learn from.
+    /// seed : int, default=0
+    ///     Seed of everything random.
+    ///
+    /// Returns
+    /// -------
+    /// KCurve
+    ///     With ``ks``, ``risks``, ``models``, ``suggested`` (the elbow, or the least BIC of a
+    ///     mixture) and ``clear``.
+    #[pyo3(signature = (low, high, *, task="kmeans", decoder="auto", seed=0))]
+    fn k_curve(
+        &self,
+        py: Python<'_>,
+        low: usize,
+        high: usize,
+        task: &str,
+        decoder: &str,
+        seed: u64,
+    ) -> PyResult<PyCurve> {
+        let decoder = self::decoder(decoder)?;
+        let all = [Task::Kmeans, Task::Kmedians, Task::Gmm];
+        let task = all.into_iter().find(|t| t.name() == task).ok_or_else(|| {
+            let expected = "'kmeans', 'kmedians' or 'gmm'";
+            PyValueError::new_err(format!("task must be {expected}, got '{task}'"))
+        })?;
+        if low > high {
+            return Err(PyValueError::new_err(format!("low is {low}, above high, {high}")));
+        }
+        let params = FitParams { decoder, seed, ..FitParams::new(task, low) };
+        let sketch = self.locked().clone();
+        let curve = run(py, SILENT, move |_| fit_curve(&sketch, &params, low, high))?;
+        Ok(PyCurve::new(curve))
+    }
+
+    /// The risk of a model on the rows of the sketch, as far as the sketch tells: mean squared
+    /// distance, mean distance, or negative log-likelihood. None where it cannot tell.
+    ///
+    /// Parameters
+    /// ----------
+    /// model : Model
+    ///
+    /// Returns
+    /// -------
+    /// float or None
+    fn estimated_risk(&self, py: Python<'_>, model: &PyModel) -> PyResult<Option<f64>> {
+        let (sketch, model) = (self.locked().clone(), model.model.clone());
+        if model.columns != sketch.plan().columns {
+            return Err(PyValueError::new_err("the model is of other columns than the sketch"));
+        }
+        run(py, SILENT, move |_| Ok(estimated_risk(&sketch, &model)))
+    }
+
+    /// Write the sketch to a file, whole or not at all.
+    ///
+    /// Parameters
+    /// ----------
+    /// path : str or os.PathLike
+    fn save(&self, path: PathBuf) -> PyResult<()> {
+        save(&path, &self.locked().to_bytes())
+    }
+
+    /// Read a sketch from a file.
+    ///
+    /// Parameters
+    /// ----------
+    /// path : str or os.PathLike
+    ///
+    /// Returns
+    /// -------
+    /// Sketch
+    #[staticmethod]
+    fn load(path: PathBuf) -> PyResult<Self> {
+        let bytes = std::fs::read(&path).map_err(|e| os_error(&e, &path))?;
+        let sketch = Sketch::from_bytes(&bytes).map_err(|e| {
+            PyValueError::new_err(format!("{}: {}", path.display(), in_keywords(&e.to_string())))
+        })?;
+        Ok(PySketch { sketch: Mutex::new(sketch) })
+    }
+
+    /// The bytes of the sketch's file, the same that the command line writes.
+    ///
+    /// Returns
+    /// -------
+    /// bytes
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.locked().to_bytes())
+    }
+
+    /// Read a sketch from the bytes of its file.
+    ///
+    /// Parameters
+    /// ----------
+    /// data : bytes
+    ///
+    /// Returns
+    /// -------
+    /// Sketch
+    #[staticmethod]
+    fn from_bytes(data: &[u8]) -> PyResult<Self> {
+        let sketch = Sketch::from_bytes(data).map_err(exception)?;
+        Ok(PySketch { sketch: Mutex::new(sketch) })
+    }
+
+    /// What was measured.
+    #[getter]
+    fn plan(&self) -> PyPlan {
+        PyPlan { plan: self.locked().plan().clone() }
+    }
+
+    /// Number of rows, weights counted in the plan's unit.
+    #[getter]
+    fn rows(&self) -> u64 {
+        self.locked().rows()
+    }
+
+    /// Number of rows left out as invalid.
+    #[getter]
+    fn skipped(&self) -> u64 {
+        self.locked().skipped()
+    }
+
+    /// Mean kernel values at the landmarks (or cosines, then sines), shape (n_bandwidths, m); None
+    /// where the plan keeps no kernel sums.
+    #[getter]
+    fn kernel_means<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        let sketch = self.filled()?;
+        let plan = sketch.plan();
+        if !plan.collect.kernel {
+            return Ok(None);
+        }
+        let rungs = plan.bandwidths.len();
+        let means = (0..rungs).flat_map(|r| sketch.feature_means(r)).collect();
+        let shape = [rungs, plan.features_per_bandwidth()];
+        Ok(Some(PyArray1::from_vec(py, means).reshape(shape)?))
+    }
+
+    /// The sketch of eq. (3) of the paper: the mean of the feature map over the rows.
+    ///
+    /// Parameters
+    /// ----------
+    /// bandwidth : float, optional
+    ///     One of the plan's bandwidths; the middle one by default.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of shape (n_features,)
+    ///     In the coordinates of ``Plan.transform``.
+    #[pyo3(signature = (*, bandwidth=None))]
+    fn embedding<'py>(
+        &self,
+        py: Python<'py>,
+        bandwidth: Option<f64>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let sketch = self.filled()?.clone();
+        let plan = sketch.plan().clone();
+        let rungs = &plan.bandwidths;
+        let rung = match bandwidth {
+            None => Some(rungs.len() / 2),
+            Some(b) => rungs.iter().position(|s| (s - b).abs() <= 1e-9 * s),
+        };
+        let Some(rung) = rung.filter(|_| plan.collect.kernel) else {
+            let message = match plan.collect.kernel {
+                true => format!("bandwidth must be one of the plan's, {rungs:?}"),
+                false => "the plan keeps no kernel sums; collect 'kernel'".into(),
+            };
+            return Err(PyValueError::new_err(message));
+        };
+        let values = run(py, SILENT, move |_| {
+            let means = sketch.feature_means(rung);
+            match sketch.plan().landmarks() {
+                Some(points) => {
+                    let map = NystromMap::new(points, sketch.plan().bandwidths[rung], CUTOFF)?;
+                    Ok(map.whitening.times(&means))
+                }
+                None => {
+                    let norm = (means.len() as f64 / 2.0).sqrt();
+                    Ok(means.iter().map(|x| x / norm).collect())
+                }
+            }
+        })?;
+        Ok(PyArray1::from_vec(py, values))
+    }
+
+    /// Rows nearest to each landmark, shape (m,); None where the plan keeps no cells.
+    #[getter]
+    fn cell_rows<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<i64>>> {
+        let sketch = self.locked();
+        let rows = sketch.sums().cell_rows.iter().map(|n| *n as i64).collect();
+        sketch.plan().collect.cells.then(|| PyArray1::from_vec(py, rows))
+    }
+
+    /// Mean of each cell, shape (m, n_columns), NaN for a cell without rows; None where the plan
+    /// keeps no cells.
+    #[getter]
+    fn cell_means<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        self.cell_values(py, |sketch, cell, j, rows| {
+            let frame = &sketch.plan().frame;
+            let sum = sketch.sums().cell_sum[cell * frame.dims() + j];
+            frame.centre[j]
+                + frame.scale[j] * coordinate_value(sum, frame.exponent[j]) / rows as f64
+        })
+    }
+
+    /// Variance of each cell and column, shape (m, n_columns), NaN for a cell without rows; None
+    /// where the plan keeps no cells.
+    #[getter]
+    fn cell_variances<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        self.cell_values(py, |sketch, cell, j, rows| {
+            let (frame, sums) = (&sketch.plan().frame, sketch.sums());
+            let at = cell * frame.dims() + j;
+            let (sum, square) = (sums.cell_sum[at], sums.cell_square[at]);
+            let unit = frame.scale[j] * power_of_two(frame.exponent[j]);
+            centred_sum(square, sum, sum, rows).max(0.0) * unit * unit / rows as f64
+        })
+    }
+
+    /// Mean of every column; None where the plan keeps neither moments nor cells.
+    #[getter]
+    fn mean<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<f64>>>> {
+        let sketch = self.filled()?;
+        let frame = &sketch.plan().frame;
+        let widen = |y: Vec<f64>| {
+            (0..y.len()).map(|j| frame.centre[j] + frame.scale[j] * y[j]).collect::<Vec<f64>>()
+        };
+        Ok(sketch.coordinate_means().map(|y| PyArray1::from_vec(py, widen(y))))
+    }
+
+    /// Population covariance of the columns; None where the plan keeps no moments.
+    #[getter]
+    fn covariance<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        let sketch = self.filled()?;
+        let (plan, sums) = (sketch.plan(), sketch.sums());
+        if !plan.collect.moments {
+            return Ok(None);
+        }
+        let (d, n) = (plan.dims(), sums.rows[0]);
+        let unit = |j: usize| plan.frame.scale[j] * power_of_two(plan.frame.exponent[j]);
+        let entry = |i: usize| {
+            let (high, low) = ((i / d).max(i % d), (i / d).min(i % d));
+            let product = sums.outer[high * (high + 1) / 2 + low];
+            centred_sum(product, sums.sum[high], sums.sum[low], n) / n as f64
+                * unit(high)
+                * unit(low)
+        };
+        Ok(Some(PyArray1::from_vec(py, (0..d * d).map(entry).collect()).reshape([d, d])?))
+    }
+
+    /// An upper bound on how much of the data the landmarks miss, one for each bandwidth, between 0
+    /// and 1; None where the plan has no landmarks or keeps no kernel sums.
+    #[getter]
+    fn missed<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<f64>>>> {
+        let missed = self.filled()?.missed();
+        Ok((!missed.is_empty()).then(|| PyArray1::from_vec(py, missed)))
+    }
+
+    fn __repr__(&self) -> String {
+        let sketch = self.locked();
+        let skipped = match sketch.skipped() {
+            0 => String::new(),
+            n => format!(", skipped={n}"),
+        };
+        let (rows, d) = (sketch.rows(), sketch.plan().dims());
+        let points = sketch.plan().features.points().len();
+        let name = if sketch.plan().landmarks().is_some() { "landmarks" } else { "frequencies" };
+        format!("Sketch(rows={rows}{skipped}, columns={d}, {name}={points})")
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        reduced::<Self>(py, &self.locked().to_bytes())
+    }
+}
+
+impl PySketch {
+    fn cell_values<'py>(
+        &self,
+        py: Python<'py>,
+        value: impl Fn(&Sketch, usize, usize, i128) -> f64,
+    ) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        let sketch = self.locked();
+        if !sketch.plan().collect.cells {
+            return Ok(None);
+        }
+        let d = sketch.plan().dims();
+        let rows = &sketch.sums().cell_rows;
+        let values = (0..rows.len() * d)
+            .map(|i| match rows[i / d] {
+                0 => f64::NAN,
+                n => value(&sketch, i / d, i % d, n),
+            })
+            .collect();
+        Ok(Some(PyArray1::from_vec(py, values).reshape([rows.len(), d])?))
+    }
+}
+
+fn plan_of(plan: &Arc<Plan>) -> PySketch {
+    PySketch { sketch: Mutex::new(Sketch::empty(plan.clone())) }
+}
