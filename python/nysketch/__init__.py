@@ -48,7 +48,9 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'nysketch' has no attribute '{name}'")
     from importlib import import_module
 
-    return getattr(import_module("nysketch.plot" if name in _PLOTS else "nysketch.estimators"), name)
+    return getattr(
+        import_module("nysketch.plot" if name in _PLOTS else "nysketch.estimators"), name
+    )
 
 
 def __dir__() -> list[str]:

@@ -20,7 +20,7 @@ def is_arrow(X: Any) -> bool:
 
 
 def table(X: Any) -> tuple[Any, list[str] | None]:
-    """X as an array in native byte order, or as something that gives Arrow streams; column names."""
+    """X as an array, or as something that gives Arrow streams; and column names of an array."""
     if is_pandas(X):
         return _of_pandas(X)
     if _is_dataset(X):
@@ -46,19 +46,20 @@ def weights(w: Any) -> np.ndarray:
     w = np.asarray(w)
     if w.ndim != 1 or w.dtype.kind not in "biuf":
         raise ValueError(
-            f"weights must be the name of a column or one number a row, got {w.dtype} of shape {w.shape}"
+            "weights must be the name of a column or one number a row, "
+            f"got {w.dtype} of shape {w.shape}"
         )
     return w.astype(np.float64)
 
 
-def column_names(X: Any) -> list[str] | None:
-    """Names of all columns of an Arrow table, where it tells them without being read."""
+def column_names(X: Any, *, without: Any = None) -> list[str] | None:
+    """Names of all columns of an Arrow table but one, where it tells them without being read."""
     if isinstance(X, np.ndarray) or is_pandas(X):
         return None
     names = getattr(getattr(X, "schema", None), "names", None) or getattr(X, "columns", None)
     if callable(names):
         names = names()
-    return [str(name) for name in names] if isinstance(names, (list, tuple)) or names else None
+    return [str(name) for name in names if name != without] if names else None
 
 
 def is_pandas(X: Any) -> bool:
@@ -90,10 +91,15 @@ def _array(X: Any) -> np.ndarray:
     if isinstance(X, np.ma.MaskedArray):
         # What is masked is missing.
         X = np.ma.filled(X.astype(np.float64), np.nan)
+    if X is None or isinstance(X, (str, bytes)) or hasattr(X, "__fspath__"):
+        raise TypeError(
+            f"X must be a table of rows, got {type(X).__name__}; read a file first, for example "
+            "with pyarrow.dataset.dataset"
+        )
     X = np.asarray(X)
     kind = X.dtype.kind
     if kind == "c":
-        raise ValueError(f"Complex data not supported\n{X!r}\n")
+        raise ValueError("Complex data not supported")
     if kind == "O" or kind in "SU":
         raise ValueError(f"X holds {X.dtype}, not numbers; convert it with X.astype(float)")
     if kind not in "biuf":

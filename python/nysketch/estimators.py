@@ -1,15 +1,15 @@
 """Estimators of scikit-learn's kind that learn from a sketch of X.
 
-``fit`` makes a plan from X, sketches X, and learns from the sketch; ``partial_fit`` adds rows to the
-sketch, and the model is learned anew when it is next asked for. Beside what scikit-learn takes, X may
-be anything with the Arrow stream interface, which is read batch by batch.
+``fit`` makes a plan from X, sketches X, and learns from the sketch; ``partial_fit`` adds rows to
+the sketch, and the model is learned anew when it is next asked for. Beside what scikit-learn takes,
+X may be anything with the Arrow stream interface, which is read batch by batch.
 """
 
 from __future__ import annotations
 
 import numbers
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import (
@@ -25,6 +25,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from nysketch import _input
 from nysketch._core import Model, Plan
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = [
     "CompressiveGaussianMixture",
@@ -54,15 +57,15 @@ class _Sketching(BaseEstimator):
         return {"sampling": self.sampling}
 
     def _sketch_rows(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[Any, Any]:
-        """Adds X to the sketch, a new one if ``reset``; the checked X and weights."""
+        """Adds X to the sketch, a new one if ``reset``; the checked X and its weights."""
         self._check_parameters()
         X = self._checked(X, reset=reset)
         given = self.plan is not None
         plan = self.plan if given else None if reset else self.plan_
         if plan is not None and sample_weight is not None and plan.weight_unit is None:
             raise ValueError(
-                "sample_weight must be given at the first call or never, and with a plan only where "
-                "it was made with weights"
+                "sample_weight must be given at the first call or never, and with a plan only "
+                "where it was made with weights"
             )
         unit = None if plan is None else plan.weight_unit
         if unit is not None and sample_weight is None:
@@ -74,7 +77,7 @@ class _Sketching(BaseEstimator):
         if plan is None:
             plan = Plan.from_data(
                 X,
-                columns=_input.column_names(X),
+                columns=_input.column_names(X, without=sample_weight),
                 landmarks=self._landmarks(X.shape[0] if isinstance(X, np.ndarray) else None),
                 bandwidth=self.bandwidth,
                 scale=self.scale,
@@ -93,16 +96,28 @@ class _Sketching(BaseEstimator):
         self.sketch_ = sketch if reset else self.sketch_ + sketch
         return X, weights
 
+    def _check_first_rows(self, least: int = 1) -> None:
+        """Landmarks stay those of the first rows: too few of them would spoil all that follows."""
+        found, wanted = len(self.plan_.landmarks), self._landmarks(None) or _DEFAULT_LANDMARKS
+        if found >= wanted:
+            return
+        message = (
+            f"landmarks are chosen from the rows of the first call, which hold only {found} "
+            f"different ones, fewer than {least if found < least else wanted}; pass more rows "
+            "first, or a plan"
+        )
+        if found < least:
+            del self.sketch_
+            raise ValueError(f"n_samples={found}: {message}")
+        warnings.warn(message, UserWarning, stacklevel=3)
+
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """X as an array, or as it is where it comes in batches, whose columns have names."""
         if _input.is_arrow(X) and not _input.is_pandas(X):
             if reset and hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
             return X
-        # The values themselves are checked on the way, which names the cell.
-        return validate_data(
-            self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False
-        )
+        return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
 
     def _check_parameters(self) -> None:
         _check_count(self, "landmarks", optional=True)
@@ -128,14 +143,15 @@ class _Learning(_Sketching):
             return self.landmarks
         return wanted if rows is None else min(wanted, rows)
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Sketch X and learn from the sketch.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or Arrow
-            The rows. Anything with the Arrow stream interface is read batch by batch, several times;
-            a pyarrow dataset or a function that returns a new stream may be larger than memory.
+            The rows. Anything with the Arrow stream interface is read batch by batch, several
+            times; a pyarrow dataset or a function that returns a new stream may be larger than
+            memory.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), optional
@@ -150,11 +166,11 @@ class _Learning(_Sketching):
         self._after_fit(X, weights)
         return self
 
-    def partial_fit(self, X, y=None, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the sketch.
 
-        The plan is that of the first call, unless one is given: landmarks are chosen from its rows.
-        The model is learned when it is next asked for.
+        The plan is that of the first call, unless one is given: landmarks are chosen from its
+        rows. The model is learned when it is next asked for.
 
         Parameters
         ----------
@@ -169,7 +185,10 @@ class _Learning(_Sketching):
         -------
         self
         """
-        self._sketch_rows(X, sample_weight, reset=not hasattr(self, "sketch_"))
+        first = not hasattr(self, "sketch_")
+        self._sketch_rows(X, sample_weight, reset=first)
+        if first and self.plan is None:
+            self._check_first_rows(self._k())
         self._model = None
         for name in ("labels_", "inertia_"):
             self.__dict__.pop(name, None)
@@ -191,21 +210,18 @@ class _Learning(_Sketching):
         k, sketch = self._k(), self.sketch_
         if self.plan_.weight_unit is None and sketch.rows < k:
             raise ValueError(self._too_few(sketch.rows))
-        cells = sketch.cell_rows
-        if cells is not None and self.decoder in ("auto", "cells"):
-            found = int(np.count_nonzero(cells))
-            if found < k and found < len(self.plan_.landmarks):
-                raise ValueError(
-                    f"only {found} of {len(cells)} cells of the sketch hold rows, fewer than {k}"
-                )
-            if found < k:
-                warnings.warn(
-                    f"Number of distinct clusters ({found}) found smaller than {self._k_name} ({k}). "
-                    "Possibly due to duplicate points in X, or to few landmarks.",
-                    ConvergenceWarning,
-                    stacklevel=3,
-                )
-                k = found
+        if self.decoder in ("auto", "cells") and sketch.cell_rows is not None:
+            found = int(np.count_nonzero(sketch.cell_rows))
+        else:
+            found = k if sketch.kernel_means is None else sketch.kernel_means.shape[1]
+        if found < k:
+            warnings.warn(
+                f"Number of distinct clusters ({found}) found smaller than {self._k_name} ({k}). "
+                "Possibly due to duplicate points in X, or to few landmarks.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+            k = found
         return getattr(sketch, f"fit_{self._task}")(k, decoder=self.decoder, seed=self._seed)
 
     def _too_few(self, rows: int) -> str:
@@ -219,7 +235,7 @@ class _Learning(_Sketching):
         check_is_fitted(self)
         return self.model_, self._checked(X, reset=False)
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The nearest centre or most likely component of every row.
 
         Parameters
@@ -285,7 +301,7 @@ class _Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
     def _n_features_out(self) -> int:
         return self.model_.k
 
-    def fit_predict(self, X, y=None, sample_weight=None):
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Fit, and the label of every row.
 
         Parameters
@@ -306,7 +322,7 @@ class _Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
             return self.labels_
         return self._fitted(X)[0].predict(X, threads=self.threads)
 
-    def transform(self, X):
+    def transform(self, X: Any) -> np.ndarray:
         """Distances of every row to the centres.
 
         Parameters
@@ -322,7 +338,7 @@ class _Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         model, X = self._fitted(X)
         return model.transform(X, threads=self.threads)
 
-    def score(self, X, y=None, sample_weight=None):
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the inertia of the rows: larger is better.
 
         Parameters
@@ -359,7 +375,8 @@ class CompressiveKMeans(_Centres):
     sampling : {'dsquared', 'uniform', 'leverage', 'greedy', 'rpcholesky'}, default='dsquared'
         How landmarks are chosen.
     bandwidth : float or sequence of float, optional
-        Kernel bandwidths σ², for the decoders that use kernel sums; chosen from the rows by default.
+        Kernel bandwidths σ², for the decoders that use kernel sums; chosen from the rows by
+        default.
     scale : {None, 'standard'}, default=None
         Whether columns are divided by their standard deviation before distances are taken.
     collect : sequence of {'kernel', 'cells', 'moments'}, optional
@@ -638,7 +655,7 @@ class CompressiveGaussianMixture(DensityMixin, _Learning):
         risk = self.sketch_.estimated_risk(self.model_)
         return float("nan") if risk is None else -risk
 
-    def fit_predict(self, X, y=None):
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Fit, and the label of every row.
 
         Parameters
@@ -647,14 +664,16 @@ class CompressiveGaussianMixture(DensityMixin, _Learning):
             The rows.
         y : None
             Ignored.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row weights.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
         """
-        return self.fit(X).predict(X)
+        return self.fit(X, sample_weight=sample_weight).predict(X)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of every component for every row.
 
         Parameters
@@ -669,7 +688,7 @@ class CompressiveGaussianMixture(DensityMixin, _Learning):
         model, X = self._fitted(X)
         return model.transform(X, threads=self.threads)
 
-    def score_samples(self, X):
+    def score_samples(self, X: Any) -> np.ndarray:
         """Log density of every row.
 
         Parameters
@@ -684,7 +703,7 @@ class CompressiveGaussianMixture(DensityMixin, _Learning):
         model, X = self._fitted(X)
         return model.log_density(X, threads=self.threads)
 
-    def score(self, X, y=None):
+    def score(self, X: Any, y: Any = None) -> float:
         """Mean log density of the rows.
 
         Parameters
@@ -700,7 +719,7 @@ class CompressiveGaussianMixture(DensityMixin, _Learning):
         """
         return float(self.score_samples(X).mean())
 
-    def sample(self, n_samples=1):
+    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows from the mixture.
 
         Parameters
@@ -720,14 +739,14 @@ class CompressiveGaussianMixture(DensityMixin, _Learning):
             raise ValueError(f"n_samples must be at least 1, got {n_samples}")
         rng = check_random_state(self.random_state)
         y = np.repeat(np.arange(self.model_.k), rng.multinomial(n_samples, self.weights_))
-        X = self.means_[y] + np.sqrt(self.covariances_)[y] * rng.standard_normal((len(y), self.n_features_in_))
-        return X, y
+        noise = rng.standard_normal((n_samples, self.n_features_in_))
+        return self.means_[y] + np.sqrt(self.covariances_)[y] * noise, y
 
     def _n_parameters(self) -> int:
         k, d = self.means_.shape
         return 2 * k * d + k - 1
 
-    def bic(self, X):
+    def bic(self, X: Any) -> float:
         """Bayesian information criterion on X: lower is better.
 
         Parameters
@@ -742,7 +761,7 @@ class CompressiveGaussianMixture(DensityMixin, _Learning):
         log_density = self.score_samples(X)
         return float(-2 * log_density.sum() + self._n_parameters() * np.log(len(log_density)))
 
-    def aic(self, X):
+    def aic(self, X: Any) -> float:
         """Akaike information criterion on X: lower is better.
 
         Parameters
@@ -840,7 +859,7 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Sketch
     def _collect(self) -> list[str]:
         return ["kernel"]
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose landmarks and sketch X.
 
         Parameters
@@ -859,7 +878,7 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Sketch
         self._sketch_rows(X, sample_weight, reset=True)
         return self
 
-    def partial_fit(self, X, y=None, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the sketch; the feature map is that of the first call.
 
         Parameters
@@ -875,7 +894,10 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Sketch
         -------
         self
         """
-        self._sketch_rows(X, sample_weight, reset=not hasattr(self, "sketch_"))
+        first = not hasattr(self, "sketch_")
+        self._sketch_rows(X, sample_weight, reset=first)
+        if first and self.plan is None:
+            self._check_first_rows()
         return self
 
     @property
@@ -898,7 +920,7 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Sketch
     def _n_features_out(self) -> int:
         return len(self.embedding_)
 
-    def transform(self, X):
+    def transform(self, X: Any) -> np.ndarray:
         """The features of every row.
 
         Parameters

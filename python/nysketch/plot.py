@@ -73,10 +73,11 @@ def plot_clusters(
         flat = (points - centre) / scale @ axes.T
         return np.column_stack([flat, np.zeros(len(flat))]) if flat.shape[1] == 1 else flat
 
-    points = project(X)
-    ax.scatter(
-        points[:, 0], points[:, 1], c=labels, s=4, alpha=0.4, linewidths=0, cmap="tab20", vmin=0, vmax=19 if model.k <= 20 else model.k - 1
-    )
+    points = project(X)[:, :2]
+    # Ten colours that are easy to tell apart, twenty where they do not suffice.
+    colours = 10 if model.k <= 10 else 20
+    style = {"cmap": f"tab{colours}", "vmin": 0, "vmax": colours - 1}
+    ax.scatter(*points.T, c=labels % colours, s=4, alpha=0.4, linewidths=0, **style)
     centres = project(model.means if model.task == "gmm" else model.centres)
     if model.task == "gmm":
         _ellipses(ax, centres, model.variances / scale**2, axes)
@@ -92,7 +93,7 @@ def _ellipses(ax: Axes, centres: np.ndarray, variances: np.ndarray, axes: np.nda
         return
     angle = np.linspace(0, 2 * np.pi, 100)
     circle = np.stack([np.cos(angle), np.sin(angle)])
-    for centre, variance in zip(centres, variances):
+    for centre, variance in zip(centres, variances, strict=True):
         covariance = (axes * variance) @ axes.T
         values, vectors = np.linalg.eigh(covariance)
         outline = vectors @ (2 * np.sqrt(np.maximum(values, 0))[:, None] * circle)

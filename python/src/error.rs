@@ -3,7 +3,10 @@
 use nysketch::Error;
 use nysketch::error::respell;
 use pyo3::PyErr;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{
+    PyFileNotFoundError, PyIsADirectoryError, PyKeyboardInterrupt, PyOSError, PyPermissionError,
+    PyRuntimeError, PyValueError,
+};
 use std::io;
 use std::path::Path;
 
@@ -43,6 +46,14 @@ pub fn os_error(error: &io::Error, path: &Path) -> PyErr {
             let text = text.split(" (os error").next().unwrap_or_default().to_string();
             PyOSError::new_err((code, text, name))
         }
-        None => PyOSError::new_err(format!("{name}: {error}")),
+        None => {
+            let text = format!("{name}: {error}");
+            match error.kind() {
+                io::ErrorKind::NotFound => PyFileNotFoundError::new_err(text),
+                io::ErrorKind::IsADirectory => PyIsADirectoryError::new_err(text),
+                io::ErrorKind::PermissionDenied => PyPermissionError::new_err(text),
+                _ => PyOSError::new_err(text),
+            }
+        }
     }
 }

@@ -7,6 +7,7 @@
 mod error;
 mod input;
 mod model;
+mod natural;
 mod plan;
 mod sketch;
 mod work;

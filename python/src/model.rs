@@ -2,6 +2,7 @@
 
 use crate::error::{in_keywords, os_error};
 use crate::input::{Input, Wanted, Weights};
+use crate::natural::Natural;
 use crate::plan::{reduced, save};
 use crate::work::{SILENT, Shown, run, threads};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
@@ -123,10 +124,10 @@ pub fn map_rows<T: Clone + Default + Send>(
         |(part, rows), block| {
             for (number, row, _) in block.rows() {
                 if let Some(j) = row.iter().position(|x| !(x.abs() <= LARGEST)) {
-                    return Err(Error::NonFinite {
-                        at: block.cell(number, &columns[j]),
-                        value: row[j],
-                    });
+                    let (at, value) = (block.cell(number, &columns[j]), row[j]);
+                    return Err(Error::source(format!(
+                        "{at}: {value} cannot be used; clean the row"
+                    )));
                 }
             }
             part.clear();
@@ -152,7 +153,7 @@ impl PyModel {
         &self,
         x: &Bound<'_, PyAny>,
         shown: (&'static str, bool),
-        threads: Option<usize>,
+        threads: Option<Natural>,
         width: usize,
         map: impl Fn(&Predictor<'_>, &[f64], &[f64], &mut Vec<T>) + Send + Sync + 'static,
     ) -> PyResult<(usize, Vec<T>)> {
@@ -211,7 +212,7 @@ impl PyModel {
     fn predict<'py>(
         &self,
         X: &Bound<'py, PyAny>,
-        threads: Option<usize>,
+        threads: Option<Natural>,
         verbose: bool,
     ) -> PyResult<Bound<'py, PyArray1<i32>>> {
         if matches!(self.model.shape, Shape::Components { .. }) {
@@ -246,7 +247,7 @@ impl PyModel {
     fn transform<'py>(
         &self,
         X: &Bound<'py, PyAny>,
-        threads: Option<usize>,
+        threads: Option<Natural>,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let k = self.model.k();
         let (rows, values) =
@@ -284,7 +285,7 @@ impl PyModel {
     fn log_density<'py>(
         &self,
         X: &Bound<'py, PyAny>,
-        threads: Option<usize>,
+        threads: Option<Natural>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         self.mixture_only("log_density")?;
         let (_, values) = self.map(X, ("", false), threads, 1, |_, _, scores, out| {
@@ -313,7 +314,7 @@ impl PyModel {
     fn evaluate<'py>(
         &self,
         X: &Bound<'py, PyAny>,
-        threads: Option<usize>,
+        threads: Option<Natural>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let input = Input::open(X, Wanted::Given(&self.model.columns), Weights::None)?;
         let (model, threads) = (self.model.clone(), self::threads(threads));
@@ -361,10 +362,11 @@ impl PyModel {
     fn sample<'py>(
         &self,
         py: Python<'py>,
-        n: usize,
-        seed: u64,
+        n: Natural,
+        #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         self.mixture_only("sample")?;
+        let n = n.size();
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let values = (0..n).filter_map(|_| self.model.sample(&mut rng)).flatten().collect();
         PyArray1::from_vec(py, values).reshape([n, self.model.columns.len()])
@@ -557,7 +559,7 @@ impl PyModel {
         &self,
         X: &Bound<'py, PyAny>,
         weights: Option<&Bound<'py, PyAny>>,
-        threads: Option<usize>,
+        threads: Option<Natural>,
     ) -> PyResult<(Bound<'py, PyArray1<i32>>, f64)> {
         let weights = Weights::new(weights)?;
         let input = Input::open(X, Wanted::Given(&self.model.columns), weights)?;

@@ -2,6 +2,7 @@
 
 use crate::error::{exception, in_keywords, os_error};
 use crate::input::{Input, Wanted, Weights};
+use crate::natural::Natural;
 use crate::sketch::PySketch;
 use crate::work::{Shown, run, threads};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
@@ -112,8 +113,8 @@ pub fn invalid(skip: bool) -> Invalid {
 
 fn sample_rows(given: Option<&Bound<'_, PyAny>>) -> PyResult<SampleRows> {
     let Some(given) = given else { return Ok(SampleRows::Default) };
-    match given.extract::<usize>() {
-        Ok(n) => Ok(SampleRows::Count(n)),
+    match given.extract::<Natural>() {
+        Ok(n) => Ok(SampleRows::Count(n.size())),
         Err(_) if given.extract::<String>().is_ok_and(|s| s == "all") => Ok(SampleRows::All),
         Err(_) => Err(PyValueError::new_err(format!(
             "sample_rows must be a number or 'all', got {}",
@@ -194,12 +195,12 @@ impl PyPlan {
     #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
     fn from_data(
         X: &Bound<'_, PyAny>,
-        landmarks: Option<usize>,
+        landmarks: Option<Natural>,
         sampling: Option<String>,
         leverage_lambda: Option<f64>,
         landmarks_from: Option<&Bound<'_, PyAny>>,
         features: &str,
-        frequencies: Option<usize>,
+        frequencies: Option<Natural>,
         bandwidth: Option<OneOrMore<f64>>,
         scale: Option<&str>,
         sample_rows: Option<&Bound<'_, PyAny>>,
@@ -208,8 +209,8 @@ impl PyPlan {
         weights: Option<&Bound<'_, PyAny>>,
         weight_unit: f64,
         skip_invalid: bool,
-        seed: u64,
-        threads: Option<usize>,
+        #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
+        threads: Option<Natural>,
         verbose: bool,
         warn: bool,
     ) -> PyResult<Self> {
@@ -223,8 +224,14 @@ impl PyPlan {
             }
         };
         let features = features.to_string();
-        let options =
-            Options { landmarks, sampling, leverage_lambda, landmarks_from, features, frequencies };
+        let options = Options {
+            landmarks: landmarks.map(Natural::size),
+            sampling,
+            leverage_lambda,
+            landmarks_from,
+            features,
+            frequencies: frequencies.map(Natural::size),
+        };
         let collect = collect.map(OneOrMore::into_vec);
         let collect = collect.map(|names| Collect::from_names(names.iter().map(String::as_str)));
         let params = PlanParams {
@@ -282,7 +289,7 @@ impl PyPlan {
         X: &Bound<'_, PyAny>,
         weights: Option<&Bound<'_, PyAny>>,
         skip_invalid: bool,
-        threads: Option<usize>,
+        threads: Option<Natural>,
         verbose: bool,
     ) -> PyResult<PySketch> {
         let sketch = PySketch::of(&self.plan, X, weights, skip_invalid, threads, verbose)?;
@@ -321,7 +328,7 @@ impl PyPlan {
         &self,
         X: &Bound<'py, PyAny>,
         bandwidth: Option<f64>,
-        threads: Option<usize>,
+        threads: Option<Natural>,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let sigma2 = bandwidth.unwrap_or(self.plan.bandwidths[self.plan.bandwidths.len() / 2]);
         if !(sigma2 > 0.0 && sigma2.is_finite()) {

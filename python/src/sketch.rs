@@ -3,6 +3,7 @@
 use crate::error::{exception, in_keywords, os_error};
 use crate::input::{Input, Wanted, Weights};
 use crate::model::{PyCurve, PyModel};
+use crate::natural::Natural;
 use crate::plan::{PyPlan, invalid, reduced, save};
 use crate::work::{SILENT, Shown, run, threads};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
@@ -53,7 +54,7 @@ impl PySketch {
         x: &Bound<'_, PyAny>,
         weights: Option<&Bound<'_, PyAny>>,
         skip_invalid: bool,
-        threads: Option<usize>,
+        threads: Option<Natural>,
         verbose: bool,
     ) -> PyResult<Sketch> {
         match (&plan.weighting, weights) {
@@ -146,7 +147,7 @@ impl PySketch {
         X: &Bound<'py, PyAny>,
         weights: Option<&Bound<'py, PyAny>>,
         skip_invalid: bool,
-        threads: Option<usize>,
+        threads: Option<Natural>,
         verbose: bool,
     ) -> PyResult<Bound<'py, Self>> {
         let plan = slf.get().locked().plan().clone();
@@ -197,16 +198,16 @@ impl PySketch {
     fn fit_kmeans(
         &self,
         py: Python<'_>,
-        k: usize,
+        k: Natural,
         decoder: &str,
         bandwidth: Option<f64>,
         separation: Option<f64>,
         radius: Option<f64>,
-        seed: u64,
+        #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
     ) -> PyResult<PyModel> {
         let decoder = self::decoder(decoder)?;
         pursuit_only(decoder, separation, radius)?;
-        let params = FitParams::new(Task::Kmeans, k);
+        let params = FitParams::new(Task::Kmeans, k.size());
         self.fit(py, FitParams { decoder, bandwidth, separation, radius, seed, ..params })
     }
 
@@ -230,13 +231,13 @@ impl PySketch {
     fn fit_kmedians(
         &self,
         py: Python<'_>,
-        k: usize,
+        k: Natural,
         decoder: &str,
         bandwidth: Option<f64>,
-        seed: u64,
+        #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
     ) -> PyResult<PyModel> {
         let decoder = self::decoder(decoder)?;
-        let params = FitParams::new(Task::Kmedians, k);
+        let params = FitParams::new(Task::Kmedians, k.size());
         self.fit(py, FitParams { decoder, bandwidth, seed, ..params })
     }
 
@@ -265,17 +266,17 @@ impl PySketch {
     fn fit_gmm(
         &self,
         py: Python<'_>,
-        k: usize,
+        k: Natural,
         decoder: &str,
         bandwidth: Option<f64>,
         known_variance: Option<f64>,
         separation: Option<f64>,
         radius: Option<f64>,
-        seed: u64,
+        #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
     ) -> PyResult<PyModel> {
         let decoder = self::decoder(decoder)?;
         pursuit_only(decoder, separation, radius)?;
-        let params = FitParams::new(Task::Gmm, k);
+        let params = FitParams::new(Task::Gmm, k.size());
         let params = FitParams { decoder, bandwidth, known_variance, separation, radius, ..params };
         self.fit(py, FitParams { seed, ..params })
     }
@@ -290,8 +291,8 @@ impl PySketch {
     /// Returns
     /// -------
     /// Model
-    fn fit_pca(&self, py: Python<'_>, k: usize) -> PyResult<PyModel> {
-        self.fit(py, FitParams::new(Task::Pca, k))
+    fn fit_pca(&self, py: Python<'_>, k: Natural) -> PyResult<PyModel> {
+        self.fit(py, FitParams::new(Task::Pca, k.size()))
     }
 
     /// Learn a model for every k of a range, and suggest one.
@@ -316,11 +317,11 @@ impl PySketch {
     fn k_curve(
         &self,
         py: Python<'_>,
-        low: usize,
-        high: usize,
+        low: Natural,
+        high: Natural,
         task: &str,
         decoder: &str,
-        seed: u64,
+        #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
     ) -> PyResult<PyCurve> {
         let decoder = self::decoder(decoder)?;
         let all = [Task::Kmeans, Task::Kmedians, Task::Gmm];
@@ -328,6 +329,7 @@ impl PySketch {
             let expected = "'kmeans', 'kmedians' or 'gmm'";
             PyValueError::new_err(format!("task must be {expected}, got '{task}'"))
         })?;
+        let (low, high) = (low.size(), high.size());
         if low > high {
             return Err(PyValueError::new_err(format!("low is {low}, above high, {high}")));
         }

@@ -1,6 +1,7 @@
 //! Long work beside the interpreter: the GIL is released, Ctrl-C is heard, progress is shown.
 
 use crate::error::exception;
+use crate::natural::Natural;
 use nysketch::Progress;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -143,6 +144,9 @@ pub fn thousands(n: u64) -> String {
 }
 
 /// The number of threads that was asked for, or one a core.
-pub fn threads(asked: Option<usize>) -> usize {
-    asked.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).max(1)
+pub fn threads(asked: Option<Natural>) -> usize {
+    asked
+        .map(Natural::size)
+        .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
+        .max(1)
 }

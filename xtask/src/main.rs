@@ -1,6 +1,8 @@
-//! Chores: `cargo xtask test` runs every check of the project, `cargo xtask licences` one of them.
+//! Chores: `cargo xtask test` runs every check of the project; `cargo xtask licences` and
+//! `cargo xtask python` one part of them.
 
 mod licences;
+mod python;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -13,7 +15,8 @@ fn main() -> ExitCode {
     let outcome = match task.as_str() {
         "test" => test(),
         "licences" => licences::check(),
-        _ => Err("usage: cargo xtask test | licences".into()),
+        "python" => python::test(),
+        _ => Err("usage: cargo xtask test | licences | python".into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -37,7 +40,7 @@ fn test() -> Outcome {
     eprintln!("== licences");
     licences::check()?;
     step("tests", cargo("test --workspace --locked"))?;
-    format_by_python()?;
+    python::test()?;
     eprintln!("== all checks passed in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
 }
@@ -72,37 +75,4 @@ fn component(name: &str) -> Outcome {
     let mut install = Command::new("rustup");
     install.args(["component", "add", name]);
     step(&format!("installing {name}"), install)
-}
-
-/// FORMAT.md from the other side: a reader in Python, with numpy and safetensors alone, computes the
-/// golden sketches from their plans and rows.
-fn format_by_python() -> Outcome {
-    let Ok(version) = Command::new("python3").arg("--version").output() else {
-        eprintln!("== format by Python: skipped, python3 is not there");
-        return Ok(());
-    };
-    eprintln!("== format by {}", String::from_utf8_lossy(&version.stdout).trim());
-    let venv = root().join("target/python");
-    let python = venv.join("bin/python");
-    let ready = venv.join("ready");
-    if !ready.exists() {
-        let mut make = Command::new("python3");
-        make.args(["-m", "venv", "--clear"]).arg(&venv);
-        step("python environment", make)?;
-        let mut install = Command::new(&python);
-        install.args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "numpy>=1.26",
-            "safetensors>=0.4",
-        ]);
-        step("python packages", install)?;
-        std::fs::write(&ready, "").map_err(|e| format!("{}: {e}", ready.display()))?;
-    }
-    let mut check = Command::new(&python);
-    check.arg(root().join("crates/nysketch/tests/golden/check.py"));
-    step("golden files by Python", check)
 }

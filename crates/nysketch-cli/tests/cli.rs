@@ -286,7 +286,11 @@ fn few_rows_and_odd_columns() {
     f.fails(1, "sketch x.csv -o s.nys --landmarks 5", &["5 landmarks", "only 4 rows"]);
     let report = f.json("sketch x.csv -o s.nys");
     assert_eq!(report["landmarks"], 4);
-    f.command("sketch x.csv -o s.nys").assert().stderr(contains("only 4 different points"));
+    let asked = "sketch twice.csv -o s.nys --landmarks 5";
+    f.write("twice.csv", &format!("{SMALL}{}", SMALL.split_once('\n').unwrap().1));
+    f.command(asked).assert().stderr(contains("only 4 different points"));
+    let unasked = f.command("sketch x.csv -o s.nys").assert();
+    unasked.stderr(contains("different points").not());
     f.write("one.csv", "a\n3\n");
     assert_eq!(f.json("sketch one.csv -o s.nys")["rows"], 1);
     f.write("constant.csv", "a,b\n1,5\n2,5\n3,5\n");

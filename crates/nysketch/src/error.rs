@@ -128,7 +128,7 @@ pub enum Error {
     },
     /// Two sketches that do not measure the same thing.
     #[error(
-        "the sketches come from different plans ({left} and {right}); make one plan and sketch every part with it (`plan`)"
+        "the sketches come from different plans ({left} and {right}); sketch every part with the same `plan`"
     )]
     PlanMismatch {
         /// Fingerprint of the first.

@@ -469,7 +469,9 @@ impl Choice<'_> {
 
     fn note_fewer(&mut self, got: usize, wanted: Option<usize>) {
         let m = wanted.unwrap_or(DEFAULT_LANDMARKS);
-        if got < m {
+        // Without a number asked for, all rows of a small table are what the user expects.
+        let expected = wanted.is_none() && got as u64 == self.found.rows;
+        if got < m && !expected {
             self.report.notes.push(format!(
                 "the rows looked at hold only {got} different points, so there are {got} landmarks instead of {m}"
             ));

@@ -76,7 +76,7 @@ pub fn check_bandwidths(bandwidths: &[f64]) -> Result<()> {
     if bandwidths.is_empty() || !falling || !bandwidths.iter().all(|s| usable(*s)) {
         return Err(Error::parameter(
             "`bandwidth`",
-            "'auto' or different values of σ² between 2^-100 and 2^110",
+            "different values of σ² between 2^-100 and 2^110",
             format!("{bandwidths:?}"),
         ));
     }

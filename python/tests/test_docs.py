@@ -1,0 +1,67 @@
+"""Every example of the docs runs, and every public thing is documented."""
+
+import doctest
+import inspect
+import re
+import warnings
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+import nysketch
+
+THINGS = [getattr(nysketch, name) for name in nysketch.__all__]
+
+
+def documented():
+    """Public classes and functions with their public methods and properties."""
+    for thing in THINGS:
+        yield thing.__name__, thing
+        if inspect.isclass(thing):
+            for name, member in vars(thing).items():
+                if not name.startswith("_"):
+                    yield f"{thing.__name__}.{name}", member
+
+
+def test_everything_public_has_a_docstring():
+    assert [name for name, thing in documented() if not inspect.getdoc(thing)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "thing"), list(documented()), ids=lambda x: x if isinstance(x, str) else ""
+)
+def test_docstring_examples_run(name, thing):
+    test = doctest.DocTestParser().get_doctest(inspect.getdoc(thing) or "", {}, name, None, 0)
+    failed = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed
+    assert failed == 0
+
+
+def test_the_module_docstring_runs():
+    assert doctest.testmod(nysketch).failed == 0
+
+
+def test_classes_document_every_parameter():
+    for thing in THINGS:
+        if inspect.isclass(thing) and hasattr(thing, "get_params"):
+            for name in thing().get_params():
+                assert f"\n{name} : " in inspect.getdoc(thing), (thing, name)
+
+
+def test_the_tutorial_runs(tmp_path, monkeypatch):
+    """docs/PYTHON.md, in a folder of its own; its pictures are those in docs/images."""
+    pytest.importorskip("matplotlib").use("agg")
+    pytest.importorskip("duckdb")
+    tutorial = ROOT / "docs" / "PYTHON.md"
+    monkeypatch.chdir(tmp_path)
+    # The lines around an example are not its output.
+    text = re.sub(r"^```.*$", "", tutorial.read_text(), flags=re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest(text, {"np": np}, "PYTHON.md", str(tutorial), 0)
+    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        result = doctest.DocTestRunner(optionflags=options).run(test)
+    assert result.attempted > 50 and result.failed == 0
+    for picture in ("clusters.png", "k-curve.png"):
+        assert (tmp_path / picture).stat().st_size > 5000
+        assert (ROOT / "docs" / "images" / picture).exists()

@@ -1,0 +1,206 @@
+"""What X may be, and what it may not."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+import scipy.sparse
+
+from nysketch import CompressiveKMeans, Plan
+
+
+@pytest.fixture(scope="module")
+def columns(rows):
+    return {f"c{j}": rows[:, j] for j in range(4)}
+
+
+@pytest.fixture(scope="module")
+def plan(rows):
+    return Plan.from_data(rows, landmarks=50)
+
+
+def test_arrays_of_any_layout_are_the_same_rows(rows, plan):
+    expected = plan.sketch(rows)
+    padded = np.zeros((6000, 9))
+    padded[::2, 1::2] = rows
+    unaligned = np.frombuffer(b"x" + rows.tobytes(), dtype=np.uint8)[1:].view(rows.dtype)
+    frozen = rows.copy()
+    frozen.setflags(write=False)
+    for X in [
+        np.asfortranarray(rows),
+        rows[::-1][::-1],
+        padded[::2, 1::2],
+        unaligned.reshape(rows.shape),
+        frozen,
+        np.asfortranarray(frozen),
+        rows.astype(">f8"),
+        rows.astype(np.longdouble),
+        rows.tolist(),
+        np.ma.masked_array(rows),
+    ]:
+        assert plan.sketch(X) == expected
+        assert Plan.from_data(X, landmarks=50) == plan
+
+
+@pytest.mark.parametrize("kind", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4"])
+def test_numbers_of_any_kind_are_read_as_doubles(rows, kind):
+    X = np.abs(rows).astype(kind)
+    plan = Plan.from_data(X.astype(float), landmarks=4)
+    for Y in (X, np.asfortranarray(X), X[::2].repeat(2, axis=0)[: len(X)]):
+        assert plan.sketch(Y) == plan.sketch(Y.astype(float))
+
+
+def test_tables_are_the_same_rows(rows, columns, plan, tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    table = pa.table(columns)
+    shuffled_index = pd.DataFrame(columns, index=np.arange(3000)[::-1] * 7)
+    for name, part in [("a", table[:1000]), ("b", table[1000:])]:
+        pa.parquet.write_table(part, tmp_path / f"{name}.parquet")
+    again = [
+        table,
+        pa.Table.from_batches(table.to_batches(max_chunksize=17)),
+        pl.DataFrame(columns),
+        shuffled_index,
+        duckdb.from_arrow(table),
+        ds.dataset(tmp_path),
+        lambda: table.to_reader(100),
+        pa.record_batch(columns),
+    ]
+    for X in again:
+        assert Plan.from_data(X, landmarks=50) == plan, type(X)
+        assert plan.sketch(X) == plan.sketch(rows)
+        assert np.array_equal(
+            plan.sketch(X).fit_kmeans(3).predict(X), plan.sketch(X).fit_kmeans(3).predict(rows)
+        )
+    assert plan.sketch(table.to_reader(100)) == plan.sketch(rows), "a stream, once"
+
+
+def test_columns_are_found_by_name(rows, columns, plan):
+    table = pa.table({"name": ["a"] * 3000, **dict(reversed(columns.items()))})
+    assert plan.sketch(table) == plan.sketch(rows)
+    with pytest.warns(UserWarning, match=r"hold no numbers: name \(Utf8\)"):
+        assert Plan.from_data(table).columns == ["c3", "c2", "c1", "c0"]
+    assert Plan.from_data(table, columns=["c2", "c0"]).columns == ["c2", "c0"]
+    for X, keywords, message in [
+        (table, {"columns": ["name"]}, "'name' of X holds Utf8, not numbers"),
+        (table, {"columns": ["c9"]}, "lacks the column 'c9'; it has name, c3"),
+        (table.select(["name"]), {}, "no column of numbers"),
+        (pa.Table.from_arrays([table["c0"]] * 2, ["c", "c"]), {}, "two columns are called 'c'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            Plan.from_data(X, **keywords)
+    with pytest.raises(ValueError, match="lacks the column 'c0'"):
+        plan.sketch(table.drop_columns(["c0"]))
+    with pytest.raises(ValueError, match="X has 3 features, but 4 are expected"):
+        plan.sketch(rows[:, :3])
+
+
+def test_nulls_decimals_and_dictionaries(rows):
+    values = [1.5, None, 3.0, 4.25] * 50
+    plain = pa.table({"a": pa.array(values)})
+    plan = Plan.from_data(plain, skip_invalid=True)
+    sketch = plan.sketch(plain, skip_invalid=True)
+    assert (sketch.rows, sketch.skipped) == (150, 50)
+    decimal = pa.table({"a": pa.array(values).cast(pa.decimal128(10, 2))})
+    assert plan.sketch(decimal, skip_invalid=True) == sketch
+    dictionary = pa.table({"a": pa.array(values).dictionary_encode()})
+    assert plan.sketch(dictionary, skip_invalid=True) == sketch
+    with pytest.raises(ValueError, match="X: row 1, column 'a': the value is missing"):
+        plan.sketch(plain)
+    with pytest.raises(ValueError, match="X: row 1, column 'a'"):
+        plan.sketch(pd.DataFrame({"a": [1.0, np.nan]}))
+
+
+def test_a_used_up_stream_is_no_empty_table(columns, plan):
+    reader = pa.table(columns).to_reader()
+    with pytest.raises(ValueError, match="X gave 3000 rows when it was read first and 0"):
+        Plan.from_data(reader, sample_rows=100, landmarks=50)
+    lies = iter([3000, 2999])
+    table = pa.table(columns)
+    with pytest.raises(ValueError, match="2999 when it was read again"):
+        Plan.from_data(lambda: table[: next(lies)].to_reader(), sample_rows=100, landmarks=50)
+    other = iter([table, table.select(["c1", "c0", "c2", "c3"])])
+    with pytest.raises(ValueError, match="other columns"):
+        Plan.from_data(lambda: next(other).to_reader(), sample_rows=100, landmarks=50)
+
+
+def test_errors_of_the_stream_are_raised(columns, plan):
+    table = pa.table(columns)
+
+    def broken():
+        yield table.to_batches()[0]
+        raise OSError("the disk is on fire")
+
+    reader = pa.RecordBatchReader.from_batches(table.schema, broken())
+    with pytest.raises(ValueError, match="the disk is on fire"):
+        plan.sketch(reader)
+
+    def no_stream():
+        raise ConnectionError("no network")
+
+    with pytest.raises(ConnectionError, match="no network"):
+        plan.sketch(no_stream)
+    with pytest.raises(TypeError, match="Arrow stream interface"):
+        plan.sketch(lambda: 3)
+    with pytest.raises(ValueError, match="weights has 2 values, but X has 3000 rows"):
+        weighted = Plan.from_data(table, weights=np.ones(3000))
+        weighted.sketch(table, weights=[1, 1])
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (np.ones(3), ValueError, "Expected 2D array, got 1D array"),
+        (np.ones((3, 2, 2)), ValueError, "Expected 2D array, got 3D"),
+        (np.ones((3, 0)), ValueError, "no columns"),
+        (np.ones((0, 3)), ValueError, "no rows"),
+        (np.ones((3, 2)) + 1j, ValueError, "Complex data not supported"),
+        (np.array([["a", "b"]]), ValueError, "not numbers"),
+        (np.array([[1, "b"]], dtype=object), ValueError, "holds object, not numbers"),
+        (np.array([[datetime.datetime(2026, 1, 1)]], dtype="M8[s]"), TypeError, "datetime64"),
+        (scipy.sparse.csr_matrix(np.eye(3)), TypeError, "Sparse data"),
+        (scipy.sparse.csr_array(np.eye(3)), TypeError, "Sparse data"),
+        (None, TypeError, "NoneType"),
+        ("x.parquet", TypeError, "read a file first"),
+        (pl.LazyFrame({"a": [1.0]}), TypeError, "collect"),
+        (pa.array([1.0, 2.0]), ValueError, "named columns"),
+        (np.array([[1.0, np.inf]]), ValueError, "X: row 0, column 'c1': the value is infinite"),
+        (np.array([[1e300], [-1e300]]), ValueError, "scale='standard'"),
+        (np.ma.masked_greater(np.array([[1.0], [9.0]]), 5), ValueError, "row 1, column 'c0'"),
+    ],
+)
+def test_bad_tables_are_told(X, error, message):
+    with pytest.raises(error, match=message):
+        Plan.from_data(X)
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (np.ones((3, 2)) + 1j, ValueError, "Complex data not supported"),
+        (np.array([["a", "b"]] * 9, dtype=object), ValueError, "could not convert string to float"),
+        (scipy.sparse.csr_matrix(np.eye(3)), TypeError, "Sparse data was passed"),
+        (np.array([[np.nan]] * 9), ValueError, "Input X contains NaN"),
+        (np.ones((0, 3)), ValueError, "0 sample"),
+        (pa.table({"a": ["x"] * 9}), ValueError, "'a' of X holds Utf8, not numbers"),
+    ],
+)
+def test_bad_tables_are_told_as_by_scikit_learn(X, error, message):
+    with pytest.raises(error, match=message):
+        CompressiveKMeans(2).fit(X)
+
+
+def test_huge_integers_and_far_data_keep_their_differences(rows):
+    far = rows + 1e8
+    near = Plan.from_data(rows, landmarks=50).sketch(rows).fit_kmeans(5, seed=1)
+    away = Plan.from_data(far, landmarks=50).sketch(far).fit_kmeans(5, seed=1)
+    # At 1e8 a double keeps 1.5e-8.
+    assert np.allclose(away.centres - 1e8, near.centres, atol=1e-6)
+    assert np.array_equal(away.predict(far), near.predict(rows))
+    integers = np.arange(12, dtype=np.uint64).reshape(-1, 1) + np.uint64(2**52)
+    plan = Plan.from_data(integers)
+    assert np.array_equal(np.sort(plan.landmarks.ravel()) - 2.0**52, np.arange(12))

@@ -1,0 +1,110 @@
+//! What is tested with Python: the file format from the other side, and the Python package as the wheel
+//! that users install, in an environment of its own.
+
+use crate::{Outcome, root, step};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Least version of Python that the package supports.
+const LEAST: (u32, u32) = (3, 10);
+
+pub fn test() -> Outcome {
+    let Some(version) = version() else {
+        eprintln!("== Python: skipped, python3 is not there");
+        return Ok(());
+    };
+    if version < LEAST {
+        eprintln!("== Python: skipped, {}.{} is older than 3.10", version.0, version.1);
+        return Ok(());
+    }
+    let environment = Environment::new()?;
+    // FORMAT.md from the other side: a reader with numpy and safetensors alone computes the golden
+    // sketches from their plans and rows.
+    let golden = root().join("crates/nysketch/tests/golden/check.py");
+    step("golden files by Python", environment.python([golden]))?;
+    step("format of Python", environment.module("ruff format --check --quiet python"))?;
+    step("lints of Python", environment.module("ruff check --quiet python"))?;
+    let wheel = environment.build_wheel()?;
+    environment.pip(
+        "the wheel",
+        ["--force-reinstall".as_ref(), "--no-deps".as_ref(), wheel.as_os_str()],
+    )?;
+    let mut tests = environment.module("pytest python/tests");
+    tests.env("NYSKETCH_BIN", root().join("target/debug/nysketch"));
+    step("tests of Python", tests)?;
+    let mut stubs = environment.module("mypy.stubtest nysketch._core");
+    // Elsewhere than the source tree, so that the installed package is looked at.
+    stubs.current_dir(root().join("target"));
+    step("types of Python", stubs)
+}
+
+/// Version of python3, if there is one.
+fn version() -> Option<(u32, u32)> {
+    let script = "import sys; print(sys.version_info[0], sys.version_info[1])";
+    let output = Command::new("python3").args(["-c", script]).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let (major, minor) = text.trim().split_once(' ')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// A virtual environment under `target/`, made anew when the list of packages changes.
+struct Environment {
+    python: PathBuf,
+}
+
+impl Environment {
+    fn new() -> Result<Self, String> {
+        let folder = root().join("target/python");
+        let list = root().join("python/tests/requirements.txt");
+        let wanted = fs::read_to_string(&list).map_err(|e| format!("{}: {e}", list.display()))?;
+        let ready = folder.join("ready");
+        let environment = Environment { python: folder.join("bin/python") };
+        if fs::read_to_string(&ready).is_ok_and(|installed| installed == wanted) {
+            return Ok(environment);
+        }
+        let mut make = Command::new("python3");
+        make.args(["-m", "venv", "--clear"]).arg(&folder);
+        step("python environment", make)?;
+        environment.pip("packages", ["-r".as_ref(), list.as_os_str()])?;
+        fs::write(&ready, wanted).map_err(|e| format!("{}: {e}", ready.display()))?;
+        Ok(environment)
+    }
+
+    fn python<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
+        let mut command = Command::new(&self.python);
+        command.args(arguments).current_dir(root());
+        command
+    }
+
+    /// `python -m …`
+    fn module(&self, line: &str) -> Command {
+        self.python(["-m"].into_iter().chain(line.split_whitespace()))
+    }
+
+    fn pip<'a>(&self, what: &str, arguments: impl IntoIterator<Item = &'a OsStr>) -> Outcome {
+        let mut install = self.module("pip install --quiet --disable-pip-version-check");
+        install.args(arguments);
+        step(&format!("installing {what}"), install)
+    }
+
+    fn build_wheel(&self) -> Result<PathBuf, String> {
+        let folder = root().join("target/wheels");
+        // No wheel of an earlier version is left to be taken for the new one.
+        let _ = fs::remove_dir_all(&folder);
+        let mut build = self.module("maturin build --release --locked --quiet --out");
+        build.arg(&folder).arg("--interpreter").arg(&self.python);
+        step("wheel", build)?;
+        one_file(&folder)
+    }
+}
+
+fn one_file(folder: &Path) -> Result<PathBuf, String> {
+    let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
+    let mut files = fs::read_dir(folder).map_err(failed)?;
+    match (files.next(), files.next()) {
+        (Some(Ok(file)), None) => Ok(file.path()),
+        _ => Err(format!("{} does not hold one wheel", folder.display())),
+    }
+}
