@@ -15,22 +15,45 @@ def is_arrow(X: Any) -> bool:
         hasattr(X, "__arrow_c_stream__")
         or hasattr(X, "__arrow_c_array__")
         or _is_dataset(X)
+        or _is_lazy(X)
         or (callable(X) and not hasattr(X, "__array__"))
     )
 
 
-def table(X: Any) -> tuple[Any, list[str] | None]:
-    """X as an array, or as something that gives Arrow streams; and column names of an array."""
+def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
+    """X as an array, or as something that gives Arrow streams; and column names of an array.
+
+    Of files and queries only the columns ``read`` are read, where they are known.
+    """
     if is_pandas(X):
         return _of_pandas(X)
-    if _is_dataset(X):
-        # A new reader each time that the rows are read.
-        return (lambda: X.scanner().to_reader()), None
+    if _is_dataset(X) or _is_lazy(X):
+        names = column_names(X)
+        if read is not None and not set(read) <= set(names or []):
+            read = None  # What is missing is told by what comes next.
+        return _reader(X, read), None
     if is_arrow(X):
         return X, None
-    if hasattr(X, "collect_schema") or hasattr(X, "collect_async"):
+    if hasattr(X, "collect_schema"):
         raise TypeError(f"X is a lazy {type(X).__name__}; pass X.collect()")
     return _array(X), None
+
+
+def _reader(X: Any, read: list[str] | None) -> Any:
+    """A function that starts a new stream each time that the rows are read."""
+    if _is_lazy(X):
+        chosen = X if read is None else X.select(read)
+        return lambda: chosen.collect_batches(engine="streaming")
+    # A scanner keeps dozens of batches ready, so they are small: about 1 MB of doubles.
+    rows = max(256, min(8192, (1 << 17) // len(read or column_names(X) or [""])))
+    ahead: dict[str, Any] = {"batch_size": rows, "batch_readahead": 4, "fragment_readahead": 1}
+    if type(getattr(X, "filesystem", None)).__name__ == "LocalFileSystem":
+        from pyarrow.dataset import ParquetFileFormat, ParquetFragmentScanOptions
+
+        if isinstance(X.format, ParquetFileFormat):
+            # Reading ahead pays off on remote files only.
+            ahead["fragment_scan_options"] = ParquetFragmentScanOptions(pre_buffer=False)
+    return lambda: X.scanner(columns=read, **ahead).to_reader()
 
 
 def matrix(X: Any) -> np.ndarray:
@@ -56,7 +79,8 @@ def column_names(X: Any, *, without: Any = None) -> list[str] | None:
     """Names of all columns of an Arrow table but one, where it tells them without being read."""
     if isinstance(X, np.ndarray) or is_pandas(X):
         return None
-    names = getattr(getattr(X, "schema", None), "names", None) or getattr(X, "columns", None)
+    schema = X.collect_schema() if _is_lazy(X) else getattr(X, "schema", None)
+    names = getattr(schema, "names", None) or getattr(X, "columns", None)
     if callable(names):
         names = names()
     return [str(name) for name in names if name != without] if names else None
@@ -70,6 +94,11 @@ def is_pandas(X: Any) -> bool:
 def _is_dataset(X: Any) -> bool:
     """A pyarrow dataset: files that are scanned anew at every reading."""
     return hasattr(X, "scanner") and hasattr(X, "schema")
+
+
+def _is_lazy(X: Any) -> bool:
+    """A lazy frame of polars: a query that is run anew at every reading."""
+    return hasattr(X, "collect_batches") and hasattr(X, "collect_schema")
 
 
 def _of_pandas(X: Any) -> tuple[Any, list[str] | None]:

@@ -143,7 +143,8 @@ impl PyPlan {
     /// Parameters
     /// ----------
     /// X : array-like, or anything with the Arrow stream interface, or a function that returns it
-    ///     The rows: a NumPy array; a pyarrow, polars, pandas or duckdb table; a pyarrow dataset.
+    ///     The rows: a NumPy array; a pyarrow, polars, pandas or duckdb table; a pyarrow dataset or a
+    ///     lazy frame of polars, which may be larger than memory.
     ///     A stream that can be read only once does not suffice; pass a function that opens it.
     /// landmarks : int, optional
     ///     Number of landmarks; 400, or all different rows where there are fewer.

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 
@@ -59,11 +60,12 @@ def test_tables_are_the_same_rows(rows, columns, plan, tmp_path):
     table = pa.table(columns)
     shuffled_index = pd.DataFrame(columns, index=np.arange(3000)[::-1] * 7)
     for name, part in [("a", table[:1000]), ("b", table[1000:])]:
-        pa.parquet.write_table(part, tmp_path / f"{name}.parquet")
+        pq.write_table(part, tmp_path / f"{name}.parquet")
     again = [
         table,
         pa.Table.from_batches(table.to_batches(max_chunksize=17)),
         pl.DataFrame(columns),
+        pl.DataFrame(columns).lazy().with_columns(name=pl.lit("a")).drop("name"),
         shuffled_index,
         duckdb.from_arrow(table),
         ds.dataset(tmp_path),
@@ -97,6 +99,19 @@ def test_columns_are_found_by_name(rows, columns, plan):
         plan.sketch(table.drop_columns(["c0"]))
     with pytest.raises(ValueError, match="X has 3 features, but 4 are expected"):
         plan.sketch(rows[:, :3])
+
+
+def test_only_the_wanted_columns_of_files_are_read(rows, columns, plan, tmp_path):
+    table = pa.table({**columns, "name": ["a"] * 3000})
+    pq.write_table(table, tmp_path / "x.parquet")
+    for X in (ds.dataset(tmp_path / "x.parquet"), pl.scan_parquet(tmp_path / "x.parquet")):
+        assert plan.sketch(X) == plan.sketch(rows)
+        with pytest.warns(UserWarning, match="hold no numbers: name"):
+            assert Plan.from_data(X, landmarks=50) == plan
+        with pytest.raises(ValueError, match="lacks the column 'c9'"):
+            Plan.from_data(X, columns=["c9"])
+        with pytest.raises(ValueError, match="'name' of X holds"):
+            CompressiveKMeans(2).fit(X)
 
 
 def test_nulls_decimals_and_dictionaries(rows):
@@ -166,7 +181,6 @@ def test_errors_of_the_stream_are_raised(columns, plan):
         (scipy.sparse.csr_array(np.eye(3)), TypeError, "Sparse data"),
         (None, TypeError, "NoneType"),
         ("x.parquet", TypeError, "read a file first"),
-        (pl.LazyFrame({"a": [1.0]}), TypeError, "collect"),
         (pa.array([1.0, 2.0]), ValueError, "named columns"),
         (np.array([[1.0, np.inf]]), ValueError, "X: row 0, column 'c1': the value is infinite"),
         (np.array([[1e300], [-1e300]]), ValueError, "scale='standard'"),

@@ -21,6 +21,23 @@ pub enum Wanted<'a> {
     Given(&'a [String]),
 }
 
+impl Wanted<'_> {
+    /// The columns that must be read, with that of the weights; `None` where they are not known yet.
+    fn with_weights(&self, weights: &Weights) -> Option<Vec<String>> {
+        let mut names = match self {
+            Wanted::Chosen(None) => return None,
+            Wanted::Chosen(Some(names)) => names.clone(),
+            Wanted::Given(names) => names.to_vec(),
+        };
+        if let Weights::Column(weight) = weights
+            && !names.contains(weight)
+        {
+            names.push(weight.clone());
+        }
+        Some(names)
+    }
+}
+
 /// Rows with the names of their columns.
 pub struct Input {
     pub source: Arc<dyn RowSource + Send + Sync>,
@@ -60,8 +77,9 @@ impl Input {
     /// Looks at X without reading it.
     pub fn open(x: &Bound<'_, PyAny>, wanted: Wanted<'_>, weights: Weights) -> PyResult<Self> {
         let py = x.py();
+        let read = wanted.with_weights(&weights);
         let (x, names): (Bound<'_, PyAny>, Option<Vec<String>>) =
-            py.import("nysketch._input")?.call_method1("table", (x,))?.extract()?;
+            py.import("nysketch._input")?.call_method1("table", (x, read))?.extract()?;
         match x.cast::<PyUntypedArray>() {
             Ok(array) => Self::of_array(array, names, wanted, weights),
             Err(_) => Self::of_arrow(&x, wanted, weights),
