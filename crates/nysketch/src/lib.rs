@@ -82,6 +82,7 @@ pub mod sketch;
 pub mod survey;
 pub mod synthetic;
 pub mod weight;
+mod words;
 
 pub use decoder::{Decoder, FitParams, Task, fit};
 pub use error::{Error, Result};

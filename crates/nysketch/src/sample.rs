@@ -6,6 +6,8 @@
 //! `w = d²` it is the D² sampling of k-means‖. Which rows are kept does not depend on the order in
 //! which they arrive, so the pass can run on every core.
 
+use crate::error::Result;
+use crate::words::{Words, put_number, put_whole};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::Mutex;
@@ -87,20 +89,23 @@ impl Reservoir {
         if priority.to_bits() > threshold {
             return;
         }
+        self.keep(priority, position, row.iter().chain([&extra]));
+    }
+
+    /// Keeps a row, its extra number at the end, if its priority is among the smallest.
+    fn keep<'a>(&self, priority: f64, position: u64, row: impl IntoIterator<Item = &'a f64>) {
         let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
         let Kept { heap, values } = &mut *kept;
         if heap.len() < self.capacity {
             heap.push(Entry { priority, position, slot: heap.len() });
-            values.extend_from_slice(row);
-            values.push(extra);
+            values.extend(row);
         } else if let Some(mut worst) = heap.peek_mut() {
             let slot = worst.slot;
             let entry = Entry { priority, position, slot };
             if entry < *worst {
                 *worst = entry;
                 let kept = &mut values[slot * self.dims..(slot + 1) * self.dims];
-                kept[..row.len()].copy_from_slice(row);
-                kept[row.len()] = extra;
+                kept.iter_mut().zip(row).for_each(|(kept, x)| *kept = *x);
             }
         }
         if heap.len() == self.capacity
@@ -118,6 +123,51 @@ impl Reservoir {
             Some(worst) if kept.heap.len() == self.capacity => worst.priority,
             _ => f64::INFINITY,
         }
+    }
+
+    /// Puts the rows of another reservoir of the same kind in, as if they had been offered.
+    pub fn merge(&self, other: Reservoir) {
+        let kept = other.kept.into_inner().unwrap_or_else(|e| e.into_inner());
+        for e in kept.heap.into_vec() {
+            let row = &kept.values[e.slot * self.dims..(e.slot + 1) * self.dims];
+            self.keep(e.priority, e.position, row);
+        }
+    }
+
+    /// For another machine.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
+        let mut out = Vec::with_capacity(8 * (4 + kept.values.len() + 2 * kept.heap.len()));
+        for word in [self.seed, self.capacity as u64, self.dims as u64, kept.heap.len() as u64] {
+            put_whole(&mut out, word);
+        }
+        for e in &kept.heap {
+            put_number(&mut out, e.priority);
+            put_whole(&mut out, e.position);
+            let row = &kept.values[e.slot * self.dims..(e.slot + 1) * self.dims];
+            row.iter().for_each(|x| put_number(&mut out, *x));
+        }
+        out
+    }
+
+    /// From another machine.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        Self::read(&mut Words::new(bytes))
+    }
+
+    pub(crate) fn read(words: &mut Words<'_>) -> Result<Self> {
+        let (seed, capacity) = (words.whole()?, words.whole()?);
+        let dims = words.columns()?;
+        let reservoir = Reservoir::new(usize::try_from(capacity).unwrap_or(usize::MAX), dims, seed);
+        let mut row = vec![0.0; dims];
+        for _ in 0..words.count(dims + 2)? {
+            let (priority, position) = (words.number()?, words.whole()?);
+            for x in &mut row {
+                *x = words.number()?;
+            }
+            reservoir.keep(priority, position, &row);
+        }
+        Ok(reservoir)
     }
 
     /// The rows kept, row-major, in the order of the input.

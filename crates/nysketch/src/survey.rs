@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::rows::{Block, Invalid, Progress, RowSource, pass};
 use crate::sample::Reservoir;
 use crate::weight::Weighting;
+use crate::words::{Words, put_number, put_whole};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -55,6 +56,83 @@ pub struct SurveyParams {
     pub threads: usize,
 }
 
+/// What was found of some rows; parts merge into the survey of all.
+#[derive(Debug)]
+pub struct SurveyPart {
+    rows: u64,
+    skipped: u64,
+    /// By the position of the first row, so that the order of merging does not show.
+    moments: BTreeMap<u64, Moments>,
+    reservoir: Reservoir,
+}
+
+impl SurveyPart {
+    /// Adds what was found of other rows.
+    pub fn merge(&mut self, other: SurveyPart) {
+        self.rows += other.rows;
+        self.skipped += other.skipped;
+        for (position, moments) in other.moments {
+            let known = self.moments.remove(&position);
+            let both = known.map_or(moments.clone(), |m| m.merged(&moments));
+            self.moments.insert(position, both);
+        }
+        self.reservoir.merge(other.reservoir);
+    }
+
+    /// The survey of all rows.
+    pub fn finish(self) -> Result<Survey> {
+        let (rows, skipped) = (self.rows, self.skipped);
+        let total = self.moments.into_values().reduce(|total, m| total.merged(&m));
+        let Some(total) = total.filter(|t| t.weight > 0.0) else {
+            return Err(Error::NoRows { skipped });
+        };
+        let d = total.columns.len();
+        let columns = (0..d).map(|j| total.column(j)).collect();
+        let sampled_all = self.reservoir.threshold() == f64::INFINITY;
+        let (mut sample, mut sample_weights) = (Vec::new(), Vec::new());
+        for row in self.reservoir.into_rows().chunks_exact(d + 1) {
+            sample.extend_from_slice(&row[..d]);
+            sample_weights.push(if sampled_all { row[d] } else { 1.0 });
+        }
+        Ok(Survey { rows, skipped, columns, sample, sample_weights, sampled_all })
+    }
+
+    /// For another machine.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let d = self.moments.values().next().map_or(0, |m| m.columns.len());
+        for word in [self.rows, self.skipped, d as u64, self.moments.len() as u64] {
+            put_whole(&mut out, word);
+        }
+        for (position, moments) in &self.moments {
+            put_whole(&mut out, *position);
+            put_number(&mut out, moments.weight);
+            for Moment { mean, m2, low, high } in &moments.columns {
+                [mean, m2, low, high].into_iter().for_each(|x| put_number(&mut out, *x));
+            }
+        }
+        out.extend(self.reservoir.to_bytes());
+        out
+    }
+
+    /// From another machine.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let mut words = Words::new(bytes);
+        let (rows, skipped, d) = (words.whole()?, words.whole()?, words.columns()?);
+        let mut moments = BTreeMap::new();
+        for _ in 0..words.count(4 * d + 2)? {
+            let (position, weight) = (words.whole()?, words.number()?);
+            let mut columns = Vec::with_capacity(d);
+            for _ in 0..d {
+                let (mean, m2) = (words.number()?, words.number()?);
+                columns.push(Moment { mean, m2, low: words.number()?, high: words.number()? });
+            }
+            moments.insert(position, Moments { weight, columns });
+        }
+        Ok(SurveyPart { rows, skipped, moments, reservoir: Reservoir::read(&mut words)? })
+    }
+}
+
 /// Reads the source once.
 pub fn survey(
     source: &dyn RowSource,
@@ -62,6 +140,16 @@ pub fn survey(
     params: SurveyParams,
     progress: &dyn Progress,
 ) -> Result<Survey> {
+    survey_part(source, weighting, params, progress)?.finish()
+}
+
+/// Reads the source, which holds some of the rows, once.
+pub fn survey_part(
+    source: &dyn RowSource,
+    weighting: Option<&Weighting>,
+    params: SurveyParams,
+    progress: &dyn Progress,
+) -> Result<SurveyPart> {
     let columns = source.columns();
     let d = columns.len();
     // Each row is followed by its weight.
@@ -87,18 +175,10 @@ pub fn survey(
         Ok(())
     };
     pass(source, params.threads, progress, || (), visit)?;
-    let (total, rows, skipped) = fold.into_inner().unwrap_or_else(|e| e.into_inner()).finish();
-    if !(total.weight > 0.0) {
-        return Err(Error::NoRows { skipped });
-    }
-    let columns = (0..d).map(|j| total.column(j)).collect();
-    let sampled_all = reservoir.threshold() == f64::INFINITY;
-    let (mut sample, mut sample_weights) = (Vec::new(), Vec::new());
-    for row in reservoir.into_rows().chunks_exact(d + 1) {
-        sample.extend_from_slice(&row[..d]);
-        sample_weights.push(if sampled_all { row[d] } else { 1.0 });
-    }
-    Ok(Survey { rows, skipped, columns, sample, sample_weights, sampled_all })
+    let (first, total, rows, skipped) =
+        fold.into_inner().unwrap_or_else(|e| e.into_inner()).finish();
+    let moments = (rows > 0).then_some((first, total)).into_iter().collect();
+    Ok(SurveyPart { rows, skipped, moments, reservoir })
 }
 
 /// What the row counts, or `None` where it is invalid and may be skipped.
@@ -130,6 +210,8 @@ const CHUNK: u64 = 64;
 
 /// What a block gives to the statistics.
 struct Piece {
+    /// Position of its first row.
+    first: u64,
     rows: u64,
     skipped: u64,
     dims: usize,
@@ -149,7 +231,15 @@ enum Chunk {
 
 impl Piece {
     fn new(position: u64, dims: usize) -> Self {
-        Piece { rows: 0, skipped: 0, dims, chunks: Vec::new(), open: Vec::new(), start: position }
+        Piece {
+            first: position,
+            rows: 0,
+            skipped: 0,
+            dims,
+            chunks: Vec::new(),
+            open: Vec::new(),
+            start: position,
+        }
     }
 
     fn push(&mut self, row: &[f64], units: f64) {
@@ -175,6 +265,8 @@ impl Piece {
 /// Combines chunks in pairs, pairs in pairs, and so on, by their numbers: which two are combined does
 /// not depend on the order in which they come, and what waits for its neighbour is little.
 struct Tree {
+    /// Position of the first row.
+    first: u64,
     rows: u64,
     skipped: u64,
     dims: usize,
@@ -186,10 +278,18 @@ struct Tree {
 
 impl Tree {
     fn new(dims: usize) -> Self {
-        Tree { rows: 0, skipped: 0, dims, nodes: BTreeMap::new(), cut: BTreeMap::new() }
+        Tree {
+            first: u64::MAX,
+            rows: 0,
+            skipped: 0,
+            dims,
+            nodes: BTreeMap::new(),
+            cut: BTreeMap::new(),
+        }
     }
 
     fn add(&mut self, piece: Piece) {
+        self.first = self.first.min(piece.first);
         self.rows += piece.rows;
         self.skipped += piece.skipped;
         for chunk in piece.chunks {
@@ -236,14 +336,14 @@ impl Tree {
         self.nodes.insert(number, (level, moments));
     }
 
-    /// Everything, with the numbers of rows kept and skipped.
-    fn finish(mut self) -> (Moments, u64, u64) {
+    /// The position of the first row, everything, and the numbers of rows kept and skipped.
+    fn finish(mut self) -> (u64, Moments, u64, u64) {
         while let Some(number) = self.cut.keys().next().copied() {
             self.close(number);
         }
         let none = Moments::new(self.dims);
         let total = self.nodes.into_values().fold(none, |total, (_, m)| total.merged(&m));
-        (total, self.rows, self.skipped)
+        (self.first, total, self.rows, self.skipped)
     }
 }
 
@@ -324,7 +424,7 @@ impl Moments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::Table;
+    use crate::rows::{RowSet, RowStream, Table};
 
     const PARAMS: SurveyParams =
         SurveyParams { sample_rows: 10, seed: 1, invalid: Invalid::Refuse, threads: 1 };
@@ -365,6 +465,50 @@ mod tests {
                 assert_eq!((cut.rows, cut.sample), (1000, whole.sample.clone()));
                 assert_eq!(cut.columns, whole.columns, "{rows}");
             }
+        }
+    }
+
+    /// Some rows of a table, which keep their positions.
+    struct Slice(Table, std::ops::Range<u64>);
+
+    impl RowSource for Slice {
+        fn columns(&self) -> &[String] {
+            self.0.columns()
+        }
+        fn open(&self, _done: &RowSet) -> Result<Box<dyn RowStream<'_> + '_>> {
+            self.0.open(&RowSet::new([0..self.1.start, self.1.end..self.0.len() as u64]))
+        }
+    }
+
+    /// What machines find of their rows merges in any order, by way of bytes, to the survey of all.
+    #[test]
+    fn parts_of_several_machines_merge() {
+        let values: Vec<f64> = (0..3000).map(|i| (f64::from(i) * 0.7).sin() * 1e3).collect();
+        let table = Table::unnamed(3, values).unwrap().with_part_rows(10);
+        let params = SurveyParams { sample_rows: 100, ..PARAMS };
+        let whole = survey(&table, None, params, &()).unwrap();
+        let part = |rows| {
+            let part = survey_part(&Slice(table.clone(), rows), None, params, &()).unwrap();
+            part.to_bytes()
+        };
+        let parts = [part(0..300), part(300..300), part(300..310), part(310..1000)];
+        let merged = |order: [usize; 4]| {
+            let mut all = SurveyPart::from_bytes(&parts[order[0]]).unwrap();
+            order[1..].iter().for_each(|i| all.merge(SurveyPart::from_bytes(&parts[*i]).unwrap()));
+            all.finish().unwrap()
+        };
+        let one = merged([0, 1, 2, 3]);
+        for order in [[3, 2, 1, 0], [1, 3, 0, 2], [2, 0, 3, 1]] {
+            assert_eq!(merged(order).columns, one.columns);
+        }
+        assert_eq!((one.rows, &one.sample), (1000, &whole.sample));
+        for (a, b) in one.columns.iter().zip(&whole.columns) {
+            assert_eq!((a.low, a.high), (b.low, b.high));
+            // Sums of a thousand values near 1e3 in another order.
+            assert!((a.mean - b.mean).abs() < 1e-9 && (a.deviation - b.deviation).abs() < 1e-9);
+        }
+        for cut in 0..parts[3].len() {
+            assert!(SurveyPart::from_bytes(&parts[3][..cut]).is_err());
         }
     }
 

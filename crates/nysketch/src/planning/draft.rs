@@ -1,0 +1,359 @@
+//! A plan in the making: everything but the reading of rows.
+
+use super::{
+    DEFAULT_LANDMARKS, FeatureParams, GivenLandmarks, LeverageReport, PlanParams, PlanReport,
+    PlanValid, Scale,
+};
+use crate::bandwidth;
+use crate::error::{Cell, Error, Result};
+use crate::feature_map::fourier::draw_frequencies;
+use crate::frame::{Frame, FramedRow};
+use crate::kernel::tile::Instructions;
+use crate::landmarks::Sampling;
+use crate::landmarks::cholesky::{Pivot, pivoted_cholesky};
+use crate::landmarks::dsquared::{dsquared, squared_distances};
+use crate::landmarks::leverage::{self, Target};
+use crate::landmarks::uniform::{distinct, uniform};
+use crate::plan::{Collect, Features, Plan};
+use crate::points::Points;
+use crate::sample::Reservoir;
+use crate::survey::{Column, Survey};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+/// Rows on which the accuracy of leverage scores is measured.
+const ACCURACY_ROWS: usize = 800;
+
+/// A plan in the making.
+pub struct Draft {
+    params: PlanParams,
+    columns: Vec<String>,
+    frame: Frame,
+    sample: Points,
+    found: Survey,
+    bandwidths: Vec<f64>,
+    rng: ChaCha8Rng,
+    report: PlanReport,
+    chosen: Chosen,
+}
+
+/// How far the choice of landmarks has come.
+enum Chosen {
+    /// Not begun.
+    Nothing,
+    /// All of them, or frequencies.
+    All(Features),
+    /// Half of `m`, from the sample; the others come from rows far from these.
+    Half { first: Points, m: usize, wanted: Option<usize> },
+}
+
+impl Draft {
+    /// Chooses the frame, the bandwidths, and the landmarks as far as the sample goes.
+    pub fn new(columns: &[String], found: Survey, params: &PlanValid) -> Result<Self> {
+        let params = params.0.clone();
+        let frame = make_frame(columns, &found, params.scale)?;
+        let mut sample = Vec::new();
+        for row in found.sample.chunks_exact(columns.len()) {
+            frame.narrow(row, &mut sample);
+        }
+        let sample = Points::new(columns.len(), sample);
+        let mut report = PlanReport {
+            rows: found.rows,
+            skipped: found.skipped,
+            sample_rows: sample.len(),
+            ..PlanReport::default()
+        };
+        if params.scale == Scale::None {
+            note_uneven_columns(columns, &found, &mut report);
+        }
+        let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
+        let bandwidths = match &params.bandwidths {
+            Some(given) => given.clone(),
+            None => bandwidth::ladder(bandwidth::middle(&sample, &mut rng)),
+        };
+        let columns = columns.to_vec();
+        let chosen = Chosen::Nothing;
+        let mut draft =
+            Draft { params, columns, frame, sample, found, bandwidths, rng, report, chosen };
+        draft.chosen = draft.choose()?;
+        Ok(draft)
+    }
+
+    /// Where more landmarks must come from rows far from those chosen so far: a plan with these, and
+    /// how many such rows to draw.
+    pub fn wants_far_rows(&self) -> Option<(Plan, usize)> {
+        let Chosen::Half { first, .. } = &self.chosen else { return None };
+        let features = Features::Nystrom(first.clone(), Sampling::Dsquared);
+        let collect = Collect { kernel: false, cells: true, moments: false };
+        Some((self.plan(features, collect), self.sample.len()))
+    }
+
+    /// The plan; `far` holds the rows that were asked for.
+    pub fn finish(mut self, far: Option<Reservoir>) -> Result<(Plan, PlanReport)> {
+        let features = match (std::mem::replace(&mut self.chosen, Chosen::Nothing), far) {
+            (Chosen::All(features), _) => features,
+            (Chosen::Half { first, m, wanted }, Some(far)) => {
+                let points = self.other_half(&first, m, wanted, far);
+                Features::Nystrom(points, Sampling::Dsquared)
+            }
+            _ => {
+                return Err(Error::parameter(
+                    "far rows",
+                    "drawn before a plan is finished",
+                    "none",
+                ));
+            }
+        };
+        let landmarks = matches!(features, Features::Nystrom(..));
+        let d = self.columns.len();
+        let collect = self.params.collect.unwrap_or(Collect::default_for(d, landmarks));
+        if self.params.collect.is_none() && !collect.moments {
+            self.report.notes.push(format!(
+                "{d} columns: Σxxᵀ, which PCA needs, is left out; ask for it with `collect=kernel,cells,moments`"
+            ));
+        }
+        let plan = self.plan(features, collect);
+        plan.check()?;
+        Ok((plan, self.report))
+    }
+
+    fn plan(&self, features: Features, collect: Collect) -> Plan {
+        Plan {
+            columns: self.columns.clone(),
+            weighting: self.params.weighting.clone(),
+            frame: self.frame.clone(),
+            features,
+            bandwidths: self.bandwidths.clone(),
+            collect,
+            seed: self.params.seed,
+        }
+    }
+
+    /// The bandwidth at which leverage scores and Cholesky factors are taken.
+    fn sigma2(&self) -> f64 {
+        self.bandwidths[self.bandwidths.len() / 2]
+    }
+
+    fn choose(&mut self) -> Result<Chosen> {
+        let (points, sampling) = match &self.params.features {
+            FeatureParams::Fourier { frequencies } => {
+                let drawn = draw_frequencies(self.sample.dims(), *frequencies, &mut self.rng);
+                return Ok(Chosen::All(Features::Fourier(drawn)));
+            }
+            FeatureParams::Given(rows) => (self.given(&rows.clone())?, Sampling::Given),
+            &FeatureParams::Nystrom { landmarks, sampling, leverage_lambda } => {
+                let points = match leverage_lambda {
+                    Some(lambda) => self.leverage(Target::Lambda(lambda), None)?,
+                    None if sampling == Sampling::Dsquared && !self.found.sampled_all => {
+                        return self.first_half(landmarks);
+                    }
+                    None => self.counted(landmarks, sampling)?,
+                };
+                (points, sampling)
+            }
+        };
+        Ok(Chosen::All(Features::Nystrom(points, sampling)))
+    }
+
+    /// Landmarks from the user, each once.
+    fn given(&mut self, given: &GivenLandmarks) -> Result<Points> {
+        let d = self.frame.dims();
+        let mut framed = FramedRow::default();
+        for (i, row) in given.rows.iter().enumerate() {
+            if row.len() != d {
+                return Err(Error::parameter(
+                    "`landmarks_from`",
+                    format!("rows of {d} values"),
+                    row.len(),
+                ));
+            }
+            if let Err(j) = self.frame.push(Instructions::best(), row, &mut framed) {
+                let column = self.columns[j].clone();
+                let at = Cell { file: given.name.clone(), row: i as u64 + 1, column };
+                return Err(self.frame.invalid(at, j, row[j]));
+            }
+        }
+        let data = framed.z;
+        let all = Points::new(self.frame.dims(), data);
+        let kept = distinct(&all);
+        if kept.is_empty() {
+            return Err(Error::parameter(
+                "`landmarks_from`",
+                "a file with at least one row",
+                "none",
+            ));
+        }
+        if kept.len() < all.len() {
+            self.report
+                .notes
+                .push(format!("{} repeated landmarks were dropped", all.len() - kept.len()));
+        }
+        Ok(all.select(&kept))
+    }
+
+    /// How many landmarks there are to be.
+    fn count(&self, wanted: Option<usize>) -> Result<usize> {
+        match wanted {
+            Some(m) if m as u64 > self.found.rows => {
+                Err(Error::TooFewRows { landmarks: m, rows: self.found.rows as usize })
+            }
+            Some(m) => Ok(m),
+            None => Ok(DEFAULT_LANDMARKS),
+        }
+    }
+
+    /// Exactly `wanted` landmarks, or all different rows where there are fewer.
+    fn counted(&mut self, wanted: Option<usize>, sampling: Sampling) -> Result<Points> {
+        let m = self.count(wanted)?;
+        let (sample, sigma2) = (&self.sample, self.sigma2());
+        let chosen = match sampling {
+            Sampling::Dsquared => {
+                dsquared(sample, Some(&self.found.sample_weights), None, m, &mut self.rng)
+            }
+            Sampling::Leverage => {
+                return self.leverage(Target::EffectiveDimension(m as f64), Some((m, wanted)));
+            }
+            Sampling::Greedy => pivoted_cholesky(sample, sigma2, m, Pivot::Largest, &mut self.rng),
+            Sampling::Rpcholesky => {
+                pivoted_cholesky(sample, sigma2, m, Pivot::Random, &mut self.rng)
+            }
+            Sampling::Uniform | Sampling::Given => uniform(sample, &[], m, &mut self.rng),
+        };
+        Ok(self.fill(chosen, m, wanted))
+    }
+
+    /// Brings landmarks from the sample to `m` with uniform ones, and says what happened.
+    fn fill(&mut self, mut chosen: Vec<usize>, m: usize, wanted: Option<usize>) -> Points {
+        if chosen.len() < m {
+            let found = chosen.len();
+            chosen.extend(uniform(&self.sample, &chosen, m - found, &mut self.rng));
+            if chosen.len() > found && found > 0 {
+                self.report.notes.push(format!(
+                    "{found} landmarks span the sample at σ² = {:.4}; the other {} were drawn uniformly",
+                    self.sigma2(),
+                    chosen.len() - found
+                ));
+            }
+        }
+        self.note_fewer(chosen.len(), wanted);
+        self.sample.select(&chosen)
+    }
+
+    fn note_fewer(&mut self, got: usize, wanted: Option<usize>) {
+        let m = wanted.unwrap_or(DEFAULT_LANDMARKS);
+        // Without a number asked for, all rows of a small table are what the user expects.
+        let expected = wanted.is_none() && got as u64 == self.found.rows;
+        if got < m && !expected {
+            self.report.notes.push(format!(
+                "the rows looked at hold only {got} different points, so there are {got} landmarks instead of {m}"
+            ));
+        }
+    }
+
+    /// BLESS, then `m` draws, or the paper's random number where `m` is not given.
+    fn leverage(&mut self, target: Target, m: Option<(usize, Option<usize>)>) -> Result<Points> {
+        let sigma2 = self.sigma2();
+        let scores = leverage::bless(&self.sample, sigma2, target, &mut self.rng)?;
+        let few = self.sample.len().min(ACCURACY_ROWS);
+        let part = self.sample.select(&uniform(&self.sample, &[], few, &mut self.rng));
+        let again =
+            leverage::bless(&part, sigma2, Target::Lambda(scores.lambda.min(0.5)), &mut self.rng)?;
+        let exact = leverage::exact(&part, sigma2, again.lambda)?;
+        self.report.leverage = Some(LeverageReport {
+            lambda: scores.lambda,
+            effective_dimension: scores.effective_dimension(),
+            accuracy: leverage::accuracy(&again.scores, &exact),
+            accuracy_rows: part.len(),
+        });
+        Ok(match m {
+            Some((m, wanted)) => {
+                let chosen = scores.sample(&self.sample, m, &mut self.rng);
+                self.fill(chosen, m, wanted)
+            }
+            None => {
+                let subset = self.sample.select(&scores.subset);
+                subset.select(&distinct(&subset))
+            }
+        })
+    }
+
+    /// D² over all rows: half the landmarks from the sample, the other half from rows drawn in
+    /// proportion to D² to the first half.
+    fn first_half(&mut self, wanted: Option<usize>) -> Result<Chosen> {
+        let m = self.count(wanted)?;
+        let first = dsquared(&self.sample, None, None, m.div_ceil(2), &mut self.rng);
+        Ok(Chosen::Half { first: self.sample.select(&first), m, wanted })
+    }
+
+    fn other_half(
+        &mut self,
+        first: &Points,
+        m: usize,
+        wanted: Option<usize>,
+        far: Reservoir,
+    ) -> Points {
+        let d = self.frame.dims();
+        let threshold = far.threshold();
+        let (mut data, mut weights) = (Vec::new(), Vec::new());
+        for row in far.into_rows().chunks_exact(d + 1) {
+            self.frame.narrow(&row[..d], &mut data);
+            weights.push(row[d]);
+        }
+        let far = Points::new(d, data);
+        let d2 = squared_distances(&far, first);
+        // A row that is kept with probability p stands for 1/p rows like it.
+        let stand_for = |(w, d2): (&f64, &f64)| w / -(-w * d2 * threshold).exp_m1();
+        let stand_for: Vec<f64> = weights
+            .iter()
+            .zip(&d2)
+            .map(stand_for)
+            .map(|s| if s.is_finite() { s } else { 0.0 })
+            .collect();
+        let rest = m - first.len();
+        let second = dsquared(&far, Some(&stand_for), Some(first), rest, &mut self.rng);
+        let mut data = first.data().to_vec();
+        data.extend_from_slice(far.select(&second).data());
+        let all = Points::new(d, data);
+        self.note_fewer(all.len(), wanted);
+        all
+    }
+}
+
+/// The centre is the mean, rounded to about the column's spread so that integers stay integers.
+fn make_frame(columns: &[String], found: &Survey, scale: Scale) -> Result<Frame> {
+    let mut centre = Vec::new();
+    let mut scales = Vec::new();
+    for c in &found.columns {
+        let unit = if c.deviation > 0.0 { c.deviation.log2().floor().exp2() } else { 0.0 };
+        let rounded = (c.mean / unit).round() * unit;
+        centre.push(if c.low == c.high {
+            c.low
+        } else if rounded.is_finite() {
+            rounded
+        } else {
+            c.mean
+        });
+        let usable = c.deviation.is_normal() && c.low < c.high;
+        scales.push(if scale == Scale::Standard && usable { c.deviation } else { 1.0 });
+    }
+    let low: Vec<f64> = found.columns.iter().map(|c| c.low).collect();
+    let high: Vec<f64> = found.columns.iter().map(|c| c.high).collect();
+    Frame::new(columns, centre, scales, &low, &high)
+}
+
+fn note_uneven_columns(columns: &[String], found: &Survey, report: &mut PlanReport) {
+    let varying = || found.columns.iter().enumerate().filter(|(_, c)| c.deviation > 0.0);
+    let by_deviation =
+        |a: &(usize, &Column), b: &(usize, &Column)| a.1.deviation.total_cmp(&b.1.deviation);
+    if let (Some((i, small)), Some((j, large))) =
+        (varying().min_by(by_deviation), varying().max_by(by_deviation))
+        && large.deviation > 100.0 * small.deviation
+    {
+        report.notes.push(format!(
+            "column '{}' varies {:.0} times as much as '{}' and will dominate the distances; consider `scale=standard`",
+            columns[j],
+            large.deviation / small.deviation,
+            columns[i]
+        ));
+    }
+}
