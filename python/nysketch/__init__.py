@@ -13,9 +13,11 @@ Two ways in:
 (4, 3)
 """
 
+import atexit
 from typing import TYPE_CHECKING
 
-from nysketch._core import KCurve, Model, Plan, Sketch
+from nysketch._core import KCurve, Model, Plan, Sketch, _join_left_work
+from nysketch._core import __version__ as __version__
 
 if TYPE_CHECKING:
     from nysketch.estimators import (
@@ -39,6 +41,9 @@ __all__ = [
     "plot_k_curve",
 ]
 
+# Work that Ctrl-C has left behind may still want the interpreter.
+atexit.register(_join_left_work)
+
 _PLOTS = ("plot_clusters", "plot_k_curve")
 
 
@@ -54,4 +59,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, "__version__"]

@@ -10,7 +10,21 @@ _Sampling = Literal["dsquared", "uniform", "leverage", "greedy", "rpcholesky"]
 _Decoder = Literal["auto", "cells", "kernel", "clompr", "clomp"]
 _Sums = Literal["kernel", "cells", "moments"]
 
-__all__ = ["KCurve", "Model", "Plan", "Sketch"]
+__all__ = [
+    "KCurve",
+    "Model",
+    "Plan",
+    "Sketch",
+    "_Draft",
+    "__version__",
+    "_far_part",
+    "_join_left_work",
+    "_merge_far_parts",
+    "_merge_survey_parts",
+    "_survey_part",
+]
+
+__version__: str
 
 @final
 class Plan:
@@ -28,7 +42,7 @@ class Plan:
         scale: Literal["standard"] | None = None,
         sample_rows: int | Literal["all"] | None = None,
         collect: _Sums | Sequence[_Sums] | None = None,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[str] | Literal["all"] | None = None,
         weights: str | ArrayLike | None = None,
         weight_unit: float = 1.0,
         skip_invalid: bool = False,
@@ -45,11 +59,24 @@ class Plan:
         skip_invalid: bool = False,
         threads: int | None = None,
         verbose: bool = False,
+        allow_empty: bool = False,
     ) -> Sketch: ...
+    def sketch_groups(
+        self,
+        X: Any,
+        by: str,
+        *,
+        weights: str | ArrayLike | None = None,
+        skip_invalid: bool = False,
+        max_groups: int | None = None,
+        threads: int | None = None,
+        verbose: bool = False,
+    ) -> dict[str, Sketch]: ...
     def empty(self) -> Sketch: ...
     def transform(
         self, X: Any, *, bandwidth: float | None = None, threads: int | None = None
     ) -> NDArray[np.float64]: ...
+    def n_features(self, *, bandwidth: float | None = None) -> int: ...
     def save(self, path: _Path) -> None: ...
     @staticmethod
     def load(path: _Path) -> Plan: ...
@@ -96,6 +123,7 @@ class Sketch:
         skip_invalid: bool = False,
         threads: int | None = None,
         verbose: bool = False,
+        allow_empty: bool = False,
     ) -> Sketch: ...
     def __add__(self, other: Sketch, /) -> Sketch: ...
     def __radd__(self, other: Sketch, /) -> Sketch: ...
@@ -218,6 +246,7 @@ class Model:
     def explained_variance_ratio(self) -> NDArray[np.float64]: ...
     @property
     def report(self) -> dict[str, Any]: ...
+    def _columns(self, X: Any, skip_invalid: bool = False) -> dict[str, NDArray[Any]]: ...
     def _assign(
         self, X: Any, weights: Any | None = None, threads: int | None = None
     ) -> tuple[NDArray[np.int32], float]: ...
@@ -240,3 +269,20 @@ class KCurve:
     def best(self) -> Model: ...
     @property
     def clear(self) -> bool: ...
+
+@final
+class _Draft:
+    def __new__(
+        cls, columns: list[str], part: bytes, weights: str | None, options: dict[str, Any]
+    ) -> _Draft: ...
+    @property
+    def wants_far_rows(self) -> tuple[Plan, int] | None: ...
+    def finish(self, far: bytes | None, warn: bool) -> Plan: ...
+
+def _survey_part(
+    X: Any, columns: list[str], weights: str | None, options: dict[str, Any], position: int
+) -> bytes: ...
+def _merge_survey_parts(a: bytes, b: bytes) -> bytes: ...
+def _far_part(X: Any, plan: Plan, count: int, weights: str | None, position: int) -> bytes: ...
+def _merge_far_parts(a: bytes, b: bytes) -> bytes: ...
+def _join_left_work() -> None: ...

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["column_names", "is_arrow", "is_pandas", "matrix", "table", "weights"]
+__all__ = ["Named", "is_arrow", "is_pandas", "matrix", "table", "weights"]
+
+
+class Named(NamedTuple):
+    """An array whose columns have names."""
+
+    array: np.ndarray
+    names: list[str]
 
 
 def is_arrow(X: Any) -> bool:
@@ -20,40 +27,31 @@ def is_arrow(X: Any) -> bool:
     )
 
 
+def is_pandas(X: Any) -> bool:
+    """Whether X is a data frame of pandas."""
+    return type(X).__module__.split(".")[0] == "pandas" and hasattr(X, "columns")
+
+
 def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
     """X as an array, or as something that gives Arrow streams; and column names of an array.
 
-    Of files and queries only the columns ``read`` are read, where they are known.
+    Where it is known which columns to ``read``, no others are, and those of an array with names
+    are brought in that order.
     """
+    if isinstance(X, Named):
+        return _of_named(X, read)
     if is_pandas(X):
-        return _of_pandas(X)
+        return _of_pandas(X, read)
     if _is_dataset(X) or _is_lazy(X):
-        names = column_names(X)
-        if read is not None and not set(read) <= set(names or []):
+        names = X.collect_schema().names() if _is_lazy(X) else X.schema.names
+        if read is not None and not set(read) <= set(names):
             read = None  # What is missing is told by what comes next.
-        return _reader(X, read), None
+        return _reader(X, read, len(read or names)), None
     if is_arrow(X):
         return X, None
     if hasattr(X, "collect_schema"):
         raise TypeError(f"X is a lazy {type(X).__name__}; pass X.collect()")
     return _array(X), None
-
-
-def _reader(X: Any, read: list[str] | None) -> Any:
-    """A function that starts a new stream each time that the rows are read."""
-    if _is_lazy(X):
-        chosen = X if read is None else X.select(read)
-        return lambda: chosen.collect_batches(engine="streaming")
-    # A scanner keeps dozens of batches ready, so they are small: about 1 MB of doubles.
-    rows = max(256, min(8192, (1 << 17) // len(read or column_names(X) or [""])))
-    ahead: dict[str, Any] = {"batch_size": rows, "batch_readahead": 4, "fragment_readahead": 1}
-    if type(getattr(X, "filesystem", None)).__name__ == "LocalFileSystem":
-        from pyarrow.dataset import ParquetFileFormat, ParquetFragmentScanOptions
-
-        if isinstance(X.format, ParquetFileFormat):
-            # Reading ahead pays off on remote files only.
-            ahead["fragment_scan_options"] = ParquetFragmentScanOptions(pre_buffer=False)
-    return lambda: X.scanner(columns=read, **ahead).to_reader()
 
 
 def matrix(X: Any) -> np.ndarray:
@@ -75,22 +73,6 @@ def weights(w: Any) -> np.ndarray:
     return w.astype(np.float64)
 
 
-def column_names(X: Any, *, without: Any = None) -> list[str] | None:
-    """Names of all columns of an Arrow table but one, where it tells them without being read."""
-    if isinstance(X, np.ndarray) or is_pandas(X):
-        return None
-    schema = X.collect_schema() if _is_lazy(X) else getattr(X, "schema", None)
-    names = getattr(schema, "names", None) or getattr(X, "columns", None)
-    if callable(names):
-        names = names()
-    return [str(name) for name in names if name != without] if names else None
-
-
-def is_pandas(X: Any) -> bool:
-    """Whether X is a data frame of pandas."""
-    return type(X).__module__.split(".")[0] == "pandas" and hasattr(X, "columns")
-
-
 def _is_dataset(X: Any) -> bool:
     """A pyarrow dataset: files that are scanned anew at every reading."""
     return hasattr(X, "scanner") and hasattr(X, "schema")
@@ -101,15 +83,40 @@ def _is_lazy(X: Any) -> bool:
     return hasattr(X, "collect_batches") and hasattr(X, "collect_schema")
 
 
-def _of_pandas(X: Any) -> tuple[Any, list[str] | None]:
+def _reader(X: Any, read: list[str] | None, columns: int) -> Any:
+    """A function that starts a new stream each time that the rows are read."""
+    if _is_lazy(X):
+        chosen = X if read is None else X.select(read)
+        return lambda: chosen.collect_batches(engine="streaming")
+    # A scanner keeps dozens of batches ready, so they are small: about 1 MB of doubles.
+    rows = max(256, min(8192, (1 << 17) // max(columns, 1)))
+    ahead: dict[str, Any] = {"batch_size": rows, "batch_readahead": 4, "fragment_readahead": 1}
+    if type(getattr(X, "filesystem", None)).__name__ == "LocalFileSystem":
+        from pyarrow.dataset import ParquetFileFormat, ParquetFragmentScanOptions
+
+        if isinstance(X.format, ParquetFileFormat):
+            # Reading ahead pays off on remote files only.
+            ahead["fragment_scan_options"] = ParquetFragmentScanOptions(pre_buffer=False)
+    return lambda: X.scanner(columns=read, **ahead).to_reader()
+
+
+def _of_named(X: Named, read: list[str] | None) -> tuple[Any, list[str] | None]:
+    if read is None or read == X.names:
+        return _array(X.array), X.names
+    missing = [name for name in read if name not in X.names]
+    if missing:
+        raise ValueError(f"X lacks the column '{missing[0]}'; it has {', '.join(X.names)}")
+    return _array(X.array)[:, [X.names.index(name) for name in read]], list(read)
+
+
+def _of_pandas(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
     names = [str(name) for name in X.columns]
     try:
         import pyarrow
     except ImportError:
-        return _array(X.to_numpy()), names
+        return _of_named(Named(X.to_numpy(), names), read)
     # Not by the frame's own interface: it would make a column of the index.
-    columns = pyarrow.Table.from_pandas(X.set_axis(names, axis=1), preserve_index=False)
-    return columns, None
+    return pyarrow.Table.from_pandas(X.set_axis(names, axis=1), preserve_index=False), None
 
 
 def _array(X: Any) -> np.ndarray:
@@ -117,19 +124,19 @@ def _array(X: Any) -> np.ndarray:
         raise TypeError(
             "Sparse data was passed, but dense data is required. Use X.toarray() to make it dense."
         )
-    if isinstance(X, np.ma.MaskedArray):
-        # What is masked is missing.
-        X = np.ma.filled(X.astype(np.float64), np.nan)
     if X is None or isinstance(X, (str, bytes)) or hasattr(X, "__fspath__"):
         raise TypeError(
             f"X must be a table of rows, got {type(X).__name__}; read a file first, for example "
             "with pyarrow.dataset.dataset"
         )
+    if isinstance(X, np.ma.MaskedArray):
+        # What is masked is missing.
+        X = np.ma.filled(X.astype(np.float64), np.nan)
     X = np.asarray(X)
     kind = X.dtype.kind
     if kind == "c":
         raise ValueError("Complex data not supported")
-    if kind == "O" or kind in "SU":
+    if kind in "OSU":
         raise ValueError(f"X holds {X.dtype}, not numbers; convert it with X.astype(float)")
     if kind not in "biuf":
         raise TypeError(f"X holds {X.dtype}, not numbers")

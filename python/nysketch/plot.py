@@ -1,4 +1,4 @@
-"""Pictures, with matplotlib: ``pip install nysketch[plot]``."""
+"""Pictures, with matplotlib: ``pip install '.[plot]'``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _axes(ax: Axes | None) -> Axes:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install 'nysketch[plot]'") from error
+        raise ImportError("pictures need matplotlib: pip install '.[plot]' in a clone") from error
     return plt.subplots(figsize=(6, 4.5), layout="constrained")[1]
 
 

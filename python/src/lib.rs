@@ -4,10 +4,12 @@
 //! beside the interpreter, and [`plan`], [`sketch`] and [`model`] are the classes. The estimators of
 //! scikit-learn's kind are Python: `nysketch/estimators.py`.
 
+mod cluster;
 mod error;
 mod input;
 mod model;
 mod natural;
+mod options;
 mod plan;
 mod sketch;
 mod work;
@@ -18,9 +20,17 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
+    use crate::cluster::{_far_part, _merge_far_parts, _merge_survey_parts, _survey_part, PyDraft};
+    #[pymodule_export]
     use crate::model::{PyCurve, PyModel};
     #[pymodule_export]
     use crate::plan::PyPlan;
     #[pymodule_export]
     use crate::sketch::PySketch;
+    #[pymodule_export]
+    use crate::work::_join_left_work;
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals, reason = "as Python names it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
 }

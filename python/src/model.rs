@@ -1,7 +1,7 @@
 //! `Model`: what was learned, applied to rows.
 
 use crate::error::{in_keywords, os_error};
-use crate::input::{Input, Wanted, Weights};
+use crate::input::{Besides, Input, Wanted};
 use crate::natural::Natural;
 use crate::plan::{reduced, save};
 use crate::work::{SILENT, Shown, run, threads};
@@ -11,8 +11,8 @@ use nysketch::metrics::Risks;
 use nysketch::model::Shape;
 use nysketch::predictor::log_density;
 use nysketch::rows::pass;
-use nysketch::{Block, Error, Instructions, Model, Predictor, Progress, RowSource};
-use pyo3::exceptions::{PyAttributeError, PyValueError};
+use nysketch::{Block, Error, Instructions, Model, Predictor, Progress};
+use pyo3::exceptions::{PyAttributeError, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use rand::SeedableRng;
@@ -37,9 +37,17 @@ use std::sync::{Arc, Mutex};
 /// >>> int((labels[:500] == labels[0]).sum()), int((labels[500:] == labels[0]).sum())
 /// (500, 0)
 #[pyclass(name = "Model", module = "nysketch", frozen, eq)]
-#[derive(PartialEq)]
 pub struct PyModel {
     pub model: Arc<Model>,
+}
+
+/// Models are equal whatever time they took.
+impl PartialEq for PyModel {
+    fn eq(&self, other: &Self) -> bool {
+        let mut other = (*other.model).clone();
+        other.report.seconds = self.model.report.seconds;
+        *self.model == other
+    }
 }
 
 /// Models for a range of k, and the k that the sketch suggests.
@@ -106,15 +114,45 @@ impl PyCurve {
 /// Values beyond this overflow when squared and summed.
 const LARGEST: f64 = 1e150;
 
+/// Memory for so many rows of numbers, or Python's `MemoryError`.
+fn reserved<T>(rows: usize, width: usize) -> nysketch::Result<Vec<T>> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(rows.saturating_mul(width)).map_err(|_| {
+        let message = format!("cannot hold {rows} rows of {width} numbers");
+        Error::source(PyMemoryError::new_err(message))
+    })?;
+    Ok(values)
+}
+
+/// Whether a row can be used.
+fn valid(row: &[f64]) -> bool {
+    row.iter().all(|x| x.abs() <= LARGEST)
+}
+
 /// `width` numbers for each row, in the order of the rows, and the number of rows. Rows must be finite.
 pub fn map_rows<T: Clone + Default + Send>(
-    source: &dyn RowSource,
+    input: &Input,
     threads: usize,
     progress: &dyn Progress,
     width: usize,
     map: impl Fn(&Block, &mut Vec<T>) + Sync,
 ) -> nysketch::Result<(usize, Vec<T>)> {
-    let all: Mutex<Vec<T>> = Mutex::default();
+    map_valid_rows(input, threads, progress, width, false, map)
+}
+
+/// The same, but where `invalid` rows are allowed `map` must look at them itself.
+fn map_valid_rows<T: Clone + Default + Send>(
+    input: &Input,
+    threads: usize,
+    progress: &dyn Progress,
+    width: usize,
+    invalid: bool,
+    map: impl Fn(&Block, &mut Vec<T>) + Sync,
+) -> nysketch::Result<(usize, Vec<T>)> {
+    let source = &*input.source;
+    // Where the number of rows is known, memory is taken once.
+    let known = input.rows.unwrap_or(0) as usize;
+    let all: Mutex<Vec<T>> = Mutex::new(reserved(known, width)?);
     let columns = source.columns();
     let rows = pass(
         source,
@@ -122,13 +160,11 @@ pub fn map_rows<T: Clone + Default + Send>(
         progress,
         || (Vec::new(), 0),
         |(part, rows), block| {
-            for (number, row, _) in block.rows() {
-                if let Some(j) = row.iter().position(|x| !(x.abs() <= LARGEST)) {
-                    let (at, value) = (block.cell(number, &columns[j]), row[j]);
-                    return Err(Error::source(format!(
-                        "{at}: {value} cannot be used; clean the row"
-                    )));
-                }
+            let bad = block.rows().find(|(_, row, _)| !invalid && !valid(row));
+            if let Some((number, row, _)) = bad {
+                let j = row.iter().position(|x| !(x.abs() <= LARGEST)).unwrap_or(0);
+                let (at, value) = (block.cell(number, &columns[j]), row[j]);
+                return Err(Error::source(format!("{at}: {value} cannot be used; clean the row")));
             }
             part.clear();
             map(block, part);
@@ -157,7 +193,7 @@ impl PyModel {
         width: usize,
         map: impl Fn(&Predictor<'_>, &[f64], &[f64], &mut Vec<T>) + Send + Sync + 'static,
     ) -> PyResult<(usize, Vec<T>)> {
-        let input = Input::open(x, Wanted::Given(&self.model.columns), Weights::None)?;
+        let input = Input::open(x, Wanted::Given(&self.model.columns), Besides::default())?;
         let shown = Shown { what: shown.0, verbose: shown.1, rows: input.rows };
         let (model, threads) = (self.model.clone(), self::threads(threads));
         run(x.py(), shown, move |watch| {
@@ -170,7 +206,7 @@ impl PyModel {
                     map(&predictor, row, scores, out);
                 }
             };
-            map_rows(&*input.source, threads, watch, width, each)
+            map_rows(&input, threads, watch, width, each)
         })
     }
 
@@ -316,11 +352,11 @@ impl PyModel {
         X: &Bound<'py, PyAny>,
         threads: Option<Natural>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let input = Input::open(X, Wanted::Given(&self.model.columns), Weights::None)?;
+        let input = Input::open(X, Wanted::Given(&self.model.columns), Besides::default())?;
         let (model, threads) = (self.model.clone(), self::threads(threads));
         let risks = run(X.py(), SILENT, move |watch| {
             let parts: Mutex<Vec<(u64, Risks)>> = Mutex::default();
-            map_rows(&*input.source, threads, watch, 0, |block, _: &mut Vec<u8>| {
+            map_rows(&input, threads, watch, 0, |block, _: &mut Vec<u8>| {
                 let mut risks = Risks::default();
                 block.rows().for_each(|(_, row, _)| risks.add(&model, row, None));
                 parts.lock().unwrap_or_else(|e| e.into_inner()).push((block.position, risks));
@@ -367,9 +403,19 @@ impl PyModel {
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         self.mixture_only("sample")?;
         let n = n.size();
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let values = (0..n).filter_map(|_| self.model.sample(&mut rng)).flatten().collect();
-        PyArray1::from_vec(py, values).reshape([n, self.model.columns.len()])
+        let (model, d) = (self.model.clone(), self.model.columns.len());
+        let values = run(py, SILENT, move |watch| {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let mut values = reserved(n, d)?;
+            for i in 0..n {
+                if i % 4096 == 0 && watch.cancelled() {
+                    return Err(Error::Cancelled);
+                }
+                values.extend(model.sample(&mut rng).into_iter().flatten());
+            }
+            Ok(values)
+        })?;
+        PyArray1::from_vec(py, values).reshape([n, d])
     }
 
     /// Write the model to a JSON file, whole or not at all.
@@ -377,8 +423,8 @@ impl PyModel {
     /// Parameters
     /// ----------
     /// path : str or os.PathLike
-    fn save(&self, path: PathBuf) -> PyResult<()> {
-        save(&path, self.model.to_json().as_bytes())
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        save(py, &path, || self.model.to_json().into_bytes())
     }
 
     /// Read a model from a JSON file.
@@ -551,6 +597,57 @@ impl PyModel {
         Ok(dict)
     }
 
+    /// What the command line's `predict` writes for every row, as columns by name: `label`, `distance`
+    /// and for mixtures `log_density`, or `pc1`, `pc2`, …; label -1 and NaN for invalid rows.
+    #[pyo3(signature = (X, skip_invalid=false))]
+    #[allow(non_snake_case, reason = "keywords of Python")]
+    fn _columns<'py>(
+        &self,
+        X: &Bound<'py, PyAny>,
+        skip_invalid: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let input = Input::open(X, Wanted::Given(&self.model.columns), Besides::default())?;
+        let model = self.model.clone();
+        let names = match &model.shape {
+            Shape::Components { .. } => (1..=model.k()).map(|c| format!("pc{c}")).collect(),
+            Shape::Centres { .. } => vec!["label".to_string(), "distance".into()],
+            Shape::Mixture { .. } => vec!["label".into(), "distance".into(), "log_density".into()],
+        };
+        let width = names.len();
+        let (rows, values) = run(X.py(), SILENT, move |watch| {
+            map_valid_rows(&input, 1, watch, width, skip_invalid, |block, out: &mut Vec<f64>| {
+                for (_, row, _) in block.rows() {
+                    if !valid(row) {
+                        let label = matches!(model.shape, Shape::Components { .. });
+                        out.push(if label { f64::NAN } else { -1.0 });
+                        out.extend((1..width).map(|_| f64::NAN));
+                        continue;
+                    }
+                    let p = model.predict(row);
+                    match model.shape {
+                        Shape::Components { .. } => out.extend(p.scores),
+                        _ => {
+                            out.extend([p.label as f64, p.squared_distance.sqrt()]);
+                            out.extend(p.log_density);
+                        }
+                    }
+                }
+            })
+        })?;
+        let dict = PyDict::new(X.py());
+        for (c, name) in names.into_iter().enumerate() {
+            let column = (0..rows).map(|i| values[i * width + c]);
+            match name.as_str() {
+                "label" => {
+                    let labels = column.map(|x| x as i32).collect();
+                    dict.set_item(name, PyArray1::<i32>::from_vec(X.py(), labels))?;
+                }
+                _ => dict.set_item(name, PyArray1::from_vec(X.py(), column.collect()))?,
+            }
+        }
+        Ok(dict)
+    }
+
     /// Labels, and the sum over the rows of weight × squared distance (distance for k-medians), in
     /// the plan's coordinates: what an estimator needs in one pass.
     #[pyo3(signature = (X, weights=None, threads=None))]
@@ -561,8 +658,8 @@ impl PyModel {
         weights: Option<&Bound<'py, PyAny>>,
         threads: Option<Natural>,
     ) -> PyResult<(Bound<'py, PyArray1<i32>>, f64)> {
-        let weights = Weights::new(weights)?;
-        let input = Input::open(X, Wanted::Given(&self.model.columns), weights)?;
+        let besides = Besides::weights(weights)?;
+        let input = Input::open(X, Wanted::Given(&self.model.columns), besides)?;
         let (model, threads) = (self.model.clone(), self::threads(threads));
         let medians = model.task == nysketch::Task::Kmedians.name();
         let (labels, risk) = run(X.py(), SILENT, move |watch| {
@@ -579,7 +676,7 @@ impl PyModel {
                 }
                 sums.lock().unwrap_or_else(|e| e.into_inner()).push((block.position, sum));
             };
-            let (_, labels) = map_rows(&*input.source, threads, watch, 1, each)?;
+            let (_, labels) = map_rows(&input, threads, watch, 1, each)?;
             // In the order of the rows, so that the number of threads does not show.
             let mut sums = sums.into_inner().unwrap_or_else(|e| e.into_inner());
             sums.sort_by_key(|(position, _)| *position);

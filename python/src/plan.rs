@@ -1,23 +1,29 @@
 //! `Plan`: what will be measured.
 
 use crate::error::{exception, in_keywords, os_error};
-use crate::input::{Input, Wanted, Weights};
+use crate::input::{Besides, Input, Wanted};
+use crate::model::map_rows;
 use crate::natural::Natural;
-use crate::sketch::PySketch;
+use crate::options::{OneOrMore, PlanOptions, invalid};
+use crate::sketch::{PySketch, check_weights};
 use crate::work::{Shown, run, threads};
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use nysketch::feature_map::fourier;
 use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
-use nysketch::planning::DEFAULT_FREQUENCIES;
 use nysketch::{
-    Collect, FeatureParams, Features, GivenLandmarks, Invalid, Plan, PlanParams, PlanReport,
-    SampleRows, Sampling, Scale, Sketch, Weighting, make_plan,
+    Block, Features, GroupParams, Groups, Instructions, Plan, PlanReport, Sketch, SketchParams,
+    make_plan,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+
+/// Most groups where the user names no number.
+const DEFAULT_GROUPS: usize = 1000;
 
 /// What will be measured: landmarks (or frequencies), bandwidths and scaling.
 ///
@@ -34,102 +40,27 @@ use std::sync::{Arc, Mutex};
 /// >>> plan.sketch(X).rows
 /// 1000
 #[pyclass(name = "Plan", module = "nysketch", frozen, eq)]
-#[derive(PartialEq)]
 pub struct PyPlan {
     pub plan: Arc<Plan>,
+    /// The feature map that was used last, with its bandwidth.
+    map: Mutex<Option<(f64, Arc<NystromMap>)>>,
 }
 
-/// One number, or several.
-#[derive(FromPyObject)]
-enum OneOrMore<T> {
-    One(T),
-    More(Vec<T>),
-}
-
-impl<T> OneOrMore<T> {
-    fn into_vec(self) -> Vec<T> {
-        match self {
-            OneOrMore::One(x) => vec![x],
-            OneOrMore::More(all) => all,
-        }
+impl From<Arc<Plan>> for PyPlan {
+    fn from(plan: Arc<Plan>) -> Self {
+        PyPlan { plan, map: Mutex::new(None) }
     }
 }
 
-/// The keywords of `from_data` that say what to measure.
-struct Options {
-    landmarks: Option<usize>,
-    sampling: Option<String>,
-    leverage_lambda: Option<f64>,
-    landmarks_from: Option<Vec<Vec<f64>>>,
-    features: String,
-    frequencies: Option<usize>,
-}
-
-impl Options {
-    fn features(self) -> PyResult<FeatureParams> {
-        let refuse = |message: &str| Err(PyValueError::new_err(message.to_string()));
-        match self.features.as_str() {
-            "fourier" => {
-                let any = self.landmarks.is_some()
-                    || self.sampling.is_some()
-                    || self.landmarks_from.is_some()
-                    || self.leverage_lambda.is_some();
-                if any {
-                    return refuse("Fourier features have no landmarks; use frequencies");
-                }
-                let frequencies = self.frequencies.unwrap_or(DEFAULT_FREQUENCIES);
-                Ok(FeatureParams::Fourier { frequencies })
-            }
-            "nystrom" if self.frequencies.is_some() => {
-                refuse("frequencies goes with features='fourier'")
-            }
-            "nystrom" => {
-                if let Some(rows) = self.landmarks_from {
-                    if self.landmarks.is_some() || self.sampling.is_some() {
-                        return refuse("landmarks_from goes without landmarks and sampling");
-                    }
-                    let name = "landmarks_from".into();
-                    return Ok(FeatureParams::Given(GivenLandmarks { name, rows }));
-                }
-                Ok(FeatureParams::Nystrom {
-                    landmarks: self.landmarks,
-                    sampling: match (self.sampling, self.leverage_lambda) {
-                        (Some(s), _) => s.parse().map_err(exception)?,
-                        (None, Some(_)) => Sampling::Leverage,
-                        (None, None) => Sampling::default(),
-                    },
-                    leverage_lambda: self.leverage_lambda,
-                })
-            }
-            other => refuse(&format!("features must be 'nystrom' or 'fourier', got '{other}'")),
-        }
+impl From<Plan> for PyPlan {
+    fn from(plan: Plan) -> Self {
+        Arc::new(plan).into()
     }
 }
 
-/// What to do with invalid rows.
-pub fn invalid(skip: bool) -> Invalid {
-    if skip { Invalid::Skip } else { Invalid::Refuse }
-}
-
-fn sample_rows(given: Option<&Bound<'_, PyAny>>) -> PyResult<SampleRows> {
-    let Some(given) = given else { return Ok(SampleRows::Default) };
-    match given.extract::<Natural>() {
-        Ok(n) => Ok(SampleRows::Count(n.size())),
-        Err(_) if given.extract::<String>().is_ok_and(|s| s == "all") => Ok(SampleRows::All),
-        Err(_) => Err(PyValueError::new_err(format!(
-            "sample_rows must be a number or 'all', got {}",
-            given.repr()?
-        ))),
-    }
-}
-
-fn scale(given: Option<&str>) -> PyResult<Scale> {
-    match given {
-        None => Ok(Scale::None),
-        Some("standard") => Ok(Scale::Standard),
-        Some(other) => {
-            Err(PyValueError::new_err(format!("scale must be None or 'standard', got '{other}'")))
-        }
+impl PartialEq for PyPlan {
+    fn eq(&self, other: &Self) -> bool {
+        self.plan == other.plan
     }
 }
 
@@ -166,8 +97,9 @@ impl PyPlan {
     ///     Rows that landmarks are chosen from; 20,000.
     /// collect : sequence of {'kernel', 'cells', 'moments'}, optional
     ///     Which sums to keep; all by default (moments up to 64 columns).
-    /// columns : sequence of str, optional
-    ///     Columns to read, by name; all that hold numbers by default.
+    /// columns : sequence of str or 'all', optional
+    ///     Columns to read, by name; those that hold numbers by default. With 'all', a column that holds
+    ///     none is an error.
     /// weights : str or array-like, optional
     ///     Row weights: the name of a column, or one number a row.
     /// weight_unit : float, default=1.0
@@ -199,14 +131,14 @@ impl PyPlan {
         landmarks: Option<Natural>,
         sampling: Option<String>,
         leverage_lambda: Option<f64>,
-        landmarks_from: Option<&Bound<'_, PyAny>>,
+        landmarks_from: Option<Bound<'_, PyAny>>,
         features: &str,
         frequencies: Option<Natural>,
         bandwidth: Option<OneOrMore<f64>>,
-        scale: Option<&str>,
-        sample_rows: Option<&Bound<'_, PyAny>>,
+        scale: Option<String>,
+        sample_rows: Option<Bound<'_, PyAny>>,
         collect: Option<OneOrMore<String>>,
-        columns: Option<Vec<String>>,
+        columns: Option<OneOrMore<String>>,
         weights: Option<&Bound<'_, PyAny>>,
         weight_unit: f64,
         skip_invalid: bool,
@@ -215,45 +147,34 @@ impl PyPlan {
         verbose: bool,
         warn: bool,
     ) -> PyResult<Self> {
-        let py = X.py();
-        let landmarks_from = match landmarks_from {
-            None => None,
-            Some(rows) => {
-                let rows = py.import("nysketch._input")?.call_method1("matrix", (rows,))?;
-                let rows: PyReadonlyArray2<'_, f64> = rows.extract()?;
-                Some(rows.as_array().rows().into_iter().map(|r| r.to_vec()).collect())
-            }
-        };
-        let features = features.to_string();
-        let options = Options {
-            landmarks: landmarks.map(Natural::size),
+        let options = PlanOptions {
+            landmarks,
             sampling,
             leverage_lambda,
             landmarks_from,
-            features,
-            frequencies: frequencies.map(Natural::size),
+            features: features.to_string(),
+            frequencies,
+            bandwidth,
+            scale,
+            sample_rows,
+            collect,
+            weight_unit,
+            skip_invalid,
+            seed: Natural(seed),
         };
-        let collect = collect.map(OneOrMore::into_vec);
-        let collect = collect.map(|names| Collect::from_names(names.iter().map(String::as_str)));
-        let params = PlanParams {
-            features: options.features()?,
-            bandwidths: bandwidth.map(|b| {
-                let mut values = b.into_vec();
-                values.sort_by(|a, b| b.total_cmp(a));
-                values
-            }),
-            scale: self::scale(scale)?,
-            sample_rows: self::sample_rows(sample_rows)?,
-            collect: collect.transpose().map_err(exception)?,
-            weighting: None,
-            seed,
-            invalid: invalid(skip_invalid),
-            threads: self::threads(threads),
+        let wanted = match columns {
+            None => Wanted::Numbers,
+            Some(OneOrMore::One(name)) if name == "all" => Wanted::All,
+            Some(OneOrMore::One(name)) => {
+                let message = format!("columns must be names in a list, or 'all', got '{name}'");
+                return Err(PyValueError::new_err(message));
+            }
+            Some(OneOrMore::More(names)) => Wanted::Chosen(names),
         };
-        let input = Input::open(X, Wanted::Chosen(columns), Weights::new(weights)?)?;
-        let weighting = input.weight_column.clone();
-        let weighting = weighting.map(|column| Weighting { column, unit: weight_unit });
-        let params = PlanParams { weighting, ..params }.check().map_err(exception)?;
+        let py = X.py();
+        let input = Input::open(X, wanted, Besides::weights(weights)?)?;
+        let params = options.params(input.weight_column.clone(), self::threads(threads))?;
+        let params = params.check().map_err(exception)?;
         let left_out = input.left_out;
         let shown = Shown { what: "planning", verbose, rows: input.rows };
         let source = input.source;
@@ -261,7 +182,7 @@ impl PyPlan {
         if warn {
             self::warn(py, &report, &left_out)?;
         }
-        Ok(PyPlan { plan: Arc::new(plan) })
+        Ok(plan.into())
     }
 
     /// Sketch rows.
@@ -279,12 +200,15 @@ impl PyPlan {
     ///     Threads to use; one a core. They do not change the sketch.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
+    /// allow_empty : bool, default=False
+    ///     Whether X may have no rows, as an empty partition has; otherwise that is an error, since a
+    ///     stream that was used up looks the same.
     ///
     /// Returns
     /// -------
     /// Sketch
-    #[pyo3(signature = (X, *, weights=None, skip_invalid=false, threads=None, verbose=false))]
-    #[allow(non_snake_case, reason = "keywords of Python")]
+    #[pyo3(signature = (X, *, weights=None, skip_invalid=false, threads=None, verbose=false, allow_empty=false))]
+    #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
     fn sketch(
         &self,
         X: &Bound<'_, PyAny>,
@@ -292,9 +216,64 @@ impl PyPlan {
         skip_invalid: bool,
         threads: Option<Natural>,
         verbose: bool,
+        allow_empty: bool,
     ) -> PyResult<PySketch> {
-        let sketch = PySketch::of(&self.plan, X, weights, skip_invalid, threads, verbose)?;
-        Ok(PySketch { sketch: Mutex::new(sketch) })
+        let sketch =
+            PySketch::of(&self.plan, X, weights, skip_invalid, threads, verbose, allow_empty)?;
+        Ok(sketch.into())
+    }
+
+    /// One sketch for each value of a column, from one reading.
+    ///
+    /// Parameters
+    /// ----------
+    /// X : anything with the Arrow stream interface, or a function that returns it
+    ///     The rows, read once and batch by batch.
+    /// by : str
+    ///     The column whose values, as text, group the rows.
+    /// weights : str or array-like, optional
+    ///     Row weights, for a plan that was made with weights.
+    /// skip_invalid : bool, default=False
+    ///     Leave invalid rows out, also those without a group, instead of raising.
+    /// max_groups : int, optional
+    ///     More different values than this, 1,000, are an error: each takes the memory of a sketch.
+    /// threads : int, optional
+    ///     Threads to use; one a core.
+    /// verbose : bool, default=False
+    ///     Show progress on stderr.
+    ///
+    /// Returns
+    /// -------
+    /// dict of str to Sketch
+    #[pyo3(signature = (X, by, *, weights=None, skip_invalid=false, max_groups=None, threads=None, verbose=false))]
+    #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
+    fn sketch_groups(
+        &self,
+        X: &Bound<'_, PyAny>,
+        by: String,
+        weights: Option<&Bound<'_, PyAny>>,
+        skip_invalid: bool,
+        max_groups: Option<Natural>,
+        threads: Option<Natural>,
+        verbose: bool,
+    ) -> PyResult<BTreeMap<String, PySketch>> {
+        check_weights(&self.plan, weights.is_some())?;
+        let besides = Besides { key: Some(by.clone()), ..Besides::weights(weights)? };
+        let input = Input::open(X, Wanted::Given(&self.plan.columns), besides)?;
+        let params = SketchParams {
+            threads: self::threads(threads),
+            invalid: invalid(skip_invalid),
+            instructions: Instructions::best(),
+        };
+        let limit = max_groups.map_or(DEFAULT_GROUPS, Natural::size);
+        let shown = Shown { what: "sketching", verbose, rows: input.rows };
+        let plan = self.plan.clone();
+        let groups = run(X.py(), shown, move |watch| {
+            let group = GroupParams { column: &by, limit };
+            Groups::of(&plan, &*input.source, group, params, watch)
+        })?;
+        let sketches = groups.sketches.into_iter();
+        Ok(sketches.map(|(key, sketch)| (key.to_string(), sketch.into())).collect())
     }
 
     /// The sketch of no rows, to which others can be added.
@@ -303,7 +282,7 @@ impl PyPlan {
     /// -------
     /// Sketch
     fn empty(&self) -> PySketch {
-        PySketch { sketch: Mutex::new(Sketch::empty(self.plan.clone())) }
+        Sketch::empty(self.plan.clone()).into()
     }
 
     /// The feature map of eq. (8) of the paper (or (5), for Fourier features), row by row.
@@ -331,40 +310,43 @@ impl PyPlan {
         bandwidth: Option<f64>,
         threads: Option<Natural>,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let sigma2 = bandwidth.unwrap_or(self.plan.bandwidths[self.plan.bandwidths.len() / 2]);
-        if !(sigma2 > 0.0 && sigma2.is_finite()) {
-            return Err(PyValueError::new_err(format!(
-                "bandwidth must be a positive number, got {sigma2}"
-            )));
-        }
-        let input = Input::open(X, Wanted::Given(&self.plan.columns), Weights::None)?;
-        let plan = self.plan.clone();
-        let threads = self::threads(threads);
-        let (rows, width, values) = run(X.py(), crate::work::SILENT, move |watch| {
-            let map = match &plan.features {
-                Features::Nystrom(points, _) => Some(NystromMap::new(points, sigma2, CUTOFF)?),
-                Features::Fourier(_) => None,
-            };
-            let width = map.as_ref().map_or(plan.features_per_bandwidth(), NystromMap::rank);
-            let features = |block: &nysketch::Block, out: &mut Vec<f64>| {
+        let sigma2 = self.bandwidth(bandwidth)?;
+        let map = self.map(X.py(), sigma2)?;
+        let input = Input::open(X, Wanted::Given(&self.plan.columns), Besides::default())?;
+        let (plan, threads) = (self.plan.clone(), self::threads(threads));
+        let width = self.width(map.as_deref());
+        let (rows, values) = run(X.py(), crate::work::SILENT, move |watch| {
+            map_rows(&input, threads, watch, width, |block: &Block, out: &mut Vec<f64>| {
                 let coordinates = block.rows().map(|(_, row, _)| plan.frame.coordinates(row));
-                match (&map, &plan.features) {
-                    (Some(map), _) => {
+                match &map {
+                    Some(map) => {
                         let kernels: Vec<Vec<f64>> =
                             coordinates.map(|y| map.kernel_vector(&y)).collect();
-                        let whitened = map.whitening.times_each(&kernels);
-                        out.extend(whitened.into_iter().flatten());
+                        out.extend(map.whitening.times_each(&kernels).into_iter().flatten());
                     }
-                    (None, features) => coordinates.for_each(|y| {
-                        out.extend(fourier::features(features.points(), sigma2, &y));
+                    None => coordinates.for_each(|y| {
+                        out.extend(fourier::features(plan.features.points(), sigma2, &y));
                     }),
                 }
-            };
-            let (rows, values) =
-                crate::model::map_rows(&*input.source, threads, watch, width, features)?;
-            Ok((rows, width, values))
+            })
         })?;
         PyArray1::from_vec(X.py(), values).reshape([rows, width])
+    }
+
+    /// How many features :meth:`transform` gives: the rank of the kernel matrix of the landmarks.
+    ///
+    /// Parameters
+    /// ----------
+    /// bandwidth : float, optional
+    ///     σ²; the middle one of the plan by default.
+    ///
+    /// Returns
+    /// -------
+    /// int
+    #[pyo3(signature = (*, bandwidth=None))]
+    fn n_features(&self, py: Python<'_>, bandwidth: Option<f64>) -> PyResult<usize> {
+        let sigma2 = self.bandwidth(bandwidth)?;
+        Ok(self.width(self.map(py, sigma2)?.as_deref()))
     }
 
     /// Write the plan to a file, whole or not at all.
@@ -372,8 +354,8 @@ impl PyPlan {
     /// Parameters
     /// ----------
     /// path : str or os.PathLike
-    fn save(&self, path: PathBuf) -> PyResult<()> {
-        save(&path, &self.plan.to_bytes())
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        save(py, &path, || self.plan.to_bytes())
     }
 
     /// Read a plan, or the plan of a sketch, from a file.
@@ -518,6 +500,35 @@ impl PyPlan {
 }
 
 impl PyPlan {
+    /// The bandwidth that was asked for, or the middle one.
+    fn bandwidth(&self, asked: Option<f64>) -> PyResult<f64> {
+        let sigma2 = asked.unwrap_or(self.plan.bandwidths[self.plan.bandwidths.len() / 2]);
+        match sigma2 > 0.0 && sigma2.is_finite() {
+            true => Ok(sigma2),
+            false => Err(PyValueError::new_err(format!(
+                "bandwidth must be a positive number, got {sigma2}"
+            ))),
+        }
+    }
+
+    /// The Nyström map, made once for each bandwidth in a row; `None` for Fourier features.
+    fn map(&self, py: Python<'_>, sigma2: f64) -> PyResult<Option<Arc<NystromMap>>> {
+        let Features::Nystrom(points, _) = &self.plan.features else { return Ok(None) };
+        let known = self.map.lock().unwrap_or_else(|e| e.into_inner()).clone();
+        if let Some((_, map)) = known.filter(|(known, _)| *known == sigma2) {
+            return Ok(Some(map));
+        }
+        let points = points.clone();
+        let map = run(py, crate::work::SILENT, move |_| NystromMap::new(&points, sigma2, CUTOFF))?;
+        let map = Arc::new(map);
+        *self.map.lock().unwrap_or_else(|e| e.into_inner()) = Some((sigma2, map.clone()));
+        Ok(Some(map))
+    }
+
+    fn width(&self, map: Option<&NystromMap>) -> usize {
+        map.map_or(self.plan.features_per_bandwidth(), NystromMap::rank)
+    }
+
     /// A plan, or the plan of a sketch.
     fn decode(bytes: &[u8]) -> Result<Self, String> {
         let plan = Plan::from_bytes(bytes).map(Arc::new);
@@ -525,7 +536,7 @@ impl PyPlan {
             Ok(sketch) => Ok(sketch.plan().clone()),
             Err(_) => Err(error),
         });
-        plan.map(|plan| PyPlan { plan }).map_err(|e| in_keywords(&e.to_string()))
+        plan.map(PyPlan::from).map_err(|e| in_keywords(&e.to_string()))
     }
 }
 
@@ -538,14 +549,15 @@ pub fn reduced<'py, T: pyo3::PyTypeInfo>(
     Ok((class.getattr("from_bytes")?, PyTuple::new(py, [PyBytes::new(py, bytes)])?))
 }
 
-/// Writes a whole file or none.
-pub fn save(path: &std::path::Path, bytes: &[u8]) -> PyResult<()> {
-    let written: std::io::Result<()> = nysketch::file::write(path, |out| out.write_all(bytes));
+/// Writes a whole file or none, without the GIL.
+pub fn save(py: Python<'_>, path: &Path, bytes: impl FnOnce() -> Vec<u8> + Send) -> PyResult<()> {
+    let written: io::Result<()> =
+        py.detach(|| nysketch::file::write(path, |out| out.write_all(&bytes())));
     written.map_err(|e| os_error(&e, path))
 }
 
 /// Remarks of planning as warnings.
-fn warn(py: Python<'_>, report: &PlanReport, left_out: &[String]) -> PyResult<()> {
+pub fn warn(py: Python<'_>, report: &PlanReport, left_out: &[String]) -> PyResult<()> {
     let mut notes = report.notes.clone();
     if !left_out.is_empty() {
         notes.push(format!("left out, since they hold no numbers: {}", left_out.join(", ")));

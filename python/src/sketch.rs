@@ -1,21 +1,22 @@
 //! `Sketch`: exact sums over rows, and what is learned from them.
 
 use crate::error::{exception, in_keywords, os_error};
-use crate::input::{Input, Wanted, Weights};
+use crate::input::{Besides, Input, Wanted};
 use crate::model::{PyCurve, PyModel};
 use crate::natural::Natural;
-use crate::plan::{PyPlan, invalid, reduced, save};
+use crate::options::invalid;
+use crate::plan::{PyPlan, reduced, save};
 use crate::work::{SILENT, Shown, run, threads};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use nysketch::decoder::{estimated_risk, fit_curve};
 use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::fixed::{centred_sum, coordinate_value, power_of_two};
-use nysketch::{Decoder, FitParams, Instructions, Plan, Sketch, SketchParams, Task, fit};
+use nysketch::{Decoder, Error, FitParams, Instructions, Plan, Sketch, SketchParams, Task, fit};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 /// Exact sums over rows: the small thing that models are learned from.
 ///
@@ -40,12 +41,20 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// (4, 3)
 #[pyclass(name = "Sketch", module = "nysketch", frozen)]
 pub struct PySketch {
-    pub sketch: Mutex<Sketch>,
+    /// Held for a moment only, never while Python runs.
+    sketch: Mutex<Arc<Sketch>>,
+}
+
+impl From<Sketch> for PySketch {
+    fn from(sketch: Sketch) -> Self {
+        PySketch { sketch: Mutex::new(Arc::new(sketch)) }
+    }
 }
 
 impl PySketch {
-    fn locked(&self) -> MutexGuard<'_, Sketch> {
-        self.sketch.lock().unwrap_or_else(|e| e.into_inner())
+    /// The sketch as it is now.
+    fn get(&self) -> Arc<Sketch> {
+        self.sketch.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
 
     /// Sketches X. Where the plan has weights, X must have them too.
@@ -56,19 +65,10 @@ impl PySketch {
         skip_invalid: bool,
         threads: Option<Natural>,
         verbose: bool,
+        allow_empty: bool,
     ) -> PyResult<Sketch> {
-        match (&plan.weighting, weights) {
-            (Some(_), None) => {
-                return Err(PyValueError::new_err("the plan was made with weights; pass weights"));
-            }
-            (None, Some(_)) => {
-                return Err(PyValueError::new_err(
-                    "the plan was made without weights; make one with weights, or leave them out",
-                ));
-            }
-            _ => {}
-        }
-        let input = Input::open(x, Wanted::Given(&plan.columns), Weights::new(weights)?)?;
+        check_weights(plan, weights.is_some())?;
+        let input = Input::open(x, Wanted::Given(&plan.columns), Besides::weights(weights)?)?;
         let params = SketchParams {
             threads: self::threads(threads),
             invalid: invalid(skip_invalid),
@@ -76,22 +76,43 @@ impl PySketch {
         };
         let shown = Shown { what: "sketching", verbose, rows: input.rows };
         let plan = plan.clone();
-        run(x.py(), shown, move |watch| Sketch::of(&plan, &*input.source, params, watch))
+        run(x.py(), shown, move |watch| {
+            let sketch = Sketch::of(&plan, &*input.source, params, watch)?;
+            match (sketch.rows(), sketch.skipped()) {
+                (0, 0) if !allow_empty => Err(Error::source(
+                    "X has no rows; a stream that was read before has none left, and what may be empty \
+                     needs allow_empty=True",
+                )),
+                (0, skipped) if !allow_empty => Err(Error::NoRows { skipped }),
+                _ => Ok(sketch),
+            }
+        })
     }
 
     fn fit(&self, py: Python<'_>, params: FitParams) -> PyResult<PyModel> {
-        let sketch = self.locked().clone();
+        let sketch = self.get();
         let model = run(py, SILENT, move |_| fit(&sketch, &params))?;
         Ok(PyModel { model: Arc::new(model) })
     }
 
     /// `Err` where there are no rows to take a mean over.
-    fn filled(&self) -> PyResult<MutexGuard<'_, Sketch>> {
-        let sketch = self.locked();
+    fn filled(&self) -> PyResult<Arc<Sketch>> {
+        let sketch = self.get();
         match sketch.rows() {
             0 => Err(PyValueError::new_err("the sketch has no rows")),
             _ => Ok(sketch),
         }
+    }
+}
+
+/// Weights are given where the plan has them, and nowhere else.
+pub fn check_weights(plan: &Plan, given: bool) -> PyResult<()> {
+    match (plan.weighting.is_some(), given) {
+        (true, false) => Err(PyValueError::new_err("the plan was made with weights; pass weights")),
+        (false, true) => Err(PyValueError::new_err(
+            "the plan was made without weights; make one with weights, or leave them out",
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -118,7 +139,7 @@ fn pursuit_only(decoder: Decoder, separation: Option<f64>, radius: Option<f64>) 
 impl PySketch {
     #[new]
     fn new(plan: &PyPlan) -> Self {
-        plan_of(&plan.plan)
+        Sketch::empty(plan.plan.clone()).into()
     }
 
     /// Add rows. Where it raises, the sketch is as it was.
@@ -135,13 +156,15 @@ impl PySketch {
     ///     Threads to use; one a core.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
+    /// allow_empty : bool, default=False
+    ///     Whether X may have no rows, as an empty partition has.
     ///
     /// Returns
     /// -------
     /// Sketch
     ///     Itself.
-    #[pyo3(signature = (X, *, weights=None, skip_invalid=false, threads=None, verbose=false))]
-    #[allow(non_snake_case, reason = "keywords of Python")]
+    #[pyo3(signature = (X, *, weights=None, skip_invalid=false, threads=None, verbose=false, allow_empty=false))]
+    #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
     fn update<'py>(
         slf: Bound<'py, Self>,
         X: &Bound<'py, PyAny>,
@@ -149,29 +172,31 @@ impl PySketch {
         skip_invalid: bool,
         threads: Option<Natural>,
         verbose: bool,
+        allow_empty: bool,
     ) -> PyResult<Bound<'py, Self>> {
-        let plan = slf.get().locked().plan().clone();
+        let plan = slf.get().get().plan().clone();
         // Not under the lock: several threads may add rows at a time.
-        let part = Self::of(&plan, X, weights, skip_invalid, threads, verbose)?;
-        slf.get().locked().merge(&part).map_err(exception)?;
+        let part = Self::of(&plan, X, weights, skip_invalid, threads, verbose, allow_empty)?;
+        let mut sketch = slf.get().sketch.lock().unwrap_or_else(|e| e.into_inner());
+        Arc::make_mut(&mut sketch).merge(&part).map_err(exception)?;
+        drop(sketch);
         Ok(slf)
     }
 
     fn __add__(&self, other: &Self) -> PyResult<Self> {
-        let mut sum = self.locked().clone();
-        sum.merge(&other.locked().clone()).map_err(exception)?;
-        Ok(PySketch { sketch: Mutex::new(sum) })
+        let mut sum = (*self.get()).clone();
+        sum.merge(&other.get()).map_err(exception)?;
+        Ok(sum.into())
     }
 
     fn __sub__(&self, other: &Self) -> PyResult<Self> {
-        let mut difference = self.locked().clone();
-        difference.subtract(&other.locked().clone()).map_err(exception)?;
-        Ok(PySketch { sketch: Mutex::new(difference) })
+        let mut difference = (*self.get()).clone();
+        difference.subtract(&other.get()).map_err(exception)?;
+        Ok(difference.into())
     }
 
     fn __eq__(&self, other: &Self) -> bool {
-        let other = other.locked().clone();
-        *self.locked() == other
+        self.get() == other.get()
     }
 
     /// Learn centres of least mean squared distance.
@@ -334,7 +359,7 @@ impl PySketch {
             return Err(PyValueError::new_err(format!("low is {low}, above high, {high}")));
         }
         let params = FitParams { decoder, seed, ..FitParams::new(task, low) };
-        let sketch = self.locked().clone();
+        let sketch = self.get();
         let curve = run(py, SILENT, move |_| fit_curve(&sketch, &params, low, high))?;
         Ok(PyCurve::new(curve))
     }
@@ -350,7 +375,7 @@ impl PySketch {
     /// -------
     /// float or None
     fn estimated_risk(&self, py: Python<'_>, model: &PyModel) -> PyResult<Option<f64>> {
-        let (sketch, model) = (self.locked().clone(), model.model.clone());
+        let (sketch, model) = (self.get(), model.model.clone());
         if model.columns != sketch.plan().columns {
             return Err(PyValueError::new_err("the model is of other columns than the sketch"));
         }
@@ -362,8 +387,9 @@ impl PySketch {
     /// Parameters
     /// ----------
     /// path : str or os.PathLike
-    fn save(&self, path: PathBuf) -> PyResult<()> {
-        save(&path, &self.locked().to_bytes())
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let sketch = self.get();
+        save(py, &path, || sketch.to_bytes())
     }
 
     /// Read a sketch from a file.
@@ -381,7 +407,7 @@ impl PySketch {
         let sketch = Sketch::from_bytes(&bytes).map_err(|e| {
             PyValueError::new_err(format!("{}: {}", path.display(), in_keywords(&e.to_string())))
         })?;
-        Ok(PySketch { sketch: Mutex::new(sketch) })
+        Ok(PySketch::from(sketch))
     }
 
     /// The bytes of the sketch's file, the same that the command line writes.
@@ -390,7 +416,7 @@ impl PySketch {
     /// -------
     /// bytes
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.locked().to_bytes())
+        PyBytes::new(py, &self.get().to_bytes())
     }
 
     /// Read a sketch from the bytes of its file.
@@ -405,25 +431,25 @@ impl PySketch {
     #[staticmethod]
     fn from_bytes(data: &[u8]) -> PyResult<Self> {
         let sketch = Sketch::from_bytes(data).map_err(exception)?;
-        Ok(PySketch { sketch: Mutex::new(sketch) })
+        Ok(PySketch::from(sketch))
     }
 
     /// What was measured.
     #[getter]
     fn plan(&self) -> PyPlan {
-        PyPlan { plan: self.locked().plan().clone() }
+        self.get().plan().clone().into()
     }
 
     /// Number of rows, weights counted in the plan's unit.
     #[getter]
     fn rows(&self) -> u64 {
-        self.locked().rows()
+        self.get().rows()
     }
 
     /// Number of rows left out as invalid.
     #[getter]
     fn skipped(&self) -> u64 {
-        self.locked().skipped()
+        self.get().skipped()
     }
 
     /// Mean kernel values at the landmarks (or cosines, then sines), shape (n_bandwidths, m); None
@@ -458,7 +484,7 @@ impl PySketch {
         py: Python<'py>,
         bandwidth: Option<f64>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let sketch = self.filled()?.clone();
+        let sketch = self.filled()?;
         let plan = sketch.plan().clone();
         let rungs = &plan.bandwidths;
         let rung = match bandwidth {
@@ -491,7 +517,7 @@ impl PySketch {
     /// Rows nearest to each landmark, shape (m,); None where the plan keeps no cells.
     #[getter]
     fn cell_rows<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<i64>>> {
-        let sketch = self.locked();
+        let sketch = self.get();
         let rows = sketch.sums().cell_rows.iter().map(|n| *n as i64).collect();
         sketch.plan().collect.cells.then(|| PyArray1::from_vec(py, rows))
     }
@@ -561,7 +587,7 @@ impl PySketch {
     }
 
     fn __repr__(&self) -> String {
-        let sketch = self.locked();
+        let sketch = self.get();
         let skipped = match sketch.skipped() {
             0 => String::new(),
             n => format!(", skipped={n}"),
@@ -576,7 +602,7 @@ impl PySketch {
         &self,
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        reduced::<Self>(py, &self.locked().to_bytes())
+        reduced::<Self>(py, &self.get().to_bytes())
     }
 }
 
@@ -586,7 +612,7 @@ impl PySketch {
         py: Python<'py>,
         value: impl Fn(&Sketch, usize, usize, i128) -> f64,
     ) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
-        let sketch = self.locked();
+        let sketch = self.get();
         if !sketch.plan().collect.cells {
             return Ok(None);
         }
@@ -600,8 +626,4 @@ impl PySketch {
             .collect();
         Ok(Some(PyArray1::from_vec(py, values).reshape([rows.len(), d])?))
     }
-}
-
-fn plan_of(plan: &Arc<Plan>) -> PySketch {
-    PySketch { sketch: Mutex::new(Sketch::empty(plan.clone())) }
 }

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,6 +16,10 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(100);
 /// How long work may take to end after Ctrl-C before it is left alone, its result unwanted.
 const GRACE: Duration = Duration::from_secs(2);
+/// The same when the interpreter ends.
+const LAST_GRACE: Duration = Duration::from_secs(5);
+/// More threads than this help nobody, and an operating system may refuse them.
+const MOST_THREADS: usize = 256;
 /// Decoders recurse into matrix algorithms; the usual 2 MB of a thread is less than a main thread has.
 const STACK: usize = 16 << 20;
 
@@ -57,11 +61,13 @@ pub fn run<T: Send + 'static>(
 ) -> PyResult<T> {
     let watch = Arc::new(Watch::default());
     let (send, receive) = channel();
+    let (ended, has_ended) = channel();
     let theirs = watch.clone();
     let body = move || {
         let done = catch_unwind(AssertUnwindSafe(|| work(&theirs)));
         // Nobody listens after Ctrl-C.
         drop(send.send(done));
+        drop(ended);
     };
     let start = Instant::now();
     thread::Builder::new()
@@ -75,9 +81,7 @@ pub fn run<T: Send + 'static>(
     loop {
         match wait(TICK) {
             Ok(Ok(done)) => {
-                if shown.verbose {
-                    draw(py, shown, watch.rows.load(Ordering::Relaxed), start, true)?;
-                }
+                draw(py, shown, &watch, start, true)?;
                 return done.map_err(exception);
             }
             Ok(Err(panic)) => {
@@ -91,13 +95,12 @@ pub fn run<T: Send + 'static>(
                 return Err(PyRuntimeError::new_err("internal error: the work has vanished"));
             }
             Err(RecvTimeoutError::Timeout) => {
-                let drawn = match shown.verbose {
-                    true => draw(py, shown, watch.rows.load(Ordering::Relaxed), start, false),
-                    false => Ok(()),
-                };
+                let drawn = draw(py, shown, &watch, start, false);
                 if let Err(interrupt) = drawn.and_then(|()| py.check_signals()) {
                     watch.cancelled.store(true, Ordering::Relaxed);
-                    drop(wait(GRACE));
+                    if let Err(RecvTimeoutError::Timeout) = wait(GRACE) {
+                        LEFT.lock().unwrap_or_else(|e| e.into_inner()).push(has_ended);
+                    }
                     return Err(interrupt);
                 }
             }
@@ -105,42 +108,33 @@ pub fn run<T: Send + 'static>(
     }
 }
 
-/// One line on `sys.stderr`, drawn over until the end.
-fn draw(py: Python<'_>, shown: Shown, rows: u64, start: Instant, end: bool) -> PyResult<()> {
-    let seconds = start.elapsed().as_secs_f64();
-    let mut line = format!("\r{}", shown.what);
-    if rows > 0 {
-        let rate = rows as f64 / seconds.max(1e-3);
-        line.push_str(&format!(": {} rows read, {}/s", thousands(rows), thousands(rate as u64)));
-        if let (Some(all), false) = (shown.rows, end)
-            && all > 0
-        {
-            // A plan reads the rows more than once.
-            line.push_str(&format!(
-                ", {:.0} % of a reading",
-                100.0 * (rows % all) as f64 / all as f64
-            ));
-        }
+/// Draws a line of `nysketch/_progress.py`.
+fn draw(py: Python<'_>, shown: Shown, watch: &Watch, start: Instant, end: bool) -> PyResult<()> {
+    if !shown.verbose {
+        return Ok(());
     }
-    line.push_str(&format!(", {seconds:.1} s   {}", if end { "\n" } else { "" }));
-    let stderr = py.import("sys")?.getattr("stderr")?;
-    if !stderr.is_none() {
-        stderr.call_method1("write", (line,))?;
-        stderr.call_method0("flush")?;
-    }
+    let rows = watch.rows.load(Ordering::Relaxed);
+    let line = (shown.what, rows, shown.rows, start.elapsed().as_secs_f64(), end);
+    py.import("nysketch._progress")?.call_method1("draw", line)?;
     Ok(())
 }
 
-/// `12345678` as `12,345,678`.
-pub fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let groups: Vec<&str> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .map(|g| std::str::from_utf8(g).unwrap_or_default())
-        .collect();
-    groups.join(",")
+/// Work that was left alone after Ctrl-C.
+static LEFT: Mutex<Vec<Receiver<()>>> = Mutex::new(Vec::new());
+
+/// Before the interpreter ends: waits for left work, which may be about to ask for the next batch of a
+/// stream, and with it for the interpreter.
+#[pyfunction]
+pub fn _join_left_work(py: Python<'_>) {
+    let left = std::mem::take(&mut *LEFT.lock().unwrap_or_else(|e| e.into_inner()));
+    let end = Instant::now() + LAST_GRACE;
+    let left = Mutex::new(left);
+    py.detach(|| {
+        for work in left.into_inner().unwrap_or_else(|e| e.into_inner()) {
+            // Ended, or given up: either way there is no more to wait for.
+            let _ = work.recv_timeout(end.saturating_duration_since(Instant::now()));
+        }
+    });
 }
 
 /// The number of threads that was asked for, or one a core.
@@ -148,5 +142,5 @@ pub fn threads(asked: Option<Natural>) -> usize {
     asked
         .map(Natural::size)
         .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
-        .max(1)
+        .clamp(1, MOST_THREADS)
 }

@@ -118,8 +118,8 @@ def test_sample_weights(rows):
     weighted = CompressiveKMeans(5, random_state=0).fit(rows, sample_weight=weights)
     theirs = KMeans(5, n_init=5, random_state=0).fit(rows, sample_weight=weights)
     assert weighted.inertia_ < 1.01 * theirs.inertia_
-    # The unit is a power of two of at most twice a 2**20th of the largest weight.
-    assert weighted.plan_.weight_unit <= weights.max() / 2**19
+    # The unit is a power of two of at most twice a 2**28th of the sum of weights.
+    assert weighted.plan_.weight_unit <= weights.sum() / 2**27
     assert np.isclose(weighted.sketch_.rows * weighted.plan_.weight_unit, weights.sum())
     assert np.isclose(weighted.score(rows, sample_weight=weights), -weighted.inertia_, rtol=1e-6)
     whole = CompressiveKMeans(5, random_state=0).fit(rows, sample_weight=np.full(3000, 2))
@@ -274,3 +274,71 @@ def test_every_decoder_collects_what_it_needs(rows):
         assert estimator.plan_.collect == sums
     kept = CompressiveKMeans(5, collect=["cells", "moments"], random_state=0).fit(rows)
     assert kept.sketch_.fit_pca(2).k == 2
+
+
+def test_no_weight_is_lost(rows):
+    table = pa.table({f"c{j}": rows[:, j] for j in range(4)})
+    weights = np.random.default_rng(0).random(3000)
+    by_array = CompressiveKMeans(5, random_state=0).fit(table, sample_weight=weights)
+    assert (
+        by_array.sketch_
+        == CompressiveKMeans(5, random_state=0).fit(rows, sample_weight=weights).sketch_
+    )
+    started = CompressiveKMeans(5, random_state=0).partial_fit(rows, sample_weight=np.ones(3000))
+    with pytest.raises(ValueError, match="the weight 0.4 is lost beside the unit 1"):
+        started.partial_fit(rows, sample_weight=np.full(3000, 0.4))
+    assert started.sketch_.rows == 3000
+    large = CompressiveKMeans(5, random_state=0).partial_fit(rows, sample_weight=1e12 * weights)
+    with pytest.raises(ValueError, match="is lost beside the unit"):
+        large.partial_fit(rows)
+
+
+def test_columns_go_by_name_where_there_are_names(rows):
+    frame = pd.DataFrame(rows, columns=["a", "b", "c", "d"])
+    plan = Plan.from_data(frame, landmarks=50)
+    backwards = frame[["d", "c", "b", "a"]]
+    ordered = CompressiveKMeans(3, plan=plan, random_state=0).fit(frame)
+    assert CompressiveKMeans(3, plan=plan, random_state=0).fit(backwards).sketch_ == ordered.sketch_
+    alone = CompressiveKMeans(3, random_state=0).fit(frame)
+    assert alone.plan_.columns == ["a", "b", "c", "d"]
+    labels = alone.labels_
+    for X in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame), pl.from_pandas(backwards)):
+        assert np.array_equal(alone.predict(X), labels)
+        assert np.array_equal(alone.model_.predict(X), labels)
+    assert alone.partial_fit(pl.from_pandas(backwards)).sketch_.rows == 6000
+    with pytest.raises(ValueError, match="lacks the column 'd'"):
+        CompressiveKMeans(3, plan=plan).fit(frame.rename(columns={"d": "e"}))
+
+
+def test_text_is_an_error_in_whatever_table(rows):
+    table = pa.table({"a": rows[:, 0], "name": ["x"] * 3000})
+    for X in (table, lambda: table, pl.from_arrow(table), pl.from_arrow(table).lazy()):
+        with pytest.raises(ValueError, match="'name' of X holds Utf8"):
+            CompressiveKMeans(2).fit(X)
+    with pytest.raises(ValueError, match="could not convert string to float"):
+        CompressiveKMeans(2).fit(table.to_pandas())
+
+
+def test_a_failed_fit_leaves_no_half_fitted_estimator(rows):
+    estimator = CompressiveKMeans(5, random_state=0).fit(rows)
+    with pytest.raises(ValueError, match="n_samples=3"):
+        estimator.fit(rows[:3])
+    with pytest.raises(NotFittedError):
+        estimator.predict(rows)
+    assert not hasattr(estimator, "labels_")
+    assert estimator.partial_fit(rows).cluster_centers_.shape == (5, 4)
+    before = estimator.sketch_.to_bytes()
+    other = Plan.from_data(rows, landmarks=33)
+    with pytest.raises(ValueError, match="different plans"):
+        estimator.set_params(plan=other).partial_fit(rows)
+    assert estimator.sketch_.to_bytes() == before and estimator.plan_ == estimator.sketch_.plan
+    estimator.set_params(plan=None, compute_labels=False).fit(rows[:1000])
+    assert not hasattr(estimator, "labels_") and not hasattr(estimator, "inertia_")
+    with pytest.raises(ValueError, match="X has no rows; a stream"):
+        NystromSketcher(10).fit(pa.table({"a": rows[:, 0]}).to_reader())
+
+
+def test_small_integers_are_not_blown_up(rows):
+    X = rows.astype(np.int8)
+    estimator = CompressiveKMeans(3, random_state=0).fit(X)
+    assert estimator.sketch_ == estimator.plan_.sketch(X.astype(float))

@@ -143,6 +143,52 @@ def test_a_used_up_stream_is_no_empty_table(columns, plan):
         Plan.from_data(lambda: next(other).to_reader(), sample_rows=100, landmarks=50)
 
 
+def test_nothing_is_read_after_an_error(columns, plan):
+    table = pa.table(columns)
+    bad = table.set_column(0, "c0", pa.array([None] + [0.0] * 2999))
+    pulled = []
+
+    def batches():
+        for i in range(1000):
+            pulled.append(i)
+            yield (bad if i == 1 else table).to_batches()[0]
+
+    reader = pa.RecordBatchReader.from_batches(table.schema, batches())
+    with pytest.raises(ValueError, match="row 3000, column 'c0'"):
+        plan.sketch(reader, threads=2)
+    assert len(pulled) < 10
+
+
+def test_rows_that_are_null_as_a_whole_are_refused():
+    rows = pa.array([{"a": 1.0}, None, {"a": 2.0}])
+    for X in (rows, pa.chunked_array([rows])):
+        with pytest.raises(ValueError, match="null as a whole"):
+            Plan.from_data(X)
+
+
+def test_data_frames_do_not_need_pyarrow(rows, columns, plan, monkeypatch):
+    frame = pd.DataFrame(columns)
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    assert Plan.from_data(frame, landmarks=50) == plan
+    assert plan.sketch(frame[["c3", "c1", "c0", "c2"]]) == plan.sketch(rows)
+    assert Plan.from_data(frame, columns=["c2", "c0"]).columns == ["c2", "c0"]
+    with pytest.raises(ValueError, match="lacks the column 'c9'"):
+        Plan.from_data(frame, columns=["c9"])
+
+
+def test_groups_are_sketches_of_their_rows(rows, columns, plan):
+    names = np.array(["north", "south", "east"])[np.arange(3000) % 3]
+    table = pa.table({**columns, "where": names})
+    groups = plan.sketch_groups(table, "where")
+    assert sorted(groups) == ["east", "north", "south"]
+    for name, sketch in groups.items():
+        assert sketch == plan.sketch(rows[names == name])
+    with pytest.raises(ValueError, match="more than 2 different values.*max_groups"):
+        plan.sketch_groups(table, "where", max_groups=2)
+    with pytest.raises(ValueError, match="by name"):
+        plan.sketch_groups(rows, "where")
+
+
 def test_errors_of_the_stream_are_raised(columns, plan):
     table = pa.table(columns)
 
@@ -173,6 +219,7 @@ def test_errors_of_the_stream_are_raised(columns, plan):
         (np.ones((3, 2, 2)), ValueError, "Expected 2D array, got 3D"),
         (np.ones((3, 0)), ValueError, "no columns"),
         (np.ones((0, 3)), ValueError, "no rows"),
+        (np.ones((3, 2))[:0], ValueError, "no rows"),
         (np.ones((3, 2)) + 1j, ValueError, "Complex data not supported"),
         (np.array([["a", "b"]]), ValueError, "not numbers"),
         (np.array([[1, "b"]], dtype=object), ValueError, "holds object, not numbers"),

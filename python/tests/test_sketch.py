@@ -78,6 +78,31 @@ def test_parts_add_up_to_the_whole(plan, rows):
         whole + Plan.from_data(rows, landmarks=61).sketch(rows)
 
 
+def test_no_rows_are_an_error_unless_they_may_be(plan, rows):
+    nothing = pa.table({f"c{j}": rows[:0, j] for j in range(4)})
+    for X in (rows[:0], nothing, nothing.to_reader()):
+        with pytest.raises(ValueError, match="X has no rows.*allow_empty"):
+            plan.sketch(X)
+    assert plan.sketch(rows[:0], allow_empty=True) == plan.empty()
+    reader = pa.table({f"c{j}": rows[:, j] for j in range(4)}).to_reader()
+    assert plan.sketch(reader).rows == 3000
+    with pytest.raises(ValueError, match="read before"):
+        plan.sketch(reader)
+
+
+def test_equal_fits_are_equal(plan, rows):
+    sketch = plan.sketch(rows)
+    assert sketch.fit_kmeans(3) == sketch.fit_kmeans(3) != sketch.fit_kmeans(4)
+
+
+def test_impossible_sizes_are_told(plan, rows):
+    with pytest.raises(ValueError, match="frequencies must be between"):
+        Plan.from_data(rows, features="fourier", frequencies=10**13)
+    with pytest.raises(MemoryError):
+        plan.sketch(rows).fit_gmm(2).sample(2**60)
+    assert plan.sketch(rows, threads=10**6) == plan.sketch(rows)
+
+
 def test_a_failed_update_changes_nothing(plan, rows):
     sketch = plan.sketch(rows[:100])
     before = sketch.to_bytes()

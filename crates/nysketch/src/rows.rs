@@ -74,6 +74,12 @@ pub trait RowStream<'a>: Send {
     /// The next part, or `None` at the end. Part boundaries depend on the data alone. One thread
     /// that finishes each part before it asks for the next gets them in the order of the rows.
     fn next_part(&mut self) -> Option<Box<dyn RowPart + 'a>>;
+
+    /// Whether parts always come in the order of the rows: then nothing before an error can be left
+    /// after it, and the rest need not be read.
+    fn in_order(&self) -> bool {
+        false
+    }
 }
 
 /// Some rows that one thread reads and decodes.
@@ -192,6 +198,7 @@ pub fn read_on<'a, S: Send>(
 ) -> Result<Leg<S>> {
     let queue = Queue {
         stream: Mutex::new(stream),
+        progress,
         pause,
         begun: AtomicBool::new(false),
         finished: AtomicBool::new(false),
@@ -203,9 +210,6 @@ pub fn read_on<'a, S: Send>(
         while let Some(part) = queue.take() {
             let position = part.position();
             let done = part.decode().and_then(|block| {
-                if progress.cancelled() {
-                    return Err(Error::Cancelled);
-                }
                 let Some(block) = block else { return Ok(()) };
                 visit(&mut state, &block)?;
                 rows.insert(block.position..block.position + block.len() as u64);
@@ -262,6 +266,7 @@ pub fn read_in_order(
 /// The parts not yet taken. The lock is held while a part is handed out, not while it is decoded.
 struct Queue<'q, 'a> {
     stream: Mutex<&'q mut (dyn RowStream<'a> + 'a)>,
+    progress: &'q dyn Progress,
     pause: &'q (dyn Fn() -> bool + Sync),
     begun: AtomicBool,
     finished: AtomicBool,
@@ -275,14 +280,21 @@ impl<'a> Queue<'_, 'a> {
         let mut stream: MutexGuard<'_, _> = self.stream.lock().unwrap_or_else(|e| e.into_inner());
         // A leg takes at least one part, or it could stand still for ever.
         let pause = || self.begun.load(Ordering::Relaxed) && (self.pause)();
+        let end = || self.finished.store(true, Ordering::Relaxed);
         while !self.finished.load(Ordering::Relaxed) && !pause() {
+            if self.progress.cancelled() {
+                self.fail(0, Error::Cancelled);
+                end();
+                break;
+            }
             match stream.next_part() {
                 Some(part) if part.position() < self.limit.load(Ordering::Relaxed) => {
                     self.begun.store(true, Ordering::Relaxed);
                     return Some(part);
                 }
+                Some(_) if stream.in_order() => end(),
                 Some(_) => {}
-                None => self.finished.store(true, Ordering::Relaxed),
+                None => end(),
             }
         }
         None
@@ -397,6 +409,10 @@ impl<'a> RowStream<'a> for TableStream<'a> {
         let to = (from + self.table.part_rows).min(self.table.len());
         self.next = to;
         Some(Box::new(TablePart { table: self.table, rows: from..to }))
+    }
+
+    fn in_order(&self) -> bool {
+        true
     }
 }
 

@@ -64,9 +64,14 @@ impl ArraySource {
             (b'u', 8) => Number::U8,
             _ => return Err(PyTypeError::new_err(format!("X holds {dtype}, not numbers"))),
         };
-        let (&[rows, _], &[row, column]) = (array.shape(), array.strides()) else {
+        let (&[rows, width], &[row, column]) = (array.shape(), array.strides()) else {
             return Err(PyTypeError::new_err("X must have two dimensions"));
         };
+        // What reading relies on.
+        let fits = width == columns.len() && weights.as_ref().is_none_or(|w| w.len() == rows);
+        if !fits || dtype.is_native_byteorder() == Some(false) {
+            return Err(PyTypeError::new_err("X is not as it was prepared"));
+        }
         // SAFETY: the pointer is that of a live array object.
         let data = unsafe { (*array.as_array_ptr()).fields.data }.cast_const().cast();
         let _array = array.clone().unbind();
@@ -135,6 +140,10 @@ impl<'a> RowStream<'a> for ArrayStream<'a> {
         let to = (from + part_rows(self.array.columns.len())).min(self.array.rows);
         self.next = to;
         Some(Box::new(ArrayPart { array: self.array, rows: from..to }))
+    }
+
+    fn in_order(&self) -> bool {
+        true
     }
 }
 

@@ -1,21 +1,16 @@
 //! Anything with the Arrow PyCapsule interface, batch by batch: a table larger than memory streams
 //! through.
 
-use super::{Wanted, Weights, listed};
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
-use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
-use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
+use super::stream::{Reader, reader_of};
+use super::{Besides, Wanted, Weights, listed};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 use nysketch::rows::part_rows;
 use nysketch::{Block, Error, Result, RowPart, RowSet, RowSource, RowStream};
-use nysketch_arrow::{is_numeric, numbers};
-use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::ffi::c_str;
+use nysketch_arrow::{is_numeric, numbers, texts};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
 use std::sync::{Arc, Mutex, MutexGuard};
-
-type Reader = Box<dyn RecordBatchReader + Send>;
 
 /// A table that can be read again, a stream that cannot, or a function that gives a new one each time.
 pub struct ArrowSource {
@@ -24,6 +19,10 @@ pub struct ArrowSource {
     /// Where the columns stand in a batch, and their types.
     places: Vec<(usize, DataType)>,
     weight: Weight,
+    /// Where the column of groups stands.
+    key: Option<usize>,
+    /// Position of the first row.
+    start: u64,
     /// The stream that told the schema is also the first to be read.
     first: Mutex<Option<Reader>>,
     /// Rows of the first reading, once it has come to its end.
@@ -41,10 +40,10 @@ impl ArrowSource {
     pub fn new(
         origin: &Bound<'_, PyAny>,
         wanted: Wanted<'_>,
-        weights: Weights,
+        besides: Besides,
     ) -> PyResult<(Self, Vec<String>)> {
         let reader = reader_of(origin)?;
-        let schema = reader.schema();
+        let schema = reader.schema.clone();
         let find = |name: &str| -> PyResult<usize> {
             let found: Vec<usize> =
                 (0..schema.fields().len()).filter(|i| schema.field(*i).name() == name).collect();
@@ -57,21 +56,26 @@ impl ArrowSource {
                 _ => Err(PyValueError::new_err(format!("two columns are called '{name}'"))),
             }
         };
-        let weight = match weights {
+        let weight = match besides.weights {
             Weights::None => Weight::None,
             Weights::Values(values) => Weight::Values(values),
             Weights::Column(name) => Weight::Column(find(&name)?),
         };
+        let key = besides.key.map(|name| find(&name)).transpose()?;
         let mut left_out = Vec::new();
-        let columns = match wanted {
+        let columns = match &wanted {
             Wanted::Given(names) => names.to_vec(),
-            Wanted::Chosen(Some(names)) => names,
-            Wanted::Chosen(None) => {
+            Wanted::Chosen(names) => names.clone(),
+            Wanted::Numbers | Wanted::All => {
+                let all = matches!(wanted, Wanted::All);
                 let mut chosen = Vec::new();
                 for (i, field) in schema.fields().iter().enumerate() {
                     match &weight {
                         Weight::Column(w) if *w == i => {}
-                        _ if is_numeric(field.data_type()) => chosen.push(field.name().clone()),
+                        _ if key == Some(i) => {}
+                        _ if all || is_numeric(field.data_type()) => {
+                            chosen.push(field.name().clone());
+                        }
                         _ => left_out.push(format!("{} ({})", field.name(), field.data_type())),
                     }
                 }
@@ -98,6 +102,8 @@ impl ArrowSource {
             columns,
             places,
             weight,
+            key,
+            start: besides.position,
             first: Mutex::new(Some(reader)),
             rows: Mutex::new(None),
         };
@@ -110,7 +116,7 @@ impl ArrowSource {
             return Ok(first);
         }
         let reader = Python::attach(|py| reader_of(self.origin.bind(py))).map_err(Error::source)?;
-        let schema = reader.schema();
+        let schema = &reader.schema;
         let same = |(name, (place, data_type)): (&String, &(usize, DataType))| {
             schema
                 .fields()
@@ -143,7 +149,8 @@ impl ArrowSource {
         }
     }
 
-    fn block(&self, batch: &RecordBatch, position: u64) -> std::result::Result<Block, ArrowError> {
+    /// The rows of a batch, of which the first is the `row`-th of all.
+    fn block(&self, batch: &RecordBatch, row: u64) -> std::result::Result<Block, ArrowError> {
         let (rows, d) = (batch.num_rows(), self.columns.len());
         let array = |place: usize| -> &ArrayRef { batch.column(place) };
         let mut values = vec![0.0; rows * d];
@@ -158,18 +165,18 @@ impl ArrowSource {
                 weights
             }
             // Too few are told at the end, when it is known how many are wanted.
-            Weight::Values(all) => (position as usize..position as usize + rows)
+            Weight::Values(all) => (row as usize..row as usize + rows)
                 .map(|i| all.get(i).copied().unwrap_or(0.0))
                 .collect(),
         };
         Ok(Block {
             values,
             weights,
+            keys: self.key.map_or(Ok(Vec::new()), |place| texts(array(place)))?,
             columns: d,
             file: Arc::from("X"),
-            first_row: position,
-            position,
-            ..Block::default()
+            first_row: row,
+            position: self.start + row,
         })
     }
 }
@@ -184,7 +191,7 @@ impl RowSource for ArrowSource {
             source: self,
             reader: Some(self.reader()?),
             batch: None,
-            position: 0,
+            row: 0,
         }))
     }
 }
@@ -195,29 +202,34 @@ struct ArrowStream<'a> {
     reader: Option<Reader>,
     /// What is left of the batch at hand.
     batch: Option<RecordBatch>,
-    position: u64,
+    /// Number of the next row.
+    row: u64,
 }
 
 impl<'a> RowStream<'a> for ArrowStream<'a> {
+    fn in_order(&self) -> bool {
+        true
+    }
+
     fn next_part(&mut self) -> Option<Box<dyn RowPart + 'a>> {
-        let position = self.position;
-        let part = |rows| Some(Box::new(ArrowPart { source: self.source, rows, position }) as _);
+        let row = self.row;
+        let part = |rows| Some(Box::new(ArrowPart { source: self.source, rows, row }) as _);
         loop {
             if let Some(batch) = self.batch.take().filter(|b| b.num_rows() > 0) {
                 let rows = batch.num_rows().min(part_rows(self.source.columns.len()));
                 self.batch = Some(batch.slice(rows, batch.num_rows() - rows));
-                self.position += rows as u64;
+                self.row += rows as u64;
                 return part(Ok(batch.slice(0, rows)));
             }
             match self.reader.as_mut()?.next() {
-                Some(Ok(batch)) => self.batch = Some(batch),
-                Some(Err(error)) => {
+                Ok(Some(batch)) => self.batch = Some(batch),
+                Err(error) => {
                     self.reader = None;
                     return part(Err(Error::source(format!("X cannot be read: {error}"))));
                 }
-                None => {
+                Ok(None) => {
                     self.reader = None;
-                    return match self.source.ended(position) {
+                    return match self.source.ended(row) {
                         Ok(()) => None,
                         Err(error) => part(Err(error)),
                     };
@@ -230,17 +242,18 @@ impl<'a> RowStream<'a> for ArrowStream<'a> {
 struct ArrowPart<'a> {
     source: &'a ArrowSource,
     rows: Result<RecordBatch>,
-    position: u64,
+    /// Number of the first of them.
+    row: u64,
 }
 
 impl RowPart for ArrowPart<'_> {
     fn position(&self) -> u64 {
-        self.position
+        self.source.start + self.row
     }
 
     fn decode(self: Box<Self>) -> Result<Option<Block>> {
-        let ArrowPart { source, rows, position } = *self;
-        let block = source.block(&rows?, position);
+        let ArrowPart { source, rows, row } = *self;
+        let block = source.block(&rows?, row);
         block.map(Some).map_err(|e| Error::source(format!("X cannot be read: {e}")))
     }
 }
@@ -251,47 +264,4 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn names_of(schema: &SchemaRef) -> Vec<String> {
     schema.fields().iter().map(|f| f.name().clone()).collect()
-}
-
-/// Starts reading what an object holds, or what the function that it is returns.
-fn reader_of(origin: &Bound<'_, PyAny>) -> PyResult<Reader> {
-    let unreadable = |e: ArrowError| PyValueError::new_err(format!("X cannot be read: {e}"));
-    let origin = &match origin.is_callable() && !origin.hasattr("__arrow_c_stream__")? {
-        true => origin.call0()?,
-        false => origin.clone(),
-    };
-    if origin.hasattr("__arrow_c_stream__")? {
-        let capsule = origin.call_method0("__arrow_c_stream__")?;
-        let capsule = capsule.cast::<PyCapsule>()?;
-        let stream = capsule.pointer_checked(Some(c_str!("arrow_array_stream")))?;
-        // SAFETY: by the PyCapsule interface a capsule of this name holds an ArrowArrayStream, which is
-        // moved out; what is left behind is marked as released.
-        let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr().cast()) };
-        let reader = RecordBatchStreamReader::try_new(stream).map_err(unreadable)?;
-        return Ok(Box::new(reader));
-    }
-    if origin.hasattr("__arrow_c_array__")? {
-        let pair = origin.call_method0("__arrow_c_array__")?;
-        let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = pair.extract()?;
-        let schema = schema.pointer_checked(Some(c_str!("arrow_schema")))?;
-        let array = array.pointer_checked(Some(c_str!("arrow_array")))?;
-        // SAFETY: by the PyCapsule interface capsules of these names hold an ArrowSchema and an
-        // ArrowArray that belong together; both are moved out and marked as released.
-        let data = unsafe {
-            let schema = FFI_ArrowSchema::from_raw(schema.as_ptr().cast());
-            let array = FFI_ArrowArray::from_raw(array.as_ptr().cast());
-            from_ffi(array, &schema)
-        };
-        let data = data.map_err(unreadable)?;
-        if !matches!(data.data_type(), DataType::Struct(_)) {
-            return Err(PyValueError::new_err("X is one Arrow array; a table has named columns"));
-        }
-        let batch = RecordBatch::from(StructArray::from(data));
-        let schema: Arc<Schema> = batch.schema();
-        return Ok(Box::new(RecordBatchIterator::new([Ok(batch)], schema)));
-    }
-    Err(PyTypeError::new_err(format!(
-        "X must be an array, or have the Arrow stream interface, or be a function that returns such a stream; got {}",
-        origin.get_type().name()?
-    )))
 }

@@ -1,13 +1,15 @@
 //! X: anything that holds rows, as a source of the library.
 //!
-//! `nysketch/_input.py` tells arrays and Arrow streams apart; [`array`] and [`arrow`] read them.
+//! `nysketch/_input.py` tells arrays and Arrow streams apart; [`array`] and [`arrow`] read them, the latter by way of
+//! [`stream`].
 
 mod array;
 mod arrow;
+mod stream;
 
 use array::ArraySource;
 use arrow::ArrowSource;
-use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use nysketch::RowSource;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,24 +17,32 @@ use std::sync::Arc;
 
 /// Which columns are read.
 pub enum Wanted<'a> {
-    /// These, or all that hold numbers.
-    Chosen(Option<Vec<String>>),
+    /// Those that hold numbers.
+    Numbers,
+    /// All, which must hold numbers.
+    All,
+    /// These.
+    Chosen(Vec<String>),
     /// Those of a plan or a model: by name, or by position where X does not name its columns.
     Given(&'a [String]),
 }
 
 impl Wanted<'_> {
-    /// The columns that must be read, with that of the weights; `None` where they are not known yet.
-    fn with_weights(&self, weights: &Weights) -> Option<Vec<String>> {
+    /// All columns that must be read; `None` where they are not known yet.
+    fn with(&self, besides: &Besides) -> Option<Vec<String>> {
         let mut names = match self {
-            Wanted::Chosen(None) => return None,
-            Wanted::Chosen(Some(names)) => names.clone(),
+            Wanted::Numbers | Wanted::All => return None,
+            Wanted::Chosen(names) => names.clone(),
             Wanted::Given(names) => names.to_vec(),
         };
-        if let Weights::Column(weight) = weights
-            && !names.contains(weight)
-        {
-            names.push(weight.clone());
+        let weight = match &besides.weights {
+            Weights::Column(weight) => Some(weight),
+            _ => None,
+        };
+        for name in weight.into_iter().chain(&besides.key) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
         }
         Some(names)
     }
@@ -49,8 +59,27 @@ pub struct Input {
     pub weight_column: Option<String>,
 }
 
+/// What is read beside the columns of numbers.
+#[derive(Default)]
+pub struct Besides {
+    pub weights: Weights,
+    /// A column that groups the rows.
+    pub key: Option<String>,
+    /// Position of the first row: X may be one of many parts.
+    pub position: u64,
+}
+
+impl Besides {
+    /// Weights and nothing else.
+    pub fn weights(weights: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        Ok(Besides { weights: Weights::new(weights)?, ..Besides::default() })
+    }
+}
+
 /// Row weights, before the rows are known.
+#[derive(Default)]
 pub enum Weights {
+    #[default]
     None,
     /// A column of an Arrow table.
     Column(String),
@@ -69,20 +98,22 @@ impl Weights {
             return Ok(Weights::Column(name));
         }
         let helper = weights.py().import("nysketch._input")?;
-        Ok(Weights::Values(helper.call_method1("weights", (weights,))?.extract()?))
+        let values: PyReadonlyArray1<'_, f64> =
+            helper.call_method1("weights", (weights,))?.extract()?;
+        Ok(Weights::Values(values.as_array().to_vec()))
     }
 }
 
 impl Input {
     /// Looks at X without reading it.
-    pub fn open(x: &Bound<'_, PyAny>, wanted: Wanted<'_>, weights: Weights) -> PyResult<Self> {
+    pub fn open(x: &Bound<'_, PyAny>, wanted: Wanted<'_>, besides: Besides) -> PyResult<Self> {
         let py = x.py();
-        let read = wanted.with_weights(&weights);
+        let read = wanted.with(&besides);
         let (x, names): (Bound<'_, PyAny>, Option<Vec<String>>) =
             py.import("nysketch._input")?.call_method1("table", (x, read))?.extract()?;
         match x.cast::<PyUntypedArray>() {
-            Ok(array) => Self::of_array(array, names, wanted, weights),
-            Err(_) => Self::of_arrow(&x, wanted, weights),
+            Ok(array) => Self::of_array(array, names, wanted, besides),
+            Err(_) => Self::of_arrow(&x, wanted, besides),
         }
     }
 
@@ -90,8 +121,13 @@ impl Input {
         array: &Bound<'_, PyUntypedArray>,
         names: Option<Vec<String>>,
         wanted: Wanted<'_>,
-        weights: Weights,
+        besides: Besides,
     ) -> PyResult<Self> {
+        if besides.key.is_some() {
+            return Err(PyValueError::new_err(
+                "groups are a column of an Arrow table or data frame, by name",
+            ));
+        }
         let &[rows, columns] = array.shape() else {
             return Err(PyValueError::new_err("Expected 2D array"));
         };
@@ -105,15 +141,15 @@ impl Input {
                     listed(given)
                 )));
             }
-            Wanted::Chosen(None) => names,
-            Wanted::Chosen(Some(chosen)) if chosen == names => names,
-            Wanted::Chosen(Some(_)) => {
+            Wanted::Numbers | Wanted::All => names,
+            Wanted::Chosen(chosen) if chosen == names => names,
+            Wanted::Chosen(_) => {
                 return Err(PyValueError::new_err(
                     "columns chooses by name, from Arrow tables and data frames; take X[:, ...] of an array",
                 ));
             }
         };
-        let weights = match weights {
+        let weights = match besides.weights {
             Weights::None => None,
             Weights::Values(values) if values.len() == rows => Some(values),
             Weights::Values(values) => {
@@ -133,13 +169,13 @@ impl Input {
         Ok(Input { source, rows: Some(rows as u64), left_out: Vec::new(), weight_column })
     }
 
-    fn of_arrow(x: &Bound<'_, PyAny>, wanted: Wanted<'_>, weights: Weights) -> PyResult<Self> {
-        let weight_column = match &weights {
+    fn of_arrow(x: &Bound<'_, PyAny>, wanted: Wanted<'_>, besides: Besides) -> PyResult<Self> {
+        let weight_column = match &besides.weights {
             Weights::None => None,
             Weights::Column(name) => Some(name.clone()),
             Weights::Values(_) => Some(WEIGHTS.to_string()),
         };
-        let (source, left_out) = ArrowSource::new(x, wanted, weights)?;
+        let (source, left_out) = ArrowSource::new(x, wanted, besides)?;
         // Tables know their number of rows; streams do not.
         let rows = ["num_rows", "height"].iter().find_map(|name| x.getattr(*name).ok());
         let rows = rows.and_then(|n| n.extract::<u64>().ok());

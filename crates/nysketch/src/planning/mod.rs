@@ -15,7 +15,7 @@ pub use far::far_rows;
 use crate::error::{Error, Result};
 use crate::kernel::ladder::check_bandwidths;
 use crate::landmarks::Sampling;
-use crate::plan::{Collect, Plan};
+use crate::plan::{Collect, MAX_POINTS, Plan};
 use crate::rows::{Invalid, Progress, RowSource};
 use crate::survey::{SurveyParams, survey};
 use crate::weight::Weighting;
@@ -203,8 +203,11 @@ impl PlanParams {
                 ));
             }
         }
-        if matches!(&self.features, FeatureParams::Fourier { frequencies: 0 }) {
-            return Err(Error::parameter("`frequencies`", "at least 1", 0));
+        if let FeatureParams::Fourier { frequencies } = self.features
+            && !(1..=MAX_POINTS).contains(&frequencies)
+        {
+            let expected = format!("between 1 and {MAX_POINTS}");
+            return Err(Error::parameter("`frequencies`", expected, frequencies));
         }
         if self.sample_rows == SampleRows::Count(0) {
             return Err(Error::parameter("`sample_rows`", "at least 1, or 'all'", 0));

@@ -1,0 +1,294 @@
+"""Gaussian mixtures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import DensityMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from nysketch.estimators._base import Learning
+
+
+class CompressiveGaussianMixture(DensityMixin, Learning):
+    """A Gaussian mixture with diagonal covariances from a sketch of the rows.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of components.
+    covariance_type : {'diag'}, default='diag'
+        Covariances are diagonal.
+    landmarks : int, optional
+        Points of the sketch; 400, or ten for each component where that is more.
+    sampling : {'dsquared', 'uniform', 'leverage', 'greedy', 'rpcholesky'}, default='dsquared'
+        How landmarks are chosen.
+    bandwidth : float or sequence of float, optional
+        Kernel bandwidths σ², for the decoders that use kernel sums.
+    scale : {None, 'standard'}, default=None
+        Whether columns are divided by their standard deviation while sketching; parameters and
+        densities are in the units of X all the same.
+    collect : sequence of {'kernel', 'cells', 'moments'}, optional
+        Which sums the sketch keeps; those that the decoder needs by default.
+    decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'
+        How the mixture is learned.
+    plan : Plan, optional
+        What to measure, made before.
+    random_state : int, RandomState instance or None, default=None
+        An integer makes the result reproducible.
+    threads : int, optional
+        Threads to use; one a core.
+    verbose : int, default=0
+        Whether to show progress.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components,)
+        Shares of the components.
+    means_ : ndarray of shape (n_components, n_features)
+        Means.
+    covariances_ : ndarray of shape (n_components, n_features)
+        Variances.
+    precisions_ : ndarray of shape (n_components, n_features)
+        Their inverses.
+    precisions_cholesky_ : ndarray of shape (n_components, n_features)
+        Square roots of those.
+    converged_ : bool
+        Whether the decoder has converged.
+    n_iter_ : int
+        Its iterations.
+    lower_bound_ : float
+        Mean log-likelihood of the rows, estimated from the sketch; NaN where it cannot tell.
+    sketch_ : Sketch
+        The sketch of all rows so far.
+    plan_ : Plan
+        What it measures.
+    model_ : Model
+        The model as such.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nysketch import CompressiveGaussianMixture
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (500, 2)), rng.normal(9, 2, (500, 2))])
+    >>> mixture = CompressiveGaussianMixture(n_components=2, random_state=0).fit(X)
+    >>> np.sort(mixture.means_[:, 0]).round()
+    array([-0.,  9.])
+    """
+
+    _task = "gmm"
+    _k_name = "n_components"
+
+    def __init__(
+        self,
+        n_components=1,
+        *,
+        covariance_type="diag",
+        landmarks=None,
+        sampling="dsquared",
+        bandwidth=None,
+        scale=None,
+        collect=None,
+        decoder="auto",
+        plan=None,
+        random_state=None,
+        threads=None,
+        verbose=0,
+    ):
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.landmarks = landmarks
+        self.sampling = sampling
+        self.bandwidth = bandwidth
+        self.scale = scale
+        self.collect = collect
+        self.decoder = decoder
+        self.plan = plan
+        self.random_state = random_state
+        self.threads = threads
+        self.verbose = verbose
+
+    def _k(self) -> int:
+        return self.n_components
+
+    def _too_few(self, rows: int) -> str:
+        return (
+            f"Expected n_samples >= n_components but got n_components = {self.n_components}, "
+            f"n_samples = {rows}"
+        )
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.covariance_type != "diag":
+            raise ValueError(
+                f"covariance_type must be 'diag', got {self.covariance_type!r}: other covariances "
+                "cannot be learned from this sketch"
+            )
+
+    @property
+    def weights_(self) -> np.ndarray:
+        """Shares of the components."""
+        return self.model_.weights
+
+    @property
+    def means_(self) -> np.ndarray:
+        """Means."""
+        return self.model_.means
+
+    @property
+    def covariances_(self) -> np.ndarray:
+        """Variances."""
+        return self.model_.variances
+
+    @property
+    def precisions_(self) -> np.ndarray:
+        """Inverse variances."""
+        return 1.0 / self.covariances_
+
+    @property
+    def precisions_cholesky_(self) -> np.ndarray:
+        """Inverse standard deviations."""
+        return np.sqrt(self.precisions_)
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the decoder has converged."""
+        return self.model_.report["status"] == "Converged"
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the decoder."""
+        return max(1, self.model_.report["iterations"])
+
+    @property
+    def lower_bound_(self) -> float:
+        """Mean log-likelihood, estimated from the sketch."""
+        risk = self.sketch_.estimated_risk(self.model_)
+        return float("nan") if risk is None else -risk
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Fit, and the label of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or Arrow
+            The rows.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row weights.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return self.fit(X, sample_weight=sample_weight).predict(X)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of every component for every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or Arrow
+            The rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_components)
+        """
+        model, X = self._fitted(X)
+        return model.transform(X, threads=self.threads)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log density of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or Arrow
+            The rows.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples,)
+        """
+        model, X = self._fitted(X)
+        return model.log_density(X, threads=self.threads)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log density of the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or Arrow
+            The rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        score : float
+        """
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Draw rows from the mixture.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Rows, component by component.
+        y : ndarray of shape (n_samples,)
+            Their components.
+        """
+        check_is_fitted(self)
+        if n_samples < 1:
+            raise ValueError(f"n_samples must be at least 1, got {n_samples}")
+        rng = check_random_state(self.random_state)
+        y = np.repeat(np.arange(self.model_.k), rng.multinomial(n_samples, self.weights_))
+        noise = rng.standard_normal((n_samples, self.n_features_in_))
+        return self.means_[y] + np.sqrt(self.covariances_)[y] * noise, y
+
+    def _n_parameters(self) -> int:
+        k, d = self.means_.shape
+        return 2 * k * d + k - 1
+
+    def bic(self, X: Any) -> float:
+        """Bayesian information criterion on X: lower is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or Arrow
+            The rows.
+
+        Returns
+        -------
+        bic : float
+        """
+        log_density = self.score_samples(X)
+        return float(-2 * log_density.sum() + self._n_parameters() * np.log(len(log_density)))
+
+    def aic(self, X: Any) -> float:
+        """Akaike information criterion on X: lower is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or Arrow
+            The rows.
+
+        Returns
+        -------
+        aic : float
+        """
+        return float(-2 * self.score_samples(X).sum() + 2 * self._n_parameters())

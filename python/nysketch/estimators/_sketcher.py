@@ -1,0 +1,178 @@
+"""The feature map behind a sketch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from nysketch.estimators._base import Sketching
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketching):
+    """The feature map whose mean over the rows is the sketch.
+
+    Inner products of the transformed rows approach the Gaussian kernel
+    ``exp(-||x - y||² / 2σ²)``, so that linear methods on them are kernel methods.
+
+    Parameters
+    ----------
+    landmarks : int, optional
+        Number of landmarks; 400, or all different rows where there are fewer.
+    sampling : {'dsquared', 'uniform', 'leverage', 'greedy', 'rpcholesky'}, default='dsquared'
+        How landmarks are chosen.
+    bandwidth : float, optional
+        Kernel bandwidth σ²; chosen from the rows by default.
+    scale : {None, 'standard'}, default=None
+        Whether columns are divided by their standard deviation.
+    collect : sequence of {'kernel', 'cells', 'moments'}, optional
+        Which sums the sketch keeps; kernel sums by default.
+    plan : Plan, optional
+        What to measure, made before; it may be of Fourier features.
+    random_state : int, RandomState instance or None, default=None
+        An integer makes the result reproducible.
+    threads : int, optional
+        Threads to use; one a core.
+    verbose : int, default=0
+        Whether to show progress.
+
+    Attributes
+    ----------
+    plan_ : Plan
+        What is measured.
+    sketch_ : Sketch
+        The sketch of all rows so far.
+    landmarks_ : ndarray of shape (m, n_features), or None
+        Landmarks in the units of X.
+    bandwidth_ : float
+        σ² of the feature map.
+    embedding_ : ndarray of shape (n_features_out,)
+        Mean of the feature map over the rows: the sketch of eq. (3) of the paper.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nysketch import NystromSketcher
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> sketcher = NystromSketcher(landmarks=30, bandwidth=1.0, random_state=0)
+    >>> features = sketcher.fit_transform(X)
+    >>> features.shape
+    (200, 30)
+    >>> np.allclose(features.mean(axis=0), sketcher.embedding_, atol=1e-4)
+    True
+    """
+
+    def __init__(
+        self,
+        landmarks=None,
+        *,
+        sampling="dsquared",
+        bandwidth=None,
+        scale=None,
+        collect=None,
+        plan=None,
+        random_state=None,
+        threads=None,
+        verbose=0,
+    ):
+        self.landmarks = landmarks
+        self.sampling = sampling
+        self.bandwidth = bandwidth
+        self.scale = scale
+        self.collect = collect
+        self.plan = plan
+        self.random_state = random_state
+        self.threads = threads
+        self.verbose = verbose
+
+    def _collect(self) -> list[str]:
+        return ["kernel"]
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Choose landmarks and sketch X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or Arrow
+            The rows.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row weights.
+
+        Returns
+        -------
+        self
+        """
+        _, plan, sketch = self._sketched(X, sample_weight, first=True)
+        self.plan_, self.sketch_ = plan, sketch
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows to the sketch; the feature map is that of the first call.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or Arrow
+            More rows.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row weights.
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "sketch_")
+        _, plan, sketch = self._sketched(X, sample_weight, first=first)
+        if first:
+            self._check_first_rows(plan)
+        else:
+            sketch = self.sketch_ + sketch
+        self.plan_, self.sketch_ = plan, sketch
+        return self
+
+    @property
+    def landmarks_(self) -> np.ndarray | None:
+        """Landmarks in the units of X."""
+        return self.plan_.landmarks
+
+    @property
+    def bandwidth_(self) -> float:
+        """σ² of the feature map."""
+        bandwidths = self.plan_.bandwidths
+        return bandwidths[len(bandwidths) // 2]
+
+    @property
+    def embedding_(self) -> np.ndarray:
+        """Mean of the feature map over the rows."""
+        return self.sketch_.embedding()
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.plan_.n_features()
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The features of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or Arrow
+            The rows.
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_features_out)
+        """
+        check_is_fitted(self)
+        return self.plan_.transform(self._checked(X, first=False), threads=self.threads)

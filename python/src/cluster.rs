@@ -1,0 +1,120 @@
+//! Planning where the rows lie on many machines: each surveys its own, the driver drafts the plan, and where it wants
+//! landmarks far from those it has, the machines draw them.
+//!
+//! What travels is bytes; `nysketch/cluster.py` says who sends what to whom.
+
+use crate::error::exception;
+use crate::input::{Besides, Input, Wanted, Weights};
+use crate::natural::Natural;
+use crate::options::PlanOptions;
+use crate::plan::{PyPlan, warn};
+use crate::work::{SILENT, run};
+use nysketch::planning::{Draft, far_rows};
+use nysketch::sample::Reservoir;
+use nysketch::survey::{SurveyPart, survey_part};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::sync::Mutex;
+
+/// Weights by the name of their column, and the position of the first row.
+fn besides(weights: Option<String>, position: Natural) -> Besides {
+    let weights = weights.map_or(Weights::None, Weights::Column);
+    Besides { weights, position: position.0, ..Besides::default() }
+}
+
+/// What is found of the rows of X, which are some of all rows.
+#[pyfunction]
+#[allow(non_snake_case, reason = "keywords of Python")]
+pub fn _survey_part<'py>(
+    X: &Bound<'py, PyAny>,
+    columns: Vec<String>,
+    weights: Option<String>,
+    options: PlanOptions<'py>,
+    position: Natural,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let params = options.params(weights.clone(), 1)?.check().map_err(exception)?;
+    let input = Input::open(X, Wanted::Given(&columns), besides(weights, position))?;
+    let part = run(X.py(), SILENT, move |watch| {
+        survey_part(&*input.source, params.weighting(), params.survey(), watch)
+    })?;
+    Ok(PyBytes::new(X.py(), &part.to_bytes()))
+}
+
+/// What is found of the rows of both.
+#[pyfunction]
+pub fn _merge_survey_parts<'py>(
+    py: Python<'py>,
+    a: &[u8],
+    b: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let mut all = SurveyPart::from_bytes(a).map_err(exception)?;
+    all.merge(SurveyPart::from_bytes(b).map_err(exception)?);
+    Ok(PyBytes::new(py, &all.to_bytes()))
+}
+
+/// Some rows of X far from the landmarks of a plan.
+#[pyfunction]
+#[allow(non_snake_case, reason = "keywords of Python")]
+pub fn _far_part<'py>(
+    X: &Bound<'py, PyAny>,
+    plan: &PyPlan,
+    count: Natural,
+    weights: Option<String>,
+    position: Natural,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let plan = plan.plan.clone();
+    let input = Input::open(X, Wanted::Given(&plan.columns), besides(weights, position))?;
+    let rows =
+        run(X.py(), SILENT, move |watch| far_rows(&plan, count.size(), &*input.source, 1, watch))?;
+    Ok(PyBytes::new(X.py(), &rows.to_bytes()))
+}
+
+/// Those of both.
+#[pyfunction]
+pub fn _merge_far_parts<'py>(py: Python<'py>, a: &[u8], b: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let all = Reservoir::from_bytes(a).map_err(exception)?;
+    all.merge(Reservoir::from_bytes(b).map_err(exception)?);
+    Ok(PyBytes::new(py, &all.to_bytes()))
+}
+
+/// A plan in the making, from the merged parts of a survey.
+#[pyclass(name = "_Draft", module = "nysketch._core", frozen)]
+pub struct PyDraft {
+    /// `None` once it is finished.
+    draft: Mutex<Option<Draft>>,
+    #[pyo3(get)]
+    wants_far_rows: Option<(Py<PyPlan>, usize)>,
+}
+
+#[pymethods]
+impl PyDraft {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        columns: Vec<String>,
+        part: &[u8],
+        weights: Option<String>,
+        options: PlanOptions<'_>,
+    ) -> PyResult<Self> {
+        let params = options.params(weights, 1)?.check().map_err(exception)?;
+        let found = SurveyPart::from_bytes(part).and_then(SurveyPart::finish).map_err(exception)?;
+        let draft = run(py, SILENT, move |_| Draft::new(&columns, found, &params))?;
+        let wants_far_rows = match draft.wants_far_rows() {
+            Some((first, count)) => Some((Py::new(py, PyPlan::from(first))?, count)),
+            None => None,
+        };
+        Ok(PyDraft { draft: Mutex::new(Some(draft)), wants_far_rows })
+    }
+
+    fn finish(&self, py: Python<'_>, far: Option<&[u8]>, warn: bool) -> PyResult<PyPlan> {
+        let draft = self.draft.lock().unwrap_or_else(|e| e.into_inner()).take();
+        let draft = draft.ok_or_else(|| PyValueError::new_err("the plan is finished"))?;
+        let far = far.map(Reservoir::from_bytes).transpose().map_err(exception)?;
+        let (plan, report) = run(py, SILENT, move |_| draft.finish(far))?;
+        if warn {
+            self::warn(py, &report, &[])?;
+        }
+        Ok(plan.into())
+    }
+}
