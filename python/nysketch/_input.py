@@ -48,6 +48,8 @@ def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
             read = None  # What is missing is told by what comes next.
         return _reader(X, read, len(read or names)), None
     if is_arrow(X):
+        if type(X).__module__.startswith("polars") and set(read or [""]) <= set(X.columns):
+            X = X.select(read)  # Columns of types that Arrow lacks do no harm if nobody wants them.
         return X, None
     if hasattr(X, "collect_schema"):
         raise TypeError(f"X is a lazy {type(X).__name__}; pass X.collect()")

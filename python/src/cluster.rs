@@ -112,9 +112,7 @@ impl PyDraft {
         let draft = draft.ok_or_else(|| PyValueError::new_err("the plan is finished"))?;
         let far = far.map(Reservoir::from_bytes).transpose().map_err(exception)?;
         let (plan, report) = run(py, SILENT, move |_| draft.finish(far))?;
-        if warn {
-            self::warn(py, &report, &[])?;
-        }
+        self::warn(py, &report, &[], warn)?;
         Ok(plan.into())
     }
 }

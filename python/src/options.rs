@@ -8,14 +8,30 @@ use nysketch::{
     Collect, FeatureParams, GivenLandmarks, Invalid, PlanParams, SampleRows, Sampling, Scale,
     Weighting,
 };
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 /// One value, or several.
-#[derive(FromPyObject)]
 pub enum OneOrMore<T> {
     One(T),
     More(Vec<T>),
+}
+
+impl<'a, 'py, T> FromPyObject<'a, 'py> for OneOrMore<T>
+where
+    T: FromPyObjectOwned<'py>,
+{
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(one) = object.extract::<T>() {
+            return Ok(OneOrMore::One(one));
+        }
+        object.extract::<Vec<T>>().map(OneOrMore::More).map_err(|_| {
+            let text = object.repr().map_or_else(|_| "another".into(), |r| r.to_string());
+            PyTypeError::new_err(format!("expected one value or a list of them, got {text}"))
+        })
+    }
 }
 
 impl<T> OneOrMore<T> {

@@ -113,7 +113,8 @@ impl PyPlan {
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     /// warn : bool, default=True
-    ///     Whether remarks on the data, such as columns of very different spread, become warnings.
+    ///     Whether remarks on the data, such as columns of very different spread, become warnings. What
+    ///     loses digits always does.
     ///
     /// Returns
     /// -------
@@ -169,6 +170,9 @@ impl PyPlan {
                 let message = format!("columns must be names in a list, or 'all', got '{name}'");
                 return Err(PyValueError::new_err(message));
             }
+            Some(OneOrMore::More(names)) if names.is_empty() => {
+                return Err(PyValueError::new_err("columns must name at least one"));
+            }
             Some(OneOrMore::More(names)) => Wanted::Chosen(names),
         };
         let py = X.py();
@@ -179,9 +183,7 @@ impl PyPlan {
         let shown = Shown { what: "planning", verbose, rows: input.rows };
         let source = input.source;
         let (plan, report) = run(py, shown, move |watch| make_plan(&*source, &params, watch))?;
-        if warn {
-            self::warn(py, &report, &left_out)?;
-        }
+        self::warn(py, &report, &left_out, warn)?;
         Ok(plan.into())
     }
 
@@ -557,12 +559,15 @@ pub fn save(py: Python<'_>, path: &Path, bytes: impl FnOnce() -> Vec<u8> + Send)
 }
 
 /// Remarks of planning as warnings.
-pub fn warn(py: Python<'_>, report: &PlanReport, left_out: &[String]) -> PyResult<()> {
-    let mut notes = report.notes.clone();
-    if !left_out.is_empty() {
-        notes.push(format!("left out, since they hold no numbers: {}", left_out.join(", ")));
+pub fn warn(py: Python<'_>, report: &PlanReport, left_out: &[String], notes: bool) -> PyResult<()> {
+    let mut told = report.warnings.clone();
+    if notes {
+        told.extend(report.notes.iter().cloned());
+        if !left_out.is_empty() {
+            told.push(format!("left out, since they hold no numbers: {}", left_out.join(", ")));
+        }
     }
-    for note in notes {
+    for note in told {
         let text = std::ffi::CString::new(in_keywords(&note))
             .map_err(|_| PyTypeError::new_err("a column name holds a zero byte"))?;
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;

@@ -12,7 +12,7 @@ use nysketch::decoder::{estimated_risk, fit_curve};
 use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::fixed::{centred_sum, coordinate_value, power_of_two};
 use nysketch::{Decoder, Error, FitParams, Instructions, Plan, Sketch, SketchParams, Task, fit};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use std::path::PathBuf;
@@ -187,6 +187,14 @@ impl PySketch {
         let mut sum = (*self.get()).clone();
         sum.merge(&other.get()).map_err(exception)?;
         Ok(sum.into())
+    }
+
+    /// So that ``sum`` adds sketches up, which starts from 0.
+    fn __radd__(&self, zero: i64) -> PyResult<Self> {
+        match zero {
+            0 => Ok((*self.get()).clone().into()),
+            _ => Err(PyTypeError::new_err("only sketches can be added to a sketch")),
+        }
     }
 
     fn __sub__(&self, other: &Self) -> PyResult<Self> {

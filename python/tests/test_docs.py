@@ -5,7 +5,6 @@ import inspect
 import re
 import warnings
 
-import numpy as np
 import pytest
 from conftest import ROOT
 
@@ -56,7 +55,7 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # The lines around an example are not its output.
     text = re.sub(r"^```.*$", "", tutorial.read_text(), flags=re.MULTILINE)
-    test = doctest.DocTestParser().get_doctest(text, {"np": np}, "PYTHON.md", str(tutorial), 0)
+    test = doctest.DocTestParser().get_doctest(text, {}, "PYTHON.md", str(tutorial), 0)
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)

@@ -342,3 +342,25 @@ def test_small_integers_are_not_blown_up(rows):
     X = rows.astype(np.int8)
     estimator = CompressiveKMeans(3, random_state=0).fit(X)
     assert estimator.sketch_ == estimator.plan_.sketch(X.astype(float))
+
+
+def test_labels_are_of_the_rows_that_were_sketched(rows):
+    table = pa.table({f"c{j}": rows[:, j] for j in range(4)})
+    plan = Plan.from_data(table, landmarks=50)
+    with pytest.raises(ValueError, match="3000 rows for the sketch and 0 for the labels"):
+        CompressiveKMeans(2, plan=plan).fit(table.to_reader())
+    once = CompressiveKMeans(2, plan=plan, compute_labels=False).fit(table.to_reader())
+    assert once.sketch_ == plan.sketch(rows)
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        CompressiveKMeans(2).fit(np.ma.masked_greater(rows, 9))
+
+
+def test_an_extreme_value_is_warned_of(rows):
+    far = rows.copy()
+    far[0, 1] = 1e6
+    mixture = CompressiveGaussianMixture(6, random_state=0).fit(far)
+    # The step of the sums is 1e6 * 2**-28 = 0.004: variances near 1 are kept.
+    assert np.median(mixture.covariances_[:, 1]) < 3
+    far[0, 1] = 1e10
+    with pytest.warns(UserWarning, match="column 'c1' reaches from .* only to steps of"):
+        CompressiveKMeans(5, random_state=0).fit(far)

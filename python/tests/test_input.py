@@ -265,3 +265,14 @@ def test_huge_integers_and_far_data_keep_their_differences(rows):
     integers = np.arange(12, dtype=np.uint64).reshape(-1, 1) + np.uint64(2**52)
     plan = Plan.from_data(integers)
     assert np.array_equal(np.sort(plan.landmarks.ravel()) - 2.0**52, np.arange(12))
+
+
+def test_odd_columns_that_nobody_wants_do_no_harm(rows, columns, plan):
+    frame = pl.DataFrame(columns).with_columns(nothing=pl.lit(None))
+    assert plan.sketch(frame) == plan.sketch(rows)
+    assert Plan.from_data(frame, columns=["c0", "c1"]).columns == ["c0", "c1"]
+    table = pa.table(columns)
+    short = (b.select(["c0"]) for b in table.to_batches())
+    reader = pa.RecordBatchReader.from_batches(table.schema, short)
+    with pytest.raises(ValueError, match="cannot be read"):
+        plan.sketch(reader)

@@ -302,3 +302,12 @@ def test_bad_options_of_a_fit_are_told(plan, rows):
         sketch.fit_kmeans("two")
     with pytest.raises(TypeError):
         sketch + 1
+
+
+def test_sums_of_sketches(plan, rows):
+    parts = [plan.sketch(part) for part in np.array_split(rows, 4)]
+    assert sum(parts) == plan.sketch(rows)
+    with pytest.raises(TypeError):
+        3 + parts[0]
+    model = parts[0].fit_kmeans(2)
+    assert plan.empty().estimated_risk(model) is None

@@ -128,6 +128,9 @@ class Sketching(BaseEstimator):
             if first:
                 self.__dict__.pop("feature_names_in_", None)
             return X
+        if isinstance(X, np.ma.MaskedArray):
+            # What is masked is missing.
+            X = np.ma.filled(X.astype(np.float64), np.nan)
         array = validate_data(self, X, reset=first, dtype="numeric")
         if hasattr(X, "columns") and hasattr(self, "feature_names_in_"):
             return _input.Named(array, [str(name) for name in self.feature_names_in_])
@@ -179,7 +182,7 @@ class Learning(Sketching):
         """
         rows, plan, sketch = self._sketched(X, sample_weight, first=True)
         model = self._learn(plan, sketch)
-        self._after_fit(rows, model)
+        self._after_fit(rows, model, sketch)
         self.plan_, self.sketch_, self._model = plan, sketch, model
         return self
 
@@ -212,7 +215,7 @@ class Learning(Sketching):
         self.plan_, self.sketch_, self._model = plan, sketch, None
         return self
 
-    def _after_fit(self, rows: Rows, model: Model) -> None:
+    def _after_fit(self, rows: Rows, model: Model, sketch: Sketch) -> None:
         pass
 
     @property

@@ -9,7 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils.validation import _check_sample_weight
 
 from nysketch import _input
-from nysketch._core import Model
+from nysketch._core import Model, Sketch
 from nysketch.estimators._base import Learning, Rows
 
 
@@ -50,9 +50,17 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
     def _k(self) -> int:
         return self.n_clusters
 
-    def _after_fit(self, rows: Rows, model: Model) -> None:
-        if self.compute_labels:
-            self.labels_, self.inertia_ = model._assign(rows.X, rows.weights, self.threads)
+    def _after_fit(self, rows: Rows, model: Model, sketch: Sketch) -> None:
+        if not self.compute_labels:
+            return
+        labels, inertia = model._assign(rows.X, rows.weights, self.threads)
+        if rows.weights is None and len(labels) != sketch.rows:
+            raise ValueError(
+                f"X gave {sketch.rows} rows for the sketch and {len(labels)} for the labels; a "
+                "stream can be read only once: pass a table, a dataset, or a function that "
+                "returns a new stream, or compute_labels=False"
+            )
+        self.labels_, self.inertia_ = labels, inertia
 
     @property
     def cluster_centers_(self) -> np.ndarray:

@@ -57,6 +57,10 @@ impl Reader {
                 array
             }
         };
+        if array.num_children() != self.schema.fields().len() {
+            let message = "a batch has other columns than the stream".to_string();
+            return Err(ArrowError::SchemaError(message));
+        }
         let data_type = DataType::Struct(self.schema.fields().clone());
         // SAFETY: the producer says that the array is of its schema.
         let data = unsafe { from_ffi_and_data_type(array, data_type) }?;

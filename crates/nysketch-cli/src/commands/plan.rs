@@ -39,7 +39,7 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     json["skipped"] = json!(report.skipped);
     json["sample_rows"] = json!(report.sample_rows);
     json["bytes"] = json!(bytes.len());
-    json["notes"] = report.notes.iter().map(|n| in_options(n)).collect();
+    json["notes"] = report.warnings.iter().chain(&report.notes).map(|n| in_options(n)).collect();
     if let Some(l) = report.leverage {
         json["leverage"] = json!({
             "lambda": l.lambda, "effective_dimension": l.effective_dimension,
@@ -94,7 +94,7 @@ pub fn plan_input(request: PlanRequest<'_>, common: &Common) -> Result<(Plan, Pl
     let made = make_plan(&source, &params.check()?, &bar);
     drop(bar);
     let (plan, report) = made?;
-    for remark in &report.notes {
+    for remark in report.warnings.iter().chain(&report.notes) {
         note(common, remark);
     }
     if let Some(l) = report.leverage {

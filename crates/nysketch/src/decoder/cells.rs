@@ -53,9 +53,9 @@ impl Cells {
                     .push((centred_sum(square, sum, sum, count) * unit * unit / n).max(0.0));
             }
         }
-        // A thousandth of what cells are wide, and never below what f32 coordinates can tell.
+        // A thousandth of what cells are wide, and never below the unit of the sums.
         cells.floor = (0..d)
-            .map(|k| (1e-3 * cells.median_variance(k)).max(power_of_two(2 * (exponent[k] + 10))))
+            .map(|k| (1e-3 * cells.median_variance(k)).max(power_of_two(2 * (exponent[k] + 2))))
             .collect();
         cells
     }

@@ -132,6 +132,9 @@ pub fn estimated_risk(sketch: &Sketch, model: &Model) -> Option<f64> {
 
 /// The risk in the table's units and in the plan's coordinates.
 fn risks(sketch: &Sketch, model: &Model) -> Result<(f64, f64)> {
+    if sketch.rows() == 0 {
+        return Err(Error::NoRows { skipped: sketch.skipped() });
+    }
     let frame = &sketch.plan().frame;
     match &model.shape {
         Shape::Centres { centres, .. } => {

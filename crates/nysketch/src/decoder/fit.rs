@@ -166,15 +166,13 @@ pub(super) fn check(sketch: &Sketch, params: &FitParams) -> Result<()> {
         return Err(Error::parameter("`k`", "at least 1", k));
     }
     if params.known_variance.is_some_and(|v| !(v > 0.0 && v.is_finite())) {
-        return Err(Error::parameter(
-            "`known_variance`",
-            "a positive number",
-            format!("{:?}", params.known_variance),
-        ));
+        let got = params.known_variance.unwrap_or(f64::NAN);
+        return Err(Error::parameter("`known_variance`", "a positive number", got));
     }
     for (name, value) in [("`separation`", params.separation), ("`radius`", params.radius)] {
         if value.is_some_and(|v| !(v > 0.0 && v.is_finite())) {
-            return Err(Error::parameter(name, "a positive number", format!("{value:?}")));
+            let got = value.unwrap_or(f64::NAN);
+            return Err(Error::parameter(name, "a positive number", got));
         }
     }
     let missing =
@@ -182,7 +180,8 @@ pub(super) fn check(sketch: &Sketch, params: &FitParams) -> Result<()> {
     let bandwidth_used = params.task != Task::Pca && chosen(sketch, params) != Decoder::Cells;
     if params.bandwidth.is_some() && !bandwidth_used {
         let expected = "left out for pca and for the cells decoder, which need none";
-        return Err(Error::parameter("`bandwidth`", expected, format!("{:?}", params.bandwidth)));
+        let got = params.bandwidth.unwrap_or(f64::NAN);
+        return Err(Error::parameter("`bandwidth`", expected, got));
     }
     if params.task == Task::Pca {
         if !plan.collect.moments {

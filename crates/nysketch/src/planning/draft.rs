@@ -7,6 +7,7 @@ use super::{
 use crate::bandwidth;
 use crate::error::{Cell, Error, Result};
 use crate::feature_map::fourier::draw_frequencies;
+use crate::fixed::power_of_two;
 use crate::frame::{Frame, FramedRow};
 use crate::kernel::tile::Instructions;
 use crate::landmarks::Sampling;
@@ -66,6 +67,7 @@ impl Draft {
         if params.scale == Scale::None {
             note_uneven_columns(columns, &found, &mut report);
         }
+        warn_of_lost_digits(columns, &found, &frame, &mut report);
         let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
         let bandwidths = match &params.bandwidths {
             Some(given) => given.clone(),
@@ -341,8 +343,29 @@ fn make_frame(columns: &[String], found: &Survey, scale: Scale) -> Result<Frame>
     Frame::new(columns, centre, scales, &low, &high)
 }
 
+/// Sums count steps of about 2⁻²⁸ of the largest value: a few rows that are immensely far away make the
+/// steps too wide for all others.
+fn warn_of_lost_digits(columns: &[String], found: &Survey, frame: &Frame, report: &mut PlanReport) {
+    let d = columns.len();
+    for j in 0..d {
+        let mut values: Vec<f64> = found.sample.iter().skip(j).step_by(d).copied().collect();
+        values.sort_by(f64::total_cmp);
+        let at = |share: f64| values[((values.len() - 1) as f64 * share) as usize];
+        let (low, high) = (at(0.25), at(0.75));
+        let step = power_of_two(frame.exponent[j]) * frame.scale[j];
+        if high > low && step > 1e-2 * (high - low) {
+            report.warnings.push(format!(
+                "column '{}' reaches from {:.3e} to {:.3e}, but half of its values lie between {:.3e} and {:.3e}: \
+                 sums keep them only to steps of {step:.1e}; leave such extreme rows out, or bring them nearer",
+                columns[j], found.columns[j].low, found.columns[j].high, low, high
+            ));
+        }
+    }
+}
+
 fn note_uneven_columns(columns: &[String], found: &Survey, report: &mut PlanReport) {
-    let varying = || found.columns.iter().enumerate().filter(|(_, c)| c.deviation > 0.0);
+    let varying =
+        || found.columns.iter().enumerate().filter(|(_, c)| c.deviation > 0.0 && c.low < c.high);
     let by_deviation =
         |a: &(usize, &Column), b: &(usize, &Column)| a.1.deviation.total_cmp(&b.1.deviation);
     if let (Some((i, small)), Some((j, large))) =

@@ -136,6 +136,8 @@ pub struct PlanReport {
     pub leverage: Option<LeverageReport>,
     /// Remarks that a user should read.
     pub notes: Vec<String>,
+    /// What makes results worse than they look.
+    pub warnings: Vec<String>,
 }
 
 /// What leverage sampling did.

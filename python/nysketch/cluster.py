@@ -1,0 +1,96 @@
+"""Sketches where the rows lie on many machines, whatever engine runs them.
+
+An engine that can apply a function to the batches of a partition and merge the results needs two
+functions: :func:`partial`, on every machine, and :func:`merge`, anywhere. Sums are exact, so
+neither the partitions nor the order of merging show: the bytes are those of one machine that reads
+all rows.
+
+>>> import numpy as np, nysketch
+>>> from functools import reduce
+>>> from nysketch.cluster import merge, partial
+>>> X = np.random.default_rng(0).normal(size=(3000, 4))
+>>> plan = nysketch.Plan.from_data(X, landmarks=50)
+>>> partitions = [[X[:1000], X[1000:1200]], [], [X[1200:]]]
+>>> parts = [partial(batches, plan) for batches in partitions]
+>>> reduce(merge, parts) == plan.sketch(X).to_bytes()
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from nysketch._core import Plan, Sketch
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["merge", "partial"]
+
+
+def partial(
+    batches: Iterable[Any],
+    plan: Plan | bytes,
+    *,
+    weights: str | None = None,
+    skip_invalid: bool = False,
+) -> bytes:
+    """The sketch of one partition.
+
+    Parameters
+    ----------
+    batches : iterable
+        The rows, in parts: record batches of pyarrow, which are read one after the other on one
+        thread, or arrays or tables of any kind that ``Plan.sketch`` takes. There may be none.
+    plan : Plan or bytes
+        What to measure, the same for all partitions.
+    weights : str, optional
+        The column of row weights, for a plan that was made with weights.
+    skip_invalid : bool, default=False
+        Leave invalid rows out and count them, instead of raising.
+
+    Returns
+    -------
+    bytes
+        The bytes of a sketch: for :func:`merge`, ``Sketch.from_bytes``, or a file.
+    """
+    plan = plan if isinstance(plan, Plan) else Plan.from_bytes(plan)
+    sketch = plan.empty()
+    options = {"weights": weights, "skip_invalid": skip_invalid, "threads": 1, "allow_empty": True}
+    for rows in _streams(batches):
+        sketch.update(rows, **options)
+    return sketch.to_bytes()
+
+
+def merge(a: bytes, b: bytes) -> bytes:
+    """The sketch of the rows of both.
+
+    Parameters
+    ----------
+    a, b : bytes
+        Sketches of the same plan.
+
+    Returns
+    -------
+    bytes
+    """
+    return (Sketch.from_bytes(a) + Sketch.from_bytes(b)).to_bytes()
+
+
+def _streams(batches: Iterable[Any]) -> Iterator[Any]:
+    """Record batches as one stream, so that they are read in one pass; anything else as it is."""
+    batches = iter(batches)
+    for first in batches:
+        if type(first).__name__ == "RecordBatch" and hasattr(first, "schema"):
+            yield stream(chain([first], batches), first.schema)
+        else:
+            yield first
+
+
+def stream(batches: Iterable[pyarrow.RecordBatch], schema: Any) -> pyarrow.RecordBatchReader:
+    """Record batches, one after the other."""
+    import pyarrow
+
+    return pyarrow.RecordBatchReader.from_batches(schema, batches)

@@ -1,0 +1,271 @@
+"""Spark on a cluster of several processes: the bytes of one machine, whatever happens."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nysketch import Plan
+
+if shutil.which("java") is None:
+    pytest.skip("Spark needs Java, which is not there", allow_module_level=True)
+pytest.importorskip("pyspark")
+
+from pyspark import cloudpickle  # noqa: E402
+from pyspark.sql import SparkSession  # noqa: E402
+
+import nysketch.spark as on_spark  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
+
+ENVIRONMENT = {
+    "PYSPARK_PYTHON": sys.executable,
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "SPARK_LOCAL_HOSTNAME": "localhost",
+}
+CONFIGURATION = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "4",
+    # One partition a file.
+    "spark.sql.files.openCostInBytes": str(1 << 27),
+    "spark.task.maxFailures": "10",
+}
+ROWS, FILES = 200_000, 12
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    os.environ.update(ENVIRONMENT)
+    builder = SparkSession.builder.master("local-cluster[2,1,1024]")
+    for key, value in CONFIGURATION.items():
+        builder = builder.config(key, value)
+    session = builder.config("spark.local.dir", tmp_path_factory.mktemp("spark")).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    rng = np.random.default_rng(3)
+    centres = rng.normal(scale=6, size=(5, 4))
+    X = centres[rng.integers(5, size=ROWS)] + rng.normal(size=(ROWS, 4))
+    columns = {f"c{j}": X[:, j] for j in range(4)}
+    days = np.array(["mon", "tue", "wed"])[np.arange(ROWS) % 3]
+    return pa.table({**columns, "n": np.arange(ROWS) % 3, "day": days})
+
+
+@pytest.fixture(scope="module")
+def folder(table, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("table")
+    for i in range(FILES):
+        pq.write_table(table.take(np.arange(i, ROWS, FILES)), folder / f"{i}.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def df(spark, folder):
+    return spark.read.parquet(str(folder))
+
+
+@pytest.fixture(scope="module")
+def plan(df):
+    return on_spark.plan(df, columns=["c0", "c1", "c2", "c3"], landmarks=60)
+
+
+def test_a_sketch_has_the_bytes_of_one_machine(df, table, plan, folder, command, tmp_path):
+    assert df.rdd.getNumPartitions() == FILES
+    sketch = on_spark.sketch(df, plan)
+    assert sketch == plan.sketch(table)
+    plan.save(tmp_path / "p.nys")
+    command("sketch", folder, "--plan", tmp_path / "p.nys", "-o", tmp_path / "s.nys")
+    assert sketch.to_bytes() == (tmp_path / "s.nys").read_bytes()
+
+
+def test_partitions_do_not_show(df, table, plan, monkeypatch):
+    whole = plan.sketch(table)
+    few = df.filter("c0 > 1e9").union(df.limit(50)).repartition(9)
+    assert on_spark.sketch(few, plan).rows == 50, "most partitions are empty"
+    nothing = df.filter("c0 > 1e9")
+    assert on_spark.sketch(nothing, plan) == plan.empty()
+    with pytest.raises(ValueError, match="no rows"):
+        on_spark.plan(nothing)
+    # Merged on executors first.
+    monkeypatch.setattr(on_spark, "_DRIVER_PARTS", 3)
+    monkeypatch.setattr(on_spark, "_GROUP_PARTS", 5)
+    assert on_spark.sketch(df, plan) == whole
+
+
+def test_a_plan_is_one_of_all_rows(df, table, plan):
+    columns = ["c0", "c1", "c2", "c3"]
+    again = on_spark.plan(df, columns=columns, landmarks=60)
+    assert again == plan, "the same partitions and seed"
+    assert on_spark.plan(df, columns=columns, landmarks=60, seed=1) != plan
+    X = np.column_stack([table[c] for c in columns])
+    landmarks = plan.landmarks
+    assert len(landmarks) == 60
+    # Every landmark is a row, to single precision.
+    for x in landmarks[::7]:
+        assert np.abs(X - x).max(axis=1).min() < 1e-5
+    local = Plan.from_data(table.select(columns), landmarks=60)
+    ours, theirs = plan.sketch(X), local.sketch(X)
+    assert np.allclose(plan.centre, local.centre), "statistics of all rows"
+    assert ours.fit_kmeans(5).evaluate(X)["mse"] < 1.01 * theirs.fit_kmeans(5).evaluate(X)["mse"]
+    everything = on_spark.plan(df, warn=False, sample_rows=500, scale="standard")
+    assert everything.columns == [*columns, "n"], "text is left out"
+    assert np.allclose(everything.scale[:4], X.std(axis=0), rtol=1e-9)
+    for options in (
+        {"sampling": "uniform"},
+        {"features": "fourier", "frequencies": 20},
+        {"landmarks_from": X[:7]},
+        {"sampling": "greedy", "landmarks": 20, "bandwidth": [3.0]},
+    ):
+        other = on_spark.plan(df, columns=columns, **options)
+        assert on_spark.sketch(df, other).rows == ROWS
+
+
+def test_weights_and_groups(df, table):
+    columns = ["c0", "c1", "c2", "c3"]
+    weighted = on_spark.plan(df, columns=columns, weights="n", landmarks=40)
+    sketch = on_spark.sketch(df, weighted, weights="n")
+    assert sketch == weighted.sketch(table, weights="n")
+    plan = Plan.from_data(table.select(columns), landmarks=40)
+    groups = on_spark.sketch(df, plan, by="day")
+    assert groups == plan.sketch_groups(table, "day")
+    assert sorted(groups) == ["mon", "tue", "wed"]
+    with pytest.raises(ValueError, match="more than 2 different values"):
+        on_spark.sketch(df, plan, by="day", max_groups=2)
+    with pytest.raises(ValueError, match="pass weights"):
+        on_spark.sketch(df, weighted)
+
+
+def test_a_killed_executor_costs_time_and_nothing_else(spark, df, table, plan):
+    whole = plan.sketch(table)
+    slow = df.mapInArrow(slowly, df.schema)
+    status, results = spark.sparkContext.statusTracker(), []
+    executors = processes("CoarseGrainedExecutorBackend")
+    assert len(executors) == 2
+    worker = threading.Thread(target=lambda: results.append(on_spark.sketch(slow, plan)))
+    worker.start()
+    done = 0
+    while done < 4 and worker.is_alive():
+        time.sleep(0.05)
+        stages = [status.getStageInfo(s) for s in status.getActiveStageIds()]
+        done = sum(s.numCompletedTasks for s in stages if s is not None and s.numTasks == FILES)
+    assert worker.is_alive(), "killed before the end"
+    os.kill(executors[0], signal.SIGKILL)
+    worker.join(timeout=120)
+    assert results == [whole]
+    assert executors[0] not in processes("CoarseGrainedExecutorBackend")
+
+
+def slowly(batches):
+    time.sleep(0.5)
+    yield from batches
+
+
+# Unpickled where these tests cannot be imported.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+def processes(name: str) -> list[int]:
+    """Java processes whose command line holds a name."""
+    found = subprocess.run(["pgrep", "-f", f"java.*{name}"], capture_output=True, text=True)
+    return [int(p) for p in found.stdout.split()]
+
+
+def test_bad_tables_are_told(spark, df, plan):
+    for bad, message in [
+        (df.drop("c2"), "lacks the column 'c2'; it has c0, c1, c3, n, day"),
+        (df.withColumn("c1", df.day), "column 'c1' holds string, not numbers"),
+        (df.select("*", df.c0.alias("c3")), "several columns 'c3'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            on_spark.sketch(bad, plan)
+    with pytest.raises(ValueError, match="no column of numbers"):
+        on_spark.plan(df.select("day"))
+    with pytest.raises(ValueError, match="lacks the column 'hour'"):
+        on_spark.sketch(df, plan, by="hour")
+    with pytest.raises(ValueError, match="landmarks must be at least 1"):
+        on_spark.plan(df, landmarks=0)
+
+
+def test_nulls_are_told_or_counted(df, plan):
+    holes = df.withColumn("c1", df.c1 + 0 * df.c1).selectExpr(
+        "c0", "IF(c0 > 8, NULL, c1) AS c1", "c2", "IF(c0 < -8, DOUBLE('NaN'), c3) AS c3"
+    )
+    with pytest.raises(ValueError, match=r"X: row \d+, column 'c[13]': the value is missing"):
+        on_spark.sketch(holes, plan)
+    sketch = on_spark.sketch(holes, plan, skip_invalid=True)
+    assert sketch.rows + sketch.skipped == ROWS and sketch.skipped > 0
+    with pytest.raises(ValueError, match="the value is missing"):
+        on_spark.plan(holes)
+    assert on_spark.plan(holes, skip_invalid=True, landmarks=20).columns[1] == "c1"
+
+
+def test_predictions_are_those_of_one_machine(df, table, plan):
+    sketch = plan.sketch(table)
+    for model in (sketch.fit_kmeans(4), sketch.fit_gmm(3), sketch.fit_pca(2)):
+        said = on_spark.predict(df, model)
+        assert said.columns[: len(df.columns)] == df.columns
+        got = said.toArrow().sort_by([("c0", "ascending")])
+        rows = got.select(["c0", "c1", "c2", "c3"])
+        for name, expected in model._columns(rows).items():
+            assert np.array_equal(got[name], expected), name
+    kmeans = sketch.fit_kmeans(4)
+    twice = on_spark.predict(on_spark.predict(df, kmeans), kmeans)
+    assert twice.columns[-2:] == ["predicted_label", "predicted_distance"]
+    holes = df.selectExpr("IF(c0 > 8, NULL, c0) AS c0", "c1", "c2", "c3")
+    marked = on_spark.predict(holes, kmeans, skip_invalid=True).filter("c0 IS NULL")
+    assert {tuple(r) for r in marked.select("label", "distance").collect()} == {(-1, None)}
+
+
+def test_the_package_is_shipped_where_it_is_not_installed(folder, plan, table, tmp_path):
+    """The workers' Python has all packages of this one but nysketch."""
+    packages = Path(np.__file__).parents[1]
+    bare = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
+    others = tmp_path / "others"
+    others.mkdir()
+    for entry in packages.iterdir():
+        if not entry.name.startswith("nysketch"):
+            (others / entry.name).symlink_to(entry)
+    site = next((bare / "lib").glob("python*/site-packages"))
+    (site / "others.pth").write_text(f"{others}\n")
+    plan.save(tmp_path / "p.nys")
+    script = f"""
+        import nysketch, nysketch.spark as on_spark
+        from pyspark.sql import SparkSession
+        builder = SparkSession.builder.master("local-cluster[1,1,1024]")
+        for key, value in {CONFIGURATION!r}.items():
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
+        spark.sparkContext.setLogLevel("OFF")
+        df = spark.read.parquet({str(folder)!r}).limit(1000)
+        plan = nysketch.Plan.load({str(tmp_path / "p.nys")!r})
+        try:
+            on_spark.sketch(df, plan)
+        except Exception as error:
+            assert "nysketch.spark.ship(spark)" in str(error), error
+            on_spark.ship(spark)
+            print(on_spark.sketch(df, plan).rows)
+        """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **ENVIRONMENT, "PYSPARK_PYTHON": str(bare / "bin/python")},
+    )
+    assert re.search(r"^1000$", done.stdout, re.MULTILINE), done.stderr[-3000:]
