@@ -9,6 +9,7 @@ import pytest
 from conftest import ROOT
 
 import nysketch
+import nysketch.cluster
 
 THINGS = [getattr(nysketch, name) for name in nysketch.__all__]
 
@@ -38,6 +39,8 @@ def test_docstring_examples_run(name, thing):
 
 def test_the_module_docstring_runs():
     assert doctest.testmod(nysketch).failed == 0
+    assert doctest.testmod(nysketch.cluster).attempted > 5
+    assert doctest.testmod(nysketch.cluster).failed == 0
 
 
 def test_classes_document_every_parameter():
@@ -47,20 +50,30 @@ def test_classes_document_every_parameter():
                 assert f"\n{name} : " in inspect.getdoc(thing), (thing, name)
 
 
+def examples_of(name: str) -> int:
+    """Runs the examples of a page and returns how many there are."""
+    # The lines around an example are not its output.
+    text = re.sub(r"^```.*$", "", (ROOT / "docs" / name).read_text(), flags=re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
+    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    result = doctest.DocTestRunner(optionflags=options).run(test)
+    assert result.failed == 0
+    return result.attempted
+
+
+def test_the_page_on_spark_runs_with_dask():
+    pytest.importorskip("dask")
+    assert examples_of("SPARK.md") > 5
+
+
 def test_the_tutorial_runs(tmp_path, monkeypatch):
     """docs/PYTHON.md, in a folder of its own; its pictures are those in docs/images."""
     pytest.importorskip("matplotlib").use("agg")
     pytest.importorskip("duckdb")
-    tutorial = ROOT / "docs" / "PYTHON.md"
     monkeypatch.chdir(tmp_path)
-    # The lines around an example are not its output.
-    text = re.sub(r"^```.*$", "", tutorial.read_text(), flags=re.MULTILINE)
-    test = doctest.DocTestParser().get_doctest(text, {}, "PYTHON.md", str(tutorial), 0)
-    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        result = doctest.DocTestRunner(optionflags=options).run(test)
-    assert result.attempted > 50 and result.failed == 0
+        assert examples_of("PYTHON.md") > 50
     for picture in ("clusters.png", "k-curve.png"):
         assert (tmp_path / picture).stat().st_size > 5000
         assert (ROOT / "docs" / "images" / picture).exists()

@@ -94,6 +94,19 @@ def test_a_sketch_has_the_bytes_of_one_machine(df, table, plan, folder, command,
     assert sketch.to_bytes() == (tmp_path / "s.nys").read_bytes()
 
 
+def test_files_read_by_the_workers_give_the_same_bytes(spark, folder, table, plan):
+    sketch = on_spark.sketch_parquet(spark, str(folder), plan)
+    assert sketch == plan.sketch(table)
+    files = [str(folder / f"{i}.parquet") for i in range(3)]
+    part = on_spark.sketch_parquet(spark, files, plan)
+    assert part == plan.sketch(pa.concat_tables([pq.read_table(f) for f in files]))
+    local = on_spark.sketch_parquet(spark, folder.as_uri(), plan)
+    assert local == sketch, "a path with a scheme"
+    other = Plan.from_data(pa.table({"z": [1.0, 2.0]}))
+    with pytest.raises(ValueError, match="lacks the column 'z'"):
+        on_spark.sketch_parquet(spark, str(folder), other)
+
+
 def test_partitions_do_not_show(df, table, plan, monkeypatch):
     whole = plan.sketch(table)
     few = df.filter("c0 > 1e9").union(df.limit(50)).repartition(9)

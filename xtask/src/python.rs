@@ -27,6 +27,7 @@ pub fn test() -> Outcome {
     step("format of Python", environment.module("ruff format --check --quiet python"))?;
     step("lints of Python", environment.module("ruff check --quiet python"))?;
     let wheel = environment.build_wheel()?;
+    java();
     environment.pip(
         "the wheel",
         ["--force-reinstall".as_ref(), "--no-deps".as_ref(), wheel.as_os_str()],
@@ -38,6 +39,19 @@ pub fn test() -> Outcome {
     // Elsewhere than the source tree, so that the installed package is looked at.
     stubs.current_dir(root().join("target"));
     step("types of Python", stubs)
+}
+
+/// Spark needs Java; where it cannot be installed the tests on Spark say so and are skipped.
+fn java() {
+    let there = || Command::new("java").arg("-version").output().is_ok_and(|o| o.status.success());
+    if there() {
+        return;
+    }
+    let mut install = Command::new("apt-get");
+    install.args(["install", "--yes", "--quiet", "default-jre-headless"]);
+    if step("installing Java", install).is_err() || !there() {
+        eprintln!("== Java cannot be installed here: the tests on Spark will be skipped");
+    }
 }
 
 /// Version of python3, if there is one.

@@ -287,7 +287,7 @@ fn few_rows_and_odd_columns() {
     let report = f.json("sketch x.csv -o s.nys");
     assert_eq!(report["landmarks"], 4);
     let asked = "sketch twice.csv -o s.nys --landmarks 5";
-    f.write("twice.csv", &format!("{SMALL}{}", SMALL.split_once('\n').unwrap().1));
+    f.write("twice.csv", format!("{SMALL}{}", SMALL.split_once('\n').unwrap().1));
     f.command(asked).assert().stderr(contains("only 4 different points"));
     let unasked = f.command("sketch x.csv -o s.nys").assert();
     unasked.stderr(contains("different points").not());
@@ -345,7 +345,7 @@ fn damaged_sketches_and_wrong_kinds() {
         f.json(&format!("inspect {file}"))["fingerprint"].as_str().unwrap().to_string()
     };
     let (a, b) = (fingerprint("s.nys"), fingerprint("other.nys"));
-    f.fails(1, "merge s.nys other.nys -o t.nys", &[&a, &b, "make one plan"]);
+    f.fails(1, "merge s.nys other.nys -o t.nys", &[&a, &b, "with the same --plan"]);
     f.fails(1, "subtract s.nys other.nys -o t.nys", &[&a, &b]);
     f.write("more.csv", "a,b,name\n1,2,x\n1,2,x\n3,4,y\n5,6.5,z\n7,8,w\n")
         .ok("sketch more.csv --plan p.nys -o more.nys");

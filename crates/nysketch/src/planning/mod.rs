@@ -2,7 +2,7 @@
 //!
 //! Deterministic for the same files, order and seed, whatever the number of threads.
 //!
-//! Rows are read by [`survey`](crate::survey::survey) and, for D² landmarks, by [`far_rows`]; what is done between and
+//! Rows are read by [`survey`] and, for D² landmarks, by [`far_rows`]; what is done between and
 //! after is a [`Draft`], which sees no rows. Where the rows lie on many machines, each surveys its own, what they found
 //! is merged, and the draft goes back to them for the far rows.
 
