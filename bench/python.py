@@ -17,12 +17,19 @@ from pathlib import Path
 import numpy as np
 
 # Run in a process of its own, so that its peak memory is that of the work alone.
-FIT = """
-import resource, sys, time, numpy as np
+PEAK = """
+def peak():  # In MB. Not ru_maxrss, which starts at that of the process before.
+    status = open("/proc/self/status").read()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+"""
+
+FIT = (
+    PEAK
+    + """
+import sys, time, numpy as np
 from nysketch import CompressiveKMeans
 X = np.load(sys.argv[1])
 CompressiveKMeans(2).fit(X[:2000])  # imports
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 before, times = peak(), []
 for _ in range(5):
     start = time.perf_counter()
@@ -30,16 +37,20 @@ for _ in range(5):
     times.append(time.perf_counter() - start)
 print(min(times), peak() - before)
 """
+)
 
-STREAM = """
-import resource, sys, time
+STREAM = (
+    PEAK
+    + """
+import sys, time
 import nysketch
 {source}
 start = time.perf_counter()
 plan = nysketch.Plan.from_data(X, landmarks=200)
 sketch = plan.sketch(X)
-print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, sketch.rows)
+print(time.perf_counter() - start, peak(), sketch.rows)
 """
+)
 
 SOURCES = {
     "pyarrow dataset": "import pyarrow.dataset as ds; X = ds.dataset(sys.argv[1])",
