@@ -47,6 +47,10 @@ def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
         if read is not None and not set(read) <= set(names):
             read = None  # What is missing is told by what comes next.
         return _reader(X, read, len(read or names)), None
+    if type(X).__name__ == "RecordBatchReader" and hasattr(X, "read_next_batch"):
+        from nysketch.cluster import stream
+
+        return stream(X, X.schema), None  # It may be of Python's batches, which nobody has checked.
     if is_arrow(X):
         if type(X).__module__.startswith("polars") and set(read or [""]) <= set(X.columns):
             X = X.select(read)  # Columns of types that Arrow lacks do no harm if nobody wants them.

@@ -19,7 +19,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from nysketch._core import Plan, Sketch
@@ -58,9 +58,8 @@ def partial(
     """
     plan = plan if isinstance(plan, Plan) else Plan.from_bytes(plan)
     sketch = plan.empty()
-    options = {"weights": weights, "skip_invalid": skip_invalid, "threads": 1, "allow_empty": True}
     for rows in _streams(batches):
-        sketch.update(rows, **options)
+        sketch.update(rows, weights=weights, skip_invalid=skip_invalid, threads=1, allow_empty=True)
     return sketch.to_bytes()
 
 
@@ -80,17 +79,34 @@ def merge(a: bytes, b: bytes) -> bytes:
 
 
 def _streams(batches: Iterable[Any]) -> Iterator[Any]:
-    """Record batches as one stream, so that they are read in one pass; anything else as it is."""
-    batches = iter(batches)
-    for first in batches:
-        if type(first).__name__ == "RecordBatch" and hasattr(first, "schema"):
-            yield stream(chain([first], batches), first.schema)
+    """Record batches of one schema as one stream, so that they are read in one pass; anything else
+    as it is."""
+
+    def schema_of(batch: Any) -> Any:
+        return batch.schema if type(batch).__name__ == "RecordBatch" else None
+
+    for schema, group in groupby(batches, schema_of):
+        if schema is None:
+            yield from group
         else:
-            yield first
+            yield stream(group, schema)
 
 
 def stream(batches: Iterable[pyarrow.RecordBatch], schema: Any) -> pyarrow.RecordBatchReader:
-    """Record batches, one after the other."""
+    """Record batches, one after the other, which must be of one schema.
+
+    Arrow streams carry no types with their batches: a batch of other types would be read as what
+    it is not.
+    """
     import pyarrow
 
-    return pyarrow.RecordBatchReader.from_batches(schema, batches)
+    def checked() -> Iterator[Any]:
+        for batch in batches:
+            if not batch.schema.equals(schema):
+                raise ValueError(
+                    f"a batch has the columns {batch.schema.names} of types {batch.schema.types}, "
+                    f"those before it {schema.names} of types {schema.types}"
+                )
+            yield batch
+
+    return pyarrow.RecordBatchReader.from_batches(schema, checked())

@@ -76,8 +76,17 @@ def plot_clusters(
     points = project(X)[:, :2]
     # Ten colours that are easy to tell apart, twenty where they do not suffice.
     colours = 10 if model.k <= 10 else 20
-    style = {"cmap": f"tab{colours}", "vmin": 0, "vmax": colours - 1}
-    ax.scatter(*points.T, c=labels % colours, s=4, alpha=0.4, linewidths=0, **style)
+    ax.scatter(
+        points[:, 0],
+        points[:, 1],
+        c=labels % colours,
+        s=4,
+        alpha=0.4,
+        linewidths=0,
+        cmap=f"tab{colours}",
+        vmin=0,
+        vmax=colours - 1,
+    )
     centres = project(model.means if model.task == "gmm" else model.centres)
     if model.task == "gmm":
         _ellipses(ax, centres, model.variances / scale**2, axes)

@@ -23,6 +23,12 @@ fn besides(weights: Option<String>, position: Natural) -> Besides {
     Besides { weights, position: position.0, ..Besides::default() }
 }
 
+/// Raises where options cannot be, before any row is read.
+#[pyfunction]
+pub fn _check_plan_options(weights: Option<String>, options: PlanOptions<'_>) -> PyResult<()> {
+    options.params(weights, 1)?.check().map(drop).map_err(exception)
+}
+
 /// What is found of the rows of X, which are some of all rows.
 #[pyfunction]
 #[allow(non_snake_case, reason = "keywords of Python")]

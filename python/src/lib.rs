@@ -20,7 +20,10 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use crate::cluster::{_far_part, _merge_far_parts, _merge_survey_parts, _survey_part, PyDraft};
+    use crate::cluster::{
+        _check_plan_options, _far_part, _merge_far_parts, _merge_survey_parts, _survey_part,
+        PyDraft,
+    };
     #[pymodule_export]
     use crate::model::{PyCurve, PyModel};
     #[pymodule_export]

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 
-from nysketch import CompressiveKMeans, Plan
+from nysketch import CompressiveKMeans, Plan, Sketch
+from nysketch.cluster import partial
 
 
 @pytest.fixture(scope="module")
@@ -276,3 +277,17 @@ def test_odd_columns_that_nobody_wants_do_no_harm(rows, columns, plan):
     reader = pa.RecordBatchReader.from_batches(table.schema, short)
     with pytest.raises(ValueError, match="cannot be read"):
         plan.sketch(reader)
+
+
+def test_batches_of_other_types_are_not_taken_for_what_they_are_not():
+    doubles = pa.record_batch({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    whole = pa.record_batch({"a": [1, 2], "b": [3, 4]})
+    swapped = doubles.select(["b", "a"])
+    plan = Plan.from_data(doubles)
+    for other in (whole, swapped):
+        reader = pa.RecordBatchReader.from_batches(doubles.schema, iter([doubles, other]))
+        with pytest.raises(ValueError, match="a batch has the columns"):
+            plan.sketch(reader)
+        parts = [doubles, other, doubles]
+        together = Sketch.from_bytes(partial(parts, plan))
+        assert together == sum(plan.sketch(part) for part in parts)

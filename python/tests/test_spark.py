@@ -1,5 +1,6 @@
 """Spark on a cluster of several processes: the bytes of one machine, whatever happens."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -115,10 +116,14 @@ def test_partitions_do_not_show(df, table, plan, monkeypatch):
     assert on_spark.sketch(nothing, plan) == plan.empty()
     with pytest.raises(ValueError, match="no rows"):
         on_spark.plan(nothing)
-    # Merged on executors first.
-    monkeypatch.setattr(on_spark, "_DRIVER_PARTS", 3)
-    monkeypatch.setattr(on_spark, "_GROUP_PARTS", 5)
+    shuffled = df.repartition(5, "n")
+    assert on_spark.sketch(shuffled, plan) == whole
+    # Merged on executors first, in two levels.
+    monkeypatch.setattr(on_spark, "_DRIVER_PARTS", 2)
+    monkeypatch.setattr(on_spark, "_GROUP_PARTS", 3)
     assert on_spark.sketch(df, plan) == whole
+    again = on_spark.plan(df, columns=plan.columns, landmarks=60)
+    assert again == plan, "plans too"
 
 
 def test_a_plan_is_one_of_all_rows(df, table, plan):
@@ -160,7 +165,7 @@ def test_weights_and_groups(df, table):
     assert sorted(groups) == ["mon", "tue", "wed"]
     with pytest.raises(ValueError, match="more than 2 different values"):
         on_spark.sketch(df, plan, by="day", max_groups=2)
-    with pytest.raises(ValueError, match="pass weights"):
+    with pytest.raises(ValueError, match="weights go with a plan"):
         on_spark.sketch(df, weighted)
 
 
@@ -168,7 +173,7 @@ def test_a_killed_executor_costs_time_and_nothing_else(spark, df, table, plan):
     whole = plan.sketch(table)
     slow = df.mapInArrow(slowly, df.schema)
     status, results = spark.sparkContext.statusTracker(), []
-    executors = processes("CoarseGrainedExecutorBackend")
+    executors = executors_of_this_process()
     assert len(executors) == 2
     worker = threading.Thread(target=lambda: results.append(on_spark.sketch(slow, plan)))
     worker.start()
@@ -181,7 +186,7 @@ def test_a_killed_executor_costs_time_and_nothing_else(spark, df, table, plan):
     os.kill(executors[0], signal.SIGKILL)
     worker.join(timeout=120)
     assert results == [whole]
-    assert executors[0] not in processes("CoarseGrainedExecutorBackend")
+    assert executors[0] not in executors_of_this_process()
 
 
 def slowly(batches):
@@ -193,10 +198,57 @@ def slowly(batches):
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
-def processes(name: str) -> list[int]:
-    """Java processes whose command line holds a name."""
-    found = subprocess.run(["pgrep", "-f", f"java.*{name}"], capture_output=True, text=True)
-    return [int(p) for p in found.stdout.split()]
+def executors_of_this_process() -> list[int]:
+    """Executors among the descendants of this process: no other Spark is touched."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                stat = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+                command = (entry / "cmdline").read_bytes()
+                parents[int(entry.name)] = (
+                    int(stat[1]),
+                    b"CoarseGrainedExecutorBackend" in command,
+                )
+    family = {os.getpid()}
+    while more := {p for p, (parent, _) in parents.items() if parent in family} - family:
+        family |= more
+    # The script that starts an executor has become it, or waits for it: the last one is Java.
+    found = [p for p in family if p in parents and parents[p][1]]
+    return [p for p in found if not any(parents[q][0] == p for q in found)]
+
+
+def test_names_of_any_kind(df, table, plan):
+    odd = {"c0": "a.b", "c1": "A.B", "c2": "c`d", "c3": "e f"}
+    renamed = df.withColumnsRenamed(odd).withColumnRenamed("day", "the.Label")
+    there = on_spark.plan(renamed, columns=list(odd.values()), landmarks=60)
+    assert np.array_equal(there.landmarks, plan.landmarks)
+    sketch = on_spark.sketch(renamed, there)
+    assert np.array_equal(sketch.kernel_means, plan.sketch(table).kernel_means)
+    model = sketch.fit_kmeans(2)
+    said = on_spark.predict(renamed.withColumnRenamed("the.Label", "Label"), model)
+    assert said.columns == [*odd.values(), "n", "Label", "predicted_label", "distance"]
+    assert said.select("predicted_label").distinct().count() == 2
+
+
+def test_files_of_different_types(spark, tmp_path, monkeypatch):
+    parts = [
+        pa.table({"a": [1.0, 2.5], "b": [3.0, 4.0]}),
+        pa.table({"b": pa.array([5, 6], pa.int64()), "a": pa.array([7, 8], pa.int64())}),
+        pa.table({"a": pa.array([9.5], pa.float32()), "b": pa.array([10.0], pa.float32())}),
+    ]
+    for i, part in enumerate(parts):
+        pq.write_table(part, tmp_path / f"{i}.parquet")
+    plan = Plan.from_data(parts[0], landmarks=2)
+    whole = sum(plan.sketch(part) for part in parts)
+    monkeypatch.chdir(tmp_path.parent)
+    for path in (tmp_path, tmp_path.name, tmp_path.as_uri()):
+        assert on_spark.sketch_parquet(spark, path, plan) == whole
+    uris = [(tmp_path / f"{i}.parquet").as_uri() for i in range(3)]
+    assert on_spark.sketch_parquet(spark, uris, plan) == whole
+    (tmp_path / "_delta_log").mkdir()
+    with pytest.raises(ValueError, match="looks like a table of Delta"):
+        on_spark.sketch_parquet(spark, tmp_path, plan)
 
 
 def test_bad_tables_are_told(spark, df, plan):
@@ -211,8 +263,17 @@ def test_bad_tables_are_told(spark, df, plan):
         on_spark.plan(df.select("day"))
     with pytest.raises(ValueError, match="lacks the column 'hour'"):
         on_spark.sketch(df, plan, by="hour")
-    with pytest.raises(ValueError, match="landmarks must be at least 1"):
-        on_spark.plan(df, landmarks=0)
+    for options, error, message in [
+        ({"landmarks": 0}, ValueError, "landmarks must be at least 1"),
+        ({"landmarks": "many"}, TypeError, "landmarks"),
+        ({"columns": []}, ValueError, "list of different names"),
+        ({"columns": "c0"}, ValueError, "list of different names"),
+        ({"columns": ["c0", "c0"]}, ValueError, "list of different names"),
+        ({"weights": "day"}, ValueError, "'day' holds string, not numbers"),
+    ]:
+        with pytest.raises(error, match=message):
+            on_spark.plan(df, **options)
+    assert on_spark.plan(df, columns=["c0", "n"], weights="n", landmarks=9).columns == ["c0", "n"]
 
 
 def test_nulls_are_told_or_counted(df, plan):
@@ -272,6 +333,7 @@ def test_the_package_is_shipped_where_it_is_not_installed(folder, plan, table, t
             on_spark.sketch(df, plan)
         except Exception as error:
             assert "nysketch.spark.ship(spark)" in str(error), error
+            on_spark.ship(spark)
             on_spark.ship(spark)
             print(on_spark.sketch(df, plan).rows)
         """

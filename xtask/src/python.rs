@@ -35,10 +35,11 @@ pub fn test() -> Outcome {
     let mut tests = environment.module("pytest python/tests");
     tests.env("NYSKETCH_BIN", root().join("target/debug/nysketch"));
     step("tests of Python", tests)?;
+    step("types of Python", environment.module("mypy python/nysketch"))?;
     let mut stubs = environment.module("mypy.stubtest nysketch._core");
     // Elsewhere than the source tree, so that the installed package is looked at.
     stubs.current_dir(root().join("target"));
-    step("types of Python", stubs)
+    step("types of the compiled half", stubs)
 }
 
 /// Spark needs Java; where it cannot be installed the tests on Spark say so and are skipped.

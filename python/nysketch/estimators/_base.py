@@ -37,7 +37,7 @@ class Sketching(BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "sketch_")
 
-    def _collect(self) -> list[str]:
+    def _collect(self) -> list[Any]:
         """The sums that are needed."""
         raise NotImplementedError
 
@@ -110,6 +110,7 @@ class Sketching(BaseEstimator):
         """Landmarks stay those of the first rows: too few of them would spoil all that follows."""
         if self.plan is not None:
             return
+        assert plan.landmarks is not None, "estimators make plans with landmarks"
         found, wanted = len(plan.landmarks), self._landmarks(None) or DEFAULT_LANDMARKS
         if found >= wanted:
             return
@@ -148,8 +149,9 @@ class Learning(Sketching):
 
     _task: str
     _k_name: str
+    _model: Model | None
 
-    def _collect(self) -> list[str]:
+    def _collect(self) -> list[Any]:
         return ["cells"] if self.decoder in ("auto", "cells") else ["kernel"]
 
     def _k(self) -> int:
@@ -277,7 +279,7 @@ def _check_count(estimator: Any, name: str, *, optional: bool = False) -> None:
     if optional and value is None:
         return
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not (whole and value >= 1):
+    if not (whole and int(value) >= 1):
         kind = "None or an int" if optional else "an int"
         raise ValueError(
             f"The '{name}' parameter of {type(estimator).__name__} must be {kind} in the range "
@@ -287,7 +289,7 @@ def _check_count(estimator: Any, name: str, *, optional: bool = False) -> None:
 
 def _seed(random_state: Any) -> int:
     """An integer as it is, so that it means what ``--seed`` of the command line means."""
-    if isinstance(random_state, numbers.Integral) and random_state >= 0:
+    if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 

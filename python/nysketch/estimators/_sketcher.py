@@ -94,7 +94,7 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
         self.threads = threads
         self.verbose = verbose
 
-    def _collect(self) -> list[str]:
+    def _collect(self) -> list[Any]:
         return ["kernel"]
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
