@@ -7,6 +7,7 @@
 mod cluster;
 mod error;
 mod input;
+mod map;
 mod model;
 mod natural;
 mod options;

@@ -2,6 +2,7 @@
 
 use crate::error::{in_keywords, os_error};
 use crate::input::{Besides, Input, Wanted};
+use crate::map::{map_rows, map_valid_rows, reserved, valid};
 use crate::natural::Natural;
 use crate::plan::{reduced, save};
 use crate::work::{SILENT, Shown, run, threads};
@@ -10,9 +11,8 @@ use nysketch::decoder::Curve;
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
 use nysketch::predictor::log_density;
-use nysketch::rows::pass;
 use nysketch::{Block, Error, Instructions, Model, Predictor, Progress};
-use pyo3::exceptions::{PyAttributeError, PyMemoryError, PyValueError};
+use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use rand::SeedableRng;
@@ -109,77 +109,6 @@ impl PyCurve {
         let (low, high) = (ks.first().copied().unwrap_or(0), ks.last().copied().unwrap_or(0));
         format!("KCurve(k={low}..{high}, suggested={})", self.suggested())
     }
-}
-
-/// Values beyond this overflow when squared and summed.
-const LARGEST: f64 = 1e150;
-
-/// Memory for so many rows of numbers, or Python's `MemoryError`.
-fn reserved<T>(rows: usize, width: usize) -> nysketch::Result<Vec<T>> {
-    let mut values = Vec::new();
-    values.try_reserve_exact(rows.saturating_mul(width)).map_err(|_| {
-        let message = format!("cannot hold {rows} rows of {width} numbers");
-        Error::source(PyMemoryError::new_err(message))
-    })?;
-    Ok(values)
-}
-
-/// Whether a row can be used.
-fn valid(row: &[f64]) -> bool {
-    row.iter().all(|x| x.abs() <= LARGEST)
-}
-
-/// `width` numbers for each row, in the order of the rows, and the number of rows. Rows must be finite.
-pub fn map_rows<T: Clone + Default + Send>(
-    input: &Input,
-    threads: usize,
-    progress: &dyn Progress,
-    width: usize,
-    map: impl Fn(&Block, &mut Vec<T>) + Sync,
-) -> nysketch::Result<(usize, Vec<T>)> {
-    map_valid_rows(input, threads, progress, width, false, map)
-}
-
-/// The same, but where `invalid` rows are allowed `map` must look at them itself.
-fn map_valid_rows<T: Clone + Default + Send>(
-    input: &Input,
-    threads: usize,
-    progress: &dyn Progress,
-    width: usize,
-    invalid: bool,
-    map: impl Fn(&Block, &mut Vec<T>) + Sync,
-) -> nysketch::Result<(usize, Vec<T>)> {
-    let source = &*input.source;
-    // Where the number of rows is known, memory is taken once.
-    let known = input.rows.unwrap_or(0) as usize;
-    let all: Mutex<Vec<T>> = Mutex::new(reserved(known, width)?);
-    let columns = source.columns();
-    let rows = pass(
-        source,
-        threads,
-        progress,
-        || (Vec::new(), 0),
-        |(part, rows), block| {
-            let bad = block.rows().find(|(_, row, _)| !invalid && !valid(row));
-            if let Some((number, row, _)) = bad {
-                let j = row.iter().position(|x| !(x.abs() <= LARGEST)).unwrap_or(0);
-                let (at, value) = (block.cell(number, &columns[j]), row[j]);
-                return Err(Error::source(format!("{at}: {value} cannot be used; clean the row")));
-            }
-            part.clear();
-            map(block, part);
-            *rows += block.len();
-            let start = block.position as usize * width;
-            let mut all = all.lock().unwrap_or_else(|e| e.into_inner());
-            if all.len() < start + part.len() {
-                all.resize(start + part.len(), T::default());
-            }
-            all[start..start + part.len()].clone_from_slice(part);
-            Ok(())
-        },
-    )?;
-    let rows = rows.iter().map(|(_, rows)| rows).sum();
-    Ok((rows, all.into_inner().unwrap_or_else(|e| e.into_inner())))
 }
 
 impl PyModel {

@@ -2,7 +2,7 @@
 
 use crate::error::{exception, in_keywords, os_error};
 use crate::input::{Besides, Input, Wanted};
-use crate::model::map_rows;
+use crate::map::map_rows;
 use crate::natural::Natural;
 use crate::options::{OneOrMore, PlanOptions, invalid};
 use crate::sketch::{PySketch, check_weights};

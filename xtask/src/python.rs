@@ -1,7 +1,7 @@
 //! What is tested with Python: the file format from the other side, and the Python package as the wheel
 //! that users install, in an environment of its own.
 
-use crate::{Outcome, root, step};
+use crate::{Outcome, cargo, root, step};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,7 @@ pub fn test() -> Outcome {
         "the wheel",
         ["--force-reinstall".as_ref(), "--no-deps".as_ref(), wheel.as_os_str()],
     )?;
+    step("the command, for its bytes", cargo("build --locked -p nysketch-cli"))?;
     let mut tests = environment.module("pytest python/tests");
     tests.env("NYSKETCH_BIN", root().join("target/debug/nysketch"));
     step("tests of Python", tests)?;
