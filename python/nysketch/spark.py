@@ -8,34 +8,21 @@ sketches and samples of rows travel. See docs/SPARK.md.
 from __future__ import annotations
 
 import atexit
-import contextlib
-import hashlib
 import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache, reduce
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nysketch import cluster
-from nysketch._core import Model, Plan, Sketch, __version__, _check_plan_options, _Draft
+from nysketch import _spark
+from nysketch._core import Model, Plan, Sketch, _check_plan_options, _Draft
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["plan", "predict", "ship", "sketch", "sketch_parquet"]
-
-# Partial results that the driver takes itself, at most and in bytes; of more, executors merge
-# groups of so many first.
-_DRIVER_PARTS = 32
-_DRIVER_BYTES = 1 << 26
-_GROUP_PARTS = 16
-# Bytes of files that one task reads about.
-_TASK_BYTES = 1 << 27
-# Positions are counted within a partition; no partition has more rows than this.
-_PARTITION_BITS = 40
 
 
 def plan(
@@ -84,7 +71,7 @@ sample_rows, collect, skip_invalid, seed, warn
     -------
     Plan
     """
-    columns = _columns(df, columns, weights)
+    columns = _spark.columns(df, columns, weights)
     options: dict[str, Any] = {
         "landmarks": landmarks,
         "sampling": sampling,
@@ -101,21 +88,21 @@ sample_rows, collect, skip_invalid, seed, warn
         "seed": seed,
     }
     _check_plan_options(weights, options)
-    chosen, names = _select(df, [*columns, *([weights] if weights else [])])
-    ready = _readying()
+    chosen, names = _spark.select(df, [*columns, *([weights] if weights else [])])
+    ready = _spark.readying()
     # A part holds a sample, each row with its weight, priority and position.
     size = 8 * max(sample_rows or 20_000, 4 * (landmarks or 0)) * (len(columns) + 3)
 
     def survey(batches: Iterator[Any]) -> Iterator[Any]:
         ready()
-        from nysketch import spark
+        from nysketch import _spark
 
-        yield from spark._part_of_partition(
-            spark._named(batches, names),
+        yield from _spark.part_of_partition(
+            _spark.named(batches, names),
             lambda rows, core, at: core._survey_part(rows, columns, weights, options, at),
         )
 
-    found = _merged(chosen, survey, "_merge_survey_parts", size)
+    found = _spark.merged(chosen, survey, "_merge_survey_parts", size)
     if found is None:
         raise ValueError("the table has no rows")
     draft = _Draft(columns, found, weights, options)
@@ -126,15 +113,15 @@ sample_rows, collect, skip_invalid, seed, warn
 
         def draw(batches: Iterator[Any]) -> Iterator[Any]:
             ready()
-            from nysketch import spark
+            from nysketch import _spark
 
-            half = spark.Plan.from_bytes(first)
-            yield from spark._part_of_partition(
-                spark._named(batches, names),
+            half = _spark.Plan.from_bytes(first)
+            yield from _spark.part_of_partition(
+                _spark.named(batches, names),
                 lambda rows, core, at: core._far_part(rows, half, count, weights, at),
             )
 
-        far = _merged(chosen, draw, "_merge_far_parts", size)
+        far = _spark.merged(chosen, draw, "_merge_far_parts", size)
     return draft.finish(far, warn)
 
 
@@ -169,26 +156,26 @@ def sketch(
     Sketch, or dict of str to Sketch
         The bytes of ``Plan.sketch`` on one machine, however the rows are partitioned.
     """
-    _columns(df, plan.columns, weights)
+    _spark.columns(df, plan.columns, weights)
     if (plan.weight_unit is None) != (weights is None):
         raise ValueError("weights go with a plan that was made with weights, and only with such")
     if by is not None:
-        _check_column(df, by)
-    chosen, names = _select(df, [*plan.columns, *(c for c in (weights, by) if c is not None)])
-    ready = _readying()
+        _spark.check_column(df, by)
+    chosen, names = _spark.select(df, [*plan.columns, *(c for c in (weights, by) if c is not None)])
+    ready = _spark.readying()
     data = plan.to_bytes()
     if by is not None:
         return _sketch_groups(chosen, names, plan, by, weights, skip_invalid, max_groups)
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:
         ready()
-        from nysketch import cluster, spark
+        from nysketch import _spark
 
-        rows = spark._named(batches, names)
-        part = cluster.partial(rows, data, weights=weights, skip_invalid=skip_invalid)
-        yield spark._row_of_bytes(part)
+        rows = _spark.named(batches, names)
+        part = _spark.cluster.partial(rows, data, weights=weights, skip_invalid=skip_invalid)
+        yield _spark.row_of_bytes(part)
 
-    whole = _merged(chosen, task, "merge", len(plan.empty().to_bytes()))
+    whole = _spark.merged(chosen, task, "merge", len(plan.empty().to_bytes()))
     return plan.empty() if whole is None else Sketch.from_bytes(whole)
 
 
@@ -229,7 +216,7 @@ def sketch_parquet(
     import pyarrow.dataset as ds
 
     columns = [*plan.columns, *([weights] if weights else [])]
-    filesystem, paths = _located(path)
+    filesystem, paths = _spark.located(path)
     pieces, size = [], 0
     for fragment in ds.dataset(paths, format="parquet", filesystem=filesystem).get_fragments():
         if missing := [c for c in columns if c not in fragment.physical_schema.names]:
@@ -239,71 +226,23 @@ def sketch_parquet(
     if not pieces:
         return plan.empty()
     data = plan.to_bytes()
-    ready = _readying()
+    ready = _spark.readying()
     # Two tasks a core, so that none waits long for the slowest, and none too large.
-    tasks = min(len(pieces), max(2 * _cores(spark), size // _TASK_BYTES))
+    tasks = min(len(pieces), max(2 * _spark.cores(spark), size // _spark.TASK_BYTES))
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:
         ready()
-        from nysketch import cluster, spark
+        from nysketch import _spark
 
         mine = [pieces[i::tasks] for batch in batches for i in batch.column(0).to_pylist()]
-        rows = spark._batches_of_pieces(sum(mine, []), filesystem, columns)
-        yield spark._row_of_bytes(
-            cluster.partial(rows, data, weights=weights, skip_invalid=skip_invalid)
+        rows = _spark.batches_of_pieces(sum(mine, []), filesystem, columns)
+        yield _spark.row_of_bytes(
+            _spark.cluster.partial(rows, data, weights=weights, skip_invalid=skip_invalid)
         )
 
     numbers = spark.range(0, tasks, 1, tasks)
-    whole = _merged(numbers, task, "merge", len(plan.empty().to_bytes()))
+    whole = _spark.merged(numbers, task, "merge", len(plan.empty().to_bytes()))
     return plan.empty() if whole is None else Sketch.from_bytes(whole)
-
-
-def _located(path: Any) -> tuple[Any, Any]:
-    """The file system, and the folder or the files in it."""
-    from pyarrow.fs import FileSystem, LocalFileSystem
-
-    def locate(one: Any) -> tuple[Any, str]:
-        one = os.fspath(one)
-        if "://" in one or one.startswith("file:"):
-            return FileSystem.from_uri(one)
-        return LocalFileSystem(), os.path.abspath(one)
-
-    if not isinstance(path, (str, os.PathLike)):
-        located = [locate(one) for one in path]
-        if not located:
-            raise ValueError("path names no file")
-        return located[0][0], [place for _, place in located]
-    filesystem, place = locate(path)
-    marks = [f"{place}/{name}" for name in ("_delta_log", ".hoodie", "metadata")]
-    if any(info.type.name == "Directory" for info in filesystem.get_file_info(marks)):
-        raise ValueError(
-            f"{place} looks like a table of Delta, Hudi or Iceberg, whose folder also holds files "
-            "of earlier versions; read it with Spark and use nysketch.spark.sketch"
-        )
-    return filesystem, place
-
-
-def _batches_of_pieces(
-    pieces: list[tuple[str, int]], filesystem: Any, columns: list[str]
-) -> Iterator[Any]:
-    """The rows of some row groups."""
-    import pyarrow.parquet as pq
-
-    groups: dict[str, list[int]] = {}
-    for path, group in pieces:
-        groups.setdefault(path, []).append(group)
-    for path, numbers in groups.items():
-        with pq.ParquetFile(path, filesystem=filesystem) as file:
-            yield from file.iter_batches(
-                1 << 14, row_groups=sorted(numbers), columns=columns, use_threads=False
-            )
-
-
-def _cores(spark: SparkSession) -> int:
-    # Spark Connect does not tell.
-    with contextlib.suppress(Exception):
-        return spark.sparkContext.defaultParallelism
-    return 16
 
 
 def predict(df: DataFrame, model: Model, *, skip_invalid: bool = False) -> DataFrame:
@@ -326,8 +265,8 @@ def predict(df: DataFrame, model: Model, *, skip_invalid: bool = False) -> DataF
     """
     from pyspark.sql.types import DoubleType, IntegerType, StructField, StructType
 
-    _columns(df, model.columns, None)
-    ready = _readying()
+    _spark.columns(df, model.columns, None)
+    ready = _spark.readying()
     data = model.to_bytes()
     names = {
         "pca": [f"pc{c + 1}" for c in range(model.k)],
@@ -351,9 +290,9 @@ def predict(df: DataFrame, model: Model, *, skip_invalid: bool = False) -> DataF
         import numpy as np
         import pyarrow as pa
 
-        from nysketch import spark
+        from nysketch import _spark
 
-        model = spark.Model.from_bytes(data)
+        model = _spark.Model.from_bytes(data)
         places = [own.index(column) for column in model.columns]
         for batch in batches:
             rows = batch.select(places).rename_columns(model.columns)
@@ -386,9 +325,9 @@ def ship(spark: SparkSession) -> None:
     # Executors fetch it from here whenever they start, so it stays as long as this process.
     temporary = tempfile.mkdtemp(prefix="nysketch-")
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-    archive = Path(temporary) / _archive_name()
+    archive = Path(temporary) / _spark.archive_name()
     with zipfile.ZipFile(archive, "w") as out:
-        for file, name in _package_files():
+        for file, name in _spark.package_files():
             out.write(file, name)
     try:
         spark.addArtifacts(str(archive), archive=True)
@@ -396,138 +335,6 @@ def ship(spark: SparkSession) -> None:
         # The name tells the content, so what is there already is the same.
         if "DUPLICATED_ARTIFACT" not in str(error):
             raise
-
-
-def _package_files() -> list[tuple[Path, Path]]:
-    """Files of this package, and where they stand in an archive."""
-    import nysketch
-
-    folder = Path(nysketch.__file__).parent
-    files = (f for f in sorted(folder.rglob("*")) if f.is_file() and "__pycache__" not in f.parts)
-    return [(f, Path("nysketch") / f.relative_to(folder)) for f in files]
-
-
-@lru_cache
-def _archive_name() -> str:
-    content = hashlib.sha256()
-    for file, name in _package_files():
-        content.update(str(name).encode() + file.read_bytes())
-    return f"nysketch-{content.hexdigest()[:16]}.zip"
-
-
-def _readying() -> Callable[[], None]:
-    """A function that a task calls first: it makes a package that was shipped importable.
-
-    Tasks are nested functions without globals of this package, so that they can be unpickled where
-    it is not installed.
-    """
-    archive, version = _archive_name(), __version__
-
-    def ready() -> None:
-        import importlib
-        import os
-        import sys
-
-        from pyspark import SparkFiles
-
-        folder = SparkFiles.get(archive)
-        if os.path.isdir(folder) and folder not in sys.path:
-            sys.path.insert(0, folder)
-        try:
-            there = importlib.import_module("nysketch").__version__
-        except ImportError:
-            there = "not installed"
-        if there != version:
-            raise ImportError(
-                f"the driver has nysketch {version}, this executor: {there}; install it there, or "
-                "call nysketch.spark.ship(spark) first"
-            )
-
-    return ready
-
-
-def _named(batches: Iterator[Any], names: list[str]) -> Iterator[Any]:
-    """Batches with the names that their columns had before the way to Python."""
-    for batch in batches:
-        yield batch.rename_columns(names)
-
-
-def _row_of_bytes(part: bytes) -> Any:
-    """A batch of one row that holds a partial result."""
-    import pyarrow as pa
-
-    return pa.record_batch({"part": pa.array([part], pa.binary())})
-
-
-def _part_of_partition(batches: Iterator[Any], work: Callable[[Any, Any, int], bytes]) -> Any:
-    """What ``work`` makes of the rows of this partition, which know their positions."""
-    from pyspark import TaskContext
-
-    from nysketch import _core
-
-    context = TaskContext.get()
-    number = 0 if context is None else context.partitionId()
-    for first in batches:
-        rows = cluster.stream(_chain(first, batches), first.schema)
-        yield _row_of_bytes(work(rows, _core, number << _PARTITION_BITS))
-
-
-def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
-
-
-def _merged(
-    df: DataFrame,
-    task: Callable[[Iterator[Any]], Iterator[Any]],
-    merge_name: str,
-    size: int,
-) -> bytes | None:
-    """The partial results of all partitions, of so many bytes each, merged as a tree; None where
-    there are none."""
-    most = max(2, min(_DRIVER_PARTS, _DRIVER_BYTES // max(size, 1)))
-    group = _GROUP_PARTS
-    ready = _readying()
-
-    def together(a: bytes, b: bytes) -> bytes:
-        ready()
-        from nysketch import _core, cluster
-
-        merge = getattr(cluster, merge_name, None) or getattr(_core, merge_name)
-        return merge(bytes(a), bytes(b))
-
-    parts = df.mapInArrow(task, "part binary")
-    try:
-        # The same plan of execution for counting and for running: what is before it runs once.
-        rows = parts.rdd
-    except Exception:
-        return _merged_by_frame(parts, together)
-    with _told():
-        count = rows.getNumPartitions()
-        merged = rows.map(lambda row: bytes(row[0])) if count > most else None
-        while merged is not None and count > most:
-            groups = max(1, -(-count // group))
-            merged = _grouped(merged, groups).reduceByKey(together, groups).values()
-            count = groups
-        found = rows.collect() if merged is None else merged.collect()
-    return _reduced((bytes(part if merged else part[0]) for part in found), together)
-
-
-def _grouped(rdd: Any, groups: int) -> Any:
-    # By number of the partition, which a task that is repeated keeps.
-    return rdd.mapPartitionsWithIndex(lambda i, parts: ((i % groups, part) for part in parts))
-
-
-def _merged_by_frame(parts: DataFrame, together: Callable[[bytes, bytes], bytes]) -> bytes | None:
-    """Spark Connect has no RDDs: one level of merging, on the driver."""
-    with _told():
-        return _reduced((bytes(row[0]) for row in parts.toLocalIterator()), together)
-
-
-def _reduced(parts: Iterable[bytes], merge: Callable[[bytes, bytes], bytes]) -> bytes | None:
-    parts = iter(parts)
-    first = next(parts, None)
-    return None if first is None else reduce(merge, parts, first)
 
 
 def _sketch_groups(
@@ -540,18 +347,18 @@ def _sketch_groups(
     max_groups: int,
 ) -> dict[str, Sketch]:
     data = plan.to_bytes()
-    ready = _readying()
+    ready = _spark.readying()
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:
         ready()
         import pyarrow as pa
 
-        from nysketch import cluster, spark
+        from nysketch import _spark
 
-        plan = spark.Plan.from_bytes(data)
-        batches = spark._named(batches, names)
+        plan = _spark.Plan.from_bytes(data)
+        batches = _spark.named(batches, names)
         for first in batches:
-            rows = cluster.stream(spark._chain(first, batches), first.schema)
+            rows = _spark.cluster.stream(_spark.chain(first, batches), first.schema)
             groups = plan.sketch_groups(
                 rows,
                 by,
@@ -567,19 +374,19 @@ def _sketch_groups(
         ready()
         import pyarrow as pa
 
-        from nysketch import spark
+        from nysketch import _spark
 
         groups: dict[str, Any] = {}
         for batch in batches:
             for name, part in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-                part = spark.Sketch.from_bytes(part)
+                part = _spark.Sketch.from_bytes(part)
                 groups[name] = groups[name] + part if name in groups else part
         for name, sketch in groups.items():
             yield pa.record_batch({"name": [name], "part": [sketch.to_bytes()]})
 
     schema = "name string, part binary"
     parts = df.mapInArrow(task, schema).repartition("name").mapInArrow(merge_group, schema)
-    with _told():
+    with _spark.told():
         rows = parts.limit(max_groups + 1).collect()
     groups = {row[0]: Sketch.from_bytes(bytes(row[1])) for row in rows}
     if len(groups) > max_groups:
@@ -588,59 +395,3 @@ def _sketch_groups(
             "column, or raise max_groups"
         )
     return groups
-
-
-@contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """An error of a task as it was raised there."""
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except Exception as error:
-        kinds = {"ValueError": ValueError, "TypeError": TypeError, "ImportError": ImportError}
-        java = type(error).__name__ == "Py4JJavaError"
-        if not (java or isinstance(error, PySparkException)):
-            raise
-        for line in reversed(str(error).splitlines()):
-            kind, colon, message = line.strip().partition(": ")
-            if colon and kind in kinds:
-                raise kinds[kind](message) from error
-        raise
-
-
-def _columns(df: DataFrame, columns: list[str] | None, weights: str | None) -> list[str]:
-    """The columns to measure, which hold numbers, as the weights do."""
-    from pyspark.sql.types import BooleanType, NumericType
-
-    fields = df.schema.fields
-    numbers = [f.name for f in fields if isinstance(f.dataType, (NumericType, BooleanType))]
-    if columns is None:
-        columns = [name for name in numbers if name != weights]
-        if not columns:
-            raise ValueError(f"the table has no column of numbers; it has {', '.join(df.columns)}")
-    if isinstance(columns, str) or not columns or len(set(columns)) < len(columns):
-        raise ValueError(f"columns must be a list of different names, got {columns!r}")
-    for name in [*columns, *([weights] if weights else [])]:
-        _check_column(df, name)
-        if name not in numbers:
-            raise ValueError(f"column '{name}' holds {dict(df.dtypes)[name]}, not numbers")
-    return list(columns)
-
-
-def _check_column(df: DataFrame, name: str) -> None:
-    if df.columns.count(name) != 1:
-        how = "lacks the column" if name not in df.columns else "has several columns"
-        raise ValueError(f"the table {how} '{name}'; it has {', '.join(df.columns)}")
-
-
-def _select(df: DataFrame, columns: list[str]) -> tuple[DataFrame, list[str]]:
-    """Some columns, each once, and their names.
-
-    In the result they go by number: mapInArrow stumbles over dots, and over names that differ in
-    case only.
-    """
-    columns = list(dict.fromkeys(columns))
-    places = [df.columns.index(name) for name in columns]
-    numbered = df.toDF(*(f"_{i}" for i in range(len(df.columns))))
-    return numbered.select(*(f"_{i}" for i in places)), columns

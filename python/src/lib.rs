@@ -5,6 +5,7 @@
 //! scikit-learn's kind are Python: `nysketch/estimators.py`.
 
 mod cluster;
+mod curve;
 mod error;
 mod input;
 mod map;
@@ -26,7 +27,9 @@ mod _core {
         PyDraft,
     };
     #[pymodule_export]
-    use crate::model::{PyCurve, PyModel};
+    use crate::curve::PyCurve;
+    #[pymodule_export]
+    use crate::model::PyModel;
     #[pymodule_export]
     use crate::plan::PyPlan;
     #[pymodule_export]

@@ -1,8 +1,9 @@
 //! `Sketch`: exact sums over rows, and what is learned from them.
 
+use crate::curve::PyCurve;
 use crate::error::{exception, in_keywords, os_error};
 use crate::input::{Besides, Input, Wanted};
-use crate::model::{PyCurve, PyModel};
+use crate::model::PyModel;
 use crate::natural::Natural;
 use crate::options::invalid;
 use crate::plan::{PyPlan, reduced, save};

@@ -27,6 +27,7 @@ from pyspark import cloudpickle  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 
 import nysketch.spark as on_spark  # noqa: E402
+from nysketch import _spark  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
 
@@ -119,8 +120,8 @@ def test_partitions_do_not_show(df, table, plan, monkeypatch):
     shuffled = df.repartition(5, "n")
     assert on_spark.sketch(shuffled, plan) == whole
     # Merged on executors first, in two levels.
-    monkeypatch.setattr(on_spark, "_DRIVER_PARTS", 2)
-    monkeypatch.setattr(on_spark, "_GROUP_PARTS", 3)
+    monkeypatch.setattr(_spark, "DRIVER_PARTS", 2)
+    monkeypatch.setattr(_spark, "GROUP_PARTS", 3)
     assert on_spark.sketch(df, plan) == whole
     again = on_spark.plan(df, columns=plan.columns, landmarks=60)
     assert again == plan, "plans too"
@@ -335,7 +336,13 @@ def test_the_package_is_shipped_where_it_is_not_installed(folder, plan, table, t
             assert "nysketch.spark.ship(spark)" in str(error), error
             on_spark.ship(spark)
             on_spark.ship(spark)
-            print(on_spark.sketch(df, plan).rows)
+            sketch = on_spark.sketch(df, plan)
+            on_spark.plan(df, columns=plan.columns, landmarks=10, sample_rows=50)
+            groups = on_spark.sketch(df, plan, by="day")
+            assert sum(groups.values()) == sketch
+            assert on_spark.predict(df, sketch.fit_kmeans(2)).count() == 1000
+            assert on_spark.sketch_parquet(spark, {str(folder)!r}, plan).rows == 200_000
+            print(sketch.rows)
         """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],

@@ -1,0 +1,290 @@
+"""What `nysketch.spark` is made of: columns on their way to tasks, partial results on their way
+back, and the package on its way to executors.
+
+Tasks are nested functions without globals of this package: they are unpickled before the package
+can be imported where it was shipped. What they need they take from here when they run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nysketch import cluster
+from nysketch._core import Model, Plan, Sketch, __version__
+
+__all__ = [
+    "Model",
+    "Plan",
+    "Sketch",
+    "archive_name",
+    "batches_of_pieces",
+    "chain",
+    "check_column",
+    "cluster",
+    "columns",
+    "cores",
+    "located",
+    "merged",
+    "named",
+    "package_files",
+    "part_of_partition",
+    "readying",
+    "row_of_bytes",
+    "select",
+    "told",
+]
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Partial results that the driver takes itself, at most and in bytes; of more, executors merge
+# groups of so many first.
+DRIVER_PARTS = 32
+DRIVER_BYTES = 1 << 26
+GROUP_PARTS = 16
+# Bytes of files that one task reads about.
+TASK_BYTES = 1 << 27
+# Positions are counted within a partition; no partition has more rows than this.
+PARTITION_BITS = 40
+
+
+def located(path: Any) -> tuple[Any, Any]:
+    """The file system, and the folder or the files in it."""
+    from pyarrow.fs import FileSystem, LocalFileSystem
+
+    def locate(one: Any) -> tuple[Any, str]:
+        one = os.fspath(one)
+        if "://" in one or one.startswith("file:"):
+            return FileSystem.from_uri(one)
+        return LocalFileSystem(), os.path.abspath(one)
+
+    if not isinstance(path, (str, os.PathLike)):
+        located = [locate(one) for one in path]
+        if not located:
+            raise ValueError("path names no file")
+        return located[0][0], [place for _, place in located]
+    filesystem, place = locate(path)
+    marks = [f"{place}/{name}" for name in ("_delta_log", ".hoodie", "metadata")]
+    if any(info.type.name == "Directory" for info in filesystem.get_file_info(marks)):
+        raise ValueError(
+            f"{place} looks like a table of Delta, Hudi or Iceberg, whose folder also holds files "
+            "of earlier versions; read it with Spark and use nysketch.spark.sketch"
+        )
+    return filesystem, place
+
+
+def batches_of_pieces(
+    pieces: list[tuple[str, int]], filesystem: Any, columns: list[str]
+) -> Iterator[Any]:
+    """The rows of some row groups."""
+    import pyarrow.parquet as pq
+
+    groups: dict[str, list[int]] = {}
+    for path, group in pieces:
+        groups.setdefault(path, []).append(group)
+    for path, numbers in groups.items():
+        with pq.ParquetFile(path, filesystem=filesystem) as file:
+            yield from file.iter_batches(
+                1 << 14, row_groups=sorted(numbers), columns=columns, use_threads=False
+            )
+
+
+def cores(spark: SparkSession) -> int:
+    # Spark Connect does not tell.
+    with contextlib.suppress(Exception):
+        return spark.sparkContext.defaultParallelism
+    return 16
+
+
+def package_files() -> list[tuple[Path, Path]]:
+    """Files of this package, and where they stand in an archive."""
+    import nysketch
+
+    folder = Path(nysketch.__file__).parent
+    files = (f for f in sorted(folder.rglob("*")) if f.is_file() and "__pycache__" not in f.parts)
+    return [(f, Path("nysketch") / f.relative_to(folder)) for f in files]
+
+
+@lru_cache
+def archive_name() -> str:
+    content = hashlib.sha256()
+    for file, name in package_files():
+        content.update(str(name).encode() + file.read_bytes())
+    return f"nysketch-{content.hexdigest()[:16]}.zip"
+
+
+def readying() -> Callable[[], None]:
+    """A function that a task calls first: it makes a package that was shipped importable.
+
+    Tasks are nested functions without globals of this package, so that they can be unpickled where
+    it is not installed.
+    """
+    archive, version = archive_name(), __version__
+
+    def ready() -> None:
+        import importlib
+        import os
+        import sys
+
+        from pyspark import SparkFiles
+
+        folder = SparkFiles.get(archive)
+        if os.path.isdir(folder) and folder not in sys.path:
+            sys.path.insert(0, folder)
+        try:
+            there = importlib.import_module("nysketch").__version__
+        except ImportError:
+            there = "not installed"
+        if there != version:
+            raise ImportError(
+                f"the driver has nysketch {version}, this executor: {there}; install it there, or "
+                "call nysketch.spark.ship(spark) first"
+            )
+
+    return ready
+
+
+def named(batches: Iterator[Any], names: list[str]) -> Iterator[Any]:
+    """Batches with the names that their columns had before the way to Python."""
+    for batch in batches:
+        yield batch.rename_columns(names)
+
+
+def row_of_bytes(part: bytes) -> Any:
+    """A batch of one row that holds a partial result."""
+    import pyarrow as pa
+
+    return pa.record_batch({"part": pa.array([part], pa.binary())})
+
+
+def part_of_partition(batches: Iterator[Any], work: Callable[[Any, Any, int], bytes]) -> Any:
+    """What ``work`` makes of the rows of this partition, which know their positions."""
+    from pyspark import TaskContext
+
+    from nysketch import _core
+
+    context = TaskContext.get()
+    number = 0 if context is None else context.partitionId()
+    for first in batches:
+        rows = cluster.stream(chain(first, batches), first.schema)
+        yield row_of_bytes(work(rows, _core, number << PARTITION_BITS))
+
+
+def chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+    yield first
+    yield from rest
+
+
+def merged(
+    df: DataFrame,
+    task: Callable[[Iterator[Any]], Iterator[Any]],
+    merge_name: str,
+    size: int,
+) -> bytes | None:
+    """The partial results of all partitions, of so many bytes each, merged as a tree; None where
+    there are none."""
+    most = max(2, min(DRIVER_PARTS, DRIVER_BYTES // max(size, 1)))
+    group = GROUP_PARTS
+    ready = readying()
+
+    def together(a: bytes, b: bytes) -> bytes:
+        ready()
+        from nysketch import _core, cluster
+
+        merge = getattr(cluster, merge_name, None) or getattr(_core, merge_name)
+        return merge(bytes(a), bytes(b))
+
+    parts = df.mapInArrow(task, "part binary")
+    try:
+        # The same plan of execution for counting and for running: what is before it runs once.
+        rows = parts.rdd
+    except Exception:
+        return merged_by_frame(parts, together)
+    with told():
+        count = rows.getNumPartitions()
+        merged = rows.map(lambda row: bytes(row[0])) if count > most else None
+        while merged is not None and count > most:
+            groups = max(1, -(-count // group))
+            merged = grouped(merged, groups).reduceByKey(together, groups).values()
+            count = groups
+        found = rows.collect() if merged is None else merged.collect()
+    return reduced((bytes(part if merged else part[0]) for part in found), together)
+
+
+def grouped(rdd: Any, groups: int) -> Any:
+    # By number of the partition, which a task that is repeated keeps.
+    return rdd.mapPartitionsWithIndex(lambda i, parts: ((i % groups, part) for part in parts))
+
+
+def merged_by_frame(parts: DataFrame, together: Callable[[bytes, bytes], bytes]) -> bytes | None:
+    """Spark Connect has no RDDs: one level of merging, on the driver."""
+    with told():
+        return reduced((bytes(row[0]) for row in parts.toLocalIterator()), together)
+
+
+def reduced(parts: Iterable[bytes], merge: Callable[[bytes, bytes], bytes]) -> bytes | None:
+    parts = iter(parts)
+    first = next(parts, None)
+    return None if first is None else reduce(merge, parts, first)
+
+
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """An error of a task as it was raised there."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except Exception as error:
+        kinds = {"ValueError": ValueError, "TypeError": TypeError, "ImportError": ImportError}
+        java = type(error).__name__ == "Py4JJavaError"
+        if not (java or isinstance(error, PySparkException)):
+            raise
+        for line in reversed(str(error).splitlines()):
+            kind, colon, message = line.strip().partition(": ")
+            if colon and kind in kinds:
+                raise kinds[kind](message) from error
+        raise
+
+
+def columns(df: DataFrame, columns: list[str] | None, weights: str | None) -> list[str]:
+    """The columns to measure, which hold numbers, as the weights do."""
+    from pyspark.sql.types import BooleanType, NumericType
+
+    fields = df.schema.fields
+    numbers = [f.name for f in fields if isinstance(f.dataType, (NumericType, BooleanType))]
+    if columns is None:
+        columns = [name for name in numbers if name != weights]
+        if not columns:
+            raise ValueError(f"the table has no column of numbers; it has {', '.join(df.columns)}")
+    if isinstance(columns, str) or not columns or len(set(columns)) < len(columns):
+        raise ValueError(f"columns must be a list of different names, got {columns!r}")
+    for name in [*columns, *([weights] if weights else [])]:
+        check_column(df, name)
+        if name not in numbers:
+            raise ValueError(f"column '{name}' holds {dict(df.dtypes)[name]}, not numbers")
+    return list(columns)
+
+
+def check_column(df: DataFrame, name: str) -> None:
+    if df.columns.count(name) != 1:
+        how = "lacks the column" if name not in df.columns else "has several columns"
+        raise ValueError(f"the table {how} '{name}'; it has {', '.join(df.columns)}")
+
+
+def select(df: DataFrame, columns: list[str]) -> tuple[DataFrame, list[str]]:
+    """Some columns, each once, and their names.
+
+    In the result they go by number: mapInArrow stumbles over dots, and over names that differ in
+    case only.
+    """
+    columns = list(dict.fromkeys(columns))
+    places = [df.columns.index(name) for name in columns]
+    numbered = df.toDF(*(f"_{i}" for i in range(len(df.columns))))
+    return numbered.select(*(f"_{i}" for i in places)), columns
