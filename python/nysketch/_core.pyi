@@ -17,7 +17,7 @@ __all__ = [
     "Sketch",
     "_Draft",
     "__version__",
-    "_check_plan_options",
+    "_plan_sample_rows",
     "_far_part",
     "_join_left_work",
     "_merge_far_parts",
@@ -280,7 +280,7 @@ class _Draft:
     def wants_far_rows(self) -> tuple[Plan, int] | None: ...
     def finish(self, far: bytes | None, warn: bool) -> Plan: ...
 
-def _check_plan_options(weights: str | None, options: dict[str, Any]) -> None: ...
+def _plan_sample_rows(weights: str | None, options: dict[str, Any]) -> int: ...
 def _survey_part(
     X: Any, columns: list[str], weights: str | None, options: dict[str, Any], position: int
 ) -> bytes: ...

@@ -6,7 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Named", "is_arrow", "is_pandas", "matrix", "table", "weights"]
+__all__ = [
+    "Named",
+    "array_of",
+    "is_arrow",
+    "is_pandas",
+    "matrix",
+    "table",
+    "unmasked",
+    "weights",
+]
 
 
 class Named(NamedTuple):
@@ -30,6 +39,19 @@ def is_arrow(X: Any) -> bool:
 def is_pandas(X: Any) -> bool:
     """Whether X is a data frame of pandas."""
     return type(X).__module__.split(".")[0] == "pandas" and hasattr(X, "columns")
+
+
+def array_of(X: Any) -> np.ndarray | None:
+    """The array of checked rows; None where they come in batches."""
+    X = X.array if isinstance(X, Named) else X
+    return X if isinstance(X, np.ndarray) else None
+
+
+def unmasked(X: Any) -> Any:
+    """What is masked is missing."""
+    if isinstance(X, np.ma.MaskedArray):
+        return np.ma.filled(X.astype(np.float64), np.nan)
+    return X
 
 
 def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
@@ -135,10 +157,7 @@ def _array(X: Any) -> np.ndarray:
             f"X must be a table of rows, got {type(X).__name__}; read a file first, for example "
             "with pyarrow.dataset.dataset"
         )
-    if isinstance(X, np.ma.MaskedArray):
-        # What is masked is missing.
-        X = np.ma.filled(X.astype(np.float64), np.nan)
-    X = np.asarray(X)
+    X = np.asarray(unmasked(X))
     kind = X.dtype.kind
     if kind == "c":
         raise ValueError("Complex data not supported")

@@ -24,7 +24,6 @@ __all__ = [
     "Sketch",
     "archive_name",
     "batches_of_pieces",
-    "chain",
     "check_column",
     "cluster",
     "columns",
@@ -171,14 +170,8 @@ def part_of_partition(batches: Iterator[Any], work: Callable[[Any, Any, int], by
 
     context = TaskContext.get()
     number = 0 if context is None else context.partitionId()
-    for first in batches:
-        rows = cluster.stream(chain(first, batches), first.schema)
+    for rows in cluster.streams(batches):
         yield row_of_bytes(work(rows, _core, number << PARTITION_BITS))
-
-
-def chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
 
 
 def merged(
@@ -190,7 +183,6 @@ def merged(
     """The partial results of all partitions, of so many bytes each, merged as a tree; None where
     there are none."""
     most = max(2, min(DRIVER_PARTS, DRIVER_BYTES // max(size, 1)))
-    group = GROUP_PARTS
     ready = readying()
 
     def together(a: bytes, b: bytes) -> bytes:
@@ -208,13 +200,13 @@ def merged(
         return merged_by_frame(parts, together)
     with told():
         count = rows.getNumPartitions()
-        merged = rows.map(lambda row: bytes(row[0])) if count > most else None
-        while merged is not None and count > most:
-            groups = max(1, -(-count // group))
-            merged = grouped(merged, groups).reduceByKey(together, groups).values()
-            count = groups
-        found = rows.collect() if merged is None else merged.collect()
-    return reduced((bytes(part if merged else part[0]) for part in found), together)
+        if count <= most:
+            return reduced((bytes(row[0]) for row in rows.collect()), together)
+        tree = rows.map(lambda row: bytes(row[0]))
+        while count > most:
+            count = -(-count // GROUP_PARTS)
+            tree = grouped(tree, count).reduceByKey(together, count).values()
+        return reduced(tree.collect(), together)
 
 
 def grouped(rdd: Any, groups: int) -> Any:

@@ -58,7 +58,7 @@ def partial(
     """
     plan = plan if isinstance(plan, Plan) else Plan.from_bytes(plan)
     sketch = plan.empty()
-    for rows in _streams(batches):
+    for rows in streams(batches):
         sketch.update(rows, weights=weights, skip_invalid=skip_invalid, threads=1, allow_empty=True)
     return sketch.to_bytes()
 
@@ -78,7 +78,7 @@ def merge(a: bytes, b: bytes) -> bytes:
     return (Sketch.from_bytes(a) + Sketch.from_bytes(b)).to_bytes()
 
 
-def _streams(batches: Iterable[Any]) -> Iterator[Any]:
+def streams(batches: Iterable[Any]) -> Iterator[Any]:
     """Record batches of one schema as one stream, so that they are read in one pass; anything else
     as it is."""
 

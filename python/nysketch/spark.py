@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nysketch import _spark
-from nysketch._core import Model, Plan, Sketch, _check_plan_options, _Draft
+from nysketch._core import Model, Plan, Sketch, _Draft, _plan_sample_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -87,11 +87,11 @@ sample_rows, collect, skip_invalid, seed, warn
         "skip_invalid": skip_invalid,
         "seed": seed,
     }
-    _check_plan_options(weights, options)
+    sample = _plan_sample_rows(weights, options)
     chosen, names = _spark.select(df, [*columns, *([weights] if weights else [])])
     ready = _spark.readying()
     # A part holds a sample, each row with its weight, priority and position.
-    size = 8 * max(sample_rows or 20_000, 4 * (landmarks or 0)) * (len(columns) + 3)
+    size = 8 * sample * (len(columns) + 3)
 
     def survey(batches: Iterator[Any]) -> Iterator[Any]:
         ready()
@@ -357,8 +357,7 @@ def _sketch_groups(
 
         plan = _spark.Plan.from_bytes(data)
         batches = _spark.named(batches, names)
-        for first in batches:
-            rows = _spark.cluster.stream(_spark.chain(first, batches), first.schema)
+        for rows in _spark.cluster.streams(batches):
             groups = plan.sketch_groups(
                 rows,
                 by,

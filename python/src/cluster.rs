@@ -23,10 +23,10 @@ fn besides(weights: Option<String>, position: Natural) -> Besides {
     Besides { weights, position: position.0, ..Besides::default() }
 }
 
-/// Raises where options cannot be, before any row is read.
+/// How many rows are sampled; raises where options cannot be, before any row is read.
 #[pyfunction]
-pub fn _check_plan_options(weights: Option<String>, options: PlanOptions<'_>) -> PyResult<()> {
-    options.params(weights, 1)?.check().map(drop).map_err(exception)
+pub fn _plan_sample_rows(weights: Option<String>, options: PlanOptions<'_>) -> PyResult<usize> {
+    Ok(options.params(weights, 1)?.check().map_err(exception)?.survey().sample_rows)
 }
 
 /// What is found of the rows of X, which are some of all rows.

@@ -2,12 +2,9 @@
 
 use crate::input::Input;
 use nysketch::rows::pass;
-use nysketch::{Block, Error, Progress};
+use nysketch::{Block, Error, Model, Progress};
 use pyo3::exceptions::PyMemoryError;
 use std::sync::Mutex;
-
-/// Values beyond this overflow when squared and summed.
-const LARGEST: f64 = 1e150;
 
 /// Memory for so many rows of numbers, or Python's `MemoryError`.
 pub fn reserved<T>(rows: usize, width: usize) -> nysketch::Result<Vec<T>> {
@@ -19,9 +16,22 @@ pub fn reserved<T>(rows: usize, width: usize) -> nysketch::Result<Vec<T>> {
     Ok(values)
 }
 
-/// Whether a row can be used.
-pub fn valid(row: &[f64]) -> bool {
-    row.iter().all(|x| x.abs() <= LARGEST)
+/// What is found of blocks, for adding up in the order of the rows: the number of threads does not show.
+#[derive(Default)]
+pub struct InOrder<T>(Mutex<Vec<(u64, T)>>);
+
+impl<T> InOrder<T> {
+    /// What is found of a block.
+    pub fn push(&self, block: &Block, found: T) {
+        self.0.lock().unwrap_or_else(|e| e.into_inner()).push((block.position, found));
+    }
+
+    /// All of it, by the position of the block.
+    pub fn into_iter(self) -> impl Iterator<Item = T> {
+        let mut all = self.0.into_inner().unwrap_or_else(|e| e.into_inner());
+        all.sort_by_key(|(position, _)| *position);
+        all.into_iter().map(|(_, found)| found)
+    }
 }
 
 /// `width` numbers for each row, in the order of the rows, and the number of rows. Rows must be finite.
@@ -55,9 +65,9 @@ pub fn map_valid_rows<T: Clone + Default + Send>(
         progress,
         || (Vec::new(), 0),
         |(part, rows), block| {
-            let bad = block.rows().find(|(_, row, _)| !invalid && !valid(row));
-            if let Some((number, row, _)) = bad {
-                let j = row.iter().position(|x| !(x.abs() <= LARGEST)).unwrap_or(0);
+            let unusable = |(n, row, _)| Some((n, row, Model::unusable(row)?));
+            let bad = block.rows().filter(|_| !invalid).find_map(unusable);
+            if let Some((number, row, j)) = bad {
                 let (at, value) = (block.cell(number, &columns[j]), row[j]);
                 return Err(Error::source(format!("{at}: {value} cannot be used; clean the row")));
             }

@@ -2,7 +2,7 @@
 
 use crate::error::{in_keywords, os_error};
 use crate::input::{Besides, Input, Wanted};
-use crate::map::{map_rows, map_valid_rows, reserved, valid};
+use crate::map::{InOrder, map_rows, map_valid_rows, reserved};
 use crate::natural::Natural;
 use crate::plan::{reduced, save};
 use crate::work::{SILENT, Shown, run, threads};
@@ -17,7 +17,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// What was learned from a sketch, in the units of the table.
 ///
@@ -66,12 +66,7 @@ impl PyModel {
         run(x.py(), shown, move |watch| {
             let predictor = Predictor::new(&model, Instructions::best());
             let each = |block: &Block, out: &mut Vec<T>| {
-                let mut scores = vec![0.0; block.len() * model.k()];
-                predictor.scores(&block.values, &mut scores);
-                let scores = scores.chunks_exact(model.k());
-                for ((_, row, _), scores) in block.rows().zip(scores) {
-                    map(&predictor, row, scores, out);
-                }
+                score(&predictor, block, |row, _, scores| map(&predictor, row, scores, out));
             };
             map_rows(&input, threads, watch, width, each)
         })
@@ -86,6 +81,16 @@ impl PyModel {
             Shape::Mixture { .. } => Ok(()),
             _ => Err(PyValueError::new_err(format!("{what} needs a mixture (fit_gmm)"))),
         }
+    }
+}
+
+/// Visits every row of a block with its weight and its scores.
+fn score(predictor: &Predictor<'_>, block: &Block, mut visit: impl FnMut(&[f64], f64, &[f64])) {
+    let k = predictor.model().k();
+    let mut scores = vec![0.0; block.len() * k];
+    predictor.scores(&block.values, &mut scores);
+    for ((_, row, weight), scores) in block.rows().zip(scores.chunks_exact(k)) {
+        visit(row, weight, scores);
     }
 }
 
@@ -222,17 +227,14 @@ impl PyModel {
         let input = Input::open(X, Wanted::Given(&self.model.columns), Besides::default())?;
         let (model, threads) = (self.model.clone(), self::threads(threads));
         let risks = run(X.py(), SILENT, move |watch| {
-            let parts: Mutex<Vec<(u64, Risks)>> = Mutex::default();
+            let parts = InOrder::default();
             map_rows(&input, threads, watch, 0, |block, _: &mut Vec<u8>| {
                 let mut risks = Risks::default();
                 block.rows().for_each(|(_, row, _)| risks.add(&model, row, None));
-                parts.lock().unwrap_or_else(|e| e.into_inner()).push((block.position, risks));
+                parts.push(block, risks);
             })?;
-            // In the order of the rows, so that the number of threads does not show.
-            let mut parts = parts.into_inner().unwrap_or_else(|e| e.into_inner());
-            parts.sort_by_key(|(position, _)| *position);
             let mut all = Risks::default();
-            parts.into_iter().for_each(|(_, risks)| all.merge(risks));
+            parts.into_iter().for_each(|risks| all.merge(risks));
             match all.rows {
                 0 => Err(Error::NoRows { skipped: 0 }),
                 _ => Ok(all.evaluation(&model)),
@@ -484,7 +486,7 @@ impl PyModel {
         let (rows, values) = run(X.py(), SILENT, move |watch| {
             map_valid_rows(&input, 1, watch, width, skip_invalid, |block, out: &mut Vec<f64>| {
                 for (_, row, _) in block.rows() {
-                    if !valid(row) {
+                    if Model::unusable(row).is_some() {
                         let label = matches!(model.shape, Shape::Components { .. });
                         out.push(if label { f64::NAN } else { -1.0 });
                         out.extend((1..width).map(|_| f64::NAN));
@@ -531,23 +533,18 @@ impl PyModel {
         let medians = model.task == nysketch::Task::Kmedians.name();
         let (labels, risk) = run(X.py(), SILENT, move |watch| {
             let predictor = Predictor::new(&model, Instructions::best());
-            let sums: Mutex<Vec<(u64, f64)>> = Mutex::default();
+            let sums = InOrder::default();
             let each = |block: &Block, out: &mut Vec<i32>| {
-                let mut scores = vec![0.0; block.len() * model.k()];
-                predictor.scores(&block.values, &mut scores);
                 let mut sum = 0.0;
-                for ((_, row, weight), scores) in block.rows().zip(scores.chunks_exact(model.k())) {
+                score(&predictor, block, |row, weight, scores| {
                     let label = predictor.label(row, scores);
                     out.push(label as i32);
                     sum += weight * if medians { scores[label].sqrt() } else { scores[label] };
-                }
-                sums.lock().unwrap_or_else(|e| e.into_inner()).push((block.position, sum));
+                });
+                sums.push(block, sum);
             };
             let (_, labels) = map_rows(&input, threads, watch, 1, each)?;
-            // In the order of the rows, so that the number of threads does not show.
-            let mut sums = sums.into_inner().unwrap_or_else(|e| e.into_inner());
-            sums.sort_by_key(|(position, _)| *position);
-            Ok((labels, sums.iter().map(|(_, s)| s).sum()))
+            Ok((labels, sums.into_iter().sum()))
         })?;
         Ok((PyArray1::from_vec(X.py(), labels), risk))
     }

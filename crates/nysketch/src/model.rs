@@ -11,6 +11,9 @@ use crate::random::{draw, normal};
 use crate::sketch::Sketch;
 use serde::{Deserialize, Serialize};
 
+/// Values beyond this overflow when squared and summed.
+const LARGEST: f64 = 1e150;
+
 /// Version of the schema.
 pub const SCHEMA: u32 = 1;
 
@@ -279,6 +282,12 @@ impl Model {
             Shape::Centres { centres, .. } => centres.len(),
             Shape::Components { components, .. } => components.len(),
         }
+    }
+
+    /// The first column of a row that [`predict`](Self::predict) cannot use: not a number, or so large
+    /// that its square overflows.
+    pub fn unusable(row: &[f64]) -> Option<usize> {
+        row.iter().position(|x| !(x.abs() <= LARGEST))
     }
 
     /// What the model says of a finite row.

@@ -71,7 +71,7 @@ class Sketching(BaseEstimator):
             # Rows of an estimator get labels, so that none may be skipped.
             message = str(error).replace(", or skip such rows with skip_invalid=True", "")
             raise ValueError(message) from None
-        if not isinstance(rows.X, (np.ndarray, _input.Named)):
+        if _input.array_of(rows.X) is None:
             self.n_features_in_ = len(plan.columns)
             self.feature_names_in_ = np.asarray(plan.columns, dtype=object)
         return rows, plan, sketch
@@ -84,17 +84,17 @@ class Sketching(BaseEstimator):
                 "where it was made with weights"
             )
         X = self._checked(X, first=first)
-        array = X.array if isinstance(X, _input.Named) else X
-        if unit is not None and sample_weight is None and isinstance(array, np.ndarray):
+        array = _input.array_of(X)
+        if unit is not None and sample_weight is None and array is not None:
             sample_weight = np.ones(len(array))
         return Rows(X, *_in_units(sample_weight, array, unit))
 
     def _make_plan(self, rows: Rows, common: dict[str, Any]) -> Plan:
-        array = rows.X.array if isinstance(rows.X, _input.Named) else rows.X
-        plan = Plan.from_data(
+        array = _input.array_of(rows.X)
+        return Plan.from_data(
             rows.X,
             columns="all",
-            landmarks=self._landmarks(len(array) if isinstance(array, np.ndarray) else None),
+            landmarks=self._landmarks(None if array is None else len(array)),
             sampling=self.sampling,
             bandwidth=self.bandwidth,
             scale=self.scale,
@@ -104,7 +104,6 @@ class Sketching(BaseEstimator):
             warn=False,
             **common,
         )
-        return plan
 
     def _check_first_rows(self, plan: Plan, least: int = 1) -> None:
         """Landmarks stay those of the first rows: too few of them would spoil all that follows."""
@@ -129,10 +128,7 @@ class Sketching(BaseEstimator):
             if first:
                 self.__dict__.pop("feature_names_in_", None)
             return X
-        if isinstance(X, np.ma.MaskedArray):
-            # What is masked is missing.
-            X = np.ma.filled(X.astype(np.float64), np.nan)
-        array = validate_data(self, X, reset=first, dtype="numeric")
+        array = validate_data(self, _input.unmasked(X), reset=first, dtype="numeric")
         if hasattr(X, "columns") and hasattr(self, "feature_names_in_"):
             return _input.Named(array, [str(name) for name in self.feature_names_in_])
         return array
@@ -294,12 +290,14 @@ def _seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def _in_units(sample_weight: Any, X: Any, unit: float | None) -> tuple[Any, float]:
+def _in_units(
+    sample_weight: Any, array: np.ndarray | None, unit: float | None
+) -> tuple[Any, float]:
     """Weights as whole multiples of a unit, which exact sums need, and the unit."""
     if sample_weight is None or isinstance(sample_weight, str):
         return sample_weight, 1.0 if unit is None else unit
-    if isinstance(X, np.ndarray):
-        w = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if array is not None:
+        w = _check_sample_weight(sample_weight, array, dtype=np.float64)
     else:
         w = _input.weights(sample_weight)
     if not np.all(np.isfinite(w)) or np.any(w < 0):

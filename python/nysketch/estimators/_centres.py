@@ -123,8 +123,8 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
         score : float
         """
         model, X = self._fitted(X)
-        if sample_weight is not None and isinstance(X, (np.ndarray, _input.Named)):
-            array = X.array if isinstance(X, _input.Named) else X
+        array = _input.array_of(X)
+        if sample_weight is not None and array is not None:
             sample_weight = _check_sample_weight(sample_weight, array, dtype=np.float64)
         return -model._assign(X, sample_weight, self.threads)[1]
 

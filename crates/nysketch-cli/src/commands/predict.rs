@@ -146,9 +146,6 @@ impl Predicted {
     }
 }
 
-/// Values beyond this overflow when squared and summed.
-const LARGEST: f64 = 1e150;
-
 /// Whether the row can be used; an error where it cannot and rows are not skipped.
 pub fn check(
     model: &Model,
@@ -157,7 +154,7 @@ pub fn check(
     row: &[f64],
     invalid: Invalid,
 ) -> nysketch::Result<bool> {
-    match row.iter().position(|x| !(x.abs() <= LARGEST)) {
+    match Model::unusable(row) {
         None => Ok(true),
         Some(_) if invalid == Invalid::Skip => Ok(false),
         Some(j) => {
