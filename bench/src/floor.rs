@@ -137,7 +137,7 @@ fn pass_times(d: usize, m: usize, instructions: Instructions) -> [f64; 4] {
 
 /// Seconds of `Sketch::of` on rows in memory.
 fn sketch_time(d: usize, m: usize, collect: &[&str], bandwidths: usize, threads: usize) -> f64 {
-    let n = (40_000_000 / (d * m / 10).max(1)).clamp(20_000, 1_000_000);
+    let n = (40_000_000 / (d * m / 10).max(1)).clamp(60_000, 1_000_000);
     let mixture = Mixture::new(d, 10, 2.0, 0).expect("a mixture");
     let source = mixture.source(n as u64);
     let params = PlanParams {

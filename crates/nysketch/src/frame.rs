@@ -11,8 +11,9 @@
 
 use crate::error::{Cell, Error, Result};
 use crate::fixed::{COORDINATE_BITS, COORDINATE_LIMIT, power_of_two};
-use crate::kernel::tile::{Instructions, Work};
+use crate::kernel::tile::Instructions;
 use crate::rows::{Block, Invalid};
+use pulp::{Simd, WithSimd};
 
 /// Largest |y|, as a power of two, that keeps squared distances finite in f32 for up to 2¹⁶ columns.
 pub const MAX_RANGE_BITS: i32 = 54;
@@ -25,9 +26,9 @@ const LEAST_RANGE_BITS: i32 = -200;
 /// How far beyond the largest value seen while planning a later row may lie: 2¹⁶ times.
 const HEADROOM_BITS: i32 = 16;
 
-/// 1.5 · 2⁵²: adding it rounds |x| < 2⁵¹ to the nearest integer, ties to even, and leaves that
-/// integer in the low bits.
-const ROUND: f64 = 6_755_399_441_055_744.0;
+/// 1.5 · 2⁵²: adding it rounds |x| < 2⁵¹ to the nearest whole number, ties to even, and leaves that
+/// number in the low bits.
+pub const WHOLE: f64 = 6_755_399_441_055_744.0;
 
 /// Centre, scale and fixed-point unit of every column.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,56 +39,129 @@ pub struct Frame {
     pub scale: Vec<f64>,
     /// `e_j`: a quantised coordinate counts units of `2^e_j`.
     pub exponent: Vec<i32>,
-    /// `1/s_j`, so that a row costs no division.
+    /// What a value is worked on with, for each column in turn and then the first ones again, so that
+    /// rows can be taken as one long line of values, up to [`CHUNK`] at a time.
+    cycle: Cycle,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Cycle {
+    /// `c_j`.
+    centre: Vec<f64>,
+    /// `1/s_j`, so that a value costs no division.
     inverse: Vec<f64>,
     /// `2^−e_j`.
     per_unit: Vec<f64>,
 }
 
-/// One row in the coordinates of a frame.
+/// Most values that are worked on together.
+const CHUNK: usize = 8;
+
+/// Rows in the coordinates of a frame.
 #[derive(Debug, Default, Clone)]
-pub struct FramedRow {
+pub struct FramedRows {
     /// `z`: narrowed coordinates.
     pub z: Vec<f32>,
-    /// `q`: quantised coordinates.
-    pub q: Vec<i64>,
+    /// `q`: quantised coordinates, whole numbers.
+    pub q: Vec<f64>,
+    /// `y` of the rows framed last.
+    y: Vec<f64>,
 }
 
-impl FramedRow {
-    /// Takes the last row out again.
-    pub fn pop(&mut self, dims: usize) {
-        self.z.truncate(self.z.len() - dims);
-        self.q.truncate(self.q.len() - dims);
+impl FramedRows {
+    /// Forgets all rows from this one on.
+    pub fn truncate(&mut self, rows: usize, dims: usize) {
+        self.z.truncate(rows * dims);
+        self.q.truncate(rows * dims);
     }
 }
 
-/// Plain arithmetic without calls or branches, so that it vectorises on any processor.
-struct FrameRow<'a> {
-    frame: &'a Frame,
-    row: &'a [f64],
-    z: &'a mut [f32],
-    q: &'a mut [i64],
-    valid: &'a mut bool,
+/// Rows as one long line of values.
+struct FrameValues<'a> {
+    cycle: &'a Cycle,
+    dims: usize,
+    values: &'a [f64],
+    out: &'a mut FramedRows,
 }
 
-impl Work for FrameRow<'_> {
+impl WithSimd for FrameValues<'_> {
+    /// Whether all values are valid.
+    type Output = bool;
+
     #[inline(always)]
-    fn work(self) {
-        let Frame { centre, inverse, per_unit, .. } = self.frame;
-        let d = self.row.len();
-        let (centre, inverse, per_unit) = (&centre[..d], &inverse[..d], &per_unit[..d]);
-        let (z, q) = (&mut self.z[..d], &mut self.q[..d]);
-        let mut invalid = 0;
-        for j in 0..d {
-            let y = (self.row[j] - centre[j]) * inverse[j];
-            z[j] = y as f32;
-            let rounded = y * per_unit[j] + ROUND;
-            // Written so that NaN fails.
-            invalid |= u64::from(!((rounded - ROUND).abs() <= COORDINATE_LIMIT as f64));
-            q[j] = rounded.to_bits().wrapping_sub(ROUND.to_bits()) as i64;
+    fn with_simd<S: Simd>(self, simd: S) -> bool {
+        let FramedRows { z, q, y } = self.out;
+        let start = q.len();
+        q.resize(start + self.values.len(), 0.0);
+        y.resize(self.values.len(), 0.0);
+        let (values, values_rest) = S::as_simd_f64s(self.values);
+        let (q, q_rest) = S::as_mut_simd_f64s(&mut q[start..]);
+        let (whole_y, y_rest) = S::as_mut_simd_f64s(y);
+        let mut invalid = simd.splat_f64s(0.0);
+        let mut column = 0;
+        for ((value, q), y) in values.iter().zip(q).zip(whole_y) {
+            (*y, *q) = self.cycle.frame(simd, column, *value, &mut invalid);
+            column += S::F64_LANES;
+            while column >= self.dims {
+                column -= self.dims;
+            }
         }
-        *self.valid = invalid == 0;
+        if !values_rest.is_empty() {
+            // Lanes without a value hold the centre of their column, which is valid.
+            let centre = &self.cycle.centre[column..][..S::F64_LANES];
+            let mut value = [0.0; CHUNK];
+            value[..S::F64_LANES].copy_from_slice(centre);
+            value[..values_rest.len()].copy_from_slice(values_rest);
+            let value = S::as_simd_f64s(&value).0[0];
+            let (y, q) = self.cycle.frame(simd, column, value, &mut invalid);
+            simd.partial_store_f64s(y_rest, y);
+            simd.partial_store_f64s(q_rest, q);
+        }
+        z.extend(y.iter().map(|y| *y as f32));
+        simd.reduce_max_f64s(invalid) == 0.0
     }
+}
+
+impl Cycle {
+    fn new(centre: &[f64], scale: &[f64], exponent: &[i32]) -> Self {
+        let around = |value: &dyn Fn(usize) -> f64| {
+            let columns = (0..centre.len()).cycle();
+            columns.take(centre.len() + CHUNK).map(value).collect()
+        };
+        Cycle {
+            centre: around(&|j| centre[j]),
+            inverse: around(&|j| 1.0 / scale[j]),
+            per_unit: around(&|j| power_of_two(-exponent[j])),
+        }
+    }
+    /// `y` and `q` of the values of a vector, the first of which is of this column; lanes of `invalid`
+    /// become 1 where a value is.
+    #[inline(always)]
+    fn frame<S: Simd>(
+        &self,
+        simd: S,
+        column: usize,
+        value: S::f64s,
+        invalid: &mut S::f64s,
+    ) -> (S::f64s, S::f64s) {
+        let whole = simd.splat_f64s(WHOLE);
+        let centre = vector_at::<S>(&self.centre, column);
+        let y = simd.mul_f64s(simd.sub_f64s(value, centre), vector_at::<S>(&self.inverse, column));
+        // The factor is a power of two, so the product is exact and is rounded once.
+        let q = simd.mul_add_f64s(y, vector_at::<S>(&self.per_unit, column), whole);
+        let q = simd.sub_f64s(q, whole);
+        // Written so that NaN fails.
+        let limit = simd.splat_f64s(COORDINATE_LIMIT as f64);
+        let valid = simd.less_than_or_equal_f64s(simd.abs_f64s(q), limit);
+        *invalid = simd.select_f64s(valid, *invalid, simd.splat_f64s(1.0));
+        (y, q)
+    }
+}
+
+/// The vector that starts at a place.
+#[inline(always)]
+fn vector_at<S: Simd>(values: &[f64], at: usize) -> S::f64s {
+    S::as_simd_f64s(&values[at..][..S::F64_LANES]).0[0]
 }
 
 impl Frame {
@@ -132,13 +206,8 @@ impl Frame {
 
     /// A frame with units already chosen.
     pub fn from_parts(centre: Vec<f64>, scale: Vec<f64>, exponent: Vec<i32>) -> Self {
-        Frame {
-            inverse: scale.iter().map(|s| 1.0 / s).collect(),
-            per_unit: exponent.iter().map(|e| power_of_two(-e)).collect(),
-            centre,
-            scale,
-            exponent,
-        }
+        let cycle = Cycle::new(&centre, &scale, &exponent);
+        Frame { centre, scale, exponent, cycle }
     }
 
     /// Checks every rule that FORMAT.md has for a frame.
@@ -162,7 +231,7 @@ impl Frame {
     /// `y_j` of one value.
     #[inline]
     fn coordinate(&self, j: usize, value: f64) -> f64 {
-        (value - self.centre[j]) * self.inverse[j]
+        (value - self.centre[j]) * self.cycle.inverse[j]
     }
 
     /// Narrowed coordinates of a row that is known to be finite.
@@ -180,34 +249,28 @@ impl Frame {
         z.iter().enumerate().map(|(j, &y)| self.centre[j] + self.scale[j] * f64::from(y)).collect()
     }
 
-    /// Appends the coordinates of a row. `Err` is the column of the first invalid value.
+    /// Appends the coordinates of whole rows. `Err` is where the first invalid value is, counted
+    /// through all rows; then nothing is appended.
     pub fn push(
         &self,
         instructions: Instructions,
-        row: &[f64],
-        out: &mut FramedRow,
+        values: &[f64],
+        out: &mut FramedRows,
     ) -> std::result::Result<(), usize> {
         let start = out.z.len();
-        out.z.resize(start + row.len(), 0.0);
-        out.q.resize(start + row.len(), 0);
-        let mut valid = true;
-        instructions.run(FrameRow {
-            frame: self,
-            row,
-            z: &mut out.z[start..],
-            q: &mut out.q[start..],
-            valid: &mut valid,
-        });
-        if valid {
+        let rows = FrameValues { cycle: &self.cycle, dims: self.dims(), values, out };
+        if instructions.dispatch(rows) {
             return Ok(());
         }
         out.z.truncate(start);
         out.q.truncate(start);
         let limit = COORDINATE_LIMIT as f64;
-        let bad = |j: &usize| {
-            !((self.coordinate(*j, row[*j]) * self.per_unit[*j]).round_ties_even().abs() <= limit)
+        let bad = |at: &usize| {
+            let j = at % self.dims();
+            let y = self.coordinate(j, values[*at]) * self.cycle.per_unit[j];
+            !(y.round_ties_even().abs() <= limit)
         };
-        Err((0..row.len()).find(bad).unwrap_or(0))
+        Err((0..values.len()).find(bad).unwrap_or(0))
     }
 
     /// The error for an invalid value, or `Ok` where the policy is to skip the row.
@@ -256,7 +319,7 @@ mod tests {
     #[test]
     fn range_has_headroom_and_an_end() {
         let f = frame(-3.0, 4.0, 0.0).unwrap();
-        let mut out = FramedRow::default();
+        let mut out = FramedRows::default();
         assert_eq!(f.push(Instructions::best(), &[4.0 * 65536.0], &mut out), Ok(()));
         assert_eq!(f.push(Instructions::best(), &[4.0 * 65536.0 * 1.01], &mut out), Err(0));
         assert_eq!(f.push(Instructions::best(), &[f64::NAN], &mut out), Err(0));

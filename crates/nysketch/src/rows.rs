@@ -328,7 +328,8 @@ impl Table {
                 values.len(),
             ));
         }
-        Ok(Table { columns, values, weights: Vec::new(), part_rows: 4096 })
+        let part_rows = part_rows(columns.len());
+        Ok(Table { columns, values, weights: Vec::new(), part_rows })
     }
 
     /// Columns named `c0`, `c1`, …

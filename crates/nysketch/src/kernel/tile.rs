@@ -2,8 +2,8 @@
 //!
 //! A tile is 6 rows × 2 vectors of landmarks held in registers (1 vector for the last landmarks where
 //! that is enough). Landmarks are packed once as `[panel][column][lane]`, the rows of a tile as
-//! `[column][row]`; while a tile stays, all panels that fit the cache pass by, so that the nearest
-//! landmark so far stays in registers too. One generic source serves AVX2, AVX-512, NEON and a plain
+//! `[column][row]`, each value once for every vector of landmarks; while a tile stays, all panels that
+//! fit the cache pass by, so that the nearest landmark so far stays in registers too. One generic source serves AVX2, AVX-512, NEON and a plain
 //! scalar machine; each pair of row and landmark sees the operations of [`scalar`](super::scalar) in
 //! the same order, so all of them give the same bits.
 
@@ -64,6 +64,11 @@ impl Instructions {
         self.0.dispatch(Compiled(work));
     }
 
+    /// Runs code written for vectors.
+    pub(crate) fn dispatch<W: WithSimd>(self, work: W) -> W::Output {
+        self.0.dispatch(work)
+    }
+
     fn lanes(self) -> usize {
         struct Lanes;
         impl WithSimd for Lanes {
@@ -100,8 +105,15 @@ pub struct Tiles {
     least: Vec<f32>,
     least_at: Vec<f32>,
     /// `[tile][column][row]` of a block.
-    packed_rows: Vec<[f32; ROWS]>,
+    packed_rows: Vec<[Value; ROWS]>,
+    /// `[column]` of a row that is left over.
+    packed_row: Vec<[Value; 1]>,
 }
+
+/// A coordinate of a row, once for each vector of landmarks it is subtracted from. With 512 bits, a
+/// copy of its own lets the subtraction read it from memory and spread it over the lanes on the way;
+/// a copy that several share is spread by an instruction, which costs as much as a subtraction.
+type Value = [f32; VECTORS];
 
 /// The nearest landmark of each row of a block.
 #[derive(Debug, Default, Clone)]
@@ -140,7 +152,8 @@ impl Tiles {
             steps,
             least: vec![0.0; MAX_BLOCK * lanes],
             least_at: vec![0.0; MAX_BLOCK * lanes],
-            packed_rows: vec![[0.0; ROWS]; MAX_BLOCK / ROWS * d],
+            packed_rows: vec![[Value::default(); ROWS]; MAX_BLOCK / ROWS * d],
+            packed_row: vec![[Value::default()]; d],
         }
     }
 
@@ -226,7 +239,7 @@ fn run<S: Simd, const TRACK: bool>(simd: S, tiles: &mut Tiles, rows: &[f32], wei
     for (tile, rows) in tiles.packed_rows.chunks_exact_mut(d).zip(whole.chunks_exact(ROWS * d)) {
         let rows: [&[f32]; ROWS] = std::array::from_fn(|r| &rows[r * d..(r + 1) * d]);
         for (k, column) in tile[..d].iter_mut().enumerate() {
-            *column = std::array::from_fn(|r| rows[r][k]);
+            *column = std::array::from_fn(|r| [rows[r][k]; VECTORS]);
         }
     }
     let packed_rows = &tiles.packed_rows[..whole.len() / ROWS];
@@ -245,7 +258,10 @@ fn run<S: Simd, const TRACK: bool>(simd: S, tiles: &mut Tiles, rows: &[f32], wei
             i += ROWS;
         }
         for row in rest.chunks_exact(d) {
-            let (row, _) = row.as_chunks::<1>();
+            for (value, &x) in tiles.packed_row.iter_mut().zip(row) {
+                *value = [[x; VECTORS]];
+            }
+            let row = &tiles.packed_row;
             let weights = weights.get(i..).unwrap_or(&[]);
             pass.tile(row, first, some, last, &mut least[i..], &mut least_at[i..], weights);
             i += 1;
@@ -269,7 +285,7 @@ impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
     #[allow(clippy::too_many_arguments, reason = "what a tile is made of")]
     fn tile<const R: usize>(
         &mut self,
-        rows: &[[f32; R]],
+        rows: &[[Value; R]],
         first: usize,
         panels: &[[S::f32s; VECTORS]],
         last: &[[S::f32s; 1]],
@@ -298,7 +314,7 @@ impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
     #[inline(always)]
     fn panel<const R: usize, const V: usize>(
         &mut self,
-        rows: &[[f32; R]],
+        rows: &[[Value; R]],
         panel: &[[S::f32s; V]],
         vector: usize,
         nearest: &mut Best<S, R>,
@@ -312,19 +328,19 @@ impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
     }
 }
 
-/// `Σ_k (x_k − z_k)²` of R rows with V vectors of landmarks, in the order of the columns.
+/// `Σ_k (z_k − x_k)²` of R rows with V vectors of landmarks, in the order of the columns.
 #[inline(always)]
 fn distances<S: Simd, const R: usize, const V: usize>(
     simd: S,
-    rows: &[[f32; R]],
+    rows: &[[Value; R]],
     panel: &[[S::f32s; V]],
 ) -> [[S::f32s; V]; R] {
     let mut sum = [[simd.splat_f32s(0.0); V]; R];
     for (x, z) in rows.iter().zip(panel) {
         for r in 0..R {
-            let x = simd.splat_f32s(x[r]);
             for v in 0..V {
-                let difference = simd.sub_f32s(x, z[v]);
+                let copy = if S::F32_LANES == 16 { v } else { 0 };
+                let difference = simd.sub_f32s(z[v], simd.splat_f32s(x[r][copy]));
                 sum[r][v] = simd.mul_add_f32s(difference, difference, sum[r][v]);
             }
         }

@@ -8,7 +8,7 @@ use crate::bandwidth;
 use crate::error::{Cell, Error, Result};
 use crate::feature_map::fourier::draw_frequencies;
 use crate::fixed::power_of_two;
-use crate::frame::{Frame, FramedRow};
+use crate::frame::{Frame, FramedRows};
 use crate::kernel::tile::Instructions;
 use crate::landmarks::Sampling;
 use crate::landmarks::cholesky::{Pivot, pivoted_cholesky};
@@ -160,7 +160,7 @@ impl Draft {
     /// Landmarks from the user, each once.
     fn given(&mut self, given: &GivenLandmarks) -> Result<Points> {
         let d = self.frame.dims();
-        let mut framed = FramedRow::default();
+        let mut framed = FramedRows::default();
         for (i, row) in given.rows.iter().enumerate() {
             if row.len() != d {
                 return Err(Error::parameter(

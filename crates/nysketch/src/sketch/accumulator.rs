@@ -4,17 +4,19 @@
 //! the vectorised pass. The sums are integers, so neither the buffer's size nor the way rows arrive
 //! shows in the result. An accumulator is frozen into a [`Sketch`] before anything can read it.
 
+use super::cells::{CHUNK, CellMoments};
 use super::gram::Gram;
 use super::{Sketch, Sums};
 use crate::error::{Error, Result};
 use crate::feature_map::fourier::FourierPass;
-use crate::frame::FramedRow;
+use crate::frame::FramedRows;
 use crate::kernel::exp2::exp2_product;
 use crate::kernel::ladder::{Ladder, Step, exp_step};
 use crate::kernel::scalar::units;
 use crate::kernel::tile::{Instructions, MAX_BLOCK, Nearest, Tiles, Work};
 use crate::plan::{Features, Plan};
 use crate::rows::{Block, Invalid};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Sums in the making, of one thread.
@@ -23,7 +25,7 @@ pub struct Accumulator {
     plan: Arc<Plan>,
     instructions: Instructions,
     sums: Sums,
-    buffer: FramedRow,
+    buffer: FramedRows,
     /// One weight a buffered row; empty where the plan has no weights.
     weights: Vec<u32>,
     tiles: Option<Tiles>,
@@ -31,6 +33,7 @@ pub struct Accumulator {
     nearest: Nearest,
     /// One step a bandwidth for κ², whose σ² is half.
     coverage: Vec<Step>,
+    cells: Option<CellMoments>,
     gram: Option<Gram>,
 }
 
@@ -51,31 +54,36 @@ impl Accumulator {
         let covered = plan.collect.kernel && plan.landmarks().is_some();
         let coverage =
             plan.bandwidths.iter().filter(|_| covered).map(|s| exp_step(s / 2.0)).collect();
+        let cells = plan
+            .collect
+            .cells
+            .then(|| CellMoments::new(plan.features.points().len(), plan.dims(), instructions));
         let gram = plan.collect.moments.then(|| Gram::new(plan.dims(), instructions));
         Accumulator {
             sums: Sums::zero(&plan),
             instructions,
             plan,
-            buffer: FramedRow::default(),
+            buffer: FramedRows::default(),
             weights: Vec::new(),
             tiles,
             fourier,
             nearest: Nearest::default(),
             coverage,
+            cells,
             gram,
         }
     }
 
     /// Adds the rows of a block. On an error the accumulator must not be used further.
     pub fn push(&mut self, block: &Block, invalid: Invalid) -> Result<()> {
-        self.push_rows(block, 0..block.len(), invalid)
+        self.push_rows(block, std::iter::once(0..block.len()), invalid)
     }
 
     /// Adds some rows of a block, counted from 0.
     pub(super) fn push_rows(
         &mut self,
         block: &Block,
-        rows: impl Iterator<Item = usize>,
+        rows: impl Iterator<Item = Range<usize>>,
         invalid: Invalid,
     ) -> Result<()> {
         let plan = self.plan.clone();
@@ -87,25 +95,41 @@ impl Accumulator {
                 "none",
             ));
         }
-        for i in rows {
-            let (number, row) = (block.first_row + i as u64, &block.values[i * d..(i + 1) * d]);
-            if let Err(j) = plan.frame.push(self.instructions, row, &mut self.buffer) {
-                plan.frame.refuse(invalid, &plan.columns, block, number, row, j)?;
-                self.sums.skipped[0] += 1;
-                continue;
-            }
-            if let Some(weighting) = &plan.weighting {
-                match weighting.units(block.weights[i], invalid, block, number)? {
-                    Some(units) => self.weights.push(units),
-                    None => {
-                        self.buffer.pop(d);
-                        self.sums.skipped[0] += 1;
-                        continue;
-                    }
+        for mut rows in rows {
+            while !rows.is_empty() {
+                let room = MAX_BLOCK - self.buffer.z.len() / d;
+                let some = rows.start..rows.end.min(rows.start + room);
+                rows.start = some.end;
+                let values = &block.values[some.start * d..some.end * d];
+                let good = plan.weighting.is_none()
+                    && plan.frame.push(self.instructions, values, &mut self.buffer).is_ok();
+                if !good {
+                    some.into_iter().try_for_each(|i| self.push_row(block, i, invalid))?;
+                }
+                if self.buffer.z.len() == MAX_BLOCK * d {
+                    self.flush()?;
                 }
             }
-            if self.buffer.z.len() == MAX_BLOCK * d {
-                self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Adds one row, which may be invalid.
+    fn push_row(&mut self, block: &Block, i: usize, invalid: Invalid) -> Result<()> {
+        let Plan { frame, columns, weighting, .. } = &*self.plan;
+        let d = frame.dims();
+        let (number, row) = (block.first_row + i as u64, &block.values[i * d..(i + 1) * d]);
+        let before = self.buffer.z.len() / d;
+        if let Err(j) = frame.push(self.instructions, row, &mut self.buffer) {
+            frame.refuse(invalid, columns, block, number, row, j)?;
+            self.sums.skipped[0] += 1;
+        } else if let Some(weighting) = weighting {
+            match weighting.units(block.weights[i], invalid, block, number)? {
+                Some(units) => self.weights.push(units),
+                None => {
+                    self.buffer.truncate(before, d);
+                    self.sums.skipped[0] += 1;
+                }
             }
         }
         Ok(())
@@ -113,15 +137,24 @@ impl Accumulator {
 
     /// Puts other sums in the place of those so far.
     pub(super) fn swap_sums(&mut self, sums: &mut Sums) -> Result<()> {
-        self.flush()?;
+        self.finish()?;
         std::mem::swap(&mut self.sums, sums);
         Ok(())
     }
 
     /// The sketch of the rows pushed.
     pub fn freeze(mut self) -> Result<Sketch> {
-        self.flush()?;
+        self.finish()?;
         Ok(Sketch::from_parts(self.plan, self.sums))
+    }
+
+    /// Brings all rows pushed so far into the sums.
+    fn finish(&mut self) -> Result<()> {
+        self.flush()?;
+        if let Some(cells) = &mut self.cells {
+            cells.fold(&mut self.sums);
+        }
+        Ok(())
     }
 
     /// Runs the buffered rows through the pass.
@@ -136,15 +169,14 @@ impl Accumulator {
             false => self.weights.iter().map(|w| i128::from(*w)).sum(),
         };
         self.sums.check_rows()?;
+        self.buffer.q.resize(n * d + CHUNK, 0.0);
         self.add_kernel();
         self.add_fourier(d);
         if self.plan.needs_nearest() {
             self.add_coverage();
         }
-        if self.plan.collect.cells {
-            self.add_cells(d);
-        }
         self.add_moments(d);
+        self.add_cells(d);
         self.buffer.z.clear();
         self.buffer.q.clear();
         self.weights.clear();
@@ -189,22 +221,22 @@ impl Accumulator {
     }
 
     fn add_cells(&mut self, d: usize) {
+        let Some(cells) = &mut self.cells else { return };
+        if self.weights.is_empty() {
+            cells.add(&self.buffer.q, &self.nearest.index, &mut self.sums);
+            return;
+        }
         let Sums { cell_rows, cell_sum, cell_square, .. } = &mut self.sums;
-        for (i, q) in self.buffer.q.chunks_exact(d).enumerate() {
+        for (i, q) in self.buffer.q.chunks_exact(d).take(self.weights.len()).enumerate() {
             let cell = self.nearest.index[i] as usize;
-            let weight = i128::from(self.weights.get(i).copied().unwrap_or(1));
+            let weight = i128::from(self.weights[i]);
             cell_rows[cell] += weight;
             let span = cell * d..(cell + 1) * d;
             let sums = cell_sum[span.clone()].iter_mut().zip(&mut cell_square[span]);
             for ((sum, square), &q) in sums.zip(q) {
-                let product = i128::from(q) * i128::from(q);
-                if weight == 1 {
-                    *sum += i128::from(q);
-                    *square += product;
-                } else {
-                    *sum += i128::from(q) * weight;
-                    *square += product * weight;
-                }
+                let q = q as i128;
+                *sum += q * weight;
+                *square += q * q * weight;
             }
         }
     }
@@ -213,21 +245,16 @@ impl Accumulator {
         let Some(gram) = &mut self.gram else { return };
         let Sums { sum, outer, .. } = &mut self.sums;
         if self.weights.is_empty() {
-            for q in self.buffer.q.chunks_exact(d) {
-                for (s, &q) in sum.iter_mut().zip(q) {
-                    *s += i128::from(q);
-                }
-            }
-            gram.add(&self.buffer.q, outer);
+            gram.add(&self.buffer.q, self.buffer.z.len() / d, sum, outer);
             return;
         }
         for (q, &weight) in self.buffer.q.chunks_exact(d).zip(&self.weights) {
             let mut at = 0;
             for i in 0..d {
-                let weighted = i128::from(q[i]) * i128::from(weight);
+                let weighted = q[i] as i128 * i128::from(weight);
                 sum[i] += weighted;
                 for &other in &q[..=i] {
-                    outer[at] += weighted * i128::from(other);
+                    outer[at] += weighted * other as i128;
                     at += 1;
                 }
             }

@@ -93,7 +93,8 @@ impl Shared<'_> {
         for (key, rows) in rows {
             let mut sums = self.take(key)?;
             accumulator.swap_sums(&mut sums)?;
-            if let Err(error) = accumulator.push_rows(block, rows.into_iter(), self.invalid)
+            if let Err(error) =
+                accumulator.push_rows(block, rows.into_iter().map(|i| i..i + 1), self.invalid)
                 && first.as_ref().is_none_or(|f| error.row() < f.row())
             {
                 first = Some(error);

@@ -4,6 +4,7 @@
 //! any order, and a part can be taken out again.
 
 pub mod accumulator;
+mod cells;
 pub mod format;
 mod gram;
 pub mod groups;

@@ -1,0 +1,191 @@
+//! Moments of the cells: Σq and Σq² of the rows nearest to each landmark, exactly.
+//!
+//! A quantised coordinate |q| ≤ 2⁴⁴, a whole number held in a double, is split as `q = h·2²² + l`, where
+//! h and l are whole, |h| ≤ 2²² and |l| ≤ 2²¹. The whole numbers q, h², hl and l² are below 2⁴⁵; added to
+//! [`WHOLE`] they stand in the low bits of a double, which are summed as a 64-bit integer for up to
+//! 2¹⁷ rows. Then the sums that have changed are folded into the 128-bit sums of the sketch.
+
+use super::Sums;
+use crate::frame::WHOLE;
+use crate::kernel::tile::Instructions;
+use pulp::{Simd, WithSimd};
+
+/// Bits of the low part of a coordinate.
+pub const LOW_BITS: u32 = 22;
+/// Rows after which the sums must be folded.
+const MAX_ROWS: usize = 1 << 17;
+/// Columns come in chunks of so many, whole vectors of any processor. A row is read in whole chunks;
+/// what is read beyond its end is summed and never looked at.
+pub const CHUNK: usize = 8;
+/// Sums of a coordinate: Σq, Σh², Σhl, Σl².
+const KINDS: usize = 4;
+
+/// 64-bit sums of the rows since they were last folded.
+#[derive(Debug, Clone)]
+pub struct CellMoments {
+    instructions: Instructions,
+    dims: usize,
+    /// Rows of each cell.
+    rows: Vec<u32>,
+    /// Cells that have rows.
+    touched: Vec<u32>,
+    /// `[cell][kind][column]`, columns filled up to whole chunks; each row has added the bits of
+    /// [`WHOLE`] as well.
+    sums: Vec<u64>,
+    /// Rows of all cells.
+    all_rows: usize,
+}
+
+impl CellMoments {
+    /// No rows yet.
+    pub fn new(cells: usize, dims: usize, instructions: Instructions) -> Self {
+        CellMoments {
+            instructions,
+            dims,
+            rows: vec![0; cells],
+            touched: Vec::new(),
+            sums: vec![0; cells * KINDS * dims.next_multiple_of(CHUNK)],
+            all_rows: 0,
+        }
+    }
+
+    /// Adds a row of `q` to each of `cells`; `q` has [`CHUNK`] more values after the last row.
+    pub fn add(&mut self, q: &[f64], cells: &[u32], totals: &mut Sums) {
+        if self.all_rows + cells.len() > MAX_ROWS {
+            self.fold(totals);
+        }
+        assert!(cells.len() <= MAX_ROWS && q.len() >= cells.len() * self.dims + CHUNK);
+        self.all_rows += cells.len();
+        for &cell in cells {
+            if self.rows[cell as usize] == 0 {
+                self.touched.push(cell);
+            }
+            self.rows[cell as usize] += 1;
+        }
+        let columns = self.dims.next_multiple_of(CHUNK);
+        let rows = Rows { dims: self.dims, columns, q, cells, sums: &mut self.sums };
+        self.instructions.dispatch(rows);
+    }
+
+    /// Moves the sums into those of the sketch.
+    pub fn fold(&mut self, totals: &mut Sums) {
+        let d = self.dims;
+        let columns = d.next_multiple_of(CHUNK);
+        for cell in self.touched.drain(..).map(|cell| cell as usize) {
+            let rows = std::mem::take(&mut self.rows[cell]);
+            totals.cell_rows[cell] += i128::from(rows);
+            let sums = &mut self.sums[cell * KINDS * columns..][..KINDS * columns];
+            let extra = u64::from(rows).wrapping_mul(WHOLE.to_bits());
+            for j in 0..d {
+                let [q, hh, hl, ll] = std::array::from_fn(|kind| {
+                    i128::from(sums[kind * columns + j].wrapping_sub(extra) as i64)
+                });
+                totals.cell_sum[cell * d + j] += q;
+                totals.cell_square[cell * d + j] +=
+                    (hh << (2 * LOW_BITS)) + (hl << (LOW_BITS + 1)) + ll;
+            }
+            sums.fill(0);
+        }
+        self.all_rows = 0;
+    }
+}
+
+struct Rows<'a> {
+    dims: usize,
+    columns: usize,
+    q: &'a [f64],
+    cells: &'a [u32],
+    sums: &'a mut [u64],
+}
+
+impl WithSimd for Rows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let whole = simd.splat_f64s(WHOLE);
+        for (i, &cell) in self.cells.iter().enumerate() {
+            let (row, _) = S::as_simd_f64s(&self.q[i * self.dims..][..self.columns]);
+            let all = KINDS * self.columns;
+            let (sums, _) = S::as_mut_simd_u64s(&mut self.sums[cell as usize * all..][..all]);
+            let (sum, sums) = sums.split_at_mut(row.len());
+            let (hh, sums) = sums.split_at_mut(row.len());
+            let (hl, ll) = sums.split_at_mut(row.len());
+            let sums = sum.iter_mut().zip(hh).zip(hl).zip(ll);
+            for (&q, (((sum, hh), hl), ll)) in row.iter().zip(sums) {
+                let (h, l) = split(simd, q);
+                add(simd, sum, simd.add_f64s(q, whole));
+                add(simd, hh, simd.mul_add_f64s(h, h, whole));
+                add(simd, hl, simd.mul_add_f64s(h, l, whole));
+                add(simd, ll, simd.mul_add_f64s(l, l, whole));
+            }
+        }
+    }
+}
+
+/// Adds the bits of a double.
+#[inline(always)]
+fn add<S: Simd>(simd: S, sum: &mut S::u64s, value: S::f64s) {
+    *sum = simd.add_u64s(*sum, simd.transmute_u64s_f64s(value));
+}
+
+/// `h` and `l` with `q = h·2²² + l`, all of them whole numbers, |l| ≤ 2²¹.
+#[inline(always)]
+pub fn split<S: Simd>(simd: S, q: S::f64s) -> (S::f64s, S::f64s) {
+    let whole = simd.splat_f64s(WHOLE);
+    let unit = f64::from(1u32 << LOW_BITS);
+    let h = simd.sub_f64s(simd.mul_add_f64s(q, simd.splat_f64s(1.0 / unit), whole), whole);
+    (h, simd.mul_add_f64s(h, simd.splat_f64s(-unit), q))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixed::COORDINATE_LIMIT;
+    use crate::{PlanParams, Table, make_plan};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        /// The same integers as 128-bit arithmetic, up to the largest coordinates.
+        #[test]
+        fn matches_integer_products(
+            d in 1usize..20,
+            n in prop::sample::select(vec![1usize, 2, 64, 256]),
+            times in prop::sample::select(vec![1usize, 3, 600]),
+            seed in any::<u64>(),
+            extreme in any::<bool>(),
+        ) {
+            let mut state = seed;
+            let mut next = || { state = crate::sample::mix(state); state };
+            let mut q: Vec<f64> = (0..n * d).map(|_| {
+                let bits = next();
+                let q = (bits as i64) >> (19 + bits % 30);
+                let q = if !extreme { q } else if bits & 1 == 0 { COORDINATE_LIMIT } else { -COORDINATE_LIMIT };
+                q.clamp(-COORDINATE_LIMIT, COORDINATE_LIMIT) as f64
+            }).collect();
+            let cells: Vec<u32> = (0..n).map(|_| (next() % 3) as u32).collect();
+            let table = Table::unnamed(d, (0..20 * d).map(|_| (next() % 1000) as f64).collect()).unwrap();
+            let plan = make_plan(&table, &PlanParams::default().check().unwrap(), &()).unwrap().0;
+            let mut expected = Sums::zero(&plan);
+            for (row, &cell) in q.chunks_exact(d).zip(&cells) {
+                expected.cell_rows[cell as usize] += times as i128;
+                for (j, &q) in row.iter().enumerate() {
+                    let at = cell as usize * d + j;
+                    expected.cell_sum[at] += q as i128 * times as i128;
+                    expected.cell_square[at] += (q as i128).pow(2) * times as i128;
+                }
+            }
+            q.resize(n * d + CHUNK, f64::NAN);
+            for set in Instructions::all() {
+                let mut cell_moments = CellMoments::new(plan.features.points().len(), d, set);
+                let mut sums = Sums::zero(&plan);
+                for _ in 0..times {
+                    cell_moments.add(&q, &cells, &mut sums);
+                }
+                cell_moments.fold(&mut sums);
+                prop_assert_eq!(&sums, &expected);
+            }
+        }
+    }
+}
