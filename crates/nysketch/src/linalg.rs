@@ -55,13 +55,12 @@ impl Matrix {
         y
     }
 
-    /// `selfᵀ · x`.
-    pub fn transposed_times(&self, x: &[f64]) -> Vec<f64> {
-        assert_eq!(x.len(), self.nrows(), "matrix and vector fit");
-        let mut y = vec![0.0; self.ncols()];
-        let (out, x) = (ColMut::from_slice_mut(&mut y), ColRef::from_slice(x));
-        matmul(out.as_mat_mut(), Accum::Replace, self.0.transpose(), x.as_mat(), 1.0, Par::Seq);
-        y
+    /// `selfᵀ · self`.
+    pub fn gram(&self) -> Matrix {
+        let mut y = Mat::zeros(self.ncols(), self.ncols());
+        let (left, right) = (self.0.transpose(), self.0.as_ref());
+        matmul(y.as_mut(), Accum::Replace, left, right, 1.0, Par::Seq);
+        Matrix(y)
     }
 
     /// `self · x` for each of several vectors.

@@ -39,8 +39,7 @@ const MEMORY: usize = 12;
 
 /// Minimises `f` within `low ≤ x ≤ high` by projected L-BFGS with backtracking.
 ///
-/// `f` returns the objective and writes the gradient. Variables at a bound whose gradient points
-/// outwards are held; the quasi-Newton direction is taken in the others and projected.
+/// `f` returns the objective and writes the gradient.
 pub fn minimise(
     mut f: impl FnMut(&[f64], &mut [f64]) -> f64,
     start: Vec<f64>,
@@ -48,82 +47,185 @@ pub fn minimise(
     high: &[f64],
     stop: Stop,
 ) -> Minimum {
-    let n = start.len();
-    let project = |x: &mut [f64]| {
-        for i in 0..n {
-            x[i] = x[i].max(low[i]).min(high[i]);
+    let mut gradient = vec![0.0; start.len()];
+    let mut descent = Descent::new(start, low, high, stop);
+    while let Some(x) = descent.ask() {
+        let value = f(x, &mut gradient);
+        descent.tell(value, &gradient);
+    }
+    descent.minimum()
+}
+
+/// As [`minimise`] from several starts at once: `f` gets a point of each descent that goes on and
+/// returns objective and gradient of each, so that it can share work among them.
+pub fn minimise_each(
+    mut f: impl FnMut(&[&[f64]]) -> Vec<(f64, Vec<f64>)>,
+    starts: Vec<Vec<f64>>,
+    low: &[f64],
+    high: &[f64],
+    stop: Stop,
+) -> Vec<Minimum> {
+    let mut descents: Vec<Descent> =
+        starts.into_iter().map(|start| Descent::new(start, low, high, stop)).collect();
+    loop {
+        let points: Vec<&[f64]> = descents.iter().filter_map(Descent::ask).collect();
+        if points.is_empty() {
+            return descents.into_iter().map(Descent::minimum).collect();
         }
-    };
-    let mut x = start;
-    project(&mut x);
-    let mut g = vec![0.0; n];
-    let mut value = f(&x, &mut g);
-    let mut evaluations = 1;
-    let mut pairs: Vec<(Vec<f64>, Vec<f64>, f64)> = Vec::new();
-    let (mut flat, mut status) = (0, Status::EvaluationLimit);
-    let mut next_g = vec![0.0; n];
-    while evaluations < stop.evaluations {
-        let held: Vec<bool> = (0..n)
-            .map(|i| (x[i] <= low[i] && g[i] > 0.0) || (x[i] >= high[i] && g[i] < 0.0))
-            .collect();
-        let free =
-            |v: &[f64]| -> Vec<f64> { (0..n).map(|i| if held[i] { 0.0 } else { v[i] }).collect() };
-        let gradient = free(&g);
-        let norm = dot(&gradient, &gradient).sqrt();
-        if norm == 0.0 {
-            status = Status::Converged;
-            break;
-        }
-        let mut direction = free(&two_loop(&pairs, &gradient));
-        if !(dot(&direction, &gradient) < -1e-14 * norm * dot(&direction, &direction).sqrt()) {
-            pairs.clear();
-            direction = gradient.iter().map(|v| -v).collect();
-        }
-        let mut step = if pairs.is_empty() { (1.0 / norm).min(1.0) } else { 1.0 };
-        let mut accepted = None;
-        for _ in 0..30 {
-            let mut next: Vec<f64> = (0..n).map(|i| x[i] + step * direction[i]).collect();
-            project(&mut next);
-            let next_value = f(&next, &mut next_g);
-            evaluations += 1;
-            let decrease: f64 = (0..n).map(|i| g[i] * (next[i] - x[i])).sum();
-            if next_value.is_finite() && next_value <= value + 1e-4 * decrease && decrease < 0.0 {
-                accepted = Some((next, next_value));
-                break;
-            }
-            step *= if step > 1e-3 { 0.5 } else { 0.1 };
-        }
-        let Some((next, next_value)) = accepted else {
-            if pairs.is_empty() {
-                status = Status::NoProgress;
-                break;
-            }
-            pairs.clear();
-            continue;
-        };
-        let s: Vec<f64> = next.iter().zip(&x).map(|(a, b)| a - b).collect();
-        let y: Vec<f64> = next_g.iter().zip(&g).map(|(a, b)| a - b).collect();
-        let sy = dot(&s, &y);
-        if sy > 1e-12 * dot(&y, &y).sqrt() * dot(&s, &s).sqrt() {
-            if pairs.len() == MEMORY {
-                pairs.remove(0);
-            }
-            pairs.push((s, y, 1.0 / sy));
-        }
-        flat = if value - next_value <= stop.relative * value.abs().max(1e-300) {
-            flat + 1
-        } else {
-            0
-        };
-        x = next;
-        g.copy_from_slice(&next_g);
-        value = next_value;
-        if flat >= 5 {
-            status = Status::Converged;
-            break;
+        let found = f(&points);
+        let going_on = descents.iter_mut().filter(|d| d.ask().is_some());
+        for (descent, (value, gradient)) in going_on.zip(found) {
+            descent.tell(value, &gradient);
         }
     }
-    Minimum { x, value, evaluations, status }
+}
+
+/// A minimisation that asks for values where it needs them.
+///
+/// Variables at a bound whose gradient points outwards are held; the quasi-Newton direction is taken
+/// in the others and projected.
+struct Descent<'a> {
+    low: &'a [f64],
+    high: &'a [f64],
+    stop: Stop,
+    evaluations: usize,
+    /// Where it stands; before the first evaluation at the start, with an infinite value.
+    x: Vec<f64>,
+    value: f64,
+    gradient: Vec<f64>,
+    /// `s`, `y` and `1/sᵀy` of the last steps.
+    pairs: Vec<(Vec<f64>, Vec<f64>, f64)>,
+    /// Steps in a row with hardly any progress.
+    flat: usize,
+    direction: Vec<f64>,
+    step: f64,
+    /// Steps tried along the direction.
+    tries: usize,
+    /// The point whose value is asked for.
+    trial: Vec<f64>,
+    /// How it ended, once it has.
+    status: Option<Status>,
+}
+
+/// Steps tried along one direction.
+const TRIES: usize = 30;
+
+impl<'a> Descent<'a> {
+    fn new(start: Vec<f64>, low: &'a [f64], high: &'a [f64], stop: Stop) -> Self {
+        let n = start.len();
+        let mut descent = Descent {
+            low,
+            high,
+            stop,
+            evaluations: 0,
+            x: start,
+            value: f64::INFINITY,
+            gradient: vec![0.0; n],
+            pairs: Vec::new(),
+            flat: 0,
+            direction: vec![0.0; n],
+            step: 0.0,
+            tries: 0,
+            trial: Vec::new(),
+            status: None,
+        };
+        descent.try_step();
+        descent.x.clone_from(&descent.trial);
+        descent
+    }
+
+    fn minimum(self) -> Minimum {
+        let status = self.status.unwrap_or(Status::EvaluationLimit);
+        Minimum { x: self.x, value: self.value, evaluations: self.evaluations, status }
+    }
+
+    /// Where the next value is needed, unless it has ended.
+    fn ask(&self) -> Option<&[f64]> {
+        self.status.is_none().then_some(self.trial.as_slice())
+    }
+
+    /// Objective and gradient at the point asked for.
+    fn tell(&mut self, value: f64, gradient: &[f64]) {
+        self.evaluations += 1;
+        if self.evaluations == 1 {
+            self.value = value;
+            self.gradient.copy_from_slice(gradient);
+            return self.choose_direction();
+        }
+        let moves = self.trial.iter().zip(&self.x).map(|(to, from)| to - from);
+        let decrease: f64 = moves.zip(&self.gradient).map(|(s, g)| g * s).sum();
+        if value.is_finite() && value <= self.value + 1e-4 * decrease && decrease < 0.0 {
+            return self.accept(value, gradient);
+        }
+        self.tries += 1;
+        if self.tries < TRIES {
+            self.step *= if self.step > 1e-3 { 0.5 } else { 0.1 };
+            self.try_step();
+        } else if self.pairs.is_empty() {
+            self.status = Some(Status::NoProgress);
+        } else {
+            self.pairs.clear();
+            self.choose_direction();
+        }
+    }
+
+    fn accept(&mut self, value: f64, gradient: &[f64]) {
+        let s: Vec<f64> = self.trial.iter().zip(&self.x).map(|(a, b)| a - b).collect();
+        let y: Vec<f64> = gradient.iter().zip(&self.gradient).map(|(a, b)| a - b).collect();
+        let sy = dot(&s, &y);
+        if sy > 1e-12 * dot(&y, &y).sqrt() * dot(&s, &s).sqrt() {
+            if self.pairs.len() == MEMORY {
+                self.pairs.remove(0);
+            }
+            self.pairs.push((s, y, 1.0 / sy));
+        }
+        let progress = self.value - value > self.stop.relative * self.value.abs().max(1e-300);
+        self.flat = if progress { 0 } else { self.flat + 1 };
+        self.x.clone_from(&self.trial);
+        self.gradient.copy_from_slice(gradient);
+        self.value = value;
+        if self.flat >= 5 {
+            self.status = Some(Status::Converged);
+        } else {
+            self.choose_direction();
+        }
+    }
+
+    fn choose_direction(&mut self) {
+        if self.evaluations >= self.stop.evaluations {
+            self.status = Some(Status::EvaluationLimit);
+            return;
+        }
+        let (x, g) = (&self.x, &self.gradient);
+        let held: Vec<bool> = (0..x.len())
+            .map(|i| (x[i] <= self.low[i] && g[i] > 0.0) || (x[i] >= self.high[i] && g[i] < 0.0))
+            .collect();
+        let free = |v: &[f64]| -> Vec<f64> {
+            v.iter().zip(&held).map(|(v, held)| if *held { 0.0 } else { *v }).collect()
+        };
+        let gradient = free(g);
+        let norm = dot(&gradient, &gradient).sqrt();
+        if norm == 0.0 {
+            self.status = Some(Status::Converged);
+            return;
+        }
+        let mut direction = free(&two_loop(&self.pairs, &gradient));
+        if !(dot(&direction, &gradient) < -1e-14 * norm * dot(&direction, &direction).sqrt()) {
+            self.pairs.clear();
+            direction = gradient.iter().map(|v| -v).collect();
+        }
+        self.direction = direction;
+        self.step = if self.pairs.is_empty() { (1.0 / norm).min(1.0) } else { 1.0 };
+        self.tries = 0;
+        self.try_step();
+    }
+
+    /// Asks for the point one step along the direction, within the bounds.
+    fn try_step(&mut self) {
+        let moved = self.x.iter().zip(&self.direction).map(|(x, d)| x + self.step * d);
+        let bounds = self.low.iter().zip(self.high);
+        self.trial = moved.zip(bounds).map(|(x, (low, high))| x.max(*low).min(*high)).collect();
+    }
 }
 
 /// `−H g` by the two-loop recursion.
@@ -199,6 +301,19 @@ mod tests {
             (bounded.x[0] - 0.5).abs() < 1e-9 && (bounded.x[1] - 0.25).abs() < 1e-5,
             "{bounded:?}"
         );
+        // Side by side they go the same way.
+        let both = |points: &[&[f64]]| {
+            let each = |x: &&[f64]| {
+                let mut g = vec![0.0; 2];
+                (rosenbrock(x, &mut g), g)
+            };
+            points.iter().map(each).collect()
+        };
+        let starts = vec![vec![-1.2, 1.0], vec![0.4, 1.5]];
+        let each = minimise_each(both, starts, &[-2.0; 2], &[0.5, 2.0], stop);
+        assert_eq!((&each[0].x, each[0].evaluations), (&bounded.x, bounded.evaluations));
+        let second = minimise(rosenbrock, vec![0.4, 1.5], &[-2.0; 2], &[0.5, 2.0], stop);
+        assert_eq!((&each[1].x, each[1].evaluations), (&second.x, second.evaluations));
     }
 
     proptest! {

@@ -8,10 +8,14 @@
 //! Jᵞᵀy = ½ (Σ_j y_j f_j (μ − x̃_j)²/V − Σ y f) / V                                  (37)
 //! ```
 //!
-//! For frequencies ω/σ: cos(ωᵀμ) e and sin(ωᵀμ) e with e = exp(−½ Σ_k ω_k² γ_k), over √m′.
+//! Distances between sketches are Euclidean in the metric `M = K_m⁺` (eigenvalues cut off): ⟨A(P), A(Q)⟩ is
+//! f_Pᵀ M f_Q. One product with M gives a residual's length and its pull on every atom.
+//!
+//! For frequencies ω/σ: cos(ωᵀμ) e and sin(ωᵀμ) e with e = exp(−½ Σ_k ω_k² γ_k), over √m′; M is the identity.
 
 use crate::error::Result;
 use crate::feature_map::nystrom::NystromMap;
+use crate::kernel::tile::{Instructions, Work};
 use crate::linalg::Matrix;
 use crate::plan::Features;
 use crate::sketch::Sketch;
@@ -35,7 +39,14 @@ pub struct Embedding {
 
 #[derive(Debug, Clone)]
 enum Kind {
-    Nystrom { whitening: Matrix, dual: Vec<f64> },
+    Nystrom {
+        /// Coordinates of the landmarks, `[column][landmark]`.
+        columns: Vec<f64>,
+        /// M.
+        metric: Matrix,
+        rank: usize,
+        dual: Vec<f64>,
+    },
     Fourier,
 }
 
@@ -51,10 +62,16 @@ impl Embedding {
         Ok(match &plan.features {
             Features::Nystrom(landmarks, _) => {
                 let map = NystromMap::new(landmarks, sigma2, DECODING_CUTOFF)?;
-                let whitened = map.whitening.times(&means);
-                let dual = map.whitening.transposed_times(&whitened);
-                let kind = Kind::Nystrom { whitening: map.whitening, dual };
-                Embedding { dims: plan.dims(), sigma2, points: data(1.0), kind, target: means }
+                let metric = map.whitening.gram();
+                let (m, d) = (landmarks.len(), plan.dims());
+                let value = |i: usize| f64::from(landmarks.row(i % m)[i / m]);
+                let kind = Kind::Nystrom {
+                    columns: (0..m * d).map(value).collect(),
+                    dual: metric.times(&means),
+                    metric,
+                    rank: map.rank(),
+                };
+                Embedding { dims: d, sigma2, points: data(1.0), kind, target: means }
             }
             Features::Fourier(frequencies) => {
                 let norm = 1.0 / (frequencies.len() as f64).sqrt();
@@ -87,7 +104,7 @@ impl Embedding {
     /// Number of moments that carry information: the rank of K_m, or 2m′.
     pub fn rank(&self) -> usize {
         match &self.kind {
-            Kind::Nystrom { whitening, .. } => whitening.nrows(),
+            Kind::Nystrom { rank, .. } => *rank,
             Kind::Fourier => self.len(),
         }
     }
@@ -108,25 +125,18 @@ impl Embedding {
     /// `f(μ, γ)`: the features of an atom before whitening.
     pub fn features(&self, mean: &[f64], variance: &[f64]) -> Vec<f64> {
         match &self.kind {
-            Kind::Nystrom { .. } => self.landmark_features(mean, variance),
+            Kind::Nystrom { columns, .. } => self.landmark_features(columns, mean, variance),
             Kind::Fourier => self.fourier_features(mean, variance),
         }
     }
 
-    fn landmark_features(&self, mean: &[f64], variance: &[f64]) -> Vec<f64> {
-        let half: Vec<f64> = variance.iter().map(|g| -0.5 / (g + self.sigma2)).collect();
+    fn landmark_features(&self, columns: &[f64], mean: &[f64], variance: &[f64]) -> Vec<f64> {
         let log_factor: f64 = variance.iter().map(|g| -0.5 * (g / self.sigma2).ln_1p()).sum();
-        self.points
-            .chunks_exact(self.dims)
-            .map(|z| {
-                let mut exponent = log_factor;
-                for k in 0..mean.len() {
-                    let t = z[k] - mean[k];
-                    exponent += half[k] * t * t;
-                }
-                exponent.exp()
-            })
-            .collect()
+        let mut features = vec![log_factor; self.len()];
+        let factor: Vec<f64> = variance.iter().map(|g| -0.5 / (g + self.sigma2)).collect();
+        Instructions::best().run(AddSquares { columns, mean, factor, out: &mut features });
+        features.iter_mut().for_each(|x| *x = x.exp());
+        features
     }
 
     fn fourier_features(&self, mean: &[f64], variance: &[f64]) -> Vec<f64> {
@@ -160,21 +170,20 @@ impl Embedding {
         let d = self.dims;
         let (mu, gamma) = atom;
         match &self.kind {
-            Kind::Nystrom { .. } => {
-                let (mut total, mut first, mut second) = (0.0, vec![0.0; d], vec![0.0; d]);
-                for ((z, f), y) in self.points.chunks_exact(d).zip(features).zip(y) {
-                    let w = f * y;
-                    total += w;
-                    for k in 0..d {
-                        let t = z[k] - mu[k];
-                        first[k] += w * t;
-                        second[k] += w * t * t;
-                    }
-                }
-                for k in 0..d {
+            Kind::Nystrom { columns, .. } => {
+                let pull: Vec<f64> = features.iter().zip(y).map(|(f, y)| f * y).collect();
+                let mut moments = vec![[0.0; 2]; d];
+                Instructions::best().run(Moments {
+                    columns,
+                    mean: mu,
+                    pull: &pull,
+                    out: &mut moments,
+                });
+                let total: f64 = pull.iter().sum();
+                for (k, [first, second]) in moments.into_iter().enumerate() {
                     let v = gamma[k] + self.sigma2;
-                    mean[k] += scale * first[k] / v;
-                    variance[k] += scale * 0.5 * (second[k] / v - total) / v;
+                    mean[k] += scale * first / v;
+                    variance[k] += scale * 0.5 * (second / v - total) / v;
                 }
             }
             Kind::Fourier => {
@@ -192,27 +201,11 @@ impl Embedding {
         }
     }
 
-    /// `W f` of several.
-    pub fn whiten_each(&self, features: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+    /// `M f` of each.
+    pub fn metric_times(&self, features: &[Vec<f64>]) -> Vec<Vec<f64>> {
         match &self.kind {
-            Kind::Nystrom { whitening, .. } => whitening.times_each(&features),
-            Kind::Fourier => features,
-        }
-    }
-
-    /// `W f`: the coordinates in which distances between sketches are Euclidean.
-    pub fn whiten(&self, features: &[f64]) -> Vec<f64> {
-        match &self.kind {
-            Kind::Nystrom { whitening, .. } => whitening.times(features),
+            Kind::Nystrom { metric, .. } => metric.times_each(features),
             Kind::Fourier => features.to_vec(),
-        }
-    }
-
-    /// `Wᵀ r`.
-    pub fn unwhiten(&self, whitened: &[f64]) -> Vec<f64> {
-        match &self.kind {
-            Kind::Nystrom { whitening, .. } => whitening.transposed_times(whitened),
-            Kind::Fourier => whitened.to_vec(),
         }
     }
 
@@ -232,6 +225,62 @@ impl Embedding {
         let value = exponent.exp();
         mean.iter_mut().chain(&mut variance).for_each(|g| *g *= value);
         (value, mean, variance)
+    }
+}
+
+/// Adds `factor_k (x̃_jk − μ_k)²` over k to each j.
+struct AddSquares<'a> {
+    columns: &'a [f64],
+    mean: &'a [f64],
+    factor: Vec<f64>,
+    out: &'a mut [f64],
+}
+
+impl Work for AddSquares<'_> {
+    #[inline(always)]
+    fn work(self) {
+        let m = self.out.len();
+        for ((column, mean), factor) in
+            self.columns.chunks_exact(m).zip(self.mean).zip(&self.factor)
+        {
+            for (out, x) in self.out.iter_mut().zip(column) {
+                let t = x - mean;
+                *out += factor * t * t;
+            }
+        }
+    }
+}
+
+/// `Σ_j p_j (x̃_jk − μ_k)` and `Σ_j p_j (x̃_jk − μ_k)²` for each k, as eight sums side by side.
+struct Moments<'a> {
+    columns: &'a [f64],
+    mean: &'a [f64],
+    pull: &'a [f64],
+    out: &'a mut [[f64; 2]],
+}
+
+impl Work for Moments<'_> {
+    #[inline(always)]
+    fn work(self) {
+        let (pull, pull_rest) = self.pull.as_chunks::<8>();
+        let columns = self.columns.chunks_exact(self.pull.len());
+        for ((column, mean), out) in columns.zip(self.mean).zip(self.out) {
+            let (column, rest) = column.as_chunks::<8>();
+            let (mut first, mut second) = ([0.0; 8], [0.0; 8]);
+            for (x, p) in column.iter().zip(pull) {
+                for l in 0..8 {
+                    let t = x[l] - mean;
+                    first[l] += p[l] * t;
+                    second[l] += p[l] * t * t;
+                }
+            }
+            *out = [first.iter().sum(), second.iter().sum()];
+            for (x, p) in rest.iter().zip(pull_rest) {
+                let t = x - mean;
+                out[0] += p * t;
+                out[1] += p * t * t;
+            }
+        }
     }
 }
 

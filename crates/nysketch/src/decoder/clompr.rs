@@ -7,23 +7,23 @@
 //! 3. `threshold`: of more than k, the k with the largest weights stay;
 //! 4. `fit_weights`: weights by non-negative least squares;
 //! 5. `refine`: weights and atoms together by bounded L-BFGS;
-//! 6. `residual`: what is left.
+//! 6. `residual`: what is left, as its dual vector `v = M r`: an atom's correlation with it is fᵀv.
 //!
 //! At the end everything is polished once more, and weights are brought to the simplex. Atoms start at
 //! landmarks (they are data) or, for Fourier features, at points drawn around the data's mean.
 
 use super::Report;
 use super::constraints::Constraints;
-use super::matching::{Matching, Objective};
+use super::matching::{Matching, Objective, normal_equations};
 use crate::atom::embedding::Embedding;
 use crate::atom::{Atom, Family};
 use crate::linalg::dot;
-use crate::optimize::{Stop, minimise, nonnegative_quadratic};
+use crate::optimize::{Stop, minimise_each, nonnegative_quadratic};
 use crate::random::below;
 
 /// Starts that are looked at, and those of them that are followed.
 const LOOKED_AT: usize = 200;
-const FOLLOWED: usize = 5;
+const FOLLOWED: usize = 4;
 
 /// What CL-OMPR needs to know.
 #[derive(Debug, Clone)]
@@ -109,32 +109,35 @@ impl Clompr<'_> {
             let factor = |k: usize| if learned > 0 { x[d + k].exp() } else { 1.0 };
             (mean, (0..d).map(|k| variance[k] * factor(k)).collect::<Vec<f64>>())
         };
-        let correlation = |x: &[f64], gradient: &mut [f64]| {
-            let (mean, variance) = atom_at(x);
-            let features = self.embedding.features(&mean, &variance);
-            let whitened = self.embedding.whiten(&features);
-            let norm = self.norm(&whitened);
-            let value = dot(&whitened, residual) / norm;
-            let shrink = if self.normalised { value / norm } else { 0.0 };
-            let pull: Vec<f64> =
-                whitened.iter().zip(residual).map(|(a, r)| -(r - shrink * a) / norm).collect();
-            let (mut by_mean, mut by_variance) = (vec![0.0; d], vec![0.0; d]);
-            let back = self.embedding.unwhiten(&pull);
-            self.embedding.add_vjp(
-                (&mean, &variance),
-                &features,
-                &back,
-                1.0,
-                &mut by_mean,
-                &mut by_variance,
-            );
-            for k in 0..d {
-                gradient[k] = by_mean[k] * unit;
-                if learned > 0 {
-                    gradient[d + k] = by_variance[k] * variance[k];
+        // Minus the correlation and its gradient, at each of several points.
+        let correlations = |points: &[&[f64]]| {
+            let atoms: Vec<_> = points.iter().map(|x| atom_at(x)).collect();
+            let features: Vec<_> =
+                atoms.iter().map(|(m, v)| self.embedding.features(m, v)).collect();
+            let products = self.normalised.then(|| self.embedding.metric_times(&features));
+            let each = |(i, (mean, variance)): (usize, &(Vec<f64>, Vec<f64>))| {
+                let product = products.as_ref().map(|p| p[i].as_slice());
+                let norm = norm(&features[i], product);
+                let value = dot(&features[i], residual) / norm;
+                let mut pull: Vec<f64> = residual.iter().map(|r| -r / norm).collect();
+                if let Some(product) = product {
+                    let shrink = value / (norm * norm);
+                    pull.iter_mut().zip(product).for_each(|(p, a)| *p += shrink * a);
                 }
-            }
-            -value
+                let (mut gradient, mut by_variance) = (vec![0.0; d], vec![0.0; d]);
+                self.embedding.add_vjp(
+                    (mean, variance),
+                    &features[i],
+                    &pull,
+                    1.0,
+                    &mut gradient,
+                    &mut by_variance,
+                );
+                gradient.iter_mut().for_each(|g| *g *= unit);
+                gradient.extend((0..learned).map(|k| by_variance[k] * variance[k]));
+                (-value, gradient)
+            };
+            atoms.iter().enumerate().map(each).collect()
         };
         let variables = |start: &Vec<f64>| {
             let mut x: Vec<f64> = start.iter().map(|m| m / unit).collect();
@@ -143,14 +146,14 @@ impl Clompr<'_> {
         };
         let looked_at: Vec<&Vec<f64>> =
             (0..LOOKED_AT).map(|_| &self.starts[below(self.starts.len(), rng)]).collect();
-        let features = looked_at.iter().map(|s| self.embedding.features(s, &variance)).collect();
-        let mut tried: Vec<(f64, &Vec<f64>)> = self
-            .embedding
-            .whiten_each(features)
-            .iter()
-            .zip(looked_at)
-            .map(|(whitened, start)| (-dot(whitened, residual) / self.norm(whitened), start))
-            .collect();
+        let features: Vec<Vec<f64>> =
+            looked_at.iter().map(|s| self.embedding.features(s, &variance)).collect();
+        let products = self.normalised.then(|| self.embedding.metric_times(&features));
+        let mut tried: Vec<(f64, &Vec<f64>)> = Vec::new();
+        for (i, start) in looked_at.into_iter().enumerate() {
+            let norm = norm(&features[i], products.as_ref().map(|p| p[i].as_slice()));
+            tried.push((-dot(&features[i], residual) / norm, start));
+        }
         tried.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut low: Vec<f64> = self.bounds.iter().map(|b| b.0 / unit).collect();
         let mut high: Vec<f64> = self.bounds.iter().map(|b| b.1 / unit).collect();
@@ -159,24 +162,15 @@ impl Clompr<'_> {
             high.push((self.variances[k].1 / variance[k]).ln());
         }
         let stop = Stop { evaluations: 60, relative: 1e-6 };
-        let best = tried
+        let starts = tried.iter().take(FOLLOWED).map(|(_, start)| variables(start)).collect();
+        let best = minimise_each(correlations, starts, &low, &high, stop)
             .into_iter()
-            .take(FOLLOWED)
-            .map(|(_, start)| minimise(correlation, variables(start), &low, &high, stop))
             .min_by(|a, b| a.value.total_cmp(&b.value));
         let (mean, variance) = match best {
             Some(minimum) => atom_at(&minimum.x),
             None => (self.starts[0].clone(), variance),
         };
         Atom { weight: 1.0 / self.k as f64, mean, variance }
-    }
-
-    /// What a correlation is divided by.
-    fn norm(&self, whitened: &[f64]) -> f64 {
-        match self.normalised {
-            true => dot(whitened, whitened).sqrt().max(1e-12),
-            false => 1.0,
-        }
     }
 
     /// Step 2.
@@ -191,17 +185,14 @@ impl Clompr<'_> {
         if n <= self.k {
             return;
         }
-        let mut columns: Vec<Vec<f64>> = atoms
-            .iter()
-            .map(|a| self.embedding.whiten(&self.embedding.features(&a.mean, &a.variance)))
-            .collect();
-        for column in &mut columns {
-            let norm = dot(column, column).sqrt().max(1e-12);
-            column.iter_mut().for_each(|x| *x /= norm);
+        let (mut gram, mut right) = normal_equations(self.embedding, atoms);
+        let norms: Vec<f64> = (0..n).map(|i| gram[i * n + i].max(1e-24).sqrt()).collect();
+        for i in 0..n {
+            right[i] /= norms[i];
+            for j in 0..n {
+                gram[i * n + j] /= norms[i] * norms[j];
+            }
         }
-        let target = self.embedding.whiten(&self.embedding.target);
-        let gram: Vec<f64> = (0..n * n).map(|i| dot(&columns[i / n], &columns[i % n])).collect();
-        let right: Vec<f64> = columns.iter().map(|c| dot(c, &target)).collect();
         let weights = nonnegative_quadratic(&gram, &right, 2000);
         let mut order: Vec<usize> = (0..n).collect();
         order.sort_by(|&i, &j| weights[j].total_cmp(&weights[i]));
@@ -213,15 +204,20 @@ impl Clompr<'_> {
         });
     }
 
-    /// Step 6: what the mixture leaves unexplained, whitened.
+    /// Step 6: the dual vector of what the mixture leaves unexplained.
     fn residual(&self, atoms: &[Atom]) -> Vec<f64> {
         let mut left = self.embedding.target.clone();
         for a in atoms {
             let features = self.embedding.features(&a.mean, &a.variance);
             left.iter_mut().zip(features).for_each(|(l, f)| *l -= a.weight * f);
         }
-        self.embedding.whiten(&left)
+        self.embedding.metric_times(&[left]).swap_remove(0)
     }
+}
+
+/// `√fᵀMf`, what a correlation is divided by, given M f; 1 where it is not.
+fn norm(features: &[f64], product: Option<&[f64]>) -> f64 {
+    product.map_or(1.0, |p| dot(features, p).max(1e-24).sqrt())
 }
 
 /// Divides the weights by their sum.

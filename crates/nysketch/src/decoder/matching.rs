@@ -79,16 +79,15 @@ impl Matching<'_> {
         for (atom, f) in atoms.iter().zip(features) {
             residual.iter_mut().zip(f).for_each(|(r, f)| *r += atom.weight * f);
         }
-        let whitened = self.embedding.whiten(&residual);
-        let back = self.embedding.unwhiten(&whitened);
+        let back = &self.embedding.metric_times(std::slice::from_ref(&residual))[0];
         for (i, (atom, f)) in atoms.iter().zip(features).enumerate() {
-            gradient.weight[i] = 2.0 * dot(f, &back);
+            gradient.weight[i] = 2.0 * dot(f, back);
             let span = i * d..(i + 1) * d;
             let (mean, variance) = (&mut gradient.mean[span.clone()], &mut gradient.variance[span]);
             let place = (atom.mean.as_slice(), atom.variance.as_slice());
-            self.embedding.add_vjp(place, f, &back, 2.0 * atom.weight, mean, variance);
+            self.embedding.add_vjp(place, f, back, 2.0 * atom.weight, mean, variance);
         }
-        dot(&whitened, &whitened)
+        dot(&residual, back)
     }
 
     fn full(
@@ -124,20 +123,8 @@ impl Matching<'_> {
 
     /// The best weights for atoms that stay where they are.
     pub fn fit_weights(&self, atoms: &mut [Atom]) {
-        let k = atoms.len();
-        let whitened: Vec<Vec<f64>> = atoms
-            .iter()
-            .map(|a| self.embedding.whiten(&self.embedding.features(&a.mean, &a.variance)))
-            .collect();
-        let target = self.embedding.whiten(&self.embedding.target);
-        let mut gram = vec![0.0; k * k];
-        let mut right = vec![0.0; k];
-        for i in 0..k {
-            for j in 0..k {
-                gram[i * k + j] = dot(&whitened[i], &whitened[j]) + self.sum_to_one;
-            }
-            right[i] = dot(&whitened[i], &target) + self.sum_to_one;
-        }
+        let (mut gram, mut right) = normal_equations(self.embedding, atoms);
+        gram.iter_mut().chain(&mut right).for_each(|x| *x += self.sum_to_one);
         let weights = nonnegative_quadratic(&gram, &right, 2000);
         atoms.iter_mut().zip(weights).for_each(|(a, w)| a.weight = w);
     }
@@ -185,6 +172,16 @@ impl Matching<'_> {
         *atoms = layout.atoms(&minimum.x, &reference, self);
         minimum
     }
+}
+
+/// `⟨A(P_i), A(P_j)⟩`, row-major, and `⟨A(P_i), A(π_n)⟩`, in the span of the landmarks or between Fourier
+/// sketches.
+pub fn normal_equations(embedding: &Embedding, atoms: &[Atom]) -> (Vec<f64>, Vec<f64>) {
+    let features: Vec<Vec<f64>> =
+        atoms.iter().map(|a| embedding.features(&a.mean, &a.variance)).collect();
+    let products = embedding.metric_times(&features);
+    let gram = features.iter().flat_map(|f| products.iter().map(|p| dot(f, p))).collect();
+    (gram, products.iter().map(|p| dot(p, &embedding.target)).collect())
 }
 
 /// Where the variables stand in the optimiser's vector: weights, means, logarithms of variances;
@@ -312,7 +309,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
-        /// Both objectives with all their terms; central differences with h = 1e-5 err by 1e-8 or so.
+        /// Both objectives with all their terms. Central differences with h = 1e-4 err by 1e-7 or so; the
+        /// metric's largest eigenvalue, up to 1e9, makes rounding errors of 1e-10 in the objective.
         #[test]
         fn gradients_match_finite_differences(
             full in any::<bool>(),
@@ -337,7 +335,7 @@ mod tests {
                     .collect()
             };
             let (_, gradient) = matching.evaluate(&atoms(&numbers));
-            let h = 1e-5;
+            let h = 1e-4;
             for i in 0..numbers.len() {
                 let moved = |by: f64| {
                     let mut x = numbers.clone();
@@ -351,7 +349,7 @@ mod tests {
                     1 | 2 => gradient.mean[atom * 2 + place - 1],
                     _ => gradient.variance[atom * 2 + place - 3],
                 };
-                prop_assert!((exact - numeric).abs() < 1e-6, "{i}: {exact} {numeric}");
+                prop_assert!((exact - numeric).abs() < 1e-5, "{i}: {exact} {numeric}");
             }
         }
     }
