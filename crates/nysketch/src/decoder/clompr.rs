@@ -23,7 +23,7 @@ use crate::random::below;
 
 /// Starts that are looked at, and those of them that are followed.
 const LOOKED_AT: usize = 200;
-const FOLLOWED: usize = 4;
+const FOLLOWED: usize = 5;
 
 /// What CL-OMPR needs to know.
 #[derive(Debug, Clone)]
