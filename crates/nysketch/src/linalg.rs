@@ -100,22 +100,50 @@ impl Columns {
         &self.data[j * self.rows..(j + 1) * self.rows]
     }
 
+    /// One column, to be changed.
+    pub fn column_mut(&mut self, j: usize) -> &mut [f64] {
+        &mut self.data[j * self.rows..(j + 1) * self.rows]
+    }
+
     /// Adds a column of as many numbers as there are rows.
-    pub fn push(&mut self, column: impl Iterator<Item = f64>) {
+    pub fn push(&mut self, column: impl IntoIterator<Item = f64>) {
         self.data.extend(column);
         debug_assert!(self.data.len().is_multiple_of(self.rows.max(1)));
     }
 
-    /// `self − F F[rows]ᵀ`, one row of `F` for each column.
-    pub fn subtract_product(&mut self, factor: &Columns, rows: &[usize]) {
-        if factor.is_empty() || self.is_empty() {
-            return;
-        }
-        let f = MatRef::from_column_major_slice(&factor.data, self.rows, factor.len());
-        let some = Mat::from_fn(factor.len(), rows.len(), |i, j| f[(rows[j], i)]);
+    /// Adds the columns of another.
+    pub fn append(&mut self, other: Columns) {
+        assert_eq!(self.rows, other.rows, "columns of one length");
+        self.data.extend(other.data);
+    }
+
+    /// `F[rows]ᵀ`: some rows, each as a column.
+    pub fn select_rows(&self, rows: &[usize]) -> Columns {
+        let row = |&i: &usize| (0..self.len()).map(move |j| self.data[j * self.rows + i]);
+        Columns { rows: self.len(), data: rows.iter().flat_map(row).collect() }
+    }
+
+    fn as_ref(&self) -> MatRef<'_, f64> {
+        MatRef::from_column_major_slice(&self.data, self.rows, self.len())
+    }
+
+    fn as_mut(&mut self) -> MatMut<'_, f64> {
         let count = self.len();
-        let out = MatMut::from_column_major_slice_mut(&mut self.data, self.rows, count);
-        matmul(out, Accum::Add, f, some.as_ref(), -1.0, Par::Seq);
+        MatMut::from_column_major_slice_mut(&mut self.data, self.rows, count)
+    }
+
+    /// `self − A B`.
+    pub fn subtract_product(&mut self, a: &Columns, b: &Columns) {
+        if !a.is_empty() && !self.is_empty() {
+            matmul(self.as_mut(), Accum::Add, a.as_ref(), b.as_ref(), -1.0, Par::Seq);
+        }
+    }
+
+    /// `self − Aᵀ B`.
+    pub fn subtract_transposed_product(&mut self, a: &Columns, b: &Columns) {
+        if !a.is_empty() && a.rows > 0 {
+            matmul(self.as_mut(), Accum::Add, a.as_ref().transpose(), b.as_ref(), -1.0, Par::Seq);
+        }
     }
 }
 
@@ -153,9 +181,14 @@ impl Cholesky {
     }
 
     /// `b_jᵀ A⁻¹ b_j = ‖L⁻¹ b_j‖²` for each column of `b`.
-    pub fn inverse_quadratic_forms(&self, mut b: Matrix) -> Vec<f64> {
-        solve_lower_triangular_in_place(self.0.L(), b.0.as_mut(), Par::Seq);
-        (0..b.ncols()).map(|j| b.0.col(j).iter().map(|x| x * x).sum()).collect()
+    pub fn inverse_quadratic_forms(&self, mut b: Columns) -> Vec<f64> {
+        solve_lower_triangular_in_place(self.0.L(), b.as_mut(), Par::Seq);
+        (0..b.len()).map(|j| dot(b.column(j), b.column(j))).collect()
+    }
+
+    /// `B L⁻ᵀ`.
+    pub fn divide(&self, b: &mut Columns) {
+        solve_lower_triangular_in_place(self.0.L(), b.as_mut().transpose_mut(), Par::Seq);
     }
 }
 
@@ -190,12 +223,12 @@ mod tests {
     #[test]
     fn quadratic_forms_invert_the_matrix() {
         let a = example();
-        let x = Matrix::from_fn(4, 1, |i, _| 1.0 + i as f64);
-        let column: Vec<f64> = (0..4).map(|i| x.get(i, 0)).collect();
-        let b = a.times(&column);
-        let expected: f64 = b.iter().zip(&column).map(|(p, q)| p * q).sum();
-        let got =
-            Cholesky::new(&a).unwrap().inverse_quadratic_forms(Matrix::from_fn(4, 1, |i, _| b[i]));
+        let x = [1.0, 2.0, 3.0, 4.0];
+        let b = a.times(&x);
+        let expected: f64 = b.iter().zip(&x).map(|(p, q)| p * q).sum();
+        let mut columns = Columns::with_capacity(4, 1);
+        columns.push(b);
+        let got = Cholesky::new(&a).unwrap().inverse_quadratic_forms(columns);
         assert!((got[0] - expected).abs() < 1e-12 * expected);
     }
 }

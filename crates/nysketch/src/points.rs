@@ -1,4 +1,7 @@
-//! A set of points in the coordinates of a frame, row-major, single precision.
+//! A set of points in the coordinates of a frame, row-major, single precision; and the same by column,
+//! so that what all of them have to do with one point is a loop over vectors.
+
+use crate::kernel::tile::{Instructions, Work};
 
 /// Points in `dims` dimensions.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,5 +69,93 @@ impl Points {
         }
         let rest: f64 = a_rest.iter().zip(b_rest).map(|(x, y)| square(x, y)).sum();
         sums[0] + sums[1] + (sums[2] + sums[3]) + rest
+    }
+}
+
+/// Points by column, `[column][point]`, in double precision.
+#[derive(Debug, Clone)]
+pub struct PointColumns {
+    len: usize,
+    data: Vec<f64>,
+}
+
+impl PointColumns {
+    /// The columns of some points.
+    pub fn new(points: &Points) -> Self {
+        let (n, d) = (points.len(), points.dims());
+        let data = (0..n * d).map(|at| f64::from(points.data[at % n * d + at / n])).collect();
+        PointColumns { len: n, data }
+    }
+
+    /// Number of points.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Every column.
+    pub fn columns(&self) -> impl Iterator<Item = &[f64]> {
+        self.data.chunks_exact(self.len.max(1))
+    }
+
+    /// Adds `Σ_k f_k (x_ik − μ_k)²` to `out_i` for every point.
+    pub fn add_squares(&self, mean: &[f64], factors: &[f64], out: &mut [f64]) {
+        assert_eq!(out.len(), self.len, "one number a point");
+        Instructions::best().run(AddSquares { columns: self, mean, factors, out });
+    }
+
+    /// `‖x_i − z‖²` for every point.
+    pub fn squared_distances(&self, z: &[f32], out: &mut [f64]) {
+        let z: Vec<f64> = z.iter().map(|z| f64::from(*z)).collect();
+        out.fill(0.0);
+        self.add_squares(&z, &vec![1.0; z.len()], out);
+    }
+}
+
+struct AddSquares<'a> {
+    columns: &'a PointColumns,
+    mean: &'a [f64],
+    factors: &'a [f64],
+    out: &'a mut [f64],
+}
+
+impl Work for AddSquares<'_> {
+    #[inline(always)]
+    fn work(self) {
+        for ((column, mean), factor) in self.columns.columns().zip(self.mean).zip(self.factors) {
+            for (out, x) in self.out.iter_mut().zip(column) {
+                let t = x - mean;
+                *out += factor * t * t;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The same distances by column as pair by pair, up to the order of the sum.
+        #[test]
+        fn columns_give_the_distances_of_rows(
+            d in 1usize..7,
+            values in prop::collection::vec(-10.0..10.0f32, 1..200),
+        ) {
+            let n = values.len() / d;
+            prop_assume!(n > 0);
+            let points = Points::new(d, values[..n * d].to_vec());
+            let mut distances = vec![f64::NAN; n];
+            PointColumns::new(&points).squared_distances(points.row(n / 2), &mut distances);
+            for (x, d2) in points.rows().zip(distances) {
+                let expected = Points::squared_distance(x, points.row(n / 2));
+                prop_assert!((d2 - expected).abs() <= 1e-14 * expected, "{d2} {expected}");
+            }
+        }
     }
 }

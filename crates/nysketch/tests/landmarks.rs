@@ -132,15 +132,16 @@ fn greedy_takes_the_largest_schur_complement() {
     let table = gaussian(60, 2, 3);
     let points = points(&table, 2);
     let sigma2 = 0.7;
-    let chosen =
-        pivoted_cholesky(&points, sigma2, 15, Pivot::Largest, &mut ChaCha8Rng::seed_from_u64(1));
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let chosen = pivoted_cholesky(&points, sigma2, 15, Pivot::Largest, &mut rng).unwrap();
     let kernel = |i: usize, j: usize| {
         (-Points::squared_distance(points.row(i), points.row(j)) / (2.0 * sigma2)).exp()
     };
     for t in 1..chosen.len() {
         let basis = &chosen[..t];
         let k = linalg::Matrix::from_fn(t, t, |i, j| kernel(basis[i], basis[j]));
-        let columns = linalg::Matrix::from_fn(t, 60, |i, j| kernel(basis[i], j));
+        let mut columns = linalg::Columns::with_capacity(t, 60);
+        (0..60).for_each(|j| columns.push(basis.iter().map(|&i| kernel(i, j))));
         let explained = linalg::Cholesky::new(&k).unwrap().inverse_quadratic_forms(columns);
         let residual = |i: usize| 1.0 - explained[i];
         let best = (0..60).map(residual).fold(0.0, f64::max);
@@ -156,13 +157,8 @@ fn rpcholesky_draws_in_proportion_to_the_residual() {
     let sigma2 = 0.5;
     let (mut got, mut expected) = (0.0, 0.0);
     for seed in 0..4000 {
-        let chosen = pivoted_cholesky(
-            &points,
-            sigma2,
-            2,
-            Pivot::Random,
-            &mut ChaCha8Rng::seed_from_u64(seed),
-        );
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let chosen = pivoted_cholesky(&points, sigma2, 2, Pivot::Random, &mut rng).unwrap();
         let residual: Vec<f64> = points
             .rows()
             .map(|x| 1.0 - (-Points::squared_distance(x, points.row(chosen[0])) / sigma2).exp())

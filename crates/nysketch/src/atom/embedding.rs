@@ -18,6 +18,7 @@ use crate::feature_map::nystrom::NystromMap;
 use crate::kernel::tile::{Instructions, Work};
 use crate::linalg::Matrix;
 use crate::plan::Features;
+use crate::points::PointColumns;
 use crate::sketch::Sketch;
 
 /// Eigenvalues of K_m below this share of the largest are not trusted when decoding: kernel sums are
@@ -40,8 +41,7 @@ pub struct Embedding {
 #[derive(Debug, Clone)]
 enum Kind {
     Nystrom {
-        /// Coordinates of the landmarks, `[column][landmark]`.
-        columns: Vec<f64>,
+        columns: PointColumns,
         /// M.
         metric: Matrix,
         rank: usize,
@@ -63,15 +63,13 @@ impl Embedding {
             Features::Nystrom(landmarks, _) => {
                 let map = NystromMap::new(landmarks, sigma2, DECODING_CUTOFF)?;
                 let metric = map.whitening.gram();
-                let (m, d) = (landmarks.len(), plan.dims());
-                let value = |i: usize| f64::from(landmarks.row(i % m)[i / m]);
                 let kind = Kind::Nystrom {
-                    columns: (0..m * d).map(value).collect(),
+                    columns: PointColumns::new(landmarks),
                     dual: metric.times(&means),
                     metric,
                     rank: map.rank(),
                 };
-                Embedding { dims: d, sigma2, points: data(1.0), kind, target: means }
+                Embedding { dims: plan.dims(), sigma2, points: data(1.0), kind, target: means }
             }
             Features::Fourier(frequencies) => {
                 let norm = 1.0 / (frequencies.len() as f64).sqrt();
@@ -130,11 +128,16 @@ impl Embedding {
         }
     }
 
-    fn landmark_features(&self, columns: &[f64], mean: &[f64], variance: &[f64]) -> Vec<f64> {
+    fn landmark_features(
+        &self,
+        columns: &PointColumns,
+        mean: &[f64],
+        variance: &[f64],
+    ) -> Vec<f64> {
         let log_factor: f64 = variance.iter().map(|g| -0.5 * (g / self.sigma2).ln_1p()).sum();
         let mut features = vec![log_factor; self.len()];
-        let factor: Vec<f64> = variance.iter().map(|g| -0.5 / (g + self.sigma2)).collect();
-        Instructions::best().run(AddSquares { columns, mean, factor, out: &mut features });
+        let factors: Vec<f64> = variance.iter().map(|g| -0.5 / (g + self.sigma2)).collect();
+        columns.add_squares(mean, &factors, &mut features);
         features.iter_mut().for_each(|x| *x = x.exp());
         features
     }
@@ -228,32 +231,9 @@ impl Embedding {
     }
 }
 
-/// Adds `factor_k (x̃_jk − μ_k)²` over k to each j.
-struct AddSquares<'a> {
-    columns: &'a [f64],
-    mean: &'a [f64],
-    factor: Vec<f64>,
-    out: &'a mut [f64],
-}
-
-impl Work for AddSquares<'_> {
-    #[inline(always)]
-    fn work(self) {
-        let m = self.out.len();
-        for ((column, mean), factor) in
-            self.columns.chunks_exact(m).zip(self.mean).zip(&self.factor)
-        {
-            for (out, x) in self.out.iter_mut().zip(column) {
-                let t = x - mean;
-                *out += factor * t * t;
-            }
-        }
-    }
-}
-
 /// `Σ_j p_j (x̃_jk − μ_k)` and `Σ_j p_j (x̃_jk − μ_k)²` for each k, as eight sums side by side.
 struct Moments<'a> {
-    columns: &'a [f64],
+    columns: &'a PointColumns,
     mean: &'a [f64],
     pull: &'a [f64],
     out: &'a mut [[f64; 2]],
@@ -263,8 +243,7 @@ impl Work for Moments<'_> {
     #[inline(always)]
     fn work(self) {
         let (pull, pull_rest) = self.pull.as_chunks::<8>();
-        let columns = self.columns.chunks_exact(self.pull.len());
-        for ((column, mean), out) in columns.zip(self.mean).zip(self.out) {
+        for ((column, mean), out) in self.columns.columns().zip(self.mean).zip(self.out) {
             let (column, rest) = column.as_chunks::<8>();
             let (mut first, mut second) = ([0.0; 8], [0.0; 8]);
             for (x, p) in column.iter().zip(pull) {

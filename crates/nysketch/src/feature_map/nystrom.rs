@@ -70,7 +70,7 @@ impl NystromMap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linalg::Cholesky;
+    use crate::linalg::{Cholesky, Columns};
     use proptest::prelude::*;
 
     fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -111,7 +111,10 @@ mod tests {
             let k = Matrix::from_fn(m, m, |i, j| {
                 Gaussian { sigma2 }.value(&as_f64(landmarks.row(i)), &as_f64(landmarks.row(j)))
             });
-            let columns = Matrix::from_fn(m, 3, |i, c| match c { 0 => kx[i], 1 => ky[i], _ => kx[i] + ky[i] });
+            let mut columns = Columns::with_capacity(m, 3);
+            columns.push(kx.iter().copied());
+            columns.push(ky.iter().copied());
+            columns.push(kx.iter().zip(&ky).map(|(x, y)| x + y));
             let q = Cholesky::new(&k).unwrap().inverse_quadratic_forms(columns);
             let projected = (q[2] - q[0] - q[1]) / 2.0;
             prop_assert!((dot(&map.features(&x), &map.features(&y)) - projected).abs() < 1e-10);

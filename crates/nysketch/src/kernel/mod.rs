@@ -14,6 +14,8 @@ pub mod ladder;
 pub mod scalar;
 pub mod tile;
 
+use crate::points::{PointColumns, Points};
+
 /// The Gaussian kernel of one bandwidth σ².
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gaussian {
@@ -43,8 +45,16 @@ impl Gaussian {
         self.value(x, y) * squared_distance(x, y) / (2.0 * self.sigma2 * self.sigma2)
     }
 
+    /// `κ(x_i, z)` for every point of `columns`.
+    pub fn column(&self, columns: &PointColumns, z: &[f32]) -> Vec<f64> {
+        let mut column = vec![0.0; columns.len()];
+        columns.squared_distances(z, &mut column);
+        column.iter_mut().for_each(|d2| *d2 = self.at(*d2));
+        column
+    }
+
     /// `κ(x, x̃_j)` for every row `x̃_j` of `points`, which are narrowed coordinates.
-    pub fn against(&self, x: &[f64], points: &crate::points::Points) -> Vec<f64> {
+    pub fn against(&self, x: &[f64], points: &Points) -> Vec<f64> {
         points
             .rows()
             .map(|z| {

@@ -9,15 +9,17 @@
 //! *Greedy* takes its maximum (section 3.2); *rpcholesky* draws in proportion to it (Chen et al.
 //! 2023). With a Gaussian kernel κ(x, x) = 1 for all x, so the first pivot of both is random.
 //!
-//! Columns of the factor are found for several candidates at once, by one product with the factor so
-//! far, which is what makes it fast; the choice is the one of one candidate at a time. Residuals only
-//! fall: the largest of the candidates is the largest of all as long as no other row is above it.
-//! Candidates drawn in proportion to the residuals before are kept with the probability to which theirs
-//! has fallen (Epperly, Tropp and Webber 2024). Memory is O(n m), time O(n m²).
+//! Pivots are chosen in blocks: among some candidates, whose own residual kernel matrix is all that is
+//! needed, and columns of the factor are found for those chosen by products of matrices. The choice is
+//! the one of one pivot at a time. Residuals only fall: the largest of the candidates is the largest of
+//! all as long as it is above what the others had at first. Candidates drawn in proportion to the
+//! residuals before are kept with the probability to which theirs has fallen (Epperly, Tropp and Webber
+//! 2024). Memory is O(n m), time O(n m²).
 
+use crate::error::Result;
 use crate::kernel::Gaussian;
-use crate::linalg::Columns;
-use crate::points::Points;
+use crate::linalg::{Cholesky, Columns, Matrix};
+use crate::points::{PointColumns, Points};
 use crate::random::{below, draw, unit};
 
 /// Which row becomes the next pivot.
@@ -33,7 +35,7 @@ pub enum Pivot {
 const EXHAUSTED: f64 = 1e-12;
 
 /// Candidates at once: as many as twice those kept the last time, within these.
-const CANDIDATES: std::ops::RangeInclusive<usize> = 4..=128;
+const CANDIDATES: std::ops::RangeInclusive<usize> = 8..=256;
 
 /// Chooses up to `m` points; fewer where the kernel matrix has a smaller numerical rank.
 pub fn pivoted_cholesky(
@@ -42,52 +44,70 @@ pub fn pivoted_cholesky(
     m: usize,
     pivot: Pivot,
     rng: &mut impl rand::Rng,
-) -> Vec<usize> {
+) -> Result<Vec<usize>> {
     let n = points.len();
-    let mut state = Factor {
+    if m == 0 || n == 0 {
+        return Ok(Vec::new());
+    }
+    let mut factor = Factor {
         points,
+        by_column: PointColumns::new(points),
         kernel: Gaussian { sigma2 },
         residual: vec![1.0f64; n],
         columns: Columns::with_capacity(n, m),
-        chosen: Vec::with_capacity(m),
     };
-    if m == 0 || n == 0 {
-        return Vec::new();
-    }
-    state.add_block(&[below(n, rng)], m, |_, _| Verdict::Keep);
+    let mut chosen = vec![below(n, rng)];
+    factor.add(&chosen)?;
     let mut at_once = *CANDIDATES.start();
-    while state.chosen.len() < m {
-        let before = state.chosen.len();
-        let at_start = state.residual.clone();
-        let candidates = match pivot {
-            Pivot::Largest => largest(&at_start, at_once),
-            Pivot::Random => (0..at_once).map_while(|_| draw(&at_start, rng)).collect(),
+    while chosen.len() < m {
+        let mut candidates = match pivot {
+            Pivot::Largest => largest(&factor.residual, at_once + 1),
+            Pivot::Random => (0..at_once).map_while(|_| draw(&factor.residual, rng)).collect(),
         };
-        if candidates.is_empty() || at_start[candidates[0]] <= EXHAUSTED {
+        candidates.retain(|&p| factor.residual[p] > EXHAUSTED);
+        // The first of those that are no candidates.
+        let next = match pivot {
+            Pivot::Largest if candidates.len() > at_once => candidates.pop(),
+            _ => None,
+        };
+        let mut block = factor.block(&candidates);
+        let mut kept = Vec::new();
+        match pivot {
+            Pivot::Largest => {
+                while let Some(c) = block.largest() {
+                    let p = candidates[c];
+                    let beaten = next.is_some_and(|other| {
+                        let (own, others) = (block.residual(c), factor.residual[other]);
+                        own < others || (own == others && other < p)
+                    });
+                    if beaten || chosen.len() + kept.len() == m {
+                        break;
+                    }
+                    block.keep(c);
+                    kept.push(p);
+                }
+            }
+            Pivot::Random => {
+                for (c, &p) in candidates.iter().enumerate() {
+                    let left = block.residual(c);
+                    if chosen.len() + kept.len() < m
+                        && left > EXHAUSTED
+                        && unit(rng) * factor.residual[p] < left
+                    {
+                        block.keep(c);
+                        kept.push(p);
+                    }
+                }
+            }
+        }
+        if candidates.is_empty() {
             break;
         }
-        state.add_block(&candidates, m, |residual, p| match pivot {
-            Pivot::Random if unit(rng) * at_start[p] < residual[p] => Verdict::Keep,
-            Pivot::Random => Verdict::Drop,
-            Pivot::Largest => match largest(residual, 1)[..] {
-                [first] if candidates.contains(&first) => Verdict::Instead(first),
-                _ => Verdict::Stop,
-            },
-        });
-        let kept = state.chosen.len() - before;
-        at_once = (2 * kept).clamp(*CANDIDATES.start(), *CANDIDATES.end());
+        factor.add(&kept)?;
+        at_once = (2 * kept.len()).clamp(*CANDIDATES.start(), *CANDIDATES.end());
+        chosen.extend(kept);
     }
-    state.chosen
-}
-
-/// What becomes of a candidate.
-enum Verdict {
-    Keep,
-    Drop,
-    /// This candidate comes first.
-    Instead(usize),
-    /// No candidate is the right one any more.
-    Stop,
+    Ok(chosen)
 }
 
 /// The `count` rows of largest residual, largest first, the first of equal ones.
@@ -106,62 +126,85 @@ fn largest(residual: &[f64], count: usize) -> Vec<usize> {
 /// The factor so far.
 struct Factor<'a> {
     points: &'a Points,
+    by_column: PointColumns,
     kernel: Gaussian,
+    /// The residual of every row.
     residual: Vec<f64>,
     columns: Columns,
-    chosen: Vec<usize>,
 }
 
 impl Factor<'_> {
-    /// Adds the candidates that stand the test, one after the other.
-    fn add_block(
-        &mut self,
-        candidates: &[usize],
-        m: usize,
-        mut judge: impl FnMut(&[f64], usize) -> Verdict,
-    ) {
-        let kernel_column = |p: usize| {
-            let z = self.points.row(p);
-            self.points.rows().map(move |x| Points::squared_distance(x, z))
-        };
-        let mut block = Columns::with_capacity(self.residual.len(), candidates.len());
-        for &p in candidates {
-            block.push(kernel_column(p).map(|d2| self.kernel.at(d2)));
+    /// The residual kernel matrix of some rows.
+    fn block(&self, rows: &[usize]) -> Block {
+        let own = self.points.select(rows);
+        let by_column = PointColumns::new(&own);
+        let mut matrix = Columns::with_capacity(rows.len(), rows.len());
+        own.rows().for_each(|z| matrix.push(self.kernel.column(&by_column, z)));
+        let factor = self.columns.select_rows(rows);
+        matrix.subtract_transposed_product(&factor, &factor);
+        // As exactly as the residuals of the others, so that the first candidate is always one to keep.
+        rows.iter().enumerate().for_each(|(c, &p)| matrix.column_mut(c)[c] = self.residual[p]);
+        Block { matrix, rows: rows.to_vec(), left: vec![true; rows.len()] }
+    }
+
+    /// Adds the columns of some pivots and takes what they explain off the residuals.
+    fn add(&mut self, pivots: &[usize]) -> Result<()> {
+        if pivots.is_empty() {
+            return Ok(());
         }
-        // What the pivots before the block explain, for all candidates at once.
-        block.subtract_product(&self.columns, candidates);
-        let first = self.columns.len();
-        for &candidate in candidates {
-            if self.chosen.len() == m {
-                return;
+        let mut block = Columns::with_capacity(self.residual.len(), pivots.len());
+        for &p in pivots {
+            block.push(self.kernel.column(&self.by_column, self.points.row(p)));
+        }
+        block.subtract_product(&self.columns, &self.columns.select_rows(pivots));
+        let among = Matrix::from_fn(pivots.len(), pivots.len(), |i, j| block.column(j)[pivots[i]]);
+        Cholesky::new(&among)?.divide(&mut block);
+        for j in 0..block.len() {
+            for (r, c) in self.residual.iter_mut().zip(block.column(j)) {
+                *r -= c * c;
             }
-            let p = match judge(&self.residual, candidate) {
-                Verdict::Keep => candidate,
-                Verdict::Instead(other) => other,
-                Verdict::Drop => continue,
-                Verdict::Stop => return,
-            };
-            if self.residual[p] <= EXHAUSTED {
-                continue;
+        }
+        for r in &mut self.residual {
+            if *r <= EXHAUSTED {
+                *r = 0.0;
             }
-            let Some(at) = candidates.iter().position(|c| *c == p) else { continue };
-            let mut column = block.column(at).to_vec();
-            for earlier in first..self.columns.len() {
-                let earlier = self.columns.column(earlier);
-                let factor = earlier[p];
-                column.iter_mut().zip(earlier).for_each(|(c, e)| *c -= factor * e);
-            }
-            let root = self.residual[p].sqrt();
-            for (c, r) in column.iter_mut().zip(&mut self.residual) {
-                *c /= root;
-                *r -= *c * *c;
-                if *r <= EXHAUSTED {
-                    *r = 0.0;
-                }
-            }
-            self.residual[p] = 0.0;
-            self.columns.push(column.into_iter());
-            self.chosen.push(p);
+        }
+        pivots.iter().for_each(|&p| self.residual[p] = 0.0);
+        self.columns.append(block);
+        Ok(())
+    }
+}
+
+/// The residual kernel matrix of the candidates.
+struct Block {
+    matrix: Columns,
+    rows: Vec<usize>,
+    /// Which of them are not kept yet.
+    left: Vec<bool>,
+}
+
+impl Block {
+    /// The residual of a candidate.
+    fn residual(&self, c: usize) -> f64 {
+        if self.left[c] { self.matrix.column(c)[c] } else { 0.0 }
+    }
+
+    /// The candidate of the largest residual, of equal ones the first row.
+    fn largest(&self) -> Option<usize> {
+        let above = (0..self.left.len()).filter(|c| self.residual(*c) > EXHAUSTED);
+        above.max_by(|&a, &b| {
+            self.residual(a).total_cmp(&self.residual(b)).then(self.rows[b].cmp(&self.rows[a]))
+        })
+    }
+
+    /// Takes what a candidate explains off the others.
+    fn keep(&mut self, c: usize) {
+        let pivot = self.matrix.column(c).to_vec();
+        self.left[c] = false;
+        for other in 0..self.left.len() {
+            let factor = pivot[other] / pivot[c];
+            let column = self.matrix.column_mut(other);
+            column.iter_mut().zip(&pivot).for_each(|(x, p)| *x -= factor * p);
         }
     }
 }
@@ -201,7 +244,7 @@ mod tests {
         let data: Vec<f32> = (0..3 * 500).map(|_| unit(&mut rng) as f32 * 6.0).collect();
         let points = Points::new(3, data);
         for m in [1, 2, 40, 150] {
-            let fast = pivoted_cholesky(&points, 1.0, m, Pivot::Largest, &mut rng);
+            let fast = pivoted_cholesky(&points, 1.0, m, Pivot::Largest, &mut rng).unwrap();
             assert_eq!(fast, one_by_one(&points, 1.0, m, fast[0]));
         }
     }
@@ -216,7 +259,7 @@ mod tests {
         let (mut near, mut times) = (0, 0);
         for seed in 0..6000 {
             let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
-            let chosen = pivoted_cholesky(&points, 1.0, 2, Pivot::Random, &mut rng);
+            let chosen = pivoted_cholesky(&points, 1.0, 2, Pivot::Random, &mut rng).unwrap();
             if chosen[0] == 0 {
                 times += 1;
                 near += usize::from(chosen[1] == 1);

@@ -8,7 +8,7 @@
 //! stands for 1/p rows like it and is drawn in proportion to `D²/p`, which makes the draw the same
 //! in law as D² sampling over all rows, up to the size of the reservoir.
 
-use crate::points::Points;
+use crate::points::{PointColumns, Points};
 use crate::random::{below, draw};
 
 /// Chooses `m` of `points` in turn, in proportion to `weight · D²`, where D is the distance to
@@ -33,13 +33,12 @@ pub fn dsquared(
         }
         None => {}
     }
-    let mut scores = vec![0.0; n];
+    let columns = PointColumns::new(points);
+    let (mut scores, mut to_last) = (vec![0.0; n], vec![0.0; n]);
     while chosen.len() < m {
         if let Some(&last) = chosen.last() {
-            let z = points.row(last);
-            for (x, d) in points.rows().zip(&mut d2) {
-                *d = d.min(Points::squared_distance(x, z));
-            }
+            columns.squared_distances(points.row(last), &mut to_last);
+            d2.iter_mut().zip(&to_last).for_each(|(d, last)| *d = d.min(*last));
         }
         for i in 0..n {
             scores[i] = weight(i) * d2[i];

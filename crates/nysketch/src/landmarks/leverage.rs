@@ -19,8 +19,8 @@
 
 use crate::error::Result;
 use crate::kernel::Gaussian;
-use crate::linalg::{Cholesky, Matrix, symmetric_eigen};
-use crate::points::Points;
+use crate::linalg::{Cholesky, Columns, Matrix, symmetric_eigen};
+use crate::points::{PointColumns, Points};
 use crate::random::{below, draw, unit};
 
 /// λ falls by this factor from level to level.
@@ -42,6 +42,13 @@ pub enum Target {
     EffectiveDimension(f64),
     /// This λ.
     Lambda(f64),
+}
+
+impl Target {
+    /// λ at which BLESS keeps about `m` rows.
+    pub fn landmarks(m: usize) -> Self {
+        Target::EffectiveDimension(m as f64 / KEPT)
+    }
 }
 
 /// Approximate scores of every row.
@@ -105,7 +112,7 @@ pub fn bless(
                 if dimension >= wanted {
                     lambda = interpolate(before, (next, dimension), wanted);
                     // The finer subset stands for the rows at least as well at this λ.
-                    (subset, _) = bless.level(&finer, lambda, rng)?;
+                    subset = finer;
                     break;
                 }
                 (subset, lambda, before) = (finer, next, (next, dimension));
@@ -184,8 +191,13 @@ impl Bless<'_> {
             }))?;
             // Rows in chunks: memory stays at |J| × 1024.
             let mut explained = Vec::with_capacity(rows.len());
+            let columns = PointColumns::new(&self.points.select(j));
+            let kernel = Gaussian { sigma2: self.sigma2 };
             for chunk in rows.chunks(1024) {
-                let b = Matrix::from_fn(j.len(), chunk.len(), |p, c| self.kernel(j[p], chunk[c]));
+                let mut b = Columns::with_capacity(j.len(), chunk.len());
+                for &row in chunk {
+                    b.push(kernel.column(&columns, self.points.row(row)));
+                }
                 explained.extend(a.inverse_quadratic_forms(b));
             }
             explained

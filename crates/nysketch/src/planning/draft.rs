@@ -213,11 +213,11 @@ impl Draft {
                 dsquared(sample, Some(&self.found.sample_weights), None, m, &mut self.rng)
             }
             Sampling::Leverage => {
-                return self.leverage(Target::EffectiveDimension(m as f64), Some((m, wanted)));
+                return self.leverage(Target::landmarks(m), Some((m, wanted)));
             }
-            Sampling::Greedy => pivoted_cholesky(sample, sigma2, m, Pivot::Largest, &mut self.rng),
+            Sampling::Greedy => pivoted_cholesky(sample, sigma2, m, Pivot::Largest, &mut self.rng)?,
             Sampling::Rpcholesky => {
-                pivoted_cholesky(sample, sigma2, m, Pivot::Random, &mut self.rng)
+                pivoted_cholesky(sample, sigma2, m, Pivot::Random, &mut self.rng)?
             }
             Sampling::Uniform | Sampling::Given => uniform(sample, &[], m, &mut self.rng),
         };
