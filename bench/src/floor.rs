@@ -7,7 +7,8 @@
 
 use nysketch::kernel::exp2::{EXP2, ROUND};
 use nysketch::kernel::ladder::Ladder;
-use nysketch::kernel::tile::{MAX_BLOCK, Nearest, Tiles};
+use nysketch::kernel::pack::MAX_BLOCK;
+use nysketch::kernel::tile::{Nearest, Tiles};
 use nysketch::points::Points;
 use nysketch::*;
 use pulp::{Arch, Simd, WithSimd};

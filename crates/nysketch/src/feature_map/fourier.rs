@@ -8,9 +8,12 @@
 //! bandwidth. The pass sums cos and sin in units of 2⁻²³; 1/√m′ is applied when decoding.
 
 use crate::fixed::FEATURE_ONE;
-use crate::kernel::exp2::cos_sin_quarters;
-use crate::kernel::tile::{Instructions, Work};
+use crate::kernel::exp2::{COS, ROUND, SIN, cos_sin_quarters};
+use crate::kernel::pack::{MAX_BLOCK, PackedRows, ROWS, VECTORS, Value, copy_for, pack_points};
+use crate::kernel::scalar::ONE_BITS;
+use crate::kernel::tile::Instructions;
 use crate::points::Points;
+use pulp::{Simd, WithSimd};
 use rand_distr::{Distribution, StandardNormal};
 
 /// Angles beyond this many quarter turns have no digits left in f32.
@@ -57,64 +60,213 @@ pub fn phase(frequency: &[f32], z: &[f32]) -> f32 {
     frequency.iter().zip(z).fold(0.0, |sum, (w, x)| w.mul_add(*x, sum))
 }
 
-/// Frequencies laid out for the pass.
+/// Frequencies laid out for the pass, with its scratch memory.
 #[derive(Debug, Clone)]
 pub struct FourierPass {
     instructions: Instructions,
+    dims: usize,
     count: usize,
-    /// `[column][frequency]`.
-    transposed: Vec<f32>,
+    /// Filled up with frequencies of zero.
+    packed: Vec<f32>,
     factors: Vec<f32>,
-    phases: Vec<f32>,
+    /// `[rung][cos then sin][frequency, padded]`, sums of the last block.
+    sums: Vec<u32>,
+    weighted_sums: Vec<i64>,
+    rows: PackedRows,
 }
 
 impl FourierPass {
     /// Prepares the pass for these bandwidths.
     pub fn new(frequencies: &Points, bandwidths: &[f64], instructions: Instructions) -> Self {
-        let (count, d) = (frequencies.len(), frequencies.dims());
-        let transposed = (0..d * count).map(|i| frequencies.row(i % count)[i / count]).collect();
+        let packed = pack_points(frequencies, instructions.lanes(), 0.0);
         FourierPass {
             instructions,
-            count,
-            transposed,
+            dims: frequencies.dims(),
+            count: frequencies.len(),
+            sums: vec![0; 2 * bandwidths.len() * packed.len() / frequencies.dims()],
+            packed,
             factors: bandwidths.iter().map(|s| quarter_turns(*s)).collect(),
-            phases: vec![0.0; count],
+            weighted_sums: Vec::new(),
+            rows: PackedRows::new(frequencies.dims()),
         }
     }
 
-    /// Adds a row to `sums`, laid out `[rung][cos then sin][frequency]`.
-    pub fn add(&mut self, z: &[f32], weight: u32, sums: &mut [i64]) {
-        self.instructions.run(AddRow { pass: self, z, weight, sums });
+    /// Runs the pass over at most [`MAX_BLOCK`] rows (`rows × dims`, row-major).
+    ///
+    /// `weights` holds one weight a row or is empty. `add(place, units)` receives the block's sums,
+    /// places being `[rung][cos then sin][frequency]`.
+    pub fn block(&mut self, rows: &[f32], weights: &[u32], mut add: impl FnMut(usize, i64)) {
+        let n = rows.len() / self.dims;
+        assert!(n <= MAX_BLOCK && rows.len() == n * self.dims, "a block has whole rows");
+        assert!(weights.is_empty() || weights.len() == n, "one weight a row");
+        self.rows.pack(rows);
+        self.sums.fill(0);
+        self.weighted_sums.clear();
+        if !weights.is_empty() {
+            self.weighted_sums.resize(self.sums.len(), 0);
+        }
+        let instructions = self.instructions;
+        instructions.dispatch(Pass { fourier: self, weights });
+        let padded = self.packed.len() / self.dims;
+        for half in 0..2 * self.factors.len() {
+            for j in 0..self.count {
+                let at = half * padded + j;
+                let units = match weights {
+                    [] => i64::from(self.sums[at] as i32),
+                    _ => self.weighted_sums[at],
+                };
+                add(half * self.count + j, units);
+            }
+        }
     }
 }
 
-struct AddRow<'a> {
-    pass: &'a mut FourierPass,
-    z: &'a [f32],
-    weight: u32,
-    sums: &'a mut [i64],
+struct Pass<'a> {
+    fourier: &'a mut FourierPass,
+    weights: &'a [u32],
 }
 
-impl Work for AddRow<'_> {
+impl WithSimd for Pass<'_> {
+    type Output = ();
+
     #[inline(always)]
-    fn work(self) {
-        let FourierPass { count, transposed, factors, phases, .. } = self.pass;
-        let (count, weight) = (*count, i64::from(self.weight));
-        phases.fill(0.0);
-        for (x, column) in self.z.iter().zip(transposed.chunks_exact(count)) {
-            for (p, w) in phases.iter_mut().zip(column) {
-                *p = w.mul_add(*x, *p);
-            }
+    fn with_simd<S: Simd>(self, simd: S) {
+        let FourierPass { dims: d, packed, factors, sums, weighted_sums, rows, .. } = self.fourier;
+        let (packed, _) = S::as_simd_f32s(packed);
+        let (sums, _) = S::as_mut_simd_u32s(sums);
+        let vectors = packed.len() / *d;
+        let (panels, last) = packed.split_at(vectors / VECTORS * VECTORS * *d);
+        let mut pass =
+            TilePass::<S> { simd, factors, vectors, sums, weighted_sums, weights: self.weights };
+        for (p, panel) in panels.as_chunks::<VECTORS>().0.chunks_exact(*d).enumerate() {
+            pass.panel(rows, panel, p * VECTORS);
         }
-        for (factor, rung) in factors.iter().zip(self.sums.chunks_exact_mut(2 * count)) {
-            let (cos, sin) = rung.split_at_mut(count);
-            for ((p, c), s) in phases.iter().zip(cos).zip(sin) {
-                let (cu, su) = units(*p, *factor);
-                *c += i64::from(cu) * weight;
-                *s += i64::from(su) * weight;
+        if !last.is_empty() {
+            pass.panel(rows, last.as_chunks::<1>().0, vectors - 1);
+        }
+    }
+}
+
+struct TilePass<'a, S: Simd> {
+    simd: S,
+    factors: &'a [f32],
+    /// Vectors of all frequencies.
+    vectors: usize,
+    sums: &'a mut [S::u32s],
+    weighted_sums: &'a mut [i64],
+    weights: &'a [u32],
+}
+
+impl<S: Simd> TilePass<'_, S> {
+    /// All rows with one panel, which starts at this vector.
+    #[inline(always)]
+    fn panel<const V: usize>(&mut self, rows: &PackedRows, panel: &[[S::f32s; V]], vector: usize) {
+        let mut i = 0;
+        for tile in rows.tiles() {
+            self.add(&phases::<S, ROWS, V>(self.simd, tile, panel), i, vector);
+            i += ROWS;
+        }
+        for row in rows.singles() {
+            self.add(&phases::<S, 1, V>(self.simd, row, panel), i, vector);
+            i += 1;
+        }
+    }
+
+    /// Cosines and sines of a tile at every rung, in fixed point, summed over its rows; `i` is the
+    /// first of them.
+    #[inline(always)]
+    fn add<const R: usize, const V: usize>(
+        &mut self,
+        phases: &[[S::f32s; V]; R],
+        i: usize,
+        vector: usize,
+    ) {
+        let simd = self.simd;
+        for (rung, &factor) in self.factors.iter().enumerate() {
+            let at = [2 * rung, 2 * rung + 1].map(|half| half * self.vectors + vector);
+            for v in 0..V {
+                let mut totals = at.map(|at| self.sums[at + v]);
+                for r in 0..R {
+                    let units = cos_sin_units(simd, phases[r][v], factor);
+                    if self.weights.is_empty() {
+                        totals = [
+                            simd.add_u32s(totals[0], units[0]),
+                            simd.add_u32s(totals[1], units[1]),
+                        ];
+                        continue;
+                    }
+                    for (half, units) in units.into_iter().enumerate() {
+                        let units = [units];
+                        let lanes: &[i32] = pulp::bytemuck::cast_slice(&units);
+                        let start = (at[half] + v) * S::F32_LANES;
+                        for (l, units) in lanes.iter().enumerate() {
+                            self.weighted_sums[start + l] +=
+                                i64::from(*units) * i64::from(self.weights[i + r]);
+                        }
+                    }
+                }
+                for (at, total) in at.into_iter().zip(totals) {
+                    self.sums[at + v] = total;
+                }
             }
         }
     }
+}
+
+/// `Ω_jᵀ z` of R rows with V vectors of frequencies; see [`phase`].
+#[inline(always)]
+fn phases<S: Simd, const R: usize, const V: usize>(
+    simd: S,
+    rows: &[[Value; R]],
+    panel: &[[S::f32s; V]],
+) -> [[S::f32s; V]; R] {
+    let mut sum = [[simd.splat_f32s(0.0); V]; R];
+    for (x, w) in rows.iter().zip(panel) {
+        for r in 0..R {
+            for v in 0..V {
+                let x = simd.splat_f32s(x[r][copy_for(v, S::F32_LANES)]);
+                sum[r][v] = simd.mul_add_f32s(w[v], x, sum[r][v]);
+            }
+        }
+    }
+    sum
+}
+
+/// See [`units`] and [`cos_sin_quarters`].
+#[inline(always)]
+fn cos_sin_units<S: Simd>(simd: S, phase: S::f32s, quarter_turns: f32) -> [S::u32s; 2] {
+    let largest = simd.splat_f32s(LARGEST_ANGLE);
+    let angle = simd.mul_f32s(phase, simd.splat_f32s(quarter_turns));
+    let angle = simd.min_f32s(simd.max_f32s(angle, simd.neg_f32s(largest)), largest);
+    let round = simd.splat_f32s(ROUND);
+    let rounded = simd.add_f32s(angle, round);
+    let r = simd.sub_f32s(angle, simd.sub_f32s(rounded, round));
+    let r2 = simd.mul_f32s(r, r);
+    let polynomial = |c: [f32; 4]| c.map(|c| simd.splat_f32s(c));
+    let (sin, cos) = (polynomial(SIN), polynomial(COS));
+    let mut s = simd.mul_add_f32s(sin[3], r2, sin[2]);
+    s = simd.mul_add_f32s(s, r2, sin[1]);
+    s = simd.mul_f32s(simd.mul_add_f32s(s, r2, sin[0]), r);
+    let mut c = simd.mul_add_f32s(cos[3], r2, cos[2]);
+    c = simd.mul_add_f32s(c, r2, cos[1]);
+    c = simd.mul_add_f32s(c, r2, cos[0]);
+    c = simd.mul_add_f32s(c, r2, simd.splat_f32s(1.0));
+    let quarter = simd.transmute_u32s_f32s(rounded);
+    let one = simd.splat_u32s(1);
+    let swapped = simd.equal_u32s(simd.and_u32s(quarter, one), one);
+    let (c, s) = (simd.select_f32s(swapped, s, c), simd.select_f32s(swapped, c, s));
+    [signed_units(simd, c, simd.add_u32s(quarter, one)), signed_units(simd, s, quarter)]
+}
+
+/// A value within ±1 in units of 2⁻²³, with its sign turned where this quarter has its second bit set.
+#[inline(always)]
+fn signed_units<S: Simd>(simd: S, value: S::f32s, quarter: S::u32s) -> S::u32s {
+    let size = simd.add_f32s(simd.abs_f32s(value), simd.splat_f32s(1.0));
+    let units = simd.sub_u32s(simd.transmute_u32s_f32s(size), simd.splat_u32s(ONE_BITS));
+    let turn = simd.wrapping_dyn_shl_u32s(quarter, simd.splat_u32s(30));
+    let sign = simd.xor_u32s(simd.transmute_u32s_f32s(value), turn);
+    let negative = simd.greater_than_or_equal_u32s(sign, simd.splat_u32s(1 << 31));
+    simd.select_u32s(negative, simd.sub_u32s(simd.splat_u32s(0), units), units)
 }
 
 #[cfg(test)]
@@ -155,10 +307,15 @@ mod tests {
         for set in Instructions::all() {
             let mut pass = FourierPass::new(&frequencies, &bandwidths, set);
             let mut sums = vec![0i64; expected.len()];
-            for (i, z) in rows.rows().enumerate() {
-                pass.add(z, i as u32 % 3, &mut sums);
-            }
+            let weights: Vec<u32> = (0..30).map(|i| i % 3).collect();
+            pass.block(rows.data(), &weights, |at, units| sums[at] = units);
             assert_eq!(sums, expected, "{set:?}");
+            // Without weights, the rows of weight 1 and twice those of weight 2.
+            for (i, times) in [(1, 1), (2, 2), (0, 0)] {
+                let some: Vec<usize> = (0..30).filter(|r| r % 3 == i).collect();
+                pass.block(rows.select(&some).data(), &[], |at, units| sums[at] -= times * units);
+            }
+            assert_eq!(sums, vec![0; expected.len()], "{set:?}");
         }
     }
 

@@ -7,10 +7,11 @@
 //! * this file: the kernel in double precision, the slow and obvious version;
 //! * [`ladder`]: several bandwidths from one exponential;
 //! * [`exp2`]: the polynomials, in the one order of operations that every processor follows;
-//! * [`tile`]: the vectorised pass; [`scalar`] is its oracle, bit for bit.
+//! * [`tile`]: the vectorised pass over rows laid out by [`pack`]; [`scalar`] is its oracle, bit for bit.
 
 pub mod exp2;
 pub mod ladder;
+pub mod pack;
 pub mod scalar;
 pub mod tile;
 

@@ -1,24 +1,18 @@
 //! The vectorised pass over a block of rows: distances, kernel sums and nearest landmarks.
 //!
 //! A tile is 6 rows × 2 vectors of landmarks held in registers (1 vector for the last landmarks where
-//! that is enough). Landmarks are packed once as `[panel][column][lane]`, the rows of a tile as
-//! `[column][row]`, each value once for every vector of landmarks; while a tile stays, all panels that
-//! fit the cache pass by, so that the nearest landmark so far stays in registers too. One generic source serves AVX2, AVX-512, NEON and a plain
+//! that is enough), laid out as in [`pack`](super::pack); while a tile stays, all panels that fit the
+//! cache pass by, so that the nearest landmark so far stays in registers too. One generic source serves AVX2, AVX-512, NEON and a plain
 //! scalar machine; each pair of row and landmark sees the operations of [`scalar`](super::scalar) in
 //! the same order, so all of them give the same bits.
 
 use super::exp2::{EXP2, ROUND};
 use super::ladder::{FLOOR, Ladder, Step};
+use super::pack::{MAX_BLOCK, PackedRows, ROWS, VECTORS, Value, copy_for, pack_points};
 use super::scalar::ONE_BITS;
 use crate::points::Points;
 use pulp::{Arch, Simd, WithSimd};
 
-/// Rows of a tile.
-const ROWS: usize = 6;
-/// Vectors of landmarks in a tile.
-const VECTORS: usize = 2;
-/// Most rows in a block, whole tiles: kernel values in units of 2⁻²³ add up to less than 2³¹.
-pub const MAX_BLOCK: usize = 42 * ROWS;
 /// Bytes of packed landmarks that pass by a tile before the next tile.
 const PANEL_BYTES: usize = 1 << 15;
 
@@ -69,7 +63,8 @@ impl Instructions {
         self.0.dispatch(work)
     }
 
-    fn lanes(self) -> usize {
+    /// Single-precision numbers in a vector.
+    pub(crate) fn lanes(self) -> usize {
         struct Lanes;
         impl WithSimd for Lanes {
             type Output = usize;
@@ -104,16 +99,8 @@ pub struct Tiles {
     /// `[row][lane]`: least squared distance so far and the vector it was in, a whole number.
     least: Vec<f32>,
     least_at: Vec<f32>,
-    /// `[tile][column][row]` of a block.
-    packed_rows: Vec<[Value; ROWS]>,
-    /// `[column]` of a row that is left over.
-    packed_row: Vec<[Value; 1]>,
+    packed_rows: PackedRows,
 }
-
-/// A coordinate of a row, once for each vector of landmarks it is subtracted from. With 512 bits, a
-/// copy of its own lets the subtraction read it from memory and spread it over the lanes on the way;
-/// a copy that several share is spread by an instruction, which costs as much as a subtraction.
-type Value = [f32; VECTORS];
 
 /// The nearest landmark of each row of a block.
 #[derive(Debug, Default, Clone)]
@@ -129,31 +116,19 @@ impl Tiles {
     pub fn new(landmarks: &Points, ladder: Option<&Ladder>, instructions: Instructions) -> Self {
         let (m, d) = (landmarks.len(), landmarks.dims());
         let lanes = instructions.lanes();
-        let vectors = m.div_ceil(lanes);
-        let mut packed = vec![f32::INFINITY; vectors * lanes * d];
-        let full = vectors / VECTORS * VECTORS;
-        for (j, z) in landmarks.rows().enumerate() {
-            let (vector, lane) = (j / lanes, j % lanes);
-            // Vectors of the panel, and which of them it is.
-            let (width, at) = if vector < full { (VECTORS, vector % VECTORS) } else { (1, 0) };
-            let start = (vector - at) * d;
-            for (k, &value) in z.iter().enumerate() {
-                packed[(start + k * width + at) * lanes + lane] = value;
-            }
-        }
+        let packed = pack_points(landmarks, lanes, f32::INFINITY);
         let steps = ladder.map_or(Vec::new(), |l| l.steps().to_vec());
         Tiles {
             instructions,
             dims: d,
             landmarks: m,
-            packed,
-            sums: vec![0; steps.len() * vectors * lanes],
+            sums: vec![0; steps.len() * packed.len() / d],
             weighted_sums: Vec::new(),
             steps,
+            packed,
             least: vec![0.0; MAX_BLOCK * lanes],
             least_at: vec![0.0; MAX_BLOCK * lanes],
-            packed_rows: vec![[Value::default(); ROWS]; MAX_BLOCK / ROWS * d],
-            packed_row: vec![[Value::default()]; d],
+            packed_rows: PackedRows::new(d),
         }
     }
 
@@ -235,14 +210,7 @@ fn run<S: Simd, const TRACK: bool>(simd: S, tiles: &mut Tiles, rows: &[f32], wei
     let (least_at, _) = S::as_mut_simd_f32s(&mut tiles.least_at);
     let weighted_sums = &mut tiles.weighted_sums;
     let mut pass = TilePass::<S, TRACK> { simd, steps: &tiles.steps, vectors, sums, weighted_sums };
-    let (whole, rest) = rows.split_at(rows.len() / (ROWS * d) * (ROWS * d));
-    for (tile, rows) in tiles.packed_rows.chunks_exact_mut(d).zip(whole.chunks_exact(ROWS * d)) {
-        let rows: [&[f32]; ROWS] = std::array::from_fn(|r| &rows[r * d..(r + 1) * d]);
-        for (k, column) in tile[..d].iter_mut().enumerate() {
-            *column = std::array::from_fn(|r| [rows[r][k]; VECTORS]);
-        }
-    }
-    let packed_rows = &tiles.packed_rows[..whole.len() / ROWS];
+    tiles.packed_rows.pack(rows);
     let together = (PANEL_BYTES / (d * VECTORS * size_of::<S::f32s>())).max(1);
     let groups = full.div_ceil(together).max(1);
     for group in 0..groups {
@@ -252,16 +220,12 @@ fn run<S: Simd, const TRACK: bool>(simd: S, tiles: &mut Tiles, rows: &[f32], wei
         // The single vector goes with the last panels.
         let last = if group + 1 == groups { last } else { &[] };
         let mut i = 0;
-        for tile in packed_rows.chunks_exact(d) {
+        for tile in tiles.packed_rows.tiles() {
             let weights = weights.get(i..).unwrap_or(&[]);
             pass.tile(tile, first, some, last, &mut least[i..], &mut least_at[i..], weights);
             i += ROWS;
         }
-        for row in rest.chunks_exact(d) {
-            for (value, &x) in tiles.packed_row.iter_mut().zip(row) {
-                *value = [[x; VECTORS]];
-            }
-            let row = &tiles.packed_row;
+        for row in tiles.packed_rows.singles() {
             let weights = weights.get(i..).unwrap_or(&[]);
             pass.tile(row, first, some, last, &mut least[i..], &mut least_at[i..], weights);
             i += 1;
@@ -339,8 +303,8 @@ fn distances<S: Simd, const R: usize, const V: usize>(
     for (x, z) in rows.iter().zip(panel) {
         for r in 0..R {
             for v in 0..V {
-                let copy = if S::F32_LANES == 16 { v } else { 0 };
-                let difference = simd.sub_f32s(z[v], simd.splat_f32s(x[r][copy]));
+                let x = simd.splat_f32s(x[r][copy_for(v, S::F32_LANES)]);
+                let difference = simd.sub_f32s(z[v], x);
                 sum[r][v] = simd.mul_add_f32s(difference, difference, sum[r][v]);
             }
         }

@@ -1,7 +1,8 @@
 //! Rows far from some landmarks: the second reading of D² sampling.
 
 use crate::error::Result;
-use crate::kernel::tile::{Instructions, MAX_BLOCK, Nearest, Tiles};
+use crate::kernel::pack::MAX_BLOCK;
+use crate::kernel::tile::{Instructions, Nearest, Tiles};
 use crate::plan::Plan;
 use crate::rows::{Block, Progress, RowSource, pass};
 use crate::sample::{Reservoir, mix};

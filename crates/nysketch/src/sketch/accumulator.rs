@@ -12,8 +12,9 @@ use crate::feature_map::fourier::FourierPass;
 use crate::frame::FramedRows;
 use crate::kernel::exp2::exp2_product;
 use crate::kernel::ladder::{Ladder, Step, exp_step};
+use crate::kernel::pack::MAX_BLOCK;
 use crate::kernel::scalar::units;
-use crate::kernel::tile::{Instructions, MAX_BLOCK, Nearest, Tiles, Work};
+use crate::kernel::tile::{Instructions, Nearest, Tiles, Work};
 use crate::plan::{Features, Plan};
 use crate::rows::{Block, Invalid};
 use std::ops::Range;
@@ -171,7 +172,7 @@ impl Accumulator {
         self.sums.check_rows()?;
         self.buffer.q.resize(n * d + CHUNK, 0.0);
         self.add_kernel();
-        self.add_fourier(d);
+        self.add_fourier();
         if self.plan.needs_nearest() {
             self.add_coverage();
         }
@@ -198,16 +199,12 @@ impl Accumulator {
         }
     }
 
-    fn add_fourier(&mut self, d: usize) {
+    fn add_fourier(&mut self) {
         if let Some(fourier) = &mut self.fourier {
-            // A block of 256 weights below 2³² and units up to 2²³ stays below 2⁶³.
-            let mut sums = vec![0i64; self.sums.features.len()];
-            for (i, z) in self.buffer.z.chunks_exact(d).enumerate() {
-                fourier.add(z, self.weights.get(i).copied().unwrap_or(1), &mut sums);
-            }
-            for (total, s) in self.sums.features.iter_mut().zip(sums) {
-                *total += i128::from(s);
-            }
+            let features = &mut self.sums.features;
+            fourier.block(&self.buffer.z, &self.weights, |at, units| {
+                features[at] += i128::from(units);
+            });
         }
     }
 
