@@ -1,6 +1,7 @@
-//! Chores: `cargo xtask test` runs every check of the project; `cargo xtask licences` and
-//! `cargo xtask python` one part of them.
+//! Chores: `cargo xtask test` runs every check of the project; `cargo xtask licences`, `python` and
+//! `count` one part of them. `cargo xtask count --write` makes the instructions counted the standard.
 
+mod instructions;
 mod licences;
 mod python;
 
@@ -16,7 +17,8 @@ fn main() -> ExitCode {
         "test" => test(),
         "licences" => licences::check(),
         "python" => python::test(),
-        _ => Err("usage: cargo xtask test | licences | python".into()),
+        "count" => instructions::check(std::env::args().nth(2).as_deref() == Some("--write")),
+        _ => Err("usage: cargo xtask test | licences | python | count [--write]".into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -41,6 +43,7 @@ fn test() -> Outcome {
     licences::check()?;
     step("tests", cargo("test --workspace --locked"))?;
     python::test()?;
+    instructions::check(false)?;
     eprintln!("== all checks passed in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
 }

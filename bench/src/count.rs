@@ -1,0 +1,84 @@
+//! `count CASE BLOCKS`: a fixed amount of work for the instruction counter of `cargo xtask instructions`.
+//!
+//! Two runs that differ in the number of blocks alone tell the instructions of a block, whatever the
+//! start of the program costs. Data is fixed, and every case is deterministic.
+
+use nysketch::feature_map::fourier::{FourierPass, draw_frequencies};
+use nysketch::kernel::ladder::Ladder;
+use nysketch::kernel::pack::MAX_BLOCK;
+use nysketch::kernel::tile::{Nearest, Tiles};
+use nysketch::points::Points;
+use nysketch::*;
+use rand::SeedableRng;
+use std::hint::black_box;
+use std::sync::Arc;
+
+const DIMS: usize = 20;
+const LANDMARKS: usize = 200;
+
+fn points(count: usize, seed: u64) -> Points {
+    draw_frequencies(DIMS, count, &mut rand_chacha::ChaCha8Rng::seed_from_u64(seed))
+}
+
+/// The pass over blocks in memory: kernel sums at these bandwidths, and nearest landmarks.
+fn pass(bandwidths: &[f64], nearest: bool, blocks: usize) {
+    let ladder = (!bandwidths.is_empty()).then(|| Ladder::new(bandwidths));
+    let mut tiles = Tiles::new(&points(LANDMARKS, 1), ladder.as_ref(), Instructions::best());
+    let rows = points(MAX_BLOCK, 2);
+    let mut found = Nearest::default();
+    for _ in 0..blocks {
+        tiles.block(rows.data(), &[], nearest.then_some(&mut found), |_, _, units| {
+            black_box(units);
+        });
+    }
+}
+
+fn fourier(blocks: usize) {
+    let mut pass = FourierPass::new(&points(LANDMARKS, 1), &[20.0], Instructions::best());
+    let rows = points(MAX_BLOCK, 2);
+    for _ in 0..blocks {
+        pass.block(rows.data(), &[], |_, units| {
+            black_box(units);
+        });
+    }
+}
+
+/// All of what happens to a row, from doubles to exact sums.
+fn sketch(blocks: usize) {
+    let rows = Mixture::new(DIMS, 10, 2.0, 0).expect("a mixture").rows(0, 5000);
+    let table = Table::unnamed(DIMS, rows.values).expect("a table");
+    let params = PlanParams {
+        features: FeatureParams::Nystrom {
+            landmarks: Some(LANDMARKS),
+            sampling: Sampling::Uniform,
+            leverage_lambda: None,
+        },
+        bandwidths: Some(vec![80.0, 20.0, 5.0]),
+        ..PlanParams::default()
+    };
+    let plan = Arc::new(plan_for(&table, params).expect("a plan").0);
+    let block = Block {
+        values: table.values()[..MAX_BLOCK * DIMS].to_vec(),
+        columns: DIMS,
+        ..Block::default()
+    };
+    let mut accumulator = Accumulator::new(plan, Instructions::best());
+    for _ in 0..blocks {
+        accumulator.push(&block, Invalid::Refuse).expect("valid rows");
+    }
+    black_box(accumulator.freeze().expect("few rows").to_bytes());
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [case, blocks] = &arguments[..] else { panic!("usage: count CASE BLOCKS") };
+    let blocks = blocks.parse().expect("a number of blocks");
+    match case.as_str() {
+        "kernel" => pass(&[20.0], false, blocks),
+        "ladder" => pass(&[80.0, 20.0, 5.0], true, blocks),
+        "nearest" => pass(&[], true, blocks),
+        "fourier" => fourier(blocks),
+        "sketch" => sketch(blocks),
+        other => panic!("no case '{other}'"),
+    }
+}

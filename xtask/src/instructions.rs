@@ -1,0 +1,100 @@
+//! Speed without a clock: instructions of the pass over fixed data, counted by valgrind, beside those in
+//! `bench/instructions.txt`. Valgrind knows AVX2 and no wider vectors, on any machine.
+
+use crate::{Outcome, cargo, root, step};
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// What is counted; see `bench/src/count.rs`.
+const CASES: [&str; 5] = ["kernel", "ladder", "nearest", "fourier", "sketch"];
+/// Blocks of the two runs whose difference is told.
+const BLOCKS: [u64; 2] = [2, 12];
+/// More instructions than before by this share is an error.
+const TOLERANCE: f64 = 0.10;
+
+/// Counts and compares; with `write`, the counts become the new standard.
+pub fn check(write: bool) -> Outcome {
+    if !valgrind() {
+        eprintln!("== instructions: skipped, valgrind cannot be installed here");
+        return Ok(());
+    }
+    step("what is counted", cargo("build --release --locked -p nysketch-bench --bin count"))?;
+    eprintln!("== instructions");
+    let compiler = compiler()?;
+    let mut counts = Vec::new();
+    for case in CASES {
+        let [few, many] = BLOCKS.map(|blocks| count(case, blocks));
+        counts.push((case, (many? - few?) / (BLOCKS[1] - BLOCKS[0])));
+    }
+    if write {
+        let mut text = format!(
+            "# Instructions of a block of 252 rows; `cargo xtask count --write`\n# {compiler}\n"
+        );
+        for (case, count) in counts {
+            writeln!(text, "{case} {count}").map_err(|e| e.to_string())?;
+        }
+        return std::fs::write(file(), text).map_err(|e| format!("instructions.txt: {e}"));
+    }
+    let before = std::fs::read_to_string(file()).map_err(|e| format!("instructions.txt: {e}"))?;
+    let same_compiler = before.lines().any(|line| line.trim_start_matches("# ") == compiler);
+    let mut grown = Vec::new();
+    for (case, count) in counts {
+        let line = before.lines().find_map(|line| line.strip_prefix(case)?.strip_prefix(' '));
+        let Some(standard) = line.and_then(|count| count.parse::<f64>().ok()) else {
+            return Err(format!("bench/instructions.txt has no count of '{case}'"));
+        };
+        let change = count as f64 / standard - 1.0;
+        eprintln!("   {case:8} {count:>9} a block, {:+.1} %", 100.0 * change);
+        if change > TOLERANCE {
+            grown.push(case);
+        }
+    }
+    match (grown.is_empty(), same_compiler) {
+        (true, _) => Ok(()),
+        (false, true) => Err(format!(
+            "more instructions than in bench/instructions.txt: {} (cargo xtask count --write if that is meant)",
+            grown.join(", ")
+        )),
+        (false, false) => {
+            eprintln!("   another compiler than {compiler} made the standard: not an error");
+            Ok(())
+        }
+    }
+}
+
+fn file() -> PathBuf {
+    root().join("bench/instructions.txt")
+}
+
+fn compiler() -> Result<String, String> {
+    let output = Command::new("rustc").arg("--version").current_dir(root()).output();
+    let output = output.map_err(|e| format!("rustc could not run: {e}"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
+}
+
+/// Instructions of a whole run.
+fn count(case: &str, blocks: u64) -> Result<u64, String> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(root().join("target/release/count"))
+        .args([case, &blocks.to_string()])
+        .output()
+        .map_err(|e| format!("valgrind could not run: {e}"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let collected = text.lines().find_map(|line| line.split("Collected : ").nth(1));
+    let count = collected.and_then(|count| count.trim().parse().ok());
+    count.ok_or_else(|| format!("valgrind counted nothing of '{case}':\n{text}"))
+}
+
+/// Whether there is valgrind, perhaps after installing it.
+fn valgrind() -> bool {
+    let there =
+        || Command::new("valgrind").arg("--version").output().is_ok_and(|o| o.status.success());
+    if there() {
+        return true;
+    }
+    let mut install = Command::new("apt-get");
+    install.args(["install", "--yes", "--quiet", "valgrind"]);
+    step("installing valgrind", install).is_ok() && there()
+}
