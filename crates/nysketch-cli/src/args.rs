@@ -55,6 +55,7 @@ pub enum Command {
     Fit(FitArgs),
     Predict(Predict),
     Evaluate(Evaluate),
+    Diff(Diff),
     Completions(Completions),
     Man(Man),
 }
@@ -525,6 +526,47 @@ pub struct Evaluate {
     /// True labels: a column of the input, or a file with one column
     #[arg(long, value_name = "COLUMN|FILE")]
     pub labels: Option<String>,
+    /// Another model, such as the best known: also print the excess risk over it on the same rows
+    #[arg(long, value_name = "MODEL")]
+    pub reference: Option<PathBuf>,
+}
+
+/// Tell how two sketches differ: drift.
+///
+/// Both must be sketches of one plan and of different rows. Prints the maximum mean discrepancy at every
+/// bandwidth beside the noise to expect, one p-value for all of it, and where the change is: columns whose
+/// mean moved and cells whose share of the rows changed. With --against, one line for each of many
+/// sketches, such as one a day; folders stand for the .nys files in them.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  nysketch diff day1.nys day2.nys
+  nysketch diff --against day1.nys days/ --plot drift.svg
+
+JSON fields: baseline, file, rows, level, p_value, drift, no_test, discrepancies [{bandwidth, mmd, noise}],
+  columns [{column, means, deviations, z}], cells [{landmark, shares, z, mean}], landmarks [{landmark,
+  change, place}], plot; with --against baseline, rows, level, plot and sketches [{…}]")]
+pub struct Diff {
+    /// Two sketches; with --against any number of them, or folders
+    #[arg(required = true, value_name = "SKETCH")]
+    pub sketches: Vec<PathBuf>,
+    /// Compare every sketch with this one
+    #[arg(long, value_name = "SKETCH")]
+    pub against: Option<PathBuf>,
+    /// Write a picture of the discrepancies, in the order of the sketches
+    #[arg(long, value_name = "FILE.svg")]
+    pub plot: Option<PathBuf>,
+    /// p-values up to this are called drift: the share of false alarms
+    #[arg(long, value_name = "P", default_value_t = 0.05)]
+    pub level: f64,
+    /// Draws from the null distribution; the least p-value is 1/(draws + 1)
+    #[arg(long, value_name = "N", default_value_t = 999, value_parser = clap::value_parser!(u64).range(19..=1_000_000))]
+    pub draws: u64,
+    /// Columns, cells and landmarks to show
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub top: usize,
+    /// Seed of the draws
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
 }
 
 /// Print a script that completes commands and options in your shell.

@@ -1,4 +1,4 @@
-//! Pictures, as SVG: a curve over k, and clusters in the first two principal axes.
+//! Pictures, as SVG: a curve over k, clusters in the first two principal axes, drift over sketches.
 
 use anyhow::{Result, anyhow};
 use plotters::prelude::*;
@@ -127,5 +127,82 @@ pub fn clusters(
             .draw_series(centres.iter().map(|c| Cross::new(*c, 7, BLACK.stroke_width(3))))
             .map_err(failed)?;
         Ok(())
+    })
+}
+
+/// One sketch in a picture of drift.
+pub struct DriftPoint {
+    pub name: String,
+    pub mmd: f64,
+    pub noise: f64,
+    pub drift: bool,
+}
+
+/// Discrepancies in order, the noise to expect below them, those called drift marked.
+pub fn drift(path: &Path, points: &[DriftPoint], baseline: &str) -> Result<()> {
+    write_svg(path, (760, 420), |root| {
+        let top = points.iter().flat_map(|p| [p.mmd, p.noise]).fold(0.0, f64::max).max(1e-9);
+        let mut chart = ChartBuilder::on(root)
+            .caption(format!("distance from {baseline}"), ("sans-serif", 17))
+            .margin(12)
+            .x_label_area_size(64)
+            .y_label_area_size(64)
+            .build_cartesian_2d(-0.5..points.len() as f64 - 0.5, 0.0..1.08 * top)
+            .map_err(failed)?;
+        // At most a dozen names, so that they stay apart.
+        let every = points.len().div_ceil(12);
+        let name = |x: &f64| match (x.fract() == 0.0, points.get(*x as usize)) {
+            (true, Some(p)) if *x as usize % every == 0 => p.name.chars().take(14).collect(),
+            _ => String::new(),
+        };
+        chart
+            .configure_mesh()
+            .light_line_style(WHITE)
+            .y_desc("MMD, middle bandwidth")
+            .x_labels(points.len().min(60))
+            .x_label_formatter(&name)
+            .label_style(("sans-serif", 13))
+            .draw()
+            .map_err(failed)?;
+        let at = |value: fn(&DriftPoint) -> f64| {
+            points.iter().enumerate().map(move |(i, p)| (i as f64, value(p)))
+        };
+        chart
+            .draw_series(std::iter::once(Polygon::new(
+                [(-0.5, 0.0)]
+                    .into_iter()
+                    .chain(at(|p| p.noise))
+                    .chain([(points.len() as f64 - 0.5, 0.0)])
+                    .collect::<Vec<_>>(),
+                BLACK.mix(0.08).filled(),
+            )))
+            .map_err(failed)?
+            .label("noise")
+            .legend(|(x, y)| {
+                Rectangle::new([(x, y - 5), (x + 16, y + 5)], BLACK.mix(0.15).filled())
+            });
+        chart
+            .draw_series(LineSeries::new(at(|p| p.mmd), COLOURS[0].stroke_width(2)))
+            .map_err(failed)?
+            .label("MMD")
+            .legend(|(x, y)| PathElement::new([(x, y), (x + 16, y)], COLOURS[0].stroke_width(2)));
+        chart
+            .draw_series(at(|p| p.mmd).map(|p| Circle::new(p, 3, COLOURS[0].filled())))
+            .map_err(failed)?;
+        let marked = points.iter().enumerate().filter(|(_, p)| p.drift);
+        chart
+            .draw_series(
+                marked.map(|(i, p)| Circle::new((i as f64, p.mmd), 7, COLOURS[5].stroke_width(2))),
+            )
+            .map_err(failed)?
+            .label("drift")
+            .legend(|(x, y)| Circle::new((x + 8, y), 6, COLOURS[5].stroke_width(2)));
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperLeft)
+            .background_style(WHITE.mix(0.8))
+            .label_font(("sans-serif", 13))
+            .draw()
+            .map_err(failed)
     })
 }

@@ -59,6 +59,7 @@
 pub mod atom;
 pub mod bandwidth;
 pub mod decoder;
+pub mod drift;
 pub mod error;
 pub mod feature_map;
 pub mod file;
@@ -97,7 +98,7 @@ pub use predictor::Predictor;
 pub use rows::{Block, Invalid, Progress, RowPart, RowSet, RowSource, RowStream, Table};
 pub use sketch::format::FormatError;
 pub use sketch::groups::{GroupParams, Groups};
-pub use sketch::{Accumulator, Run, Sketch, SketchParams};
+pub use sketch::{Accumulator, Run, Sketch, SketchParams, Sums};
 pub use synthetic::Mixture;
 pub use weight::Weighting;
 

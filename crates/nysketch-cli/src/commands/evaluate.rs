@@ -23,6 +23,8 @@ enum Labels {
 
 pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
     let model = read_model(&args.model)?;
+    let reference =
+        args.reference.as_deref().map(|file| read_reference(file, &model)).transpose()?;
     let labels = find_labels(args)?;
     let key = match &labels {
         Labels::Column(c) => Some(c.as_str()),
@@ -32,10 +34,18 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
     let input = Input::open(&args.input, Wanted::Columns(&model.columns), besides)?;
     tell_input(&input, common);
     let bar = Bar::reading("evaluating", &input, common.quiet);
-    let (mut risks, mut skipped, mut seen) = (Risks::default(), 0, 0);
-    let work = |batch: Batch| measure(&model, &batch, &labels, invalid(&args.input));
-    let take = |(part, bad, rows): (Risks, u64, u64)| {
+    let (mut risks, mut best, mut skipped, mut seen) = (Risks::default(), Risks::default(), 0, 0);
+    let work = |batch: Batch| {
+        let (risks, bad, rows) = measure(&model, &batch, &labels, invalid(&args.input))?;
+        let best = match &reference {
+            Some(r) => measure(r, &batch, &Labels::None, invalid(&args.input))?.0,
+            None => Risks::default(),
+        };
+        Ok((risks, best, bad, rows))
+    };
+    let take = |(part, of_best, bad, rows): (Risks, Risks, u64, u64)| {
         risks.merge(part);
+        best.merge(of_best);
         skipped += bad;
         seen += rows;
         Ok(())
@@ -73,7 +83,43 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
             text.push_str(&format!("{name:14} {}\n", short(v)));
         }
     }
+    if let Some(reference) = &reference {
+        let best = best.evaluation(reference);
+        let (name, risk, least) = match model.task.as_str() {
+            "gmm" => ("-log-likelihood", e.nll.unwrap_or(f64::NAN), best.nll.unwrap_or(f64::NAN)),
+            "kmedians" => ("mean distance", e.mean_distance, best.mean_distance),
+            _ => ("mse", e.scaled_mse, best.scaled_mse),
+        };
+        json["reference"] = json!({"risk": name, "of_reference": least, "excess": risk - least});
+        text.push_str(&format!(
+            "excess risk    {} in {name}, {} of the reference's {}\n",
+            short(risk - least),
+            short((risk - least) / least.abs()),
+            short(least)
+        ));
+    }
     result(common, &json, &text)
+}
+
+/// A model for the same task and the same columns in the same scale, so that risks compare.
+fn read_reference(file: &Path, model: &Model) -> Result<Model> {
+    let reference = read_model(file)?;
+    let name = file.display();
+    if reference.task != model.task {
+        return Err(Usage(format!("{name} is a model of another task")).into());
+    }
+    if reference.columns != model.columns {
+        return Err(
+            Usage(format!("{name} is a model of other columns, or in another order")).into()
+        );
+    }
+    if reference.scale != model.scale {
+        return Err(Usage(format!(
+            "{name} is a model of columns scaled otherwise: risks do not compare"
+        ))
+        .into());
+    }
+    Ok(reference)
 }
 
 fn find_labels(args: &Evaluate) -> Result<Labels> {

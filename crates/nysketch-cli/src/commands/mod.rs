@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod demo;
+mod diff;
 mod evaluate;
 mod fit;
 mod generate;
@@ -33,6 +34,7 @@ pub fn run(args: &Args) -> Result<()> {
         Command::Subtract(a) => merge::subtract(a, common),
         Command::Inspect(a) => inspect::run(a, common),
         Command::Fit(a) => fit::run(a, common),
+        Command::Diff(a) => diff::run(a, common),
         Command::Predict(a) => predict::run(a, common),
         Command::Evaluate(a) => evaluate::run(a, common),
         Command::Completions(a) => help::completions(a),

@@ -1,0 +1,594 @@
+//! How two sketches of one plan differ: the maximum mean discrepancy, a test, and where.
+//!
+//! ```text
+//! MMD = ‖A_m(π_A) − A_m(π_B)‖ = √(δᵀ K_m⁺ δ) ,   δ = k̄_A − k̄_B
+//! ```
+//!
+//! Kernel means alone have no null distribution, so the test looks at the cells. Where both samples
+//! come from one distribution, each of the N_j rows of a cell is in A with probability
+//! f = n_A/(n_A + n_B). Statistics:
+//!
+//! * χ² of the counts, cells with less than 5 rows expected in either sample pooled;
+//! * for each bandwidth the MMD of the cells, δᵀGδ, where δ_j is the difference of the cell's shares and
+//!   G_ij = κ(c_i, c_j) at the cells' means;
+//! * Σ_jk z²_jk of the differences of the cells' means, in standard errors of the column in the cell.
+//!
+//! Their joint null distribution is drawn: counts as Binomial(N_j, f), and the last statistic, which is
+//! independent of the counts, as Σ_l λ_l χ²_J, where λ_l are the eigenvalues of the columns' correlation
+//! within cells. The least of the statistics' p-values is then ranked among those of the draws: one
+//! p-value for all of them.
+//!
+//! Landmarks are rows of the sample that the plan was made from, so each of its cells has a row for
+//! certain. In simulations with ten rows a landmark and more this does not show in the level
+//! (`bench/src/drift.rs`), since small cells are pooled; taking those rows out would, where landmarks are
+//! the far rows. Rows must be independent of each other, and no row in both samples.
+
+use crate::atom::embedding::DECODING_CUTOFF;
+use crate::error::{Error, Result};
+use crate::feature_map::nystrom::NystromMap;
+use crate::fixed::{centred_sum, coordinate_value, power_of_two};
+use crate::kernel::Gaussian;
+use crate::linalg::{Matrix, dot, symmetric_eigen};
+use crate::plan::{Features, Plan};
+use crate::sketch::Sketch;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Binomial, ChiSquared, Distribution};
+use std::sync::Arc;
+
+/// Rows expected in either sample below which a cell is pooled with others like it.
+const LEAST_EXPECTED: f64 = 5.0;
+/// Rows of either sample from which on the mean of a cell is looked at.
+const LEAST_ROWS: i128 = 10;
+
+/// How to compare.
+#[derive(Debug, Clone, Copy)]
+pub struct DriftParams {
+    /// Draws from the null distribution; the least p-value is 1/(draws + 1).
+    pub draws: usize,
+    /// Seed of the draws.
+    pub seed: u64,
+}
+
+impl Default for DriftParams {
+    fn default() -> Self {
+        DriftParams { draws: 999, seed: 0 }
+    }
+}
+
+/// The discrepancy at one bandwidth.
+#[derive(Debug, Clone, Copy)]
+pub struct Discrepancy {
+    /// σ².
+    pub sigma2: f64,
+    /// `‖A_m(π_A) − A_m(π_B)‖`.
+    pub mmd: f64,
+    /// An upper bound on its root mean square where both come from one distribution:
+    /// `√((1/n_A + 1/n_B)(1 − ‖A_m‖²))`.
+    pub noise: f64,
+}
+
+/// How a cell changed.
+#[derive(Debug, Clone)]
+pub struct CellChange {
+    /// Which landmark.
+    pub landmark: usize,
+    /// Shares of the rows of A and of B.
+    pub shares: [f64; 2],
+    /// Share of B less that of A in standard errors.
+    pub z: f64,
+    /// Mean of its rows in both, in the table's units.
+    pub mean: Vec<f64>,
+}
+
+/// How the mean of a column changed.
+#[derive(Debug, Clone)]
+pub struct ColumnChange {
+    /// Its name.
+    pub column: String,
+    /// Means in A and B, in the table's units.
+    pub means: [f64; 2],
+    /// Standard deviations in A and B, in the table's units.
+    pub deviations: [f64; 2],
+    /// Mean of B less that of A in standard errors.
+    pub z: f64,
+}
+
+/// What the comparison found.
+#[derive(Debug, Clone)]
+pub struct Drift {
+    /// Rows of A and B, weights counted.
+    pub rows: [u64; 2],
+    /// One a bandwidth; empty where there are no kernel sums.
+    pub discrepancies: Vec<Discrepancy>,
+    /// Of the test; none where it cannot be made.
+    pub p_value: Option<f64>,
+    /// Why there is no p-value.
+    pub no_test: Option<String>,
+    /// Change of the mean kernel value at each landmark, B less A, at the middle bandwidth.
+    pub landmarks: Vec<f64>,
+    /// Cells, the most changed first; empty without cells.
+    pub cells: Vec<CellChange>,
+    /// Columns, the most changed first; empty without cells and moments.
+    pub columns: Vec<ColumnChange>,
+}
+
+/// Compares sketches of one plan; what depends on the plan alone is made once.
+#[derive(Debug)]
+pub struct Comparison {
+    plan: Arc<Plan>,
+    /// `W` of each bandwidth; empty for Fourier features.
+    maps: Vec<NystromMap>,
+}
+
+impl Comparison {
+    /// For sketches of this plan.
+    pub fn new(plan: &Arc<Plan>) -> Result<Self> {
+        let mut maps = Vec::new();
+        if let (Features::Nystrom(landmarks, _), true) = (&plan.features, plan.collect.kernel) {
+            for &sigma2 in &plan.bandwidths {
+                maps.push(NystromMap::new(landmarks, sigma2, DECODING_CUTOFF)?);
+            }
+        }
+        Ok(Comparison { plan: plan.clone(), maps })
+    }
+
+    /// Compares two sketches.
+    pub fn of(&self, a: &Sketch, b: &Sketch, params: &DriftParams) -> Result<Drift> {
+        for sketch in [a, b] {
+            if !Arc::ptr_eq(sketch.plan(), &self.plan)
+                && sketch.plan().to_bytes() != self.plan.to_bytes()
+            {
+                return Err(Error::PlanMismatch {
+                    left: self.plan.fingerprint(),
+                    right: sketch.plan().fingerprint(),
+                });
+            }
+            if sketch.rows() == 0 {
+                return Err(Error::NoRows { skipped: sketch.skipped() });
+            }
+        }
+        let middle = self.plan.bandwidths.len() / 2;
+        let change = |(a, b): (&f64, &f64)| b - a;
+        let landmarks = match self.maps.is_empty() {
+            true => Vec::new(),
+            false => {
+                a.feature_means(middle).iter().zip(&b.feature_means(middle)).map(change).collect()
+            }
+        };
+        let mut drift = Drift {
+            rows: [a.rows(), b.rows()],
+            discrepancies: self.discrepancies(a, b),
+            p_value: None,
+            no_test: None,
+            landmarks,
+            cells: Vec::new(),
+            columns: columns(a, b),
+        };
+        if !self.plan.collect.cells {
+            drift.no_test = Some("the sketches keep no cells (`collect=cells`)".into());
+            return Ok(drift);
+        }
+        let cells = Cells::new(a, b);
+        drift.cells = cells.changes(&self.plan);
+        if self.plan.weighting.is_some() {
+            drift.no_test = Some("rows have weights, and nothing is known of their noise".into());
+        } else if cells.totals.iter().any(|n| *n < 2.0 * LEAST_EXPECTED) {
+            drift.no_test = Some(format!("a test needs {} rows of each", 2.0 * LEAST_EXPECTED));
+        } else {
+            drift.p_value = Some(cells.p_value(&self.plan, params)?);
+        }
+        Ok(drift)
+    }
+
+    fn discrepancies(&self, a: &Sketch, b: &Sketch) -> Vec<Discrepancy> {
+        if !self.plan.collect.kernel {
+            return Vec::new();
+        }
+        let each = |(rung, &sigma2): (usize, &f64)| {
+            let (ka, kb) = (a.feature_means(rung), b.feature_means(rung));
+            let change: Vec<f64> = ka.iter().zip(&kb).map(|(a, b)| b - a).collect();
+            let (na, nb) = (a.rows() as f64, b.rows() as f64);
+            let both: Vec<f64> =
+                ka.iter().zip(&kb).map(|(a, b)| (na * a + nb * b) / (na + nb)).collect();
+            let norm2 = |f: &[f64]| match self.maps.get(rung) {
+                Some(map) => {
+                    let whitened = map.whitening.times(f);
+                    dot(&whitened, &whitened)
+                }
+                None => dot(f, f) / (f.len() as f64 / 2.0),
+            };
+            let noise2 = (1.0 / na + 1.0 / nb) * (1.0 - norm2(&both)).max(0.0);
+            Discrepancy { sigma2, mmd: norm2(&change).sqrt(), noise: noise2.sqrt() }
+        };
+        self.plan.bandwidths.iter().enumerate().map(each).collect()
+    }
+}
+
+/// Means and standard deviations of every column, the most changed first.
+fn columns(a: &Sketch, b: &Sketch) -> Vec<ColumnChange> {
+    let (Some(of_a), Some(of_b)) = (column_moments(a), column_moments(b)) else {
+        return Vec::new();
+    };
+    let (na, nb) = (a.rows() as f64, b.rows() as f64);
+    let mut changes: Vec<ColumnChange> = a
+        .plan()
+        .columns
+        .iter()
+        .zip(of_a.into_iter().zip(of_b))
+        .map(|(column, ((mean_a, var_a), (mean_b, var_b)))| {
+            let variance = (na * var_a + nb * var_b) / (na + nb);
+            let error = (variance * (1.0 / na + 1.0 / nb)).sqrt();
+            let z = if mean_a == mean_b { 0.0 } else { (mean_b - mean_a) / error };
+            ColumnChange {
+                column: column.clone(),
+                means: [mean_a, mean_b],
+                deviations: [var_a.sqrt(), var_b.sqrt()],
+                z,
+            }
+        })
+        .collect();
+    changes.sort_by(|p, q| q.z.abs().total_cmp(&p.z.abs()));
+    changes
+}
+
+/// Mean and variance of every column in the table's units, where cells or moments are kept.
+fn column_moments(sketch: &Sketch) -> Option<Vec<(f64, f64)>> {
+    let (plan, sums) = (sketch.plan(), sketch.sums());
+    let d = plan.dims();
+    let n = sums.rows[0];
+    let (first, second): (Vec<i128>, Vec<i128>) = if plan.collect.moments {
+        // The diagonal of the packed lower triangle.
+        let diagonal = (0..d).map(|k| sums.outer[k * (k + 3) / 2]).collect();
+        (sums.sum.clone(), diagonal)
+    } else if plan.collect.cells {
+        let total = |array: &[i128], k: usize| array.iter().skip(k).step_by(d).sum();
+        let of = |array: &[i128]| (0..d).map(|k| total(array, k)).collect();
+        (of(&sums.cell_sum), of(&sums.cell_square))
+    } else {
+        return None;
+    };
+    let frame = &plan.frame;
+    let column = |k: usize| {
+        let e = frame.exponent[k];
+        let mean = coordinate_value(first[k], e) / n as f64;
+        let variance = centred_sum(second[k], first[k], first[k], n) * power_of_two(e).powi(2);
+        let scale = frame.scale[k];
+        (frame.centre[k] + scale * mean, (variance / n as f64).max(0.0) * scale * scale)
+    };
+    Some((0..d).map(column).collect())
+}
+
+/// The cells of both samples.
+struct Cells<'a> {
+    a: &'a Sketch,
+    b: &'a Sketch,
+    /// Rows of A and B in each cell.
+    counts: Vec<[f64; 2]>,
+    totals: [f64; 2],
+}
+
+impl<'a> Cells<'a> {
+    fn new(a: &'a Sketch, b: &'a Sketch) -> Self {
+        let rows = a.sums().cell_rows.iter().zip(&b.sums().cell_rows);
+        let counts: Vec<[f64; 2]> = rows.map(|(a, b)| [*a as f64, *b as f64]).collect();
+        let totals = [0, 1].map(|side| counts.iter().map(|c| c[side]).sum());
+        Cells { a, b, counts, totals }
+    }
+
+    /// Shares of A and B of each cell, the most changed first.
+    fn changes(&self, plan: &Plan) -> Vec<CellChange> {
+        let [na, nb] = self.totals.map(|n| n.max(1.0));
+        let mut changes: Vec<CellChange> = self
+            .counts
+            .iter()
+            .enumerate()
+            .filter(|(_, c)| c[0] + c[1] > 0.0)
+            .map(|(landmark, c)| {
+                let shares = [c[0] / na, c[1] / nb];
+                let share = (c[0] + c[1]) / (na + nb);
+                let error = (share * (1.0 - share) * (1.0 / na + 1.0 / nb)).sqrt();
+                let z = if error > 0.0 { (shares[1] - shares[0]) / error } else { 0.0 };
+                let mean = self.mean(plan, landmark);
+                let widen = |(k, y): (usize, f64)| plan.frame.centre[k] + plan.frame.scale[k] * y;
+                let mean = mean.into_iter().enumerate().map(widen).collect();
+                CellChange { landmark, shares, z, mean }
+            })
+            .collect();
+        changes.sort_by(|p, q| q.z.abs().total_cmp(&p.z.abs()));
+        changes
+    }
+
+    /// Mean of a cell's rows in both samples, in the plan's coordinates.
+    fn mean(&self, plan: &Plan, cell: usize) -> Vec<f64> {
+        let d = plan.dims();
+        let (a, b) = (self.a.sums(), self.b.sums());
+        let rows = (a.cell_rows[cell] + b.cell_rows[cell]) as f64;
+        (cell * d..(cell + 1) * d)
+            .zip(&plan.frame.exponent)
+            .map(|(at, e)| coordinate_value(a.cell_sum[at] + b.cell_sum[at], *e) / rows)
+            .collect()
+    }
+
+    /// The test of the module's head.
+    fn p_value(&self, plan: &Plan, params: &DriftParams) -> Result<f64> {
+        let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
+        let used: Vec<usize> =
+            (0..self.counts.len()).filter(|j| self.counts[*j].iter().sum::<f64>() > 0.0).collect();
+        let pooled: Vec<f64> = used.iter().map(|&j| self.counts[j].iter().sum()).collect();
+        let share = self.totals[0] / (self.totals[0] + self.totals[1]);
+        let observed: Vec<f64> = used.iter().map(|&j| self.counts[j][0]).collect();
+
+        // Counts of A in every cell: the sample's, then draws.
+        let mut counts = vec![observed];
+        let cells: Vec<Binomial> =
+            pooled.iter().filter_map(|n| Binomial::new(*n as u64, share).ok()).collect();
+        for _ in 0..params.draws {
+            counts.push(cells.iter().map(|cell| cell.sample(&mut rng) as f64).collect());
+        }
+        let mut statistics = vec![counts.iter().map(|a| chi_square(a, &pooled, share)).collect()];
+        let differences: Vec<Vec<f64>> = counts
+            .iter()
+            .map(|a| {
+                let na: f64 = a.iter().sum::<f64>().max(1.0);
+                let nb = (pooled.iter().sum::<f64>() - na).max(1.0);
+                a.iter().zip(&pooled).map(|(a, n)| a / na - (n - a) / nb).collect()
+            })
+            .collect();
+        let means: Vec<Vec<f64>> = used.iter().map(|&j| self.mean(plan, j)).collect();
+        for &sigma2 in &plan.bandwidths {
+            let kernel = Gaussian { sigma2 };
+            let gram = Matrix::from_fn(means.len(), means.len(), |i, j| {
+                kernel.value(&means[i], &means[j])
+            });
+            let products = gram.times_each(&differences);
+            statistics.push(differences.iter().zip(&products).map(|(d, p)| dot(d, p)).collect());
+        }
+        if let Some(statistic) = self.within(plan, params.draws, &mut rng)? {
+            statistics.push(statistic);
+        }
+        Ok(joint_p_value(&statistics))
+    }
+
+    /// Σ z² of the differences of the cells' means: the samples', then draws. `None` where no cell has
+    /// rows enough.
+    fn within(&self, plan: &Plan, draws: usize, rng: &mut ChaCha8Rng) -> Result<Option<Vec<f64>>> {
+        let d = plan.dims();
+        let (a, b) = (self.a.sums(), self.b.sums());
+        // Σ z² less its expectation, and the number of terms, of each cell.
+        let mut cells: Vec<(f64, f64)> = Vec::new();
+        for j in 0..self.counts.len() {
+            let (na, nb) = (a.cell_rows[j], b.cell_rows[j]);
+            if na < LEAST_ROWS || nb < LEAST_ROWS {
+                continue;
+            }
+            let (mut excess, mut terms) = (0.0, 0.0);
+            let freedom = (na + nb - 2) as f64;
+            for at in j * d..(j + 1) * d {
+                let spread = |s: &crate::Sums, n: i128| {
+                    centred_sum(s.cell_square[at], s.cell_sum[at], s.cell_sum[at], n)
+                };
+                let variance = (spread(a, na) + spread(b, nb)) / freedom;
+                if variance > 0.0 {
+                    let (na, nb) = (na as f64, nb as f64);
+                    let change = a.cell_sum[at] as f64 / na - b.cell_sum[at] as f64 / nb;
+                    let z2 = change * change / (variance * (1.0 / na + 1.0 / nb));
+                    // The mean of a squared t of so many degrees of freedom is 1 after this.
+                    excess += z2 * (freedom - 2.0) / freedom - 1.0;
+                    terms += 1.0;
+                }
+            }
+            if terms > 0.0 {
+                cells.push((excess, terms));
+            }
+        }
+        if cells.is_empty() {
+            return Ok(None);
+        }
+        let eigenvalues = self.correlation_within(plan)?;
+        let count = cells.len() as f64;
+        let terms: f64 = cells.iter().map(|c| c.1).sum();
+        // Columns that are constant in a cell count there for nothing.
+        let scale = terms / count / eigenvalues.iter().sum::<f64>();
+        let eigenvalues: Vec<f64> = eigenvalues.iter().map(|l| l * scale).collect();
+        // Where values are few and rare, as in columns of zeros and ones, sums over a cell vary more than
+        // those of normal variables. So they are taken to where they are seen to, beyond chance.
+        let total: f64 = cells.iter().map(|c| c.0).sum();
+        let variance = |mean: f64| cells.iter().map(|c| (c.0 - mean).powi(2)).sum::<f64>() / count;
+        let normal = 2.0 * dot(&eigenvalues, &eigenvalues);
+        let freedom = 2.0 * (terms / count).powi(2) / normal;
+        let chance = 1.0 + 2.0 * ((2.0 + 12.0 / freedom) / count).sqrt();
+        let wider = (variance(total / count) / (normal * chance)).sqrt().max(1.0);
+        let each = ChiSquared::new(count).map_err(|_| Error::NoConvergence {
+            what: "the null distribution",
+            size: cells.len(),
+        })?;
+        let mut statistic = vec![total];
+        for _ in 0..draws {
+            let sum: f64 = eigenvalues.iter().map(|l| l * each.sample(rng)).sum();
+            statistic.push(wider * (sum - terms));
+        }
+        Ok(Some(statistic))
+    }
+
+    /// Eigenvalues of the correlation of the columns within cells, those of the identity where moments
+    /// are not kept.
+    fn correlation_within(&self, plan: &Plan) -> Result<Vec<f64>> {
+        let d = plan.dims();
+        if !plan.collect.moments {
+            return Ok(vec![1.0; d]);
+        }
+        let value = |k: usize, l: usize| {
+            let (k, l) = (k.max(l), k.min(l));
+            let at = k * (k + 1) / 2 + l;
+            let (ek, el) = (plan.frame.exponent[k], plan.frame.exponent[l]);
+            let sum = |s: &Sketch| s.sums().outer[at] as f64 * power_of_two(ek) * power_of_two(el);
+            sum(self.a) + sum(self.b)
+        };
+        let mut within: Vec<f64> = (0..d * d).map(|i| value(i / d, i % d)).collect();
+        for j in 0..self.counts.len() {
+            let rows = (self.a.sums().cell_rows[j] + self.b.sums().cell_rows[j]) as f64;
+            if rows > 0.0 {
+                let mean = self.mean(plan, j);
+                for k in 0..d {
+                    for l in 0..d {
+                        within[k * d + l] -= rows * mean[k] * mean[l];
+                    }
+                }
+            }
+        }
+        let correlation = Matrix::from_fn(d, d, |k, l| {
+            let scale = (within[k * d + k] * within[l * d + l]).sqrt();
+            match (k == l, scale > 0.0) {
+                (true, _) => 1.0,
+                (false, true) => (within[k * d + l] / scale).clamp(-1.0, 1.0),
+                (false, false) => 0.0,
+            }
+        });
+        Ok(symmetric_eigen(&correlation)?.values.into_iter().map(|v| v.max(0.0)).collect())
+    }
+}
+
+/// χ² of the counts of A among pooled counts, small cells taken together.
+fn chi_square(a: &[f64], pooled: &[f64], share: f64) -> f64 {
+    let term = |a: f64, n: f64| (a - n * share).powi(2) / (n * share * (1.0 - share));
+    let (mut total, mut rest) = (0.0, (0.0, 0.0));
+    for (&a, &n) in a.iter().zip(pooled) {
+        if n * share.min(1.0 - share) < LEAST_EXPECTED {
+            rest = (rest.0 + a, rest.1 + n);
+        } else {
+            total += term(a, n);
+        }
+    }
+    if rest.1 > 0.0 { total + term(rest.0, rest.1) } else { total }
+}
+
+/// The least p-value of several statistics, ranked among those of the draws; of equal ones, the one with
+/// the largest statistic in standard deviations is the more extreme. The first value of each statistic is
+/// the one observed.
+fn joint_p_value(statistics: &[Vec<f64>]) -> f64 {
+    let count = statistics[0].len();
+    let mut extreme = vec![(usize::MAX, f64::NEG_INFINITY); count];
+    for values in statistics {
+        let mut sorted = values.clone();
+        sorted.sort_by(f64::total_cmp);
+        let n = count as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n;
+        for ((rank, size), value) in extreme.iter_mut().zip(values) {
+            // How many are at least as large, itself counted.
+            *rank = (*rank).min(count - sorted.partition_point(|v| v < value));
+            *size = size.max((value - mean) / variance.sqrt().max(f64::MIN_POSITIVE));
+        }
+    }
+    let (rank, size) = extreme[0];
+    let as_extreme = |e: &&(usize, f64)| e.0 < rank || (e.0 == rank && e.1 >= size);
+    extreme.iter().filter(as_extreme).count() as f64 / count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::{below, normal};
+    use crate::{FeatureParams, PlanParams, Sampling, SketchParams, Table, plan_for};
+    use proptest::prelude::*;
+
+    fn rows(n: usize, shift: f64, seed: u64) -> Vec<f64> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let row = |rng: &mut ChaCha8Rng| {
+            let c = below(3, rng) as f64 * 4.0;
+            [c + normal(rng) + shift, normal(rng) - c]
+        };
+        (0..n).flat_map(|_| row(&mut rng)).collect()
+    }
+
+    fn plan(values: &[f64]) -> Arc<Plan> {
+        let features = FeatureParams::Nystrom {
+            landmarks: Some(30),
+            sampling: Sampling::Dsquared,
+            leverage_lambda: None,
+        };
+        let params = PlanParams { features, ..PlanParams::default() };
+        Arc::new(plan_for(&Table::unnamed(2, values.to_vec()).unwrap(), params).unwrap().0)
+    }
+
+    fn sketch(plan: &Arc<Plan>, values: &[f64]) -> Sketch {
+        let table = Table::unnamed(2, values.to_vec()).unwrap();
+        Sketch::of(plan, &table, SketchParams::default(), &()).unwrap()
+    }
+
+    fn drift(a: &[f64], b: &[f64]) -> Drift {
+        let plan = plan(a);
+        let params = DriftParams { draws: 199, seed: 1 };
+        Comparison::new(&plan).unwrap().of(&sketch(&plan, a), &sketch(&plan, b), &params).unwrap()
+    }
+
+    /// 300 trials on equal distributions: at 5 % the number of false alarms has mean 15 and standard
+    /// deviation 3.8. `bench/src/drift.rs` does it at length.
+    #[test]
+    fn false_alarms_are_as_rare_as_they_should_be() {
+        let alarm = |s: u64| {
+            let p = drift(&rows(600, 0.0, 2 * s), &rows(400, 0.0, 2 * s + 1)).p_value.unwrap();
+            usize::from(p <= 0.05)
+        };
+        let alarms: usize = (0..300).map(alarm).sum();
+        assert!((4..=27).contains(&alarms), "{alarms} of 300");
+    }
+
+    #[test]
+    fn changes_are_found_and_told_where() {
+        let found = drift(&rows(2000, 0.0, 1), &rows(2000, 0.4, 2));
+        assert!(found.p_value.unwrap() <= 0.01, "{:?}", found.p_value);
+        assert_eq!(found.columns[0].column, "c0");
+        assert!((found.columns[0].means[1] - found.columns[0].means[0] - 0.4).abs() < 0.35);
+        assert!(found.discrepancies.iter().any(|d| d.mmd > 2.0 * d.noise), "{found:?}");
+        // Supports that have nothing in common.
+        let apart = drift(&rows(500, 0.0, 1), &rows(500, 300.0, 2));
+        assert!(apart.p_value.unwrap() <= 0.01);
+        assert!(apart.cells[0].z.abs() > 10.0);
+    }
+
+    #[test]
+    fn what_cannot_be_tested_is_said() {
+        let a = rows(500, 0.0, 1);
+        let plan = plan(&a);
+        let whole = sketch(&plan, &a);
+        let comparison = Comparison::new(&plan).unwrap();
+        let one = comparison.of(&whole, &sketch(&plan, &a[..2]), &DriftParams::default()).unwrap();
+        assert!(one.p_value.is_none() && one.no_test.is_some());
+        let none = comparison.of(&whole, &Sketch::empty(plan.clone()), &DriftParams::default());
+        assert!(matches!(none, Err(Error::NoRows { .. })));
+        let same = comparison.of(&whole, &whole, &DriftParams::default()).unwrap();
+        assert!(same.discrepancies.iter().all(|d| d.mmd == 0.0) && same.p_value.unwrap() > 0.9);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+        /// The discrepancy is the distance of the mean embeddings, row by row: all features of all rows,
+        /// averaged. Sums are kept to 2⁻²³ and amplified by 1/√cut-off.
+        #[test]
+        fn mmd_is_the_distance_of_the_mean_features(seed in 0u64..1000, shift in 0.0..2.0f64) {
+            let (a, b) = (rows(80, 0.0, seed), rows(60, shift, seed + 5000));
+            let plan = plan(&a);
+            let found = Comparison::new(&plan).unwrap()
+                .of(&sketch(&plan, &a), &sketch(&plan, &b), &DriftParams { draws: 19, seed })
+                .unwrap();
+            for (rung, d) in found.discrepancies.iter().enumerate() {
+                let landmarks = plan.landmarks().unwrap();
+                let map = NystromMap::new(landmarks, plan.bandwidths[rung], DECODING_CUTOFF).unwrap();
+                let mean = |values: &[f64]| -> Vec<f64> {
+                    let n = values.len() as f64 / 2.0;
+                    let mut sum = vec![0.0; map.rank()];
+                    for row in values.chunks(2) {
+                        let features = map.features(&plan.frame.coordinates(row));
+                        sum.iter_mut().zip(features).for_each(|(s, f)| *s += f / n);
+                    }
+                    sum
+                };
+                let (ma, mb) = (mean(&a), mean(&b));
+                let expected = ma.iter().zip(&mb).map(|(p, q)| (p - q).powi(2)).sum::<f64>().sqrt();
+                prop_assert!((d.mmd - expected).abs() < 5e-3, "{} {expected}", d.mmd);
+            }
+        }
+    }
+}
