@@ -195,9 +195,13 @@ fn seconds(text: &str) -> Result<std::time::Duration, String> {
 /// What to measure.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct PlanOptions {
-    /// Number of landmarks [default: 400, or all different rows where there are fewer]
-    #[arg(long, value_name = "M", help_heading = "Plan")]
-    pub landmarks: Option<usize>,
+    /// Number of landmarks, or 'auto' to choose it from the data [default: 400, or all different rows
+    /// where there are fewer]
+    #[arg(long, value_name = "M|auto", help_heading = "Plan")]
+    pub landmarks: Option<Landmarks>,
+    /// Clusters that will be learned, for --landmarks auto
+    #[arg(long, value_name = "K", requires = "landmarks", help_heading = "Plan")]
+    pub clusters: Option<usize>,
     /// How landmarks are drawn from the rows [default: dsquared]
     #[arg(long, value_enum, value_name = "RULE", help_heading = "Plan")]
     pub sampling: Option<SamplingArg>,
@@ -242,6 +246,25 @@ pub struct PlanOptions {
     pub seed: u64,
 }
 
+/// How many landmarks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Landmarks {
+    Auto,
+    Number(usize),
+}
+
+impl std::str::FromStr for Landmarks {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Landmarks::Auto),
+            number => {
+                number.parse().map(Landmarks::Number).map_err(|_| "a number or 'auto'".into())
+            }
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SamplingArg {
     /// Every subset of rows as likely
@@ -281,6 +304,7 @@ pub enum ScaleArg {
   nysketch plan x.csv -o p.nys
   nysketch plan days/ -o p.nys --landmarks 200 --scale standard --exclude id
   nysketch plan x.npy -o p.nys --sampling leverage --bandwidth 10,2.5
+  nysketch plan x.csv -o p.nys --landmarks auto --clusters 10
 
 JSON fields: file, rows, skipped, columns, features, landmarks, frequencies, sampling, bandwidths,
   collect, fingerprint, bytes, sample_rows, leverage {lambda, effective_dimension, accuracy,
@@ -388,20 +412,47 @@ pub struct Subtract {
 
 /// Show what a plan or sketch file holds.
 ///
-/// Rows, columns, landmarks, bandwidths, the rank of the kernel matrix, how much of the data the
-/// landmarks miss, and which raw rows the file reveals.
+/// Rows, columns, landmarks, bandwidths, and for each bandwidth the rank of the kernel matrix, how much of
+/// the data the landmarks miss, the effective dimension and the noise floor; which raw rows the file
+/// reveals. With --model, whether a mixture explains the sketch. With --theory, what the paper's theorems
+/// ask for and what the data gives.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch inspect s.nys
   nysketch inspect s.nys --json
+  nysketch inspect s.nys --theory -k 10
 
 JSON fields: file, kind, rows, skipped, columns, features, landmarks, frequencies, sampling, seed,
-  bandwidths, scale, collect, weights, rank, condition, missed, single_row_cells, empty_cells,
-  fingerprint, bytes")]
+  bandwidths, scale, collect, weights, rank, condition, missed, lambda, effective_dimension,
+  largest_leverage, noise_floor, single_row_cells, empty_cells, fingerprint, bytes, model {residuals
+  [{bandwidth, residual, floor, missed}], verdict}, theory {bandwidth, delta, k, t, condition,
+  least_condition, lambda, holds, constant, effective_dimension, largest_leverage, uniform, leverage, least_rows,
+  least_lambda, norm, source {s, gamma, t, lambda, m}, distortion, enough}")]
 pub struct Inspect {
     /// Plan or sketch
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    /// Tell whether this mixture explains the sketch
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<PathBuf>,
+    /// Compute the quantities of the paper's theorems
+    #[arg(long)]
+    pub theory: bool,
+    /// λ of the theorems [default: the largest for which C = 2 C_F]
+    #[arg(long, value_name = "L", requires = "theory")]
+    pub lambda: Option<f64>,
+    /// Probability that the theorems may fail with
+    #[arg(long, value_name = "P", default_value_t = 0.1, requires = "theory")]
+    pub delta: f64,
+    /// Clusters of the models that the theorems are about
+    #[arg(short, value_name = "K", default_value_t = 10, requires = "theory")]
+    pub k: usize,
+    /// Known variance of the clusters, for mixtures instead of k-means
+    #[arg(long, value_name = "V", default_value_t = 0.0, requires = "theory")]
+    pub known_variance: f64,
+    /// Pairs of models to sample
+    #[arg(long, value_name = "N", default_value_t = 300, requires = "theory")]
+    pub secants: usize,
 }
 
 /// Learn a model from a sketch, without the rows.

@@ -82,6 +82,7 @@ pub mod sample;
 pub mod sketch;
 pub mod survey;
 pub mod synthetic;
+pub mod theory;
 pub mod weight;
 mod words;
 
@@ -92,7 +93,8 @@ pub use landmarks::Sampling;
 pub use model::Model;
 pub use plan::{Collect, Features, Plan};
 pub use planning::{
-    FeatureParams, GivenLandmarks, PlanParams, PlanReport, SampleRows, Scale, make_plan,
+    AutoLandmarks, FeatureParams, GivenLandmarks, PlanParams, PlanReport, SampleRows, Scale,
+    make_plan,
 };
 pub use predictor::Predictor;
 pub use rows::{Block, Invalid, Progress, RowPart, RowSet, RowSource, RowStream, Table};

@@ -1,11 +1,12 @@
 //! `nysketch fit`: learn from a sketch.
 
+use super::inspect::explained_json;
 use super::read_sketch;
 use crate::args::{Common, DecoderArg, FitArgs, TaskArg};
 use crate::output::{Usage, check_writable, note, result, short, write_bytes};
 use crate::plot;
 use anyhow::{Context, Result};
-use nysketch::decoder::{Curve, estimated_risk, fit_curve};
+use nysketch::decoder::{Curve, estimated_risk, explain, fit_curve};
 use nysketch::{Decoder, FitParams, Model, Task, fit};
 use serde_json::{Value, json};
 
@@ -35,7 +36,11 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
         write_bytes(&args.output, model.to_json().as_bytes())?;
         let risk = estimated_risk(&sketch, &model);
         tell_status(common, &model);
-        let (json, text) = describe(args, &model, risk);
+        let (mut json, mut text) = describe(args, &model, risk);
+        if let Some((residuals, verdict)) = explain(&sketch, &model)? {
+            json["explained"] = explained_json(&residuals, verdict);
+            text.push_str(&format!("\n{}", verdict.text()));
+        }
         return result(common, &json, &text);
     }
     if params.task == Task::Pca {

@@ -1,14 +1,18 @@
 //! `nysketch inspect`: what a file holds.
 
 use super::plan::describe;
-use super::read_bytes;
+use super::{read_bytes, read_model};
 use crate::args::{Common, Inspect};
-use crate::output::{count, list, result, short, size, thousands};
+use crate::output::{Usage, count, list, result, short, size, thousands};
 use anyhow::{Context, Result};
+use nysketch::atom::embedding::Embedding;
+use nysketch::decoder::{Residual, Verdict, explain, noise_floor};
 use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::sketch::format::{Decoded, decode};
+use nysketch::theory::{Spectrum, TheoryParams, theory};
 use nysketch::{Features, Plan, Sketch};
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// Landmarks up to which the rank of the kernel matrix is computed, in seconds.
 const MOST_LANDMARKS: usize = 2000;
@@ -51,12 +55,28 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
         json["condition"] = json!(maps.iter().map(NystromMap::condition).collect::<Vec<_>>());
         let missed = sketch.filter(|s| s.rows() > 0).map(Sketch::missed).unwrap_or_default();
         json["missed"] = json!(missed);
-        bandwidth_table(plan, &maps, &missed, &mut text);
+        let known = sketch.filter(|s| s.rows() > 0 && !maps.is_empty());
+        let dimensions = known.map(|s| Dimensions::new(s)).transpose()?;
+        if let Some(d) = &dimensions {
+            json["lambda"] = json!(d.lambda);
+            json["effective_dimension"] = json!(d.effective);
+            json["largest_leverage"] = json!(d.largest);
+            json["noise_floor"] = json!(d.floor);
+        }
+        bandwidth_table(plan, &maps, &missed, dimensions.as_ref(), &mut text);
     } else {
         line(&mut text, "bandwidths", &format!("σ² {}", list(&plan.bandwidths)));
     }
     line(&mut text, "fingerprint", &plan.fingerprint());
     raw_rows(plan, sketch, &mut json, &mut text);
+    if let Some(file) = &args.model {
+        let sketch = need_sketch(sketch, "--model")?;
+        model_lines(sketch, file, &mut json, &mut text)?;
+    }
+    if args.theory {
+        let sketch = need_sketch(sketch, "--theory")?;
+        theory_lines(sketch, args, &mut json, &mut text)?;
+    }
     result(common, &json, &text)
 }
 
@@ -90,10 +110,19 @@ fn plan_lines(plan: &Plan, text: &mut String) {
 }
 
 /// One line a bandwidth; rank and condition only where they were computed.
-fn bandwidth_table(plan: &Plan, maps: &[NystromMap], missed: &[f64], text: &mut String) {
+fn bandwidth_table(
+    plan: &Plan,
+    maps: &[NystromMap],
+    missed: &[f64],
+    dimensions: Option<&Dimensions>,
+    text: &mut String,
+) {
     let mut header = format!("{:>12} {:>10} {:>12}", "σ²", "rank", "condition");
     if !missed.is_empty() {
         header.push_str("  missed at most");
+    }
+    if dimensions.is_some() {
+        header.push_str(&format!(" {:>9} {:>9} {:>12}", "N(λ)", "N∞(λ)", "noise floor"));
     }
     line(text, "bandwidths", &header);
     for (i, sigma2) in plan.bandwidths.iter().enumerate() {
@@ -107,7 +136,25 @@ fn bandwidth_table(plan: &Plan, maps: &[NystromMap], missed: &[f64], text: &mut 
         if let Some(share) = missed.get(i) {
             row.push_str(&format!(" {:>14.2}%", 100.0 * share));
         }
+        if let Some(d) = dimensions {
+            row.push_str(&format!(
+                " {:>9.1} {:>9.1} {:>12}",
+                d.effective[i],
+                d.largest[i],
+                d.floor.get(i).map_or("-".to_string(), |f| short(*f))
+            ));
+        }
         line(text, "", &row);
+    }
+    if let Some(d) = dimensions {
+        line(
+            text,
+            "",
+            &format!(
+                "(effective dimensions at λ = 1/√n = {}, estimated from the landmarks)",
+                short(d.lambda)
+            ),
+        );
     }
     if maps.is_empty() {
         line(
@@ -116,6 +163,181 @@ fn bandwidth_table(plan: &Plan, maps: &[NystromMap], missed: &[f64], text: &mut 
             &format!("(rank and condition are computed up to {MOST_LANDMARKS} landmarks)"),
         );
     }
+}
+
+/// Effective dimensions and noise floor at every bandwidth.
+struct Dimensions {
+    lambda: f64,
+    effective: Vec<f64>,
+    largest: Vec<f64>,
+    floor: Vec<f64>,
+}
+
+impl Dimensions {
+    fn new(sketch: &Sketch) -> Result<Self> {
+        let lambda = 1.0 / (sketch.rows() as f64).sqrt();
+        let (mut effective, mut largest, mut floor) = (Vec::new(), Vec::new(), Vec::new());
+        for rung in 0..sketch.plan().bandwidths.len() {
+            let spectrum = Spectrum::new(sketch, rung)?;
+            effective.push(spectrum.effective_dimension(lambda));
+            largest.push(spectrum.largest_leverage(lambda));
+            if sketch.plan().collect.kernel {
+                floor.push(noise_floor(&Embedding::new(sketch, rung)?, sketch.rows()));
+            }
+        }
+        Ok(Dimensions { lambda, effective, largest, floor })
+    }
+}
+
+fn need_sketch<'a>(sketch: Option<&'a Sketch>, option: &str) -> Result<&'a Sketch> {
+    match sketch {
+        Some(sketch) if sketch.rows() > 0 => Ok(sketch),
+        Some(_) => Err(Usage(format!("{option} needs a sketch that has rows")).into()),
+        None => Err(Usage(format!("{option} needs a sketch; this is a plan")).into()),
+    }
+}
+
+/// Whether a mixture explains the sketch.
+fn model_lines(sketch: &Sketch, file: &Path, json: &mut Value, text: &mut String) -> Result<()> {
+    let model = read_model(file)?;
+    let Some((residuals, verdict)) = explain(sketch, &model)? else {
+        return Err(Usage(
+            "--model needs a mixture (fit gmm) of the sketch's columns, and a sketch with kernel sums".into(),
+        )
+        .into());
+    };
+    json["model"] = explained_json(&residuals, verdict);
+    line(text, "model", &format!("{}: {}", file.display(), verdict.text()));
+    line(text, "", &format!("{:>12} {:>12} {:>12}", "σ²", "residual", "noise floor"));
+    for r in &residuals {
+        line(
+            text,
+            "",
+            &format!("{:>12} {:>12} {:>12}", short(r.sigma2), short(r.residual), short(r.floor)),
+        );
+    }
+    Ok(())
+}
+
+/// Residuals and verdict for `--json`.
+pub fn explained_json(residuals: &[Residual], verdict: Verdict) -> Value {
+    let one = |r: &Residual| json!({"bandwidth": r.sigma2, "residual": r.residual, "floor": r.floor, "missed": r.missed});
+    json!({"residuals": residuals.iter().map(one).collect::<Vec<_>>(), "verdict": verdict.text()})
+}
+
+/// What the theorems ask for and what the data gives.
+fn theory_lines(
+    sketch: &Sketch,
+    args: &Inspect,
+    json: &mut Value,
+    text: &mut String,
+) -> Result<()> {
+    let plan = sketch.plan();
+    let params = TheoryParams {
+        rung: plan.bandwidths.len() / 2,
+        lambda: args.lambda,
+        delta: args.delta,
+        k: args.k,
+        variance: args.known_variance,
+        secants: args.secants,
+        seed: plan.seed,
+    };
+    let t = theory(sketch, &params)?;
+    // What docs/RESULTS.md shows to be enough: twice the numbers of the model.
+    let enough = 2 * args.k * (plan.dims() + 1);
+    let source = t
+        .source
+        .map(|s| json!({"s": s.s, "gamma": s.gamma, "t": s.t, "lambda": s.lambda, "m": s.m}));
+    json["theory"] = json!({
+        "bandwidth": t.sigma2, "delta": args.delta, "k": args.k, "t": t.t,
+        "condition": t.condition, "least_condition": t.least_condition, "lambda": t.lambda, "holds": t.holds, "constant": t.constant,
+        "effective_dimension": t.effective_dimension, "largest_leverage": t.largest_leverage,
+        "uniform": t.uniform, "leverage": t.leverage, "least_rows": t.least_rows,
+        "least_lambda": t.least_lambda, "norm": t.norm, "source": source, "distortion": t.distortion,
+        "enough": enough,
+    });
+    let whole = |x: f64| if x < 1e12 { thousands(x.ceil() as u64) } else { short(x) };
+    let model = if args.known_variance > 0.0 { "Gaussians" } else { "Diracs" };
+    text.push_str(&format!(
+        "\ntheory at σ² = {}, δ = {}, mixtures of {} {model}, {} pairs of them sampled\n",
+        short(t.sigma2),
+        args.delta,
+        args.k,
+        args.secants
+    ));
+    line(text, "‖Σ‖", &short(t.norm));
+    line(text, "λ_t (13)", &format!("{} for t = {}", short(t.lambda), short(t.t)));
+    line(
+        text,
+        "(19)",
+        &match t.constant {
+            Some(c) => format!("holds, 3λt = {}, with C = {} C_F", short(t.condition), short(c)),
+            None => format!(
+                "does not hold: 3λt = {}, and {} at the least; the theorem says nothing here",
+                short(t.condition),
+                short(t.least_condition)
+            ),
+        },
+    );
+    line(
+        text,
+        "N(λ), N∞(λ)",
+        &format!(
+            "{}, {} (at most 1/λ = {})",
+            short(t.effective_dimension),
+            short(t.largest_leverage),
+            short(1.0 / t.lambda)
+        ),
+    );
+    line(text, "(20)", &format!("m ≥ {} landmarks drawn uniformly", whole(t.uniform)));
+    line(
+        text,
+        "(21)",
+        &format!(
+            "m ≥ {} landmarks by exact leverage scores; n ≥ {}, λ ≥ {}: {}",
+            whole(t.leverage),
+            whole(t.least_rows),
+            short(t.least_lambda),
+            if t.rows as f64 >= t.least_rows && t.lambda >= t.least_lambda && t.lambda <= t.norm {
+                "met"
+            } else {
+                "not met"
+            }
+        ),
+    );
+    line(
+        text,
+        "prop. 4.1",
+        &match t.source {
+            Some(s) => format!(
+                "γ_s = {} at s = {:.2}: λ = {}, and by (64) m ≥ {} for C = 2 C_F",
+                short(s.gamma),
+                s.s,
+                short(s.lambda),
+                whole(s.m)
+            ),
+            None => "no s gives a finite size".to_string(),
+        },
+    );
+    line(
+        text,
+        "LRIP (25)",
+        &format!(
+            "‖A(μ)‖/‖A_m(μ)‖ is at most {}, {} in the median, over the pairs",
+            short(t.distortion[0]),
+            short(t.distortion[1])
+        ),
+    );
+    line(
+        text,
+        "in practice",
+        &format!(
+            "this sketch has {} landmarks; {} = 2k(d + 1) are enough in the experiments of docs/RESULTS.md",
+            thousands(t.landmarks as u64),
+            thousands(enough as u64)
+        ),
+    );
+    Ok(())
 }
 
 /// Which raw rows the file reveals.

@@ -1,7 +1,8 @@
 //! `nysketch plan`: decide what to measure.
 
 use crate::args::{
-    ColumnArgs, Common, FeaturesArg, InputArgs, PlanArgs, PlanOptions, SamplingArg, ScaleArg,
+    ColumnArgs, Common, FeaturesArg, InputArgs, Landmarks, PlanArgs, PlanOptions, SamplingArg,
+    ScaleArg,
 };
 use crate::input::{Besides, Input, Wanted};
 use crate::output::{
@@ -12,8 +13,8 @@ use crate::progress::Bar;
 use anyhow::{Result, bail};
 use nysketch::planning::DEFAULT_FREQUENCIES;
 use nysketch::{
-    Collect, FeatureParams, Features, GivenLandmarks, Invalid, Plan, PlanParams, PlanReport,
-    SampleRows, Sampling, Scale, Weighting, make_plan,
+    AutoLandmarks, Collect, FeatureParams, Features, GivenLandmarks, Invalid, Plan, PlanParams,
+    PlanReport, SampleRows, Sampling, Scale, Weighting, make_plan,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -201,7 +202,10 @@ fn resolve(input: &InputArgs, options: &PlanOptions, common: &Common) -> Result<
                 return Err(usage("--frequencies goes with --features fourier").into());
             }
             FeatureParams::Nystrom {
-                landmarks: options.landmarks,
+                landmarks: match options.landmarks {
+                    Some(Landmarks::Number(m)) => Some(m),
+                    _ => None,
+                },
                 sampling: match (options.sampling, options.leverage_lambda) {
                     (Some(s), _) => sampling(s),
                     (None, Some(_)) => Sampling::Leverage,
@@ -211,8 +215,16 @@ fn resolve(input: &InputArgs, options: &PlanOptions, common: &Common) -> Result<
             }
         }
     };
+    let auto = options.landmarks == Some(Landmarks::Auto);
+    if options.clusters.is_some() && !auto {
+        return Err(usage("--clusters goes with --landmarks auto").into());
+    }
+    if auto && options.leverage_lambda.is_some() {
+        return Err(usage("--leverage-lambda chooses the number of landmarks by itself").into());
+    }
     Ok(PlanParams {
         features,
+        auto_landmarks: auto.then_some(AutoLandmarks { clusters: options.clusters }),
         bandwidths: bandwidths(&options.bandwidth)?,
         scale: match options.scale {
             ScaleArg::None => Scale::None,

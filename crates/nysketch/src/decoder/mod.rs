@@ -13,12 +13,14 @@ pub mod cells;
 pub mod clompr;
 pub mod constraints;
 pub mod curve;
+pub mod explain;
 pub mod fit;
 pub mod kernel;
 pub mod matching;
 pub mod pca;
 
 pub use curve::{Curve, CurvePoint, estimated_risk, fit_curve};
+pub use explain::{Residual, Verdict, explain, noise_floor};
 pub use fit::{Decoder, FitParams, Task, fit};
 
 use crate::atom::Atom;

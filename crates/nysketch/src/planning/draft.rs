@@ -1,20 +1,22 @@
 //! A plan in the making: everything but the reading of rows.
 
 use super::{
-    DEFAULT_LANDMARKS, FeatureParams, GivenLandmarks, LeverageReport, PlanParams, PlanReport,
-    PlanValid, Scale,
+    AutoLandmarks, DEFAULT_LANDMARKS, FeatureParams, GivenLandmarks, LeverageReport, PlanParams,
+    PlanReport, PlanValid, Scale,
 };
 use crate::bandwidth;
 use crate::error::{Cell, Error, Result};
 use crate::feature_map::fourier::draw_frequencies;
 use crate::fixed::power_of_two;
 use crate::frame::{Frame, FramedRows};
+use crate::kernel::Gaussian;
 use crate::kernel::tile::Instructions;
 use crate::landmarks::Sampling;
 use crate::landmarks::cholesky::{Pivot, pivoted_cholesky};
 use crate::landmarks::dsquared::{dsquared, squared_distances};
 use crate::landmarks::leverage::{self, Target};
 use crate::landmarks::uniform::{distinct, uniform};
+use crate::linalg::{Matrix, symmetric_eigen};
 use crate::plan::{Collect, Features, Plan};
 use crate::points::Points;
 use crate::sample::Reservoir;
@@ -24,6 +26,11 @@ use rand_chacha::ChaCha8Rng;
 
 /// Rows on which the accuracy of leverage scores is measured.
 const ACCURACY_ROWS: usize = 800;
+/// Rows whose kernel matrix tells how many landmarks span the data, and the share they are to span.
+const SPECTRUM_ROWS: usize = 800;
+const SPANNED: f64 = 0.95;
+/// Numbers of landmarks that are chosen without being asked for.
+const AUTO_LANDMARKS: std::ops::RangeInclusive<usize> = 50..=2000;
 
 /// A plan in the making.
 pub struct Draft {
@@ -144,6 +151,10 @@ impl Draft {
             }
             FeatureParams::Given(rows) => (self.given(&rows.clone())?, Sampling::Given),
             &FeatureParams::Nystrom { landmarks, sampling, leverage_lambda } => {
+                let landmarks = match (landmarks, self.params.auto_landmarks) {
+                    (None, Some(auto)) if leverage_lambda.is_none() => Some(self.auto_count(auto)?),
+                    _ => landmarks,
+                };
                 let points = match leverage_lambda {
                     Some(lambda) => self.leverage(Target::Lambda(lambda), None)?,
                     None if sampling == Sampling::Dsquared && !self.found.sampled_all => {
@@ -202,6 +213,55 @@ impl Draft {
             Some(m) => Ok(m),
             None => Ok(DEFAULT_LANDMARKS),
         }
+    }
+
+    /// A number of landmarks from the clusters to learn, the columns and the spectrum of the kernel, and
+    /// why.
+    ///
+    /// A model of k clusters has k(d + 1) numbers, and twice as many moments determine them well; a cell
+    /// cut by a border serves two clusters, so there are at least ten a cluster. Eigenvalues of the kernel
+    /// matrix of a small sample tell how many landmarks span the rows, where that is few.
+    fn auto_count(&mut self, auto: AutoLandmarks) -> Result<usize> {
+        let d = self.frame.dims();
+        let few = uniform(&self.sample, &[], SPECTRUM_ROWS, &mut self.rng);
+        let few = self.sample.select(&few);
+        let kernel = Gaussian { sigma2: self.sigma2() };
+        let gram = Matrix::from_fn(few.len(), few.len(), |i, j| {
+            kernel.at(Points::squared_distance(few.row(i), few.row(j)))
+        });
+        let values = symmetric_eigen(&gram)?.values;
+        let total: f64 = values.iter().sum();
+        let mut sum = 0.0;
+        let spanning = 1 + values
+            .iter()
+            .take_while(|v| {
+                sum += **v;
+                sum < SPANNED * total
+            })
+            .count();
+        let (for_model, why) = match auto.clusters {
+            Some(k) => (
+                (2 * k * (d + 1)).max(10 * k),
+                format!("twice the {} numbers of a model of k = {k} in {d} columns", k * (d + 1)),
+            ),
+            None => (DEFAULT_LANDMARKS / 4, "the number of clusters is not known".to_string()),
+        };
+        let flat = spanning > few.len() / 2;
+        let spectrum = match flat {
+            true => {
+                format!("no small number of landmarks spans the rows at σ² = {:.4}", self.sigma2())
+            }
+            false => format!(
+                "{spanning} span {:.0} % of a sample at σ² = {:.4}",
+                100.0 * SPANNED,
+                self.sigma2()
+            ),
+        };
+        let wanted = if flat { for_model.max(DEFAULT_LANDMARKS) } else { for_model.max(spanning) };
+        let m = wanted.clamp(*AUTO_LANDMARKS.start(), *AUTO_LANDMARKS.end());
+        let m = m.min(self.found.rows as usize);
+        self.report.notes.push(format!("{m} landmarks: {why} ({for_model}); {spectrum}"));
+        Ok(m)
     }
 
     /// Exactly `wanted` landmarks, or all different rows where there are fewer.

@@ -49,6 +49,13 @@ pub enum FeatureParams {
     },
 }
 
+/// What a number of landmarks is chosen for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AutoLandmarks {
+    /// Clusters that are to be learned, if known.
+    pub clusters: Option<usize>,
+}
+
 /// Landmarks from the user.
 #[derive(Debug, Clone)]
 pub struct GivenLandmarks {
@@ -91,6 +98,8 @@ pub struct PlanParams {
     pub scale: Scale,
     /// Rows that landmarks are chosen from.
     pub sample_rows: SampleRows,
+    /// Choose the number of landmarks from the data where none is given.
+    pub auto_landmarks: Option<AutoLandmarks>,
     /// Which sums to keep, or `None` for the default.
     pub collect: Option<Collect>,
     /// The column of row weights.
@@ -114,6 +123,7 @@ impl Default for PlanParams {
             bandwidths: None,
             scale: Scale::default(),
             sample_rows: SampleRows::Default,
+            auto_landmarks: None,
             collect: None,
             weighting: None,
             seed: 0,

@@ -1,0 +1,141 @@
+//! Does a mixture explain the sketch it was learned from?
+//!
+//! A sketch of n rows is off its distribution's by about the noise floor: as ‖Φ(x)‖ ≤ 1,
+//!
+//! ```text
+//! E ‖A_m(π_n) − A_m(π)‖² ≤ (1 − ‖A_m(π)‖²)/n .
+//! ```
+//!
+//! A model whose residual ‖A_m(p) − A_m(π_n)‖ is near the floor is as good as the rows can tell.
+
+use crate::atom::Atom;
+use crate::atom::embedding::Embedding;
+use crate::error::Result;
+use crate::linalg::dot;
+use crate::model::{Model, Shape};
+use crate::sketch::Sketch;
+
+/// Residuals up to this many floors count as explained.
+const EXPLAINED: f64 = 2.0;
+/// Share of the data that landmarks may miss, at the bandwidth where they miss least, before a small
+/// residual means little.
+const MISSED: f64 = 0.5;
+
+/// A model's residual at one bandwidth.
+#[derive(Debug, Clone, Copy)]
+pub struct Residual {
+    /// σ².
+    pub sigma2: f64,
+    /// `‖A_m(p) − A_m(π_n)‖`.
+    pub residual: f64,
+    /// The noise floor of the sketch.
+    pub floor: f64,
+    /// Upper bound on the share of the data that the landmarks miss; 0 for Fourier features.
+    pub missed: f64,
+}
+
+/// What the residuals mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every residual is near its floor.
+    Explained,
+    /// Residuals are near their floors, but landmarks see little of the data.
+    FewLandmarks,
+    /// More or other components are needed.
+    NotExplained,
+}
+
+impl Verdict {
+    /// In words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Verdict::Explained => "the model explains the sketch",
+            Verdict::FewLandmarks => "the landmarks are too few to tell",
+            Verdict::NotExplained => {
+                "k is too small, or clusters are not Gaussians along the columns"
+            }
+        }
+    }
+}
+
+/// `√((1 − ‖A_m(π_n)‖²)/n)`: how far a sketch is from that of its distribution.
+pub fn noise_floor(embedding: &Embedding, rows: u64) -> f64 {
+    let product = embedding.metric_times(std::slice::from_ref(&embedding.target));
+    ((1.0 - dot(&embedding.target, &product[0])).max(0.0) / rows as f64).sqrt()
+}
+
+/// The residuals of a mixture at every bandwidth and what they mean; `None` for other models and for
+/// sketches without kernel sums or of another plan.
+pub fn explain(sketch: &Sketch, model: &Model) -> Result<Option<(Vec<Residual>, Verdict)>> {
+    let plan = sketch.plan();
+    let Shape::Mixture { weights, means, variances } = &model.shape else { return Ok(None) };
+    if !plan.collect.kernel || sketch.rows() == 0 || model.columns != plan.columns {
+        return Ok(None);
+    }
+    let frame = &plan.frame;
+    let atom = |i: usize| Atom {
+        weight: weights[i],
+        mean: frame.coordinates(&means[i]),
+        variance: variances[i].iter().zip(&frame.scale).map(|(v, s)| v / (s * s)).collect(),
+    };
+    let atoms: Vec<Atom> = (0..weights.len()).map(atom).collect();
+    let missed = sketch.missed();
+    let mut residuals = Vec::new();
+    for rung in 0..plan.bandwidths.len() {
+        let embedding = Embedding::new(sketch, rung)?;
+        let mut left = embedding.target.clone();
+        for a in &atoms {
+            let features = embedding.features(&a.mean, &a.variance);
+            left.iter_mut().zip(features).for_each(|(l, f)| *l -= a.weight * f);
+        }
+        let product = embedding.metric_times(std::slice::from_ref(&left));
+        residuals.push(Residual {
+            sigma2: embedding.sigma2,
+            residual: dot(&left, &product[0]).max(0.0).sqrt(),
+            floor: noise_floor(&embedding, sketch.rows()),
+            missed: missed.get(rung).copied().unwrap_or(0.0),
+        });
+    }
+    let ratio = |r: &Residual| r.residual / r.floor.max(f64::MIN_POSITIVE);
+    let verdict = if residuals.iter().any(|r| ratio(r) > EXPLAINED) {
+        Verdict::NotExplained
+    } else if residuals.iter().all(|r| r.missed > MISSED) {
+        Verdict::FewLandmarks
+    } else {
+        Verdict::Explained
+    };
+    Ok(Some((residuals, verdict)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        FeatureParams, FitParams, Mixture, PlanParams, Sampling, SketchParams, Table, Task, fit,
+        plan_for,
+    };
+    use std::sync::Arc;
+
+    /// Three clear clusters: two components leave far more than the noise, three hardly any.
+    #[test]
+    fn the_right_k_explains_the_sketch() {
+        let rows = Mixture::new(2, 3, 4.0, 11).unwrap().rows(0, 4000).values;
+        let table = Table::unnamed(2, rows).unwrap();
+        let features = FeatureParams::Nystrom {
+            landmarks: Some(120),
+            sampling: Sampling::Dsquared,
+            leverage_lambda: None,
+        };
+        let params = PlanParams { features, ..PlanParams::default() };
+        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
+        let verdict = |k: usize| {
+            let model = fit(&sketch, &FitParams::new(Task::Gmm, k)).unwrap();
+            explain(&sketch, &model).unwrap().unwrap()
+        };
+        assert_eq!(verdict(3).1, Verdict::Explained, "{:?}", verdict(3).0);
+        assert_eq!(verdict(2).1, Verdict::NotExplained, "{:?}", verdict(2).0);
+        let centres = fit(&sketch, &FitParams::new(Task::Kmeans, 3)).unwrap();
+        assert!(explain(&sketch, &centres).unwrap().is_none());
+    }
+}

@@ -1,0 +1,432 @@
+//! The quantities of section 4 of the paper, estimated from a sketch.
+//!
+//! The covariance operator Σ = E Φ(x)⊗Φ(x) is estimated from the landmarks, each with its cell's share
+//! w_j of the rows (equal shares where cells are not kept). With B = D^½ K_m D^½ = U diag(σ) Uᵀ,
+//! D = diag(w), the σ_ℓ are the spectrum of Σ, and for f with ‖f‖ = 1 and k_f = (⟨Φ(x̃_j), f⟩)_j
+//!
+//! ```text
+//! N_f(λ)  = ⟨f, (Σ + λ)⁻¹ f⟩ = (1 − Σ_ℓ c_ℓ/(σ_ℓ + λ)) / λ ,   c = (Uᵀ D^½ k_f)²
+//! N(λ)    = Σ_ℓ σ_ℓ/(σ_ℓ + λ) ,   N_∞(λ) = sup_x N_Φ(x)(λ) ≤ 1/λ
+//! λ_t     = sup_μ inf {λ : N_A(μ)(λ) ≤ t} ,  μ over the normalised secants of the model set       (13)
+//! ```
+//!
+//! Theorem 4.1 holds for λ ≥ λ_t with 3λt < 1 (19), with C = C_F (1 − 3λt)^(−½), and asks for
+//!
+//! ```text
+//! m ≥ max(67, 5 N_∞(λ)) log(4/(λδ))                       uniform landmarks                (20)
+//! m ≥ max(334, 78 z² N(λ)) log(16n/δ)                     leverage scores                  (21a)
+//! n ≥ 1655 + 233 log(4/δ) ,   19/n log(4n/δ) ≤ λ ≤ ‖Σ‖                                     (21b, c)
+//! ```
+//!
+//! Proposition 4.1 gives λ and t from a source condition γ_s = sup_μ Σ_ℓ ⟨A(μ), e_ℓ⟩²/σ_ℓ^2s (22), and
+//! corollary D.1 the size that follows (64). What is a supremum is taken here over a sample, and so is a
+//! lower bound of it. All constants are for a Gaussian kernel, K = 1.
+
+use crate::atom::embedding::Embedding;
+use crate::error::{Error, Result};
+use crate::kernel::Gaussian;
+use crate::linalg::{Matrix, dot, symmetric_eigen};
+use crate::plan::Features;
+use crate::random::{below, draw, normal, unit};
+use crate::sketch::Sketch;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+/// Eigenvalues below this share of the largest are rounding.
+const CUTOFF: f64 = 1e-12;
+
+/// λ that stands for zero.
+const LEAST_LAMBDA: f64 = 1e-12;
+
+/// What to compute.
+#[derive(Debug, Clone)]
+pub struct TheoryParams {
+    /// Which bandwidth of the plan.
+    pub rung: usize,
+    /// λ of the sizes; by default the one at which theorem 4.1 holds with C = 2 C_F.
+    pub lambda: Option<f64>,
+    /// Probability of failure.
+    pub delta: f64,
+    /// Atoms of the mixtures of the model set.
+    pub k: usize,
+    /// Variance of the atoms in every coordinate: 0 for k-means (example 5), known for mixtures (6).
+    pub variance: f64,
+    /// Secants to sample.
+    pub secants: usize,
+    /// Seed of the sample.
+    pub seed: u64,
+}
+
+/// Effective dimensions of the data at one bandwidth.
+#[derive(Debug, Clone)]
+pub struct Spectrum {
+    /// σ_ℓ, falling.
+    pub eigenvalues: Vec<f64>,
+    /// Uᵀ D^½ as rows.
+    rotation: Matrix,
+    /// `‖Uᵀ D^½ k(x̃_j)‖²` by eigenvalue, for every landmark.
+    of_landmarks: Vec<Vec<f64>>,
+}
+
+impl Spectrum {
+    /// Estimated from the landmarks of a sketch, or of a plan where there are no rows.
+    pub fn new(sketch: &Sketch, rung: usize) -> Result<Self> {
+        let plan = sketch.plan();
+        let Features::Nystrom(landmarks, _) = &plan.features else {
+            return Err(Error::parameter("the sketch", "one with landmarks", "Fourier features"));
+        };
+        let m = landmarks.len();
+        let rows = sketch.rows() as f64;
+        let cells = &sketch.sums().cell_rows;
+        let share = |j: usize| match rows > 0.0 && !cells.is_empty() {
+            true => cells[j] as f64 / rows,
+            false => 1.0 / m as f64,
+        };
+        let root: Vec<f64> = (0..m).map(|j| share(j).sqrt()).collect();
+        let kernel = Gaussian { sigma2: plan.bandwidths[rung] };
+        let point = |j: usize| landmarks.row(j).iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
+        let points: Vec<Vec<f64>> = (0..m).map(point).collect();
+        let gram = Matrix::from_fn(m, m, |i, j| kernel.value(&points[i], &points[j]));
+        let weighted = Matrix::from_fn(m, m, |i, j| root[i] * gram.get(i, j) * root[j]);
+        let eigen = symmetric_eigen(&weighted)?;
+        let least = CUTOFF * eigen.values[0];
+        let rank = eigen.values.iter().take_while(|v| **v > least).count();
+        let rotation = Matrix::from_fn(rank, m, |l, j| eigen.vectors.get(j, l) * root[j]);
+        let columns: Vec<Vec<f64>> =
+            (0..m).map(|j| (0..m).map(|i| gram.get(i, j)).collect()).collect();
+        let square = |v: Vec<f64>| v.into_iter().map(|x| x * x).collect();
+        let of_landmarks = rotation.times_each(&columns).into_iter().map(square).collect();
+        Ok(Spectrum { eigenvalues: eigen.values[..rank].to_vec(), rotation, of_landmarks })
+    }
+
+    /// N(λ).
+    pub fn effective_dimension(&self, lambda: f64) -> f64 {
+        self.eigenvalues.iter().map(|s| s / (s + lambda)).sum()
+    }
+
+    /// N_∞(λ), over the landmarks.
+    pub fn largest_leverage(&self, lambda: f64) -> f64 {
+        let each = self.of_landmarks.iter().map(|c| self.leverage(c, lambda));
+        each.fold(0.0, f64::max)
+    }
+
+    /// N_f(λ) of a unit vector by its `c`.
+    fn leverage(&self, c: &[f64], lambda: f64) -> f64 {
+        let explained: f64 = c.iter().zip(&self.eigenvalues).map(|(c, s)| c / (s + lambda)).sum();
+        (1.0 - explained).max(0.0) / lambda
+    }
+}
+
+/// A normalised secant μ = (p − q)/‖A(p − q)‖ of the model set.
+struct Secant {
+    /// `(Uᵀ D^½ k_μ)²`.
+    c: Vec<f64>,
+    /// ‖A_m(μ)‖: at most 1.
+    projected: f64,
+}
+
+/// What theorem 4.1 says about a data set.
+#[derive(Debug, Clone)]
+pub struct Theory {
+    /// σ².
+    pub sigma2: f64,
+    /// Rows n and landmarks m of the sketch.
+    pub rows: u64,
+    /// Landmarks.
+    pub landmarks: usize,
+    /// ‖Σ‖.
+    pub norm: f64,
+    /// λ that all is computed for. By default the largest with 3λt ≤ ¾, that is C ≤ 2 C_F, and so the
+    /// smallest sizes; 1/√n where there is none.
+    pub lambda: f64,
+    /// The least t that λ is λ_t (13) of, over the sampled secants.
+    pub t: f64,
+    /// 3λt.
+    pub condition: f64,
+    /// 3λt as λ falls to zero: the share of the secants that Σ does not see, times 3. Where it is 1 or
+    /// more, no λ meets (19).
+    pub least_condition: f64,
+    /// Whether (19) holds at λ.
+    pub holds: bool,
+    /// C/C_F at λ, where (19) holds.
+    pub constant: Option<f64>,
+    /// N(λ).
+    pub effective_dimension: f64,
+    /// N_∞(λ), over the landmarks.
+    pub largest_leverage: f64,
+    /// m of (20).
+    pub uniform: f64,
+    /// m of (21a), for exact scores, z = 1.
+    pub leverage: f64,
+    /// n of (21b).
+    pub least_rows: f64,
+    /// λ that (21c) allows at least.
+    pub least_lambda: f64,
+    /// s, γ_s, t, λ and m of proposition 4.1 and (64), for the s with the least m and C' = 2 C_F.
+    pub source: Option<Source>,
+    /// Largest and median ‖A(μ)‖/‖A_m(μ)‖ over the secants: C_a of (25).
+    pub distortion: [f64; 2],
+}
+
+/// Proposition 4.1 and corollary D.1.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs, reason = "the paper's letters")]
+pub struct Source {
+    pub s: f64,
+    pub gamma: f64,
+    pub t: f64,
+    pub lambda: f64,
+    pub m: f64,
+}
+
+/// Computes all of it.
+pub fn theory(sketch: &Sketch, params: &TheoryParams) -> Result<Theory> {
+    if !(params.delta > 0.0 && params.delta < 1.0) {
+        return Err(Error::parameter("`delta`", "between 0 and 1", params.delta));
+    }
+    if params.lambda.is_some_and(|l| !(l > 0.0 && l <= 1.0)) {
+        return Err(Error::parameter(
+            "`lambda`",
+            "above 0 and at most 1",
+            params.lambda.unwrap_or(0.0),
+        ));
+    }
+    if params.k == 0 || params.secants == 0 {
+        return Err(Error::parameter("`k`", "at least 1", 0));
+    }
+    if sketch.rows() == 0 || !sketch.plan().collect.kernel {
+        return Err(Error::parameter("the sketch", "one with rows and kernel sums", "neither"));
+    }
+    let spectrum = Spectrum::new(sketch, params.rung)?;
+    let embedding = Embedding::new(sketch, params.rung)?;
+    let secants = secants(sketch, &embedding, &spectrum, params);
+    // At λ the least t with N_A(μ)(λ) ≤ t for every secant serves best, and λ is its λ_t.
+    let least_t =
+        |lambda: f64| secants.iter().map(|s| spectrum.leverage(&s.c, lambda)).fold(0.0, f64::max);
+    let condition = |lambda: f64| 3.0 * lambda * least_t(lambda);
+    let n = sketch.rows() as f64;
+    let lambda = params.lambda.unwrap_or_else(|| best_lambda(condition).unwrap_or(1.0 / n.sqrt()));
+    let slack = 1.0 - condition(lambda);
+    let largest_leverage = spectrum.largest_leverage(lambda);
+    let effective_dimension = spectrum.effective_dimension(lambda);
+    let mut distortions: Vec<f64> = secants.iter().map(|s| 1.0 / s.projected.max(1e-12)).collect();
+    distortions.sort_by(f64::total_cmp);
+    Ok(Theory {
+        sigma2: embedding.sigma2,
+        rows: sketch.rows(),
+        landmarks: embedding.len(),
+        norm: spectrum.eigenvalues[0],
+        lambda,
+        t: least_t(lambda),
+        condition: condition(lambda),
+        least_condition: condition(LEAST_LAMBDA),
+        holds: slack > 0.0,
+        constant: (slack > 0.0).then(|| slack.powf(-0.5)),
+        effective_dimension,
+        largest_leverage,
+        uniform: f64::max(67.0, 5.0 * largest_leverage) * (4.0 / (lambda * params.delta)).ln(),
+        leverage: f64::max(334.0, 78.0 * effective_dimension) * (16.0 * n / params.delta).ln(),
+        least_rows: 1655.0 + 233.0 * (4.0 / params.delta).ln(),
+        least_lambda: 19.0 / n * (4.0 * n / params.delta).ln(),
+        source: source(&spectrum, &secants, params.delta),
+        distortion: [distortions[distortions.len() - 1], distortions[distortions.len() / 2]],
+    })
+}
+
+/// The largest λ with 3λt ≤ ¾: the product grows with λ, so by bisection of the logarithm.
+fn best_lambda(condition: impl Fn(f64) -> f64) -> Option<f64> {
+    let (mut low, mut high) = (LEAST_LAMBDA, 1.0);
+    if condition(low) > 0.75 {
+        return None;
+    }
+    for _ in 0..60 {
+        let middle = f64::sqrt(low * high);
+        if condition(middle) <= 0.75 { low = middle } else { high = middle }
+    }
+    Some(low)
+}
+
+/// Proposition 4.1 for the s with the least m, at C' = 2 C_F: there 3λt = ¾.
+fn source(spectrum: &Spectrum, secants: &[Secant], delta: f64) -> Option<Source> {
+    let each = |i: i32| {
+        let s = 0.02 * f64::from(i);
+        let of = |secant: &Secant| -> f64 {
+            let pairs = secant.c.iter().zip(&spectrum.eigenvalues);
+            pairs.map(|(c, sigma)| c / sigma.powf(1.0 + 2.0 * s)).sum()
+        };
+        let gamma = secants.iter().map(of).fold(0.0, f64::max);
+        // 3 γ^(1/(1−2s)) t^(−2s/(1−2s)) = ¾, solved for t.
+        let t = (4.0 * gamma.powf(1.0 / (1.0 - 2.0 * s))).powf((1.0 - 2.0 * s) / (2.0 * s));
+        let lambda = (gamma / t).powf(1.0 / (1.0 - 2.0 * s));
+        let m = f64::max(67.0, 5.0 / lambda) * (4.0 / (lambda * delta)).ln();
+        Source { s, gamma, t, lambda, m }
+    };
+    let all = (1..25).map(each).filter(|s| s.m.is_finite() && s.lambda > 0.0);
+    all.min_by(|a, b| a.m.total_cmp(&b.m))
+}
+
+/// Secants of mixtures of k atoms at rows of the data: a third of independent mixtures, a third of mixtures
+/// that differ in one atom, and a third of those where it has moved by a hundredth of σ up to one.
+fn secants(
+    sketch: &Sketch,
+    embedding: &Embedding,
+    spectrum: &Spectrum,
+    params: &TheoryParams,
+) -> Vec<Secant> {
+    let d = embedding.dims();
+    let landmarks = embedding.landmarks().unwrap_or(&[]);
+    let shares: Vec<f64> = match &sketch.sums().cell_rows[..] {
+        [] => vec![1.0; embedding.len()],
+        rows => rows.iter().map(|n| *n as f64).collect(),
+    };
+    let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
+    let rng = &mut rng;
+    let variance = vec![params.variance; d];
+    let mixture = |rng: &mut ChaCha8Rng| -> Vec<(f64, Vec<f64>)> {
+        let atom = |rng: &mut ChaCha8Rng| {
+            let j = draw(&shares, rng).unwrap_or(0);
+            (-(1.0 - unit(rng)).ln(), landmarks[j * d..(j + 1) * d].to_vec())
+        };
+        let mut atoms: Vec<_> = (0..params.k).map(|_| atom(rng)).collect();
+        let total: f64 = atoms.iter().map(|a| a.0).sum();
+        atoms.iter_mut().for_each(|a| a.0 /= total);
+        atoms
+    };
+    let mut found = Vec::new();
+    for i in 0..params.secants {
+        let p = mixture(rng);
+        let mut q = if i % 3 == 0 { mixture(rng) } else { p.clone() };
+        if i % 3 == 1 {
+            q[below(params.k, rng)].1 = mixture(rng).swap_remove(0).1;
+        }
+        if i % 3 == 2 {
+            let far = embedding.sigma2.sqrt() * 10.0f64.powf(-2.0 * unit(rng));
+            let mut step: Vec<f64> = (0..d).map(|_| normal(rng)).collect();
+            let length = dot(&step, &step).sqrt();
+            step.iter_mut().for_each(|s| *s *= far / length);
+            let atom = &mut q[below(params.k, rng)].1;
+            atom.iter_mut().zip(step).for_each(|(x, s)| *x += s);
+        }
+        // p − q as signed atoms.
+        let signed: Vec<(f64, Vec<f64>)> =
+            p.into_iter().chain(q.into_iter().map(|(w, x)| (-w, x))).collect();
+        let mut norm2 = 0.0;
+        for (v, x) in &signed {
+            for (w, y) in &signed {
+                norm2 += v * w * embedding.inner((x, &variance), (y, &variance)).0;
+            }
+        }
+        if !(norm2 > 1e-14) {
+            continue;
+        }
+        let mut kernel = vec![0.0; embedding.len()];
+        for (w, x) in &signed {
+            let features = embedding.features(x, &variance);
+            kernel.iter_mut().zip(features).for_each(|(k, f)| *k += w * f / norm2.sqrt());
+        }
+        let c = spectrum.rotation.times(&kernel).into_iter().map(|x| x * x).collect();
+        let product = embedding.metric_times(std::slice::from_ref(&kernel));
+        let projected = dot(&kernel, &product[0]).max(0.0).sqrt();
+        found.push(Secant { c, projected });
+    }
+    if found.is_empty() {
+        // All atoms at one place: no two distributions of the model set differ.
+        found.push(Secant { c: vec![0.0; spectrum.eigenvalues.len()], projected: 1.0 });
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FeatureParams, Mixture, PlanParams, Sampling, SketchParams, Table, plan_for};
+    use std::sync::Arc;
+
+    fn sketch(m: usize) -> Sketch {
+        let rows = Mixture::new(2, 3, 2.0, 4).unwrap().rows(0, 1000).values;
+        let table = Table::unnamed(2, rows).unwrap();
+        let features = FeatureParams::Nystrom {
+            landmarks: Some(m),
+            sampling: Sampling::Uniform,
+            leverage_lambda: None,
+        };
+        let params = PlanParams { features, bandwidths: Some(vec![4.0]), ..PlanParams::default() };
+        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap()
+    }
+
+    fn params() -> TheoryParams {
+        TheoryParams {
+            rung: 0,
+            lambda: None,
+            delta: 0.1,
+            k: 3,
+            variance: 0.0,
+            secants: 60,
+            seed: 1,
+        }
+    }
+
+    /// N(λ) = Σ_j w_j N_Φ(x̃_j)(λ), N_x ≤ 1/λ, and both fall with λ.
+    #[test]
+    fn dimensions_agree_with_their_definitions() {
+        let sketch = sketch(80);
+        let spectrum = Spectrum::new(&sketch, 0).unwrap();
+        let trace: f64 = spectrum.eigenvalues.iter().sum();
+        assert!((trace - 1.0).abs() < 1e-9, "the trace of Σ is E κ(x, x) = 1: {trace}");
+        let mut before = f64::INFINITY;
+        for lambda in [1e-4, 1e-3, 1e-2, 0.1] {
+            let rows = sketch.rows() as f64;
+            let shares = sketch.sums().cell_rows.iter().map(|n| *n as f64 / rows);
+            let mean: f64 = shares
+                .zip(&spectrum.of_landmarks)
+                .map(|(w, c)| w * spectrum.leverage(c, lambda))
+                .sum();
+            let dimension = spectrum.effective_dimension(lambda);
+            assert!(
+                (mean - dimension).abs() < 1e-6 * dimension / lambda.min(1.0),
+                "{mean} {dimension}"
+            );
+            assert!(spectrum.largest_leverage(lambda) <= 1.0 / lambda);
+            assert!(spectrum.largest_leverage(lambda) >= dimension && dimension < before);
+            before = dimension;
+        }
+    }
+
+    /// λ_t ≤ 1/t, N ≤ t from λ_t on, projections do not lengthen, and the sizes are those of the formulas.
+    #[test]
+    fn theorem_in_numbers() {
+        let sketch = sketch(80);
+        let found = theory(&sketch, &params()).unwrap();
+        assert!(found.lambda <= 1.0 / found.t * (1.0 + 1e-9), "λ_t ≤ 1/t");
+        assert!(found.least_condition <= found.condition * (1.0 + 1e-9));
+        assert!(found.distortion[0] >= found.distortion[1] && found.distortion[1] >= 1.0 - 1e-6);
+        let expected =
+            f64::max(67.0, 5.0 * found.largest_leverage) * (4.0 / (found.lambda * 0.1)).ln();
+        assert!((found.uniform - expected).abs() < 1e-9 * expected);
+        if let Some(constant) = found.constant {
+            assert!(found.holds && constant >= 1.0);
+        }
+        if let Some(s) = found.source {
+            // t above (3^(1−2s) γ)^(1/2s), and 3λt = ¾.
+            assert!(s.t > (3f64.powf(1.0 - 2.0 * s.s) * s.gamma).powf(0.5 / s.s));
+            assert!((3.0 * s.lambda * s.t - 0.75).abs() < 1e-6);
+        }
+        if found.holds {
+            assert!((found.condition - 0.75).abs() < 1e-6, "C = 2 C_F by default: {found:?}");
+            assert!((found.constant.unwrap() - 2.0).abs() < 1e-5);
+        }
+        // A larger λ needs fewer landmarks and meets the condition less.
+        let coarse = TheoryParams { lambda: Some(2.0 * found.lambda), ..params() };
+        let coarse = theory(&sketch, &coarse).unwrap();
+        assert!(coarse.uniform <= found.uniform && coarse.condition >= found.condition);
+    }
+
+    /// More landmarks keep more of every secant.
+    #[test]
+    fn distortion_falls_with_landmarks() {
+        let few = theory(&sketch(8), &params()).unwrap();
+        let many = theory(&sketch(150), &params()).unwrap();
+        assert!(many.distortion[0] < few.distortion[0], "{many:?} {few:?}");
+    }
+}
