@@ -56,6 +56,7 @@ pub enum Command {
     Predict(Predict),
     Evaluate(Evaluate),
     Diff(Diff),
+    Report(ReportArgs),
     Completions(Completions),
     Man(Man),
 }
@@ -616,6 +617,38 @@ pub struct Diff {
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub top: usize,
     /// Seed of the draws
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+}
+
+/// Write a page about a sketch that opens in any browser.
+///
+/// One HTML file without links to anything else: what was sketched, clusters with their sizes and centres
+/// in the table's units, the curve over k, bandwidths, and with --against the drift from another sketch.
+/// Without a model, k-means with the k that the curve suggests.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  nysketch report s.nys -o report.html
+  nysketch report day2.nys kmeans.json --against day1.nys -o report.html
+
+JSON fields: file, bytes, model, k")]
+pub struct ReportArgs {
+    /// Sketch to report on
+    #[arg(value_name = "SKETCH")]
+    pub sketch: PathBuf,
+    /// Model of it: k-means, k-medians or a mixture
+    #[arg(value_name = "MODEL")]
+    pub model: Option<PathBuf>,
+    /// Page to write
+    #[arg(short, long, value_name = "FILE.html")]
+    pub output: PathBuf,
+    /// Also tell how the sketch differs from this one
+    #[arg(long, value_name = "SKETCH")]
+    pub against: Option<PathBuf>,
+    /// Largest k of the curve
+    #[arg(long, value_name = "K", default_value_t = 12, value_parser = clap::value_parser!(u16).range(3..=200))]
+    pub most_clusters: u16,
+    /// Seed of everything random
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 }

@@ -22,12 +22,11 @@ fn failed(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("cannot draw: {error}")
 }
 
-/// Draws with `draw` into a string and writes it whole.
-fn write_svg(
-    path: &Path,
+/// A picture as text.
+fn svg(
     size: (u32, u32),
     draw: impl FnOnce(&DrawingArea<SVGBackend<'_>, plotters::coord::Shift>) -> Result<()>,
-) -> Result<()> {
+) -> Result<String> {
     let mut text = String::new();
     {
         let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
@@ -35,7 +34,17 @@ fn write_svg(
         draw(&root)?;
         root.present().map_err(failed)?;
     }
-    crate::output::write_bytes(path, text.as_bytes())
+    Ok(text)
+}
+
+/// Writes a picture whole or not at all.
+pub fn write(path: &Path, picture: &str) -> Result<()> {
+    crate::output::write_bytes(path, picture.as_bytes())
+}
+
+/// The colour of a cluster.
+pub fn colour(cluster: usize) -> RGBColor {
+    COLOURS[cluster % COLOURS.len()]
 }
 
 /// Lowest and highest value with some room; never empty.
@@ -47,13 +56,8 @@ fn range(values: impl Iterator<Item = f64> + Clone) -> std::ops::Range<f64> {
 }
 
 /// Risk over k, with the suggested k marked.
-pub fn curve(
-    path: &Path,
-    points: &[(usize, f64)],
-    suggested: usize,
-    risk_name: &str,
-) -> Result<()> {
-    write_svg(path, (640, 420), |root| {
+pub fn curve(points: &[(usize, f64)], suggested: usize, risk_name: &str) -> Result<String> {
+    svg((640, 420), |root| {
         let ks = points.iter().map(|p| p.0 as f64);
         let mut chart = ChartBuilder::on(root)
             .margin(12)
@@ -93,35 +97,42 @@ pub fn curve(
     })
 }
 
-/// Points coloured by label, and centres, in two dimensions.
+/// A row, or a cell whose size tells how many.
+pub struct Dot {
+    pub x: f64,
+    pub y: f64,
+    pub cluster: usize,
+    /// Radius in pixels.
+    pub size: f64,
+}
+
+/// Points coloured by cluster, and centres, in two dimensions.
 pub fn clusters(
-    path: &Path,
     title: &str,
-    points: &[(f64, f64, usize)],
+    axes: [&str; 2],
+    points: &[Dot],
     centres: &[(f64, f64)],
-) -> Result<()> {
-    write_svg(path, (720, 560), |root| {
+) -> Result<String> {
+    svg((720, 560), |root| {
         let mut chart = ChartBuilder::on(root)
             .caption(title, ("sans-serif", 18))
             .margin(12)
             .x_label_area_size(40)
             .y_label_area_size(52)
             .build_cartesian_2d(
-                range(points.iter().map(|p| p.0)),
-                range(points.iter().map(|p| p.1)),
+                range(points.iter().map(|p| p.x).chain(centres.iter().map(|c| c.0))),
+                range(points.iter().map(|p| p.y).chain(centres.iter().map(|c| c.1))),
             )
             .map_err(failed)?;
         chart
             .configure_mesh()
             .light_line_style(WHITE)
-            .x_desc("first principal axis")
-            .y_desc("second principal axis")
+            .x_desc(axes[0])
+            .y_desc(axes[1])
             .label_style(("sans-serif", 13))
             .draw()
             .map_err(failed)?;
-        let dot = |p: &(f64, f64, usize)| {
-            Circle::new((p.0, p.1), 2, COLOURS[p.2 % COLOURS.len()].mix(0.5).filled())
-        };
+        let dot = |p: &Dot| Circle::new((p.x, p.y), p.size, colour(p.cluster).mix(0.5).filled());
         chart.draw_series(points.iter().map(dot)).map_err(failed)?;
         chart
             .draw_series(centres.iter().map(|c| Cross::new(*c, 7, BLACK.stroke_width(3))))
@@ -139,8 +150,8 @@ pub struct DriftPoint {
 }
 
 /// Discrepancies in order, the noise to expect below them, those called drift marked.
-pub fn drift(path: &Path, points: &[DriftPoint], baseline: &str) -> Result<()> {
-    write_svg(path, (760, 420), |root| {
+pub fn drift(points: &[DriftPoint], baseline: &str) -> Result<String> {
+    svg((760, 420), |root| {
         let top = points.iter().flat_map(|p| [p.mmd, p.noise]).fold(0.0, f64::max).max(1e-9);
         let mut chart = ChartBuilder::on(root)
             .caption(format!("distance from {baseline}"), ("sans-serif", 17))
@@ -204,5 +215,44 @@ pub fn drift(path: &Path, points: &[DriftPoint], baseline: &str) -> Result<()> {
             .label_font(("sans-serif", 13))
             .draw()
             .map_err(failed)
+    })
+}
+
+/// Centres across columns, in standard deviations from the mean, one line a cluster as wide as its share.
+pub fn parallel(columns: &[String], lines: &[(f64, Vec<f64>)]) -> Result<String> {
+    let width = (90 * columns.len() as u32 + 120).clamp(480, 1400);
+    svg((width, 420), |root| {
+        let values = lines.iter().flat_map(|l| l.1.iter().copied());
+        let mut chart = ChartBuilder::on(root)
+            .margin(12)
+            .x_label_area_size(56)
+            .y_label_area_size(56)
+            .build_cartesian_2d(-0.3..columns.len() as f64 - 0.7, range(values))
+            .map_err(failed)?;
+        let every = columns.len().div_ceil(16);
+        let name = |x: &f64| match (x.fract() == 0.0, columns.get(*x as usize)) {
+            (true, Some(name)) if *x as usize % every == 0 => name.chars().take(12).collect(),
+            _ => String::new(),
+        };
+        chart
+            .configure_mesh()
+            .light_line_style(WHITE)
+            .y_desc("standard deviations from the mean")
+            .x_labels(columns.len().min(60))
+            .x_label_formatter(&name)
+            .label_style(("sans-serif", 13))
+            .draw()
+            .map_err(failed)?;
+        for (i, (share, line)) in lines.iter().enumerate() {
+            let points = line.iter().enumerate().map(|(k, y)| (k as f64, *y));
+            let stroke = 1.0 + (8.0 * share).round();
+            chart
+                .draw_series(LineSeries::new(points.clone(), colour(i).stroke_width(stroke as u32)))
+                .map_err(failed)?;
+            chart
+                .draw_series(points.map(|p| Circle::new(p, 3, colour(i).filled())))
+                .map_err(failed)?;
+        }
+        Ok(())
     })
 }

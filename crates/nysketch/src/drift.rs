@@ -233,7 +233,7 @@ fn columns(a: &Sketch, b: &Sketch) -> Vec<ColumnChange> {
 }
 
 /// Mean and variance of every column in the table's units, where cells or moments are kept.
-fn column_moments(sketch: &Sketch) -> Option<Vec<(f64, f64)>> {
+pub fn column_moments(sketch: &Sketch) -> Option<Vec<(f64, f64)>> {
     let (plan, sums) = (sketch.plan(), sketch.sums());
     let d = plan.dims();
     let n = sums.rows[0];

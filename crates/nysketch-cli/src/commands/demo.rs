@@ -223,12 +223,12 @@ fn draw(args: &Demo, sketch: &Sketch, kmeans: &Model, values: &[f64]) -> Result<
         let scores = axes.predict(row).scores;
         (scores[0], scores[1])
     };
-    let points: Vec<(f64, f64, usize)> = values
+    let points: Vec<plot::Dot> = values
         .chunks_exact(DIMS)
         .take(DRAWN)
         .map(|row| {
             let (x, y) = place(row);
-            (x, y, kmeans.predict(row).label)
+            plot::Dot { x, y, cluster: kmeans.predict(row).label, size: 2.0 }
         })
         .collect();
     let centres = match &kmeans.shape {
@@ -237,5 +237,6 @@ fn draw(args: &Demo, sketch: &Sketch, kmeans: &Model, values: &[f64]) -> Result<
     };
     let title =
         format!("{CLUSTERS} clusters learned from the sketch of {} rows", thousands(args.rows));
-    plot::clusters(&args.output, &title, &points, &centres)
+    let axes = ["first principal axis", "second principal axis"];
+    plot::write(&args.output, &plot::clusters(&title, axes, &points, &centres)?)
 }

@@ -55,7 +55,7 @@ pub fn run(args: &Diff, common: &Common) -> Result<()> {
     }
     if let Some(file) = &args.plot {
         let points: Vec<plot::DriftPoint> = found.iter().map(|(f, d)| point(f, d, args)).collect();
-        plot::drift(file, &points, &first.display().to_string())?;
+        plot::write(file, &plot::drift(&points, &first.display().to_string())?)?;
     }
     let all: Vec<Value> =
         found.iter().map(|(file, d)| describe(file, d, args, &baseline)).collect();
@@ -235,7 +235,7 @@ fn pair(first: &Path, second: &Path, drift: &Drift, args: &Diff, plan: &Plan) ->
 }
 
 /// A place by the columns in which it is the most unusual.
-fn place(mean: &[f64], drift: &Drift, plan: &Plan) -> String {
+pub fn place(mean: &[f64], drift: &Drift, plan: &Plan) -> String {
     let unusual = |k: usize| {
         let column = drift.columns.iter().find(|c| c.column == plan.columns[k]);
         column.map_or(0.0, |c| {

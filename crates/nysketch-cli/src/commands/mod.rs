@@ -12,6 +12,7 @@ mod inspect;
 mod merge;
 mod plan;
 mod predict;
+mod report;
 mod sketch;
 
 use crate::args::{Args, Command};
@@ -35,6 +36,7 @@ pub fn run(args: &Args) -> Result<()> {
         Command::Inspect(a) => inspect::run(a, common),
         Command::Fit(a) => fit::run(a, common),
         Command::Diff(a) => diff::run(a, common),
+        Command::Report(a) => report::run(a, common),
         Command::Predict(a) => predict::run(a, common),
         Command::Evaluate(a) => evaluate::run(a, common),
         Command::Completions(a) => help::completions(a),

@@ -154,6 +154,21 @@ impl Sketch {
         self.sums.coverage.iter().map(|s| 1.0 - feature_value(*s) / n).collect()
     }
 
+    /// Landmark, rows and mean, in the table's units, of every cell that has rows; none where cells are
+    /// not kept.
+    pub fn cells(&self) -> Vec<(usize, u64, Vec<f64>)> {
+        let (frame, d) = (&self.plan.frame, self.plan.dims());
+        let rows = self.sums.cell_rows.iter().enumerate().filter(|(_, n)| **n > 0);
+        rows.map(|(cell, &n)| {
+            let mean = |k: usize| {
+                let y = coordinate_value(self.sums.cell_sum[cell * d + k], frame.exponent[k]);
+                frame.centre[k] + frame.scale[k] * y / n as f64
+            };
+            (cell, n as u64, (0..d).map(mean).collect())
+        })
+        .collect()
+    }
+
     /// The mean of every column in the plan's coordinates, where moments or cells are kept.
     pub fn coordinate_means(&self) -> Option<Vec<f64>> {
         let d = self.plan.dims();

@@ -1,0 +1,378 @@
+//! `nysketch report`: a page about a sketch.
+
+use super::diff::place;
+use super::plan::measured_at;
+use super::{read_model, read_sketch};
+use crate::args::{Common, ReportArgs};
+use crate::output::{Usage, check_writable, count, result, short, size, thousands, write_bytes};
+use crate::plot;
+use anyhow::{Context, Result};
+use nysketch::atom::embedding::Embedding;
+use nysketch::decoder::{Curve, explain, fit_curve, noise_floor};
+use nysketch::drift::{Comparison, Drift, DriftParams, column_moments};
+use nysketch::model::Shape;
+use nysketch::{FitParams, Model, Sketch, Task, fit};
+use serde_json::json;
+use std::fmt::Write;
+
+/// Columns of a table of centres, and clusters drawn apart, before they are too many to read.
+const MOST_COLUMNS: usize = 40;
+
+pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
+    let inputs = [Some(&args.sketch), args.model.as_ref(), args.against.as_ref()];
+    check_writable(&args.output, inputs.into_iter().flatten())?;
+    let sketch = read_sketch(&args.sketch)?;
+    if sketch.rows() == 0 {
+        return Err(Usage(format!("{} has no rows to report on", args.sketch.display())).into());
+    }
+    let given = args.model.as_deref().map(read_model).transpose()?;
+    if let Some(model) = &given
+        && model.columns != sketch.plan().columns
+    {
+        return Err(Usage("the model has other columns than the sketch".into()).into());
+    }
+    let curve = curve(&sketch, args).ok();
+    let suggested = curve.as_ref().map(|c| c.points[c.suggested].model.clone());
+    let model = given.or(suggested);
+    let mut page = Page::new(&args.sketch.display().to_string());
+    summary(&mut page, &sketch, args)?;
+    match &model {
+        Some(model) => clusters(&mut page, &sketch, model)?,
+        None => page
+            .text("No clusters: the sketch keeps neither cells nor landmarks to learn them from."),
+    }
+    if let Some(curve) = &curve {
+        k_curve(&mut page, curve)?;
+    }
+    columns(&mut page, &sketch);
+    bandwidths(&mut page, &sketch, model.as_ref())?;
+    if let Some(other) = &args.against {
+        let baseline = read_sketch(other)?;
+        let drift = Comparison::new(baseline.plan())?
+            .of(&baseline, &sketch, &DriftParams { seed: args.seed, ..DriftParams::default() })
+            .with_context(|| format!("{} and {}", other.display(), args.sketch.display()))?;
+        drift_section(&mut page, &drift, &sketch, &other.display().to_string());
+    }
+    let html = page.finish();
+    write_bytes(&args.output, html.as_bytes())?;
+    let k = model.as_ref().map(Model::k);
+    let json = json!({"file": args.output, "bytes": html.len(), "model": args.model, "k": k});
+    result(common, &json, &format!("{}: {}", args.output.display(), size(html.len())))
+}
+
+/// k-means for every k, where the sketch can tell risks.
+fn curve(sketch: &Sketch, args: &ReportArgs) -> nysketch::Result<Curve> {
+    let rows = sketch.rows().min(u64::from(args.most_clusters)) as usize;
+    let params = FitParams { seed: args.seed, ..FitParams::new(Task::Kmeans, 1) };
+    fit_curve(sketch, &params, 1, rows.max(2))
+}
+
+/// A page in the making.
+struct Page {
+    html: String,
+}
+
+const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}\
+h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.5rem;border-bottom:1px solid #ddd}\
+table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}\
+.wide{overflow-x:auto}th,td{padding:.2rem .7rem;text-align:right;border-bottom:1px solid #eee}\
+th:first-child,td:first-child{text-align:left}th{font-weight:600}\
+svg{max-width:100%;height:auto}.dot{display:inline-block;width:.8em;height:.8em;border-radius:50%;margin-right:.4em}\
+.note{color:#666;font-size:.9rem}@media print{body{margin:0;max-width:none}h2{break-after:avoid}svg,tr{break-inside:avoid}}";
+
+impl Page {
+    fn new(title: &str) -> Self {
+        let title = escape(title);
+        let html = format!(
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+             <meta name=\"viewport\" content=\"width=device-width\"><title>{title}</title>\
+             <style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n"
+        );
+        Page { html }
+    }
+
+    fn heading(&mut self, text: &str) {
+        self.push(&format!("<h2>{}</h2>\n", escape(text)));
+    }
+
+    fn text(&mut self, text: &str) {
+        self.push(&format!("<p>{}</p>\n", escape(text)));
+    }
+
+    fn note(&mut self, text: &str) {
+        self.push(&format!("<p class=\"note\">{}</p>\n", escape(text)));
+    }
+
+    fn push(&mut self, html: &str) {
+        self.html.push_str(html);
+    }
+
+    /// A table; cells are text.
+    fn table(&mut self, header: &[String], rows: &[Vec<String>]) {
+        let line = |cells: &[String], tag: &str| {
+            let cells = cells.iter().map(|c| format!("<{tag}>{}</{tag}>", escape(c)));
+            format!("<tr>{}</tr>\n", cells.collect::<String>())
+        };
+        let body: String = rows.iter().map(|row| line(row, "td")).collect();
+        self.push(&format!(
+            "<div class=\"wide\"><table><thead>{}</thead><tbody>\n{body}</tbody></table></div>\n",
+            line(header, "th")
+        ));
+    }
+
+    fn finish(mut self) -> String {
+        self.push("</body></html>\n");
+        self.html
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+fn names(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|t| t.to_string()).collect()
+}
+
+fn summary(page: &mut Page, sketch: &Sketch, args: &ReportArgs) -> Result<()> {
+    let plan = sketch.plan();
+    let bytes = std::fs::metadata(&args.sketch).map_or(0, |m| m.len() as usize);
+    let mut rows = vec![
+        names(&["rows", &thousands(sketch.rows())]),
+        names(&["columns", &thousands(plan.dims() as u64)]),
+        names(&["measured at", &measured_at(plan)]),
+        names(&["keeps", &plan.collect.names().join(", ")]),
+        names(&["size", &size(bytes)]),
+        names(&["plan", &plan.fingerprint()[..16]]),
+    ];
+    if sketch.skipped() > 0 {
+        rows.insert(1, names(&["skipped as invalid", &thousands(sketch.skipped())]));
+    }
+    if let Some(w) = &plan.weighting {
+        rows.insert(
+            1,
+            names(&["weights", &format!("column {}, in units of {}", w.column, w.unit)]),
+        );
+    }
+    if plan.frame.scale.iter().any(|s| *s != 1.0) {
+        rows.push(names(&["scale", "columns are divided by their standard deviation"]));
+    }
+    page.table(&names(&["sketch", ""]), &rows);
+    Ok(())
+}
+
+/// Two axes to draw in: principal ones, or the widest columns where moments are not kept.
+struct Axes {
+    names: [String; 2],
+    model: Option<Model>,
+    columns: [usize; 2],
+}
+
+impl Axes {
+    fn new(sketch: &Sketch) -> Self {
+        let d = sketch.plan().dims();
+        let names = ["first principal axis", "second principal axis"].map(String::from);
+        if let Ok(model) = fit(sketch, &FitParams::new(Task::Pca, d.min(2)))
+            && d > 1
+        {
+            return Axes { names, model: Some(model), columns: [0, 0] };
+        }
+        let mut order: Vec<usize> = (0..d).collect();
+        let moments = column_moments(sketch).unwrap_or_else(|| vec![(0.0, 0.0); d]);
+        let scale = &sketch.plan().frame.scale;
+        let spread = |k: usize| moments[k].1 / (scale[k] * scale[k]);
+        order.sort_by(|i, j| spread(*j).total_cmp(&spread(*i)));
+        let columns = [order[0], order[d.min(2) - 1]];
+        Axes { names: columns.map(|k| sketch.plan().columns[k].clone()), model: None, columns }
+    }
+
+    fn place(&self, row: &[f64]) -> (f64, f64) {
+        match &self.model {
+            Some(model) => {
+                let scores = model.predict(row).scores;
+                (scores[0], scores[1])
+            }
+            None => (row[self.columns[0]], row[self.columns[1]]),
+        }
+    }
+}
+
+fn clusters(page: &mut Page, sketch: &Sketch, model: &Model) -> Result<()> {
+    let (weights, centres) = match &model.shape {
+        Shape::Centres { weights, centres } => (weights, centres),
+        Shape::Mixture { weights, means, .. } => (weights, means),
+        Shape::Components { .. } => {
+            page.text("The model holds principal components; clusters need k-means, k-medians or a mixture.");
+            return Ok(());
+        }
+    };
+    page.heading(&format!(
+        "{}, learned from the sketch ({})",
+        count(centres.len() as u64, "cluster"),
+        model.task
+    ));
+    let cells = sketch.cells();
+    if !cells.is_empty() {
+        let axes = Axes::new(sketch);
+        let most = cells.iter().map(|c| c.1).max().unwrap_or(1) as f64;
+        let dots: Vec<plot::Dot> = cells
+            .iter()
+            .map(|(_, rows, mean)| {
+                let (x, y) = axes.place(mean);
+                let size = 2.0 + 16.0 * (*rows as f64 / most).sqrt();
+                plot::Dot { x, y, cluster: model.predict(mean).label, size }
+            })
+            .collect();
+        let places: Vec<(f64, f64)> = centres.iter().map(|c| axes.place(c)).collect();
+        let title = format!("{} cells of {} rows", cells.len(), thousands(sketch.rows()));
+        page.push(&plot::clusters(&title, [&axes.names[0], &axes.names[1]], &dots, &places)?);
+        page.note("Each disc is a cell: the rows nearest to one landmark, at their mean, its area their number, its colour the cluster of that mean. Crosses are the centres.");
+    }
+    if let Some((_, verdict)) = explain(sketch, model)? {
+        page.text(&format!("Against the noise of the sketch: {}.", verdict.text()));
+    }
+    let shown: Vec<usize> = (0..model.columns.len().min(MOST_COLUMNS)).collect();
+    let mut html =
+        String::from("<div class=\"wide\"><table><thead><tr><th>cluster</th><th>share</th>");
+    for &k in &shown {
+        write!(html, "<th>{}</th>", escape(&model.columns[k]))?;
+    }
+    html.push_str("</tr></thead><tbody>\n");
+    for (i, (share, centre)) in weights.iter().zip(centres).enumerate() {
+        let c = plot::colour(i);
+        write!(
+            html,
+            "<tr><td><span class=\"dot\" style=\"background:rgb({},{},{})\"></span>{}</td><td>{:.1} %</td>",
+            c.0,
+            c.1,
+            c.2,
+            i,
+            100.0 * share
+        )?;
+        for &k in &shown {
+            write!(html, "<td>{}</td>", short(centre[k]))?;
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody></table></div>\n");
+    page.push(&html);
+    if model.columns.len() > MOST_COLUMNS {
+        page.note(&format!("The first {MOST_COLUMNS} of {} columns.", model.columns.len()));
+    }
+    if let Some(moments) = column_moments(sketch) {
+        let line = |centre: &Vec<f64>| {
+            let z = |k: &usize| {
+                let (mean, variance) = moments[*k];
+                if variance > 0.0 { (centre[*k] - mean) / variance.sqrt() } else { 0.0 }
+            };
+            shown.iter().map(z).collect::<Vec<f64>>()
+        };
+        let lines: Vec<(f64, Vec<f64>)> =
+            weights.iter().zip(centres).map(|(w, c)| (*w, line(c))).collect();
+        if shown.len() > 1 {
+            page.push(&plot::parallel(&model.columns[..shown.len()], &lines)?);
+            page.note("Centres across the columns; a wider line is a larger cluster.");
+        }
+    }
+    Ok(())
+}
+
+fn k_curve(page: &mut Page, curve: &Curve) -> Result<()> {
+    page.heading("How many clusters?");
+    let points: Vec<(usize, f64)> = curve.points.iter().map(|p| (p.k, p.risk)).collect();
+    let best = curve.points[curve.suggested].k;
+    page.push(&plot::curve(&points, best, "mean squared distance (k-means)")?);
+    page.note(match curve.clear {
+        true => "Estimated from the sketch. The elbow of the curve is clear.",
+        false => "Estimated from the sketch. No k stands out; the one marked improves most beside the next.",
+    });
+    Ok(())
+}
+
+fn columns(page: &mut Page, sketch: &Sketch) {
+    let Some(moments) = column_moments(sketch) else { return };
+    page.heading("Columns");
+    let row = |(name, (mean, variance)): (&String, (f64, f64))| {
+        vec![name.clone(), short(mean), short(variance.sqrt())]
+    };
+    let rows: Vec<_> = sketch.plan().columns.iter().zip(moments).map(row).collect();
+    page.table(&names(&["column", "mean", "standard deviation"]), &rows);
+}
+
+fn bandwidths(page: &mut Page, sketch: &Sketch, model: Option<&Model>) -> Result<()> {
+    let plan = sketch.plan();
+    if !plan.collect.kernel {
+        return Ok(());
+    }
+    page.heading("Bandwidths");
+    let missed = sketch.missed();
+    let chosen = model.and_then(|m| m.report.bandwidth);
+    let mut rows = Vec::new();
+    for (rung, &sigma2) in plan.bandwidths.iter().enumerate() {
+        let embedding = Embedding::new(sketch, rung)?;
+        let share = missed.get(rung).map_or("-".to_string(), |m| format!("{:.1} %", 100.0 * m));
+        rows.push(vec![
+            short(sigma2),
+            share,
+            format!("{} of {}", embedding.rank(), embedding.len()),
+            short(noise_floor(&embedding, sketch.rows())),
+            if chosen == Some(sigma2) { "yes".into() } else { String::new() },
+        ]);
+    }
+    let header = ["σ²", "missed at most", "moments", "noise floor", "decoded"];
+    page.table(&names(&header), &rows);
+    page.note("Missed: an upper bound on the part of the rows' features that the landmarks do not see. Noise floor: how far the sketch of so many rows is from that of their distribution. Models from cells use no bandwidth.");
+    Ok(())
+}
+
+fn drift_section(page: &mut Page, drift: &Drift, sketch: &Sketch, baseline: &str) {
+    page.heading(&format!("Against {baseline}"));
+    match (drift.p_value, &drift.no_test) {
+        (Some(p), _) => {
+            let verdict = if p <= 0.05 { "the rows differ" } else { "no difference found" };
+            page.text(&format!("p-value {}: {verdict} (level 0.05).", short(p)));
+        }
+        (None, Some(why)) => {
+            page.text(&format!("No p-value: {}.", crate::output::in_options(why)));
+        }
+        _ => {}
+    }
+    let rows: Vec<_> = drift
+        .discrepancies
+        .iter()
+        .map(|d| vec![short(d.sigma2), short(d.mmd), short(d.noise)])
+        .collect();
+    if !rows.is_empty() {
+        page.table(&names(&["σ²", "discrepancy (MMD)", "noise"]), &rows);
+    }
+    let rows: Vec<_> = drift
+        .columns
+        .iter()
+        .take(10)
+        .map(|c| {
+            vec![c.column.clone(), short(c.means[0]), short(c.means[1]), format!("{:+.1}", c.z)]
+        })
+        .collect();
+    if !rows.is_empty() {
+        page.table(&names(&["column", "mean there", "mean here", "z"]), &rows);
+    }
+    let rows: Vec<_> = drift
+        .cells
+        .iter()
+        .take(10)
+        .map(|c| {
+            vec![
+                place(&c.mean, drift, sketch.plan()),
+                format!("{:.2} %", 100.0 * c.shares[0]),
+                format!("{:.2} %", 100.0 * c.shares[1]),
+                format!("{:+.1}", c.z),
+            ]
+        })
+        .collect();
+    if !rows.is_empty() {
+        page.table(
+            &names(&["cell, by its most unusual columns", "share there", "share here", "z"]),
+            &rows,
+        );
+    }
+}
