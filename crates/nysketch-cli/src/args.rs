@@ -592,7 +592,7 @@ pub struct Evaluate {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch diff day1.nys day2.nys
-  nysketch diff --against day1.nys days/ --plot drift.svg
+  nysketch diff --against week.nys day1.nys day2.nys --plot drift.svg
 
 JSON fields: baseline, file, rows, level, p_value, drift, no_test, discrepancies [{bandwidth, mmd, noise}],
   columns [{column, means, deviations, z}], cells [{landmark, shares, z, mean}], landmarks [{landmark,
@@ -629,7 +629,7 @@ pub struct Diff {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch report s.nys -o report.html
-  nysketch report day2.nys kmeans.json --against day1.nys -o report.html
+  nysketch report day2.nys model.json --against day1.nys -o report.html
 
 JSON fields: file, bytes, model, k")]
 pub struct ReportArgs {

@@ -220,14 +220,16 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 20] = [
+const PARAMETERS: [&str; 22] = [
     "bandwidth",
     "clusters",
     "collect",
+    "delta",
     "dims",
     "frequencies",
     "k",
     "known_variance",
+    "lambda",
     "landmarks",
     "landmarks_from",
     "leverage_lambda",
