@@ -8,7 +8,7 @@
 //! come from one distribution, each of the N_j rows of a cell is in A with probability
 //! f = n_A/(n_A + n_B). Statistics:
 //!
-//! * χ² of the counts, cells with less than 5 rows expected in either sample pooled;
+//! * χ² of the counts, cells with less than 5 rows expected in either sample pooled, and its largest term;
 //! * for each bandwidth the MMD of the cells, δᵀGδ, where δ_j is the difference of the cell's shares and
 //!   G_ij = κ(c_i, c_j) at the cells' means;
 //! * Σ_jk z²_jk of the differences of the cells' means, in standard errors of the column in the cell.
@@ -326,7 +326,9 @@ impl<'a> Cells<'a> {
         for _ in 0..params.draws {
             counts.push(cells.iter().map(|cell| cell.sample(&mut rng) as f64).collect());
         }
-        let mut statistics = vec![counts.iter().map(|a| chi_square(a, &pooled, share)).collect()];
+        let terms: Vec<(f64, f64)> = counts.iter().map(|a| chi_square(a, &pooled, share)).collect();
+        let mut statistics: Vec<Vec<f64>> =
+            vec![terms.iter().map(|t| t.0).collect(), terms.iter().map(|t| t.1).collect()];
         let differences: Vec<Vec<f64>> = counts
             .iter()
             .map(|a| {
@@ -344,9 +346,7 @@ impl<'a> Cells<'a> {
             let products = gram.times_each(&differences);
             statistics.push(differences.iter().zip(&products).map(|(d, p)| dot(d, p)).collect());
         }
-        if let Some(statistic) = self.within(plan, params.draws, &mut rng)? {
-            statistics.push(statistic);
-        }
+        statistics.extend(self.within(plan, params.draws, &mut rng)?);
         Ok(joint_p_value(&statistics))
     }
 
@@ -391,9 +391,9 @@ impl<'a> Cells<'a> {
         // Columns that are constant in a cell count there for nothing.
         let scale = terms / count / eigenvalues.iter().sum::<f64>();
         let eigenvalues: Vec<f64> = eigenvalues.iter().map(|l| l * scale).collect();
-        // Where values are few and rare, as in columns of zeros and ones, sums over a cell vary more than
-        // those of normal variables. So they are taken to where they are seen to, beyond chance.
         let total: f64 = cells.iter().map(|c| c.0).sum();
+        // Sums over a cell of skewed or rare values, as in columns of zeros and ones, vary more than those of
+        // normal variables. So they are taken to where they are seen to, beyond chance.
         let variance = |mean: f64| cells.iter().map(|c| (c.0 - mean).powi(2)).sum::<f64>() / count;
         let normal = 2.0 * dot(&eigenvalues, &eigenvalues);
         let freedom = 2.0 * (terms / count).powi(2) / normal;
@@ -449,18 +449,25 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// χ² of the counts of A among pooled counts, small cells taken together.
-fn chi_square(a: &[f64], pooled: &[f64], share: f64) -> f64 {
+/// χ² of the counts of A among pooled counts, small cells taken together, and its largest term.
+fn chi_square(a: &[f64], pooled: &[f64], share: f64) -> (f64, f64) {
     let term = |a: f64, n: f64| (a - n * share).powi(2) / (n * share * (1.0 - share));
-    let (mut total, mut rest) = (0.0, (0.0, 0.0));
+    let (mut total, mut largest, mut rest) = (0.0, 0.0, (0.0, 0.0));
+    let mut add = |term: f64| {
+        total += term;
+        largest = f64::max(largest, term);
+    };
     for (&a, &n) in a.iter().zip(pooled) {
         if n * share.min(1.0 - share) < LEAST_EXPECTED {
             rest = (rest.0 + a, rest.1 + n);
         } else {
-            total += term(a, n);
+            add(term(a, n));
         }
     }
-    if rest.1 > 0.0 { total + term(rest.0, rest.1) } else { total }
+    if rest.1 > 0.0 {
+        add(term(rest.0, rest.1));
+    }
+    (total, largest)
 }
 
 /// The least p-value of several statistics, ranked among those of the draws; of equal ones, the one with
