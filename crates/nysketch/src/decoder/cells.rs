@@ -3,11 +3,19 @@
 //! A cell is the rows nearest to one landmark; its count, mean and variance are known exactly. A
 //! centre close to none of a cell's borders treats its rows as one, so weighted k-means on cell means
 //! is k-means on the rows up to cells that a border cuts. No bandwidth enters.
+//!
+//! Cells that a border cuts are *unfolded* into points. Where a mixture predicts the counts of the cells,
+//! points are drawn from it, each in the cell of its nearest landmark, then moved and stretched so that the
+//! cell has the mean and variance it is known to have: its shape is that of the mixture between the borders
+//! of the cell. Elsewhere points are drawn around the cell's mean.
 
 use super::Report;
 use crate::atom::Atom;
 use crate::fixed::{centred_sum, coordinate_value, power_of_two};
+use crate::kernel::pack::MAX_BLOCK;
+use crate::kernel::tile::{Instructions, Nearest, Tiles, Work};
 use crate::measure::{Effort, Loss, Measure};
+use crate::points::Points;
 use crate::random::normal;
 use crate::sketch::Sketch;
 use rand::SeedableRng;
@@ -24,10 +32,26 @@ pub struct Cells {
     variances: Vec<f64>,
     /// Variance that a component keeps at least in each column.
     floor: Vec<f64>,
+    /// The landmark of each cell, where there are any.
+    landmarks: Option<Points>,
 }
 
 /// Points that all cells are unfolded into, about.
 const UNFOLDED: usize = 20_000;
+/// Most rounds of unfolding by a mixture and fitting it again.
+const ROUNDS: usize = 20;
+/// Steps of EM in a round.
+const STEPS: usize = 5;
+/// Rounds end when the mean log-likelihood changes by less than this, in nats.
+const SETTLED: f64 = 2e-4;
+/// Share of the rows that a mixture may put into the wrong cells and still shape them.
+const MISPLACED: f64 = 0.15;
+/// Points drawn in a cell from which on they tell its shape.
+const LEAST_DRAWN: usize = 6;
+/// Steps of EM on cells unfolded by themselves.
+const PLAIN_STEPS: usize = 50;
+/// EM ends when the mean log-likelihood grows by less than this, in nats.
+const TOLERANCE: f64 = 1e-6;
 
 impl Cells {
     /// The cells of a sketch that keeps them.
@@ -40,9 +64,12 @@ impl Cells {
             means: Vec::new(),
             variances: Vec::new(),
             floor: Vec::new(),
+            landmarks: None,
         };
+        let mut kept = Vec::new();
         for (j, &count) in sums.cell_rows.iter().enumerate().filter(|(_, n)| **n > 0) {
             let n = count as f64;
+            kept.push(j);
             cells.rows.push(n);
             for k in 0..d {
                 let (sum, square) = (sums.cell_sum[j * d + k], sums.cell_square[j * d + k]);
@@ -53,6 +80,7 @@ impl Cells {
                     .push((centred_sum(square, sum, sum, count) * unit * unit / n).max(0.0));
             }
         }
+        cells.landmarks = sketch.plan().landmarks().map(|l| l.select(&kept));
         // A thousandth of what cells are wide, and never below the unit of the sums.
         cells.floor = (0..d)
             .map(|k| (1e-3 * cells.median_variance(k)).max(power_of_two(2 * (exponent[k] + 2))))
@@ -96,6 +124,7 @@ impl Cells {
             means: measure.iter().flat_map(|(x, _)| x.to_vec()).collect(),
             variances: vec![0.0; dims * measure.len()],
             floor,
+            landmarks: None,
         }
     }
 
@@ -126,7 +155,7 @@ impl Cells {
             }
         }
         report.objective.push(measure.risk(&centres, loss));
-        let unfolded = self.unfold(rng).measure();
+        let unfolded = self.unfold_around(&centres, rng).measure();
         report.iterations += unfolded.iterate(&mut centres, loss, effort.iterations);
         report.objective.push(unfolded.risk(&centres, loss));
         report.status = match report.iterations < effort.iterations {
@@ -137,17 +166,131 @@ impl Cells {
         centres
     }
 
-    /// Every cell as points drawn around its mean with its variance, in antithetic pairs so that
-    /// the mean is kept, and scaled so that the variance is.
-    pub fn unfold(&self, rng: &mut impl rand::Rng) -> Cells {
+    /// Cells unfolded by a mixture that starts at these centres, where one describes them.
+    fn unfold_around(&self, centres: &[Vec<f64>], rng: &mut impl rand::Rng) -> Cells {
+        let plain = self.unfold(rng);
+        if centres.len() < 2 || self.landmarks.is_none() {
+            return plain;
+        }
+        let mut atoms = self.atoms_around(centres);
+        plain.em(&mut atoms, PLAIN_STEPS);
+        self.shape(&mut atoms, rng).map_or(plain, |(shaped, _)| shaped)
+    }
+
+    /// Unfolds the cells by a mixture and fits it to them, in turn, until both settle. Returns the cells
+    /// and the mixture's likelihood on them; `None` where it does not describe them.
+    fn shape(&self, atoms: &mut [Atom], rng: &mut impl rand::Rng) -> Option<(Cells, f64)> {
+        let mut found: Option<(Cells, f64)> = None;
+        for _ in 0..ROUNDS {
+            let Some(unfolded) = self.unfold_by(atoms, rng) else { break };
+            let likelihood = unfolded.em(atoms, STEPS).0;
+            let settled = found.as_ref().is_some_and(|(_, l)| (likelihood - l).abs() < SETTLED);
+            found = Some((unfolded, likelihood));
+            if settled {
+                break;
+            }
+        }
+        found
+    }
+
+    /// Points drawn from a mixture, each cell's moved and stretched to its mean and variance, and as heavy
+    /// as its rows. `None` where the mixture puts too many rows into the wrong cells.
+    fn unfold_by(&self, atoms: &[Atom], rng: &mut impl rand::Rng) -> Option<Cells> {
         let d = self.dims;
-        let pairs = (UNFOLDED / (2 * self.rows.len())).clamp(2, 200);
+        let landmarks = self.landmarks.as_ref()?;
+        // As many of each component as it weighs. New ones each time: a mixture that is fitted to the same
+        // draws again and again learns their chance.
+        let mut drawn = Vec::with_capacity(UNFOLDED * d);
+        for atom in atoms {
+            for _ in 0..(atom.weight * UNFOLDED as f64).round() as usize {
+                let value = |k: usize| atom.mean[k] + atom.variance[k].sqrt() * normal(rng);
+                drawn.extend((0..d).map(value));
+            }
+        }
+        let narrow: Vec<f32> = drawn.iter().map(|x| *x as f32).collect();
+        let mut tiles = Tiles::new(landmarks, None, Instructions::best());
+        let (mut nearest, mut cell_of) = (Nearest::default(), Vec::new());
+        for block in narrow.chunks(MAX_BLOCK * d) {
+            tiles.block(block, &[], Some(&mut nearest), |_, _, _| {});
+            cell_of.extend_from_slice(&nearest.index);
+        }
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.rows.len()];
+        for (i, &cell) in cell_of.iter().enumerate() {
+            members[cell as usize].push(i);
+        }
+        let total: f64 = self.rows.iter().sum();
+        let all = cell_of.len() as f64;
+        let off = |(rows, in_cell): (&f64, &Vec<usize>)| {
+            (rows / total - in_cell.len() as f64 / all).abs()
+        };
+        if 0.5 * self.rows.iter().zip(&members).map(off).sum::<f64>() > MISPLACED {
+            return None;
+        }
         let mut out = Cells {
             dims: d,
             rows: Vec::new(),
             means: Vec::new(),
             variances: Vec::new(),
             floor: self.floor.clone(),
+            landmarks: None,
+        };
+        let mut few = Vec::new();
+        for (cell, members) in members.iter().enumerate() {
+            if members.len() < LEAST_DRAWN {
+                few.push(cell);
+                continue;
+            }
+            let n = members.len() as f64;
+            // Mean and factor of each column.
+            let fit = |k: usize| {
+                let mean = members.iter().map(|i| drawn[i * d + k]).sum::<f64>() / n;
+                let spread =
+                    members.iter().map(|i| (drawn[i * d + k] - mean).powi(2)).sum::<f64>() / n;
+                let factor = (self.variances[cell * d + k] / spread.max(f64::MIN_POSITIVE)).sqrt();
+                (mean, factor)
+            };
+            let fits: Vec<(f64, f64)> = (0..d).map(fit).collect();
+            for i in members {
+                out.rows.push(self.rows[cell] / n);
+                for (k, (mean, factor)) in fits.iter().enumerate() {
+                    out.means.push(self.means[cell * d + k] + factor * (drawn[i * d + k] - mean));
+                }
+            }
+        }
+        let rest = self.only(&few).unfold(rng);
+        out.rows.extend(rest.rows);
+        out.means.extend(rest.means);
+        out.variances = vec![0.0; out.means.len()];
+        Some(out)
+    }
+
+    /// Some of the cells.
+    fn only(&self, cells: &[usize]) -> Cells {
+        let d = self.dims;
+        let pick =
+            |of: &[f64]| cells.iter().flat_map(|c| of[c * d..(c + 1) * d].to_vec()).collect();
+        Cells {
+            dims: d,
+            rows: cells.iter().map(|c| self.rows[*c]).collect(),
+            means: pick(&self.means),
+            variances: pick(&self.variances),
+            floor: self.floor.clone(),
+            landmarks: None,
+        }
+    }
+
+    /// Every cell as points drawn around its mean with its variance, in antithetic pairs so that
+    /// the mean is kept, and scaled so that the variance is.
+    pub fn unfold(&self, rng: &mut impl rand::Rng) -> Cells {
+        let d = self.dims;
+        let pairs = (UNFOLDED / (2 * self.rows.len().max(1))).clamp(2, 200);
+        let mut out = Cells {
+            dims: d,
+            rows: Vec::new(),
+            means: Vec::new(),
+            variances: Vec::new(),
+            floor: self.floor.clone(),
+            landmarks: None,
         };
         for (i, rows) in self.rows.iter().enumerate() {
             let span = i * d..(i + 1) * d;
@@ -187,18 +330,17 @@ impl Cells {
                 best = Some((likelihood, atoms, steps));
             }
         }
-        let (likelihood, mut atoms, mut steps) = best.unwrap_or_default();
-        let likelihood = if self.variances.iter().any(|v| *v > 0.0) {
-            let (likelihood, more) = self.unfold(rng).em(&mut atoms, effort.iterations);
+        let (mut likelihood, mut atoms, mut steps) = best.unwrap_or_default();
+        if self.variances.iter().any(|v| *v > 0.0) {
+            let (found, more) = self.unfold(rng).em(&mut atoms, PLAIN_STEPS);
+            let shaped = self.shape(&mut atoms, rng);
+            likelihood = shaped.map_or(found, |(_, likelihood)| likelihood);
             steps += more;
-            likelihood
-        } else {
-            likelihood
-        };
+        }
         report.iterations += steps;
         report.objective.push(-likelihood);
         report.status =
-            if steps < 2 * effort.iterations { "Converged" } else { "IterationLimit" }.into();
+            if steps < 3 * effort.iterations { "Converged" } else { "IterationLimit" }.into();
         atoms
     }
 
@@ -227,26 +369,21 @@ impl Cells {
     }
 
     fn em(&self, atoms: &mut [Atom], iterations: usize) -> (f64, usize) {
-        let k = atoms.len();
+        let (k, d) = (atoms.len(), self.dims);
         let total: f64 = self.rows.iter().sum();
         let mut responsibilities = vec![0.0; self.rows.len() * k];
         let mut before = f64::NEG_INFINITY;
         for step in 0..iterations {
             let mut likelihood = 0.0;
-            for (i, r) in responsibilities.chunks_exact_mut(k).enumerate() {
-                let span = i * self.dims..(i + 1) * self.dims;
-                let (x, v) = (&self.means[span.clone()], &self.variances[span]);
-                for (r, a) in r.iter_mut().zip(atoms.iter()) {
-                    *r = a.weight.max(1e-300).ln() + expected_log_density(a, x, v);
-                }
-                let most = r.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                let sum: f64 = r.iter().map(|l| (l - most).exp()).sum();
-                r.iter_mut().for_each(|l| *l = (*l - most).exp() / sum);
-                likelihood += self.rows[i] * (most + sum.ln());
-            }
+            Instructions::best().run(Expectation {
+                cells: self,
+                densities: atoms.iter().map(|a| Density::new(a, d)).collect(),
+                responsibilities: &mut responsibilities,
+                likelihood: &mut likelihood,
+            });
             likelihood /= total;
             self.maximise(atoms, &responsibilities);
-            if likelihood - before < 1e-9 * likelihood.abs().max(1.0) {
+            if likelihood - before < TOLERANCE {
                 return (likelihood, step + 1);
             }
             before = likelihood;
@@ -257,32 +394,132 @@ impl Cells {
     fn maximise(&self, atoms: &mut [Atom], responsibilities: &[f64]) {
         let (k, d) = (atoms.len(), self.dims);
         let total: f64 = self.rows.iter().sum();
-        for (c, atom) in atoms.iter_mut().enumerate() {
-            let mass = |i: usize| self.rows[i] * responsibilities[i * k + c];
-            let sum: f64 = (0..self.rows.len()).map(mass).sum();
-            atom.weight = sum / total;
-            if !(sum > 1e-12 * total) {
+        // Around the mean before, so that no digits are lost: Σ w, Σ w (x − μ), Σ w ((x − μ)² + v).
+        let mut sums = vec![0.0; k * (1 + 2 * d)];
+        Instructions::best().run(Maximisation {
+            cells: self,
+            atoms,
+            responsibilities,
+            sums: &mut sums,
+        });
+        for (atom, sums) in atoms.iter_mut().zip(sums.chunks_exact(1 + 2 * d)) {
+            let (mass, first, second) = (sums[0], &sums[1..=d], &sums[1 + d..]);
+            atom.weight = mass / total;
+            if !(mass > 1e-12 * total) {
                 continue;
             }
             for j in 0..d {
-                let at = |i: usize| i * d + j;
-                let mean =
-                    (0..self.rows.len()).map(|i| mass(i) * self.means[at(i)]).sum::<f64>() / sum;
-                let spread = |i: usize| self.variances[at(i)] + (self.means[at(i)] - mean).powi(2);
-                let variance = (0..self.rows.len()).map(|i| mass(i) * spread(i)).sum::<f64>() / sum;
-                atom.mean[j] = mean;
-                atom.variance[j] = variance.max(self.floor[j]);
+                let moved = first[j] / mass;
+                atom.mean[j] += moved;
+                atom.variance[j] = (second[j] / mass - moved * moved).max(self.floor[j]);
             }
         }
     }
 }
 
-/// `E log N(X; μ, γ)` over rows of mean x and variance v.
-fn expected_log_density(atom: &Atom, x: &[f64], v: &[f64]) -> f64 {
-    let mut sum = 0.0;
-    for k in 0..x.len() {
-        let g = atom.variance[k];
-        sum += (std::f64::consts::TAU * g).ln() + ((x[k] - atom.mean[k]).powi(2) + v[k]) / g;
+/// What the log-density of an atom is computed from.
+struct Density {
+    /// `log α − ½ Σ log 2πγ`.
+    constant: f64,
+    mean: Vec<f64>,
+    /// `−½/γ`.
+    factor: Vec<f64>,
+}
+
+impl Density {
+    fn new(atom: &Atom, d: usize) -> Self {
+        let logs: f64 = atom.variance.iter().map(|g| (std::f64::consts::TAU * g).ln()).sum();
+        Density {
+            constant: atom.weight.max(1e-300).ln() - 0.5 * logs,
+            mean: atom.mean[..d].to_vec(),
+            factor: atom.variance.iter().map(|g| -0.5 / g).collect(),
+        }
     }
-    -0.5 * sum
+
+    /// `log α + E log N(X; μ, γ)` over rows of mean x and variance v.
+    #[inline(always)]
+    fn of(&self, x: &[f64], v: &[f64]) -> f64 {
+        let d = x.len();
+        let (mean, factor, v) = (&self.mean[..d], &self.factor[..d], &v[..d]);
+        let mut sums = [0.0; 8];
+        let whole = d / 8 * 8;
+        for start in (0..whole).step_by(8) {
+            for l in 0..8 {
+                let k = start + l;
+                let t = x[k] - mean[k];
+                sums[l] += factor[k] * (t * t + v[k]);
+            }
+        }
+        let mut rest = self.constant;
+        for k in whole..d {
+            let t = x[k] - mean[k];
+            rest += factor[k] * (t * t + v[k]);
+        }
+        rest + sums.iter().sum::<f64>()
+    }
+}
+
+/// Responsibilities of every cell, and the sum of the log-likelihoods.
+struct Expectation<'a> {
+    cells: &'a Cells,
+    densities: Vec<Density>,
+    responsibilities: &'a mut [f64],
+    likelihood: &'a mut f64,
+}
+
+impl Work for Expectation<'_> {
+    #[inline(always)]
+    fn work(self) {
+        let (k, d) = (self.densities.len(), self.cells.dims);
+        for (i, r) in self.responsibilities.chunks_exact_mut(k).enumerate() {
+            let span = i * d..(i + 1) * d;
+            let (x, v) = (&self.cells.means[span.clone()], &self.cells.variances[span]);
+            for (r, density) in r.iter_mut().zip(&self.densities) {
+                *r = density.of(x, v);
+            }
+            let most = r.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let mut sum = 0.0;
+            for l in r.iter_mut() {
+                *l = (*l - most).exp();
+                sum += *l;
+            }
+            r.iter_mut().for_each(|l| *l /= sum);
+            *self.likelihood += self.cells.rows[i] * (most + sum.ln());
+        }
+    }
+}
+
+/// Sums that the next atoms are made of.
+struct Maximisation<'a> {
+    cells: &'a Cells,
+    atoms: &'a [Atom],
+    responsibilities: &'a [f64],
+    sums: &'a mut [f64],
+}
+
+impl Work for Maximisation<'_> {
+    #[inline(always)]
+    fn work(self) {
+        let (k, d) = (self.atoms.len(), self.cells.dims);
+        for (i, r) in self.responsibilities.chunks_exact(k).enumerate() {
+            let span = i * d..(i + 1) * d;
+            let (x, v) = (&self.cells.means[span.clone()], &self.cells.variances[span]);
+            let each = self.atoms.iter().zip(r).zip(self.sums.chunks_exact_mut(1 + 2 * d));
+            for ((atom, r), sums) in each {
+                let w = self.cells.rows[i] * r;
+                // Nothing that would show.
+                if w < 1e-14 * self.cells.rows[i] {
+                    continue;
+                }
+                sums[0] += w;
+                let (first, second) = sums[1..].split_at_mut(d);
+                let mean = &atom.mean[..d];
+                for j in 0..d {
+                    let t = x[j] - mean[j];
+                    first[j] += w * t;
+                    second[j] += w * (t * t + v[j]);
+                }
+            }
+        }
+    }
 }

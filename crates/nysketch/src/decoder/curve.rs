@@ -40,7 +40,7 @@ pub struct CurvePoint {
 /// Improvements below this share of the risk are noise.
 const NOISE: f64 = 2e-3;
 /// From this ratio of improvements on an elbow is clear.
-const CLEAR: f64 = 2.0;
+const CLEAR: f64 = 2.5;
 
 /// Models for every k from `low` to `high`, centres started from those of the k before where that
 /// helps, and a suggestion.
