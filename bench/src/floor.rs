@@ -169,7 +169,8 @@ fn main() {
     let instructions = Instructions::best();
     let (fma, exp) = machine(Arch::new());
     println!(
-        "Instructions: {instructions:?}. One core: {:.1} GFLOP/s in fused multiply-adds, {exp:.3} ns an exp2.\n",
+        "{}. One core: {:.1} GFLOP/s in fused multiply-adds, {exp:.3} ns an exp2.\n",
+        instructions.name(),
         2.0 / fma
     );
     println!("Nanoseconds a pair (row, landmark), rows in memory, one core:\n");

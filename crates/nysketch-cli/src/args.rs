@@ -585,14 +585,15 @@ pub struct Evaluate {
 
 /// Tell how two sketches differ: drift.
 ///
-/// Both must be sketches of one plan and of different rows. Prints the maximum mean discrepancy at every
+/// Both must be sketches of one plan and of different rows: a part and the whole that holds it cannot be
+/// compared. Prints the maximum mean discrepancy at every
 /// bandwidth beside the noise to expect, one p-value for all of it, and where the change is: columns whose
 /// mean moved and cells whose share of the rows changed. With --against, one line for each of many
 /// sketches, such as one a day; folders stand for the .nys files in them.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch diff day1.nys day2.nys
-  nysketch diff --against week.nys day1.nys day2.nys --plot drift.svg
+  nysketch diff --against site-1.nys day1.nys day2.nys --plot drift.svg
 
 JSON fields: baseline, file, rows, level, p_value, drift, no_test, discrepancies [{bandwidth, mmd, noise}],
   columns [{column, means, deviations, z}], cells [{landmark, shares, z, mean}], landmarks [{landmark,
@@ -611,7 +612,7 @@ pub struct Diff {
     #[arg(long, value_name = "P", default_value_t = 0.05)]
     pub level: f64,
     /// Draws from the null distribution; the least p-value is 1/(draws + 1)
-    #[arg(long, value_name = "N", default_value_t = 999, value_parser = clap::value_parser!(u64).range(19..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 999, value_parser = clap::value_parser!(u64).range(19..=20_000))]
     pub draws: u64,
     /// Columns, cells and landmarks to show
     #[arg(long, value_name = "N", default_value_t = 5)]

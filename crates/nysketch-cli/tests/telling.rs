@@ -41,7 +41,8 @@ fn drift_between_two_and_among_many() {
     assert!(text.contains("the rows differ") && text.contains("share of A"), "{text}");
     let many = f.json("diff --against days/1.nys days/ --plot drift.svg");
     let drifts: Vec<_> = many["sketches"].as_array().unwrap().iter().map(|s| &s["drift"]).collect();
-    assert_eq!(drifts, [false, false, true]);
+    // The baseline itself is left out.
+    assert_eq!(drifts, [false, true]);
     assert!(String::from_utf8(f.read("drift.svg")).unwrap().contains("drift"));
     assert!(f.ok("diff --against days/1.nys days/2.nys days/3.nys").contains("1 of 2 differ"));
 }
@@ -71,7 +72,7 @@ fn what_cannot_be_compared_is_told() {
     f.ok("sketch far.csv --plan p.nys -o far.nys");
     assert_eq!(f.json("diff days/1.nys far.nys")["drift"], true);
     fs::create_dir(f.path("nothing")).unwrap();
-    f.fails(2, "diff --against days/1.nys nothing", &["nothing has no .nys"]);
+    f.fails(2, "diff --against days/1.nys nothing", &["nothing has no sketches"]);
 }
 
 #[test]
@@ -151,6 +152,9 @@ fn a_page_holds_everything_and_links_to_nothing() {
     f.ok("sketch odd.csv -o odd.nys");
     let odd = page("report odd.nys -o r.html");
     assert!(odd.contains("&lt;b&gt;") && odd.contains("x&amp;y") && !odd.contains("<b>"));
+    // Fewer cells than the curve would like.
+    f.ok("sketch 1.csv -o few.nys --landmarks 5");
+    assert!(page("report few.nys -o r.html").contains("learned from the sketch (kmeans)"));
     f.fails(2, "report days/1.nys g.json -o days/1.nys", &["both input and output"]);
     f.fails(1, "report none.nys -o t.html", &["none.nys"]);
 }

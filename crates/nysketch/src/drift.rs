@@ -166,7 +166,10 @@ impl Comparison {
             columns: columns(a, b),
         };
         if !self.plan.collect.cells {
-            drift.no_test = Some("the sketches keep no cells (`collect=cells`)".into());
+            drift.no_test = Some(match self.plan.landmarks() {
+                Some(_) => "the sketches keep no cells (`collect=cells`)".into(),
+                None => "Fourier sketches have no cells".into(),
+            });
             return Ok(drift);
         }
         let cells = Cells::new(a, b);
@@ -219,7 +222,10 @@ fn columns(a: &Sketch, b: &Sketch) -> Vec<ColumnChange> {
         .map(|(column, ((mean_a, var_a), (mean_b, var_b)))| {
             let variance = (na * var_a + nb * var_b) / (na + nb);
             let error = (variance * (1.0 / na + 1.0 / nb)).sqrt();
-            let z = if mean_a == mean_b { 0.0 } else { (mean_b - mean_a) / error };
+            // Means of a constant column may differ by rounding.
+            let rounding = 1e-15 * (mean_a.abs() + mean_b.abs());
+            let change = mean_b - mean_a;
+            let z = if change.abs() <= rounding { 0.0 } else { change / error };
             ColumnChange {
                 column: column.clone(),
                 means: [mean_a, mean_b],
@@ -321,8 +327,8 @@ impl<'a> Cells<'a> {
 
         // Counts of A in every cell: the sample's, then draws.
         let mut counts = vec![observed];
-        let cells: Vec<Binomial> =
-            pooled.iter().filter_map(|n| Binomial::new(*n as u64, share).ok()).collect();
+        let binomial = |n: &f64| Binomial::new(*n as u64, share).map_err(|_| no_null(pooled.len()));
+        let cells: Vec<Binomial> = pooled.iter().map(binomial).collect::<Result<_>>()?;
         for _ in 0..params.draws {
             counts.push(cells.iter().map(|cell| cell.sample(&mut rng) as f64).collect());
         }
@@ -398,11 +404,9 @@ impl<'a> Cells<'a> {
         let normal = 2.0 * dot(&eigenvalues, &eigenvalues);
         let freedom = 2.0 * (terms / count).powi(2) / normal;
         let chance = 1.0 + 2.0 * ((2.0 + 12.0 / freedom) / count).sqrt();
-        let wider = (variance(total / count) / (normal * chance)).sqrt().max(1.0);
-        let each = ChiSquared::new(count).map_err(|_| Error::NoConvergence {
-            what: "the null distribution",
-            size: cells.len(),
-        })?;
+        let seen = variance(total / count);
+        let wider = if seen > normal * chance { (seen / normal).sqrt() } else { 1.0 };
+        let each = ChiSquared::new(count).map_err(|_| no_null(cells.len()))?;
         let mut statistic = vec![total];
         for _ in 0..draws {
             let sum: f64 = eigenvalues.iter().map(|l| l * each.sample(rng)).sum();
@@ -437,21 +441,40 @@ impl<'a> Cells<'a> {
                 }
             }
         }
-        let correlation = Matrix::from_fn(d, d, |k, l| {
-            let scale = (within[k * d + k] * within[l * d + l]).sqrt();
-            match (k == l, scale > 0.0) {
-                (true, _) => 1.0,
-                (false, true) => (within[k * d + l] / scale).clamp(-1.0, 1.0),
-                (false, false) => 0.0,
+        // The diagonal exactly: differences of large sums would leave rounding where there is nothing.
+        let spread = |s: &Sketch, k: usize| -> f64 {
+            let sums = s.sums();
+            let cells = (0..self.counts.len()).filter(|j| sums.cell_rows[*j] > 0);
+            let each = |j: usize| {
+                let (sum, square) = (sums.cell_sum[j * d + k], sums.cell_square[j * d + k]);
+                centred_sum(square, sum, sum, sums.cell_rows[j])
+            };
+            cells.map(each).sum::<f64>() * power_of_two(plan.frame.exponent[k]).powi(2)
+        };
+        let diagonal: Vec<f64> = (0..d).map(|k| spread(self.a, k) + spread(self.b, k)).collect();
+        let varying: Vec<usize> = (0..d).filter(|k| diagonal[*k] > 0.0).collect();
+        let correlation = Matrix::from_fn(varying.len(), varying.len(), |i, j| {
+            let (k, l) = (varying[i], varying[j]);
+            match i == j {
+                true => 1.0,
+                false => (within[k * d + l] / (diagonal[k] * diagonal[l]).sqrt()).clamp(-1.0, 1.0),
             }
         });
         Ok(symmetric_eigen(&correlation)?.values.into_iter().map(|v| v.max(0.0)).collect())
     }
 }
 
+/// There are draws for all counts that occur.
+fn no_null(size: usize) -> Error {
+    Error::NoConvergence { what: "the null distribution", size }
+}
+
 /// χ² of the counts of A among pooled counts, small cells taken together, and its largest term.
 fn chi_square(a: &[f64], pooled: &[f64], share: f64) -> (f64, f64) {
-    let term = |a: f64, n: f64| (a - n * share).powi(2) / (n * share * (1.0 - share));
+    // Pooling goes by the expected share, terms by the share of these counts, whose total varies.
+    let own = a.iter().sum::<f64>() / pooled.iter().sum::<f64>();
+    let own = if own > 0.0 && own < 1.0 { own } else { share };
+    let term = |a: f64, n: f64| (a - n * own).powi(2) / (n * own * (1.0 - own));
     let (mut total, mut largest, mut rest) = (0.0, 0.0, (0.0, 0.0));
     let mut add = |term: f64| {
         total += term;

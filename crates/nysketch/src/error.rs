@@ -220,7 +220,7 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 22] = [
+const PARAMETERS: [&str; 23] = [
     "bandwidth",
     "clusters",
     "collect",
@@ -239,6 +239,7 @@ const PARAMETERS: [&str; 22] = [
     "sample_rows",
     "sampling",
     "scale",
+    "secants",
     "separation",
     "skip_invalid",
     "weight_unit",

@@ -191,11 +191,20 @@ pub fn theory(sketch: &Sketch, params: &TheoryParams) -> Result<Theory> {
             params.lambda.unwrap_or(0.0),
         ));
     }
-    if params.k == 0 || params.secants == 0 {
-        return Err(Error::parameter("`k`", "at least 1", 0));
+    if params.k == 0 || params.k > 100_000 {
+        return Err(Error::parameter("`k`", "between 1 and 100,000", params.k));
     }
-    if sketch.rows() == 0 || !sketch.plan().collect.kernel {
-        return Err(Error::parameter("the sketch", "one with rows and kernel sums", "neither"));
+    if params.secants == 0 {
+        return Err(Error::parameter("`secants`", "at least 1", 0));
+    }
+    if !(params.variance >= 0.0 && params.variance.is_finite()) {
+        return Err(Error::parameter("`known_variance`", "0 or more", params.variance));
+    }
+    if sketch.rows() == 0 {
+        return Err(Error::NoRows { skipped: sketch.skipped() });
+    }
+    if !sketch.plan().collect.kernel {
+        return Err(Error::MissingSums { task: "the theory", what: "kernel sums".into() });
     }
     let spectrum = Spectrum::new(sketch, params.rung)?;
     let embedding = Embedding::new(sketch, params.rung)?;
@@ -261,7 +270,12 @@ fn source(spectrum: &Spectrum, secants: &[Secant], delta: f64) -> Option<Source>
         let m = f64::max(67.0, 5.0 / lambda) * (4.0 / (lambda * delta)).ln();
         Source { s, gamma, t, lambda, m }
     };
-    let all = (1..25).map(each).filter(|s| s.m.is_finite() && s.lambda > 0.0);
+    // (22a) asks that Σ sees all of every secant; where it does not, the proposition says nothing.
+    let seen = |s: &Source| {
+        let most = secants.iter().map(|f| spectrum.leverage(&f.c, s.lambda)).fold(0.0, f64::max);
+        3.0 * s.lambda * most <= 0.75 * (1.0 + 1e-6)
+    };
+    let all = (1..25).map(each).filter(|s| s.m.is_finite() && s.lambda > 0.0).filter(seen);
     all.min_by(|a, b| a.m.total_cmp(&b.m))
 }
 

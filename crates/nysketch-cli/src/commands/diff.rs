@@ -1,6 +1,6 @@
 //! `nysketch diff`: how two sketches of one plan differ, or many from one.
 
-use super::read_sketch;
+use super::{read_bytes, read_sketch};
 use crate::args::{Common, Diff};
 use crate::output::{Usage, check_writable, count, note, result, short, thousands};
 use crate::plot;
@@ -15,7 +15,7 @@ pub fn run(args: &Diff, common: &Common) -> Result<()> {
         return Err(Usage(format!("--level is between 0 and 1, not {}", args.level)).into());
     }
     let (first, others) = match &args.against {
-        Some(baseline) => (baseline, sketch_files(&args.sketches)?),
+        Some(baseline) => (baseline, sketch_files(&args.sketches, baseline, common)?),
         None => match &args.sketches[..] {
             [a, b] => (a, vec![b.clone()]),
             files => {
@@ -31,6 +31,9 @@ pub fn run(args: &Diff, common: &Common) -> Result<()> {
         check_writable(plot, others.iter().chain([first]))?;
     }
     let baseline = read_sketch(first)?;
+    if args.plot.is_some() && !baseline.plan().collect.kernel {
+        return Err(Usage("--plot draws discrepancies, which need kernel sums".into()).into());
+    }
     let comparison = Comparison::new(baseline.plan())?;
     let params = DriftParams { draws: args.draws as usize, seed: args.seed };
     let mut found = Vec::new();
@@ -42,7 +45,7 @@ pub fn run(args: &Diff, common: &Common) -> Result<()> {
             .with_context(|| format!("{} and {}", first.display(), file.display()))?;
         found.push((file.clone(), drift));
     }
-    if args.level * (args.draws + 1) as f64 <= 1.0 {
+    if args.level * ((args.draws + 1) as f64) < 1.0 - 1e-9 {
         note(
             common,
             &format!(
@@ -73,7 +76,7 @@ pub fn run(args: &Diff, common: &Common) -> Result<()> {
 }
 
 /// Files as they are, and the sketches of folders by name.
-fn sketch_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+fn sketch_files(paths: &[PathBuf], baseline: &Path, common: &Common) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
         if !path.is_dir() {
@@ -85,12 +88,18 @@ fn sketch_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         let mut inside = Vec::new();
         for entry in entries {
             let file = entry.with_context(|| format!("cannot read {name}"))?.path();
-            if file.extension().is_some_and(|e| e == "nys") {
-                inside.push(file);
+            if !file.extension().is_some_and(|e| e == "nys") {
+                continue;
             }
+            let same = |a: &Path, b: &Path| a.canonicalize().ok() == b.canonicalize().ok();
+            if same(&file, baseline) || nysketch::Plan::from_bytes(&read_bytes(&file)?).is_ok() {
+                note(common, &format!("{} is left out", file.display()));
+                continue;
+            }
+            inside.push(file);
         }
         if inside.is_empty() {
-            return Err(Usage(format!("{name} has no .nys files")).into());
+            return Err(Usage(format!("{name} has no sketches (.nys) to compare")).into());
         }
         inside.sort();
         files.extend(inside);
@@ -227,6 +236,7 @@ fn pair(first: &Path, second: &Path, drift: &Drift, args: &Diff, plan: &Plan) ->
             ));
         }
     } else {
+        text.push_str(&format!("\n{:>12}  at the landmark\n", "kernel mean"));
         for (_, change, where_) in landmarks(drift, plan, args.top) {
             text.push_str(&format!("{:>+12.4}  {}\n", change, place(&where_, drift, plan)));
         }

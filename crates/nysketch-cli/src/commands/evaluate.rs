@@ -88,7 +88,10 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
         let (name, risk, least) = match model.task.as_str() {
             "gmm" => ("-log-likelihood", e.nll.unwrap_or(f64::NAN), best.nll.unwrap_or(f64::NAN)),
             "kmedians" => ("mean distance", e.mean_distance, best.mean_distance),
-            _ => ("mse", e.scaled_mse, best.scaled_mse),
+            _ if model.scale.iter().any(|s| *s != 1.0) => {
+                ("scaled mse", e.scaled_mse, best.scaled_mse)
+            }
+            _ => ("mse", e.mse, best.mse),
         };
         json["reference"] = json!({"risk": name, "of_reference": least, "excess": risk - least});
         text.push_str(&format!(

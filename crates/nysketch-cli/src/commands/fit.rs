@@ -1,6 +1,6 @@
 //! `nysketch fit`: learn from a sketch.
 
-use super::inspect::explained_json;
+use super::inspect::{MOST_LANDMARKS, explained_json};
 use super::read_sketch;
 use crate::args::{Common, DecoderArg, FitArgs, TaskArg};
 use crate::output::{Usage, check_writable, note, result, short, write_bytes};
@@ -37,7 +37,11 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
         let risk = estimated_risk(&sketch, &model);
         tell_status(common, &model);
         let (mut json, mut text) = describe(args, &model, risk);
-        if let Some((residuals, verdict)) = explain(&sketch, &model)? {
+        // One eigendecomposition a bandwidth: not for very many landmarks.
+        let few = sketch.plan().features.points().len() <= MOST_LANDMARKS;
+        if let Some((residuals, verdict)) =
+            few.then(|| explain(&sketch, &model)).transpose()?.flatten()
+        {
             json["explained"] = explained_json(&residuals, verdict);
             text.push_str(&format!("\n{}", verdict.text()));
         }

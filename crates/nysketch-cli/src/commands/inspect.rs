@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 /// Landmarks up to which the rank of the kernel matrix is computed, in seconds.
-const MOST_LANDMARKS: usize = 2000;
+pub const MOST_LANDMARKS: usize = 2000;
 
 pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     let bytes = read_bytes(&args.file)?;
@@ -55,7 +55,8 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
         json["condition"] = json!(maps.iter().map(NystromMap::condition).collect::<Vec<_>>());
         let missed = sketch.filter(|s| s.rows() > 0).map(Sketch::missed).unwrap_or_default();
         json["missed"] = json!(missed);
-        let known = sketch.filter(|s| s.rows() > 0 && !maps.is_empty());
+        // Noise of rows with weights is not known.
+        let known = sketch.filter(|s| s.rows() > 0 && !maps.is_empty() && plan.weighting.is_none());
         let dimensions = known.map(|s| Dimensions::new(s)).transpose()?;
         if let Some(d) = &dimensions {
             json["lambda"] = json!(d.lambda);
@@ -244,7 +245,7 @@ fn theory_lines(
     };
     let t = theory(sketch, &params)?;
     // What docs/RESULTS.md shows to be enough: twice the numbers of the model.
-    let enough = 2 * args.k * (plan.dims() + 1);
+    let enough = args.k.saturating_mul(2 * (plan.dims() + 1));
     let source = t
         .source
         .map(|s| json!({"s": s.s, "gamma": s.gamma, "t": s.t, "lambda": s.lambda, "m": s.m}));

@@ -31,7 +31,7 @@ pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
     {
         return Err(Usage("the model has other columns than the sketch".into()).into());
     }
-    let curve = curve(&sketch, args).ok();
+    let curve = curve(&sketch, args)?;
     let suggested = curve.as_ref().map(|c| c.points[c.suggested].model.clone());
     let model = given.or(suggested);
     let mut page = Page::new(&args.sketch.display().to_string());
@@ -39,7 +39,7 @@ pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
     match &model {
         Some(model) => clusters(&mut page, &sketch, model)?,
         None => page
-            .text("No clusters: the sketch keeps neither cells nor landmarks to learn them from."),
+            .text("No clusters: Fourier sketches and sketches of one place need a model to show."),
     }
     if let Some(curve) = &curve {
         k_curve(&mut page, curve)?;
@@ -60,11 +60,19 @@ pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
     result(common, &json, &format!("{}: {}", args.output.display(), size(html.len())))
 }
 
-/// k-means for every k, where the sketch can tell risks.
-fn curve(sketch: &Sketch, args: &ReportArgs) -> nysketch::Result<Curve> {
-    let rows = sketch.rows().min(u64::from(args.most_clusters)) as usize;
+/// k-means for every k, where the sketch can tell risks and has places for two centres.
+fn curve(sketch: &Sketch, args: &ReportArgs) -> Result<Option<Curve>> {
+    let plan = sketch.plan();
+    let places = match plan.collect.cells {
+        true => sketch.cells().len(),
+        false => plan.features.points().len(),
+    };
+    let most = places.min(usize::from(args.most_clusters));
+    if plan.landmarks().is_none() || !(plan.collect.cells || plan.collect.kernel) || most < 2 {
+        return Ok(None);
+    }
     let params = FitParams { seed: args.seed, ..FitParams::new(Task::Kmeans, 1) };
-    fit_curve(sketch, &params, 1, rows.max(2))
+    Ok(Some(fit_curve(sketch, &params, 1, most)?))
 }
 
 /// A page in the making.

@@ -65,11 +65,12 @@ pub fn noise_floor(embedding: &Embedding, rows: u64) -> f64 {
 }
 
 /// The residuals of a mixture at every bandwidth and what they mean; `None` for other models and for
-/// sketches without kernel sums or of another plan.
+/// sketches without kernel sums, of other columns, or of rows with weights, whose noise is not known.
 pub fn explain(sketch: &Sketch, model: &Model) -> Result<Option<(Vec<Residual>, Verdict)>> {
     let plan = sketch.plan();
     let Shape::Mixture { weights, means, variances } = &model.shape else { return Ok(None) };
-    if !plan.collect.kernel || sketch.rows() == 0 || model.columns != plan.columns {
+    let weighted = plan.weighting.is_some();
+    if !plan.collect.kernel || weighted || sketch.rows() == 0 || model.columns != plan.columns {
         return Ok(None);
     }
     let frame = &plan.frame;

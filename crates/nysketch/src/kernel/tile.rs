@@ -45,6 +45,16 @@ impl Instructions {
         sets.into_iter().map(Instructions).collect()
     }
 
+    /// Their name.
+    pub fn name(self) -> &'static str {
+        match self.lanes() {
+            1 => "scalar",
+            4 => "NEON",
+            8 => "AVX2",
+            _ => "AVX-512",
+        }
+    }
+
     /// Runs plain code compiled for these instructions.
     pub fn run(self, work: impl Work) {
         struct Compiled<W>(W);

@@ -158,7 +158,17 @@ impl Factor<'_> {
         }
         block.subtract_product(&self.columns, &self.columns.select_rows(pivots));
         let among = Matrix::from_fn(pivots.len(), pivots.len(), |i, j| block.column(j)[pivots[i]]);
-        Cholesky::new(&among)?.divide(&mut block);
+        match Cholesky::new(&among) {
+            Ok(factor) => factor.divide(&mut block),
+            // Rounding, where residuals are nearly exhausted: one pivot at a time cannot fail.
+            Err(_) if pivots.len() > 1 => {
+                return pivots.iter().try_for_each(|p| match self.residual[*p] > EXHAUSTED {
+                    true => self.add(std::slice::from_ref(p)),
+                    false => Ok(()),
+                });
+            }
+            Err(error) => return Err(error),
+        }
         for j in 0..block.len() {
             for (r, c) in self.residual.iter_mut().zip(block.column(j)) {
                 *r -= c * c;

@@ -241,8 +241,11 @@ impl Draft {
             .count();
         let (for_model, why) = match auto.clusters {
             Some(k) => (
-                (2 * k * (d + 1)).max(10 * k),
-                format!("twice the {} numbers of a model of k = {k} in {d} columns", k * (d + 1)),
+                k.saturating_mul(2 * (d + 1)).max(k.saturating_mul(10)),
+                format!(
+                    "twice the {} numbers of a model of k = {k} in {d} columns",
+                    k.saturating_mul(d + 1)
+                ),
             ),
             None => (DEFAULT_LANDMARKS / 4, "the number of clusters is not known".to_string()),
         };

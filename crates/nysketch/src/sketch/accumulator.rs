@@ -125,10 +125,11 @@ impl Accumulator {
             frame.refuse(invalid, columns, block, number, row, j)?;
             self.sums.skipped[0] += 1;
         } else if let Some(weighting) = weighting {
-            match weighting.units(block.weights[i], invalid, block, number)? {
-                Some(units) => self.weights.push(units),
-                None => {
+            match weighting.units(block.weights[i], invalid, block, number) {
+                Ok(Some(units)) => self.weights.push(units),
+                refused => {
                     self.buffer.truncate(before, d);
+                    refused?;
                     self.sums.skipped[0] += 1;
                 }
             }

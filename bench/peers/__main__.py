@@ -1,0 +1,151 @@
+"""nysketch beside k-means, mixtures and compressive learning in Python: time, memory, quality.
+
+    python3 bench/peers [--quick] [--data FOLDER] [--command target/release/nysketch] [-o FILE]
+
+Needs the command built for release and Python 3.10 or newer. Makes an environment of its own and
+its data under target/peers, and writes a Markdown document. Results are kept in results.json there,
+and not measured again without --fresh.
+"""
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+FOLDER = ROOT / "target" / "peers"
+CORES = os.cpu_count() or 1
+FAST = 10  # Seconds; what takes less is run three times.
+
+
+def enter_environment() -> None:
+    """Goes on in the environment of the pinned packages, made where it is not there yet."""
+    environment, wanted = FOLDER / "environment", (HERE / "requirements.txt").read_text()
+    python, mark = environment / "bin" / "python", environment / "requirements.txt"
+    if not mark.exists() or mark.read_text() != wanted:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)
+        install = [python, "-m", "pip", "install", "-q", "-r", HERE / "requirements.txt"]
+        subprocess.run(install, check=True)
+        mark.write_text(wanted)
+    if Path(sys.prefix) != environment:
+        os.execv(python, [str(python), str(HERE), *sys.argv[1:]])
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser("bench/peers", description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small tables, to try the script")
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--command", default=ROOT / "target" / "release" / "nysketch")
+    parser.add_argument("-o", "--output", type=Path, help="default: docs/BENCHMARKS.md")
+    parser.add_argument("--only", default="", help="run what matches this: TABLE/TASK/METHOD")
+    parser.add_argument("--fresh", action="store_true", help="run again what has been run")
+    parser.add_argument("--limit", type=float, default=600, help="seconds of a run")
+    args = parser.parse_args()
+    args.command = str(Path(args.command).resolve())
+    if not args.output:
+        args.output = FOLDER / "quick.md" if args.quick else ROOT / "docs" / "BENCHMARKS.md"
+    return args
+
+
+def once(job: dict, limit: float) -> dict:
+    """One run in a process of its own."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    line = [sys.executable, str(HERE / "methods.py"), json.dumps(job)]
+    environment = os.environ | dict.fromkeys(names, str(job["threads"]))
+    process = subprocess.Popen(
+        line, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    )
+    try:
+        output, _ = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        return {"status": f"over {limit:g} s"}
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    if process.returncode:
+        return {"status": "failed"}
+    return json.loads(output.splitlines()[-1])
+
+
+def measure(job: dict, limit: float, times: int) -> dict:
+    """The least times over runs with all cores and with one thread, or why there are none."""
+    runs = []
+    for threads in sorted({CORES, 1}, reverse=True):
+        for _ in range(times):
+            run = once(job | {"threads": threads}, limit)
+            if "status" in run:
+                break
+            runs.append(run)
+            if run["wall"] > FAST:
+                break
+        if not runs:
+            return run
+    result = {x: min(run[x] for run in runs) for x in ("wall", "cpu")}
+    return result | {x: max(run.get(x, 0) for run in runs) for x in ("peak", "kept")}
+
+
+def main() -> None:
+    args = arguments()
+    enter_environment()
+    import methods
+    import report
+    import tables
+
+    (FOLDER / "data").mkdir(exist_ok=True)
+    store, half = FOLDER / "results.json", FOLDER / "results.part"
+    results = json.loads(store.read_text()) if store.exists() else {}
+
+    def wanted(key: str) -> bool:
+        return bool(re.search(args.only, key)) and (args.fresh or key not in results)
+
+    def keep(key: str, result) -> None:
+        results[key] = result
+        half.write_text(json.dumps(results, indent=1))
+        half.rename(store)
+
+    chosen = tables.QUICK if args.quick else tables.SYNTHETIC
+    shown = [tables.synthetic(FOLDER / "data", *each) for each in chosen]
+    for name, *rest in [] if args.quick else tables.REAL:
+        if (args.data / f"{name}.parquet").exists():
+            shown.append(tables.real(args.data, name, *rest))
+        else:
+            print(f"{name}.parquet is not there: left out", file=sys.stderr)
+    jobs = [(t, task, m) for t in shown for task in t.tasks for m in methods.of(task, t.k)]
+    with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+        model = Path(folder) / "model.json"
+        for table, task, method in jobs:
+            key = f"{table.name}/{task}/{method}"
+            if not wanted(key) or methods.left_out(method, table.rows, table.k, args.quick):
+                continue
+            tables.make(table, args.command)
+            print(key, end=": ", file=sys.stderr, flush=True)
+            path = table.path if task != "pass" else table.path.with_suffix(".npy")
+            job = {"method": method, "task": task, "path": str(path), "k": table.k}
+            job |= {"exclude": table.exclude, "scaled": table.scaled}
+            job |= {"command": args.command, "model": str(model)}
+            result = measure(job, args.limit, 1 if args.quick else 3)
+            if "wall" in result and task != "pass":
+                result["risk"] = tables.risk(table, json.loads(model.read_text()))
+            print(json.dumps(result), file=sys.stderr)
+            if result.get("status") != "failed":
+                keep(key, result)
+    for name in ("floor", "growth"):
+        program = Path(args.command).parent / name
+        if program.exists() and wanted(name) and not args.quick:
+            print(name, file=sys.stderr)
+            done = subprocess.run([program], stdout=subprocess.PIPE, text=True)
+            if done.returncode == 0:
+                keep(name, done.stdout)
+    args.output.write_text(report.document(shown, results, args))
+    print(args.output, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
