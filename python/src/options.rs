@@ -79,6 +79,7 @@ impl PlanOptions<'_> {
     pub fn params(self, weights: Option<String>, threads: usize) -> PyResult<PlanParams> {
         let unit = self.weight_unit;
         Ok(PlanParams {
+            auto_landmarks: None,
             scale: scale(self.scale.as_deref())?,
             sample_rows: sample_rows(self.sample_rows.as_ref())?,
             weighting: weights.map(|column| Weighting { column, unit }),

@@ -163,7 +163,9 @@ pub fn drift(points: &[DriftPoint], baseline: &str) -> Result<String> {
         // At most a dozen names, so that they stay apart.
         let every = points.len().div_ceil(12);
         let name = |x: &f64| match (x.fract() == 0.0, points.get(*x as usize)) {
-            (true, Some(p)) if *x as usize % every == 0 => p.name.chars().take(14).collect(),
+            (true, Some(p)) if (*x as usize).is_multiple_of(every) => {
+                p.name.chars().take(14).collect()
+            }
             _ => String::new(),
         };
         chart
@@ -231,7 +233,9 @@ pub fn parallel(columns: &[String], lines: &[(f64, Vec<f64>)]) -> Result<String>
             .map_err(failed)?;
         let every = columns.len().div_ceil(16);
         let name = |x: &f64| match (x.fract() == 0.0, columns.get(*x as usize)) {
-            (true, Some(name)) if *x as usize % every == 0 => name.chars().take(12).collect(),
+            (true, Some(name)) if (*x as usize).is_multiple_of(every) => {
+                name.chars().take(12).collect()
+            }
             _ => String::new(),
         };
         chart

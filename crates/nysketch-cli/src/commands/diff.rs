@@ -88,7 +88,7 @@ fn sketch_files(paths: &[PathBuf], baseline: &Path, common: &Common) -> Result<V
         let mut inside = Vec::new();
         for entry in entries {
             let file = entry.with_context(|| format!("cannot read {name}"))?.path();
-            if !file.extension().is_some_and(|e| e == "nys") {
+            if file.extension().is_none_or(|e| e != "nys") {
                 continue;
             }
             let same = |a: &Path, b: &Path| a.canonicalize().ok() == b.canonicalize().ok();

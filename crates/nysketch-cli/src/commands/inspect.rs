@@ -57,7 +57,7 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
         json["missed"] = json!(missed);
         // Noise of rows with weights is not known.
         let known = sketch.filter(|s| s.rows() > 0 && !maps.is_empty() && plan.weighting.is_none());
-        let dimensions = known.map(|s| Dimensions::new(s)).transpose()?;
+        let dimensions = known.map(Dimensions::new).transpose()?;
         if let Some(d) = &dimensions {
             json["lambda"] = json!(d.lambda);
             json["effective_dimension"] = json!(d.effective);
