@@ -94,6 +94,7 @@ def measure(job: dict, limit: float, times: int) -> dict:
 def main() -> None:
     args = arguments()
     enter_environment()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # Cleans up, as Ctrl-C does.
     import methods
     import report
     import tables
