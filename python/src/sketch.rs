@@ -561,10 +561,8 @@ impl PySketch {
     fn mean<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<f64>>>> {
         let sketch = self.filled()?;
         let frame = &sketch.plan().frame;
-        let widen = |y: Vec<f64>| {
-            (0..y.len()).map(|j| frame.centre[j] + frame.scale[j] * y[j]).collect::<Vec<f64>>()
-        };
-        Ok(sketch.coordinate_means().map(|y| PyArray1::from_vec(py, widen(y))))
+        let means = sketch.coordinate_means();
+        Ok(means.map(|y| PyArray1::from_vec(py, frame.widen_coordinates(&y))))
     }
 
     /// Population covariance of the columns; None where the plan keeps no moments.

@@ -1,7 +1,7 @@
 //! Speed without a clock: instructions of the pass over fixed data, counted by valgrind, beside those in
 //! `bench/instructions.txt`. Valgrind knows AVX2 and no wider vectors, on any machine.
 
-use crate::{Outcome, cargo, root, step};
+use crate::{Outcome, cargo, program, root, step};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,7 +15,7 @@ const TOLERANCE: f64 = 0.10;
 
 /// Counts and compares; with `write`, the counts become the new standard.
 pub fn check(write: bool) -> Outcome {
-    if !valgrind() {
+    if !program("valgrind", "--version", "valgrind") {
         eprintln!("== instructions: skipped, valgrind cannot be installed here");
         return Ok(());
     }
@@ -85,16 +85,4 @@ fn count(case: &str, blocks: u64) -> Result<u64, String> {
     let collected = text.lines().find_map(|line| line.split("Collected : ").nth(1));
     let count = collected.and_then(|count| count.trim().parse().ok());
     count.ok_or_else(|| format!("valgrind counted nothing of '{case}':\n{text}"))
-}
-
-/// Whether there is valgrind, perhaps after installing it.
-fn valgrind() -> bool {
-    let there =
-        || Command::new("valgrind").arg("--version").output().is_ok_and(|o| o.status.success());
-    if there() {
-        return true;
-    }
-    let mut install = Command::new("apt-get");
-    install.args(["install", "--yes", "--quiet", "valgrind"]);
-    step("installing valgrind", install).is_ok() && there()
 }

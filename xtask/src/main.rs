@@ -68,6 +68,17 @@ fn step(name: &str, mut command: Command) -> Outcome {
     }
 }
 
+/// Whether a program runs, perhaps after its Debian package is installed.
+fn program(name: &str, version: &str, package: &str) -> bool {
+    let there = || Command::new(name).arg(version).output().is_ok_and(|o| o.status.success());
+    if there() {
+        return true;
+    }
+    let mut install = Command::new("apt-get");
+    install.args(["install", "--yes", "--quiet", package]);
+    step(&format!("installing {package}"), install).is_ok() && there()
+}
+
 /// Installs a part of the toolchain where it is missing.
 fn component(name: &str) -> Outcome {
     let tool = if name == "clippy" { "clippy" } else { "fmt" };

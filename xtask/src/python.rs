@@ -1,7 +1,7 @@
 //! What is tested with Python: the file format from the other side, and the Python package as the wheel
 //! that users install, in an environment of its own.
 
-use crate::{Outcome, cargo, root, step};
+use crate::{Outcome, cargo, program, root, step};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,13 +45,7 @@ pub fn test() -> Outcome {
 
 /// Spark needs Java; where it cannot be installed the tests on Spark say so and are skipped.
 fn java() {
-    let there = || Command::new("java").arg("-version").output().is_ok_and(|o| o.status.success());
-    if there() {
-        return;
-    }
-    let mut install = Command::new("apt-get");
-    install.args(["install", "--yes", "--quiet", "default-jre-headless"]);
-    if step("installing Java", install).is_err() || !there() {
+    if !program("java", "-version", "default-jre-headless") {
         eprintln!("== Java cannot be installed here: the tests on Spark will be skipped");
     }
 }

@@ -141,6 +141,18 @@ pub fn clusters(
     })
 }
 
+/// The name below a place on an axis of whole numbers: so many names at most, so that they stay apart, and
+/// so many characters of each.
+fn name_at(names: &[&str], x: f64, most: usize, characters: usize) -> String {
+    let every = names.len().div_ceil(most);
+    match (x.fract() == 0.0, names.get(x as usize)) {
+        (true, Some(name)) if (x as usize).is_multiple_of(every) => {
+            name.chars().take(characters).collect()
+        }
+        _ => String::new(),
+    }
+}
+
 /// One sketch in a picture of drift.
 pub struct DriftPoint {
     pub name: String,
@@ -160,14 +172,8 @@ pub fn drift(points: &[DriftPoint], baseline: &str) -> Result<String> {
             .y_label_area_size(64)
             .build_cartesian_2d(-0.5..points.len() as f64 - 0.5, 0.0..1.08 * top)
             .map_err(failed)?;
-        // At most a dozen names, so that they stay apart.
-        let every = points.len().div_ceil(12);
-        let name = |x: &f64| match (x.fract() == 0.0, points.get(*x as usize)) {
-            (true, Some(p)) if (*x as usize).is_multiple_of(every) => {
-                p.name.chars().take(14).collect()
-            }
-            _ => String::new(),
-        };
+        let names: Vec<&str> = points.iter().map(|p| p.name.as_str()).collect();
+        let name = |x: &f64| name_at(&names, *x, 12, 14);
         chart
             .configure_mesh()
             .light_line_style(WHITE)
@@ -231,13 +237,8 @@ pub fn parallel(columns: &[String], lines: &[(f64, Vec<f64>)]) -> Result<String>
             .y_label_area_size(56)
             .build_cartesian_2d(-0.3..columns.len() as f64 - 0.7, range(values))
             .map_err(failed)?;
-        let every = columns.len().div_ceil(16);
-        let name = |x: &f64| match (x.fract() == 0.0, columns.get(*x as usize)) {
-            (true, Some(name)) if (*x as usize).is_multiple_of(every) => {
-                name.chars().take(12).collect()
-            }
-            _ => String::new(),
-        };
+        let names: Vec<&str> = columns.iter().map(String::as_str).collect();
+        let name = |x: &f64| name_at(&names, *x, 16, 12);
         chart
             .configure_mesh()
             .light_line_style(WHITE)

@@ -26,11 +26,11 @@
 use crate::atom::embedding::DECODING_CUTOFF;
 use crate::error::{Error, Result};
 use crate::feature_map::nystrom::NystromMap;
-use crate::fixed::{centred_sum, coordinate_value, power_of_two};
+use crate::fixed::power_of_two;
 use crate::kernel::Gaussian;
 use crate::linalg::{Matrix, dot, symmetric_eigen};
 use crate::plan::{Features, Plan};
-use crate::sketch::Sketch;
+use crate::sketch::{Sketch, Sums, same_plan};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Binomial, ChiSquared, Distribution};
@@ -136,14 +136,7 @@ impl Comparison {
     /// Compares two sketches.
     pub fn of(&self, a: &Sketch, b: &Sketch, params: &DriftParams) -> Result<Drift> {
         for sketch in [a, b] {
-            if !Arc::ptr_eq(sketch.plan(), &self.plan)
-                && sketch.plan().to_bytes() != self.plan.to_bytes()
-            {
-                return Err(Error::PlanMismatch {
-                    left: self.plan.fingerprint(),
-                    right: sketch.plan().fingerprint(),
-                });
-            }
+            same_plan(&self.plan, sketch.plan())?;
             if sketch.rows() == 0 {
                 return Err(Error::NoRows { skipped: sketch.skipped() });
             }
@@ -195,10 +188,7 @@ impl Comparison {
             let both: Vec<f64> =
                 ka.iter().zip(&kb).map(|(a, b)| (na * a + nb * b) / (na + nb)).collect();
             let norm2 = |f: &[f64]| match self.maps.get(rung) {
-                Some(map) => {
-                    let whitened = map.whitening.times(f);
-                    dot(&whitened, &whitened)
-                }
+                Some(map) => map.squared_norm(f, DECODING_CUTOFF),
                 None => dot(f, f) / (f.len() as f64 / 2.0),
             };
             let noise2 = (1.0 / na + 1.0 / nb) * (1.0 - norm2(&both)).max(0.0);
@@ -210,7 +200,7 @@ impl Comparison {
 
 /// Means and standard deviations of every column, the most changed first.
 fn columns(a: &Sketch, b: &Sketch) -> Vec<ColumnChange> {
-    let (Some(of_a), Some(of_b)) = (column_moments(a), column_moments(b)) else {
+    let (Some(of_a), Some(of_b)) = (a.column_moments(), b.column_moments()) else {
         return Vec::new();
     };
     let (na, nb) = (a.rows() as f64, b.rows() as f64);
@@ -238,37 +228,12 @@ fn columns(a: &Sketch, b: &Sketch) -> Vec<ColumnChange> {
     changes
 }
 
-/// Mean and variance of every column in the table's units, where cells or moments are kept.
-pub fn column_moments(sketch: &Sketch) -> Option<Vec<(f64, f64)>> {
-    let (plan, sums) = (sketch.plan(), sketch.sums());
-    let d = plan.dims();
-    let n = sums.rows[0];
-    let (first, second): (Vec<i128>, Vec<i128>) = if plan.collect.moments {
-        // The diagonal of the packed lower triangle.
-        let diagonal = (0..d).map(|k| sums.outer[k * (k + 3) / 2]).collect();
-        (sums.sum.clone(), diagonal)
-    } else if plan.collect.cells {
-        let total = |array: &[i128], k: usize| array.iter().skip(k).step_by(d).sum();
-        let of = |array: &[i128]| (0..d).map(|k| total(array, k)).collect();
-        (of(&sums.cell_sum), of(&sums.cell_square))
-    } else {
-        return None;
-    };
-    let frame = &plan.frame;
-    let column = |k: usize| {
-        let e = frame.exponent[k];
-        let mean = coordinate_value(first[k], e) / n as f64;
-        let variance = centred_sum(second[k], first[k], first[k], n) * power_of_two(e).powi(2);
-        let scale = frame.scale[k];
-        (frame.centre[k] + scale * mean, (variance / n as f64).max(0.0) * scale * scale)
-    };
-    Some((0..d).map(column).collect())
-}
-
 /// The cells of both samples.
 struct Cells<'a> {
-    a: &'a Sketch,
-    b: &'a Sketch,
+    a: &'a Sums,
+    b: &'a Sums,
+    /// Both together.
+    both: Sums,
     /// Rows of A and B in each cell.
     counts: Vec<[f64; 2]>,
     totals: [f64; 2],
@@ -276,10 +241,13 @@ struct Cells<'a> {
 
 impl<'a> Cells<'a> {
     fn new(a: &'a Sketch, b: &'a Sketch) -> Self {
-        let rows = a.sums().cell_rows.iter().zip(&b.sums().cell_rows);
+        let (a, b) = (a.sums(), b.sums());
+        let mut both = a.clone();
+        both.combine(b, i128::wrapping_add);
+        let rows = a.cell_rows.iter().zip(&b.cell_rows);
         let counts: Vec<[f64; 2]> = rows.map(|(a, b)| [*a as f64, *b as f64]).collect();
         let totals = [0, 1].map(|side| counts.iter().map(|c| c[side]).sum());
-        Cells { a, b, counts, totals }
+        Cells { a, b, both, counts, totals }
     }
 
     /// Shares of A and B of each cell, the most changed first.
@@ -295,25 +263,13 @@ impl<'a> Cells<'a> {
                 let share = (c[0] + c[1]) / (na + nb);
                 let error = (share * (1.0 - share) * (1.0 / na + 1.0 / nb)).sqrt();
                 let z = if error > 0.0 { (shares[1] - shares[0]) / error } else { 0.0 };
-                let mean = self.mean(plan, landmark);
-                let widen = |(k, y): (usize, f64)| plan.frame.centre[k] + plan.frame.scale[k] * y;
-                let mean = mean.into_iter().enumerate().map(widen).collect();
+                let mean = self.both.cell_mean(landmark, &plan.frame.exponent);
+                let mean = plan.frame.widen_coordinates(&mean);
                 CellChange { landmark, shares, z, mean }
             })
             .collect();
         changes.sort_by(|p, q| q.z.abs().total_cmp(&p.z.abs()));
         changes
-    }
-
-    /// Mean of a cell's rows in both samples, in the plan's coordinates.
-    fn mean(&self, plan: &Plan, cell: usize) -> Vec<f64> {
-        let d = plan.dims();
-        let (a, b) = (self.a.sums(), self.b.sums());
-        let rows = (a.cell_rows[cell] + b.cell_rows[cell]) as f64;
-        (cell * d..(cell + 1) * d)
-            .zip(&plan.frame.exponent)
-            .map(|(at, e)| coordinate_value(a.cell_sum[at] + b.cell_sum[at], *e) / rows)
-            .collect()
     }
 
     /// The test of the module's head.
@@ -343,7 +299,8 @@ impl<'a> Cells<'a> {
                 a.iter().zip(&pooled).map(|(a, n)| a / na - (n - a) / nb).collect()
             })
             .collect();
-        let means: Vec<Vec<f64>> = used.iter().map(|&j| self.mean(plan, j)).collect();
+        let mean = |&j: &usize| self.both.cell_mean(j, &plan.frame.exponent);
+        let means: Vec<Vec<f64>> = used.iter().map(mean).collect();
         for &sigma2 in &plan.bandwidths {
             let kernel = Gaussian { sigma2 };
             let gram = Matrix::from_fn(means.len(), means.len(), |i, j| {
@@ -360,7 +317,7 @@ impl<'a> Cells<'a> {
     /// rows enough.
     fn within(&self, plan: &Plan, draws: usize, rng: &mut ChaCha8Rng) -> Result<Option<Vec<f64>>> {
         let d = plan.dims();
-        let (a, b) = (self.a.sums(), self.b.sums());
+        let (a, b) = (self.a, self.b);
         // Σ z² less its expectation, and the number of terms, of each cell.
         let mut cells: Vec<(f64, f64)> = Vec::new();
         for j in 0..self.counts.len() {
@@ -370,13 +327,10 @@ impl<'a> Cells<'a> {
             }
             let (mut excess, mut terms) = (0.0, 0.0);
             let freedom = (na + nb - 2) as f64;
-            for at in j * d..(j + 1) * d {
-                let spread = |s: &crate::Sums, n: i128| {
-                    centred_sum(s.cell_square[at], s.cell_sum[at], s.cell_sum[at], n)
-                };
-                let variance = (spread(a, na) + spread(b, nb)) / freedom;
+            for k in 0..d {
+                let variance = (a.cell_spread(j, k) + b.cell_spread(j, k)) / freedom;
                 if variance > 0.0 {
-                    let (na, nb) = (na as f64, nb as f64);
+                    let (na, nb, at) = (na as f64, nb as f64, j * d + k);
                     let change = a.cell_sum[at] as f64 / na - b.cell_sum[at] as f64 / nb;
                     let z2 = change * change / (variance * (1.0 / na + 1.0 / nb));
                     // The mean of a squared t of so many degrees of freedom is 1 after this.
@@ -426,14 +380,13 @@ impl<'a> Cells<'a> {
             let (k, l) = (k.max(l), k.min(l));
             let at = k * (k + 1) / 2 + l;
             let (ek, el) = (plan.frame.exponent[k], plan.frame.exponent[l]);
-            let sum = |s: &Sketch| s.sums().outer[at] as f64 * power_of_two(ek) * power_of_two(el);
-            sum(self.a) + sum(self.b)
+            self.both.outer[at] as f64 * power_of_two(ek) * power_of_two(el)
         };
         let mut within: Vec<f64> = (0..d * d).map(|i| value(i / d, i % d)).collect();
         for j in 0..self.counts.len() {
-            let rows = (self.a.sums().cell_rows[j] + self.b.sums().cell_rows[j]) as f64;
+            let rows = self.both.cell_rows[j] as f64;
             if rows > 0.0 {
-                let mean = self.mean(plan, j);
+                let mean = self.both.cell_mean(j, &plan.frame.exponent);
                 for k in 0..d {
                     for l in 0..d {
                         within[k * d + l] -= rows * mean[k] * mean[l];
@@ -442,14 +395,10 @@ impl<'a> Cells<'a> {
             }
         }
         // The diagonal exactly: differences of large sums would leave rounding where there is nothing.
-        let spread = |s: &Sketch, k: usize| -> f64 {
-            let sums = s.sums();
+        let spread = |sums: &Sums, k: usize| -> f64 {
             let cells = (0..self.counts.len()).filter(|j| sums.cell_rows[*j] > 0);
-            let each = |j: usize| {
-                let (sum, square) = (sums.cell_sum[j * d + k], sums.cell_square[j * d + k]);
-                centred_sum(square, sum, sum, sums.cell_rows[j])
-            };
-            cells.map(each).sum::<f64>() * power_of_two(plan.frame.exponent[k]).powi(2)
+            let total: f64 = cells.map(|j| sums.cell_spread(j, k)).sum();
+            total * power_of_two(plan.frame.exponent[k]).powi(2)
         };
         let diagonal: Vec<f64> = (0..d).map(|k| spread(self.a, k) + spread(self.b, k)).collect();
         let varying: Vec<usize> = (0..d).filter(|k| diagonal[*k] > 0.0).collect();

@@ -244,9 +244,14 @@ impl Frame {
         row.iter().enumerate().map(|(j, &x)| self.coordinate(j, x)).collect()
     }
 
-    /// The point in the table's units that has these coordinates.
+    /// The point in the table's units that has these narrowed coordinates.
     pub fn widen(&self, z: &[f32]) -> Vec<f64> {
-        z.iter().enumerate().map(|(j, &y)| self.centre[j] + self.scale[j] * f64::from(y)).collect()
+        self.widen_coordinates(&z.iter().map(|z| f64::from(*z)).collect::<Vec<f64>>())
+    }
+
+    /// The point in the table's units that has these coordinates.
+    pub fn widen_coordinates(&self, y: &[f64]) -> Vec<f64> {
+        y.iter().enumerate().map(|(j, y)| self.centre[j] + self.scale[j] * y).collect()
     }
 
     /// Appends the coordinates of whole rows. `Err` is where the first invalid value is, counted

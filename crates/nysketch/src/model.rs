@@ -7,6 +7,7 @@ use crate::atom::Atom;
 use crate::decoder::pca::Components;
 use crate::decoder::{Report, Task};
 use crate::error::{Error, Result};
+use crate::frame::Frame;
 use crate::random::{draw, normal};
 use crate::sketch::Sketch;
 use serde::{Deserialize, Serialize};
@@ -73,11 +74,6 @@ pub enum Shape {
 }
 
 impl Shape {
-    fn widen(sketch: &Sketch, y: &[f64]) -> Vec<f64> {
-        let frame = &sketch.plan().frame;
-        (0..y.len()).map(|j| frame.centre[j] + frame.scale[j] * y[j]).collect()
-    }
-
     /// Centres from atoms in the plan's coordinates.
     pub(crate) fn centres(sketch: &Sketch, atoms: Vec<Atom>) -> Self {
         let total: f64 = atoms.iter().map(|a| a.weight).sum();
@@ -87,7 +83,7 @@ impl Shape {
                 .iter()
                 .map(|a| if total > 0.0 { a.weight / total } else { equal })
                 .collect(),
-            centres: atoms.iter().map(|a| Self::widen(sketch, &a.mean)).collect(),
+            centres: atoms.iter().map(|a| sketch.plan().frame.widen_coordinates(&a.mean)).collect(),
         }
     }
 
@@ -98,16 +94,27 @@ impl Shape {
         let total: f64 = atoms.iter().map(|a| a.weight).sum();
         Shape::Mixture {
             weights: atoms.iter().map(|a| a.weight / total).collect(),
-            means: atoms.iter().map(|a| Self::widen(sketch, &a.mean)).collect(),
+            means: atoms.iter().map(|a| sketch.plan().frame.widen_coordinates(&a.mean)).collect(),
             variances: atoms.iter().map(variance).collect(),
         }
+    }
+
+    /// The atoms of a mixture in the coordinates of a frame; `None` for other models.
+    pub(crate) fn atoms(&self, frame: &Frame) -> Option<Vec<Atom>> {
+        let Shape::Mixture { weights, means, variances } = self else { return None };
+        let atom = |i: usize| Atom {
+            weight: weights[i],
+            mean: frame.coordinates(&means[i]),
+            variance: variances[i].iter().zip(&frame.scale).map(|(v, s)| v / (s * s)).collect(),
+        };
+        Some((0..weights.len()).map(atom).collect())
     }
 
     /// Components in the plan's coordinates.
     pub(crate) fn components(sketch: &Sketch, c: Components) -> Self {
         let total = c.total_variance.max(f64::MIN_POSITIVE);
         Shape::Components {
-            mean: Self::widen(sketch, &c.mean),
+            mean: sketch.plan().frame.widen_coordinates(&c.mean),
             components: c.directions,
             explained_variance_ratio: c.variances.iter().map(|v| v / total).collect(),
             explained_variance: c.variances,

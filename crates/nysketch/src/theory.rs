@@ -84,9 +84,7 @@ impl Spectrum {
         };
         let root: Vec<f64> = (0..m).map(|j| share(j).sqrt()).collect();
         let kernel = Gaussian { sigma2: plan.bandwidths[rung] };
-        let point = |j: usize| landmarks.row(j).iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
-        let points: Vec<Vec<f64>> = (0..m).map(point).collect();
-        let gram = Matrix::from_fn(m, m, |i, j| kernel.value(&points[i], &points[j]));
+        let gram = kernel.gram(landmarks);
         let weighted = Matrix::from_fn(m, m, |i, j| root[i] * gram.get(i, j) * root[j]);
         let eigen = symmetric_eigen(&weighted)?;
         let least = CUTOFF * eigen.values[0];
@@ -339,8 +337,7 @@ fn secants(
             kernel.iter_mut().zip(features).for_each(|(k, f)| *k += w * f / norm2.sqrt());
         }
         let c = spectrum.rotation.times(&kernel).into_iter().map(|x| x * x).collect();
-        let product = embedding.metric_times(std::slice::from_ref(&kernel));
-        let projected = dot(&kernel, &product[0]).max(0.0).sqrt();
+        let projected = embedding.squared_norm(&kernel).max(0.0).sqrt();
         found.push(Secant { c, projected });
     }
     if found.is_empty() {

@@ -5,7 +5,7 @@ use super::{read_bytes, read_model};
 use crate::args::{Common, Inspect};
 use crate::output::{Usage, count, list, result, short, size, thousands};
 use anyhow::{Context, Result};
-use nysketch::atom::embedding::Embedding;
+use nysketch::atom::embedding::DECODING_CUTOFF;
 use nysketch::decoder::{Residual, Verdict, explain, noise_floor};
 use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::sketch::format::{Decoded, decode};
@@ -57,7 +57,7 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
         json["missed"] = json!(missed);
         // Noise of rows with weights is not known.
         let known = sketch.filter(|s| s.rows() > 0 && !maps.is_empty() && plan.weighting.is_none());
-        let dimensions = known.map(Dimensions::new).transpose()?;
+        let dimensions = known.map(|s| Dimensions::new(s, &maps)).transpose()?;
         if let Some(d) = &dimensions {
             json["lambda"] = json!(d.lambda);
             json["effective_dimension"] = json!(d.effective);
@@ -175,15 +175,16 @@ struct Dimensions {
 }
 
 impl Dimensions {
-    fn new(sketch: &Sketch) -> Result<Self> {
+    fn new(sketch: &Sketch, maps: &[NystromMap]) -> Result<Self> {
         let lambda = 1.0 / (sketch.rows() as f64).sqrt();
         let (mut effective, mut largest, mut floor) = (Vec::new(), Vec::new(), Vec::new());
-        for rung in 0..sketch.plan().bandwidths.len() {
+        for (rung, map) in maps.iter().enumerate() {
             let spectrum = Spectrum::new(sketch, rung)?;
             effective.push(spectrum.effective_dimension(lambda));
             largest.push(spectrum.largest_leverage(lambda));
             if sketch.plan().collect.kernel {
-                floor.push(noise_floor(&Embedding::new(sketch, rung)?, sketch.rows()));
+                let norm2 = map.squared_norm(&sketch.feature_means(rung), DECODING_CUTOFF);
+                floor.push(noise_floor(norm2, sketch.rows()));
             }
         }
         Ok(Dimensions { lambda, effective, largest, floor })

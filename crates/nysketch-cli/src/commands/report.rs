@@ -9,7 +9,7 @@ use crate::plot;
 use anyhow::{Context, Result};
 use nysketch::atom::embedding::Embedding;
 use nysketch::decoder::{Curve, explain, fit_curve, noise_floor};
-use nysketch::drift::{Comparison, Drift, DriftParams, column_moments};
+use nysketch::drift::{Comparison, Drift, DriftParams};
 use nysketch::model::Shape;
 use nysketch::{FitParams, Model, Sketch, Task, fit};
 use serde_json::json;
@@ -186,7 +186,7 @@ impl Axes {
             return Axes { names, model: Some(model), columns: [0, 0] };
         }
         let mut order: Vec<usize> = (0..d).collect();
-        let moments = column_moments(sketch).unwrap_or_else(|| vec![(0.0, 0.0); d]);
+        let moments = sketch.column_moments().unwrap_or_else(|| vec![(0.0, 0.0); d]);
         let scale = &sketch.plan().frame.scale;
         let spread = |k: usize| moments[k].1 / (scale[k] * scale[k]);
         order.sort_by(|i, j| spread(*j).total_cmp(&spread(*i)));
@@ -267,7 +267,7 @@ fn clusters(page: &mut Page, sketch: &Sketch, model: &Model) -> Result<()> {
     if model.columns.len() > MOST_COLUMNS {
         page.note(&format!("The first {MOST_COLUMNS} of {} columns.", model.columns.len()));
     }
-    if let Some(moments) = column_moments(sketch) {
+    if let Some(moments) = sketch.column_moments() {
         let line = |centre: &Vec<f64>| {
             let z = |k: &usize| {
                 let (mean, variance) = moments[*k];
@@ -298,7 +298,7 @@ fn k_curve(page: &mut Page, curve: &Curve) -> Result<()> {
 }
 
 fn columns(page: &mut Page, sketch: &Sketch) {
-    let Some(moments) = column_moments(sketch) else { return };
+    let Some(moments) = sketch.column_moments() else { return };
     page.heading("Columns");
     let row = |(name, (mean, variance)): (&String, (f64, f64))| {
         vec![name.clone(), short(mean), short(variance.sqrt())]
@@ -323,7 +323,7 @@ fn bandwidths(page: &mut Page, sketch: &Sketch, model: Option<&Model>) -> Result
             short(sigma2),
             share,
             format!("{} of {}", embedding.rank(), embedding.len()),
-            short(noise_floor(&embedding, sketch.rows())),
+            short(noise_floor(embedding.squared_norm(&embedding.target), sketch.rows())),
             if chosen == Some(sigma2) { "yes".into() } else { String::new() },
         ]);
     }

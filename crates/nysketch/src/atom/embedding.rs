@@ -16,7 +16,7 @@
 use crate::error::Result;
 use crate::feature_map::nystrom::NystromMap;
 use crate::kernel::tile::{Instructions, Work};
-use crate::linalg::Matrix;
+use crate::linalg::{Matrix, dot};
 use crate::plan::Features;
 use crate::points::PointColumns;
 use crate::sketch::Sketch;
@@ -201,6 +201,14 @@ impl Embedding {
                     }
                 }
             }
+        }
+    }
+
+    /// `fᵀMf`: the squared length of a sketch in its own metric.
+    pub fn squared_norm(&self, features: &[f64]) -> f64 {
+        match &self.kind {
+            Kind::Nystrom { metric, .. } => dot(features, &metric.times(features)),
+            Kind::Fourier => dot(features, features),
         }
     }
 

@@ -11,7 +11,7 @@
 
 use super::Report;
 use crate::atom::Atom;
-use crate::fixed::{centred_sum, coordinate_value, power_of_two};
+use crate::fixed::power_of_two;
 use crate::kernel::pack::MAX_BLOCK;
 use crate::kernel::tile::{Instructions, Nearest, Tiles, Work};
 use crate::measure::{Effort, Loss, Measure};
@@ -71,13 +71,10 @@ impl Cells {
             let n = count as f64;
             kept.push(j);
             cells.rows.push(n);
+            cells.means.extend(sums.cell_mean(j, exponent));
             for k in 0..d {
-                let (sum, square) = (sums.cell_sum[j * d + k], sums.cell_square[j * d + k]);
                 let unit = power_of_two(exponent[k]);
-                cells.means.push(coordinate_value(sum, exponent[k]) / n);
-                cells
-                    .variances
-                    .push((centred_sum(square, sum, sum, count) * unit * unit / n).max(0.0));
+                cells.variances.push((sums.cell_spread(j, k) * unit * unit / n).max(0.0));
             }
         }
         cells.landmarks = sketch.plan().landmarks().map(|l| l.select(&kept));
@@ -128,6 +125,23 @@ impl Cells {
         }
     }
 
+    /// Points of this weight and place instead of these cells.
+    fn points(&self, rows: Vec<f64>, means: Vec<f64>) -> Self {
+        let variances = vec![0.0; means.len()];
+        Cells {
+            dims: self.dims,
+            rows,
+            means,
+            variances,
+            floor: self.floor.clone(),
+            landmarks: None,
+        }
+    }
+
+    fn have_width(&self) -> bool {
+        self.variances.iter().any(|v| *v > 0.0)
+    }
+
     /// Cell means weighted by their rows.
     pub fn measure(&self) -> Measure {
         Measure::new(self.dims, &self.means, &self.rows)
@@ -169,8 +183,7 @@ impl Cells {
     /// Cells unfolded by a mixture that starts at these centres, where one describes them.
     fn unfold_around(&self, centres: &[Vec<f64>], rng: &mut impl rand::Rng) -> Cells {
         let plain = self.unfold(rng);
-        let narrow = self.variances.iter().all(|v| *v == 0.0);
-        if centres.len() < 2 || self.landmarks.is_none() || narrow {
+        if centres.len() < 2 || self.landmarks.is_none() || !self.have_width() {
             return plain;
         }
         let mut atoms = self.atoms_around(centres);
@@ -230,15 +243,7 @@ impl Cells {
         if !(misplaced <= MISPLACED + chance) {
             return None;
         }
-        let mut out = Cells {
-            dims: d,
-            rows: Vec::new(),
-            means: Vec::new(),
-            variances: Vec::new(),
-            floor: self.floor.clone(),
-            landmarks: None,
-        };
-        let mut few = Vec::new();
+        let (mut rows, mut means, mut few) = (Vec::new(), Vec::new(), Vec::new());
         for (cell, members) in members.iter().enumerate() {
             if members.len() < LEAST_DRAWN {
                 few.push(cell);
@@ -255,17 +260,16 @@ impl Cells {
             };
             let fits: Vec<(f64, f64)> = (0..d).map(fit).collect();
             for i in members {
-                out.rows.push(self.rows[cell] / n);
+                rows.push(self.rows[cell] / n);
                 for (k, (mean, factor)) in fits.iter().enumerate() {
-                    out.means.push(self.means[cell * d + k] + factor * (drawn[i * d + k] - mean));
+                    means.push(self.means[cell * d + k] + factor * (drawn[i * d + k] - mean));
                 }
             }
         }
         let rest = self.only(&few).unfold(rng);
-        out.rows.extend(rest.rows);
-        out.means.extend(rest.means);
-        out.variances = vec![0.0; out.means.len()];
-        Some(out)
+        rows.extend(rest.rows);
+        means.extend(rest.means);
+        Some(self.points(rows, means))
     }
 
     /// Some of the cells.
@@ -288,15 +292,8 @@ impl Cells {
     pub fn unfold(&self, rng: &mut impl rand::Rng) -> Cells {
         let d = self.dims;
         let pairs = (UNFOLDED / (2 * self.rows.len().max(1))).clamp(2, 200);
-        let mut out = Cells {
-            dims: d,
-            rows: Vec::new(),
-            means: Vec::new(),
-            variances: Vec::new(),
-            floor: self.floor.clone(),
-            landmarks: None,
-        };
-        for (i, rows) in self.rows.iter().enumerate() {
+        let (mut rows, mut means) = (Vec::new(), Vec::new());
+        for (i, of_cell) in self.rows.iter().enumerate() {
             let span = i * d..(i + 1) * d;
             let (mean, variance) = (&self.means[span.clone()], &self.variances[span]);
             let draws: Vec<f64> = (0..pairs * d).map(|_| normal(rng)).collect();
@@ -307,13 +304,12 @@ impl Cells {
                 (0..d).map(|k| (variance[k] / spread(k).max(f64::MIN_POSITIVE)).sqrt()).collect();
             for draw in draws.chunks_exact(d) {
                 for sign in [1.0, -1.0] {
-                    out.rows.push(rows / (2 * pairs) as f64);
-                    out.means.extend((0..d).map(|k| mean[k] + sign * factor[k] * draw[k]));
-                    out.variances.extend(std::iter::repeat_n(0.0, d));
+                    rows.push(of_cell / (2 * pairs) as f64);
+                    means.extend((0..d).map(|k| mean[k] + sign * factor[k] * draw[k]));
                 }
             }
         }
-        out
+        self.points(rows, means)
     }
 
     /// A diagonal Gaussian mixture by EM, a cell standing for rows of its mean and variance.
@@ -335,7 +331,7 @@ impl Cells {
             }
         }
         let (mut likelihood, mut atoms, mut steps) = best.unwrap_or_default();
-        if self.variances.iter().any(|v| *v > 0.0) {
+        if self.have_width() {
             let (found, more) = self.unfold(rng).em(&mut atoms, PLAIN_STEPS);
             let shaped = self.shape(&mut atoms, rng);
             likelihood = shaped.map_or(found, |(_, likelihood)| likelihood);
@@ -351,7 +347,7 @@ impl Cells {
     /// The mean log-likelihood of a mixture on the cells, unfolded where they have width.
     pub fn likelihood(&self, atoms: &[Atom]) -> f64 {
         let mut atoms = atoms.to_vec();
-        match self.variances.iter().any(|v| *v > 0.0) {
+        match self.have_width() {
             true => self.unfold(&mut ChaCha8Rng::seed_from_u64(0)).em(&mut atoms, 1).0,
             false => self.em(&mut atoms, 1).0,
         }

@@ -4,7 +4,6 @@
 use super::cells::Cells;
 use super::fit::{FitParams, Task, check, fit_from};
 use super::kernel::calibrated;
-use crate::atom::Atom;
 use crate::atom::embedding::Embedding;
 use crate::error::{Error, Result};
 use crate::measure::{Measure, nearest};
@@ -151,21 +150,11 @@ fn risks(sketch: &Sketch, model: &Model) -> Result<(f64, f64)> {
             }
             Ok((plain / measure.mass(), scaled / measure.mass()))
         }
-        Shape::Mixture { weights, means, variances } => {
+        Shape::Mixture { .. } => {
             if !sketch.plan().collect.cells {
                 return Err(Error::MissingSums { task: "a risk estimate", what: "cells".into() });
             }
-            let atoms: Vec<Atom> = (0..weights.len())
-                .map(|i| Atom {
-                    weight: weights[i],
-                    mean: frame.coordinates(&means[i]),
-                    variance: variances[i]
-                        .iter()
-                        .zip(&frame.scale)
-                        .map(|(v, s)| v / (s * s))
-                        .collect(),
-                })
-                .collect();
+            let atoms = model.shape.atoms(frame).unwrap_or_default();
             let scaled = -Cells::new(sketch).likelihood(&atoms);
             Ok((scaled + frame.scale.iter().map(|s| s.ln()).sum::<f64>(), scaled))
         }

@@ -8,11 +8,9 @@
 //!
 //! A model whose residual ‖A_m(p) − A_m(π_n)‖ is near the floor is as good as the rows can tell.
 
-use crate::atom::Atom;
 use crate::atom::embedding::Embedding;
 use crate::error::Result;
-use crate::linalg::dot;
-use crate::model::{Model, Shape};
+use crate::model::Model;
 use crate::sketch::Sketch;
 
 /// Residuals up to this many floors count as explained.
@@ -59,27 +57,19 @@ impl Verdict {
 }
 
 /// `√((1 − ‖A_m(π_n)‖²)/n)`: how far a sketch is from that of its distribution.
-pub fn noise_floor(embedding: &Embedding, rows: u64) -> f64 {
-    let product = embedding.metric_times(std::slice::from_ref(&embedding.target));
-    ((1.0 - dot(&embedding.target, &product[0])).max(0.0) / rows as f64).sqrt()
+pub fn noise_floor(squared_norm: f64, rows: u64) -> f64 {
+    ((1.0 - squared_norm).max(0.0) / rows as f64).sqrt()
 }
 
 /// The residuals of a mixture at every bandwidth and what they mean; `None` for other models and for
 /// sketches without kernel sums, of other columns, or of rows with weights, whose noise is not known.
 pub fn explain(sketch: &Sketch, model: &Model) -> Result<Option<(Vec<Residual>, Verdict)>> {
     let plan = sketch.plan();
-    let Shape::Mixture { weights, means, variances } = &model.shape else { return Ok(None) };
     let weighted = plan.weighting.is_some();
     if !plan.collect.kernel || weighted || sketch.rows() == 0 || model.columns != plan.columns {
         return Ok(None);
     }
-    let frame = &plan.frame;
-    let atom = |i: usize| Atom {
-        weight: weights[i],
-        mean: frame.coordinates(&means[i]),
-        variance: variances[i].iter().zip(&frame.scale).map(|(v, s)| v / (s * s)).collect(),
-    };
-    let atoms: Vec<Atom> = (0..weights.len()).map(atom).collect();
+    let Some(atoms) = model.shape.atoms(&plan.frame) else { return Ok(None) };
     let missed = sketch.missed();
     let mut residuals = Vec::new();
     for rung in 0..plan.bandwidths.len() {
@@ -89,11 +79,10 @@ pub fn explain(sketch: &Sketch, model: &Model) -> Result<Option<(Vec<Residual>, 
             let features = embedding.features(&a.mean, &a.variance);
             left.iter_mut().zip(features).for_each(|(l, f)| *l -= a.weight * f);
         }
-        let product = embedding.metric_times(std::slice::from_ref(&left));
         residuals.push(Residual {
             sigma2: embedding.sigma2,
-            residual: dot(&left, &product[0]).max(0.0).sqrt(),
-            floor: noise_floor(&embedding, sketch.rows()),
+            residual: embedding.squared_norm(&left).max(0.0).sqrt(),
+            floor: noise_floor(embedding.squared_norm(&embedding.target), sketch.rows()),
             missed: missed.get(rung).copied().unwrap_or(0.0),
         });
     }

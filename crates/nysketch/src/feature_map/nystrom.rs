@@ -7,7 +7,7 @@
 
 use crate::error::Result;
 use crate::kernel::Gaussian;
-use crate::linalg::{Matrix, symmetric_eigen};
+use crate::linalg::{Matrix, dot, symmetric_eigen};
 use crate::points::Points;
 
 /// Eigenvalues below this share of the largest are left out. Landmarks that (nearly) repeat each
@@ -30,10 +30,7 @@ impl NystromMap {
     pub fn new(landmarks: &Points, sigma2: f64, cutoff: f64) -> Result<Self> {
         let m = landmarks.len();
         let kernel = Gaussian { sigma2 };
-        let k = Matrix::from_fn(m, m, |i, j| {
-            kernel.at(Points::squared_distance(landmarks.row(i), landmarks.row(j)))
-        });
-        let eigen = symmetric_eigen(&k)?;
+        let eigen = symmetric_eigen(&kernel.gram(landmarks))?;
         let least = cutoff * eigen.values[0];
         let rank = eigen.values.iter().take_while(|v| **v > least).count();
         let whitening =
@@ -56,6 +53,15 @@ impl NystromMap {
         self.eigenvalues[0] / self.eigenvalues[self.rank() - 1]
     }
 
+    /// `‖W k‖²` of a vector of (mean) kernel values, without eigenvalues below this share of the largest.
+    pub fn squared_norm(&self, kernel_vector: &[f64], cutoff: f64) -> f64 {
+        let least = cutoff * self.eigenvalues[0];
+        let rank = self.eigenvalues.iter().take_while(|v| **v > least).count();
+        let whitened = self.whitening.times(kernel_vector);
+        let kept = &whitened[..rank.min(whitened.len())];
+        dot(kept, kept)
+    }
+
     /// `k(x) = [κ(x̃_1, x) … κ(x̃_m, x)]`, `x` in the plan's coordinates.
     pub fn kernel_vector(&self, x: &[f64]) -> Vec<f64> {
         self.kernel.against(x, &self.landmarks)
@@ -72,10 +78,6 @@ mod tests {
     use super::*;
     use crate::linalg::{Cholesky, Columns};
     use proptest::prelude::*;
-
-    fn dot(a: &[f64], b: &[f64]) -> f64 {
-        a.iter().zip(b).map(|(x, y)| x * y).sum()
-    }
 
     fn as_f64(z: &[f32]) -> Vec<f64> {
         z.iter().map(|v| f64::from(*v)).collect()

@@ -15,6 +15,7 @@ pub mod pack;
 pub mod scalar;
 pub mod tile;
 
+use crate::linalg::Matrix;
 use crate::points::{PointColumns, Points};
 
 /// The Gaussian kernel of one bandwidth σ².
@@ -44,6 +45,14 @@ impl Gaussian {
     /// `∂κ/∂σ² = κ(x, y) ‖x − y‖² / 2σ⁴`.
     pub fn gradient_sigma2(&self, x: &[f64], y: &[f64]) -> f64 {
         self.value(x, y) * squared_distance(x, y) / (2.0 * self.sigma2 * self.sigma2)
+    }
+
+    /// `κ(x_i, x_j)` of all pairs of points.
+    pub fn gram(&self, points: &Points) -> Matrix {
+        let n = points.len();
+        Matrix::from_fn(n, n, |i, j| {
+            self.at(Points::squared_distance(points.row(i), points.row(j)))
+        })
     }
 
     /// `κ(x_i, z)` for every point of `columns`.

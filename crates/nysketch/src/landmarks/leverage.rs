@@ -210,8 +210,7 @@ impl Bless<'_> {
 /// Exact scores, eq. (9), by eigendecomposition: O(n³), for small n.
 pub fn exact(points: &Points, sigma2: f64, lambda: f64) -> Result<Vec<f64>> {
     let n = points.len();
-    let bless = Bless { points, sigma2 };
-    let eigen = symmetric_eigen(&Matrix::from_fn(n, n, |i, j| bless.kernel(i, j)))?;
+    let eigen = symmetric_eigen(&Gaussian { sigma2 }.gram(points))?;
     let shrink: Vec<f64> =
         eigen.values.iter().map(|v| v.max(0.0) / (v.max(0.0) + lambda * n as f64)).collect();
     Ok((0..n).map(|i| (0..n).map(|l| shrink[l] * eigen.vectors.get(i, l).powi(2)).sum()).collect())

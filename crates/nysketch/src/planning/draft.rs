@@ -16,7 +16,7 @@ use crate::landmarks::cholesky::{Pivot, pivoted_cholesky};
 use crate::landmarks::dsquared::{dsquared, squared_distances};
 use crate::landmarks::leverage::{self, Target};
 use crate::landmarks::uniform::{distinct, uniform};
-use crate::linalg::{Matrix, symmetric_eigen};
+use crate::linalg::symmetric_eigen;
 use crate::plan::{Collect, Features, Plan};
 use crate::points::Points;
 use crate::sample::Reservoir;
@@ -225,11 +225,7 @@ impl Draft {
         let d = self.frame.dims();
         let few = uniform(&self.sample, &[], SPECTRUM_ROWS, &mut self.rng);
         let few = self.sample.select(&few);
-        let kernel = Gaussian { sigma2: self.sigma2() };
-        let gram = Matrix::from_fn(few.len(), few.len(), |i, j| {
-            kernel.at(Points::squared_distance(few.row(i), few.row(j)))
-        });
-        let values = symmetric_eigen(&gram)?.values;
+        let values = symmetric_eigen(&Gaussian { sigma2: self.sigma2() }.gram(&few))?.values;
         let total: f64 = values.iter().sum();
         let mut sum = 0.0;
         let spanning = 1 + values

@@ -16,7 +16,7 @@ pub use run::Run;
 pub use sums::Sums;
 
 use crate::error::{Error, Result};
-use crate::fixed::{coordinate_value, feature_value};
+use crate::fixed::{centred_sum, coordinate_value, feature_value, power_of_two};
 use crate::kernel::tile::Instructions;
 use crate::plan::Plan;
 use crate::rows::{Invalid, Progress, RowSource};
@@ -117,7 +117,7 @@ impl Sketch {
         op: impl Fn(i128, i128) -> i128,
         action: &'static str,
     ) -> Result<()> {
-        self.same_plan(other)?;
+        same_plan(&self.plan, &other.plan)?;
         let mut sums = self.sums.clone();
         sums.combine(&other.sums, op);
         sums.check_rows()?;
@@ -128,14 +128,6 @@ impl Sketch {
         })?;
         self.sums = sums;
         Ok(())
-    }
-
-    /// Plans are the same if their files are.
-    fn same_plan(&self, other: &Sketch) -> Result<()> {
-        if Arc::ptr_eq(&self.plan, &other.plan) || self.plan.to_bytes() == other.plan.to_bytes() {
-            return Ok(());
-        }
-        Err(Error::PlanMismatch { left: self.plan.fingerprint(), right: other.plan.fingerprint() })
     }
 
     /// The mean features of one bandwidth, `1/n Σ_i κ(x̃_j, x_i)` (or cosines, then sines); NaN for a
@@ -157,30 +149,52 @@ impl Sketch {
     /// Landmark, rows and mean, in the table's units, of every cell that has rows; none where cells are
     /// not kept.
     pub fn cells(&self) -> Vec<(usize, u64, Vec<f64>)> {
-        let (frame, d) = (&self.plan.frame, self.plan.dims());
         let rows = self.sums.cell_rows.iter().enumerate().filter(|(_, n)| **n > 0);
         rows.map(|(cell, &n)| {
-            let mean = |k: usize| {
-                let y = coordinate_value(self.sums.cell_sum[cell * d + k], frame.exponent[k]);
-                frame.centre[k] + frame.scale[k] * y / n as f64
-            };
-            (cell, n as u64, (0..d).map(mean).collect())
+            let mean = self.sums.cell_mean(cell, &self.plan.frame.exponent);
+            (cell, n as u64, self.plan.frame.widen_coordinates(&mean))
         })
         .collect()
     }
 
+    /// Σ and Σ² of every column, where moments or cells are kept.
+    fn column_sums(&self) -> Option<(Vec<i128>, Vec<i128>)> {
+        let (d, sums) = (self.plan.dims(), &self.sums);
+        if self.plan.collect.moments {
+            // The diagonal of the packed lower triangle.
+            let squares = (0..d).map(|k| sums.outer[k * (k + 3) / 2]).collect();
+            return Some((sums.sum.clone(), squares));
+        }
+        let total = |array: &[i128], k: usize| array.iter().skip(k).step_by(d).sum();
+        let totals = |array: &[i128]| (0..d).map(|k| total(array, k)).collect();
+        self.plan.collect.cells.then(|| (totals(&sums.cell_sum), totals(&sums.cell_square)))
+    }
+
     /// The mean of every column in the plan's coordinates, where moments or cells are kept.
     pub fn coordinate_means(&self) -> Option<Vec<f64>> {
-        let d = self.plan.dims();
         let n = self.rows() as f64;
-        let totals: Vec<i128> = if self.plan.collect.moments {
-            self.sums.sum.clone()
-        } else if self.plan.collect.cells {
-            (0..d).map(|j| self.sums.cell_sum.iter().skip(j).step_by(d).sum()).collect()
-        } else {
-            return None;
-        };
+        let totals = self.column_sums()?.0;
         let exponents = &self.plan.frame.exponent;
         Some(totals.iter().zip(exponents).map(|(s, e)| coordinate_value(*s, *e) / n).collect())
     }
+
+    /// Mean and variance of every column in the table's units, where moments or cells are kept.
+    pub fn column_moments(&self) -> Option<Vec<(f64, f64)>> {
+        let means = self.plan.frame.widen_coordinates(&self.coordinate_means()?);
+        let (sums, squares) = self.column_sums()?;
+        let (frame, n) = (&self.plan.frame, self.sums.rows[0]);
+        let variance = |k: usize| {
+            let unit = power_of_two(frame.exponent[k]) * frame.scale[k];
+            (centred_sum(squares[k], sums[k], sums[k], n) / n as f64).max(0.0) * unit * unit
+        };
+        Some(means.into_iter().enumerate().map(|(k, mean)| (mean, variance(k))).collect())
+    }
+}
+
+/// Plans are the same if their files are.
+pub(crate) fn same_plan(left: &Arc<Plan>, right: &Arc<Plan>) -> Result<()> {
+    if Arc::ptr_eq(left, right) || left.to_bytes() == right.to_bytes() {
+        return Ok(());
+    }
+    Err(Error::PlanMismatch { left: left.fingerprint(), right: right.fingerprint() })
 }

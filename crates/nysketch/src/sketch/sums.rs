@@ -15,7 +15,7 @@
 //! Arrays that the plan does not collect are empty.
 
 use crate::error::{Error, Result};
-use crate::fixed::{COORDINATE_LIMIT, FEATURE_ONE, MAX_WEIGHT};
+use crate::fixed::{COORDINATE_LIMIT, FEATURE_ONE, MAX_WEIGHT, centred_sum, coordinate_value};
 use crate::plan::{Features, Plan};
 
 /// See the table of the module.
@@ -128,6 +128,20 @@ impl Sums {
                 *x = op(*x, *y);
             }
         }
+    }
+
+    /// Mean of a cell that has rows, in the plan's coordinates.
+    pub(crate) fn cell_mean(&self, cell: usize, exponent: &[i32]) -> Vec<f64> {
+        let (d, rows) = (exponent.len(), self.cell_rows[cell] as f64);
+        let sums = self.cell_sum[cell * d..(cell + 1) * d].iter().zip(exponent);
+        sums.map(|(sum, e)| coordinate_value(*sum, *e) / rows).collect()
+    }
+
+    /// `Σ (q − q̄)²` of a column over the rows of a cell, in units of the column squared.
+    pub(crate) fn cell_spread(&self, cell: usize, column: usize) -> f64 {
+        let at = cell * (self.cell_sum.len() / self.cell_rows.len()) + column;
+        let sum = self.cell_sum[at];
+        centred_sum(self.cell_square[at], sum, sum, self.cell_rows[cell])
     }
 
     /// Refuses more rows than the sums are guaranteed for.
