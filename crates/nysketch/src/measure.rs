@@ -67,6 +67,18 @@ impl Measure {
         total / self.mass()
     }
 
+    /// Variance of each column around the nearest of some centres.
+    pub fn variance_around(&self, centres: &[Vec<f64>]) -> Vec<f64> {
+        let (mut variance, mass) = (vec![0.0; self.dims], self.mass());
+        for (x, w) in self.iter() {
+            let centre = &centres[nearest(x, centres).0];
+            for k in 0..self.dims {
+                variance[k] += w / mass * (x[k] - centre[k]).powi(2);
+            }
+        }
+        variance
+    }
+
     /// `k` centres of least risk among several runs: greedy k-means++ starts, then Lloyd's
     /// iterations. Fewer where there are fewer different points.
     pub fn cluster(

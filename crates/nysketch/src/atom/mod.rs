@@ -1,6 +1,6 @@
 //! Atoms: the components of a mixture, and their mean embeddings in closed form (appendix A).
 //!
-//! Every atom is a Gaussian `N(μ, diag γ)`; a Dirac is γ = 0. Four families differ in what is
+//! Every atom is a Gaussian `N(μ, diag γ)`; a Dirac is γ = 0. Five families differ in what is
 //! learned about γ: [`Family`].
 
 pub mod embedding;
@@ -23,7 +23,9 @@ pub enum Family {
     Dirac,
     /// γ is known, the same for all atoms (example 2, and k-means with clusters of known width).
     Known(Vec<f64>),
-    /// γ = τ²·1 with one τ² for all atoms, learned.
+    /// γ = t γ₀, the same for all atoms: γ₀ is where they start, t is learned.
+    Scaled,
+    /// One diagonal for all atoms, learned.
     Shared,
     /// Each atom has its own diagonal, learned.
     Diagonal,

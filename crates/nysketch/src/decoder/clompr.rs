@@ -11,6 +11,12 @@
 //!
 //! At the end everything is polished once more, and weights are brought to the simplex. Atoms start at
 //! landmarks (they are data) or, for Fourier features, at points drawn around the data's mean.
+//!
+//! Departure for Gaussians with diagonals of their own: during the pursuit all atoms share their variances up
+//! to a learned factor; when it is over one diagonal for all is learned, then one for each, with a prior as weak as the noise of
+//! the sketch for those that it cannot tell. With free diagonals from the start the first atoms swell to cover
+//! several clusters, or shrink to nothing where the sketch is blind, and the pursuit ends tens to thousands of
+//! nats from the data.
 
 use super::Report;
 use super::constraints::Constraints;
@@ -48,15 +54,18 @@ pub struct Clompr<'a> {
     pub starts: &'a [Vec<f64>],
     /// Separation and radius.
     pub constraints: Constraints,
-    /// Whether step 1 divides the correlation by the atom's norm.
-    pub normalised: bool,
+    /// Rows of the sketch.
+    pub rows: f64,
 }
 
 impl Clompr<'_> {
     fn matching(&self) -> Matching<'_> {
         Matching {
             embedding: self.embedding,
-            family: self.family.clone(),
+            family: match &self.family {
+                Family::Diagonal => Family::Scaled,
+                other => other.clone(),
+            },
             objective: self.objective,
             sum_to_one: 0.0,
             prior: 0.0,
@@ -83,6 +92,14 @@ impl Clompr<'_> {
             report.iterations += 1;
             report.objective.push(minimum.value);
         }
+        let matching = match self.family {
+            Family::Diagonal => {
+                let shared = matching.free(Family::Shared, self.rows);
+                shared.refine(&mut atoms, Stop { evaluations: 300, relative: 1e-9 });
+                matching.free(Family::Diagonal, self.rows)
+            }
+            _ => matching,
+        };
         let minimum = matching.refine(&mut atoms, Stop { evaluations: 1000, relative: 1e-10 });
         report.objective.push(minimum.value);
         report.status = format!("{:?}", minimum.status);
@@ -93,40 +110,34 @@ impl Clompr<'_> {
         atoms
     }
 
-    /// Step 1: maximises ⟨A(P_θ), r⟩, over ‖A(P_θ)‖ if normalised, by bounded ascent from the best of
-    /// several starts: over the mean and, where each atom has its own variances, their logarithms.
+    /// Step 1: maximises ⟨A(P_θ), r⟩ / ‖A(P_θ)‖ over the mean, by bounded ascent from the best of several
+    /// starts.
     fn find_atom(&self, residual: &[f64], atoms: &[Atom], rng: &mut impl rand::Rng) -> Atom {
-        let variance = match (&self.family, atoms.first()) {
-            (Family::Shared, Some(atom)) => atom.variance.clone(),
-            _ => self.first_variance.clone(),
+        let variance = match atoms.first() {
+            Some(atom) => atom.variance.clone(),
+            None => self.first_variance.clone(),
         };
         let d = self.embedding.dims();
+        // Variables: the mean over σ.
         let unit = self.embedding.sigma2.sqrt();
-        let learned = if self.family == Family::Diagonal { d } else { 0 };
-        // Variables: the mean over σ, then log γ − log γ₀.
-        let atom_at = |x: &[f64]| {
-            let mean: Vec<f64> = x[..d].iter().map(|m| m * unit).collect();
-            let factor = |k: usize| if learned > 0 { x[d + k].exp() } else { 1.0 };
-            (mean, (0..d).map(|k| variance[k] * factor(k)).collect::<Vec<f64>>())
+        let mean_at = |x: &[f64]| -> Vec<f64> { x.iter().map(|m| m * unit).collect() };
+        let features_at = |means: &[Vec<f64>]| -> Vec<Vec<f64>> {
+            means.iter().map(|m| self.embedding.features(m, &variance)).collect()
         };
         // Minus the correlation and its gradient, at each of several points.
         let correlations = |points: &[&[f64]]| {
-            let atoms: Vec<_> = points.iter().map(|x| atom_at(x)).collect();
-            let features: Vec<_> =
-                atoms.iter().map(|(m, v)| self.embedding.features(m, v)).collect();
-            let products = self.normalised.then(|| self.embedding.metric_times(&features));
-            let each = |(i, (mean, variance)): (usize, &(Vec<f64>, Vec<f64>))| {
-                let product = products.as_ref().map(|p| p[i].as_slice());
-                let norm = norm(&features[i], product);
+            let means: Vec<_> = points.iter().map(|x| mean_at(x)).collect();
+            let features = features_at(&means);
+            let products = self.embedding.metric_times(&features);
+            let each = |i: usize| {
+                let norm = norm(&features[i], &products[i]);
                 let value = dot(&features[i], residual) / norm;
-                let mut pull: Vec<f64> = residual.iter().map(|r| -r / norm).collect();
-                if let Some(product) = product {
-                    let shrink = value / (norm * norm);
-                    pull.iter_mut().zip(product).for_each(|(p, a)| *p += shrink * a);
-                }
+                let shrink = value / (norm * norm);
+                let pull: Vec<f64> =
+                    residual.iter().zip(&products[i]).map(|(r, p)| shrink * p - r / norm).collect();
                 let (mut gradient, mut by_variance) = (vec![0.0; d], vec![0.0; d]);
                 self.embedding.add_vjp(
-                    (mean, variance),
+                    (&means[i], &variance),
                     &features[i],
                     &pull,
                     1.0,
@@ -134,42 +145,29 @@ impl Clompr<'_> {
                     &mut by_variance,
                 );
                 gradient.iter_mut().for_each(|g| *g *= unit);
-                gradient.extend((0..learned).map(|k| by_variance[k] * variance[k]));
                 (-value, gradient)
             };
-            atoms.iter().enumerate().map(each).collect()
+            (0..means.len()).map(each).collect()
         };
-        let variables = |start: &Vec<f64>| {
-            let mut x: Vec<f64> = start.iter().map(|m| m / unit).collect();
-            x.resize(d + learned, 0.0);
-            x
-        };
-        let looked_at: Vec<&Vec<f64>> =
-            (0..LOOKED_AT).map(|_| &self.starts[below(self.starts.len(), rng)]).collect();
-        let features: Vec<Vec<f64>> =
-            looked_at.iter().map(|s| self.embedding.features(s, &variance)).collect();
-        let products = self.normalised.then(|| self.embedding.metric_times(&features));
+        let looked_at: Vec<Vec<f64>> =
+            (0..LOOKED_AT).map(|_| self.starts[below(self.starts.len(), rng)].clone()).collect();
+        let features = features_at(&looked_at);
+        let products = self.embedding.metric_times(&features);
         let mut tried: Vec<(f64, &Vec<f64>)> = Vec::new();
-        for (i, start) in looked_at.into_iter().enumerate() {
-            let norm = norm(&features[i], products.as_ref().map(|p| p[i].as_slice()));
-            tried.push((-dot(&features[i], residual) / norm, start));
+        for (i, start) in looked_at.iter().enumerate() {
+            let value = -dot(&features[i], residual) / norm(&features[i], &products[i]);
+            tried.push((value, start));
         }
         tried.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut low: Vec<f64> = self.bounds.iter().map(|b| b.0 / unit).collect();
-        let mut high: Vec<f64> = self.bounds.iter().map(|b| b.1 / unit).collect();
-        for k in 0..learned {
-            low.push((self.variances[k].0 / variance[k]).ln());
-            high.push((self.variances[k].1 / variance[k]).ln());
-        }
+        let low: Vec<f64> = self.bounds.iter().map(|b| b.0 / unit).collect();
+        let high: Vec<f64> = self.bounds.iter().map(|b| b.1 / unit).collect();
         let stop = Stop { evaluations: 60, relative: 1e-6 };
-        let starts = tried.iter().take(FOLLOWED).map(|(_, start)| variables(start)).collect();
+        let scaled = |start: &Vec<f64>| start.iter().map(|m| m / unit).collect();
+        let starts = tried.iter().take(FOLLOWED).map(|(_, start)| scaled(start)).collect();
         let best = minimise_each(correlations, starts, &low, &high, stop)
             .into_iter()
             .min_by(|a, b| a.value.total_cmp(&b.value));
-        let (mean, variance) = match best {
-            Some(minimum) => atom_at(&minimum.x),
-            None => (self.starts[0].clone(), variance),
-        };
+        let mean = best.map_or_else(|| self.starts[0].clone(), |minimum| mean_at(&minimum.x));
         Atom { weight: 1.0 / self.k as f64, mean, variance }
     }
 
@@ -215,9 +213,9 @@ impl Clompr<'_> {
     }
 }
 
-/// `√fᵀMf`, what a correlation is divided by, given M f; 1 where it is not.
-fn norm(features: &[f64], product: Option<&[f64]>) -> f64 {
-    product.map_or(1.0, |p| dot(features, p).max(1e-24).sqrt())
+/// `√fᵀMf`, what a correlation is divided by, given M f.
+fn norm(features: &[f64], product: &[f64]) -> f64 {
+    dot(features, product).max(1e-24).sqrt()
 }
 
 /// Divides the weights by their sum.

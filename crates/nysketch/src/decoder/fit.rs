@@ -296,7 +296,7 @@ fn centres(
     let embedding = embedding(sketch, params, report)?;
     let space = Space::new(sketch);
     if decoder != Decoder::Kernel {
-        return pursue(&embedding, &space, params, Family::Dirac, decoder, rng, report);
+        return pursue(sketch, &embedding, params, Family::Dirac, decoder, rng, report);
     }
     let kernel = KernelDecoder::new(sketch, &embedding, &space, params.k);
     let matched = kernel.shared_width(rng, report);
@@ -329,13 +329,7 @@ fn weighted(measure: &Measure, centres: Vec<Vec<f64>>) -> Vec<Atom> {
 /// Centres as atoms that share, in each column, the variance of the measure around them: more than
 /// that a few points cannot tell.
 fn pooled(measure: &Measure, centres: Vec<Vec<f64>>) -> Vec<Atom> {
-    let mut variance = vec![0.0; measure.dims()];
-    for (x, w) in measure.iter() {
-        let centre = &centres[crate::measure::nearest(x, &centres).0];
-        for k in 0..x.len() {
-            variance[k] += w / measure.mass() * (x[k] - centre[k]).powi(2);
-        }
-    }
+    let mut variance = measure.variance_around(&centres);
     let least = 1e-6 * variance.iter().fold(1e-12, |a: f64, v| a.max(*v));
     variance.iter_mut().for_each(|v| *v = v.max(least));
     let mut atoms = weighted(measure, centres);
@@ -364,7 +358,7 @@ fn mixture(
             Some(v) => Family::Known(vec![v; embedding.dims()]),
             None => Family::Diagonal,
         };
-        return pursue(&embedding, &space, params, family, decoder, rng, report);
+        return pursue(sketch, &embedding, params, family, decoder, rng, report);
     }
     let kernel = KernelDecoder::new(sketch, &embedding, &space, params.k);
     match (params.known_variance, &kernel.measure) {
@@ -373,14 +367,27 @@ fn mixture(
             report.decoder = CALIBRATED.into();
             Ok(pooled(measure, measure.cluster(params.k, Loss::Squared, EFFORT, rng)))
         }
-        _ => Ok(kernel.mixture(rng, report)),
+        (None, measure) => {
+            let atoms = kernel.mixture(rng, report);
+            let Some(measure) = measure else { return Ok(atoms) };
+            let plain = pooled(measure, measure.cluster(params.k, Loss::Squared, EFFORT, rng));
+            // Landmarks are rows: a mixture under which they are much less likely than under one that was
+            // fitted to them has not found the clusters, or has lost variances that the sketch cannot tell.
+            let landmarks = Cells::of_measure(measure);
+            let optimism = 2.0 * (params.k * measure.dims()) as f64 / measure.len() as f64;
+            if landmarks.likelihood(&atoms) >= landmarks.likelihood(&plain) - optimism {
+                return Ok(atoms);
+            }
+            report.decoder = CALIBRATED.into();
+            Ok(plain)
+        }
     }
 }
 
 /// CL-OMPR or CL-OMP.
 fn pursue(
+    sketch: &Sketch,
     embedding: &Embedding,
-    space: &Space,
     params: &FitParams,
     family: Family,
     decoder: Decoder,
@@ -388,6 +395,7 @@ fn pursue(
     report: &mut Report,
 ) -> Result<Vec<Atom>> {
     let d = embedding.dims();
+    let (space, rows) = (Space::new(sketch), sketch.rows() as f64);
     let starts: Vec<Vec<f64>> = match embedding.landmarks() {
         Some(landmarks) => landmarks.chunks_exact(d).map(<[f64]>::to_vec).collect(),
         None => (0..500).map(|_| space.draw(rng)).collect(),
@@ -395,7 +403,7 @@ fn pursue(
     let first_variance = match &family {
         Family::Dirac => vec![0.0; d],
         Family::Known(v) => v.clone(),
-        Family::Shared | Family::Diagonal => vec![0.1 * embedding.sigma2; d],
+        Family::Scaled | Family::Shared | Family::Diagonal => space.first_variance(),
     };
     let precision = match &family {
         Family::Known(v) => v.iter().map(|g| 1.0 / g).collect(),
@@ -416,7 +424,7 @@ fn pursue(
             radius: params.radius,
             precision,
         },
-        normalised: true,
+        rows,
     };
     let atoms = clompr.run(rng, report);
     if !clompr.constraints.hold(&atoms) {

@@ -20,8 +20,6 @@ use crate::sketch::Sketch;
 /// Starts that are refined, from landmarks and without them; the sketch picks among them.
 const STARTS: usize = 4;
 const BLIND_STARTS: usize = 10;
-/// Strength of the prior on log-variances, over the number of rows: about the noise of the sketch.
-const PRIOR: f64 = 0.2;
 /// Weight of the row that asks for weights of sum one.
 const SUM_TO_ONE: f64 = 0.3;
 /// Sweeps of the calibration.
@@ -66,9 +64,9 @@ impl<'a> KernelDecoder<'a> {
         KernelDecoder { embedding, space, k, rows, measure: calibrated(embedding) }
     }
 
-    fn matching(&self, family: Family, prior: f64) -> Matching<'_> {
+    fn matching(&self, family: Family) -> Matching<'_> {
         let objective = match (self.embedding.landmarks(), &family) {
-            (Some(_), Family::Shared) => Objective::Full,
+            (Some(_), Family::Scaled) => Objective::Full,
             _ => Objective::Projected,
         };
         Matching {
@@ -76,7 +74,7 @@ impl<'a> KernelDecoder<'a> {
             family,
             objective,
             sum_to_one: SUM_TO_ONE,
-            prior,
+            prior: 0.0,
             bounds: &self.space.bounds,
             variances: &self.space.variances,
             constraints: Constraints::default(),
@@ -88,9 +86,9 @@ impl<'a> KernelDecoder<'a> {
         self.embedding.rank() as f64 >= 1.3 * (self.k * (self.embedding.dims() + 1)) as f64
     }
 
-    /// Atoms with one learned width, the best of several starts by the sketch.
+    /// Atoms with one learned diagonal, the best of several starts by the sketch.
     pub fn shared_width(&self, rng: &mut impl rand::Rng, report: &mut Report) -> Vec<Atom> {
-        let matching = self.matching(Family::Shared, 0.0);
+        let matching = self.matching(Family::Scaled);
         let mut best: Option<(f64, Vec<Atom>)> = None;
         let starts = if self.embedding.landmarks().is_some() { STARTS } else { BLIND_STARTS };
         for _ in 0..starts {
@@ -105,20 +103,16 @@ impl<'a> KernelDecoder<'a> {
         let (_, mut atoms) = best.unwrap_or_default();
         // The full objective finds the clusters but pulls atoms into the span of the landmarks;
         // the projected one does not.
-        let projected = Matching { objective: Objective::Projected, ..matching };
+        let projected = matching.free(Family::Shared, self.rows);
         let minimum = projected.refine(&mut atoms, Stop { evaluations: 800, relative: 1e-9 });
         report.record(&minimum);
         atoms
     }
 
-    /// A diagonal Gaussian mixture: shared width first, diagonals freed at the end.
+    /// A diagonal Gaussian mixture: a shared diagonal first, one for each atom at the end.
     pub fn mixture(&self, rng: &mut impl rand::Rng, report: &mut Report) -> Vec<Atom> {
         let mut atoms = self.shared_width(rng, report);
-        for a in &mut atoms {
-            a.variance =
-                (0..a.variance.len()).map(|k| self.space.clamp(k, a.variance[k])).collect();
-        }
-        let matching = self.matching(Family::Diagonal, PRIOR / self.rows);
+        let matching = self.matching(Family::Scaled).free(Family::Diagonal, self.rows);
         let minimum = matching.refine(&mut atoms, Stop { evaluations: 3000, relative: 1e-10 });
         report.record(&minimum);
         to_simplex(&mut atoms);
@@ -134,7 +128,7 @@ impl<'a> KernelDecoder<'a> {
     ) -> Vec<Atom> {
         let mut atoms = self.shared_width(rng, report);
         atoms.iter_mut().for_each(|a| a.variance = variance.to_vec());
-        let matching = self.matching(Family::Known(variance.to_vec()), 0.0);
+        let matching = self.matching(Family::Known(variance.to_vec()));
         let minimum = matching.refine(&mut atoms, Stop { evaluations: 2000, relative: 1e-11 });
         report.record(&minimum);
         to_simplex(&mut atoms);
@@ -142,30 +136,26 @@ impl<'a> KernelDecoder<'a> {
     }
 
     fn start(&self, rng: &mut impl rand::Rng) -> Vec<Atom> {
-        let d = self.embedding.dims();
         match &self.measure {
             Some(measure) => {
                 let effort = Effort { restarts: 3, iterations: 50 };
                 let mut centres = measure.cluster(self.k, Loss::Squared, effort, rng);
-                let risk = measure.risk(&centres, Loss::Squared);
+                let around = measure.variance_around(&centres);
+                let variance: Vec<f64> =
+                    around.iter().enumerate().map(|(k, v)| self.space.clamp(k, *v)).collect();
                 while centres.len() < self.k {
                     centres.push(self.space.draw(rng));
                 }
-                let widest = (0..d).map(|k| self.space.variances[k].1).fold(0.0, f64::max);
-                let variance = (risk / d as f64).clamp(1e-9 * widest, widest);
                 let weight = 1.0 / self.k as f64;
-                centres
-                    .into_iter()
-                    .map(|mean| Atom { weight, mean, variance: vec![variance; d] })
-                    .collect()
+                let atom = |mean| Atom { weight, mean, variance: variance.clone() };
+                centres.into_iter().map(atom).collect()
             }
             None => {
                 let starts: Vec<Vec<f64>> = (0..500).map(|_| self.space.draw(rng)).collect();
-                let width = 0.1 * self.embedding.sigma2;
                 let clompr = Clompr {
                     embedding: self.embedding,
-                    family: Family::Shared,
-                    first_variance: vec![width; d],
+                    family: Family::Scaled,
+                    first_variance: self.space.first_variance(),
                     k: self.k,
                     replacement: true,
                     objective: Objective::Projected,
@@ -173,7 +163,7 @@ impl<'a> KernelDecoder<'a> {
                     variances: &self.space.variances,
                     starts: &starts,
                     constraints: Constraints::default(),
-                    normalised: true,
+                    rows: self.rows,
                 };
                 clompr.run(rng, &mut Report::default())
             }

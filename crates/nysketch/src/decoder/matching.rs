@@ -15,6 +15,9 @@ use crate::atom::{Atom, Family};
 use crate::linalg::dot;
 use crate::optimize::{Minimum, Stop, minimise, nonnegative_quadratic};
 
+/// Strength of the prior on log-variances, over the number of rows: about the noise of the sketch.
+const PRIOR: f64 = 0.2;
+
 /// Which distance between sketches is minimised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Objective {
@@ -35,7 +38,7 @@ pub struct Matching<'a> {
     pub objective: Objective,
     /// Weight of the row `(Σα − 1)²`.
     pub sum_to_one: f64,
-    /// Weight of the prior `Σ (log γ − log γ₀)²/k`, γ₀ the variances at the start.
+    /// Weight of the prior `1/k Σ (log γ − log γ₀)²`, γ₀ the variances at the start.
     pub prior: f64,
     /// Bounds of the means.
     pub bounds: &'a [(f64, f64)],
@@ -121,6 +124,12 @@ impl Matching<'_> {
         value
     }
 
+    /// The same problem with more variances to learn, of a sketch of so many rows.
+    pub fn free(&self, family: Family, rows: f64) -> Self {
+        let objective = Objective::Projected;
+        Matching { family, objective, prior: PRIOR / rows, ..self.clone() }
+    }
+
     /// The best weights for atoms that stay where they are.
     pub fn fit_weights(&self, atoms: &mut [Atom]) {
         let (mut gram, mut right) = normal_equations(self.embedding, atoms);
@@ -132,6 +141,13 @@ impl Matching<'_> {
     /// Moves weights, means and, as the family allows, variances to a minimum nearby.
     pub fn refine(&self, atoms: &mut Vec<Atom>, stop: Stop) -> Minimum {
         let d = self.embedding.dims();
+        if matches!(self.family, Family::Shared | Family::Diagonal) {
+            for a in atoms.iter_mut() {
+                for (v, (least, most)) in a.variance.iter_mut().zip(self.variances) {
+                    *v = v.clamp(*least, *most);
+                }
+            }
+        }
         let layout = Layout::new(self, atoms);
         let start = layout.start.clone();
         let (low, high) = layout.bounds(self, atoms);
@@ -147,24 +163,24 @@ impl Matching<'_> {
                 }
             }
             let logs = layout.logs(d);
-            g[logs.clone()].fill(0.0);
+            let by_log = |j: usize| gradient.variance[j] * atoms[j / d].variance[j % d];
             match self.family {
                 Family::Dirac | Family::Known(_) => {}
+                Family::Scaled => g[logs.start] = (0..atoms.len() * d).map(by_log).sum(),
                 Family::Shared => {
-                    let total: f64 = (0..atoms.len() * d)
-                        .map(|j| gradient.variance[j] * atoms[j / d].variance[j % d])
-                        .sum();
-                    g[logs.start] = total * layout.scale[logs.start];
-                }
-                Family::Diagonal => {
-                    for (j, at) in logs.enumerate() {
-                        let moved = x[at] * layout.scale[at];
-                        let prior = self.prior / atoms.len() as f64;
-                        value += prior * moved * moved;
-                        let by_log = gradient.variance[j] * atoms[j / d].variance[j % d];
-                        g[at] = (by_log + 2.0 * prior * moved) * layout.scale[at];
+                    for (k, at) in logs.clone().enumerate() {
+                        g[at] = (0..atoms.len()).map(|i| by_log(i * d + k)).sum();
                     }
                 }
+                Family::Diagonal => {
+                    logs.clone().enumerate().for_each(|(j, at)| g[at] = by_log(j));
+                }
+            }
+            let prior = self.prior / atoms.len() as f64;
+            for at in logs {
+                let moved = x[at] * layout.scale[at];
+                value += prior * moved * moved;
+                g[at] = (g[at] + 2.0 * prior * moved) * layout.scale[at];
             }
             value
         };
@@ -194,7 +210,7 @@ struct Layout {
 
 impl Layout {
     fn new(problem: &Matching<'_>, atoms: &[Atom]) -> Self {
-        let (d, sigma2) = (problem.embedding.dims(), problem.embedding.sigma2);
+        let sigma2 = problem.embedding.sigma2;
         let mut start: Vec<f64> = atoms.iter().map(|a| a.weight).collect();
         let mut scale = vec![1.0; atoms.len()];
         let floor = 0.1 / atoms.len() as f64;
@@ -206,10 +222,16 @@ impl Layout {
         }
         match problem.family {
             Family::Dirac | Family::Known(_) => {}
-            Family::Shared => {
-                let g = atoms[0].variance[0];
+            Family::Scaled => {
+                let shares = atoms[0].variance.iter().map(|g| (g / (g + sigma2)).powi(2));
                 start.push(0.0);
-                scale.push((g + sigma2) / g / (d as f64).sqrt());
+                scale.push(1.0 / shares.sum::<f64>().max(f64::MIN_POSITIVE).sqrt());
+            }
+            Family::Shared => {
+                for g in &atoms[0].variance {
+                    start.push(0.0);
+                    scale.push(std::f64::consts::SQRT_2 * (g + sigma2) / g);
+                }
             }
             Family::Diagonal => {
                 for a in atoms {
@@ -246,19 +268,25 @@ impl Layout {
                 high[at] = (problem.bounds[k].1 - a.mean[k]) / self.scale[at];
             }
         }
-        let widest = problem
-            .variances
-            .iter()
-            .fold((f64::INFINITY, 0.0f64), |w, v| (w.0.min(v.0), w.1.max(v.1)));
+        let room = |i: usize, k: usize| {
+            let (g, (least, most)) = (atoms[i].variance[k], problem.variances[k]);
+            ((least / g).ln().min(0.0), (most / g).ln().max(0.0))
+        };
+        let most_room = |a: (f64, f64), b: (f64, f64)| (a.0.min(b.0), a.1.max(b.1));
         for (j, at) in self.logs(d).enumerate() {
-            let (g, bounds) = match problem.family {
-                Family::Shared => (atoms[0].variance[0], widest),
-                _ => (atoms[j / d].variance[j % d], problem.variances[j % d]),
+            let (down, up) = match problem.family {
+                Family::Scaled => (0..d).map(|k| room(0, k)).fold((0.0, 0.0), most_room),
+                // A shared diagonal is that of the first atom.
+                _ => room(j / d, j % d),
             };
-            low[at] = (bounds.0 / g).ln().min(0.0) / self.scale[at];
-            high[at] = (bounds.1 / g).ln().max(0.0) / self.scale[at];
+            low[at] = down / self.scale[at];
+            high[at] = up / self.scale[at];
         }
         (low, high)
+    }
+
+    fn factor(&self, x: &[f64], at: usize) -> f64 {
+        (x[at] * self.scale[at]).exp()
     }
 
     fn atoms(&self, x: &[f64], reference: &[Atom], problem: &Matching<'_>) -> Vec<Atom> {
@@ -266,8 +294,9 @@ impl Layout {
         let logs = self.logs(d);
         let factor = |j: usize| match problem.family {
             Family::Dirac | Family::Known(_) => 1.0,
-            Family::Shared => (x[logs.start] * self.scale[logs.start]).exp(),
-            Family::Diagonal => (x[logs.start + j] * self.scale[logs.start + j]).exp(),
+            Family::Scaled => self.factor(x, logs.start),
+            Family::Shared => self.factor(x, logs.start + j % d),
+            Family::Diagonal => self.factor(x, logs.start + j),
         };
         reference
             .iter()

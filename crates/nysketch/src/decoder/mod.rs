@@ -121,6 +121,12 @@ impl Space {
         variance.max(self.variances[k].0).min(self.variances[k].1)
     }
 
+    /// Variances of an atom before anything is known about it: a tenth of the data's.
+    pub fn first_variance(&self) -> Vec<f64> {
+        let tenth = |(k, s): (usize, &f64)| self.clamp(k, 0.1 * s * s);
+        self.deviation.iter().enumerate().map(tenth).collect()
+    }
+
     /// How far the mean and variances of a mixture are from the data's, over the data's.
     pub fn mismatch(&self, atoms: &[Atom]) -> f64 {
         let (mut off, mut total) = (0.0, 0.0);

@@ -58,14 +58,22 @@ pub struct Scores {
     pub lambda: f64,
     /// `ℓ̃(λ, i)`.
     pub scores: Vec<f64>,
-    /// The last level's subset: in the paper's way of sampling these are the landmarks.
-    pub subset: Vec<usize>,
 }
 
 impl Scores {
     /// `Σ_i ℓ̃(λ, i)`, which estimates N(λ).
     pub fn effective_dimension(&self) -> f64 {
         self.scores.iter().sum()
+    }
+
+    /// The paper's way: as many draws with replacement as BLESS keeps rows for, in proportion to N(λ).
+    /// How many different rows come out is random.
+    pub fn draw_some(&self, rng: &mut impl rand::Rng) -> Vec<usize> {
+        let draws = (KEPT * self.effective_dimension()).ceil() as usize;
+        let mut drawn: Vec<usize> = (0..draws).filter_map(|_| draw(&self.scores, rng)).collect();
+        drawn.sort_unstable();
+        drawn.dedup();
+        drawn
     }
 
     /// Draws `m` different points without replacement, in proportion to the scores.
@@ -124,7 +132,7 @@ pub fn bless(
     }
     let all: Vec<usize> = (0..points.len()).collect();
     let scores = bless.scores(&subset, lambda, &all)?;
-    Ok(Scores { lambda, scores, subset: subset.indices })
+    Ok(Scores { lambda, scores })
 }
 
 /// λ at which N(λ), linear in log λ between two levels, is `wanted`.

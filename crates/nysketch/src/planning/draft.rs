@@ -332,7 +332,7 @@ impl Draft {
                 self.fill(chosen, m, wanted)
             }
             None => {
-                let subset = self.sample.select(&scores.subset);
+                let subset = self.sample.select(&scores.draw_some(&mut self.rng));
                 subset.select(&distinct(&subset))
             }
         })
