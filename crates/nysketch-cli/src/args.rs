@@ -57,6 +57,7 @@ pub enum Command {
     Evaluate(Evaluate),
     Diff(Diff),
     Report(ReportArgs),
+    Reproduce(Reproduce),
     Completions(Completions),
     Man(Man),
 }
@@ -160,6 +161,20 @@ pub struct InputArgs {
     /// Skip and count rows with missing, infinite or unreadable values instead of stopping
     #[arg(long)]
     pub skip_invalid: bool,
+}
+
+impl InputArgs {
+    /// One file, as it is.
+    pub fn of(path: &std::path::Path) -> Self {
+        InputArgs {
+            input: vec![path.to_path_buf()],
+            format: None,
+            no_header: false,
+            header: false,
+            delimiter: None,
+            skip_invalid: false,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -652,6 +667,64 @@ pub struct ReportArgs {
     /// Seed of everything random
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
+}
+
+/// Run the paper's experiments and draw its figures.
+///
+/// Section 5 and appendix E of "Mean Nyström Embeddings for Adaptive Compressive Learning": random Fourier and
+/// Nyström sketches (uniform, BLESS, greedy) decoded by CL-OMPR, beside our decoders and what all rows, 2,000
+/// rows or the landmarks alone give. Writes trials.csv with every fit, each picture as SVG and PNG, and a page,
+/// index.html. A run that was interrupted goes on where it stopped; more trials or figures in the same folder
+/// add to what is there. Real data is read from the folder --data and left out without it.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  nysketch reproduce fig3 --quick -o figures
+  nysketch reproduce all --trials 50 --data data -o figures     # about 2 hours on 2 cores
+
+Files of --data (others are skipped): mnist_spectral.npy, mnist_labels.npy, cifar10_resnet18_pca50.npy,
+  cifar10_labels.npy, esc50_mfcc20.npy, esc50_labels.npy: rows, and one class number for each
+
+JSON fields: folder, trials, seed, quick, fits, new, failed, missing, panels, page, seconds")]
+pub struct Reproduce {
+    /// Which figure
+    #[arg(value_enum)]
+    pub what: Figure,
+    /// Folder to write to, and to go on from
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Folder with the real data
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Trials of every fit (figure 2: at most 10) [default: 50; 3 with --quick]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub trials: Option<u32>,
+    /// At most 10,000 rows and sketches of 400 numbers: a few minutes
+    #[arg(long)]
+    pub quick: bool,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Figure {
+    /// Risk against the sketch size: k-means and Gaussian modelling
+    Fig1,
+    /// Gaussian modelling against the kernel variance, for several sketch sizes
+    Fig2,
+    /// k-means on more synthetic data, and agreement with the classes of CIFAR10
+    Fig3,
+    /// Gaussian modelling against the sketch size and the kernel variance
+    Fig4,
+    /// All of them
+    All,
+}
+
+impl Figure {
+    /// Whether it is, or holds, the figure of this number.
+    pub fn includes(self, number: u8) -> bool {
+        self == Figure::All || self as u8 + 1 == number
+    }
 }
 
 /// Print a script that completes commands and options in your shell.

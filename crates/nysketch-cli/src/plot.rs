@@ -1,11 +1,11 @@
-//! Pictures, as SVG: a curve over k, clusters in the first two principal axes, drift over sketches.
+//! Pictures, as SVG and PNG: a curve over k, clusters in the first two principal axes, drift over sketches.
 
 use anyhow::{Result, anyhow};
 use plotters::prelude::*;
 use std::path::Path;
 
 /// Colours that stay apart on screen and in print (Okabe and Ito), then darker ones.
-const COLOURS: [RGBColor; 10] = [
+pub const COLOURS: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
     RGBColor(0, 158, 115),
@@ -18,12 +18,13 @@ const COLOURS: [RGBColor; 10] = [
     RGBColor(140, 90, 40),
 ];
 
-fn failed(error: impl std::fmt::Display) -> anyhow::Error {
+/// An error of drawing.
+pub fn failed(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("cannot draw: {error}")
 }
 
 /// A picture as text.
-fn svg(
+pub fn svg(
     size: (u32, u32),
     draw: impl FnOnce(&DrawingArea<SVGBackend<'_>, plotters::coord::Shift>) -> Result<()>,
 ) -> Result<String> {
@@ -35,6 +36,21 @@ fn svg(
         root.present().map_err(failed)?;
     }
     Ok(text)
+}
+
+/// A picture as PNG, two pixels for one, in a font of its own: machines without fonts draw it alike.
+pub fn png(picture: &str) -> Result<Vec<u8>> {
+    use resvg::{tiny_skia, usvg};
+    let mut options = usvg::Options::default();
+    let fonts = options.fontdb_mut();
+    fonts.load_font_data(dejavu::sans::regular().to_vec());
+    fonts.set_sans_serif_family("DejaVu Sans");
+    let tree = usvg::Tree::from_str(picture, &options).map_err(failed)?;
+    let size = tree.size().to_int_size().scale_by(2.0).ok_or_else(|| failed("no size"))?;
+    let mut pixels = tiny_skia::Pixmap::new(size.width(), size.height())
+        .ok_or_else(|| failed("too large a picture"))?;
+    resvg::render(&tree, tiny_skia::Transform::from_scale(2.0, 2.0), &mut pixels.as_mut());
+    pixels.encode_png().map_err(failed)
 }
 
 /// Writes a picture whole or not at all.

@@ -7,10 +7,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nysketch::Progress;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// What to say where an interruption does not lose everything.
+static KEPT: OnceLock<&str> = OnceLock::new();
 
 /// From now on Ctrl-C ends the pass at the next block, with nothing half-written; work that does not
 /// look at it within two seconds, such as waiting for stdin, is ended then.
@@ -19,16 +21,78 @@ pub fn stop_on_interrupt() {
         if !INTERRUPTED.swap(true, Ordering::Relaxed) {
             std::thread::sleep(std::time::Duration::from_secs(2));
         }
-        let _ = writeln!(std::io::stderr(), "error: {}", nysketch::Error::Cancelled);
+        let cancelled = nysketch::Error::Cancelled.to_string();
+        let message = KEPT.get().map_or(cancelled, |kept| kept.to_string());
+        let _ = writeln!(std::io::stderr(), "error: {message}");
         std::process::exit(1);
     });
     // Without a handler Ctrl-C ends the program at once; files are still renamed only when whole.
     drop(installed);
 }
 
+/// What to say when Ctrl-C ends work that keeps what it has done.
+pub fn on_interrupt(message: &'static str) {
+    KEPT.get_or_init(|| message);
+}
+
 /// Whether Ctrl-C was pressed.
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
+}
+
+/// How far a number of fits has come: a bar on a terminal, else a line now and then.
+pub struct Fits {
+    bar: ProgressBar,
+    /// Fits done, work done, and the tenths of it that were told.
+    done: Mutex<(usize, f64, u32)>,
+    fits: usize,
+    work: f64,
+    start: Instant,
+    quiet: bool,
+}
+
+/// Steps of the bar.
+const STEPS: f64 = 10_000.0;
+
+impl Fits {
+    /// For so many fits and so much work in all of them, in any unit.
+    pub fn new(fits: usize, work: f64, quiet: bool) -> Self {
+        let bar = match quiet || !std::io::stderr().is_terminal() {
+            true => ProgressBar::hidden(),
+            false => ProgressBar::with_draw_target(
+                Some(STEPS as u64),
+                ProgressDrawTarget::stderr_with_hz(8),
+            ),
+        };
+        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {msg}  {eta} left") {
+            bar.set_style(style);
+        }
+        Fits { bar, done: Mutex::new((0, 0.0, 0)), fits, work, start: Instant::now(), quiet }
+    }
+
+    /// One more fit, and the work it was.
+    pub fn advance(&self, work: f64) {
+        let mut done = self.done.lock().unwrap_or_else(|e| e.into_inner());
+        done.0 += 1;
+        done.1 += work;
+        let share = done.1 / self.work;
+        let text = format!("{} of {} fits", thousands(done.0 as u64), thousands(self.fits as u64));
+        if !self.bar.is_hidden() {
+            self.bar.set_message(text);
+            self.bar.set_position((STEPS * share) as u64);
+        } else if !self.quiet && (10.0 * share) as u32 > done.2 && done.0 < self.fits {
+            done.2 = (10.0 * share) as u32;
+            let left = self.start.elapsed().as_secs_f64() * (1.0 / share - 1.0);
+            // A closed stderr is no reason to stop.
+            drop(writeln!(std::io::stderr(), "{text}, about {:.0} s left", left));
+        }
+    }
+}
+
+impl Drop for Fits {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
 }
 
 /// A bar on stderr: rows, rows a second, and how much of the input is read.

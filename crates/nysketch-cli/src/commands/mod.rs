@@ -13,6 +13,7 @@ mod merge;
 mod plan;
 mod predict;
 mod report;
+mod reproduce;
 mod sketch;
 
 use crate::args::{Args, Command};
@@ -37,6 +38,7 @@ pub fn run(args: &Args) -> Result<()> {
         Command::Fit(a) => fit::run(a, common),
         Command::Diff(a) => diff::run(a, common),
         Command::Report(a) => report::run(a, common),
+        Command::Reproduce(a) => reproduce::run(a, common),
         Command::Predict(a) => predict::run(a, common),
         Command::Evaluate(a) => evaluate::run(a, common),
         Command::Completions(a) => help::completions(a),

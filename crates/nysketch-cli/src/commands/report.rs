@@ -5,6 +5,7 @@ use super::plan::measured_at;
 use super::{read_model, read_sketch};
 use crate::args::{Common, ReportArgs};
 use crate::output::{Usage, check_writable, count, result, short, size, thousands, write_bytes};
+use crate::page::{Page, escape};
 use crate::plot;
 use anyhow::{Context, Result};
 use nysketch::atom::embedding::Embedding;
@@ -73,69 +74,6 @@ fn curve(sketch: &Sketch, args: &ReportArgs) -> Result<Option<Curve>> {
     }
     let params = FitParams { seed: args.seed, ..FitParams::new(Task::Kmeans, 1) };
     Ok(Some(fit_curve(sketch, &params, 1, most)?))
-}
-
-/// A page in the making.
-struct Page {
-    html: String,
-}
-
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}\
-h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.5rem;border-bottom:1px solid #ddd}\
-table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}\
-.wide{overflow-x:auto}th,td{padding:.2rem .7rem;text-align:right;border-bottom:1px solid #eee}\
-th:first-child,td:first-child{text-align:left}th{font-weight:600}\
-svg{max-width:100%;height:auto}.dot{display:inline-block;width:.8em;height:.8em;border-radius:50%;margin-right:.4em}\
-.note{color:#666;font-size:.9rem}@media print{body{margin:0;max-width:none}h2{break-after:avoid}svg,tr{break-inside:avoid}}";
-
-impl Page {
-    fn new(title: &str) -> Self {
-        let title = escape(title);
-        let html = format!(
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-             <meta name=\"viewport\" content=\"width=device-width\"><title>{title}</title>\
-             <style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n"
-        );
-        Page { html }
-    }
-
-    fn heading(&mut self, text: &str) {
-        self.push(&format!("<h2>{}</h2>\n", escape(text)));
-    }
-
-    fn text(&mut self, text: &str) {
-        self.push(&format!("<p>{}</p>\n", escape(text)));
-    }
-
-    fn note(&mut self, text: &str) {
-        self.push(&format!("<p class=\"note\">{}</p>\n", escape(text)));
-    }
-
-    fn push(&mut self, html: &str) {
-        self.html.push_str(html);
-    }
-
-    /// A table; cells are text.
-    fn table(&mut self, header: &[String], rows: &[Vec<String>]) {
-        let line = |cells: &[String], tag: &str| {
-            let cells = cells.iter().map(|c| format!("<{tag}>{}</{tag}>", escape(c)));
-            format!("<tr>{}</tr>\n", cells.collect::<String>())
-        };
-        let body: String = rows.iter().map(|row| line(row, "td")).collect();
-        self.push(&format!(
-            "<div class=\"wide\"><table><thead>{}</thead><tbody>\n{body}</tbody></table></div>\n",
-            line(header, "th")
-        ));
-    }
-
-    fn finish(mut self) -> String {
-        self.push("</body></html>\n");
-        self.html
-    }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 fn names(texts: &[&str]) -> Vec<String> {

@@ -86,7 +86,7 @@ impl Clompr<'_> {
             self.append(&mut atoms, atom);
             self.threshold(&mut atoms);
             matching.fit_weights(&mut atoms);
-            let minimum = matching.refine(&mut atoms, Stop { evaluations: 100, relative: 1e-7 });
+            let minimum = matching.refine(&mut atoms, Stop { evaluations: 30, relative: 1e-4 });
             self.constraints.project(&mut atoms);
             residual = self.residual(&atoms);
             report.iterations += 1;

@@ -1,0 +1,326 @@
+//! `nysketch reproduce`: the paper's experiments, run and drawn.
+
+mod curves;
+mod draw;
+mod record;
+mod settings;
+mod trial;
+
+use crate::args::{Common, InputArgs, Reproduce};
+use crate::input::{Input, Wanted};
+use crate::output::{Usage, count, detail, note, result, short, thousands, write_bytes};
+use crate::page::Page;
+use crate::plot;
+use crate::progress::{Fits, interrupted, on_interrupt};
+use anyhow::{Context, Result, bail};
+use curves::Chart;
+use nysketch::rows::read_in_order;
+use nysketch::sample::mix;
+use record::{Key, Run, Trials};
+use serde_json::json;
+use settings::{Job, PANELS, Panel, Source, Study};
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use trial::Data;
+
+/// Trials where none are asked for: the paper's number, and that of `--quick`.
+const TRIALS: u32 = 50;
+const QUICK_TRIALS: u32 = 3;
+
+const INTERRUPTED: &str =
+    "stopped before the end; what was done is kept, and the same command goes on from there";
+
+pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
+    let start = Instant::now();
+    let trials = args.trials.unwrap_or(if args.quick { QUICK_TRIALS } else { TRIALS });
+    let mut wanted: Vec<Panel> =
+        PANELS.iter().filter(|p| args.what.includes(p.figure)).copied().collect();
+    let (files, missing) = read_files(&wanted, args, common)?;
+    wanted.retain(|p| match p.study.source {
+        Source::Mixture { .. } => true,
+        Source::Files { rows, .. } => files.contains_key(rows),
+    });
+    if wanted.is_empty() {
+        return Err(Usage("none of the data of this figure is there; see --data".into()).into());
+    }
+    std::fs::create_dir_all(&args.output)
+        .with_context(|| format!("cannot make the folder {}", args.output.display()))?;
+    let experiment = Experiment { files: &files, quick: args.quick, seed: args.seed };
+    let mut table = Trials::open(&args.output)?;
+    on_interrupt(INTERRUPTED);
+    let all = experiment.jobs(&wanted, trials);
+    let open: Vec<&(Key, Job)> = all.iter().filter(|(key, _)| !table.has(key)).collect();
+    let new = open.len();
+    if new < all.len() {
+        let there = thousands((all.len() - new) as u64);
+        note(common, &format!("{there} of {} are there already", count(all.len() as u64, "fit")));
+    }
+    let outcome = experiment.run(&open, &mut table, common);
+    table.save()?;
+    outcome?;
+    if interrupted() {
+        bail!(INTERRUPTED);
+    }
+    let charts: Vec<(&Panel, Chart)> = wanted
+        .iter()
+        .map(|p| (p, curves::chart(p, trials, args.quick, &experiment.of(&p.study), &table)))
+        .collect();
+    let mut page = Page::new("Mean Nyström embeddings: the paper's experiments");
+    introduce(&mut page, args, trials, &missing);
+    let mut figure = 0;
+    for (panel, chart) in &charts {
+        if panel.figure != figure {
+            figure = panel.figure;
+            page.heading(&format!("Figure {figure}"));
+            page.text(about(figure));
+        }
+        let picture = draw::draw(chart)?;
+        let file = |kind: &str| args.output.join(format!("{}.{kind}", panel.name()));
+        plot::write(&file("svg"), &picture)?;
+        write_bytes(&file("png"), &plot::png(&picture)?)?;
+        page.push("<figure>\n");
+        page.push(&picture);
+        page.push("</figure>\n");
+        if chart.failed > 0 {
+            let fits = count(chart.failed as u64, "fit");
+            page.note(&format!("{fits} failed and are not in the picture; the table says why."));
+        }
+        page.push("<details><summary>Numbers</summary>\n");
+        page.table(&head(chart), &numbers(chart));
+        page.push("</details>\n");
+    }
+    let at = args.output.join("index.html");
+    write_bytes(&at, page.finish().as_bytes())?;
+    let failed: usize = all.iter().filter(|(k, _)| matches!(table.get(k), Some(Err(_)))).count();
+    let names: Vec<String> = wanted.iter().map(Panel::name).collect();
+    let json = json!({
+        "folder": args.output, "trials": trials, "seed": args.seed, "quick": args.quick,
+        "fits": all.len(), "new": new, "failed": failed, "missing": missing, "panels": names,
+        "page": at, "seconds": start.elapsed().as_secs_f64(),
+    });
+    let mut text = format!(
+        "fits      {}, {} of them new, in {:.0} s; {trials} trials (figure 2: at most 10)\n",
+        thousands(all.len() as u64),
+        thousands(new as u64),
+        start.elapsed().as_secs_f64()
+    );
+    if failed > 0 {
+        text.push_str(&format!("failed    {failed}: see the column error\n"));
+    }
+    for set in &missing {
+        text.push_str(&format!("missing   {set}\n"));
+    }
+    text.push_str(&format!(
+        "table     {}\npictures  {} panels, as .svg and .png\npage      {}\n",
+        args.output.join("trials.csv").display(),
+        names.len(),
+        at.display()
+    ));
+    result(common, &json, &text)
+}
+
+/// What every fit of a run has in common.
+struct Experiment<'a> {
+    files: &'a BTreeMap<&'static str, Data>,
+    quick: bool,
+    seed: u64,
+}
+
+impl Experiment<'_> {
+    fn file(&self, study: &Study) -> Option<&Data> {
+        match study.source {
+            Source::Mixture { .. } => None,
+            Source::Files { rows, .. } => self.files.get(rows),
+        }
+    }
+
+    /// The rows and the seed of a study.
+    fn of(&self, study: &Study) -> Run {
+        let (rows, dims) = match (study.source, self.file(study)) {
+            (Source::Mixture { rows, dims, .. }, _) => {
+                (rows.min(Study::most_rows(self.quick)), dims)
+            }
+            (_, Some(data)) => (data.len(), data.dims()),
+            (_, None) => (0, 0),
+        };
+        Run { rows, dims, seed: self.seed }
+    }
+
+    /// Every fit once, trial after trial.
+    fn jobs(&self, panels: &[Panel], trials: u32) -> Vec<(Key, Job)> {
+        let mut seen = HashSet::new();
+        let mut jobs = Vec::new();
+        for trial in 0..trials {
+            for panel in panels {
+                let run = self.of(&panel.study);
+                let keyed = panel.jobs(trial, self.quick).into_iter().map(|j| (run.key(&j), j));
+                jobs.extend(keyed.filter(|(key, _)| seen.insert(key.clone())));
+            }
+        }
+        jobs
+    }
+
+    /// Does some fits on all threads; each depends on its key alone.
+    fn run(&self, jobs: &[&(Key, Job)], table: &mut Trials, common: &Common) -> Result<()> {
+        let cost = |job: &Job| {
+            let run = self.of(&job.study);
+            job.cost(run.rows, run.dims)
+        };
+        let fits = Fits::new(jobs.len(), jobs.iter().map(|(_, j)| cost(j)).sum(), common.quiet);
+        let next = AtomicUsize::new(0);
+        let shared = Mutex::new((table, Ok(())));
+        std::thread::scope(|scope| {
+            for _ in 0..common.threads().min(jobs.len()) {
+                scope.spawn(|| {
+                    while let Some((key, job)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        if interrupted() {
+                            break;
+                        }
+                        let start = Instant::now();
+                        let line = self.fit(key, job).map_err(|e| e.to_string());
+                        let seconds = start.elapsed().as_secs_f64();
+                        detail(common, &format!("{}: {seconds:.2} s", key.join(",")));
+                        let mut shared = shared.lock().unwrap_or_else(|e| e.into_inner());
+                        if let Err(e) = shared.0.add(key.clone(), line) {
+                            shared.1 = Err(e);
+                        }
+                        if shared.1.is_err() {
+                            break;
+                        }
+                        fits.advance(cost(job));
+                    }
+                });
+            }
+        });
+        shared.into_inner().unwrap_or_else(|e| e.into_inner()).1
+    }
+
+    fn fit(&self, key: &Key, job: &Job) -> nysketch::Result<trial::Outcome> {
+        let most = Study::most_rows(self.quick);
+        let data = trial::rows_of(&job.study, self.file(&job.study), job.trial, self.seed, most)?;
+        let seed = key.join(",").bytes().fold(0, |h, byte| mix(h ^ u64::from(byte)));
+        trial::run(job, &data, seed)
+    }
+}
+
+/// The files that the panels need, and those that are not there.
+fn read_files(
+    panels: &[Panel],
+    args: &Reproduce,
+    common: &Common,
+) -> Result<(BTreeMap<&'static str, Data>, Vec<String>)> {
+    let (mut files, mut missing) = (BTreeMap::new(), Vec::new());
+    for panel in panels {
+        let Source::Files { rows, labels } = panel.study.source else { continue };
+        if files.contains_key(rows)
+            || missing.iter().any(|m: &String| m.starts_with(panel.study.set))
+        {
+            continue;
+        }
+        let absent = match &args.data {
+            Some(folder) => [rows, labels]
+                .into_iter()
+                .find(|file| !folder.join(file).exists())
+                .map(|file| format!("no {} in {}", file, folder.display())),
+            None => Some("name the folder of its files with --data".to_string()),
+        };
+        match (absent, &args.data) {
+            (None, Some(folder)) => {
+                let data = read_set(&folder.join(rows), &folder.join(labels))?;
+                files.insert(rows, data.thin(Study::most_rows(args.quick))?);
+            }
+            (why, _) => {
+                let why = format!("{}: {}", panel.study.set, why.unwrap_or_default());
+                note(common, &format!("skipping {why}"));
+                missing.push(why);
+            }
+        }
+    }
+    Ok((files, missing))
+}
+
+fn read_set(rows: &Path, labels: &Path) -> Result<Data> {
+    let (dims, values) = read_numbers(rows)?;
+    let (one, classes) = read_numbers(labels)?;
+    if one != 1 || classes.len() != values.len() / dims {
+        let (n, name) = (values.len() / dims, labels.display());
+        bail!("{name} has {} values; {} has {n} rows", classes.len(), rows.display());
+    }
+    let class = |x: &f64| match x.fract() == 0.0 && (0.0..65_536.0).contains(x) {
+        true => Ok(*x as u32),
+        false => bail!("{}: {x} is not a class from 0 to 65535", labels.display()),
+    };
+    let classes = classes.iter().map(class).collect::<Result<Vec<u32>>>()?;
+    Ok(Data::new(dims, values, classes)?)
+}
+
+/// A whole table of finite numbers: its number of columns and its values.
+fn read_numbers(path: &Path) -> Result<(usize, Vec<f64>)> {
+    let args = InputArgs::of(path);
+    let input = Input::open(&args, Wanted::Options(&Default::default()), Default::default())?;
+    let (mut columns, mut values) = (0, Vec::new());
+    read_in_order(&input, &(), |block| {
+        columns = block.columns;
+        values.extend_from_slice(&block.values);
+        Ok(())
+    })?;
+    if values.is_empty() || values.iter().any(|x| !x.is_finite()) {
+        bail!("{} is empty or has values that are missing or infinite", path.display());
+    }
+    Ok((columns, values))
+}
+
+fn introduce(page: &mut Page, args: &Reproduce, trials: u32, missing: &[String]) {
+    page.text(&format!(
+        "Section 5 and appendix E of “Mean Nyström Embeddings for Adaptive Compressive Learning” (Chatalic et al., \
+         AISTATS 2022): {trials} trials with seed {}{}. Lines are medians, bands one standard deviation. Whole lines \
+         are the paper's methods, all decoded by CL-OMPR at the variances of appendix E.2; dashes are ours, with the \
+         defaults of plan and no variance chosen by hand; dots are what a sketch has to beat: the same number of rows, \
+         or 2,000 rows, by themselves.",
+        args.seed,
+        if args.quick { ", quick: at most 10,000 rows and small sketches" } else { "" }
+    ));
+    page.text(
+        "The sketch size m counts real numbers: landmarks, or twice the frequencies. Ours keep more numbers for each \
+         landmark: kernel sums at three variances, or a count, d means and d variances of its cell. Risks are relative \
+         to Lloyd's or EM's on the same rows; differences below 0.001 nats are drawn there. Numbers of rows, sizes, λ \
+         and the further synthetic sets are our choice, since the paper's figures are not in its text.",
+    );
+    for set in missing {
+        page.note(&format!("Missing: {set}."));
+    }
+}
+
+fn about(figure: u8) -> &'static str {
+    match figure {
+        1 => "Risk against the sketch size: k-means first, then Gaussian modelling.",
+        2 => {
+            "Gaussian modelling, k = 20, d = 30, p = 2kd = 1200, against σ² for several sketch sizes; vertical lines are at the best σ² of each."
+        }
+        3 => {
+            "k-means on a second synthetic set, and the agreement of the clusters of CIFAR10 with its classes."
+        }
+        _ => {
+            "Gaussian modelling against the sketch size and against σ²; vertical lines are at the σ² of the left pictures."
+        }
+    }
+}
+
+fn head(chart: &Chart) -> Vec<String> {
+    let x = chart.x_name.split(',').next().unwrap_or_default();
+    ["method", x, "median", "deviation", "trials"].map(String::from).to_vec()
+}
+
+fn numbers(chart: &Chart) -> Vec<Vec<String>> {
+    let of_curve = |c: &curves::Curve| {
+        let rows = c.points.iter().map(|p| {
+            let x = if c.flat { String::new() } else { short(p.x) };
+            vec![c.name.clone(), x, short(p.median), short(p.deviation), p.trials.to_string()]
+        });
+        rows.collect::<Vec<_>>()
+    };
+    chart.curves.iter().flat_map(of_curve).collect()
+}

@@ -1,0 +1,204 @@
+//! The table of trials: one line a fit, kept while the work goes on.
+//!
+//! A line begins with everything that decides its result, so a run that was interrupted, or one that wants
+//! more trials or figures, goes on with what is there.
+
+use super::settings::{Job, Study};
+use super::trial::Outcome;
+use crate::output::write_bytes;
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+const HEADER: [&str; 16] = [
+    "set", "task", "method", "decoder", "rows", "dims", "k", "size", "lambda", "sigma2", "seed",
+    "trial", "features", "risk", "ari", "error",
+];
+/// The columns that name a fit.
+const KEY: usize = 12;
+
+/// What names a fit, in the order of the columns.
+pub type Key = Vec<String>;
+
+/// The result of a fit, or why there is none.
+pub type Line = std::result::Result<Outcome, String>;
+
+/// The rows and the seed that a study is run with.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    pub rows: usize,
+    pub dims: usize,
+    pub seed: u64,
+}
+
+impl Run {
+    /// What names a fit.
+    pub fn key(&self, job: &Job) -> Key {
+        let Job { study: Study { set, task, k, .. }, method, .. } = job;
+        let text = |x: Option<f64>| x.map_or(String::new(), |x| x.to_string());
+        vec![
+            set.to_string(),
+            task.name().into(),
+            method.name().into(),
+            method.decoder(*task).into(),
+            self.rows.to_string(),
+            self.dims.to_string(),
+            k.to_string(),
+            job.size.map_or(String::new(), |m| m.to_string()),
+            text(job.lambda),
+            text(job.sigma2),
+            self.seed.to_string(),
+            job.trial.to_string(),
+        ]
+    }
+}
+
+/// The table, in memory and in its file.
+pub struct Trials {
+    path: PathBuf,
+    lines: BTreeMap<Key, Line>,
+    file: Option<File>,
+}
+
+impl Trials {
+    /// The table in a folder; empty where there is none yet. A line cut off by an interruption is dropped.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let path = folder.join("trials.csv");
+        let mut trials = Trials { path, lines: BTreeMap::new(), file: None };
+        if trials.path.exists() {
+            let name = trials.path.display().to_string();
+            let text = std::fs::read_to_string(&trials.path)
+                .with_context(|| format!("cannot read {name}"))?;
+            let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+            trials.read(whole).with_context(|| {
+                format!("{name} is not a table of trials of this version; choose another folder")
+            })?;
+        }
+        trials.save()?;
+        Ok(trials)
+    }
+
+    fn read(&mut self, text: &str) -> Result<()> {
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        if !text.is_empty() && reader.headers()? != HEADER[..] {
+            bail!("it has other columns");
+        }
+        for record in reader.records() {
+            let record = record?;
+            let key = record.iter().take(KEY).map(str::to_string).collect();
+            let line = match &record[KEY + 3] {
+                "" => Ok(Outcome {
+                    features: Some(&record[KEY])
+                        .filter(|t| !t.is_empty())
+                        .map(str::parse)
+                        .transpose()?,
+                    risk: record[KEY + 1].parse()?,
+                    ari: Some(&record[KEY + 2])
+                        .filter(|t| !t.is_empty())
+                        .map(str::parse)
+                        .transpose()?,
+                }),
+                error => Err(error.to_string()),
+            };
+            self.lines.insert(key, line);
+        }
+        Ok(())
+    }
+
+    /// Whether a fit has been done.
+    pub fn has(&self, key: &Key) -> bool {
+        self.lines.contains_key(key)
+    }
+
+    /// The result of a fit.
+    pub fn get(&self, key: &Key) -> Option<&Line> {
+        self.lines.get(key)
+    }
+
+    /// Adds a fit, in the file too.
+    pub fn add(&mut self, key: Key, line: Line) -> Result<()> {
+        let text = record(&key, &line)?;
+        if self.file.is_none() {
+            let opened = File::options().append(true).open(&self.path);
+            self.file =
+                Some(opened.with_context(|| format!("cannot write {}", self.path.display()))?);
+        }
+        if let Some(file) = &mut self.file {
+            file.write_all(text.as_bytes())
+                .with_context(|| format!("cannot write {}", self.path.display()))?;
+        }
+        self.lines.insert(key, line);
+        Ok(())
+    }
+
+    /// Writes the table anew, in the order of the keys, so that the order of the work does not show.
+    pub fn save(&mut self) -> Result<()> {
+        self.file = None;
+        let mut text = HEADER.join(",") + "\n";
+        let mut sorted: Vec<_> = self.lines.iter().collect();
+        sorted.sort_by(|a, b| in_order(a.0).cmp(&in_order(b.0)));
+        for (key, line) in sorted {
+            text.push_str(&record(key, line)?);
+        }
+        write_bytes(&self.path, text.as_bytes())
+    }
+}
+
+/// Numbers in the order of numbers.
+fn in_order(key: &Key) -> Vec<(u64, &str)> {
+    let place = |text: &str| match text.parse::<f64>() {
+        // Positive floats have the order of their bits.
+        Ok(x) if x >= 0.0 => x.to_bits(),
+        _ => 0,
+    };
+    key.iter().map(|text| (place(text), text.as_str())).collect()
+}
+
+fn record(key: &Key, line: &Line) -> Result<String> {
+    let [features, risk, ari, error] = match line {
+        Ok(o) => [
+            o.features.map_or(String::new(), |f| f.to_string()),
+            o.risk.to_string(),
+            o.ari.map_or(String::new(), |a| a.to_string()),
+            String::new(),
+        ],
+        Err(why) => [String::new(), String::new(), String::new(), why.clone()],
+    };
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(key.iter().chain([&features, &risk, &ari, &error]))?;
+    Ok(String::from_utf8(writer.into_inner()?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_read_back_but_for_the_line_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = |trial: &str| {
+            let mut key = vec![String::from("a"); KEY];
+            key[KEY - 1] = trial.into();
+            key
+        };
+        let found = Ok(Outcome { features: Some(20), risk: 0.1 + 0.2, ari: None });
+        let mut trials = Trials::open(folder.path()).unwrap();
+        trials.add(key("10"), found.clone()).unwrap();
+        trials.add(key("9"), Err("no, \"never\"".into())).unwrap();
+        let path = folder.path().join("trials.csv");
+        let mut cut = std::fs::read_to_string(&path).unwrap();
+        cut.push_str("a,a,a,half a li");
+        std::fs::write(&path, &cut).unwrap();
+        let again = Trials::open(folder.path()).unwrap();
+        assert_eq!(again.get(&key("10")), Some(&found));
+        assert_eq!(again.get(&key("9")), Some(&Err("no, \"never\"".into())));
+        assert_eq!(again.lines.len(), 2);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let nine = text.find(",9,").unwrap();
+        assert!(nine < text.find(",10,").unwrap(), "{text}");
+        std::fs::write(&path, "x,y\n1,2\n").unwrap();
+        assert!(Trials::open(folder.path()).is_err());
+    }
+}

@@ -1,0 +1,224 @@
+//! One trial: rows, a sketch of them, a model of the sketch, its risk on the rows.
+
+use super::settings::{Job, Method, SUBSAMPLE, Source, Study};
+use nysketch::atom::Atom;
+use nysketch::decoder::Report;
+use nysketch::decoder::cells::Cells;
+use nysketch::measure::{Effort, Loss, Measure, nearest};
+use nysketch::metrics::{Contingency, adjusted_rand};
+use nysketch::model::Shape;
+use nysketch::sample::mix;
+use nysketch::synthetic::CHUNK_ROWS;
+use nysketch::{
+    Collect, Decoder, Error, FeatureParams, FitParams, Mixture, PlanParams, Result, RowSource,
+    SampleRows, Sampling, Sketch, SketchParams, Table, Task, fit, plan_for,
+};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Rows that landmarks are chosen from.
+const SAMPLE_ROWS: usize = 10_000;
+/// How hard Lloyd and EM try on all rows, and on few.
+const ALL_ROWS: Effort = Effort { restarts: 5, iterations: 100 };
+const FEW_ROWS: Effort = Effort { restarts: 10, iterations: 100 };
+
+/// Rows with their true classes.
+#[derive(Debug, Clone)]
+pub struct Data {
+    pub table: Table,
+    pub labels: Vec<u32>,
+}
+
+impl Data {
+    /// Rows, row-major, with one class each.
+    pub fn new(dims: usize, values: Vec<f64>, labels: Vec<u32>) -> Result<Self> {
+        Ok(Data { table: Table::unnamed(dims, values)?, labels })
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Number of columns.
+    pub fn dims(&self) -> usize {
+        self.table.columns().len()
+    }
+
+    /// At most so many rows, spread evenly.
+    pub fn thin(self, most: usize) -> Result<Self> {
+        if self.len() <= most {
+            return Ok(self);
+        }
+        let d = self.dims();
+        let kept = || (0..most).map(|i| i * self.len() / most);
+        let row = |i: usize| &self.table.values()[i * d..(i + 1) * d];
+        let values = kept().flat_map(|i| row(i).iter().copied()).collect();
+        Data::new(d, values, kept().map(|i| self.labels[i]).collect())
+    }
+}
+
+/// What came out of a fit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// Features of the sketch at one bandwidth, where there is a sketch.
+    pub features: Option<usize>,
+    /// Mean squared distance, or negative log-likelihood in nats.
+    pub risk: f64,
+    /// Adjusted Rand index, for k-means.
+    pub ari: Option<f64>,
+}
+
+/// The rows of a trial: those of the file, or drawn for it.
+pub fn rows_of<'a>(
+    study: &Study,
+    file: Option<&'a Data>,
+    trial: u32,
+    seed: u64,
+    most: usize,
+) -> Result<Cow<'a, Data>> {
+    match (study.source, file) {
+        (Source::Mixture { rows, dims, separation }, _) => {
+            let rows = rows.min(most);
+            let seed = mix(mix(seed) ^ u64::from(trial));
+            let mixture = Mixture::new(dims, study.k, separation, seed)?;
+            let (mut values, mut labels) = (Vec::new(), Vec::new());
+            for chunk in 0..rows.div_ceil(CHUNK_ROWS) {
+                let part = mixture.rows(chunk as u64, CHUNK_ROWS.min(rows - chunk * CHUNK_ROWS));
+                values.extend(part.values);
+                labels.extend(part.labels);
+            }
+            Ok(Cow::Owned(Data::new(dims, values, labels)?))
+        }
+        (Source::Files { .. }, Some(data)) => Ok(Cow::Borrowed(data)),
+        (Source::Files { rows, .. }, None) => Err(Error::source(format!("{rows} is not there"))),
+    }
+}
+
+/// Learns and measures.
+pub fn run(job: &Job, data: &Data, seed: u64) -> Result<Outcome> {
+    let (study, d, values) = (&job.study, data.dims(), data.table.values());
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let (features, atoms) = match job.method {
+        Method::AllRows => (None, from_rows(study, d, values, ALL_ROWS, &mut rng)),
+        Method::Subsample => {
+            let rows = some_rows(data, SUBSAMPLE, &mut rng);
+            (None, from_rows(study, d, &rows, FEW_ROWS, &mut rng))
+        }
+        Method::Landmarks => {
+            let rows = some_rows(data, job.size.unwrap_or(study.k), &mut rng);
+            (None, from_rows(study, d, &rows, FEW_ROWS, &mut rng))
+        }
+        _ => {
+            let (features, atoms) = from_sketch(job, data, seed)?;
+            (Some(features), atoms)
+        }
+    };
+    Ok(match study.task {
+        Task::Gmm => {
+            let risk = -Cells::of_rows(d, values).likelihood(&atoms);
+            Outcome { features, risk, ari: None }
+        }
+        _ => {
+            let centres: Vec<Vec<f64>> = atoms.into_iter().map(|a| a.mean).collect();
+            let classes = data.labels.iter().max().map_or(0, |l| *l as usize + 1);
+            let (mut total, mut table) = (0.0, vec![0u64; classes * centres.len()]);
+            for (x, label) in values.chunks_exact(d).zip(&data.labels) {
+                let (c, d2) = nearest(x, &centres);
+                total += d2;
+                table[*label as usize * centres.len() + c] += 1;
+            }
+            let pairs = table.iter().enumerate().filter(|(_, n)| **n > 0).map(|(i, n)| {
+                let label = (i / centres.len()).to_string();
+                ((Arc::from(label), i % centres.len()), *n)
+            });
+            let table: Contingency = pairs.collect();
+            let risk = total / data.len() as f64;
+            Outcome { features, risk, ari: Some(adjusted_rand(&table)) }
+        }
+    })
+}
+
+/// Plan, sketch, fit.
+fn from_sketch(job: &Job, data: &Data, seed: u64) -> Result<(usize, Vec<Atom>)> {
+    let study = &job.study;
+    let nystrom = |sampling| FeatureParams::Nystrom {
+        landmarks: job.size,
+        sampling,
+        leverage_lambda: job.lambda,
+    };
+    let features = match job.method {
+        Method::Fourier => FeatureParams::Fourier { frequencies: job.size.unwrap_or(2) / 2 },
+        Method::Uniform => nystrom(Sampling::Uniform),
+        Method::Bless => nystrom(Sampling::Leverage),
+        Method::Greedy => nystrom(Sampling::Greedy),
+        _ => nystrom(Sampling::Dsquared),
+    };
+    let decoder = match job.method {
+        Method::Kernel => Decoder::Kernel,
+        Method::Cells => Decoder::Cells,
+        _ => Decoder::Clompr,
+    };
+    let collect = Collect {
+        kernel: decoder != Decoder::Cells,
+        cells: decoder == Decoder::Cells,
+        moments: true,
+    };
+    let params = PlanParams {
+        features,
+        bandwidths: job.sigma2.map(|s| vec![s]),
+        sample_rows: SampleRows::Count(SAMPLE_ROWS.min(data.len())),
+        collect: Some(collect),
+        seed,
+        ..PlanParams::default()
+    };
+    let plan = Arc::new(plan_for(&data.table, params)?.0);
+    let sketch = Sketch::of(&plan, &data.table, SketchParams::default(), &())?;
+    let params = FitParams { decoder, seed, ..FitParams::new(study.task, study.k) };
+    let atoms = match fit(&sketch, &params)?.shape {
+        Shape::Centres { weights, centres } => weights
+            .into_iter()
+            .zip(centres)
+            .map(|(weight, mean)| Atom { weight, variance: vec![0.0; mean.len()], mean })
+            .collect(),
+        Shape::Mixture { weights, means, variances } => weights
+            .into_iter()
+            .zip(means.into_iter().zip(variances))
+            .map(|(weight, (mean, variance))| Atom { weight, mean, variance })
+            .collect(),
+        Shape::Components { .. } => Vec::new(),
+    };
+    Ok((plan.features_per_bandwidth(), atoms))
+}
+
+/// Lloyd or EM on rows.
+fn from_rows(
+    study: &Study,
+    d: usize,
+    rows: &[f64],
+    effort: Effort,
+    rng: &mut ChaCha8Rng,
+) -> Vec<Atom> {
+    if study.task == Task::Gmm {
+        return Cells::of_rows(d, rows).mixture(study.k, effort, rng, &mut Report::default());
+    }
+    let measure = Measure::new(d, rows, &vec![1.0; rows.len() / d]);
+    let centres = measure.cluster(study.k, Loss::Squared, effort, rng);
+    let atom = |mean: Vec<f64>| Atom { weight: 1.0, variance: vec![0.0; d], mean };
+    centres.into_iter().map(atom).collect()
+}
+
+/// `count` different rows.
+fn some_rows(data: &Data, count: usize, rng: &mut ChaCha8Rng) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..data.len()).collect();
+    let count = count.min(order.len());
+    for i in 0..count {
+        let j = i + nysketch::random::below(order.len() - i, rng);
+        order.swap(i, j);
+    }
+    let d = data.dims();
+    let row = |i: &usize| &data.table.values()[i * d..(i + 1) * d];
+    order[..count].iter().flat_map(|i| row(i).iter().copied()).collect()
+}
