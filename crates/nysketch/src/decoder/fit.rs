@@ -4,7 +4,6 @@ use super::cells::Cells;
 use super::clompr::Clompr;
 use super::constraints::Constraints;
 use super::kernel::{KernelDecoder, calibrated};
-use super::matching::Objective;
 use super::{Report, Space, pca};
 use crate::atom::embedding::Embedding;
 use crate::atom::{Atom, Family};
@@ -299,7 +298,7 @@ fn centres(
         return pursue(sketch, &embedding, params, Family::Dirac, decoder, rng, report);
     }
     let kernel = KernelDecoder::new(sketch, &embedding, &space, params.k);
-    let matched = kernel.shared_width(rng, report);
+    let matched = kernel.shared_diagonal(rng, report);
     let Some(measure) = &kernel.measure else {
         return Ok(matched);
     };
@@ -371,6 +370,9 @@ fn mixture(
             let atoms = kernel.mixture(rng, report);
             let Some(measure) = measure else { return Ok(atoms) };
             let plain = pooled(measure, measure.cluster(params.k, Loss::Squared, EFFORT, rng));
+            if plain.len() < params.k {
+                return Ok(atoms);
+            }
             // Landmarks are rows: a mixture under which they are much less likely than under one that was
             // fitted to them has not found the clusters, or has lost variances that the sketch cannot tell.
             let landmarks = Cells::of_measure(measure);
@@ -415,7 +417,6 @@ fn pursue(
         first_variance,
         k: params.k,
         replacement: decoder == Decoder::Clompr,
-        objective: Objective::Projected,
         bounds: &space.bounds,
         variances: &space.variances,
         starts: &starts,
@@ -459,7 +460,7 @@ fn blind(
                 kernel.known_variance(&vec![v; embedding.dims()], rng, &mut tried)
             }
             (Task::Gmm, None) => kernel.mixture(rng, &mut tried),
-            _ => kernel.shared_width(rng, &mut tried),
+            _ => kernel.shared_diagonal(rng, &mut tried),
         };
         if !kernel.enough_moments() {
             tried.status = "TooFewMoments".into();

@@ -2,9 +2,9 @@
 //!
 //! Starts decide. Landmarks are data, so k-means on landmarks whose weights were calibrated to the
 //! sketch (non-negative least squares: min ‖W(Kw − k̄)‖², whose normal equations are K w = k̄) starts
-//! near the clusters. Atoms of a shared learned width then match the sketch without the bias that
-//! Diracs have on clusters with width; for mixtures the diagonals are freed at the end. Fourier
-//! sketches have no landmarks: CL-OMPR with atoms of a shared width makes the start.
+//! near the clusters. Atoms of shared learned variances then match the sketch without the bias that
+//! Diracs have on clusters with width; for mixtures each gets its own at the end. Fourier
+//! sketches have no landmarks: CL-OMPR with atoms of shared variances makes the start.
 
 use super::clompr::{Clompr, to_simplex};
 use super::constraints::Constraints;
@@ -87,7 +87,7 @@ impl<'a> KernelDecoder<'a> {
     }
 
     /// Atoms with one learned diagonal, the best of several starts by the sketch.
-    pub fn shared_width(&self, rng: &mut impl rand::Rng, report: &mut Report) -> Vec<Atom> {
+    pub fn shared_diagonal(&self, rng: &mut impl rand::Rng, report: &mut Report) -> Vec<Atom> {
         let matching = self.matching(Family::Scaled);
         let mut best: Option<(f64, Vec<Atom>)> = None;
         let starts = if self.embedding.landmarks().is_some() { STARTS } else { BLIND_STARTS };
@@ -111,7 +111,7 @@ impl<'a> KernelDecoder<'a> {
 
     /// A diagonal Gaussian mixture: a shared diagonal first, one for each atom at the end.
     pub fn mixture(&self, rng: &mut impl rand::Rng, report: &mut Report) -> Vec<Atom> {
-        let mut atoms = self.shared_width(rng, report);
+        let mut atoms = self.shared_diagonal(rng, report);
         let matching = self.matching(Family::Scaled).free(Family::Diagonal, self.rows);
         let minimum = matching.refine(&mut atoms, Stop { evaluations: 3000, relative: 1e-10 });
         report.record(&minimum);
@@ -126,7 +126,7 @@ impl<'a> KernelDecoder<'a> {
         rng: &mut impl rand::Rng,
         report: &mut Report,
     ) -> Vec<Atom> {
-        let mut atoms = self.shared_width(rng, report);
+        let mut atoms = self.shared_diagonal(rng, report);
         atoms.iter_mut().for_each(|a| a.variance = variance.to_vec());
         let matching = self.matching(Family::Known(variance.to_vec()));
         let minimum = matching.refine(&mut atoms, Stop { evaluations: 2000, relative: 1e-11 });
@@ -158,7 +158,6 @@ impl<'a> KernelDecoder<'a> {
                     first_variance: self.space.first_variance(),
                     k: self.k,
                     replacement: true,
-                    objective: Objective::Projected,
                     bounds: &self.space.bounds,
                     variances: &self.space.variances,
                     starts: &starts,

@@ -38,7 +38,7 @@ pub struct Matching<'a> {
     pub objective: Objective,
     /// Weight of the row `(Σα − 1)²`.
     pub sum_to_one: f64,
-    /// Weight of the prior `1/k Σ (log γ − log γ₀)²`, γ₀ the variances at the start.
+    /// Weight of the prior `1/k Σ (log γ − log γ₀)²` over the variances that are learned, γ₀ where they start.
     pub prior: f64,
     /// Bounds of the means.
     pub bounds: &'a [(f64, f64)],
@@ -138,9 +138,43 @@ impl Matching<'_> {
         atoms.iter_mut().zip(weights).for_each(|(a, w)| a.weight = w);
     }
 
+    /// The objective at a vector of variables, and its gradient.
+    fn at(&self, x: &[f64], g: &mut [f64], layout: &Layout, reference: &[Atom]) -> f64 {
+        let d = self.embedding.dims();
+        let atoms = layout.atoms(x, reference, self);
+        let (mut value, gradient) = self.evaluate(&atoms);
+        for i in 0..atoms.len() {
+            g[i] = gradient.weight[i] * layout.scale[i];
+            for k in 0..d {
+                let at = layout.mean(i, d) + k;
+                g[at] = gradient.mean[i * d + k] * layout.scale[at];
+            }
+        }
+        let logs = layout.logs(d);
+        let by_log = |j: usize| gradient.variance[j] * atoms[j / d].variance[j % d];
+        match self.family {
+            Family::Dirac | Family::Known(_) => {}
+            Family::Scaled => g[logs.start] = (0..atoms.len() * d).map(by_log).sum(),
+            Family::Shared => {
+                for (k, at) in logs.clone().enumerate() {
+                    g[at] = (0..atoms.len()).map(|i| by_log(i * d + k)).sum();
+                }
+            }
+            Family::Diagonal => {
+                logs.clone().enumerate().for_each(|(j, at)| g[at] = by_log(j));
+            }
+        }
+        let prior = self.prior / atoms.len() as f64;
+        for at in logs {
+            let moved = x[at] * layout.scale[at];
+            value += prior * moved * moved;
+            g[at] = (g[at] + 2.0 * prior * moved) * layout.scale[at];
+        }
+        value
+    }
+
     /// Moves weights, means and, as the family allows, variances to a minimum nearby.
     pub fn refine(&self, atoms: &mut Vec<Atom>, stop: Stop) -> Minimum {
-        let d = self.embedding.dims();
         if matches!(self.family, Family::Shared | Family::Diagonal) {
             for a in atoms.iter_mut() {
                 for (v, (least, most)) in a.variance.iter_mut().zip(self.variances) {
@@ -152,38 +186,7 @@ impl Matching<'_> {
         let start = layout.start.clone();
         let (low, high) = layout.bounds(self, atoms);
         let reference = atoms.clone();
-        let objective = |x: &[f64], g: &mut [f64]| {
-            let atoms = layout.atoms(x, &reference, self);
-            let (mut value, gradient) = self.evaluate(&atoms);
-            for i in 0..atoms.len() {
-                g[i] = gradient.weight[i] * layout.scale[i];
-                for k in 0..d {
-                    let at = layout.mean(i, d) + k;
-                    g[at] = gradient.mean[i * d + k] * layout.scale[at];
-                }
-            }
-            let logs = layout.logs(d);
-            let by_log = |j: usize| gradient.variance[j] * atoms[j / d].variance[j % d];
-            match self.family {
-                Family::Dirac | Family::Known(_) => {}
-                Family::Scaled => g[logs.start] = (0..atoms.len() * d).map(by_log).sum(),
-                Family::Shared => {
-                    for (k, at) in logs.clone().enumerate() {
-                        g[at] = (0..atoms.len()).map(|i| by_log(i * d + k)).sum();
-                    }
-                }
-                Family::Diagonal => {
-                    logs.clone().enumerate().for_each(|(j, at)| g[at] = by_log(j));
-                }
-            }
-            let prior = self.prior / atoms.len() as f64;
-            for at in logs {
-                let moved = x[at] * layout.scale[at];
-                value += prior * moved * moved;
-                g[at] = (g[at] + 2.0 * prior * moved) * layout.scale[at];
-            }
-            value
-        };
+        let objective = |x: &[f64], g: &mut [f64]| self.at(x, g, &layout, &reference);
         let minimum = minimise(objective, start, &low, &high, stop);
         *atoms = layout.atoms(&minimum.x, &reference, self);
         minimum
@@ -379,6 +382,52 @@ mod tests {
                     _ => gradient.variance[atom * 2 + place - 3],
                 };
                 prop_assert!((exact - numeric).abs() < 1e-5, "{i}: {exact} {numeric}");
+            }
+        }
+
+        /// The chain rule from variables to atoms, with the prior, for every family. The scales of the
+        /// variables, up to 100, enlarge the error of the differences.
+        #[test]
+        fn gradients_by_the_variables(
+            family in 0usize..3,
+            numbers in prop::collection::vec(0.1..1.5f64, 10),
+            moves in prop::collection::vec(-0.02..0.02f64, 10),
+        ) {
+            let embedding = embedding();
+            let bounds = [(-9.0, 9.0); 2];
+            let variances = [(1e-3, 1e3); 2];
+            let family = [Family::Scaled, Family::Shared, Family::Diagonal][family].clone();
+            let matching = Matching {
+                embedding: &embedding,
+                objective: Objective::Projected,
+                sum_to_one: 0.3,
+                prior: 0.1,
+                bounds: &bounds,
+                variances: &variances,
+                constraints: Constraints::default(),
+                family: family.clone(),
+            };
+            let mut atoms: Vec<Atom> = numbers.chunks_exact(5)
+                .map(|c| Atom { weight: c[0], mean: c[1..3].to_vec(), variance: c[3..5].to_vec() })
+                .collect();
+            if family != Family::Diagonal {
+                let shared = atoms[0].variance.clone();
+                atoms.iter_mut().for_each(|a| a.variance.clone_from(&shared));
+            }
+            let layout = Layout::new(&matching, &atoms);
+            let x: Vec<f64> = layout.start.iter().zip(&moves).map(|(s, m)| s + m).collect();
+            let mut gradient = vec![0.0; x.len()];
+            matching.at(&x, &mut gradient, &layout, &atoms);
+            let h = 1e-5;
+            for i in 0..x.len() {
+                let moved = |by: f64| {
+                    let mut x = x.clone();
+                    x[i] += by;
+                    matching.at(&x, &mut vec![0.0; x.len()], &layout, &atoms)
+                };
+                let numeric = (moved(h) - moved(-h)) / (2.0 * h);
+                let allowed = 1e-4 * (1.0 + gradient[i].abs());
+                prop_assert!((gradient[i] - numeric).abs() < allowed, "{i}: {} {numeric}", gradient[i]);
             }
         }
     }

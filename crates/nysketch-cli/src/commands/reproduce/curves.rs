@@ -71,7 +71,7 @@ pub fn chart(panel: &Panel, trials: u32, quick: bool, run: &Run, table: &Trials)
             _ => job.sigma2.unwrap_or(f64::NAN),
         };
         let (name, style) = match panel.view {
-            View::Sizes(_) => {
+            View::Sizes(_) if job.method != Method::One => {
                 let m = job.size.unwrap_or(0);
                 let place = study.sizes.iter().position(|s| *s == m).unwrap_or(0);
                 (format!("m = {m} = {:.2} p", m as f64 / parameters), Style::Size(place))
@@ -87,7 +87,7 @@ pub fn chart(panel: &Panel, trials: u32, quick: bool, run: &Run, table: &Trials)
         match curves.iter_mut().find(|c| c.name == name) {
             Some(curve) => curve.points.push(point),
             None => {
-                let flat = job.method == Method::Subsample;
+                let flat = matches!(job.method, Method::Subsample | Method::One);
                 curves.push(Curve { name, style, points: vec![point], flat });
             }
         }
@@ -102,6 +102,7 @@ pub fn chart(panel: &Panel, trials: u32, quick: bool, run: &Run, table: &Trials)
         ],
         View::Sizes(_) => curves
             .iter()
+            .filter(|c| !c.flat)
             .filter_map(|c| {
                 let best = c.points.iter().min_by(|a, b| a.median.total_cmp(&b.median))?;
                 Some((best.x, c.style))
@@ -109,7 +110,7 @@ pub fn chart(panel: &Panel, trials: u32, quick: bool, run: &Run, table: &Trials)
             .collect(),
         _ => Vec::new(),
     };
-    let sweep = match (panel.view, panel.jobs(0, quick).last().and_then(|j| j.size)) {
+    let sweep = match (panel.view, panel.jobs(0, quick).iter().find_map(|j| j.size)) {
         (View::ByVariance, Some(m)) => format!(", m = {m}"),
         (View::Sizes(Method::Fourier), _) => ", random Fourier".into(),
         (View::Sizes(_), _) => ", Nyström (uniform)".into(),
@@ -147,7 +148,8 @@ impl Found<'_> {
         let mut values = Vec::new();
         for trial in 0..trials {
             let get = |job: &Job| self.table.get(&self.run.key(job));
-            let outcome = match get(&Job { trial, ..*job }) {
+            let of_file = !job.study.drawn() && job.method == Method::One;
+            let outcome = match get(&Job { trial: if of_file { 0 } else { trial }, ..*job }) {
                 Some(Ok(outcome)) => outcome,
                 Some(Err(_)) => {
                     self.failed += 1;
@@ -155,7 +157,10 @@ impl Found<'_> {
                 }
                 None => continue,
             };
-            let Some(Ok(all)) = get(&job.study.reference(trial)) else { continue };
+            let Some(Ok(all)) = get(&job.study.reference(trial)) else {
+                self.failed += 1;
+                continue;
+            };
             let value = match (self.agreement, job.study.task) {
                 (true, _) => outcome.ari.unwrap_or(f64::NAN),
                 (false, Task::Gmm) => outcome.risk - all.risk,

@@ -18,7 +18,7 @@ const LINE: u32 = 26;
 /// Differences in nats below this are drawn at it: axes are logarithmic.
 const LEAST_NATS: f64 = 1e-3;
 /// Risks beyond this multiple of the largest median of the paper's methods leave the picture.
-const HEADROOM: f64 = 3.0;
+const HEADROOM: f64 = 1.75;
 
 /// The picture of a chart.
 pub fn draw(chart: &Chart) -> Result<String> {
@@ -39,7 +39,8 @@ fn colour(style: Style) -> RGBColor {
         Style::Method(Method::Kernel) => COLOURS[3],
         Style::Method(Method::Cells) => BLACK,
         Style::Method(Method::Landmarks) => COLOURS[4],
-        Style::Method(Method::Subsample | Method::AllRows) => COLOURS[7],
+        Style::Method(Method::Subsample) => COLOURS[7],
+        Style::Method(Method::One | Method::AllRows) => COLOURS[9],
         Style::Size(i) => [COLOURS[4], COLOURS[0], COLOURS[2], COLOURS[5]][i.min(3)],
     }
 }
@@ -48,7 +49,7 @@ fn colour(style: Style) -> RGBColor {
 fn dashes(style: Style) -> Option<(u32, u32)> {
     match style {
         Style::Method(Method::Kernel | Method::Cells) => Some((9, 5)),
-        Style::Method(Method::Landmarks | Method::Subsample) => Some((2, 5)),
+        Style::Method(Method::Landmarks | Method::Subsample | Method::One) => Some((2, 5)),
         _ => None,
     }
 }
@@ -67,7 +68,7 @@ fn y_range(chart: &Chart) -> (f64, f64) {
         curves.flat_map(|c| c.points.iter().map(|p| p.median)).filter(|m| m.is_finite())
     };
     let floor = if chart.nats { LEAST_NATS } else { 0.97 };
-    let high = medians(false).fold(floor, f64::max) * HEADROOM.sqrt();
+    let high = medians(false).fold(floor, f64::max) * HEADROOM;
     let low = medians(true).fold(f64::INFINITY, f64::min).min(high / 2.0);
     let room = if chart.nats { 1.5 } else { 1.03 };
     ((low / room).max(floor), high.max(2.0 * floor))
@@ -126,21 +127,24 @@ fn plot(chart: &Chart, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<()> 
             }
             for curve in &chart.curves {
                 let c = colour(curve.style);
-                let line: Vec<(f64, f64)> = match (curve.flat, curve.points.first()) {
-                    (true, Some(p)) => vec![(x.0, clamp(p.median)), (x.1, clamp(p.median))],
-                    _ => curve.points.iter().map(|p| (p.x, clamp(p.median))).collect(),
-                };
-                match dashes(curve.style) {
-                    Some((stroke, gap)) => context
-                        .draw_series(DashedLineSeries::new(line, stroke, gap, c.stroke_width(2)))
-                        .map_err(failed)?,
-                    None => context
-                        .draw_series(LineSeries::new(line, c.stroke_width(2)))
-                        .map_err(failed)?,
-                };
+                for line in inside(curve, x, y) {
+                    match dashes(curve.style) {
+                        Some((stroke, gap)) => context
+                            .draw_series(DashedLineSeries::new(
+                                line,
+                                stroke,
+                                gap,
+                                c.stroke_width(2),
+                            ))
+                            .map_err(failed)?,
+                        None => context
+                            .draw_series(LineSeries::new(line, c.stroke_width(2)))
+                            .map_err(failed)?,
+                    };
+                }
                 if !curve.flat {
-                    let inside = |p: &&Point| p.median <= y.1;
-                    let dots = curve.points.iter().filter(inside).map(|p| (p.x, clamp(p.median)));
+                    let shown = |p: &&Point| p.median <= y.1;
+                    let dots = curve.points.iter().filter(shown).map(|p| (p.x, clamp(p.median)));
                     context
                         .draw_series(dots.map(|p| Circle::new(p, 3, c.filled())))
                         .map_err(failed)?;
@@ -153,6 +157,16 @@ fn plot(chart: &Chart, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<()> 
         true => on!(y.0..y.1),
         false => on!(logarithmic(y)),
     }
+}
+
+/// The pieces of a curve that do not leave the picture at the top; what is below it is drawn at the bottom.
+fn inside(curve: &Curve, x: (f64, f64), y: (f64, f64)) -> Vec<Vec<(f64, f64)>> {
+    let points: Vec<(f64, f64)> = match (curve.flat, curve.points.first()) {
+        (true, Some(p)) => vec![(x.0, p.median), (x.1, p.median)],
+        _ => curve.points.iter().map(|p| (p.x, p.median)).collect(),
+    };
+    let pieces = points.split(|p| !(p.1 <= y.1)).filter(|piece| piece.len() > 1);
+    pieces.map(|piece| piece.iter().map(|p| (p.0, p.1.max(y.0))).collect()).collect()
 }
 
 /// A logarithmic axis with marks at 1, 2, 5, 10, … or, where it is long, at some powers of ten, or, where it is

@@ -8,16 +8,19 @@ use super::trial::Outcome;
 use crate::output::write_bytes;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-const HEADER: [&str; 16] = [
+const HEADER: [&str; 18] = [
     "set", "task", "method", "decoder", "rows", "dims", "k", "size", "lambda", "sigma2", "seed",
-    "trial", "features", "risk", "ari", "error",
+    "trial", "data", "version", "features", "risk", "ari", "error",
 ];
-/// The columns that name a fit.
-const KEY: usize = 12;
+/// The columns that name a fit, and those of them that seed it.
+const KEY: usize = 14;
+pub const SEEDING: usize = 12;
+/// Raised when a fit with the same name would come out otherwise.
+const VERSION: u32 = 1;
 
 /// What names a fit, in the order of the columns.
 pub type Key = Vec<String>;
@@ -30,6 +33,8 @@ pub type Line = std::result::Result<Outcome, String>;
 pub struct Run {
     pub rows: usize,
     pub dims: usize,
+    /// Checksum of rows and classes from files.
+    pub checksum: Option<u32>,
     pub seed: u64,
 }
 
@@ -51,6 +56,8 @@ impl Run {
             text(job.sigma2),
             self.seed.to_string(),
             job.trial.to_string(),
+            self.checksum.map_or(String::new(), |c| format!("{c:08x}")),
+            VERSION.to_string(),
         ]
     }
 }
@@ -60,19 +67,34 @@ pub struct Trials {
     path: PathBuf,
     lines: BTreeMap<Key, Line>,
     file: Option<File>,
+    /// Held while this run writes to the folder.
+    lock: (PathBuf, File),
+}
+
+impl Drop for Trials {
+    fn drop(&mut self) {
+        // It is held by whoever has it open; what is left behind harms nobody.
+        drop(std::fs::remove_file(&self.lock.0));
+    }
 }
 
 impl Trials {
     /// The table in a folder; empty where there is none yet. A line cut off by an interruption is dropped.
     pub fn open(folder: &Path) -> Result<Self> {
         let path = folder.join("trials.csv");
-        let mut trials = Trials { path, lines: BTreeMap::new(), file: None };
+        let lock = folder.join("trials.lock");
+        let held =
+            File::create(&lock).with_context(|| format!("cannot write {}", lock.display()))?;
+        if let Err(TryLockError::WouldBlock) = held.try_lock() {
+            bail!("another run is writing to {}", folder.display());
+        }
+        let mut trials = Trials { path, lines: BTreeMap::new(), file: None, lock: (lock, held) };
         if trials.path.exists() {
             let name = trials.path.display().to_string();
-            let text = std::fs::read_to_string(&trials.path)
-                .with_context(|| format!("cannot read {name}"))?;
-            let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
-            trials.read(whole).with_context(|| {
+            let bytes =
+                std::fs::read(&trials.path).with_context(|| format!("cannot read {name}"))?;
+            let end = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |end| end + 1);
+            trials.read(&bytes[..end]).with_context(|| {
                 format!("{name} is not a table of trials of this version; choose another folder")
             })?;
         }
@@ -80,27 +102,22 @@ impl Trials {
         Ok(trials)
     }
 
-    fn read(&mut self, text: &str) -> Result<()> {
-        let mut reader = csv::Reader::from_reader(text.as_bytes());
-        if !text.is_empty() && reader.headers()? != HEADER[..] {
+    fn read(&mut self, table: &[u8]) -> Result<()> {
+        let mut reader = csv::Reader::from_reader(table);
+        if !table.is_empty() && reader.headers()? != HEADER[..] {
             bail!("it has other columns");
         }
         for record in reader.records() {
             let record = record?;
             let key = record.iter().take(KEY).map(str::to_string).collect();
-            let line = match &record[KEY + 3] {
-                "" => Ok(Outcome {
-                    features: Some(&record[KEY])
-                        .filter(|t| !t.is_empty())
-                        .map(str::parse)
-                        .transpose()?,
+            let present = |i: usize| Some(&record[KEY + i]).filter(|text| !text.is_empty());
+            let line = match present(3) {
+                None => Ok(Outcome {
+                    features: present(0).map(str::parse).transpose()?,
                     risk: record[KEY + 1].parse()?,
-                    ari: Some(&record[KEY + 2])
-                        .filter(|t| !t.is_empty())
-                        .map(str::parse)
-                        .transpose()?,
+                    ari: present(2).map(str::parse).transpose()?,
                 }),
-                error => Err(error.to_string()),
+                Some(error) => Err(error.to_string()),
             };
             self.lines.insert(key, line);
         }
@@ -180,7 +197,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let key = |trial: &str| {
             let mut key = vec![String::from("a"); KEY];
-            key[KEY - 1] = trial.into();
+            key[SEEDING - 1] = trial.into();
             key
         };
         let found = Ok(Outcome { features: Some(20), risk: 0.1 + 0.2, ari: None });
@@ -191,6 +208,8 @@ mod tests {
         let mut cut = std::fs::read_to_string(&path).unwrap();
         cut.push_str("a,a,a,half a li");
         std::fs::write(&path, &cut).unwrap();
+        assert!(Trials::open(folder.path()).is_err(), "one run at a time");
+        drop(trials);
         let again = Trials::open(folder.path()).unwrap();
         assert_eq!(again.get(&key("10")), Some(&found));
         assert_eq!(again.get(&key("9")), Some(&Err("no, \"never\"".into())));
@@ -198,6 +217,7 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         let nine = text.find(",9,").unwrap();
         assert!(nine < text.find(",10,").unwrap(), "{text}");
+        drop(again);
         std::fs::write(&path, "x,y\n1,2\n").unwrap();
         assert!(Trials::open(folder.path()).is_err());
     }

@@ -11,8 +11,8 @@ use nysketch::Task;
 pub enum Source {
     /// Appendix E.1, drawn anew for every trial.
     Mixture { rows: usize, dims: usize, separation: f64 },
-    /// Files in the folder of data.
-    Files { rows: &'static str, labels: &'static str },
+    /// Files in the folder of data: rows of so many columns, and a class for each.
+    Files { rows: &'static str, labels: &'static str, dims: usize },
 }
 
 /// What is learned from which rows, and the grids over which it is measured.
@@ -55,7 +55,7 @@ const SYNTHETIC: Study = Study {
 const MNIST: Study = Study {
     set: "mnist",
     title: "MNIST, spectral features, d = 10",
-    source: Source::Files { rows: "mnist_spectral.npy", labels: "mnist_labels.npy" },
+    source: Source::Files { rows: "mnist_spectral.npy", labels: "mnist_labels.npy", dims: 10 },
     sigma2: [0.3; 2],
     ..SYNTHETIC
 };
@@ -63,7 +63,11 @@ const MNIST: Study = Study {
 const CIFAR: Study = Study {
     set: "cifar10",
     title: "CIFAR10, ResNet18 features, d = 50",
-    source: Source::Files { rows: "cifar10_resnet18_pca50.npy", labels: "cifar10_labels.npy" },
+    source: Source::Files {
+        rows: "cifar10_resnet18_pca50.npy",
+        labels: "cifar10_labels.npy",
+        dims: 50,
+    },
     sizes: &[50, 100, 250, 500, 1000],
     lambdas: LAMBDAS.split_at(5).0,
     sigma2: [450.0; 2],
@@ -74,7 +78,7 @@ const CIFAR: Study = Study {
 const AUDIO: Study = Study {
     set: "audio",
     title: "audio (ESC-50 for FMA), d = 20",
-    source: Source::Files { rows: "esc50_mfcc20.npy", labels: "esc50_labels.npy" },
+    source: Source::Files { rows: "esc50_mfcc20.npy", labels: "esc50_labels.npy", dims: 20 },
     sizes: &[40, 100, 200, 400, 800],
     sigma2: [25_000.0; 2],
     ..SYNTHETIC
@@ -230,6 +234,8 @@ pub enum Method {
     Landmarks,
     /// k-means or EM on [`SUBSAMPLE`] rows.
     Subsample,
+    /// One cluster: the mean of all rows, or one Gaussian. What is no better has found nothing.
+    One,
     /// Lloyd or EM on all rows.
     AllRows,
 }
@@ -246,6 +252,7 @@ impl Method {
             Method::Cells => "ours-cells",
             Method::Landmarks => "landmarks-alone",
             Method::Subsample => "2000-rows",
+            Method::One => "one-cluster",
             Method::AllRows => "all-rows",
         }
     }
@@ -261,6 +268,7 @@ impl Method {
             Method::Cells => "ours: cells",
             Method::Landmarks => "landmarks alone",
             Method::Subsample => "2,000 rows",
+            Method::One => "one cluster",
             Method::AllRows => "all rows",
         }
     }
@@ -304,13 +312,18 @@ impl Study {
     }
 
     /// Whether every trial has rows of its own.
-    fn drawn(&self) -> bool {
+    pub fn drawn(&self) -> bool {
         matches!(self.source, Source::Mixture { .. })
     }
 
     /// The fit on all rows that a trial is measured against.
     pub fn reference(self, trial: u32) -> Job {
-        self.job(Method::AllRows, None, if self.drawn() { trial } else { 0 })
+        self.of_all_rows(Method::AllRows, trial)
+    }
+
+    /// A fit on all rows: once where all trials have the same rows.
+    fn of_all_rows(self, method: Method, trial: u32) -> Job {
+        self.job(method, None, if self.drawn() { trial } else { 0 })
     }
 
     /// Number of parameters of a model, over k.
@@ -349,11 +362,14 @@ impl Panel {
     /// The fits of one trial.
     pub fn jobs(&self, trial: u32, quick: bool) -> Vec<Job> {
         let study = self.study;
-        let mut jobs = vec![study.reference(trial)];
-        let limit = if self.figure == 2 { MOST_TRIALS_OF_FIGURE_2 } else { u32::MAX };
-        if trial >= limit {
+        if self.figure == 2 && trial >= MOST_TRIALS_OF_FIGURE_2 {
             return Vec::new();
         }
+        let mut jobs = vec![study.reference(trial)];
+        let sweep = |method: Method, size: usize| {
+            let job = study.job(method, Some(size), trial);
+            self.variances(quick).map(move |s| Job { sigma2: Some(s), ..job })
+        };
         match self.view {
             View::BySize | View::Agreement => {
                 for method in [Method::Fourier, Method::Uniform] {
@@ -372,25 +388,14 @@ impl Panel {
             View::ByVariance => {
                 let size = study.size_of_sweep.min(if quick { QUICK_SIZE } else { usize::MAX });
                 for method in [Method::Fourier, Method::Uniform, Method::Greedy] {
-                    jobs.extend(
-                        self.variances(quick).map(|s| Job {
-                            sigma2: Some(s),
-                            ..study.job(method, Some(size), trial)
-                        }),
-                    );
+                    jobs.extend(sweep(method, size));
                 }
             }
             View::Sizes(method) => {
-                for size in self.sizes(quick) {
-                    jobs.extend(
-                        self.variances(quick).map(|s| Job {
-                            sigma2: Some(s),
-                            ..study.job(method, Some(size), trial)
-                        }),
-                    );
-                }
+                self.sizes(quick).for_each(|size| jobs.extend(sweep(method, size)));
             }
         }
+        jobs.push(study.of_all_rows(Method::One, trial));
         jobs
     }
 }
@@ -409,7 +414,8 @@ impl Job {
         1e6 + mixture * evaluation
             + match self.method {
                 Method::Fourier => 600.0 * k * m * k * d,
-                m_ if m_.of_paper() => 100.0 * k * m * (m + 6.0 * k * d) + 3.0 * m * m * m,
+                paper if paper.of_paper() => 100.0 * k * m * (m + 6.0 * k * d) + 3.0 * m * m * m,
+                Method::One => 0.0,
                 Method::AllRows => 60.0 * mixture * evaluation,
                 Method::Subsample => 100.0 * SUBSAMPLE as f64 * d * k,
                 Method::Landmarks => 100.0 * m * d * k,

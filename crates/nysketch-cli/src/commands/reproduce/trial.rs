@@ -29,12 +29,14 @@ const FEW_ROWS: Effort = Effort { restarts: 10, iterations: 100 };
 pub struct Data {
     pub table: Table,
     pub labels: Vec<u32>,
+    /// Of rows and classes, where they are from files.
+    pub checksum: Option<u32>,
 }
 
 impl Data {
     /// Rows, row-major, with one class each.
     pub fn new(dims: usize, values: Vec<f64>, labels: Vec<u32>) -> Result<Self> {
-        Ok(Data { table: Table::unnamed(dims, values)?, labels })
+        Ok(Data { table: Table::unnamed(dims, values)?, labels, checksum: None })
     }
 
     /// Number of rows.
@@ -45,6 +47,15 @@ impl Data {
     /// Number of columns.
     pub fn dims(&self) -> usize {
         self.table.columns().len()
+    }
+
+    /// The same with a checksum.
+    pub fn summed(mut self) -> Self {
+        let mut crc = crc32fast::Hasher::new();
+        self.table.values().iter().for_each(|x| crc.update(&x.to_le_bytes()));
+        self.labels.iter().for_each(|l| crc.update(&l.to_le_bytes()));
+        self.checksum = Some(crc.finalize());
+        self
     }
 
     /// At most so many rows, spread evenly.
@@ -103,6 +114,10 @@ pub fn run(job: &Job, data: &Data, seed: u64) -> Result<Outcome> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let (features, atoms) = match job.method {
         Method::AllRows => (None, from_rows(study, d, values, ALL_ROWS, &mut rng)),
+        Method::One => {
+            let one = Study { k: 1, ..*study };
+            (None, from_rows(&one, d, values, Effort { restarts: 1, iterations: 2 }, &mut rng))
+        }
         Method::Subsample => {
             let rows = some_rows(data, SUBSAMPLE, &mut rng);
             (None, from_rows(study, d, &rows, FEW_ROWS, &mut rng))
@@ -116,7 +131,7 @@ pub fn run(job: &Job, data: &Data, seed: u64) -> Result<Outcome> {
             (Some(features), atoms)
         }
     };
-    Ok(match study.task {
+    let outcome = match study.task {
         Task::Gmm => {
             let risk = -Cells::of_rows(d, values).likelihood(&atoms);
             Outcome { features, risk, ari: None }
@@ -138,7 +153,11 @@ pub fn run(job: &Job, data: &Data, seed: u64) -> Result<Outcome> {
             let risk = total / data.len() as f64;
             Outcome { features, risk, ari: Some(adjusted_rand(&table)) }
         }
-    })
+    };
+    match outcome.risk.is_finite() {
+        true => Ok(outcome),
+        false => Err(Error::source("the risk on the rows is not finite")),
+    }
 }
 
 /// Plan, sketch, fit.
