@@ -198,7 +198,7 @@ fn mse(values: &[f64], d: usize, centres: &[Vec<f64>]) -> f64 {
 
 /// Best of 10 Lloyd runs on all rows.
 fn lloyd(values: &[f64], d: usize, k: usize) -> f64 {
-    let measure = Measure::new(d, values, &vec![1.0; values.len() / d]);
+    let measure = Measure::of_rows(d, values);
     let mut rng = ChaCha8Rng::seed_from_u64(99);
     let centres =
         measure.cluster(k, Loss::Squared, Effort { restarts: 10, iterations: 100 }, &mut rng);
@@ -354,7 +354,7 @@ fn real(folder: &std::path::Path, seeds: u64) {
             let model::Shape::Centres { centres, .. } = &model.shape else { continue };
             let centres: Vec<Vec<f64>> = centres.iter().map(|c| frame.coordinates(c)).collect();
             let cluster = |rows: &[f64], restarts| {
-                let measure = Measure::new(d, rows, &vec![1.0; rows.len() / d]);
+                let measure = Measure::of_rows(d, rows);
                 let effort = Effort { restarts, iterations: 100 };
                 measure.cluster(set.k, Loss::Squared, effort, &mut ChaCha8Rng::seed_from_u64(seed))
             };
@@ -443,7 +443,7 @@ fn baseline(setting: &Setting, data: &Data, rows: &[f64]) -> f64 {
         let atoms = Cells::of_rows(d, rows).mixture(k, effort, &mut rng, &mut Report::default());
         return -Cells::of_rows(d, data.table.values()).likelihood(&atoms);
     }
-    let measure = Measure::new(d, rows, &vec![1.0; rows.len() / d]);
+    let measure = Measure::of_rows(d, rows);
     mse(data.table.values(), d, &measure.cluster(k, Loss::Squared, effort, &mut rng))
 }
 

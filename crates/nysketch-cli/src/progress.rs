@@ -40,6 +40,18 @@ pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
+/// A bar on a terminal; elsewhere one that does not show.
+fn on_terminal(length: Option<u64>, template: &str, quiet: bool) -> ProgressBar {
+    if quiet || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::stderr_with_hz(8));
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}
+
 /// How far a number of fits has come: a bar on a terminal, else a line now and then.
 pub struct Fits {
     bar: ProgressBar,
@@ -57,16 +69,7 @@ const STEPS: f64 = 10_000.0;
 impl Fits {
     /// For so many fits and so much work in all of them, in any unit.
     pub fn new(fits: usize, work: f64, quiet: bool) -> Self {
-        let bar = match quiet || !std::io::stderr().is_terminal() {
-            true => ProgressBar::hidden(),
-            false => ProgressBar::with_draw_target(
-                Some(STEPS as u64),
-                ProgressDrawTarget::stderr_with_hz(8),
-            ),
-        };
-        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {msg}  {eta} left") {
-            bar.set_style(style);
-        }
+        let bar = on_terminal(Some(STEPS as u64), "{wide_bar} {msg}  {eta} left", quiet);
         Fits { bar, done: Mutex::new((0, 0.0, 0)), fits, work, start: Instant::now(), quiet }
     }
 
@@ -116,18 +119,12 @@ impl Bar {
 
     fn new(what: &str, length: Option<u64>, meter: Option<Arc<Meter>>, quiet: bool) -> Self {
         let reading = Mutex::new((0, Instant::now(), 0));
-        if quiet || !std::io::stderr().is_terminal() {
-            return Bar { bar: ProgressBar::hidden(), meter, reading };
-        }
-        let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::stderr_with_hz(8));
         let template = match (length, &meter) {
             (Some(_), Some(_)) => "{prefix:10} {wide_bar} {bytes}/{total_bytes}  {msg}  {eta} left",
             (Some(_), None) => "{prefix:10} {wide_bar} {msg}  {eta} left",
             (None, _) => "{prefix:10} {spinner} {bytes}  {msg}  {elapsed}",
         };
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
-        }
+        let bar = on_terminal(length, template, quiet);
         bar.set_prefix(what.to_string());
         Bar { bar, meter, reading }
     }

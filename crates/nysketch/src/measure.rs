@@ -26,10 +26,15 @@ impl Measure {
         kept
     }
 
+    /// Row-major rows of equal weight.
+    pub fn of_rows(dims: usize, rows: &[f64]) -> Self {
+        Measure::new(dims, rows, &vec![1.0; rows.len() / dims])
+    }
+
     /// Points of equal weight.
     pub fn of_points(points: &Points) -> Self {
         let data: Vec<f64> = points.data().iter().map(|x| f64::from(*x)).collect();
-        Measure::new(points.dims(), &data, &vec![1.0; points.len()])
+        Measure::of_rows(points.dims(), &data)
     }
 
     /// Number of dimensions.

@@ -69,6 +69,13 @@ impl Mixture {
         Generated { values, labels }
     }
 
+    /// The first `rows` rows, chunk by chunk.
+    pub fn chunks(&self, rows: u64) -> impl Iterator<Item = Generated> {
+        let size = CHUNK_ROWS as u64;
+        (0..rows.div_ceil(size))
+            .map(move |chunk| self.rows(chunk, (rows - chunk * size).min(size) as usize))
+    }
+
     /// The first `rows` rows as a source.
     pub fn source(&self, rows: u64) -> MixtureSource<'_> {
         MixtureSource { mixture: self, rows, columns: default_names(self.dims()) }

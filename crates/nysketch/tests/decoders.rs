@@ -45,7 +45,7 @@ fn with(task: Task, decoder: Decoder) -> FitParams {
 fn kmeans_by_every_decoder() {
     let values = mixture_rows(6000);
     let sketch = sketch_of(&values, |_| {});
-    let measure = Measure::new(D, &values, &vec![1.0; 6000]);
+    let measure = Measure::of_rows(D, &values);
     let effort = Effort { restarts: 10, iterations: 100 };
     let best = measure.cluster(K, Loss::Squared, effort, &mut rng(1));
     let best = measure.risk(&best, Loss::Squared);

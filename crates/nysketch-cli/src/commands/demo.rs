@@ -41,7 +41,8 @@ struct Line {
 pub fn run(args: &Demo, common: &Common) -> Result<()> {
     check_writable(&args.output, [])?;
     let mixture = Mixture::new(DIMS, CLUSTERS, 2.0, args.seed)?;
-    let table = Table::unnamed(DIMS, collect(&mixture, args.rows))?;
+    let rows = mixture.chunks(args.rows).flat_map(|chunk| chunk.values).collect();
+    let table = Table::unnamed(DIMS, rows)?;
     let params = PlanParams { seed: args.seed, threads: common.threads(), ..PlanParams::default() };
 
     let start = Instant::now();
@@ -129,13 +130,6 @@ fn relative(line: &Line, lines: &[Line]) -> f64 {
     if line.task == "kmeans" { line.risk / reference } else { line.risk - reference }
 }
 
-fn collect(mixture: &Mixture, rows: u64) -> Vec<f64> {
-    let chunk = nysketch::synthetic::CHUNK_ROWS as u64;
-    (0..rows.div_ceil(chunk))
-        .flat_map(|c| mixture.rows(c, (rows - c * chunk).min(chunk) as usize).values)
-        .collect()
-}
-
 fn sketch(plan: &Arc<Plan>, source: &Table, common: &Common) -> Result<Sketch> {
     let params = SketchParams {
         threads: common.threads(),
@@ -159,12 +153,12 @@ fn compare(sketch: &Sketch, values: &[f64], bytes: usize, seed: u64) -> Result<(
     let subsample = &values[..SUBSAMPLE * DIMS];
     let mut lloyd = |from, rows: &[f64], restarts| {
         let start = Instant::now();
-        let measure = Measure::new(DIMS, rows, &vec![1.0; rows.len() / DIMS]);
+        let measure = Measure::of_rows(DIMS, rows);
         let effort = Effort { restarts, iterations: 100 };
         let centres =
             measure.cluster(CLUSTERS, Loss::Squared, effort, &mut ChaCha8Rng::seed_from_u64(seed));
         let seconds = start.elapsed().as_secs_f64();
-        let all = Measure::new(DIMS, values, &vec![1.0; values.len() / DIMS]);
+        let all = Measure::of_rows(DIMS, values);
         let risk = all.risk(&centres, Loss::Squared);
         lines.push(Line { task: "kmeans", from, risk, bytes: 8 * rows.len(), seconds });
     };

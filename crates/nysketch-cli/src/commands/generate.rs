@@ -9,7 +9,7 @@ use arrow_array::{ArrayRef, Float32Array, Float64Array, RecordBatch, UInt32Array
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use nysketch::file::Out;
 use nysketch::rows::default_names;
-use nysketch::synthetic::{CHUNK_ROWS, Generated};
+use nysketch::synthetic::Generated;
 use nysketch::{Error, Mixture, Progress, file};
 use serde_json::json;
 use std::sync::Arc;
@@ -58,14 +58,12 @@ fn write_chunks(
     bar: &dyn Progress,
 ) -> Result<()> {
     let mut writer = TableWriter::new(kind, schema, out)?;
-    let chunk_rows = CHUNK_ROWS as u64;
-    for chunk in 0..rows.div_ceil(chunk_rows) {
+    for chunk in mixture.chunks(rows) {
         if interrupted() {
             return Err(Error::Cancelled.into());
         }
-        let count = (rows - chunk * chunk_rows).min(chunk_rows);
-        let columns = columns(mixture.rows(chunk, count as usize));
-        writer.write(&RecordBatch::try_new(schema.clone(), columns)?)?;
+        let count = chunk.labels.len() as u64;
+        writer.write(&RecordBatch::try_new(schema.clone(), columns(chunk))?)?;
         bar.advance(count);
     }
     writer.finish()

@@ -101,7 +101,7 @@ impl Cells {
 
     /// Every row a cell of its own: EM on these is EM on the rows.
     pub fn of_rows(dims: usize, values: &[f64]) -> Self {
-        Self::of_measure(&Measure::new(dims, values, &vec![1.0; values.len() / dims]))
+        Self::of_measure(&Measure::of_rows(dims, values))
     }
 
     /// Every point of a measure a cell without width.

@@ -57,9 +57,8 @@ pub fn chart(panel: &Panel, trials: u32, quick: bool, run: &Run, table: &Trials)
     let nats = study.task == Task::Gmm;
     let mut found = Found { run, table, agreement: panel.view == View::Agreement, failed: 0 };
     let jobs = panel.jobs(0, quick);
-    let jobs: Vec<&Job> = jobs.iter().filter(|j| j.method != Method::AllRows).collect();
     let mut curves: Vec<Curve> = Vec::new();
-    for job in jobs {
+    for job in jobs.iter().filter(|j| j.method != Method::AllRows) {
         let values = found.values(job, trials);
         let size = median(&values.iter().filter_map(|v| v.1).collect::<Vec<f64>>());
         let x = match panel.view {
@@ -110,7 +109,7 @@ pub fn chart(panel: &Panel, trials: u32, quick: bool, run: &Run, table: &Trials)
             .collect(),
         _ => Vec::new(),
     };
-    let sweep = match (panel.view, panel.jobs(0, quick).iter().find_map(|j| j.size)) {
+    let sweep = match (panel.view, jobs.iter().find_map(|j| j.size)) {
         (View::ByVariance, Some(m)) => format!(", m = {m}"),
         (View::Sizes(Method::Fourier), _) => ", random Fourier".into(),
         (View::Sizes(_), _) => ", Nyström (uniform)".into(),
@@ -148,8 +147,7 @@ impl Found<'_> {
         let mut values = Vec::new();
         for trial in 0..trials {
             let get = |job: &Job| self.table.get(&self.run.key(job));
-            let of_file = !job.study.drawn() && job.method == Method::One;
-            let outcome = match get(&Job { trial: if of_file { 0 } else { trial }, ..*job }) {
+            let outcome = match get(&job.at(trial)) {
                 Some(Ok(outcome)) => outcome,
                 Some(Err(_)) => {
                     self.failed += 1;

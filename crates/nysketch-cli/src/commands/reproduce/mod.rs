@@ -49,7 +49,7 @@ pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
     let mut table = Trials::open(&args.output)?;
     on_interrupt(INTERRUPTED);
     let all = experiment.jobs(&wanted, trials);
-    let open: Vec<&(Key, Job)> = all.iter().filter(|(key, _)| !table.has(key)).collect();
+    let open: Vec<&(Key, Job)> = all.iter().filter(|(key, _)| table.get(key).is_none()).collect();
     let new = open.len();
     if new < all.len() {
         let there = thousands((all.len() - new) as u64);

@@ -124,12 +124,7 @@ impl Trials {
         Ok(())
     }
 
-    /// Whether a fit has been done.
-    pub fn has(&self, key: &Key) -> bool {
-        self.lines.contains_key(key)
-    }
-
-    /// The result of a fit.
+    /// The result of a fit that has been done.
     pub fn get(&self, key: &Key) -> Option<&Line> {
         self.lines.get(key)
     }

@@ -308,22 +308,12 @@ impl Study {
             Method::Fourier => Some(self.sigma2[1]),
             _ => method.of_paper().then_some(self.sigma2[0]),
         };
-        Job { study: self, method, size, lambda: None, sigma2, trial }
-    }
-
-    /// Whether every trial has rows of its own.
-    pub fn drawn(&self) -> bool {
-        matches!(self.source, Source::Mixture { .. })
+        Job { study: self, method, size, lambda: None, sigma2, trial: 0 }.at(trial)
     }
 
     /// The fit on all rows that a trial is measured against.
     pub fn reference(self, trial: u32) -> Job {
-        self.of_all_rows(Method::AllRows, trial)
-    }
-
-    /// A fit on all rows: once where all trials have the same rows.
-    fn of_all_rows(self, method: Method, trial: u32) -> Job {
-        self.job(method, None, if self.drawn() { trial } else { 0 })
+        self.job(Method::AllRows, None, trial)
     }
 
     /// Number of parameters of a model, over k.
@@ -395,12 +385,19 @@ impl Panel {
                 self.sizes(quick).for_each(|size| jobs.extend(sweep(method, size)));
             }
         }
-        jobs.push(study.of_all_rows(Method::One, trial));
+        jobs.push(study.job(Method::One, None, trial));
         jobs
     }
 }
 
 impl Job {
+    /// The same fit in another trial; on all rows there is one where every trial has the same rows.
+    pub fn at(self, trial: u32) -> Job {
+        let of_all_rows = matches!(self.method, Method::One | Method::AllRows);
+        let same_rows = matches!(self.study.source, Source::Files { .. });
+        Job { trial: if of_all_rows && same_rows { 0 } else { trial }, ..self }
+    }
+
     /// Work to expect, in arbitrary units, for telling how much is left.
     pub fn cost(&self, rows: usize, dims: usize) -> f64 {
         let (n, d, k) = (rows as f64, dims as f64, self.study.k as f64);

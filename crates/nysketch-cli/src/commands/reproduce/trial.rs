@@ -8,7 +8,6 @@ use nysketch::measure::{Effort, Loss, Measure, nearest};
 use nysketch::metrics::{Contingency, adjusted_rand};
 use nysketch::model::Shape;
 use nysketch::sample::mix;
-use nysketch::synthetic::CHUNK_ROWS;
 use nysketch::{
     Collect, Decoder, Error, FeatureParams, FitParams, Mixture, PlanParams, Result, RowSource,
     SampleRows, Sampling, Sketch, SketchParams, Table, Task, fit, plan_for,
@@ -92,14 +91,12 @@ pub fn rows_of<'a>(
 ) -> Result<Cow<'a, Data>> {
     match (study.source, file) {
         (Source::Mixture { rows, dims, separation }, _) => {
-            let rows = rows.min(most);
             let seed = mix(mix(seed) ^ u64::from(trial));
             let mixture = Mixture::new(dims, study.k, separation, seed)?;
             let (mut values, mut labels) = (Vec::new(), Vec::new());
-            for chunk in 0..rows.div_ceil(CHUNK_ROWS) {
-                let part = mixture.rows(chunk as u64, CHUNK_ROWS.min(rows - chunk * CHUNK_ROWS));
-                values.extend(part.values);
-                labels.extend(part.labels);
+            for chunk in mixture.chunks(rows.min(most) as u64) {
+                values.extend(chunk.values);
+                labels.extend(chunk.labels);
             }
             Ok(Cow::Owned(Data::new(dims, values, labels)?))
         }
@@ -223,7 +220,7 @@ fn from_rows(
     if study.task == Task::Gmm {
         return Cells::of_rows(d, rows).mixture(study.k, effort, rng, &mut Report::default());
     }
-    let measure = Measure::new(d, rows, &vec![1.0; rows.len() / d]);
+    let measure = Measure::of_rows(d, rows);
     let centres = measure.cluster(study.k, Loss::Squared, effort, rng);
     let atom = |mean: Vec<f64>| Atom { weight: 1.0, variance: vec![0.0; d], mean };
     centres.into_iter().map(atom).collect()
