@@ -1,5 +1,7 @@
 //! Draws from a generator that the caller seeds.
 
+use rand_distr::{Distribution, StandardNormal};
+
 /// Draws an index in proportion to `weights`; `None` where all are zero.
 pub fn draw(weights: &[f64], rng: &mut impl rand::Rng) -> Option<usize> {
     let total: f64 = weights.iter().sum();
@@ -31,8 +33,7 @@ pub fn below(n: usize, rng: &mut impl rand::Rng) -> usize {
     ((u128::from(rng.next_u64()) * n as u128) >> 64) as usize
 }
 
-/// A standard normal number, by Box and Muller.
+/// A standard normal number.
 pub fn normal(rng: &mut impl rand::Rng) -> f64 {
-    let (u, v) = (1.0 - unit(rng), unit(rng));
-    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+    StandardNormal.sample(rng)
 }

@@ -5,10 +5,10 @@
 //! ```
 
 use crate::error::{Error, Result};
+use crate::random::normal;
 use crate::rows::{Block, RowPart, RowSet, RowSource, RowStream, default_names};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use rand_distr::{Distribution, StandardNormal};
 use std::sync::Arc;
 
 /// Rows that share a random stream.
@@ -80,10 +80,6 @@ impl Mixture {
     pub fn source(&self, rows: u64) -> MixtureSource<'_> {
         MixtureSource { mixture: self, rows, columns: default_names(self.dims()) }
     }
-}
-
-fn normal(rng: &mut ChaCha8Rng) -> f64 {
-    StandardNormal.sample(rng)
 }
 
 /// A mixture of so many rows.

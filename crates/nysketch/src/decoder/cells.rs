@@ -10,10 +10,11 @@
 //! of the cell. Elsewhere points are drawn around the cell's mean.
 
 use super::Report;
+use super::em::Em;
 use crate::atom::Atom;
 use crate::fixed::power_of_two;
 use crate::kernel::pack::MAX_BLOCK;
-use crate::kernel::tile::{Instructions, Nearest, Tiles, Work};
+use crate::kernel::tile::{Instructions, Nearest, Tiles};
 use crate::measure::{Effort, Loss, Measure};
 use crate::points::Points;
 use crate::random::normal;
@@ -28,7 +29,7 @@ pub struct Cells {
     rows: Vec<f64>,
     /// Row-major means.
     means: Vec<f64>,
-    /// Row-major variances within the cell.
+    /// Row-major variances within the cell; empty where none has a width.
     variances: Vec<f64>,
     /// Variance that a component keeps at least in each column.
     floor: Vec<f64>,
@@ -38,20 +39,19 @@ pub struct Cells {
 
 /// Points that all cells are unfolded into, about.
 const UNFOLDED: usize = 20_000;
-/// Most rounds of unfolding by a mixture and fitting it again.
-const ROUNDS: usize = 20;
+/// Most rounds of unfolding by a mixture and fitting it again, before and after it has come close: then
+/// their mixtures are averaged, so that the chance of each round's draws evens out.
+const ROUNDS: (usize, usize) = (10, 10);
 /// Steps of EM in a round.
 const STEPS: usize = 5;
-/// Rounds end when the mean log-likelihood changes by less than this, in nats.
+/// Rounds end when the mean log-likelihood twice changes by less than this, in nats.
 const SETTLED: f64 = 2e-4;
 /// Share of the rows that a mixture may put into the wrong cells and still shape them.
 const MISPLACED: f64 = 0.15;
 /// Points drawn in a cell from which on they tell its shape.
-const LEAST_DRAWN: usize = 6;
+const LEAST_DRAWN: f64 = 6.0;
 /// Steps of EM on cells unfolded by themselves.
 const PLAIN_STEPS: usize = 50;
-/// EM ends when the mean log-likelihood grows by less than this, in nats.
-const TOLERANCE: f64 = 1e-6;
 
 impl Cells {
     /// The cells of a sketch that keeps them.
@@ -119,7 +119,7 @@ impl Cells {
             dims,
             rows: measure.iter().map(|(_, w)| w).collect(),
             means: measure.iter().flat_map(|(x, _)| x.to_vec()).collect(),
-            variances: vec![0.0; dims * measure.len()],
+            variances: Vec::new(),
             floor,
             landmarks: None,
         }
@@ -127,15 +127,13 @@ impl Cells {
 
     /// Points of this weight and place instead of these cells.
     fn points(&self, rows: Vec<f64>, means: Vec<f64>) -> Self {
-        let variances = vec![0.0; means.len()];
-        Cells {
-            dims: self.dims,
-            rows,
-            means,
-            variances,
-            floor: self.floor.clone(),
-            landmarks: None,
-        }
+        let (dims, floor) = (self.dims, self.floor.clone());
+        Cells { dims, rows, means, variances: Vec::new(), floor, landmarks: None }
+    }
+
+    /// EM on the cells, or on the points that they were unfolded into.
+    fn em(&self, atoms: &mut [Atom], iterations: usize) -> (f64, usize) {
+        Em::new(&self.rows, &self.means, &self.variances, &self.floor).run(atoms, iterations)
     }
 
     fn have_width(&self) -> bool {
@@ -188,21 +186,30 @@ impl Cells {
         }
         let mut atoms = self.atoms_around(centres);
         plain.em(&mut atoms, PLAIN_STEPS);
-        self.shape(&mut atoms, rng).map_or(plain, |(shaped, _)| shaped)
+        self.shape(&mut atoms, rng).and_then(|_| self.unfold_by(&atoms, rng)).unwrap_or(plain)
     }
 
-    /// Unfolds the cells by a mixture and fits it to them, in turn, until both settle. Returns the cells
-    /// and the mixture's likelihood on them; `None` where it does not describe them.
-    fn shape(&self, atoms: &mut [Atom], rng: &mut impl rand::Rng) -> Option<(Cells, f64)> {
-        let mut found: Option<(Cells, f64)> = None;
-        for _ in 0..ROUNDS {
+    /// Unfolds the cells by a mixture and fits it to them, in turn, until both settle. Returns the mixture's
+    /// likelihood on them; `None` where it does not describe them.
+    fn shape(&self, atoms: &mut [Atom], rng: &mut impl rand::Rng) -> Option<f64> {
+        let (mut found, mut still): (Option<f64>, usize) = (None, 0);
+        let mut mean: Option<Vec<Atom>> = None;
+        for round in 0..ROUNDS.0 + ROUNDS.1 {
             let Some(unfolded) = self.unfold_by(atoms, rng) else { break };
             let likelihood = unfolded.em(atoms, STEPS).0;
-            let settled = found.as_ref().is_some_and(|(_, l)| (likelihood - l).abs() < SETTLED);
-            found = Some((unfolded, likelihood));
-            if settled {
+            let near = found.is_some_and(|before| (likelihood - before).abs() < SETTLED);
+            still = if near { still + 1 } else { 0 };
+            found = Some(likelihood);
+            if round >= ROUNDS.0 {
+                let share = 1.0 / (round - ROUNDS.0 + 1) as f64;
+                average(mean.get_or_insert_with(|| atoms.to_vec()), atoms, share);
+            }
+            if still == 2 {
                 break;
             }
+        }
+        if let Some(mean) = mean {
+            atoms.clone_from_slice(&mean);
         }
         found
     }
@@ -214,62 +221,61 @@ impl Cells {
         let landmarks = self.landmarks.as_ref()?;
         // As many of each component as it weighs. New ones each time: a mixture that is fitted to the same
         // draws again and again learns their chance.
-        let mut drawn = Vec::with_capacity(UNFOLDED * d);
+        let mut points = Vec::with_capacity(UNFOLDED * d);
         for atom in atoms {
+            let deviation: Vec<f64> = atom.variance.iter().map(|g| g.sqrt()).collect();
             for _ in 0..(atom.weight * UNFOLDED as f64).round() as usize {
-                let value = |k: usize| atom.mean[k] + atom.variance[k].sqrt() * normal(rng);
-                drawn.extend((0..d).map(value));
+                let columns = atom.mean.iter().zip(&deviation);
+                points.extend(columns.map(|(mean, deviation)| mean + deviation * normal(rng)));
             }
         }
-        let narrow: Vec<f32> = drawn.iter().map(|x| *x as f32).collect();
         let mut tiles = Tiles::new(landmarks, None, Instructions::best());
         let (mut nearest, mut cell_of) = (Nearest::default(), Vec::new());
-        for block in narrow.chunks(MAX_BLOCK * d) {
-            tiles.block(block, &[], Some(&mut nearest), |_, _, _| {});
-            cell_of.extend_from_slice(&nearest.index);
+        for block in points.chunks(MAX_BLOCK * d) {
+            let narrow: Vec<f32> = block.iter().map(|x| *x as f32).collect();
+            tiles.block(&narrow, &[], Some(&mut nearest), |_, _, _| {});
+            cell_of.extend(nearest.index.iter().map(|cell| *cell as usize));
         }
-        let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.rows.len()];
-        for (i, &cell) in cell_of.iter().enumerate() {
-            members[cell as usize].push(i);
-        }
-        let total: f64 = self.rows.iter().sum();
-        let all = cell_of.len() as f64;
-        let off = |(rows, in_cell): (&f64, &Vec<usize>)| {
-            (rows / total - in_cell.len() as f64 / all).abs()
-        };
+        let mut count = vec![0.0; self.rows.len()];
+        cell_of.iter().for_each(|cell| count[*cell] += 1.0);
+        let (total, all) = (self.rows.iter().sum::<f64>(), cell_of.len() as f64);
         // Draws by themselves put some into the wrong cells: about 0.4 √(cells/draws).
         let chance = 0.4 * (self.rows.len() as f64 / all).sqrt();
-        let misplaced = 0.5 * self.rows.iter().zip(&members).map(off).sum::<f64>();
-        if !(misplaced <= MISPLACED + chance) {
+        let off = self.rows.iter().zip(&count).map(|(rows, n)| (rows / total - n / all).abs());
+        if !(0.5 * off.sum::<f64>() <= MISPLACED + chance) {
             return None;
         }
-        let (mut rows, mut means, mut few) = (Vec::new(), Vec::new(), Vec::new());
-        for (cell, members) in members.iter().enumerate() {
-            if members.len() < LEAST_DRAWN {
-                few.push(cell);
-                continue;
-            }
-            let n = members.len() as f64;
-            // Mean and factor of each column.
-            let fit = |k: usize| {
-                let mean = members.iter().map(|i| drawn[i * d + k]).sum::<f64>() / n;
-                let spread =
-                    members.iter().map(|i| (drawn[i * d + k] - mean).powi(2)).sum::<f64>() / n;
-                let factor = (self.variances[cell * d + k] / spread.max(f64::MIN_POSITIVE)).sqrt();
-                (mean, factor)
-            };
-            let fits: Vec<(f64, f64)> = (0..d).map(fit).collect();
-            for i in members {
-                rows.push(self.rows[cell] / n);
-                for (k, (mean, factor)) in fits.iter().enumerate() {
-                    means.push(self.means[cell * d + k] + factor * (drawn[i * d + k] - mean));
-                }
+        // Mean and factor of each column of each cell.
+        let (mut mean, mut factor) = (vec![0.0; self.means.len()], vec![0.0; self.means.len()]);
+        let span = |cell: usize| cell * d..(cell + 1) * d;
+        for (x, &cell) in points.chunks_exact(d).zip(&cell_of) {
+            mean[span(cell)].iter_mut().zip(x).for_each(|(m, x)| *m += x / count[cell]);
+        }
+        for (x, &cell) in points.chunks_exact(d).zip(&cell_of) {
+            let each = factor[span(cell)].iter_mut().zip(x.iter().zip(&mean[span(cell)]));
+            each.for_each(|(f, (x, m))| *f += (x - m) * (x - m) / count[cell]);
+        }
+        for (f, v) in factor.iter_mut().zip(&self.variances) {
+            *f = (v / f.max(f64::MIN_POSITIVE)).sqrt();
+        }
+        for (x, &cell) in points.chunks_exact_mut(d).zip(&cell_of) {
+            let to = self.means[span(cell)].iter().zip(&factor[span(cell)]);
+            let each = x.iter_mut().zip(mean[span(cell)].iter().zip(to));
+            each.for_each(|(x, (m, (to, f)))| *x = to + f * (*x - m));
+        }
+        let mut rows: Vec<f64> =
+            cell_of.iter().map(|&cell| self.rows[cell] / count[cell]).collect();
+        // Too few draws tell nothing of a cell's shape.
+        let few: Vec<usize> = (0..count.len()).filter(|&cell| count[cell] < LEAST_DRAWN).collect();
+        for (weight, &cell) in rows.iter_mut().zip(&cell_of) {
+            if count[cell] < LEAST_DRAWN {
+                *weight = 0.0;
             }
         }
         let rest = self.only(&few).unfold(rng);
         rows.extend(rest.rows);
-        means.extend(rest.means);
-        Some(self.points(rows, means))
+        points.extend(rest.means);
+        Some(self.points(rows, points))
     }
 
     /// Some of the cells.
@@ -334,7 +340,7 @@ impl Cells {
         if self.have_width() {
             let (found, more) = self.unfold(rng).em(&mut atoms, PLAIN_STEPS);
             let shaped = self.shape(&mut atoms, rng);
-            likelihood = shaped.map_or(found, |(_, likelihood)| likelihood);
+            likelihood = shaped.unwrap_or(found);
             steps += more;
         }
         report.iterations += steps;
@@ -353,173 +359,39 @@ impl Cells {
         }
     }
 
+    /// An atom for the cells nearest to each centre.
     fn atoms_around(&self, centres: &[Vec<f64>]) -> Vec<Atom> {
-        let mut responsibilities = vec![0.0; self.rows.len() * centres.len()];
-        for (i, x) in self.means.chunks_exact(self.dims).enumerate() {
-            responsibilities[i * centres.len() + crate::measure::nearest(x, centres).0] = 1.0;
-        }
-        let start =
-            Atom { weight: 0.0, mean: vec![0.0; self.dims], variance: vec![1.0; self.dims] };
-        let mut atoms = vec![start; centres.len()];
-        for (atom, centre) in atoms.iter_mut().zip(centres) {
-            atom.mean.clone_from(centre);
-        }
-        self.maximise(&mut atoms, &responsibilities);
-        atoms
-    }
-
-    fn em(&self, atoms: &mut [Atom], iterations: usize) -> (f64, usize) {
-        let (k, d) = (atoms.len(), self.dims);
+        let d = self.dims;
         let total: f64 = self.rows.iter().sum();
-        let mut responsibilities = vec![0.0; self.rows.len() * k];
-        let mut before = f64::NEG_INFINITY;
-        for step in 0..iterations {
-            let mut likelihood = 0.0;
-            Instructions::best().run(Expectation {
-                cells: self,
-                densities: atoms.iter().map(|a| Density::new(a, d)).collect(),
-                responsibilities: &mut responsibilities,
-                likelihood: &mut likelihood,
-            });
-            likelihood /= total;
-            self.maximise(atoms, &responsibilities);
-            if likelihood - before < TOLERANCE {
-                return (likelihood, step + 1);
-            }
-            before = likelihood;
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); centres.len()];
+        for (i, x) in self.means.chunks_exact(d).enumerate() {
+            members[crate::measure::nearest(x, centres).0].push(i);
         }
-        (before, iterations)
-    }
-
-    fn maximise(&self, atoms: &mut [Atom], responsibilities: &[f64]) {
-        let (k, d) = (atoms.len(), self.dims);
-        let total: f64 = self.rows.iter().sum();
-        // Around the mean before, so that no digits are lost: Σ w, Σ w (x − μ), Σ w ((x − μ)² + v).
-        let mut sums = vec![0.0; k * (1 + 2 * d)];
-        Instructions::best().run(Maximisation {
-            cells: self,
-            atoms,
-            responsibilities,
-            sums: &mut sums,
-        });
-        for (atom, sums) in atoms.iter_mut().zip(sums.chunks_exact(1 + 2 * d)) {
-            let (mass, first, second) = (sums[0], &sums[1..=d], &sums[1 + d..]);
-            atom.weight = mass / total;
-            if !(mass > 1e-12 * total) {
-                continue;
+        let atom = |(centre, members): (&Vec<f64>, Vec<usize>)| {
+            let mass: f64 = members.iter().map(|i| self.rows[*i]).sum();
+            let (mut mean, mut variance) = (centre.clone(), vec![1.0; d]);
+            for k in (0..d).filter(|_| mass > 0.0) {
+                let over = |of: &dyn Fn(usize) -> f64| {
+                    members.iter().map(|i| self.rows[*i] * of(i * d + k)).sum::<f64>() / mass
+                };
+                let moved = over(&|at| self.means[at] - centre[k]);
+                let width = over(&|at| self.variances.get(at).copied().unwrap_or(0.0));
+                mean[k] += moved;
+                let spread = over(&|at| (self.means[at] - mean[k]).powi(2));
+                variance[k] = (spread + width).max(self.floor[k]);
             }
-            for j in 0..d {
-                let moved = first[j] / mass;
-                atom.mean[j] += moved;
-                atom.variance[j] = (second[j] / mass - moved * moved).max(self.floor[j]);
-            }
-        }
+            Atom { weight: mass / total, mean, variance }
+        };
+        centres.iter().zip(members).map(atom).collect()
     }
 }
 
-/// What the log-density of an atom is computed from.
-struct Density {
-    /// `log α − ½ Σ log 2πγ`.
-    constant: f64,
-    mean: Vec<f64>,
-    /// `−½/γ`.
-    factor: Vec<f64>,
-}
-
-impl Density {
-    fn new(atom: &Atom, d: usize) -> Self {
-        let logs: f64 = atom.variance.iter().map(|g| (std::f64::consts::TAU * g).ln()).sum();
-        Density {
-            constant: atom.weight.max(1e-300).ln() - 0.5 * logs,
-            mean: atom.mean[..d].to_vec(),
-            factor: atom.variance.iter().map(|g| -0.5 / g).collect(),
-        }
-    }
-
-    /// `log α + E log N(X; μ, γ)` over rows of mean x and variance v.
-    #[inline(always)]
-    fn of(&self, x: &[f64], v: &[f64]) -> f64 {
-        let d = x.len();
-        let (mean, factor, v) = (&self.mean[..d], &self.factor[..d], &v[..d]);
-        let mut sums = [0.0; 8];
-        let whole = d / 8 * 8;
-        for start in (0..whole).step_by(8) {
-            for l in 0..8 {
-                let k = start + l;
-                let t = x[k] - mean[k];
-                sums[l] += factor[k] * (t * t + v[k]);
-            }
-        }
-        let mut rest = self.constant;
-        for k in whole..d {
-            let t = x[k] - mean[k];
-            rest += factor[k] * (t * t + v[k]);
-        }
-        rest + sums.iter().sum::<f64>()
-    }
-}
-
-/// Responsibilities of every cell, and the sum of the log-likelihoods.
-struct Expectation<'a> {
-    cells: &'a Cells,
-    densities: Vec<Density>,
-    responsibilities: &'a mut [f64],
-    likelihood: &'a mut f64,
-}
-
-impl Work for Expectation<'_> {
-    #[inline(always)]
-    fn work(self) {
-        let (k, d) = (self.densities.len(), self.cells.dims);
-        for (i, r) in self.responsibilities.chunks_exact_mut(k).enumerate() {
-            let span = i * d..(i + 1) * d;
-            let (x, v) = (&self.cells.means[span.clone()], &self.cells.variances[span]);
-            for (r, density) in r.iter_mut().zip(&self.densities) {
-                *r = density.of(x, v);
-            }
-            let most = r.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let mut sum = 0.0;
-            for l in r.iter_mut() {
-                *l = (*l - most).exp();
-                sum += *l;
-            }
-            r.iter_mut().for_each(|l| *l /= sum);
-            *self.likelihood += self.cells.rows[i] * (most + sum.ln());
-        }
-    }
-}
-
-/// Sums that the next atoms are made of.
-struct Maximisation<'a> {
-    cells: &'a Cells,
-    atoms: &'a [Atom],
-    responsibilities: &'a [f64],
-    sums: &'a mut [f64],
-}
-
-impl Work for Maximisation<'_> {
-    #[inline(always)]
-    fn work(self) {
-        let (k, d) = (self.atoms.len(), self.cells.dims);
-        for (i, r) in self.responsibilities.chunks_exact(k).enumerate() {
-            let span = i * d..(i + 1) * d;
-            let (x, v) = (&self.cells.means[span.clone()], &self.cells.variances[span]);
-            let each = self.atoms.iter().zip(r).zip(self.sums.chunks_exact_mut(1 + 2 * d));
-            for ((atom, r), sums) in each {
-                let w = self.cells.rows[i] * r;
-                // Nothing that would show.
-                if w < 1e-14 * self.cells.rows[i] {
-                    continue;
-                }
-                sums[0] += w;
-                let (first, second) = sums[1..].split_at_mut(d);
-                let mean = &atom.mean[..d];
-                for j in 0..d {
-                    let t = x[j] - mean[j];
-                    first[j] += w * t;
-                    second[j] += w * (t * t + v[j]);
-                }
-            }
-        }
+/// Takes a share of other atoms into a mean.
+fn average(mean: &mut [Atom], atoms: &[Atom], share: f64) {
+    let into = |mean: &mut f64, x: &f64| *mean += share * (x - *mean);
+    for (mean, atom) in mean.iter_mut().zip(atoms) {
+        into(&mut mean.weight, &atom.weight);
+        mean.mean.iter_mut().zip(&atom.mean).for_each(|(m, x)| into(m, x));
+        mean.variance.iter_mut().zip(&atom.variance).for_each(|(m, x)| into(m, x));
     }
 }

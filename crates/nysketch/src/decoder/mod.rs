@@ -13,6 +13,7 @@ pub mod cells;
 pub mod clompr;
 pub mod constraints;
 pub mod curve;
+mod em;
 pub mod explain;
 pub mod fit;
 pub mod kernel;
