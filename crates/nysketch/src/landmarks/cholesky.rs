@@ -18,7 +18,7 @@
 
 use crate::error::Result;
 use crate::kernel::Gaussian;
-use crate::linalg::{Cholesky, Columns, Matrix};
+use crate::linalg::{Cholesky, Columns, Matrix, dot};
 use crate::points::{PointColumns, Points};
 use crate::random::{below, draw, unit};
 
@@ -34,8 +34,10 @@ pub enum Pivot {
 /// Residuals below this are rounding: the points chosen span the sample.
 const EXHAUSTED: f64 = 1e-12;
 
-/// Candidates at once: as many as twice those kept the last time, within these.
-const CANDIDATES: std::ops::RangeInclusive<usize> = 8..=256;
+/// Most candidates for the largest residual at once: what each explains is taken off all the others.
+const MOST_LARGEST: usize = 512;
+/// Least candidates at once.
+const FEW: usize = 8;
 
 /// Chooses up to `m` points; fewer where the kernel matrix has a smaller numerical rank.
 pub fn pivoted_cholesky(
@@ -57,55 +59,21 @@ pub fn pivoted_cholesky(
         columns: Columns::with_capacity(n, m),
     };
     let mut chosen = vec![below(n, rng)];
-    factor.add(&chosen)?;
-    let mut at_once = *CANDIDATES.start();
+    let mut fresh = chosen.clone();
+    // Columns of the last pivots are of no use.
     while chosen.len() < m {
-        let mut candidates = match pivot {
-            Pivot::Largest => largest(&factor.residual, at_once + 1),
-            Pivot::Random => (0..at_once).map_while(|_| draw(&factor.residual, rng)).collect(),
-        };
-        candidates.retain(|&p| factor.residual[p] > EXHAUSTED);
-        // The first of those that are no candidates.
-        let next = match pivot {
-            Pivot::Largest if candidates.len() > at_once => candidates.pop(),
-            _ => None,
-        };
-        let mut block = factor.block(&candidates);
-        let mut kept = Vec::new();
-        match pivot {
-            Pivot::Largest => {
-                while let Some(c) = block.largest() {
-                    let p = candidates[c];
-                    let beaten = next.is_some_and(|other| {
-                        let (own, others) = (block.residual(c), factor.residual[other]);
-                        own < others || (own == others && other < p)
-                    });
-                    if beaten || chosen.len() + kept.len() == m {
-                        break;
-                    }
-                    block.keep(c);
-                    kept.push(p);
-                }
-            }
-            Pivot::Random => {
-                for (c, &p) in candidates.iter().enumerate() {
-                    let left = block.residual(c);
-                    if chosen.len() + kept.len() < m
-                        && left > EXHAUSTED
-                        && unit(rng) * factor.residual[p] < left
-                    {
-                        block.keep(c);
-                        kept.push(p);
-                    }
-                }
-            }
-        }
-        if candidates.is_empty() {
+        factor.add(&fresh)?;
+        let wanted = m - chosen.len();
+        // More than were kept the last time.
+        let at_once = (4 * fresh.len()).max(FEW);
+        let Some(kept) = (match pivot {
+            Pivot::Largest => factor.largest(at_once.min(MOST_LARGEST), wanted),
+            Pivot::Random => factor.random(at_once.min(2 * wanted), wanted, rng),
+        }) else {
             break;
-        }
-        factor.add(&kept)?;
-        at_once = (2 * kept.len()).clamp(*CANDIDATES.start(), *CANDIDATES.end());
-        chosen.extend(kept);
+        };
+        chosen.extend(&kept);
+        fresh = kept;
     }
     Ok(chosen)
 }
@@ -134,8 +102,63 @@ struct Factor<'a> {
 }
 
 impl Factor<'_> {
+    /// The next pivots by largest residual; `None` where no residual is left.
+    fn largest(&self, at_once: usize, wanted: usize) -> Option<Vec<usize>> {
+        let mut candidates = largest(&self.residual, at_once + 1);
+        candidates.retain(|&p| self.residual[p] > EXHAUSTED);
+        // The first of those that are no candidates.
+        let next = if candidates.len() > at_once { candidates.pop() } else { None };
+        let mut block = Block::new(self.residual_kernel(&candidates), &candidates);
+        let mut kept = Vec::new();
+        while let Some(c) = block.largest().filter(|_| kept.len() < wanted) {
+            let p = candidates[c];
+            let beaten = next.is_some_and(|other| {
+                let (own, others) = (block.residual(c), self.residual[other]);
+                own < others || (own == others && other < p)
+            });
+            if beaten {
+                break;
+            }
+            block.keep(c);
+            kept.push(p);
+        }
+        (!candidates.is_empty()).then_some(kept)
+    }
+
+    /// The next pivots in proportion to the residual; `None` where no residual is left.
+    fn random(
+        &self,
+        at_once: usize,
+        wanted: usize,
+        rng: &mut impl rand::Rng,
+    ) -> Option<Vec<usize>> {
+        let mut candidates: Vec<usize> =
+            (0..at_once).map_while(|_| draw(&self.residual, rng)).collect();
+        candidates.retain(|&p| self.residual[p] > EXHAUSTED);
+        let matrix = self.residual_kernel(&candidates);
+        // Candidates kept, and the rows of the Cholesky factor of their residual kernel matrix.
+        let (mut kept, mut rows): (Vec<usize>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
+        for (c, &p) in candidates.iter().enumerate() {
+            if kept.len() == wanted {
+                break;
+            }
+            let mut row = Vec::with_capacity(kept.len() + 1);
+            for (&other, above) in kept.iter().zip(&rows) {
+                let i = row.len();
+                row.push((matrix.column(c)[other] - dot(&above[..i], &row)) / above[i]);
+            }
+            let left = matrix.column(c)[c] - dot(&row, &row);
+            if left > EXHAUSTED && unit(rng) * self.residual[p] < left {
+                row.push(left.sqrt());
+                rows.push(row);
+                kept.push(c);
+            }
+        }
+        (!candidates.is_empty()).then(|| kept.iter().map(|&c| candidates[c]).collect())
+    }
+
     /// The residual kernel matrix of some rows.
-    fn block(&self, rows: &[usize]) -> Block {
+    fn residual_kernel(&self, rows: &[usize]) -> Columns {
         let own = self.points.select(rows);
         let by_column = PointColumns::new(&own);
         let mut matrix = Columns::with_capacity(rows.len(), rows.len());
@@ -144,7 +167,7 @@ impl Factor<'_> {
         matrix.subtract_transposed_product(&factor, &factor);
         // As exactly as the residuals of the others, so that the first candidate is always one to keep.
         rows.iter().enumerate().for_each(|(c, &p)| matrix.column_mut(c)[c] = self.residual[p]);
-        Block { matrix, rows: rows.to_vec(), left: vec![true; rows.len()] }
+        matrix
     }
 
     /// Adds the columns of some pivots and takes what they explain off the residuals.
@@ -194,6 +217,10 @@ struct Block {
 }
 
 impl Block {
+    fn new(matrix: Columns, rows: &[usize]) -> Self {
+        Block { matrix, rows: rows.to_vec(), left: vec![true; rows.len()] }
+    }
+
     /// The residual of a candidate.
     fn residual(&self, c: usize) -> f64 {
         if self.left[c] { self.matrix.column(c)[c] } else { 0.0 }
@@ -211,7 +238,7 @@ impl Block {
     fn keep(&mut self, c: usize) {
         let pivot = self.matrix.column(c).to_vec();
         self.left[c] = false;
-        for other in 0..self.left.len() {
+        for other in (0..self.left.len()).filter(|other| self.left[*other]) {
             let factor = pivot[other] / pivot[c];
             let column = self.matrix.column_mut(other);
             column.iter_mut().zip(&pivot).for_each(|(x, p)| *x -= factor * p);

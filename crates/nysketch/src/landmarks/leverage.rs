@@ -118,9 +118,8 @@ pub fn bless(
                 let next = lambda / STEP;
                 let (finer, dimension) = bless.level(&subset, next, rng)?;
                 if dimension >= wanted {
+                    // A level is scored with the subset of the one before.
                     lambda = interpolate(before, (next, dimension), wanted);
-                    // The finer subset stands for the rows at least as well at this λ.
-                    subset = finer;
                     break;
                 }
                 (subset, lambda, before) = (finer, next, (next, dimension));
