@@ -87,7 +87,7 @@ def measure(job: dict, limit: float, times: int) -> dict:
                 break
         if not runs:
             return run
-    result = {x: min(run[x] for run in runs) for x in ("wall", "cpu")}
+    result = {x: min(run[x] for run in runs) for x in ("wall", "cpu", "learn") if x in runs[0]}
     return result | {x: max(run.get(x, 0) for run in runs) for x in ("peak", "kept")}
 
 

@@ -39,9 +39,14 @@ pub struct Cells {
 
 /// Points that all cells are unfolded into, about.
 const UNFOLDED: usize = 20_000;
-/// Most rounds of unfolding by a mixture and fitting it again, before and after it has come close: then
-/// their mixtures are averaged, so that the chance of each round's draws evens out.
-const ROUNDS: (usize, usize) = (10, 10);
+/// Starts of a mixture, and rounds of unfolding and fitting each before the best goes on.
+const STARTS: usize = 3;
+const RACE: usize = 4;
+/// Most rounds of unfolding by a mixture and fitting it again, and the first that is averaged.
+const ROUNDS: usize = 20;
+const AVERAGED_FROM: usize = 10;
+/// Steps of EM on cells unfolded by themselves, before a mixture unfolds them.
+const FIRST_STEPS: usize = 10;
 /// Steps of EM in a round.
 const STEPS: usize = 5;
 /// Rounds end when the mean log-likelihood twice changes by less than this, in nats.
@@ -50,7 +55,7 @@ const SETTLED: f64 = 2e-4;
 const MISPLACED: f64 = 0.15;
 /// Points drawn in a cell from which on they tell its shape.
 const LEAST_DRAWN: f64 = 6.0;
-/// Steps of EM on cells unfolded by themselves.
+/// Steps of EM on them where no mixture does.
 const PLAIN_STEPS: usize = 50;
 
 impl Cells {
@@ -184,34 +189,51 @@ impl Cells {
         if centres.len() < 2 || self.landmarks.is_none() || !self.have_width() {
             return plain;
         }
-        let mut atoms = self.atoms_around(centres);
-        plain.em(&mut atoms, PLAIN_STEPS);
-        self.shape(&mut atoms, rng).and_then(|_| self.unfold_by(&atoms, rng)).unwrap_or(plain)
+        let mut shaping = Shaping::new(self.atoms_around(centres));
+        plain.em(&mut shaping.atoms, FIRST_STEPS);
+        self.shape(&mut shaping, ROUNDS, rng);
+        self.unfold_by(&shaping.atoms, rng).unwrap_or(plain)
     }
 
-    /// Unfolds the cells by a mixture and fits it to them, in turn, until both settle. Returns the mixture's
-    /// likelihood on them; `None` where it does not describe them.
-    fn shape(&self, atoms: &mut [Atom], rng: &mut impl rand::Rng) -> Option<f64> {
-        let (mut found, mut still): (Option<f64>, usize) = (None, 0);
-        let mut mean: Option<Vec<Atom>> = None;
-        for round in 0..ROUNDS.0 + ROUNDS.1 {
-            let Some(unfolded) = self.unfold_by(atoms, rng) else { break };
-            let likelihood = unfolded.em(atoms, STEPS).0;
-            let near = found.is_some_and(|before| (likelihood - before).abs() < SETTLED);
-            still = if near { still + 1 } else { 0 };
-            found = Some(likelihood);
-            if round >= ROUNDS.0 {
-                let share = 1.0 / (round - ROUNDS.0 + 1) as f64;
-                average(mean.get_or_insert_with(|| atoms.to_vec()), atoms, share);
+    /// A mixture that describes the cells, and its mean log-likelihood on them, if there is one. EM on
+    /// cells as they are prefers components that cut none of them, so that the starts are told apart only
+    /// when the cells are unfolded.
+    fn describe(&self, k: usize, rng: &mut impl rand::Rng) -> Option<Shaping> {
+        if !self.have_width() || self.landmarks.is_none() {
+            return None;
+        }
+        let (measure, plain) = (self.measure(), self.unfold(rng));
+        let mut best: Option<Shaping> = None;
+        for start in 0..STARTS {
+            let effort = Effort { restarts: if start == 0 { 10 } else { 2 }, iterations: 50 };
+            let centres = measure.cluster(k, Loss::Squared, effort, rng);
+            let mut shaping = Shaping::new(self.atoms_around(&centres));
+            plain.em(&mut shaping.atoms, FIRST_STEPS);
+            self.shape(&mut shaping, RACE, rng);
+            let done = shaping.settled();
+            if shaping.likelihood > best.as_ref().map_or(f64::NEG_INFINITY, |b| b.likelihood) {
+                best = Some(shaping);
             }
-            if still == 2 {
+            if done {
                 break;
             }
         }
-        if let Some(mean) = mean {
-            atoms.clone_from_slice(&mean);
+        let mut shaping = best?;
+        self.shape(&mut shaping, ROUNDS, rng);
+        Some(shaping)
+    }
+
+    /// Unfolds the cells by a mixture and fits it to them, in turn, until both settle or so many rounds are
+    /// made.
+    fn shape(&self, shaping: &mut Shaping, rounds: usize, rng: &mut impl rand::Rng) {
+        while shaping.rounds < rounds && !shaping.settled() {
+            let Some(unfolded) = self.unfold_by(&shaping.atoms, rng) else { return };
+            let likelihood = unfolded.em(&mut shaping.atoms, STEPS).0;
+            shaping.round(likelihood);
         }
-        found
+        if let Some(mean) = shaping.mean.take() {
+            shaping.atoms = mean;
+        }
     }
 
     /// Points drawn from a mixture, each cell's moved and stretched to its mean and variance, and as heavy
@@ -326,6 +348,12 @@ impl Cells {
         rng: &mut impl rand::Rng,
         report: &mut Report,
     ) -> Vec<Atom> {
+        if let Some(found) = self.describe(k, rng) {
+            report.iterations += found.rounds;
+            report.objective.push(-found.likelihood);
+            report.status = if found.settled() { "Converged" } else { "IterationLimit" }.into();
+            return found.atoms;
+        }
         let mut best: Option<(f64, Vec<Atom>, usize)> = None;
         for _ in 0..effort.restarts {
             let few = Effort { restarts: 2, iterations: 50 };
@@ -339,8 +367,7 @@ impl Cells {
         let (mut likelihood, mut atoms, mut steps) = best.unwrap_or_default();
         if self.have_width() {
             let (found, more) = self.unfold(rng).em(&mut atoms, PLAIN_STEPS);
-            let shaped = self.shape(&mut atoms, rng);
-            likelihood = shaped.unwrap_or(found);
+            likelihood = found;
             steps += more;
         }
         report.iterations += steps;
@@ -350,13 +377,15 @@ impl Cells {
         atoms
     }
 
-    /// The mean log-likelihood of a mixture on the cells, unfolded where they have width.
+    /// The mean log-likelihood of a mixture on the cells, unfolded where they have width: by the mixture,
+    /// where it describes them.
     pub fn likelihood(&self, atoms: &[Atom]) -> f64 {
-        let mut atoms = atoms.to_vec();
-        match self.have_width() {
-            true => self.unfold(&mut ChaCha8Rng::seed_from_u64(0)).em(&mut atoms, 1).0,
-            false => self.em(&mut atoms, 1).0,
+        let (mut atoms, mut rng) = (atoms.to_vec(), ChaCha8Rng::seed_from_u64(0));
+        if !self.have_width() {
+            return self.em(&mut atoms, 1).0;
         }
+        let unfolded = self.unfold_by(&atoms, &mut rng).unwrap_or_else(|| self.unfold(&mut rng));
+        unfolded.em(&mut atoms, 1).0
     }
 
     /// An atom for the cells nearest to each centre.
@@ -383,6 +412,41 @@ impl Cells {
             Atom { weight: mass / total, mean, variance }
         };
         centres.iter().zip(members).map(atom).collect()
+    }
+}
+
+/// A mixture on the way to one that describes the cells.
+#[derive(Debug)]
+struct Shaping {
+    atoms: Vec<Atom>,
+    /// Mean log-likelihood in the last round.
+    likelihood: f64,
+    rounds: usize,
+    /// Rounds since the likelihood changed.
+    still: usize,
+    /// Of the last rounds, so that the chance of each round's draws evens out.
+    mean: Option<Vec<Atom>>,
+}
+
+impl Shaping {
+    fn new(atoms: Vec<Atom>) -> Self {
+        Shaping { atoms, likelihood: f64::NEG_INFINITY, rounds: 0, still: 0, mean: None }
+    }
+
+    fn settled(&self) -> bool {
+        self.still == 2
+    }
+
+    /// A round has ended with this likelihood.
+    fn round(&mut self, likelihood: f64) {
+        let near = (likelihood - self.likelihood).abs() < SETTLED;
+        self.still = if near { self.still + 1 } else { 0 };
+        self.likelihood = likelihood;
+        if self.rounds >= AVERAGED_FROM {
+            let share = 1.0 / (self.rounds - AVERAGED_FROM + 1) as f64;
+            average(self.mean.get_or_insert_with(|| self.atoms.clone()), &self.atoms, share);
+        }
+        self.rounds += 1;
     }
 }
 

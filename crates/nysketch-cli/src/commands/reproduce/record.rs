@@ -20,7 +20,7 @@ const HEADER: [&str; 18] = [
 const KEY: usize = 14;
 pub const SEEDING: usize = 12;
 /// Raised when a fit with the same name would come out otherwise.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What names a fit, in the order of the columns.
 pub type Key = Vec<String>;
