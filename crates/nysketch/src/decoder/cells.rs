@@ -280,20 +280,19 @@ impl Cells {
         for (f, v) in factor.iter_mut().zip(&self.variances) {
             *f = (v / f.max(f64::MIN_POSITIVE)).sqrt();
         }
+        // Too few draws tell nothing of a cell's shape: they get no weight, and others stand for the cell.
+        let mut weight: Vec<f64> = self.rows.iter().zip(&count).map(|(rows, n)| rows / n).collect();
+        let few: Vec<usize> = (0..count.len()).filter(|&cell| count[cell] < LEAST_DRAWN).collect();
+        for &cell in &few {
+            weight[cell] = 0.0;
+            factor[span(cell)].fill(0.0);
+        }
         for (x, &cell) in points.chunks_exact_mut(d).zip(&cell_of) {
             let to = self.means[span(cell)].iter().zip(&factor[span(cell)]);
             let each = x.iter_mut().zip(mean[span(cell)].iter().zip(to));
             each.for_each(|(x, (m, (to, f)))| *x = to + f * (*x - m));
         }
-        let mut rows: Vec<f64> =
-            cell_of.iter().map(|&cell| self.rows[cell] / count[cell]).collect();
-        // Too few draws tell nothing of a cell's shape.
-        let few: Vec<usize> = (0..count.len()).filter(|&cell| count[cell] < LEAST_DRAWN).collect();
-        for (weight, &cell) in rows.iter_mut().zip(&cell_of) {
-            if count[cell] < LEAST_DRAWN {
-                *weight = 0.0;
-            }
-        }
+        let mut rows: Vec<f64> = cell_of.iter().map(|&cell| weight[cell]).collect();
         let rest = self.only(&few).unfold(rng);
         rows.extend(rest.rows);
         points.extend(rest.means);
@@ -457,5 +456,42 @@ fn average(mean: &mut [Atom], atoms: &[Atom], share: f64) {
         into(&mut mean.weight, &atom.weight);
         mean.mean.iter_mut().zip(&atom.mean).for_each(|(m, x)| into(m, x));
         mean.variance.iter_mut().zip(&atom.variance).for_each(|(m, x)| into(m, x));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A mixture that hardly reaches a cell draws once or never into it: such a cell is unfolded by itself,
+    /// and every cell keeps its rows, mean and variance.
+    #[test]
+    fn unfolding_keeps_moments() {
+        let cells = Cells {
+            dims: 1,
+            rows: vec![1000.0, 300.0, 5.0],
+            means: vec![0.5, -20.0, 80.0],
+            variances: vec![90.0, 5.0, 9.0],
+            floor: vec![1e-3],
+            landmarks: Some(Points::new(1, vec![0.0, -21.0, 78.0])),
+        };
+        let atoms = [
+            Atom { weight: 0.77, mean: vec![0.0], variance: vec![100.0] },
+            Atom { weight: 0.23, mean: vec![-20.0], variance: vec![4.0] },
+        ];
+        for seed in 0..10 {
+            let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+            let unfolded = cells.unfold_by(&atoms, rng).expect("it describes the cells");
+            let measure = unfolded.measure();
+            assert!(unfolded.means.iter().chain(&unfolded.rows).all(|x| x.is_finite()));
+            assert!((measure.mass() - 1305.0).abs() < 1e-6);
+            let mean = measure.iter().map(|(x, w)| w * x[0]).sum::<f64>();
+            let square = measure.iter().map(|(x, w)| w * x[0] * x[0]).sum::<f64>();
+            let each = || cells.rows.iter().zip(&cells.means).zip(&cells.variances);
+            let known: f64 = each().map(|((n, m), _)| n * m).sum();
+            assert!((mean - known).abs() < 1e-6, "{mean} {known}");
+            let known: f64 = each().map(|((n, m), v)| n * (m * m + v)).sum();
+            assert!((square - known).abs() < 1e-6 * known, "{square} {known}");
+        }
     }
 }
