@@ -191,6 +191,23 @@ fn bless_approximates_exact_leverage_scores() {
     }
 }
 
+/// For a number of landmarks the rows are scored with a coarser subset, however few are asked for: still
+/// within the factor that the paper's bounds are stated for.
+#[test]
+fn scores_for_a_number_of_landmarks_are_near_the_exact_ones() {
+    let points = points(&gaussian(600, 3, 6), 3);
+    for m in [3, 6, 30, 120] {
+        let mut rng = ChaCha8Rng::seed_from_u64(2);
+        let scores = leverage::bless(&points, 1.0, Target::landmarks(m), &mut rng).unwrap();
+        let exact = leverage::exact(&points, 1.0, scores.lambda).unwrap();
+        let z = leverage::accuracy(&scores.scores, &exact);
+        assert!(z < 4.0, "{m} landmarks: {z}");
+        let dimension: f64 = exact.iter().sum();
+        let off = scores.effective_dimension() / dimension;
+        assert!((0.7..1.4).contains(&off), "{m} landmarks: {off}");
+    }
+}
+
 #[test]
 fn leverage_chooses_lambda_for_the_number_of_landmarks_and_reports_it() {
     let table = gaussian(2000, 3, 8);

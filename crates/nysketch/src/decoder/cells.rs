@@ -39,23 +39,26 @@ pub struct Cells {
 
 /// Points that all cells are unfolded into, about.
 const UNFOLDED: usize = 20_000;
-/// Starts of a mixture, and rounds of unfolding and fitting each before the best goes on.
+/// Starts of a mixture.
 const STARTS: usize = 3;
+/// Rounds of unfolding and fitting that each start gets before the best goes on.
 const RACE: usize = 4;
-/// Most rounds of unfolding by a mixture and fitting it again, and the first that is averaged.
+/// Most rounds of unfolding by a mixture and fitting it again.
 const ROUNDS: usize = 20;
+/// The first round whose mixture is averaged.
 const AVERAGED_FROM: usize = 10;
 /// Steps of EM on cells unfolded by themselves, before a mixture unfolds them.
 const FIRST_STEPS: usize = 10;
 /// Steps of EM in a round.
 const STEPS: usize = 5;
-/// Rounds end when the mean log-likelihood twice changes by less than this, in nats.
+/// Rounds end when the mean log-likelihood twice changes by less than this, in nats: no border cuts a cell, so
+/// that the draws do not matter.
 const SETTLED: f64 = 2e-4;
 /// Share of the rows that a mixture may put into the wrong cells and still shape them.
 const MISPLACED: f64 = 0.15;
 /// Points drawn in a cell from which on they tell its shape.
 const LEAST_DRAWN: f64 = 6.0;
-/// Steps of EM on them where no mixture does.
+/// Steps of EM on cells unfolded by themselves where no mixture describes them.
 const PLAIN_STEPS: usize = 50;
 
 impl Cells {
@@ -81,6 +84,9 @@ impl Cells {
                 let unit = power_of_two(exponent[k]);
                 cells.variances.push((sums.cell_spread(j, k) * unit * unit / n).max(0.0));
             }
+        }
+        if cells.variances.iter().all(|v| *v == 0.0) {
+            cells.variances.clear();
         }
         cells.landmarks = sketch.plan().landmarks().map(|l| l.select(&kept));
         // A thousandth of what cells are wide, and never below the unit of the sums.
@@ -142,7 +148,12 @@ impl Cells {
     }
 
     fn have_width(&self) -> bool {
-        self.variances.iter().any(|v| *v > 0.0)
+        !self.variances.is_empty()
+    }
+
+    /// Whether a mixture could tell what the cells look like inside.
+    fn can_be_described(&self) -> bool {
+        self.have_width() && self.landmarks.is_some()
     }
 
     /// Cell means weighted by their rows.
@@ -186,7 +197,7 @@ impl Cells {
     /// Cells unfolded by a mixture that starts at these centres, where one describes them.
     fn unfold_around(&self, centres: &[Vec<f64>], rng: &mut impl rand::Rng) -> Cells {
         let plain = self.unfold(rng);
-        if centres.len() < 2 || self.landmarks.is_none() || !self.have_width() {
+        if centres.len() < 2 || !self.can_be_described() {
             return plain;
         }
         let mut shaping = Shaping::new(self.atoms_around(centres));
@@ -199,7 +210,7 @@ impl Cells {
     /// cells as they are prefers components that cut none of them, so that the starts are told apart only
     /// when the cells are unfolded.
     fn describe(&self, k: usize, rng: &mut impl rand::Rng) -> Option<Shaping> {
-        if !self.have_width() || self.landmarks.is_none() {
+        if !self.can_be_described() {
             return None;
         }
         let (measure, plain) = (self.measure(), self.unfold(rng));
@@ -210,6 +221,7 @@ impl Cells {
             let mut shaping = Shaping::new(self.atoms_around(&centres));
             plain.em(&mut shaping.atoms, FIRST_STEPS);
             self.shape(&mut shaping, RACE, rng);
+            // Then the cells belong to one component each, and the best of many k-means has found it.
             let done = shaping.settled();
             if shaping.likelihood > best.as_ref().map_or(f64::NEG_INFINITY, |b| b.likelihood) {
                 best = Some(shaping);
@@ -223,11 +235,11 @@ impl Cells {
         Some(shaping)
     }
 
-    /// Unfolds the cells by a mixture and fits it to them, in turn, until both settle or so many rounds are
-    /// made.
+    /// Unfolds the cells by a mixture and fits it to them, in turn, until both settle, so many rounds are made,
+    /// or it describes them no more.
     fn shape(&self, shaping: &mut Shaping, rounds: usize, rng: &mut impl rand::Rng) {
         while shaping.rounds < rounds && !shaping.settled() {
-            let Some(unfolded) = self.unfold_by(&shaping.atoms, rng) else { return };
+            let Some(unfolded) = self.unfold_by(&shaping.atoms, rng) else { break };
             let likelihood = unfolded.em(&mut shaping.atoms, STEPS).0;
             shaping.round(likelihood);
         }
@@ -280,19 +292,19 @@ impl Cells {
         for (f, v) in factor.iter_mut().zip(&self.variances) {
             *f = (v / f.max(f64::MIN_POSITIVE)).sqrt();
         }
-        // Too few draws tell nothing of a cell's shape: they get no weight, and others stand for the cell.
-        let mut weight: Vec<f64> = self.rows.iter().zip(&count).map(|(rows, n)| rows / n).collect();
+        let mut rows = Vec::with_capacity(cell_of.len());
+        for (i, &cell) in
+            cell_of.iter().enumerate().filter(|(_, cell)| count[**cell] >= LEAST_DRAWN)
+        {
+            let (from, to) = (i * d, rows.len() * d);
+            for (k, at) in span(cell).enumerate() {
+                points[to + k] = self.means[at] + factor[at] * (points[from + k] - mean[at]);
+            }
+            rows.push(self.rows[cell] / count[cell]);
+        }
+        points.truncate(rows.len() * d);
+        // Too few draws tell nothing of a cell's shape.
         let few: Vec<usize> = (0..count.len()).filter(|&cell| count[cell] < LEAST_DRAWN).collect();
-        for &cell in &few {
-            weight[cell] = 0.0;
-            factor[span(cell)].fill(0.0);
-        }
-        for (x, &cell) in points.chunks_exact_mut(d).zip(&cell_of) {
-            let to = self.means[span(cell)].iter().zip(&factor[span(cell)]);
-            let each = x.iter_mut().zip(mean[span(cell)].iter().zip(to));
-            each.for_each(|(x, (m, (to, f)))| *x = to + f * (*x - m));
-        }
-        let mut rows: Vec<f64> = cell_of.iter().map(|&cell| weight[cell]).collect();
         let rest = self.only(&few).unfold(rng);
         rows.extend(rest.rows);
         points.extend(rest.means);
@@ -317,6 +329,9 @@ impl Cells {
     /// Every cell as points drawn around its mean with its variance, in antithetic pairs so that
     /// the mean is kept, and scaled so that the variance is.
     pub fn unfold(&self, rng: &mut impl rand::Rng) -> Cells {
+        if !self.have_width() {
+            return self.points(self.rows.clone(), self.means.clone());
+        }
         let d = self.dims;
         let pairs = (UNFOLDED / (2 * self.rows.len().max(1))).clamp(2, 200);
         let (mut rows, mut means) = (Vec::new(), Vec::new());
@@ -339,7 +354,8 @@ impl Cells {
         self.points(rows, means)
     }
 
-    /// A diagonal Gaussian mixture by EM, a cell standing for rows of its mean and variance.
+    /// A diagonal Gaussian mixture: one that describes the cells, or else the best of some runs of EM, a cell
+    /// standing for rows of its mean and variance.
     pub fn mixture(
         &self,
         k: usize,
@@ -350,7 +366,8 @@ impl Cells {
         if let Some(found) = self.describe(k, rng) {
             report.iterations += found.rounds;
             report.objective.push(-found.likelihood);
-            report.status = if found.settled() { "Converged" } else { "IterationLimit" }.into();
+            let done = found.settled() || found.rounds == ROUNDS;
+            report.status = if done { "Converged" } else { "IterationLimit" }.into();
             return found.atoms;
         }
         let mut best: Option<(f64, Vec<Atom>, usize)> = None;
@@ -376,15 +393,19 @@ impl Cells {
         atoms
     }
 
-    /// The mean log-likelihood of a mixture on the cells, unfolded where they have width: by the mixture,
-    /// where it describes them.
+    /// The mean log-likelihood of a mixture on the cells unfolded by themselves: the same points whatever the
+    /// mixture, so that mixtures can be compared.
     pub fn likelihood(&self, atoms: &[Atom]) -> f64 {
-        let (mut atoms, mut rng) = (atoms.to_vec(), ChaCha8Rng::seed_from_u64(0));
-        if !self.have_width() {
-            return self.em(&mut atoms, 1).0;
+        self.unfold(&mut ChaCha8Rng::seed_from_u64(0)).em(&mut atoms.to_vec(), 1).0
+    }
+
+    /// The mean log-likelihood of a mixture on the cells, unfolded by it where it describes them: nearer to that
+    /// of the rows.
+    pub fn own_likelihood(&self, atoms: &[Atom]) -> f64 {
+        match self.unfold_by(atoms, &mut ChaCha8Rng::seed_from_u64(0)) {
+            Some(unfolded) => unfolded.em(&mut atoms.to_vec(), 1).0,
+            None => self.likelihood(atoms),
         }
-        let unfolded = self.unfold_by(&atoms, &mut rng).unwrap_or_else(|| self.unfold(&mut rng));
-        unfolded.em(&mut atoms, 1).0
     }
 
     /// An atom for the cells nearest to each centre.
@@ -493,5 +514,17 @@ mod tests {
             let known: f64 = each().map(|((n, m), v)| n * (m * m + v)).sum();
             assert!((square - known).abs() < 1e-6 * known, "{square} {known}");
         }
+    }
+
+    /// Points are cells without width: nothing is unfolded.
+    #[test]
+    fn points_stay_points() {
+        let cells = Cells::of_rows(2, &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+        let rng = &mut ChaCha8Rng::seed_from_u64(1);
+        assert_eq!(cells.unfold(rng).means, cells.means);
+        let effort = Effort { restarts: 2, iterations: 10 };
+        let report = &mut Report::default();
+        let centres = cells.cluster(3, Loss::Squared, effort, &[], rng, report);
+        assert!(cells.measure().risk(&centres, Loss::Squared) < 1e-12);
     }
 }

@@ -129,7 +129,7 @@ pub fn estimated_risk(sketch: &Sketch, model: &Model) -> Option<f64> {
     risks(sketch, model).ok().map(|r| r.0)
 }
 
-/// The risk in the table's units and in the plan's coordinates.
+/// The risk in the table's units, and one in the plan's coordinates by which models can be compared.
 fn risks(sketch: &Sketch, model: &Model) -> Result<(f64, f64)> {
     if sketch.rows() == 0 {
         return Err(Error::NoRows { skipped: sketch.skipped() });
@@ -155,8 +155,9 @@ fn risks(sketch: &Sketch, model: &Model) -> Result<(f64, f64)> {
                 return Err(Error::MissingSums { task: "a risk estimate", what: "cells".into() });
             }
             let atoms = model.shape.atoms(frame).unwrap_or_default();
-            let scaled = -Cells::new(sketch).likelihood(&atoms);
-            Ok((scaled + frame.scale.iter().map(|s| s.ln()).sum::<f64>(), scaled))
+            let cells = Cells::new(sketch);
+            let logs: f64 = frame.scale.iter().map(|s| s.ln()).sum();
+            Ok((logs - cells.own_likelihood(&atoms), -cells.likelihood(&atoms)))
         }
         Shape::Components { .. } => {
             Err(Error::MissingSums { task: "a risk estimate", what: "rows".into() })

@@ -36,7 +36,9 @@ const EXHAUSTED: f64 = 1e-12;
 
 /// Most candidates for the largest residual at once: what each explains is taken off all the others.
 const MOST_LARGEST: usize = 512;
-/// Least candidates at once.
+/// Most random candidates at once: their residual kernel matrix is kept.
+const MOST_RANDOM: usize = 2048;
+/// Candidates at once where few were kept before.
 const FEW: usize = 8;
 
 /// Chooses up to `m` points; fewer where the kernel matrix has a smaller numerical rank.
@@ -64,11 +66,11 @@ pub fn pivoted_cholesky(
     while chosen.len() < m {
         factor.add(&fresh)?;
         let wanted = m - chosen.len();
-        // More than were kept the last time.
+        // As long as most are kept, few blocks are best: each costs a product with all rows.
         let at_once = (4 * fresh.len()).max(FEW);
         let Some(kept) = (match pivot {
             Pivot::Largest => factor.largest(at_once.min(MOST_LARGEST), wanted),
-            Pivot::Random => factor.random(at_once.min(2 * wanted), wanted, rng),
+            Pivot::Random => factor.random(at_once.min(2 * wanted).min(MOST_RANDOM), wanted, rng),
         }) else {
             break;
         };
@@ -132,9 +134,8 @@ impl Factor<'_> {
         wanted: usize,
         rng: &mut impl rand::Rng,
     ) -> Option<Vec<usize>> {
-        let mut candidates: Vec<usize> =
+        let candidates: Vec<usize> =
             (0..at_once).map_while(|_| draw(&self.residual, rng)).collect();
-        candidates.retain(|&p| self.residual[p] > EXHAUSTED);
         let matrix = self.residual_kernel(&candidates);
         // Candidates kept, and the rows of the Cholesky factor of their residual kernel matrix.
         let (mut kept, mut rows): (Vec<usize>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
@@ -286,24 +287,38 @@ mod tests {
         }
     }
 
-    /// Two points, one of which is twice as far in feature space from the first pivot: rows are
-    /// drawn in proportion to the residual, as often by blocks as one by one.
+    /// Every order of three pivots of four points comes as often as its residuals say.
     #[test]
     fn random_pivots_follow_the_residual() {
-        let points = Points::new(1, vec![0.0, 0.3, 3.0]);
-        let kernel = |d: f64| (-d * d / 2.0).exp();
-        let share = |d: f64| 1.0 - kernel(d).powi(2);
-        let (mut near, mut times) = (0, 0);
-        for seed in 0..6000 {
-            let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
-            let chosen = pivoted_cholesky(&points, 1.0, 2, Pivot::Random, &mut rng).unwrap();
-            if chosen[0] == 0 {
-                times += 1;
-                near += usize::from(chosen[1] == 1);
+        let at = [0.0, 0.3, 1.0, 3.0f32];
+        let points = Points::new(1, at.to_vec());
+        let kernel = |i: usize, j: usize| f64::from(-(at[i] - at[j]).powi(2) / 2.0).exp();
+        // Residuals after one pivot, and after two by the determinant of the three.
+        let one = |p: usize, x: usize| 1.0 - kernel(p, x).powi(2);
+        let two = |p: usize, q: usize, x: usize| {
+            let (a, b, c) = (kernel(p, q), kernel(p, x), kernel(q, x));
+            (1.0 + 2.0 * a * b * c - a * a - b * b - c * c) / (1.0 - a * a)
+        };
+        let others = |used: &[usize]| (0..4).filter(|x| !used.contains(x)).collect::<Vec<_>>();
+        let times = 40_000u32;
+        let mut seen = std::collections::BTreeMap::new();
+        for seed in 0..times {
+            let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(u64::from(seed));
+            let chosen = pivoted_cholesky(&points, 1.0, 3, Pivot::Random, &mut rng).unwrap();
+            *seen.entry(chosen).or_insert(0u32) += 1;
+        }
+        for p in 0..4 {
+            let ones: f64 = others(&[p]).iter().map(|&x| one(p, x)).sum();
+            for q in others(&[p]) {
+                let twos: f64 = others(&[p, q]).iter().map(|&x| two(p, q, x)).sum();
+                for r in others(&[p, q]) {
+                    let chance = 0.25 * one(p, q) / ones * two(p, q, r) / twos;
+                    let mean = chance * f64::from(times);
+                    let found = f64::from(seen.get(&vec![p, q, r]).copied().unwrap_or(0));
+                    let off = (found - mean).abs() / (mean * (1.0 - chance)).sqrt();
+                    assert!(off < 5.0, "{p} {q} {r}: {found} times, expected {mean}");
+                }
             }
         }
-        let p = share(0.3) / (share(0.3) + share(3.0));
-        let (mean, deviation) = (p * times as f64, (p * (1.0 - p) * times as f64).sqrt());
-        assert!((near as f64 - mean).abs() < 5.0 * deviation, "{near} of {times}, expected {mean}");
     }
 }

@@ -15,7 +15,8 @@
 //! BLESS goes from a coarse λ to a fine one; each level draws R candidates uniformly, scores them
 //! with the subset of the level before, and draws M ∝ N(λ) of them in proportion to the scores,
 //! `A = (R M / n) diag(p)`. Departures: where R would exceed n every row is a candidate once; rows
-//! drawn c times are kept once with `A/c`, which leaves ℓ̃ as it is.
+//! drawn c times are kept once with `A/c`, which leaves ℓ̃ as it is; where N(λ) is asked for, λ lies
+//! between two levels, and all rows are scored with the subset of the coarser one, as a level is.
 
 use crate::error::Result;
 use crate::kernel::Gaussian;
@@ -118,7 +119,9 @@ pub fn bless(
                 let next = lambda / STEP;
                 let (finer, dimension) = bless.level(&subset, next, rng)?;
                 if dimension >= wanted {
-                    // A level is scored with the subset of the one before.
+                    if subset.indices.is_empty() {
+                        subset = finer;
+                    }
                     lambda = interpolate(before, (next, dimension), wanted);
                     break;
                 }
