@@ -202,7 +202,7 @@ pub fn theory(sketch: &Sketch, params: &TheoryParams) -> Result<Theory> {
         return Err(Error::NoRows { skipped: sketch.skipped() });
     }
     if !sketch.plan().collect.kernel {
-        return Err(Error::MissingSums { task: "the theory", what: "kernel sums".into() });
+        return Err(Error::MissingSums { task: "the theory", what: "kernel".into() });
     }
     let spectrum = Spectrum::new(sketch, params.rung)?;
     let embedding = Embedding::new(sketch, params.rung)?;

@@ -103,9 +103,6 @@ pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
         thousands(new as u64),
         start.elapsed().as_secs_f64()
     );
-    if failed > 0 {
-        text.push_str(&format!("failed    {failed}: see the column error\n"));
-    }
     for set in &missing {
         text.push_str(&format!("missing   {set}\n"));
     }
@@ -115,7 +112,14 @@ pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
         names.len(),
         at.display()
     ));
-    result(common, &json, &text)
+    result(common, &json, &text)?;
+    match failed {
+        0 => Ok(()),
+        _ => bail!(
+            "{} failed: the column error of the table says why, and the same command tries again",
+            count(failed as u64, "fit")
+        ),
+    }
 }
 
 /// What every fit of a run has in common.
