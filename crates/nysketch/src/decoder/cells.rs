@@ -252,7 +252,7 @@ impl Cells {
     /// as its rows. `None` where the mixture puts too many rows into the wrong cells.
     fn unfold_by(&self, atoms: &[Atom], rng: &mut impl rand::Rng) -> Option<Cells> {
         let d = self.dims;
-        let landmarks = self.landmarks.as_ref()?;
+        let landmarks = self.landmarks.as_ref().filter(|_| self.have_width())?;
         // As many of each component as it weighs. New ones each time: a mixture that is fitted to the same
         // draws again and again learns their chance.
         let mut points = Vec::with_capacity(UNFOLDED * d);
@@ -522,6 +522,13 @@ mod tests {
         let cells = Cells::of_rows(2, &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
         let rng = &mut ChaCha8Rng::seed_from_u64(1);
         assert_eq!(cells.unfold(rng).means, cells.means);
+        // Also where all rows of a cell are equal.
+        let equal = Cells { landmarks: Some(Points::new(2, vec![0.0; 6])), ..cells.clone() };
+        let atom = Atom { weight: 1.0, mean: vec![2.0, 3.0], variance: vec![2.0, 2.0] };
+        assert_eq!(
+            equal.own_likelihood(std::slice::from_ref(&atom)),
+            cells.likelihood(std::slice::from_ref(&atom))
+        );
         let effort = Effort { restarts: 2, iterations: 10 };
         let report = &mut Report::default();
         let centres = cells.cluster(3, Loss::Squared, effort, &[], rng, report);
