@@ -27,10 +27,11 @@ use crate::atom::embedding::DECODING_CUTOFF;
 use crate::error::{Error, Result};
 use crate::feature_map::nystrom::NystromMap;
 use crate::fixed::power_of_two;
-use crate::kernel::Gaussian;
+
 use crate::linalg::{Matrix, dot, symmetric_eigen};
 use crate::plan::{Features, Plan};
-use crate::sketch::{Sketch, Sums, same_plan};
+use crate::sketch::{Sketch, same_plan};
+use crate::sums::{Sum, Sums};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Binomial, ChiSquared, Distribution};
@@ -127,7 +128,7 @@ impl Comparison {
         let mut maps = Vec::new();
         if let (Features::Nystrom(landmarks, _), true) = (&plan.features, plan.collect.kernel) {
             for &sigma2 in &plan.bandwidths {
-                maps.push(NystromMap::new(landmarks, sigma2, DECODING_CUTOFF)?);
+                maps.push(NystromMap::new(landmarks, plan.kernel.at(sigma2), DECODING_CUTOFF)?);
             }
         }
         Ok(Comparison { plan: plan.clone(), maps })
@@ -244,7 +245,7 @@ impl<'a> Cells<'a> {
         let (a, b) = (a.sums(), b.sums());
         let mut both = a.clone();
         both.combine(b, i128::wrapping_add);
-        let rows = a.cell_rows.iter().zip(&b.cell_rows);
+        let rows = a[Sum::CellRows].iter().zip(&b[Sum::CellRows]);
         let counts: Vec<[f64; 2]> = rows.map(|(a, b)| [*a as f64, *b as f64]).collect();
         let totals = [0, 1].map(|side| counts.iter().map(|c| c[side]).sum());
         Cells { a, b, both, counts, totals }
@@ -302,7 +303,7 @@ impl<'a> Cells<'a> {
         let mean = |&j: &usize| self.both.cell_mean(j, &plan.frame.exponent);
         let means: Vec<Vec<f64>> = used.iter().map(mean).collect();
         for &sigma2 in &plan.bandwidths {
-            let kernel = Gaussian { sigma2 };
+            let kernel = plan.kernel.at(sigma2);
             let gram = Matrix::from_fn(means.len(), means.len(), |i, j| {
                 kernel.value(&means[i], &means[j])
             });
@@ -321,7 +322,7 @@ impl<'a> Cells<'a> {
         // Σ z² less its expectation, and the number of terms, of each cell.
         let mut cells: Vec<(f64, f64)> = Vec::new();
         for j in 0..self.counts.len() {
-            let (na, nb) = (a.cell_rows[j], b.cell_rows[j]);
+            let (na, nb) = (a[Sum::CellRows][j], b[Sum::CellRows][j]);
             if na < LEAST_ROWS || nb < LEAST_ROWS {
                 continue;
             }
@@ -331,7 +332,7 @@ impl<'a> Cells<'a> {
                 let variance = (a.cell_spread(j, k) + b.cell_spread(j, k)) / freedom;
                 if variance > 0.0 {
                     let (na, nb, at) = (na as f64, nb as f64, j * d + k);
-                    let change = a.cell_sum[at] as f64 / na - b.cell_sum[at] as f64 / nb;
+                    let change = a[Sum::CellSum][at] as f64 / na - b[Sum::CellSum][at] as f64 / nb;
                     let z2 = change * change / (variance * (1.0 / na + 1.0 / nb));
                     // The mean of a squared t of so many degrees of freedom is 1 after this.
                     excess += z2 * (freedom - 2.0) / freedom - 1.0;
@@ -380,11 +381,11 @@ impl<'a> Cells<'a> {
             let (k, l) = (k.max(l), k.min(l));
             let at = k * (k + 1) / 2 + l;
             let (ek, el) = (plan.frame.exponent[k], plan.frame.exponent[l]);
-            self.both.outer[at] as f64 * power_of_two(ek) * power_of_two(el)
+            self.both[Sum::Outer][at] as f64 * power_of_two(ek) * power_of_two(el)
         };
         let mut within: Vec<f64> = (0..d * d).map(|i| value(i / d, i % d)).collect();
         for j in 0..self.counts.len() {
-            let rows = self.both.cell_rows[j] as f64;
+            let rows = self.both[Sum::CellRows][j] as f64;
             if rows > 0.0 {
                 let mean = self.both.cell_mean(j, &plan.frame.exponent);
                 for k in 0..d {
@@ -396,7 +397,7 @@ impl<'a> Cells<'a> {
         }
         // The diagonal exactly: differences of large sums would leave rounding where there is nothing.
         let spread = |sums: &Sums, k: usize| -> f64 {
-            let cells = (0..self.counts.len()).filter(|j| sums.cell_rows[*j] > 0);
+            let cells = (0..self.counts.len()).filter(|j| sums[Sum::CellRows][*j] > 0);
             let total: f64 = cells.map(|j| sums.cell_spread(j, k)).sum();
             total * power_of_two(plan.frame.exponent[k]).powi(2)
         };
@@ -469,7 +470,7 @@ fn joint_p_value(statistics: &[Vec<f64>]) -> f64 {
 mod tests {
     use super::*;
     use crate::random::{below, normal};
-    use crate::{FeatureParams, PlanParams, Sampling, SketchParams, Table, plan_for};
+    use crate::{PlanParams, Sampling, SketchParams, Table, plan_for};
     use proptest::prelude::*;
 
     fn rows(n: usize, shift: f64, seed: u64) -> Vec<f64> {
@@ -482,12 +483,8 @@ mod tests {
     }
 
     fn plan(values: &[f64]) -> Arc<Plan> {
-        let features = FeatureParams::Nystrom {
-            landmarks: Some(30),
-            sampling: Sampling::Dsquared,
-            leverage_lambda: None,
-        };
-        let params = PlanParams { features, ..PlanParams::default() };
+        let chosen = PlanParams::default().landmarks(30).sampling(Sampling::Dsquared);
+        let params = chosen;
         Arc::new(plan_for(&Table::unnamed(2, values.to_vec()).unwrap(), params).unwrap().0)
     }
 
@@ -554,7 +551,7 @@ mod tests {
                 .unwrap();
             for (rung, d) in found.discrepancies.iter().enumerate() {
                 let landmarks = plan.landmarks().unwrap();
-                let map = NystromMap::new(landmarks, plan.bandwidths[rung], DECODING_CUTOFF).unwrap();
+                let map = NystromMap::new(landmarks, plan.kernel.at(plan.bandwidths[rung]), DECODING_CUTOFF).unwrap();
                 let mean = |values: &[f64]| -> Vec<f64> {
                     let n = values.len() as f64 / 2.0;
                     let mut sum = vec![0.0; map.rank()];

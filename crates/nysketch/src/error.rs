@@ -3,14 +3,12 @@
 //! Parameters stand in backquotes, with a value where one is advised: `` `scale=standard` ``. A command
 //! line or another language puts its own spelling there with [`respell`].
 
-use crate::sketch::format::FormatError;
-
 /// The library's result.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Where a cell of the input stands; rows are counted from 1.
+/// Where a value of the input stands; rows are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cell {
+pub struct Place {
     /// File name, or a name for data that is not in a file.
     pub file: String,
     /// Row number in that file, from 1, not counting a header.
@@ -19,21 +17,58 @@ pub struct Cell {
     pub column: String,
 }
 
-impl std::fmt::Display for Cell {
+impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: row {}, column '{}'", self.file, self.row, self.column)
     }
+}
+
+/// The rule of FORMAT.md that a file breaks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant says what its fields hold")]
+#[non_exhaustive]
+pub enum FormatError {
+    #[error("not a nysketch file: {0}")]
+    Container(String),
+    #[error("not a nysketch file: the metadata key 'nysketch' is missing")]
+    NoMetadata,
+    #[error(
+        "damaged file: the checksum is {found:08x} but the bytes give {expected:08x}; copy or make it again"
+    )]
+    Checksum { found: u32, expected: u32 },
+    #[error("damaged file: the metadata is not valid: {0}")]
+    Metadata(String),
+    #[error(
+        "the file has format version {found}, this program reads versions 1 and 2; use a newer nysketch"
+    )]
+    Version { found: String },
+    #[error("the file has a section '{0}' that this program does not know; use a newer nysketch")]
+    Section(String),
+    #[error("the file is a {found}, but a {expected} is needed here")]
+    Kind { expected: &'static str, found: String },
+    #[error("damaged file: the tensor '{0}' is missing")]
+    MissingTensor(String),
+    #[error("damaged file: the tensor '{0}' does not belong there")]
+    UnexpectedTensor(String),
+    #[error("damaged file: the tensor '{name}' should be {expected}, found {found}")]
+    Shape { name: String, expected: String, found: String },
+    #[error("damaged file: {0}")]
+    Value(String),
+    #[error("damaged file: the plan's fingerprint is {expected}, the file says {found}")]
+    Fingerprint { expected: String, found: String },
+    #[error("damaged file: its bytes are not the canonical ones for its content")]
+    NotCanonical,
 }
 
 /// Everything the library refuses.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A cell that is NaN, infinite or missing.
+    /// A value that is NaN, infinite or missing.
     #[error("{at}: the value is {}; clean the row, or skip such rows with `skip_invalid`", not_a_number(*.value))]
     NonFinite {
         /// Where.
-        at: Cell,
+        at: Place,
         /// What was found.
         value: f64,
     },
@@ -43,7 +78,7 @@ pub enum Error {
     )]
     OutOfRange {
         /// Where.
-        at: Cell,
+        at: Place,
         /// What was found.
         value: f64,
         /// The plan's centre of this column.
@@ -55,7 +90,7 @@ pub enum Error {
     #[error("{at}: the weight {value} is not a whole multiple of {unit} between 0 and {}; `weight_unit` sets the unit", *.unit * f64::from(u32::MAX))]
     BadWeight {
         /// Where.
-        at: Cell,
+        at: Place,
         /// What was found.
         value: f64,
         /// The plan's weight unit.
@@ -65,7 +100,7 @@ pub enum Error {
     #[error("{at}: the group is missing; clean the row, or skip such rows with `skip_invalid`")]
     NoGroup {
         /// Where.
-        at: Cell,
+        at: Place,
     },
     /// More groups than may be.
     #[error(
@@ -171,6 +206,19 @@ pub enum Error {
         /// Of what.
         what: &'static str,
     },
+    /// Constraints on atoms that leave no room for all of them.
+    #[error(
+        "{k} atoms at least {separation} apart do not fit{}; lower `separation` or `k`, or raise `radius`",
+        .radius.map_or(String::new(), |r| format!(" within {r} of the centre"))
+    )]
+    NoRoom {
+        /// Atoms asked for.
+        k: usize,
+        /// Least distance between two.
+        separation: f64,
+        /// Largest distance from the plan's centre.
+        radius: Option<f64>,
+    },
     /// A model file that cannot be used.
     #[error("the model {how}")]
     BadModel {
@@ -220,14 +268,17 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 23] = [
+const PARAMETERS: [&str; 27] = [
     "bandwidth",
     "clusters",
     "collect",
+    "decoder",
     "delta",
     "dims",
+    "features",
     "frequencies",
     "k",
+    "kernel",
     "known_variance",
     "lambda",
     "landmarks",
@@ -242,6 +293,7 @@ const PARAMETERS: [&str; 23] = [
     "secants",
     "separation",
     "skip_invalid",
+    "task",
     "weight_unit",
     "weights",
 ];

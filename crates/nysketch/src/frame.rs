@@ -9,10 +9,9 @@
 //! The centre is subtracted in double precision before narrowing, so data far from the origin
 //! loses nothing; what remains is a relative 2⁻²⁴ of the distance from the centre.
 
-use crate::error::{Cell, Error, Result};
+use crate::error::{Error, Place, Result};
 use crate::fixed::{COORDINATE_BITS, COORDINATE_LIMIT, power_of_two};
-use crate::kernel::tile::Instructions;
-use crate::rows::{Block, Invalid};
+use crate::simd::Instructions;
 use pulp::{Simd, WithSimd};
 
 /// Largest |y|, as a power of two, that keeps squared distances finite in f32 for up to 2¹⁶ columns.
@@ -40,7 +39,7 @@ pub struct Frame {
     /// `e_j`: a quantised coordinate counts units of `2^e_j`.
     pub exponent: Vec<i32>,
     /// What a value is worked on with, for each column in turn and then the first ones again, so that
-    /// rows can be taken as one long line of values, up to [`CHUNK`] at a time.
+    /// rows can be taken as one long line of values, up to [`PADDING`] at a time.
     cycle: Cycle,
 }
 
@@ -54,8 +53,9 @@ struct Cycle {
     per_unit: Vec<f64>,
 }
 
-/// Most values that are worked on together.
-const CHUNK: usize = 8;
+/// Most values that are worked on together: whole vectors of any processor. Loops over the columns of
+/// a row read that many beyond its end; what is computed there is never looked at.
+pub const PADDING: usize = 8;
 
 /// Rows in the coordinates of a frame.
 #[derive(Debug, Default, Clone)]
@@ -69,10 +69,21 @@ pub struct FramedRows {
 }
 
 impl FramedRows {
-    /// Forgets all rows from this one on.
-    pub fn truncate(&mut self, rows: usize, dims: usize) {
-        self.z.truncate(rows * dims);
-        self.q.truncate(rows * dims);
+    /// Number of rows.
+    pub fn rows(&self, dims: usize) -> usize {
+        self.z.len() / dims
+    }
+
+    /// Forgets all rows.
+    pub fn clear(&mut self) {
+        self.z.clear();
+        self.q.clear();
+    }
+
+    /// Appends row `i` of another.
+    pub fn copy_row(&mut self, other: &FramedRows, i: usize, dims: usize) {
+        self.z.extend_from_slice(&other.z[i * dims..(i + 1) * dims]);
+        self.q.extend_from_slice(&other.q[i * dims..(i + 1) * dims]);
     }
 }
 
@@ -109,7 +120,7 @@ impl WithSimd for FrameValues<'_> {
         if !values_rest.is_empty() {
             // Lanes without a value hold the centre of their column, which is valid.
             let centre = &self.cycle.centre[column..][..S::F64_LANES];
-            let mut value = [0.0; CHUNK];
+            let mut value = [0.0; PADDING];
             value[..S::F64_LANES].copy_from_slice(centre);
             value[..values_rest.len()].copy_from_slice(values_rest);
             let value = S::as_simd_f64s(&value).0[0];
@@ -126,7 +137,7 @@ impl Cycle {
     fn new(centre: &[f64], scale: &[f64], exponent: &[i32]) -> Self {
         let around = |value: &dyn Fn(usize) -> f64| {
             let columns = (0..centre.len()).cycle();
-            columns.take(centre.len() + CHUNK).map(value).collect()
+            columns.take(centre.len() + PADDING).map(value).collect()
         };
         Cycle {
             centre: around(&|j| centre[j]),
@@ -214,18 +225,22 @@ impl Frame {
     pub fn check(&self, dims: usize) -> Result<()> {
         let lengths = [self.centre.len(), self.scale.len(), self.exponent.len()];
         let usable_scale = |s: &f64| *s > 0.0 && s.is_normal() && (1.0 / s).is_normal();
-        let broken = if lengths != [dims; 3] {
-            "one centre, scale and exponent a column"
-        } else if !self.centre.iter().all(|c| c.is_finite()) {
-            "a finite centre"
-        } else if !self.scale.iter().all(usable_scale) {
-            "a scale that is a positive number"
-        } else if !self.exponent.iter().all(|e| EXPONENTS.contains(e)) {
-            "an exponent between -244 and 10"
+        let odd = |values: &[f64], usable: &dyn Fn(&f64) -> bool| {
+            values.iter().find(|x| !usable(x)).map(f64::to_string)
+        };
+        let exponent = self.exponent.iter().find(|e| !EXPONENTS.contains(e));
+        let (expected, got) = if lengths != [dims; 3] {
+            ("one centre, scale and exponent per column", format!("{lengths:?}"))
+        } else if let Some(got) = odd(&self.centre, &|c| c.is_finite()) {
+            ("finite centres", got)
+        } else if let Some(got) = odd(&self.scale, &usable_scale) {
+            ("scales that are positive numbers", got)
+        } else if let Some(got) = exponent {
+            ("exponents between -244 and 10", got.to_string())
         } else {
             return Ok(());
         };
-        Err(Error::parameter("the frame", broken, "another"))
+        Err(Error::parameter("the frame", expected, got))
     }
 
     /// `y_j` of one value.
@@ -269,33 +284,21 @@ impl Frame {
         }
         out.z.truncate(start);
         out.q.truncate(start);
-        let limit = COORDINATE_LIMIT as f64;
-        let bad = |at: &usize| {
-            let j = at % self.dims();
-            let y = self.coordinate(j, values[*at]) * self.cycle.per_unit[j];
-            !(y.round_ties_even().abs() <= limit)
-        };
-        Err((0..values.len()).find(bad).unwrap_or(0))
+        Err(self.first_invalid(values).unwrap_or(0))
     }
 
-    /// The error for an invalid value, or `Ok` where the policy is to skip the row.
-    pub fn refuse(
-        &self,
-        invalid: Invalid,
-        columns: &[String],
-        block: &Block,
-        row_number: u64,
-        row: &[f64],
-        j: usize,
-    ) -> Result<()> {
-        if invalid == Invalid::Skip {
-            return Ok(());
-        }
-        Err(self.invalid(block.cell(row_number, &columns[j]), j, row[j]))
+    /// Where the first invalid value of whole rows is, counted through all of them.
+    pub fn first_invalid(&self, values: &[f64]) -> Option<usize> {
+        let limit = COORDINATE_LIMIT as f64;
+        (0..values.len()).find(|&at| {
+            let j = at % self.dims();
+            let y = self.coordinate(j, values[at]) * self.cycle.per_unit[j];
+            !(y.round_ties_even().abs() <= limit)
+        })
     }
 
     /// Why the value of column j is invalid.
-    pub fn invalid(&self, at: Cell, j: usize, value: f64) -> Error {
+    pub fn invalid(&self, at: Place, j: usize, value: f64) -> Error {
         if !value.is_finite() {
             return Error::NonFinite { at, value };
         }

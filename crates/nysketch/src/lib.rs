@@ -25,12 +25,7 @@
 //! let table = Table::unnamed(4, rows.clone())?;
 //!
 //! // What to measure: 100 landmarks and three bandwidths, chosen from the rows.
-//! let mut params = PlanParams::default();
-//! params.features = nysketch::FeatureParams::Nystrom {
-//!     landmarks: Some(100),
-//!     sampling: nysketch::Sampling::Dsquared,
-//!     leverage_lambda: None,
-//! };
+//! let params = PlanParams::default().landmarks(100);
 //! let (plan, _report) = plan_for(&table, params)?;
 //! let plan = Arc::new(plan);
 //!
@@ -58,12 +53,15 @@
 
 pub mod atom;
 pub mod bandwidth;
+pub mod collect;
 pub mod decoder;
 pub mod drift;
+pub mod engine;
 pub mod error;
 pub mod feature_map;
 pub mod file;
 pub mod fixed;
+pub mod format;
 pub mod frame;
 pub mod kernel;
 pub mod landmarks;
@@ -77,34 +75,39 @@ pub mod planning;
 pub mod points;
 pub mod predictor;
 pub mod random;
+pub mod report;
 pub mod rows;
 pub mod sample;
+pub mod simd;
 pub mod sketch;
+pub mod sketching;
+pub mod sums;
 pub mod survey;
 pub mod synthetic;
+pub mod task;
 pub mod theory;
 pub mod weight;
 mod words;
 
-pub use decoder::{Decoder, FitParams, Task, fit};
-pub use error::{Error, Result};
-pub use kernel::tile::Instructions;
+pub use collect::Collect;
+pub use decoder::{Context, Decoder, FitParams, fit};
+pub use engine::EngineKind;
+pub use error::{Error, FormatError, Result};
+pub use kernel::Kernel;
 pub use landmarks::Sampling;
 pub use model::Model;
-pub use plan::{Collect, Features, Plan};
+pub use plan::{Features, Plan};
 pub use planning::{
-    AutoLandmarks, FeatureParams, GivenLandmarks, PlanParams, PlanReport, SampleRows, Scale,
-    make_plan,
+    FeatureKind, GivenLandmarks, LandmarkCount, PlanParams, PlanReport, SampleRows, Scale,
+    make_plan, plan_for,
 };
 pub use predictor::Predictor;
+pub use report::{Report, Status};
 pub use rows::{Block, Invalid, Progress, RowPart, RowSet, RowSource, RowStream, Table};
-pub use sketch::format::FormatError;
-pub use sketch::groups::{GroupParams, Groups};
-pub use sketch::{Accumulator, Run, Sketch, SketchParams, Sums};
+pub use simd::Instructions;
+pub use sketch::Sketch;
+pub use sketching::{Accumulator, GroupParams, Groups, Run, SketchParams};
+pub use sums::{Sum, Sums};
 pub use synthetic::Mixture;
+pub use task::Task;
 pub use weight::Weighting;
-
-/// Checks the parameters and makes a plan for the rows of `source`, unwatched.
-pub fn plan_for(source: &dyn RowSource, params: PlanParams) -> Result<(Plan, PlanReport)> {
-    make_plan(source, &params.check()?, &())
-}

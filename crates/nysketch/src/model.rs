@@ -4,12 +4,12 @@
 //! `scale`), so that a model of scaled columns assigns rows as it was learned.
 
 use crate::atom::Atom;
-use crate::decoder::pca::Components;
-use crate::decoder::{Report, Task};
 use crate::error::{Error, Result};
 use crate::frame::Frame;
 use crate::random::{draw, normal};
+use crate::report::Report;
 use crate::sketch::Sketch;
+use crate::task::Task;
 use serde::{Deserialize, Serialize};
 
 /// Values beyond this overflow when squared and summed.
@@ -23,8 +23,8 @@ pub const SCHEMA: u32 = 1;
 pub struct Model {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// `kmeans`, `kmedians`, `gmm` or `pca`.
-    pub task: String,
+    /// What was learned.
+    pub task: Task,
     /// Columns it applies to, in order.
     pub columns: Vec<String>,
     /// What columns are divided by before distances are taken.
@@ -75,7 +75,7 @@ pub enum Shape {
 
 impl Shape {
     /// Centres from atoms in the plan's coordinates.
-    pub(crate) fn centres(sketch: &Sketch, atoms: Vec<Atom>) -> Self {
+    pub(crate) fn centres(frame: &Frame, atoms: Vec<Atom>) -> Self {
         let total: f64 = atoms.iter().map(|a| a.weight).sum();
         let equal = 1.0 / atoms.len() as f64;
         Shape::Centres {
@@ -83,18 +83,18 @@ impl Shape {
                 .iter()
                 .map(|a| if total > 0.0 { a.weight / total } else { equal })
                 .collect(),
-            centres: atoms.iter().map(|a| sketch.plan().frame.widen_coordinates(&a.mean)).collect(),
+            centres: atoms.iter().map(|a| frame.widen_coordinates(&a.mean)).collect(),
         }
     }
 
     /// A mixture from atoms in the plan's coordinates.
-    pub(crate) fn mixture(sketch: &Sketch, atoms: Vec<Atom>) -> Self {
-        let scale = &sketch.plan().frame.scale;
+    pub(crate) fn mixture(frame: &Frame, atoms: Vec<Atom>) -> Self {
+        let scale = &frame.scale;
         let variance = |a: &Atom| a.variance.iter().zip(scale).map(|(v, s)| v * s * s).collect();
         let total: f64 = atoms.iter().map(|a| a.weight).sum();
         Shape::Mixture {
             weights: atoms.iter().map(|a| a.weight / total).collect(),
-            means: atoms.iter().map(|a| sketch.plan().frame.widen_coordinates(&a.mean)).collect(),
+            means: atoms.iter().map(|a| frame.widen_coordinates(&a.mean)).collect(),
             variances: atoms.iter().map(variance).collect(),
         }
     }
@@ -108,17 +108,6 @@ impl Shape {
             variance: variances[i].iter().zip(&frame.scale).map(|(v, s)| v / (s * s)).collect(),
         };
         Some((0..weights.len()).map(atom).collect())
-    }
-
-    /// Components in the plan's coordinates.
-    pub(crate) fn components(sketch: &Sketch, c: Components) -> Self {
-        let total = c.total_variance.max(f64::MIN_POSITIVE);
-        Shape::Components {
-            mean: sketch.plan().frame.widen_coordinates(&c.mean),
-            components: c.directions,
-            explained_variance_ratio: c.variances.iter().map(|v| v / total).collect(),
-            explained_variance: c.variances,
-        }
     }
 
     fn numbers(&self) -> Vec<&f64> {
@@ -144,13 +133,13 @@ impl Shape {
     }
 
     /// A rule of its own kind that the shape breaks.
-    fn broken(&self, task: &str) -> Option<&'static str> {
+    fn broken(&self, task: Task) -> Option<&'static str> {
         let shares =
             |w: &[f64]| w.iter().all(|w| *w >= 0.0) && (w.iter().sum::<f64>() - 1.0).abs() < 1e-6;
         let unit = |c: &Vec<f64>| (c.iter().map(|x| x * x).sum::<f64>() - 1.0).abs() < 1e-6;
         match self {
             Shape::Mixture { weights, means, variances } => {
-                if task != Task::Gmm.name() {
+                if task != Task::Gmm {
                     Some("has means and variances, but its task is another")
                 } else if weights.len() != means.len() || variances.len() != means.len() {
                     Some("does not have one weight, mean and variance for each component")
@@ -163,7 +152,7 @@ impl Shape {
                 }
             }
             Shape::Centres { weights, centres } => {
-                if task != Task::Kmeans.name() && task != Task::Kmedians.name() {
+                if task != Task::Kmeans && task != Task::Kmedians {
                     Some("has centres, but its task is another")
                 } else if weights.len() != centres.len() || !shares(weights) {
                     Some("does not have one weight for each centre, shares of one")
@@ -175,7 +164,7 @@ impl Shape {
                 components, explained_variance, explained_variance_ratio, ..
             } => {
                 let lengths = [explained_variance.len(), explained_variance_ratio.len()];
-                if task != Task::Pca.name() {
+                if task != Task::Pca {
                     Some("has components, but its task is another")
                 } else if lengths != [components.len(); 2] {
                     Some("does not have one variance for each component")
@@ -222,7 +211,7 @@ impl Model {
         let plan = sketch.plan();
         let model = Model {
             schema: SCHEMA,
-            task: task.name().to_string(),
+            task,
             columns: plan.columns.clone(),
             scale: plan.frame.scale.clone(),
             rows: sketch.rows(),
@@ -248,7 +237,7 @@ impl Model {
             format!("does not have {d} values in every row")
         } else if !self.shape.numbers().iter().all(|x| x.is_finite()) {
             "holds a number that is not finite".into()
-        } else if let Some(how) = self.shape.broken(&self.task) {
+        } else if let Some(how) = self.shape.broken(self.task) {
             how.into()
         } else {
             return Ok(());

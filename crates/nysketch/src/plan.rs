@@ -1,11 +1,14 @@
 //! The plan: what will be measured. Fixed before the pass, the same for every part of the data.
 
+use crate::collect::Collect;
 use crate::error::{Error, Result};
 use crate::fixed::power_of_two;
 use crate::frame::{Frame, MAX_RANGE_BITS};
+use crate::kernel::Kernel;
 use crate::kernel::ladder::check_bandwidths;
 use crate::landmarks::Sampling;
 use crate::points::Points;
+use crate::sums::table::Measured;
 use crate::weight::Weighting;
 use std::collections::HashSet;
 
@@ -20,6 +23,8 @@ pub struct Plan {
     pub frame: Frame,
     /// The points or frequencies measured at.
     pub features: Features,
+    /// The kernel that is summed.
+    pub kernel: Kernel,
     /// Bandwidths σ² in squared coordinates, widest first.
     pub bandwidths: Vec<f64>,
     /// Which sums are kept.
@@ -54,20 +59,6 @@ impl Features {
     }
 }
 
-/// Which sums a sketch keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Collect {
-    /// Kernel sums (or cosines and sines) and, with landmarks, coverage.
-    pub kernel: bool,
-    /// Count, Σx and Σx² of each cell.
-    pub cells: bool,
-    /// Σx and Σxxᵀ over all rows.
-    pub moments: bool,
-}
-
-/// Columns up to which Σxxᵀ is kept without being asked for: it costs d² a row.
-pub const MOMENTS_DIMS: usize = 64;
-
 /// Most columns of a plan.
 pub const MAX_COLUMNS: usize = 1 << 16;
 /// Most landmarks or frequencies: their numbers are exact in single precision.
@@ -76,53 +67,6 @@ pub const MAX_POINTS: usize = 1 << 24;
 pub const MAX_MOMENTS_DIMS: usize = 4096;
 /// Most sums of a sketch: 1 GiB of 128-bit integers.
 pub const MAX_SUMS: f64 = (1u64 << 26) as f64;
-
-impl Collect {
-    /// Something is kept, and cells only where there are landmarks.
-    pub fn check(self, landmarks: bool) -> Result<()> {
-        let (expected, got) = if !(self.kernel || self.cells || self.moments) {
-            ("at least one of kernel, cells, moments", "none")
-        } else if self.cells && !landmarks {
-            ("without cells for Fourier features, which have no landmarks", "cells")
-        } else {
-            return Ok(());
-        };
-        Err(Error::parameter("`collect`", expected, got))
-    }
-
-    /// Everything that is cheap for so many columns.
-    pub fn default_for(dims: usize, landmarks: bool) -> Self {
-        Collect { kernel: true, cells: landmarks, moments: dims <= MOMENTS_DIMS }
-    }
-
-    /// The names of what is kept, in alphabetical order.
-    pub fn names(self) -> Vec<&'static str> {
-        [(self.cells, "cells"), (self.kernel, "kernel"), (self.moments, "moments")]
-            .into_iter()
-            .filter_map(|(on, name)| on.then_some(name))
-            .collect()
-    }
-
-    /// From names in any order.
-    pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self> {
-        let mut collect = Collect { kernel: false, cells: false, moments: false };
-        for name in names {
-            match name {
-                "kernel" => collect.kernel = true,
-                "cells" => collect.cells = true,
-                "moments" => collect.moments = true,
-                other => {
-                    return Err(Error::parameter(
-                        "`collect`",
-                        "some of kernel, cells, moments",
-                        other,
-                    ));
-                }
-            }
-        }
-        Ok(collect)
-    }
-}
 
 impl Plan {
     /// Number of columns d.
@@ -140,30 +84,23 @@ impl Plan {
 
     /// Number of sums per bandwidth: m, or 2m′ for Fourier features.
     pub fn features_per_bandwidth(&self) -> usize {
-        match &self.features {
-            Features::Nystrom(points, _) => points.len(),
-            Features::Fourier(points) => 2 * points.len(),
+        self.measured().features()
+    }
+
+    /// What decides which sums there are.
+    pub fn measured(&self) -> Measured {
+        Measured {
+            dims: self.dims(),
+            points: self.features.points().len(),
+            landmarks: self.landmarks().is_some(),
+            bandwidths: self.bandwidths.len(),
+            collect: self.collect,
         }
     }
 
     /// Whether the pass needs each row's nearest landmark.
     pub(crate) fn needs_nearest(&self) -> bool {
         self.landmarks().is_some() && (self.collect.kernel || self.collect.cells)
-    }
-
-    /// The bytes of the plan's file.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        crate::sketch::format::encode_plan(self)
-    }
-
-    /// Reads the bytes of a plan's file, checking every rule of the format.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        crate::sketch::format::decode_plan(bytes)
-    }
-
-    /// SHA-256 of the plan's file, in hexadecimal.
-    pub fn fingerprint(&self) -> String {
-        crate::sketch::format::fingerprint(self)
     }
 
     /// Checks every rule that FORMAT.md has for a plan. Plans from rows and from files both pass
@@ -197,10 +134,17 @@ impl Plan {
             let expected = format!("without moments above {MAX_MOMENTS_DIMS} columns");
             return Err(Error::parameter("`collect`", expected, format!("{d} columns")));
         }
-        let sums: f64 = crate::sketch::sums::shapes(self)
-            .iter()
-            .map(|(_, shape)| shape.iter().map(|n| *n as f64).product::<f64>())
-            .sum();
+        if self.kernel != Kernel::Gaussian && self.landmarks().is_none() {
+            let expected = "gaussian for Fourier features";
+            return Err(Error::parameter("`kernel`", expected, self.kernel.name()));
+        }
+        if self.kernel != Kernel::Gaussian && self.collect.cells {
+            let expected = "without cells for this kernel, which has another distance than theirs";
+            return Err(Error::parameter("`collect`", expected, self.kernel.name()));
+        }
+        let specs = self.measured().specs();
+        let entries = |shape: &[usize]| shape.iter().map(|n| *n as f64).product::<f64>();
+        let sums: f64 = specs.iter().map(|spec| entries(&spec.shape)).sum();
         if sums > MAX_SUMS {
             let expected = format!("a plan with at most {MAX_SUMS:.0} sums");
             return Err(Error::parameter("`landmarks`", expected, format!("{sums:.0}")));

@@ -1,7 +1,7 @@
 //! A set of points in the coordinates of a frame, row-major, single precision; and the same by column,
 //! so that what all of them have to do with one point is a loop over vectors.
 
-use crate::kernel::tile::{Instructions, Work};
+use crate::simd::{Instructions, Work};
 
 /// Points in `dims` dimensions.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,8 +104,17 @@ impl PointColumns {
 
     /// Adds `Σ_k f_k (x_ik − μ_k)²` to `out_i` for every point.
     pub fn add_squares(&self, mean: &[f64], factors: &[f64], out: &mut [f64]) {
-        assert_eq!(out.len(), self.len, "one number a point");
+        assert_eq!(out.len(), self.len, "one number per point");
         Instructions::best().run(AddSquares { columns: self, mean, factors, out });
+    }
+
+    /// Adds `f Σ_k |x_ik − μ_k|` to `out_i` for every point.
+    pub fn add_absolutes(&self, mean: &[f64], factor: f64, out: &mut [f64]) {
+        for (column, mean) in self.columns().zip(mean) {
+            for (out, x) in out.iter_mut().zip(column) {
+                *out += factor * (x - mean).abs();
+            }
+        }
     }
 
     /// `‖x_i − z‖²` for every point.

@@ -10,8 +10,8 @@
 //!
 //! [`Model::predict`](crate::Model::predict) is the slow and obvious version for one row.
 
-use crate::kernel::tile::{Instructions, Work};
 use crate::model::{Model, Shape};
+use crate::simd::{Instructions, Work};
 
 /// Centres or components worked on side by side.
 const LANES: usize = 8;
@@ -138,7 +138,8 @@ impl Work for Score<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decoder::{FitParams, Task, fit};
+    use crate::Task;
+    use crate::decoder::{FitParams, fit};
     use crate::{Mixture, PlanParams, Scale, Sketch, SketchParams, Table, plan_for};
     use std::sync::Arc;
 

@@ -7,7 +7,7 @@
 //! Every row has a *position*, its number in the whole input from 0. What a pass gives depends on
 //! positions alone: not on which thread saw a row when, nor on how rows were cut into parts or files.
 
-use crate::error::{Cell, Error, Result};
+use crate::error::{Error, Place, Result};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -54,9 +54,9 @@ impl Block {
         })
     }
 
-    /// Names a cell of this block for a message.
-    pub fn cell(&self, row: u64, column: &str) -> Cell {
-        Cell { file: self.file.to_string(), row, column: column.to_string() }
+    /// Names a value of this block for a message.
+    pub fn place(&self, row: u64, column: &str) -> Place {
+        Place { file: self.file.to_string(), row, column: column.to_string() }
     }
 }
 

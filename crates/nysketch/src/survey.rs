@@ -195,7 +195,7 @@ fn valid_units(
         return match params.invalid {
             Invalid::Skip => Ok(None),
             Invalid::Refuse => {
-                Err(Error::NonFinite { at: block.cell(number, &columns[j]), value: row[j] })
+                Err(Error::NonFinite { at: block.place(number, &columns[j]), value: row[j] })
             }
         };
     }

@@ -23,12 +23,14 @@
 //! lower bound of it. All constants are for a Gaussian kernel, K = 1.
 
 use crate::atom::embedding::Embedding;
+use crate::decoder::context::Context;
 use crate::error::{Error, Result};
-use crate::kernel::Gaussian;
+use crate::kernel::Kernel;
 use crate::linalg::{Matrix, dot, symmetric_eigen};
 use crate::plan::Features;
 use crate::random::{below, draw, normal, unit};
 use crate::sketch::Sketch;
+use crate::sums::Sum;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -77,13 +79,13 @@ impl Spectrum {
         };
         let m = landmarks.len();
         let rows = sketch.rows() as f64;
-        let cells = &sketch.sums().cell_rows;
+        let cells = &sketch.sums()[Sum::CellRows];
         let share = |j: usize| match rows > 0.0 && !cells.is_empty() {
             true => cells[j] as f64 / rows,
             false => 1.0 / m as f64,
         };
         let root: Vec<f64> = (0..m).map(|j| share(j).sqrt()).collect();
-        let kernel = Gaussian { sigma2: plan.bandwidths[rung] };
+        let kernel = plan.kernel.at(plan.bandwidths[rung]);
         let gram = kernel.gram(landmarks);
         let weighted = Matrix::from_fn(m, m, |i, j| root[i] * gram.get(i, j) * root[j]);
         let eigen = symmetric_eigen(&weighted)?;
@@ -204,9 +206,14 @@ pub fn theory(sketch: &Sketch, params: &TheoryParams) -> Result<Theory> {
     if !sketch.plan().collect.kernel {
         return Err(Error::MissingSums { task: "the theory", what: "kernel".into() });
     }
+    if sketch.plan().kernel != Kernel::Gaussian {
+        let got = sketch.plan().kernel.name();
+        return Err(Error::parameter("`kernel`", "gaussian for the theory", got));
+    }
     let spectrum = Spectrum::new(sketch, params.rung)?;
-    let embedding = Embedding::new(sketch, params.rung)?;
-    let secants = secants(sketch, &embedding, &spectrum, params);
+    let context = Context::new(sketch);
+    let embedding = context.embedding(params.rung)?;
+    let secants = secants(sketch, embedding, &spectrum, params);
     // At λ the least t with N_A(μ)(λ) ≤ t for every secant serves best, and λ is its λ_t.
     let least_t =
         |lambda: f64| secants.iter().map(|s| spectrum.leverage(&s.c, lambda)).fold(0.0, f64::max);
@@ -287,7 +294,7 @@ fn secants(
 ) -> Vec<Secant> {
     let d = embedding.dims();
     let landmarks = embedding.landmarks().unwrap_or(&[]);
-    let shares: Vec<f64> = match &sketch.sums().cell_rows[..] {
+    let shares: Vec<f64> = match &sketch.sums()[Sum::CellRows][..] {
         [] => vec![1.0; embedding.len()],
         rows => rows.iter().map(|n| *n as f64).collect(),
     };
@@ -350,18 +357,14 @@ fn secants(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FeatureParams, Mixture, PlanParams, Sampling, SketchParams, Table, plan_for};
+    use crate::{Mixture, PlanParams, Sampling, SketchParams, Table, plan_for};
     use std::sync::Arc;
 
     fn sketch(m: usize) -> Sketch {
         let rows = Mixture::new(2, 3, 2.0, 4).unwrap().rows(0, 1000).values;
         let table = Table::unnamed(2, rows).unwrap();
-        let features = FeatureParams::Nystrom {
-            landmarks: Some(m),
-            sampling: Sampling::Uniform,
-            leverage_lambda: None,
-        };
-        let params = PlanParams { features, bandwidths: Some(vec![4.0]), ..PlanParams::default() };
+        let chosen = PlanParams::default().landmarks(m).sampling(Sampling::Uniform);
+        let params = chosen.bandwidths([4.0]);
         let plan = Arc::new(plan_for(&table, params).unwrap().0);
         Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap()
     }
@@ -388,7 +391,7 @@ mod tests {
         let mut before = f64::INFINITY;
         for lambda in [1e-4, 1e-3, 1e-2, 0.1] {
             let rows = sketch.rows() as f64;
-            let shares = sketch.sums().cell_rows.iter().map(|n| *n as f64 / rows);
+            let shares = sketch.sums()[Sum::CellRows].iter().map(|n| *n as f64 / rows);
             let mean: f64 = shares
                 .zip(&spectrum.of_landmarks)
                 .map(|(w, c)| w * spectrum.leverage(c, lambda))

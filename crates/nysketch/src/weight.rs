@@ -31,7 +31,7 @@ impl Weighting {
         block: &Block,
         row: u64,
     ) -> Result<Option<u32>> {
-        let at = || block.cell(row, &self.column);
+        let at = || block.place(row, &self.column);
         if !weight.is_finite() {
             return match invalid {
                 Invalid::Skip => Ok(None),

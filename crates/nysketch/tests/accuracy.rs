@@ -102,10 +102,7 @@ fn standard_scaling_measures_in_standard_deviations() {
 #[test]
 fn fourier_means_are_accurate() {
     let table = rows(10, 2000, 1.0, 10.0, 1e4, 3);
-    let params = PlanParams {
-        features: FeatureParams::Fourier { frequencies: 50 },
-        ..PlanParams::default()
-    };
+    let params = PlanParams::default().fourier(50);
     let plan = Arc::new(plan_for(&table, params).unwrap().0);
     let sketch = sketch(&plan, &table);
     let n = table.len() as f64;
@@ -139,7 +136,7 @@ fn cells_and_moments_are_those_of_the_rows() {
     for row in table.values().chunks_exact(d) {
         let mut z = Vec::new();
         plan.frame.narrow(row, &mut z);
-        let (cell, d2) = kernel::scalar::nearest(&z, landmarks);
+        let (cell, d2) = kernel::scalar::nearest(plan.kernel, &z, landmarks);
         let cell = cell as usize;
         count[cell] += 1;
         let y: Vec<f64> = row.iter().zip(&plan.frame.centre).map(|(x, c)| x - c).collect();
@@ -159,20 +156,20 @@ fn cells_and_moments_are_those_of_the_rows() {
         }
     }
     let sums = sketch.sums();
-    assert_eq!(sums.cell_rows, count);
+    assert_eq!(sums[Sum::CellRows], count);
     let e = &plan.frame.exponent;
     // Coordinates are rounded to 2⁻²⁸ of the column's range, so sums of 3,000 agree to 1e-6.
     let close = |got: f64, want: f64, scale: f64| {
         assert!((got - want).abs() < 1e-6 * scale, "{got} {want}")
     };
     for i in 0..m * d {
-        close(fixed::coordinate_value(sums.cell_sum[i], e[i % d]), sum[i], 1e2);
-        close(fixed::coordinate_value(sums.cell_square[i], 2 * e[i % d]), square[i], 1e4);
+        close(fixed::coordinate_value(sums[Sum::CellSum][i], e[i % d]), sum[i], 1e2);
+        close(fixed::coordinate_value(sums[Sum::CellSquare][i], 2 * e[i % d]), square[i], 1e4);
     }
     let mut at = 0;
     for i in 0..d {
         for j in 0..=i {
-            close(fixed::coordinate_value(sums.outer[at], e[i] + e[j]), outer[at], 1e5);
+            close(fixed::coordinate_value(sums[Sum::Outer][at], e[i] + e[j]), outer[at], 1e5);
             at += 1;
         }
     }

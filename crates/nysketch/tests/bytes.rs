@@ -41,11 +41,11 @@ fn rows_of(case: &Case) -> (Vec<f64>, Vec<f64>) {
 
 /// Nyström with everything, the same with weights, Fourier, cells without kernel.
 fn params_of(case: &Case) -> PlanParams {
-    let mut params = PlanParams { seed: case.seed, ..PlanParams::default() };
-    params.features = match case.kind {
-        2 => FeatureParams::Fourier { frequencies: 13 },
+    let params = match case.kind {
+        2 => PlanParams::default().fourier(13),
         _ => nystrom(Some((case.rows / 3).clamp(1, 40)), Sampling::Dsquared),
     };
+    let mut params = params.seed(case.seed);
     if case.kind == 3 {
         params.collect = Some(Collect { kernel: false, cells: true, moments: false });
     }
@@ -72,9 +72,9 @@ proptest! {
         let whole = sketch(&plan, &whole_table);
         let bytes = whole.to_bytes();
 
-        // Every instruction set, on several threads.
-        for instructions in Instructions::all() {
-            let params = SketchParams { threads: case.threads, instructions, ..SketchParams::default() };
+        // Every engine, on several threads.
+        for engine in [EngineKind::Cpu, EngineKind::Scalar] {
+            let params = SketchParams::default().threads(case.threads).engine(engine);
             let again = Sketch::of(&plan, &whole_table, params, &()).unwrap();
             prop_assert_eq!(&again.to_bytes(), &bytes);
         }
@@ -111,10 +111,7 @@ fn a_row_of_weight_three_is_the_row_three_times() {
         Table::unnamed(2, v.to_vec()).unwrap().with_weights(w.to_vec()).unwrap()
     };
     let weighted = make(&values, &[3.0, 1.0, 0.0]);
-    let params = PlanParams {
-        weighting: Some(Weighting { column: "w".into(), unit: 1.0 }),
-        ..PlanParams::default()
-    };
+    let params = PlanParams::default().weights("w", 1.0);
     let plan = Arc::new(plan_for(&weighted, params).unwrap().0);
     let repeated = make(&[1.0, 2.0, 1.0, 2.0, 5.0, 1.0, 1.0, 2.0], &[1.0; 4]);
     assert_eq!(sketch(&plan, &weighted).to_bytes(), sketch(&plan, &repeated).to_bytes());
@@ -125,10 +122,7 @@ fn a_row_of_weight_three_is_the_row_three_times() {
 fn fractional_weights_need_a_unit_and_bad_ones_are_named() {
     let rows = Table::unnamed(1, vec![1.0, 2.0, 3.0]).unwrap();
     let with = |w: Vec<f64>, unit| {
-        let params = PlanParams {
-            weighting: Some(Weighting { column: "w".into(), unit }),
-            ..PlanParams::default()
-        };
+        let params = PlanParams::default().weights("w", unit);
         plan_for(&rows.clone().with_weights(w).unwrap(), params)
     };
     assert!(with(vec![0.1, 0.25, 0.35], 0.05).is_ok());
@@ -144,18 +138,7 @@ fn fractional_weights_need_a_unit_and_bad_ones_are_named() {
 fn different_plans_do_not_mix() {
     let table = Table::unnamed(1, (0..50).map(f64::from).collect()).unwrap();
     let plan = |seed| {
-        Arc::new(
-            plan_for(
-                &table,
-                PlanParams {
-                    seed,
-                    features: nystrom(Some(5), Sampling::Uniform),
-                    ..PlanParams::default()
-                },
-            )
-            .unwrap()
-            .0,
-        )
+        Arc::new(plan_for(&table, nystrom(Some(5), Sampling::Uniform).seed(seed)).unwrap().0)
     };
     let (a, b) = (plan(1), plan(2));
     let mut first = sketch(&a, &table);
@@ -197,7 +180,7 @@ fn skipped_rows_are_counted_and_leave_no_other_trace() {
     let dirty =
         Table::unnamed(2, vec![1.0, 2.0, f64::NAN, 0.0, 3.0, 4.0, 1e300, 1.0, 5.0, 6.0]).unwrap();
     let plan = Arc::new(plan_for(&clean, PlanParams::default()).unwrap().0);
-    let params = SketchParams { invalid: Invalid::Skip, ..SketchParams::default() };
+    let params = SketchParams::default().invalid(Invalid::Skip);
     let skipped = Sketch::of(&plan, &dirty, params, &()).unwrap();
     assert_eq!((skipped.rows(), skipped.skipped()), (3, 2));
     let mut expected = sketch(&plan, &clean);
@@ -213,20 +196,13 @@ fn skipped_rows_are_counted_and_leave_no_other_trace() {
 fn the_error_is_that_of_the_first_bad_row_for_any_number_of_threads() {
     let mut values: Vec<f64> = (0..20_000).map(f64::from).collect();
     let good = Table::unnamed(1, values.clone()).unwrap();
-    let plan = Arc::new(
-        plan_for(
-            &good,
-            PlanParams { features: nystrom(Some(3), Sampling::Uniform), ..PlanParams::default() },
-        )
-        .unwrap()
-        .0,
-    );
+    let plan = Arc::new(plan_for(&good, nystrom(Some(3), Sampling::Uniform)).unwrap().0);
     for i in (7_777..20_000).step_by(100) {
         values[i] = f64::INFINITY;
     }
     let bad = Table::unnamed(1, values).unwrap().with_part_rows(50);
     for threads in 1..=8 {
-        let params = SketchParams { threads, ..SketchParams::default() };
+        let params = SketchParams::default().threads(threads);
         let error = Sketch::of(&plan, &bad, params, &()).unwrap_err().to_string();
         assert!(error.contains("row 7778,"), "{threads} threads: {error}");
     }
@@ -239,10 +215,7 @@ fn heavy_weights_are_exact_up_to_the_limit_and_refused_beyond() {
         let values = (0..rows).map(|i| (i % 3) as f64 * 1e3).collect();
         Table::unnamed(1, values).unwrap().with_weights(vec![heaviest; rows]).unwrap()
     };
-    let params = PlanParams {
-        weighting: Some(Weighting { column: "w".into(), unit: 1.0 }),
-        ..PlanParams::default()
-    };
+    let params = PlanParams::default().weights("w", 1.0);
     let plan = Arc::new(plan_for(&table(3), params).unwrap().0);
     let full = sketch(&plan, &table(64));
     assert_eq!(full.rows(), 64 * u64::from(u32::MAX));

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use nysketch::sketch::format::{FormatError, decode, decode_plan, decode_sketch};
+use nysketch::format::decode;
 use nysketch::*;
 use proptest::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
 /// The rows behind the golden files: values that any language can compute exactly.
@@ -31,39 +31,37 @@ fn golden_weights() -> Vec<f64> {
 
 /// Name, rows and parameters of each golden plan.
 fn golden_cases() -> Vec<(&'static str, Table, PlanParams)> {
-    let base = PlanParams { seed: 11, ..PlanParams::default() };
-    let bandwidths = Some(vec![256.0, 64.0, 10.0]);
     vec![
         (
-            "nystrom",
+            "v1/nystrom",
             golden_rows(),
-            PlanParams {
-                features: nystrom(Some(16), Sampling::Uniform),
-                bandwidths,
-                ..base.clone()
-            },
+            nystrom(Some(16), Sampling::Uniform).bandwidths([256.0, 64.0, 10.0]).seed(11),
         ),
         (
-            "weighted",
+            "v1/weighted",
             golden_rows().with_weights(golden_weights()).unwrap(),
-            PlanParams {
-                features: nystrom(Some(5), Sampling::Uniform),
-                weighting: Some(Weighting { column: "w".into(), unit: 0.5 }),
-                scale: Scale::Standard,
+            nystrom(Some(5), Sampling::Uniform)
+                .weights("w", 0.5)
+                .scale(Scale::Standard)
                 // One squaring, two, a restart after four, one again.
-                bandwidths: Some(vec![4.0, 2.0, 0.5, 0.125, 0.0625]),
-                ..base.clone()
-            },
+                .bandwidths([4.0, 2.0, 0.5, 0.125, 0.0625])
+                .seed(11),
         ),
+        ("v1/fourier", golden_rows(), PlanParams::default().fourier(7).seed(11)),
         (
-            "fourier",
-            golden_rows(),
-            PlanParams { features: FeatureParams::Fourier { frequencies: 7 }, ..base },
+            "v2/laplace",
+            golden_rows().with_weights(golden_weights()).unwrap(),
+            nystrom(Some(7), Sampling::Uniform)
+                .kernel(Kernel::Laplace)
+                .weights("w", 0.5)
+                // One squaring, two, a fresh exponential.
+                .bandwidths([400.0, 100.0, 6.25, 2.0])
+                .seed(11),
         ),
     ]
 }
 
-/// The files of version 1 can be read forever, and sketching the same rows with the same plan gives
+/// The files of every version can be read forever, and sketching the same rows with the same plan gives
 /// the same bytes forever. With NYSKETCH_WRITE_GOLDEN set missing files are written; existing ones
 /// never.
 #[test]
@@ -77,19 +75,19 @@ fn golden_files() {
             std::fs::write(&plan_path, plan.to_bytes()).unwrap();
             std::fs::write(&sketch_path, sketch(&plan, &table).to_bytes()).unwrap();
         }
-        let plan = Arc::new(decode_plan(&std::fs::read(&plan_path).unwrap()).unwrap());
+        let plan = Arc::new(Plan::from_bytes(&std::fs::read(&plan_path).unwrap()).unwrap());
         let bytes = std::fs::read(&sketch_path).unwrap();
-        assert_eq!(decode_sketch(&bytes).unwrap().to_bytes(), bytes, "{name}");
-        for instructions in Instructions::all() {
-            let params = SketchParams { instructions, threads: 3, ..SketchParams::default() };
+        assert_eq!(Sketch::from_bytes(&bytes).unwrap().to_bytes(), bytes, "{name}");
+        for engine in [EngineKind::Cpu, EngineKind::Scalar] {
+            let params = SketchParams::default().engine(engine).threads(3);
             let again = Sketch::of(&plan, &table, params, &()).unwrap();
-            assert_eq!(again.to_bytes(), bytes, "{name} with {instructions:?}");
+            assert_eq!(again.to_bytes(), bytes, "{name} with {engine:?}");
         }
     }
 }
 
 fn golden_bytes() -> Vec<u8> {
-    std::fs::read(golden("nystrom.sketch.nys")).unwrap()
+    std::fs::read(golden("v1/nystrom.sketch.nys")).unwrap()
 }
 
 /// Takes a file apart, lets `change` edit it, and puts it together with a valid checksum.
@@ -276,9 +274,9 @@ fn hostile_headers_are_refused_at_once() {
 #[test]
 fn kinds_are_told_apart() {
     let plan = std::fs::read(golden("nystrom.plan.nys")).unwrap();
-    let error = decode_sketch(&plan).unwrap_err().to_string();
+    let error = Sketch::from_bytes(&plan).unwrap_err().to_string();
     assert_eq!(error, "the file is a plan, but a sketch is needed here");
-    assert!(decode_plan(&golden_bytes()).is_err());
+    assert!(Plan::from_bytes(&golden_bytes()).is_err());
 }
 
 proptest! {
@@ -305,8 +303,8 @@ proptest! {
     fn round_trip(seed in any::<u64>(), d in 1usize..6, n in 1usize..60, fourier in any::<bool>()) {
         let mut s = Stream(seed);
         let table = Table::unnamed(d, (0..n * d).map(|_| s.normal() * 10.0).collect()).unwrap();
-        let features = if fourier { FeatureParams::Fourier { frequencies: 3 } } else { nystrom(None, Sampling::Uniform) };
-        let plan = Arc::new(plan_for(&table, PlanParams { features, seed, ..PlanParams::default() }).unwrap().0);
+        let params = if fourier { PlanParams::default().fourier(3) } else { nystrom(None, Sampling::Uniform) };
+        let plan = Arc::new(plan_for(&table, params.seed(seed)).unwrap().0);
         let whole = sketch(&plan, &table);
         prop_assert_eq!(&Sketch::from_bytes(&whole.to_bytes()).unwrap(), &whole);
         prop_assert_eq!(&Plan::from_bytes(&plan.to_bytes()).unwrap(), plan.as_ref());

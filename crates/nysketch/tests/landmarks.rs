@@ -25,7 +25,7 @@ fn plan(
     sampling: Sampling,
     change: impl Fn(&mut PlanParams),
 ) -> (Plan, PlanReport) {
-    let mut params = PlanParams { features: nystrom(landmarks, sampling), ..PlanParams::default() };
+    let mut params = nystrom(landmarks, sampling);
     change(&mut params);
     plan_for(table, params).unwrap()
 }
@@ -101,7 +101,7 @@ fn duplicated_rows_and_constant_columns_break_nothing() {
 fn more_landmarks_than_rows_is_an_error() {
     let table = gaussian(10, 2, 1);
     for rule in RULES {
-        let params = PlanParams { features: nystrom(Some(11), rule), ..PlanParams::default() };
+        let params = nystrom(Some(11), rule);
         let error = plan_for(&table, params).unwrap_err().to_string();
         assert!(error.contains("11 landmarks") && error.contains("10 rows"), "{error}");
     }
@@ -133,7 +133,9 @@ fn greedy_takes_the_largest_schur_complement() {
     let points = points(&table, 2);
     let sigma2 = 0.7;
     let mut rng = ChaCha8Rng::seed_from_u64(1);
-    let chosen = pivoted_cholesky(&points, sigma2, 15, Pivot::Largest, &mut rng).unwrap();
+    let chosen =
+        pivoted_cholesky(&points, Kernel::Gaussian.at(sigma2), 15, Pivot::Largest, &mut rng)
+            .unwrap();
     let kernel = |i: usize, j: usize| {
         (-Points::squared_distance(points.row(i), points.row(j)) / (2.0 * sigma2)).exp()
     };
@@ -158,7 +160,9 @@ fn rpcholesky_draws_in_proportion_to_the_residual() {
     let (mut got, mut expected) = (0.0, 0.0);
     for seed in 0..4000 {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let chosen = pivoted_cholesky(&points, sigma2, 2, Pivot::Random, &mut rng).unwrap();
+        let chosen =
+            pivoted_cholesky(&points, Kernel::Gaussian.at(sigma2), 2, Pivot::Random, &mut rng)
+                .unwrap();
         let residual: Vec<f64> = points
             .rows()
             .map(|x| 1.0 - (-Points::squared_distance(x, points.row(chosen[0])) / sigma2).exp())
@@ -173,9 +177,11 @@ fn rpcholesky_draws_in_proportion_to_the_residual() {
 fn bless_approximates_exact_leverage_scores() {
     for (d, sigma2, lambda) in [(2, 0.5, 1e-2), (2, 0.5, 1e-3), (5, 4.0, 1e-3), (10, 10.0, 1e-3)] {
         let points = points(&gaussian(600, d, 6), d);
-        let exact = leverage::exact(&points, sigma2, lambda).unwrap();
+        let exact = leverage::exact(&points, Kernel::Gaussian.at(sigma2), lambda).unwrap();
         let mut rng = ChaCha8Rng::seed_from_u64(2);
-        let scores = leverage::bless(&points, sigma2, Target::Lambda(lambda), &mut rng).unwrap();
+        let scores =
+            leverage::bless(&points, Kernel::Gaussian.at(sigma2), Target::Lambda(lambda), &mut rng)
+                .unwrap();
         let z = leverage::accuracy(&scores.scores, &exact);
         println!("d {d} σ² {sigma2} λ {lambda}: N(λ) {:.1}, z {z:.2}", exact.iter().sum::<f64>());
         // Eq. (10) holds with a small constant; oversampling three times gives z near 2.
@@ -198,8 +204,10 @@ fn scores_for_a_number_of_landmarks_are_near_the_exact_ones() {
     let points = points(&gaussian(600, 3, 6), 3);
     for m in [3, 6, 30, 120] {
         let mut rng = ChaCha8Rng::seed_from_u64(2);
-        let scores = leverage::bless(&points, 1.0, Target::landmarks(m), &mut rng).unwrap();
-        let exact = leverage::exact(&points, 1.0, scores.lambda).unwrap();
+        let scores =
+            leverage::bless(&points, Kernel::Gaussian.at(1.0), Target::landmarks(m), &mut rng)
+                .unwrap();
+        let exact = leverage::exact(&points, Kernel::Gaussian.at(1.0), scores.lambda).unwrap();
         let z = leverage::accuracy(&scores.scores, &exact);
         assert!(z < 4.0, "{m} landmarks: {z}");
         let dimension: f64 = exact.iter().sum();
@@ -220,13 +228,7 @@ fn leverage_chooses_lambda_for_the_number_of_landmarks_and_reports_it() {
     // The paper's way: λ is given, the number is random.
     let sizes: HashSet<usize> = (0..4)
         .map(|seed| {
-            let mut params = PlanParams { seed, ..PlanParams::default() };
-            params.bandwidths = Some(vec![0.5]);
-            params.features = FeatureParams::Nystrom {
-                landmarks: None,
-                sampling: Sampling::Leverage,
-                leverage_lambda: Some(1e-2),
-            };
+            let params = PlanParams::default().seed(seed).bandwidths([0.5]).leverage_lambda(1e-2);
             plan_for(&table, params).unwrap().0.landmarks().unwrap().len()
         })
         .collect();
@@ -262,9 +264,6 @@ fn given_landmarks_are_taken_as_they_are() {
     assert_eq!(landmarks.len(), 2, "each once");
     let back = plan.frame.widen(landmarks.row(0));
     assert!((back[0] - 0.0).abs() < 1e-7 && (back[1] - 1.0).abs() < 1e-7);
-    let bad = PlanParams {
-        features: FeatureParams::Given(GivenLandmarks { name: "l".into(), rows: vec![vec![1.0]] }),
-        ..PlanParams::default()
-    };
+    let bad = PlanParams::default().landmarks_from("l", vec![vec![1.0]]);
     assert!(plan_for(&table, bad).is_err());
 }

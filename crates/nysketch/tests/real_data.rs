@@ -31,7 +31,7 @@ fn mnist_spectral() {
     let d = 10;
     let table = Table::unnamed(d, values.clone()).unwrap();
     assert_eq!(table.len(), 70_000);
-    let params = PlanParams { bandwidths: Some(vec![0.3, 0.075]), ..PlanParams::default() };
+    let params = PlanParams::default().bandwidths([0.3, 0.075]);
     let plan = Arc::new(plan_for(&table, params).unwrap().0);
     assert_eq!(plan.landmarks().unwrap().len(), 400);
     let whole = sketch(&plan, &table);
@@ -44,11 +44,9 @@ fn mnist_spectral() {
         let means = whole.feature_means(rung);
         for j in (0..400).step_by(40) {
             let z = plan.frame.widen(landmarks.row(j));
-            let exact = values
-                .chunks_exact(d)
-                .map(|x| kernel::Gaussian { sigma2: *sigma2 }.value(x, &z))
-                .sum::<f64>()
-                / 70_000.0;
+            let exact =
+                values.chunks_exact(d).map(|x| plan.kernel.at(*sigma2).value(x, &z)).sum::<f64>()
+                    / 70_000.0;
             assert!((means[j] - exact).abs() < 1e-5 * exact + 6e-8, "{} {exact}", means[j]);
         }
     }

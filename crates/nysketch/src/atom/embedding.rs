@@ -13,12 +13,11 @@
 //!
 //! For frequencies ω/σ: cos(ωᵀμ) e and sin(ωᵀμ) e with e = exp(−½ Σ_k ω_k² γ_k), over √m′; M is the identity.
 
-use crate::error::Result;
 use crate::feature_map::nystrom::NystromMap;
-use crate::kernel::tile::{Instructions, Work};
+use crate::kernel::{Kernel, ScaledKernel};
 use crate::linalg::{Matrix, dot};
-use crate::plan::Features;
 use crate::points::PointColumns;
+use crate::simd::{Instructions, Work};
 use crate::sketch::Sketch;
 
 /// Eigenvalues of K_m below this share of the largest are not trusted when decoding: kernel sums are
@@ -29,6 +28,7 @@ pub const DECODING_CUTOFF: f64 = 1e-9;
 #[derive(Debug, Clone)]
 pub struct Embedding {
     dims: usize,
+    kernel: Kernel,
     /// σ².
     pub sigma2: f64,
     /// Row-major landmarks, or frequencies over σ.
@@ -51,37 +51,40 @@ enum Kind {
 }
 
 impl Embedding {
-    /// The measurements of one bandwidth of a sketch that has rows and kernel sums.
-    pub fn new(sketch: &Sketch, rung: usize) -> Result<Self> {
+    /// The measurements of one bandwidth of a sketch that has rows and kernel sums, with the map of that
+    /// bandwidth where it has landmarks.
+    pub fn new(sketch: &Sketch, rung: usize, map: Option<&NystromMap>) -> Self {
         let plan = sketch.plan();
-        let sigma2 = plan.bandwidths[rung];
+        let (kernel, sigma2) = (plan.kernel, plan.bandwidths[rung]);
         let means = sketch.feature_means(rung);
-        let data = |scale: f64| {
-            plan.features.points().data().iter().map(|x| f64::from(*x) * scale).collect()
-        };
-        Ok(match &plan.features {
-            Features::Nystrom(landmarks, _) => {
-                let map = NystromMap::new(landmarks, sigma2, DECODING_CUTOFF)?;
-                let metric = map.whitening.gram();
-                let kind = Kind::Nystrom {
-                    columns: PointColumns::new(landmarks),
-                    dual: metric.times(&means),
-                    metric,
-                    rank: map.rank(),
-                };
-                Embedding { dims: plan.dims(), sigma2, points: data(1.0), kind, target: means }
+        let points = plan.features.points();
+        let data = |scale: f64| points.data().iter().map(|x| f64::from(*x) * scale).collect();
+        match map {
+            Some(map) => {
+                let (metric, rank) = map.inverse(DECODING_CUTOFF);
+                let columns = PointColumns::new(points);
+                let dual = metric.times(&means);
+                let kind = Kind::Nystrom { columns, dual, metric, rank };
+                let points = data(1.0);
+                Embedding { dims: plan.dims(), kernel, sigma2, points, kind, target: means }
             }
-            Features::Fourier(frequencies) => {
-                let norm = 1.0 / (frequencies.len() as f64).sqrt();
+            None => {
+                let norm = 1.0 / (points.len() as f64).sqrt();
                 Embedding {
                     dims: plan.dims(),
+                    kernel,
                     sigma2,
                     points: data(1.0 / sigma2.sqrt()),
                     kind: Kind::Fourier,
                     target: means.iter().map(|x| x * norm).collect(),
                 }
             }
-        })
+        }
+    }
+
+    /// The kernel at this bandwidth.
+    pub fn kernel(&self) -> ScaledKernel {
+        self.kernel.at(self.sigma2)
     }
 
     /// Number of dimensions d.
@@ -134,6 +137,13 @@ impl Embedding {
         mean: &[f64],
         variance: &[f64],
     ) -> Vec<f64> {
+        if self.kernel == Kernel::Laplace {
+            // A Dirac: an atom of this kernel has no width.
+            let mut features = vec![0.0; self.len()];
+            columns.add_absolutes(mean, -1.0 / self.sigma2.sqrt(), &mut features);
+            features.iter_mut().for_each(|x| *x = x.exp());
+            return features;
+        }
         let log_factor: f64 = variance.iter().map(|g| -0.5 * (g / self.sigma2).ln_1p()).sum();
         let mut features = vec![log_factor; self.len()];
         let factors: Vec<f64> = variance.iter().map(|g| -0.5 / (g + self.sigma2)).collect();
@@ -175,6 +185,16 @@ impl Embedding {
         match &self.kind {
             Kind::Nystrom { columns, .. } => {
                 let pull: Vec<f64> = features.iter().zip(y).map(|(f, y)| f * y).collect();
+                if self.kernel == Kernel::Laplace {
+                    let slope = scale / self.sigma2.sqrt();
+                    for ((column, mu), mean) in columns.columns().zip(mu).zip(mean) {
+                        let turn = |(x, p): (&f64, &f64)| {
+                            if x == mu { 0.0 } else { p * (x - mu).signum() }
+                        };
+                        *mean += slope * column.iter().zip(&pull).map(turn).sum::<f64>();
+                    }
+                    return;
+                }
                 let mut moments = vec![[0.0; 2]; d];
                 Instructions::best().run(Moments {
                     columns,
@@ -274,26 +294,24 @@ impl Work for Moments<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FeatureParams, PlanParams, Sampling, SketchParams, Table, plan_for};
+    use crate::Context;
+    use crate::{PlanParams, Sampling, SketchParams, Table, plan_for};
     use proptest::prelude::*;
     use std::sync::Arc;
 
     fn embedding(fourier: bool, seed: u64) -> Embedding {
         let rows = crate::Mixture::new(3, 3, 1.0, seed).unwrap().rows(0, 200).values;
         let table = Table::unnamed(3, rows).unwrap();
-        let features = match fourier {
-            true => FeatureParams::Fourier { frequencies: 12 },
-            false => FeatureParams::Nystrom {
-                landmarks: Some(15),
-                sampling: Sampling::Uniform,
-                leverage_lambda: None,
-            },
+        let params = match fourier {
+            true => PlanParams::default().fourier(12),
+            false => PlanParams::default().landmarks(15).sampling(Sampling::Uniform),
         };
-        let params =
-            PlanParams { features, bandwidths: Some(vec![3.0]), seed, ..PlanParams::default() };
+        let params = params.bandwidths([3.0]).seed(seed);
         let plan = Arc::new(plan_for(&table, params).unwrap().0);
-        Embedding::new(&Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap(), 0)
-            .unwrap()
+        {
+            let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
+            Context::new(&sketch).embedding(0).unwrap().clone()
+        }
     }
 
     proptest! {

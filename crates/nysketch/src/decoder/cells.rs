@@ -9,18 +9,26 @@
 //! cell has the mean and variance it is known to have: its shape is that of the mixture between the borders
 //! of the cell. Elsewhere points are drawn around the cell's mean.
 
-use super::Report;
 use super::em::Em;
 use crate::atom::Atom;
 use crate::fixed::power_of_two;
+use crate::kernel::Kernel;
 use crate::kernel::pack::MAX_BLOCK;
-use crate::kernel::tile::{Instructions, Nearest, Tiles};
+use crate::kernel::tile::{Nearest, Tiles};
 use crate::measure::{Effort, Loss, Measure};
 use crate::points::Points;
 use crate::random::normal;
+use crate::report::{Report, Status};
+use crate::simd::Instructions;
 use crate::sketch::Sketch;
+use crate::sums::Sum;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+
+/// How iterations ended.
+fn ended(converged: bool) -> Status {
+    if converged { Status::Converged } else { Status::IterationLimit }
+}
 
 /// Cells that hold rows.
 #[derive(Debug, Clone)]
@@ -75,7 +83,7 @@ impl Cells {
             landmarks: None,
         };
         let mut kept = Vec::new();
-        for (j, &count) in sums.cell_rows.iter().enumerate().filter(|(_, n)| **n > 0) {
+        for (j, &count) in sums[Sum::CellRows].iter().enumerate().filter(|(_, n)| **n > 0) {
             let n = count as f64;
             kept.push(j);
             cells.rows.push(n);
@@ -186,11 +194,7 @@ impl Cells {
         let unfolded = self.unfold_around(&centres, rng).measure();
         report.iterations += unfolded.iterate(&mut centres, loss, effort.iterations);
         report.objective.push(unfolded.risk(&centres, loss));
-        report.status = match report.iterations < effort.iterations {
-            true => "Converged",
-            false => "IterationLimit",
-        }
-        .into();
+        report.status = ended(report.iterations < effort.iterations);
         centres
     }
 
@@ -263,11 +267,11 @@ impl Cells {
                 points.extend(columns.map(|(mean, deviation)| mean + deviation * normal(rng)));
             }
         }
-        let mut tiles = Tiles::new(landmarks, None, Instructions::best());
+        let mut tiles = Tiles::new(landmarks, Kernel::Gaussian, None, Instructions::best());
         let (mut nearest, mut cell_of) = (Nearest::default(), Vec::new());
         for block in points.chunks(MAX_BLOCK * d) {
             let narrow: Vec<f32> = block.iter().map(|x| *x as f32).collect();
-            tiles.block(&narrow, &[], Some(&mut nearest), |_, _, _| {});
+            tiles.block(&narrow, Some(&mut nearest), |_, _, _| {});
             cell_of.extend(nearest.index.iter().map(|cell| *cell as usize));
         }
         let mut count = vec![0.0; self.rows.len()];
@@ -367,7 +371,7 @@ impl Cells {
             report.iterations += found.rounds;
             report.objective.push(-found.likelihood);
             let done = found.settled() || found.rounds == ROUNDS;
-            report.status = if done { "Converged" } else { "IterationLimit" }.into();
+            report.status = ended(done);
             return found.atoms;
         }
         let mut best: Option<(f64, Vec<Atom>, usize)> = None;
@@ -388,8 +392,7 @@ impl Cells {
         }
         report.iterations += steps;
         report.objective.push(-likelihood);
-        report.status =
-            if steps < effort.iterations { "Converged" } else { "IterationLimit" }.into();
+        report.status = ended(steps < effort.iterations);
         atoms
     }
 

@@ -19,7 +19,6 @@
 //! nats from the data. Step 1 therefore moves the mean alone. Steps 1 and 5 stop early (60 and 30 evaluations):
 //! what they leave undone the next round and the last polish do.
 
-use super::Report;
 use super::constraints::Constraints;
 use super::matching::{Matching, Objective, normal_equations};
 use crate::atom::embedding::Embedding;
@@ -27,6 +26,7 @@ use crate::atom::{Atom, Family};
 use crate::linalg::dot;
 use crate::optimize::{Stop, minimise_each, nonnegative_quadratic};
 use crate::random::below;
+use crate::report::Report;
 
 /// Starts that are looked at, and those of them that are followed.
 const LOOKED_AT: usize = 200;
@@ -101,7 +101,7 @@ impl Clompr<'_> {
         };
         let minimum = matching.refine(&mut atoms, Stop { evaluations: 1000, relative: 1e-10 });
         report.objective.push(minimum.value);
-        report.status = format!("{:?}", minimum.status);
+        report.status = minimum.status.into();
         if self.constraints.project(&mut atoms) {
             matching.fit_weights(&mut atoms);
         }

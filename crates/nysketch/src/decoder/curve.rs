@@ -1,14 +1,13 @@
 //! The curve over k: one model for each k from the same sketch, the risk that the sketch tells for it,
 //! and the k that it suggests.
 
-use super::cells::Cells;
-use super::fit::{FitParams, Task, check, fit_from};
-use super::kernel::calibrated;
-use crate::atom::embedding::Embedding;
+use super::context::Context;
+use super::params::FitParams;
 use crate::error::{Error, Result};
 use crate::measure::{Measure, nearest};
 use crate::model::{Model, Shape};
 use crate::sketch::Sketch;
+use crate::task::Task;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -48,51 +47,116 @@ const CLEAR: f64 = 2.5;
 /// improve. For mixtures it is the least BIC, `2n·risk + p ln n`, with p = 2kd + k − 1, or kd + k − 1
 /// where variances are known.
 pub fn fit_curve(sketch: &Sketch, params: &FitParams, low: usize, high: usize) -> Result<Curve> {
-    // What cannot be done is told before the work.
-    let possible = |k: usize| check(sketch, &FitParams { k, ..params.clone() });
-    possible(low)?;
-    possible(high)?;
-    if sketch.plan().landmarks().is_none() {
-        let expected = "one number for a Fourier sketch, which cannot tell risks apart";
-        return Err(Error::parameter("`k`", expected, "a range"));
-    }
-    if params.task == Task::Gmm && !sketch.plan().collect.cells {
-        return Err(Error::MissingSums { task: "the curve over k", what: "cells".into() });
-    }
-    // An elbow needs a neighbour on either side.
-    let first = if params.task == Task::Gmm { low } else { low.max(2) - 1 };
-    let last = if params.task != Task::Gmm && possible(high + 1).is_ok() { high + 1 } else { high };
-    let mut points: Vec<CurvePoint> = Vec::new();
-    for k in first..=last {
-        let warm = match points.last().map(|p| &p.model.shape) {
-            Some(Shape::Centres { centres, .. }) => {
-                centres.iter().map(|c| sketch.plan().frame.coordinates(c)).collect()
-            }
-            _ => Vec::new(),
+    Context::new(sketch).curve(params, low, high)
+}
+
+/// The risk of a model, estimated from the sketch; see [`Context::risk`].
+pub fn estimated_risk(sketch: &Sketch, model: &Model) -> Option<f64> {
+    Context::new(sketch).risk(model)
+}
+
+impl Context<'_> {
+    /// See [`fit_curve`].
+    pub fn curve(&self, params: &FitParams, low: usize, high: usize) -> Result<Curve> {
+        let plan = self.plan();
+        // What cannot be done is refused before the work.
+        let possible = |k: usize| self.check(&params.clone().k(k));
+        possible(low)?;
+        possible(high)?;
+        if plan.landmarks().is_none() {
+            let expected = "one number for a Fourier sketch, which cannot tell risks apart";
+            return Err(Error::parameter("`k`", expected, "a range"));
+        }
+        let mixture = params.task == Task::Gmm;
+        if mixture && !plan.collect.cells {
+            return Err(Error::MissingSums { task: "the curve over k", what: "cells".into() });
+        }
+        // An elbow needs a neighbour on either side.
+        let first = if mixture { low } else { low.max(2) - 1 };
+        let last = if !mixture && possible(high + 1).is_ok() { high + 1 } else { high };
+        let mut points: Vec<CurvePoint> = Vec::new();
+        for k in first..=last {
+            let warm = match points.last().map(|p| &p.model.shape) {
+                Some(Shape::Centres { centres, .. }) => {
+                    centres.iter().map(|c| plan.frame.coordinates(c)).collect()
+                }
+                _ => Vec::new(),
+            };
+            let model = self.fit_from(&params.clone().k(k), &warm)?;
+            let (risk, scaled_risk) = self.risks(&model)?;
+            points.push(CurvePoint { k, risk, scaled_risk, model });
+        }
+        let score = |i: usize| match mixture {
+            true => bic_score(self.sketch(), params, &points[i]),
+            false => elbow(&points, i),
         };
-        let model = fit_from(sketch, &FitParams { k, ..params.clone() }, &warm)?;
-        let (risk, scaled_risk) = risks(sketch, &model)?;
-        points.push(CurvePoint { k, risk, scaled_risk, model });
+        let scores: Vec<f64> = (0..points.len()).map(score).collect();
+        let inside = |i: &usize| (low..=high).contains(&points[*i].k);
+        let best = (0..points.len())
+            .filter(inside)
+            .max_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(b.cmp(&a)))
+            .unwrap_or(0);
+        let clear = mixture || scores[best] >= CLEAR;
+        let k = points[best].k;
+        points.retain(|p| (low..=high).contains(&p.k));
+        let suggested = points.iter().position(|p| p.k == k).unwrap_or(0);
+        Ok(Curve { points, suggested, clear })
     }
-    let scores: Vec<f64> = (0..points.len())
-        .map(|i| {
-            if params.task == Task::Gmm {
-                bic_score(sketch, params, &points[i])
-            } else {
-                elbow(&points, i)
+
+    /// The risk of a model in the table's units, estimated from the sketch: mean squared distance, mean
+    /// distance, or negative log-likelihood; `None` where the sketch cannot tell.
+    pub fn risk(&self, model: &Model) -> Option<f64> {
+        self.risks(model).ok().map(|r| r.0)
+    }
+
+    /// What stands for the rows: cells unfolded, or else calibrated landmarks of the middle rung.
+    fn stand_ins(&self) -> Result<Measure> {
+        let collect = self.plan().collect;
+        if collect.cells {
+            return Ok(self.cells().unfold(&mut ChaCha8Rng::seed_from_u64(0)).measure());
+        }
+        let missing = || Error::MissingSums { task: "a risk estimate", what: "cells".into() };
+        if !collect.kernel {
+            return Err(missing());
+        }
+        self.calibrated(self.plan().bandwidths.len() / 2)?.cloned().ok_or_else(missing)
+    }
+
+    /// The risk in the table's units, and one in the plan's coordinates by which models can be compared.
+    fn risks(&self, model: &Model) -> Result<(f64, f64)> {
+        if self.sketch().rows() == 0 {
+            return Err(Error::NoRows { skipped: self.sketch().skipped() });
+        }
+        let missing =
+            |what: &str| Error::MissingSums { task: "a risk estimate", what: what.into() };
+        let frame = &self.plan().frame;
+        match &model.shape {
+            Shape::Centres { centres, .. } => {
+                let squared = model.task != Task::Kmedians;
+                let centres: Vec<Vec<f64>> = centres.iter().map(|c| frame.coordinates(c)).collect();
+                let measure = self.stand_ins()?;
+                let (mut plain, mut scaled) = (0.0, 0.0);
+                for (x, w) in measure.iter() {
+                    let (c, d2) = nearest(x, &centres);
+                    let difference = |j: usize| (x[j] - centres[c][j]) * frame.scale[j];
+                    let table: f64 = (0..x.len()).map(|j| difference(j).powi(2)).sum();
+                    scaled += w * if squared { d2 } else { d2.sqrt() };
+                    plain += w * if squared { table } else { table.sqrt() };
+                }
+                Ok((plain / measure.mass(), scaled / measure.mass()))
             }
-        })
-        .collect();
-    let inside = |i: &usize| (low..=high).contains(&points[*i].k);
-    let best = (0..points.len())
-        .filter(inside)
-        .max_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(b.cmp(&a)))
-        .unwrap_or(0);
-    let clear = params.task == Task::Gmm || scores[best] >= CLEAR;
-    let k = points[best].k;
-    points.retain(|p| (low..=high).contains(&p.k));
-    let suggested = points.iter().position(|p| p.k == k).unwrap_or(0);
-    Ok(Curve { points, suggested, clear })
+            Shape::Mixture { .. } => {
+                if !self.plan().collect.cells {
+                    return Err(missing("cells"));
+                }
+                let atoms = model.shape.atoms(frame).unwrap_or_default();
+                let cells = self.cells();
+                let logs: f64 = frame.scale.iter().map(|s| s.ln()).sum();
+                Ok((logs - cells.own_likelihood(&atoms), -cells.likelihood(&atoms)))
+            }
+            Shape::Components { .. } => Err(missing("rows")),
+        }
+    }
 }
 
 /// How much more k improves on k − 1 than k + 1 would on k; 0 at an end.
@@ -108,59 +172,4 @@ fn bic_score(sketch: &Sketch, params: &FitParams, point: &CurvePoint) -> f64 {
     let (n, d, k) = (sketch.rows() as f64, sketch.plan().dims() as f64, point.k as f64);
     let per_component = if params.known_variance.is_some() { d } else { 2.0 * d };
     -(2.0 * n * point.scaled_risk + (per_component * k + k - 1.0) * n.ln())
-}
-
-/// What stands for the rows: cells unfolded, or else calibrated landmarks of the middle rung.
-fn measure_of(sketch: &Sketch) -> Result<Measure> {
-    if sketch.plan().collect.cells {
-        return Ok(Cells::new(sketch).unfold(&mut ChaCha8Rng::seed_from_u64(0)).measure());
-    }
-    let missing = || Error::MissingSums { task: "a risk estimate", what: "cells".into() };
-    if !sketch.plan().collect.kernel {
-        return Err(missing());
-    }
-    let middle = Embedding::new(sketch, sketch.plan().bandwidths.len() / 2)?;
-    calibrated(&middle).ok_or_else(missing)
-}
-
-/// The risk of a model in the table's units, estimated from the sketch: mean squared distance, mean
-/// distance, or negative log-likelihood; `None` where the sketch cannot tell.
-pub fn estimated_risk(sketch: &Sketch, model: &Model) -> Option<f64> {
-    risks(sketch, model).ok().map(|r| r.0)
-}
-
-/// The risk in the table's units, and one in the plan's coordinates by which models can be compared.
-fn risks(sketch: &Sketch, model: &Model) -> Result<(f64, f64)> {
-    if sketch.rows() == 0 {
-        return Err(Error::NoRows { skipped: sketch.skipped() });
-    }
-    let frame = &sketch.plan().frame;
-    match &model.shape {
-        Shape::Centres { centres, .. } => {
-            let squared = model.task != Task::Kmedians.name();
-            let centres: Vec<Vec<f64>> = centres.iter().map(|c| frame.coordinates(c)).collect();
-            let measure = measure_of(sketch)?;
-            let (mut plain, mut scaled) = (0.0, 0.0);
-            for (x, w) in measure.iter() {
-                let (c, d2) = nearest(x, &centres);
-                let table: f64 =
-                    (0..x.len()).map(|j| ((x[j] - centres[c][j]) * frame.scale[j]).powi(2)).sum();
-                scaled += w * if squared { d2 } else { d2.sqrt() };
-                plain += w * if squared { table } else { table.sqrt() };
-            }
-            Ok((plain / measure.mass(), scaled / measure.mass()))
-        }
-        Shape::Mixture { .. } => {
-            if !sketch.plan().collect.cells {
-                return Err(Error::MissingSums { task: "a risk estimate", what: "cells".into() });
-            }
-            let atoms = model.shape.atoms(frame).unwrap_or_default();
-            let cells = Cells::new(sketch);
-            let logs: f64 = frame.scale.iter().map(|s| s.ln()).sum();
-            Ok((logs - cells.own_likelihood(&atoms), -cells.likelihood(&atoms)))
-        }
-        Shape::Components { .. } => {
-            Err(Error::MissingSums { task: "a risk estimate", what: "rows".into() })
-        }
-    }
 }

@@ -12,7 +12,7 @@
 
 use crate::atom::Atom;
 use crate::kernel::exp2::exp2_product;
-use crate::kernel::tile::Instructions;
+use crate::simd::Instructions;
 use pulp::{Simd, WithSimd};
 
 /// Points of a block: few enough that their log-densities stay in registers.

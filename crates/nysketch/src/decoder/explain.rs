@@ -8,7 +8,7 @@
 //!
 //! A model whose residual ‖A_m(p) − A_m(π_n)‖ is near the floor is as good as the rows can tell.
 
-use crate::atom::embedding::Embedding;
+use super::context::Context;
 use crate::error::Result;
 use crate::model::Model;
 use crate::sketch::Sketch;
@@ -64,45 +64,51 @@ pub fn noise_floor(squared_norm: f64, rows: u64) -> f64 {
 /// The residuals of a mixture at every bandwidth and what they mean; `None` for other models and for
 /// sketches without kernel sums, of other columns, or of rows with weights, whose noise is not known.
 pub fn explain(sketch: &Sketch, model: &Model) -> Result<Option<(Vec<Residual>, Verdict)>> {
-    let plan = sketch.plan();
-    let weighted = plan.weighting.is_some();
-    if !plan.collect.kernel || weighted || sketch.rows() == 0 || model.columns != plan.columns {
-        return Ok(None);
-    }
-    let Some(atoms) = model.shape.atoms(&plan.frame) else { return Ok(None) };
-    let missed = sketch.missed();
-    let mut residuals = Vec::new();
-    for rung in 0..plan.bandwidths.len() {
-        let embedding = Embedding::new(sketch, rung)?;
-        let mut left = embedding.target.clone();
-        for a in &atoms {
-            let features = embedding.features(&a.mean, &a.variance);
-            left.iter_mut().zip(features).for_each(|(l, f)| *l -= a.weight * f);
+    Context::new(sketch).explain(model)
+}
+
+impl Context<'_> {
+    /// See [`explain`].
+    pub fn explain(&self, model: &Model) -> Result<Option<(Vec<Residual>, Verdict)>> {
+        let (sketch, plan) = (self.sketch(), self.plan());
+        let weighted = plan.weighting.is_some();
+        if !plan.collect.kernel || weighted || sketch.rows() == 0 || model.columns != plan.columns {
+            return Ok(None);
         }
-        residuals.push(Residual {
-            sigma2: embedding.sigma2,
-            residual: embedding.squared_norm(&left).max(0.0).sqrt(),
-            floor: noise_floor(embedding.squared_norm(&embedding.target), sketch.rows()),
-            missed: missed.get(rung).copied().unwrap_or(0.0),
-        });
+        let Some(atoms) = model.shape.atoms(&plan.frame) else { return Ok(None) };
+        let missed = sketch.missed();
+        let mut residuals = Vec::new();
+        for rung in 0..plan.bandwidths.len() {
+            let embedding = self.embedding(rung)?;
+            let mut left = embedding.target.clone();
+            for a in &atoms {
+                let features = embedding.features(&a.mean, &a.variance);
+                left.iter_mut().zip(features).for_each(|(l, f)| *l -= a.weight * f);
+            }
+            residuals.push(Residual {
+                sigma2: embedding.sigma2,
+                residual: embedding.squared_norm(&left).max(0.0).sqrt(),
+                floor: noise_floor(embedding.squared_norm(&embedding.target), sketch.rows()),
+                missed: missed.get(rung).copied().unwrap_or(0.0),
+            });
+        }
+        let ratio = |r: &Residual| r.residual / r.floor.max(f64::MIN_POSITIVE);
+        let verdict = if residuals.iter().any(|r| ratio(r) > EXPLAINED) {
+            Verdict::NotExplained
+        } else if residuals.iter().all(|r| r.missed > MISSED) {
+            Verdict::FewLandmarks
+        } else {
+            Verdict::Explained
+        };
+        Ok(Some((residuals, verdict)))
     }
-    let ratio = |r: &Residual| r.residual / r.floor.max(f64::MIN_POSITIVE);
-    let verdict = if residuals.iter().any(|r| ratio(r) > EXPLAINED) {
-        Verdict::NotExplained
-    } else if residuals.iter().all(|r| r.missed > MISSED) {
-        Verdict::FewLandmarks
-    } else {
-        Verdict::Explained
-    };
-    Ok(Some((residuals, verdict)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        FeatureParams, FitParams, Mixture, PlanParams, Sampling, SketchParams, Table, Task, fit,
-        plan_for,
+        FitParams, Mixture, PlanParams, Sampling, SketchParams, Table, Task, fit, plan_for,
     };
     use std::sync::Arc;
 
@@ -111,12 +117,8 @@ mod tests {
     fn the_right_k_explains_the_sketch() {
         let rows = Mixture::new(2, 3, 4.0, 11).unwrap().rows(0, 4000).values;
         let table = Table::unnamed(2, rows).unwrap();
-        let features = FeatureParams::Nystrom {
-            landmarks: Some(120),
-            sampling: Sampling::Dsquared,
-            leverage_lambda: None,
-        };
-        let params = PlanParams { features, ..PlanParams::default() };
+        let chosen = PlanParams::default().landmarks(120).sampling(Sampling::Dsquared);
+        let params = chosen;
         let plan = Arc::new(plan_for(&table, params).unwrap().0);
         let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
         let verdict = |k: usize| {

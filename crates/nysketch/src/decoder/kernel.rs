@@ -1,50 +1,26 @@
 //! Decoding from kernel sums alone, better than matching Diracs.
 //!
-//! Starts decide. Landmarks are data, so k-means on landmarks whose weights were calibrated to the
-//! sketch (non-negative least squares: min ‖W(Kw − k̄)‖², whose normal equations are K w = k̄) starts
-//! near the clusters. Atoms of shared learned variances then match the sketch without the bias that
+//! Starts decide: k-means on [calibrated](super::calibrate) landmarks starts near the clusters. Atoms of shared learned variances then match the sketch without the bias that
 //! Diracs have on clusters with width; for mixtures each gets its own at the end. Fourier
 //! sketches have no landmarks: CL-OMPR with atoms of shared variances makes the start.
 
 use super::clompr::{Clompr, to_simplex};
 use super::constraints::Constraints;
 use super::matching::{Matching, Objective};
-use super::{Report, Space};
+use super::space::Space;
 use crate::atom::embedding::Embedding;
 use crate::atom::{Atom, Family};
-use crate::kernel::{Gaussian, squared_distance};
 use crate::measure::{Effort, Loss, Measure};
-use crate::optimize::{Stop, nonnegative_quadratic};
-use crate::sketch::Sketch;
+use crate::optimize::Stop;
+use crate::report::Report;
 
 /// Starts that are refined, from landmarks and without them; the sketch picks among them.
 const STARTS: usize = 4;
 const BLIND_STARTS: usize = 10;
 /// Weight of the row that asks for weights of sum one.
 const SUM_TO_ONE: f64 = 0.3;
-/// Sweeps of the calibration.
-const SWEEPS: usize = 300;
-
-/// Landmarks weighted so that their sketch is the data's.
-pub fn calibrated(embedding: &Embedding) -> Option<Measure> {
-    let landmarks = embedding.landmarks()?;
-    let (d, m) = (embedding.dims(), embedding.len());
-    let kernel = Gaussian { sigma2: embedding.sigma2 };
-    let row = |i: usize| &landmarks[i * d..(i + 1) * d];
-    let mut gram = vec![0.0; m * m];
-    for i in 0..m {
-        for j in 0..=i {
-            let k = kernel.at(squared_distance(row(i), row(j)));
-            gram[i * m + j] = k;
-            gram[j * m + i] = k;
-        }
-    }
-    let weights = nonnegative_quadratic(&gram, &embedding.target, SWEEPS);
-    Some(Measure::new(d, landmarks, &weights))
-}
-
-/// Decodes one bandwidth.
-pub struct KernelDecoder<'a> {
+/// Matches the sketch of one bandwidth.
+pub struct Matcher<'a> {
     /// The data's sketch.
     pub embedding: &'a Embedding,
     /// Where the data lies.
@@ -54,16 +30,10 @@ pub struct KernelDecoder<'a> {
     /// Rows of the sketch.
     pub rows: f64,
     /// Landmarks weighted so that their sketch is the data's, where there are landmarks.
-    pub measure: Option<Measure>,
+    pub measure: Option<&'a Measure>,
 }
 
-impl<'a> KernelDecoder<'a> {
-    /// Calibrates the landmarks, once for all that needs them.
-    pub fn new(sketch: &Sketch, embedding: &'a Embedding, space: &'a Space, k: usize) -> Self {
-        let rows = sketch.rows() as f64;
-        KernelDecoder { embedding, space, k, rows, measure: calibrated(embedding) }
-    }
-
+impl<'a> Matcher<'a> {
     fn matching(&self, family: Family) -> Matching<'_> {
         let objective = match (self.embedding.landmarks(), &family) {
             (Some(_), Family::Scaled) => Objective::Full,
@@ -136,7 +106,7 @@ impl<'a> KernelDecoder<'a> {
     }
 
     fn start(&self, rng: &mut impl rand::Rng) -> Vec<Atom> {
-        match &self.measure {
+        match self.measure {
             Some(measure) => {
                 let effort = Effort { restarts: 3, iterations: 50 };
                 let mut centres = measure.cluster(self.k, Loss::Squared, effort, rng);

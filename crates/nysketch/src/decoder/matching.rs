@@ -321,22 +321,21 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FeatureParams, PlanParams, Sampling, Sketch, SketchParams, Table, plan_for};
+    use crate::Context;
+    use crate::{PlanParams, Sampling, Sketch, SketchParams, Table, plan_for};
     use proptest::prelude::*;
     use std::sync::Arc;
 
     fn embedding() -> Embedding {
         let rows = crate::Mixture::new(2, 3, 2.0, 1).unwrap().rows(0, 300).values;
         let table = Table::unnamed(2, rows).unwrap();
-        let features = FeatureParams::Nystrom {
-            landmarks: Some(20),
-            sampling: Sampling::Uniform,
-            leverage_lambda: None,
-        };
-        let params = PlanParams { features, bandwidths: Some(vec![4.0]), ..PlanParams::default() };
+        let chosen = PlanParams::default().landmarks(20).sampling(Sampling::Uniform);
+        let params = chosen.bandwidths([4.0]);
         let plan = Arc::new(plan_for(&table, params).unwrap().0);
-        Embedding::new(&Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap(), 0)
-            .unwrap()
+        {
+            let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
+            Context::new(&sketch).embedding(0).unwrap().clone()
+        }
     }
 
     proptest! {

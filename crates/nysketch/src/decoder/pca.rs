@@ -2,8 +2,11 @@
 
 use crate::error::Result;
 use crate::fixed::{centred_sum, coordinate_value, power_of_two};
+use crate::frame::Frame;
 use crate::linalg::{Matrix, symmetric_eigen};
+use crate::model::Shape;
 use crate::sketch::Sketch;
+use crate::sums::Sum;
 
 /// Components in the plan's coordinates.
 #[derive(Debug, Clone)]
@@ -18,15 +21,29 @@ pub struct Components {
     pub total_variance: f64,
 }
 
+impl Components {
+    /// As the parameters of a model: the mean in the table's units.
+    pub fn into_shape(self, frame: &Frame) -> Shape {
+        let total = self.total_variance.max(f64::MIN_POSITIVE);
+        Shape::Components {
+            mean: frame.widen_coordinates(&self.mean),
+            components: self.directions,
+            explained_variance_ratio: self.variances.iter().map(|v| v / total).collect(),
+            explained_variance: self.variances,
+        }
+    }
+}
+
 /// The covariance matrix `E(y − Ey)(y − Ey)ᵀ` of a sketch that keeps moments and has rows.
 pub fn covariance(sketch: &Sketch) -> (Vec<f64>, Matrix) {
     let (plan, sums) = (sketch.plan(), sketch.sums());
     let (d, n, e) = (plan.dims(), sketch.rows() as f64, &plan.frame.exponent);
-    let mean: Vec<f64> = (0..d).map(|k| coordinate_value(sums.sum[k], e[k]) / n).collect();
+    let mean: Vec<f64> = (0..d).map(|k| coordinate_value(sums[Sum::Sum][k], e[k]) / n).collect();
     let entry = |i: usize, j: usize| {
         let (i, j) = if i >= j { (i, j) } else { (j, i) };
-        let product = sums.outer[i * (i + 1) / 2 + j];
-        let centred = centred_sum(product, sums.sum[i], sums.sum[j], sums.rows[0]);
+        let product = sums[Sum::Outer][i * (i + 1) / 2 + j];
+        let centred =
+            centred_sum(product, sums[Sum::Sum][i], sums[Sum::Sum][j], sums[Sum::Rows][0]);
         centred * power_of_two(e[i]) * power_of_two(e[j]) / n
     };
     let matrix = Matrix::from_fn(d, d, entry);

@@ -11,8 +11,8 @@ use crate::fixed::FEATURE_ONE;
 use crate::kernel::exp2::{COS, ROUND, SIN, cos_sin_quarters};
 use crate::kernel::pack::{MAX_BLOCK, PackedRows, ROWS, VECTORS, Value, copy_for, pack_points};
 use crate::kernel::scalar::ONE_BITS;
-use crate::kernel::tile::Instructions;
 use crate::points::Points;
+use crate::simd::Instructions;
 use pulp::{Simd, WithSimd};
 use rand_distr::{Distribution, StandardNormal};
 
@@ -71,7 +71,6 @@ pub struct FourierPass {
     factors: Vec<f32>,
     /// `[rung][cos then sin][frequency, padded]`, sums of the last block.
     sums: Vec<u32>,
-    weighted_sums: Vec<i64>,
     rows: PackedRows,
 }
 
@@ -86,36 +85,25 @@ impl FourierPass {
             sums: vec![0; 2 * bandwidths.len() * packed.len() / frequencies.dims()],
             packed,
             factors: bandwidths.iter().map(|s| quarter_turns(*s)).collect(),
-            weighted_sums: Vec::new(),
             rows: PackedRows::new(frequencies.dims()),
         }
     }
 
     /// Runs the pass over at most [`MAX_BLOCK`] rows (`rows × dims`, row-major).
     ///
-    /// `weights` holds one weight a row or is empty. `add(place, units)` receives the block's sums,
-    /// places being `[rung][cos then sin][frequency]`.
-    pub fn block(&mut self, rows: &[f32], weights: &[u32], mut add: impl FnMut(usize, i64)) {
+    /// `add(place, units)` receives the block's sums, places being `[rung][cos then sin][frequency]`.
+    pub fn block(&mut self, rows: &[f32], mut add: impl FnMut(usize, i32)) {
         let n = rows.len() / self.dims;
         assert!(n <= MAX_BLOCK && rows.len() == n * self.dims, "a block has whole rows");
-        assert!(weights.is_empty() || weights.len() == n, "one weight a row");
         self.rows.pack(rows);
         self.sums.fill(0);
-        self.weighted_sums.clear();
-        if !weights.is_empty() {
-            self.weighted_sums.resize(self.sums.len(), 0);
-        }
         let instructions = self.instructions;
-        instructions.dispatch(Pass { fourier: self, weights });
+        instructions.dispatch(Pass { fourier: self });
         let padded = self.packed.len() / self.dims;
         for half in 0..2 * self.factors.len() {
             for j in 0..self.count {
                 let at = half * padded + j;
-                let units = match weights {
-                    [] => i64::from(self.sums[at] as i32),
-                    _ => self.weighted_sums[at],
-                };
-                add(half * self.count + j, units);
+                add(half * self.count + j, self.sums[at] as i32);
             }
         }
     }
@@ -123,7 +111,6 @@ impl FourierPass {
 
 struct Pass<'a> {
     fourier: &'a mut FourierPass,
-    weights: &'a [u32],
 }
 
 impl WithSimd for Pass<'_> {
@@ -131,13 +118,12 @@ impl WithSimd for Pass<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let FourierPass { dims: d, packed, factors, sums, weighted_sums, rows, .. } = self.fourier;
+        let FourierPass { dims: d, packed, factors, sums, rows, .. } = self.fourier;
         let (packed, _) = S::as_simd_f32s(packed);
         let (sums, _) = S::as_mut_simd_u32s(sums);
         let vectors = packed.len() / *d;
         let (panels, last) = packed.split_at(vectors / VECTORS * VECTORS * *d);
-        let mut pass =
-            TilePass::<S> { simd, factors, vectors, sums, weighted_sums, weights: self.weights };
+        let mut pass = TilePass::<S> { simd, factors, vectors, sums };
         for (p, panel) in panels.as_chunks::<VECTORS>().0.chunks_exact(*d).enumerate() {
             pass.panel(rows, panel, p * VECTORS);
         }
@@ -153,34 +139,23 @@ struct TilePass<'a, S: Simd> {
     /// Vectors of all frequencies.
     vectors: usize,
     sums: &'a mut [S::u32s],
-    weighted_sums: &'a mut [i64],
-    weights: &'a [u32],
 }
 
 impl<S: Simd> TilePass<'_, S> {
     /// All rows with one panel, which starts at this vector.
     #[inline(always)]
     fn panel<const V: usize>(&mut self, rows: &PackedRows, panel: &[[S::f32s; V]], vector: usize) {
-        let mut i = 0;
         for tile in rows.tiles() {
-            self.add(&phases::<S, ROWS, V>(self.simd, tile, panel), i, vector);
-            i += ROWS;
+            self.add(&phases::<S, ROWS, V>(self.simd, tile, panel), vector);
         }
         for row in rows.singles() {
-            self.add(&phases::<S, 1, V>(self.simd, row, panel), i, vector);
-            i += 1;
+            self.add(&phases::<S, 1, V>(self.simd, row, panel), vector);
         }
     }
 
-    /// Cosines and sines of a tile at every rung, in fixed point, summed over its rows; `i` is the
-    /// first of them.
+    /// Cosines and sines of a tile at every rung, in fixed point, summed over its rows.
     #[inline(always)]
-    fn add<const R: usize, const V: usize>(
-        &mut self,
-        phases: &[[S::f32s; V]; R],
-        i: usize,
-        vector: usize,
-    ) {
+    fn add<const R: usize, const V: usize>(&mut self, phases: &[[S::f32s; V]; R], vector: usize) {
         let simd = self.simd;
         for (rung, &factor) in self.factors.iter().enumerate() {
             let at = [2 * rung, 2 * rung + 1].map(|half| half * self.vectors + vector);
@@ -188,22 +163,8 @@ impl<S: Simd> TilePass<'_, S> {
                 let mut totals = at.map(|at| self.sums[at + v]);
                 for r in 0..R {
                     let units = cos_sin_units(simd, phases[r][v], factor);
-                    if self.weights.is_empty() {
-                        totals = [
-                            simd.add_u32s(totals[0], units[0]),
-                            simd.add_u32s(totals[1], units[1]),
-                        ];
-                        continue;
-                    }
-                    for (half, units) in units.into_iter().enumerate() {
-                        let units = [units];
-                        let lanes: &[i32] = pulp::bytemuck::cast_slice(&units);
-                        let start = (at[half] + v) * S::F32_LANES;
-                        for (l, units) in lanes.iter().enumerate() {
-                            self.weighted_sums[start + l] +=
-                                i64::from(*units) * i64::from(self.weights[i + r]);
-                        }
-                    }
+                    totals =
+                        [simd.add_u32s(totals[0], units[0]), simd.add_u32s(totals[1], units[1])];
                 }
                 for (at, total) in at.into_iter().zip(totals) {
                     self.sums[at + v] = total;
@@ -272,7 +233,7 @@ fn signed_units<S: Simd>(simd: S, value: S::f32s, quarter: S::u32s) -> S::u32s {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Gaussian;
+    use crate::kernel::Kernel;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
@@ -285,7 +246,7 @@ mod tests {
         let (a, b) = (features(&frequencies, sigma2, &x), features(&frequencies, sigma2, &y));
         let dot: f64 = a.iter().zip(&b).map(|(p, q)| p * q).sum();
         // Standard error of a mean of 20,000 cosines: at most 0.7/√20000 = 0.005.
-        assert!((dot - Gaussian { sigma2 }.value(&x, &y)).abs() < 0.02);
+        assert!((dot - Kernel::Gaussian.at(sigma2).value(&x, &y)).abs() < 0.02);
     }
 
     #[test]
@@ -294,28 +255,21 @@ mod tests {
         let (d, count, bandwidths) = (7, 53, [9.0, 2.25, 0.1]);
         let frequencies = draw_frequencies(d, count, &mut rng);
         let rows = draw_frequencies(d, 30, &mut rng);
-        let mut expected = vec![0i64; 3 * 2 * count];
-        for (i, z) in rows.rows().enumerate() {
+        let mut expected = vec![0i32; 3 * 2 * count];
+        for z in rows.rows() {
             for (l, s) in bandwidths.iter().enumerate() {
                 for (j, w) in frequencies.rows().enumerate() {
                     let (c, s) = units(phase(w, z), quarter_turns(*s));
-                    expected[(2 * l) * count + j] += i64::from(c) * (i as i64 % 3);
-                    expected[(2 * l + 1) * count + j] += i64::from(s) * (i as i64 % 3);
+                    expected[(2 * l) * count + j] += c;
+                    expected[(2 * l + 1) * count + j] += s;
                 }
             }
         }
         for set in Instructions::all() {
             let mut pass = FourierPass::new(&frequencies, &bandwidths, set);
-            let mut sums = vec![0i64; expected.len()];
-            let weights: Vec<u32> = (0..30).map(|i| i % 3).collect();
-            pass.block(rows.data(), &weights, |at, units| sums[at] = units);
+            let mut sums = vec![0; expected.len()];
+            pass.block(rows.data(), |at, units| sums[at] = units);
             assert_eq!(sums, expected, "{set:?}");
-            // Without weights, the rows of weight 1 and twice those of weight 2.
-            for (i, times) in [(1, 1), (2, 2), (0, 0)] {
-                let some: Vec<usize> = (0..30).filter(|r| r % 3 == i).collect();
-                pass.block(rows.select(&some).data(), &[], |at, units| sums[at] -= times * units);
-            }
-            assert_eq!(sums, vec![0; expected.len()], "{set:?}");
         }
     }
 

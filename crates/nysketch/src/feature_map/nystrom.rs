@@ -6,7 +6,7 @@
 //! row: O(md) a row in place of O(m² + md).
 
 use crate::error::Result;
-use crate::kernel::Gaussian;
+use crate::kernel::ScaledKernel;
 use crate::linalg::{Matrix, dot, symmetric_eigen};
 use crate::points::Points;
 
@@ -17,7 +17,7 @@ pub const CUTOFF: f64 = 1e-12;
 /// The map for one bandwidth.
 #[derive(Debug, Clone)]
 pub struct NystromMap {
-    kernel: Gaussian,
+    kernel: ScaledKernel,
     landmarks: Points,
     /// Eigenvalues of K_m, largest first, all of them.
     pub eigenvalues: Vec<f64>,
@@ -27,9 +27,8 @@ pub struct NystromMap {
 
 impl NystromMap {
     /// Decomposes K_m; `cutoff` is a share of the largest eigenvalue, by default [`CUTOFF`].
-    pub fn new(landmarks: &Points, sigma2: f64, cutoff: f64) -> Result<Self> {
+    pub fn new(landmarks: &Points, kernel: ScaledKernel, cutoff: f64) -> Result<Self> {
         let m = landmarks.len();
-        let kernel = Gaussian { sigma2 };
         let eigen = symmetric_eigen(&kernel.gram(landmarks))?;
         let least = cutoff * eigen.values[0];
         let rank = eigen.values.iter().take_while(|v| **v > least).count();
@@ -51,6 +50,14 @@ impl NystromMap {
     /// Largest eigenvalue over the smallest one kept.
     pub fn condition(&self) -> f64 {
         self.eigenvalues[0] / self.eigenvalues[self.rank() - 1]
+    }
+
+    /// `K_m⁺ = WᵀW` and its rank, without eigenvalues below this share of the largest.
+    pub fn inverse(&self, cutoff: f64) -> (Matrix, usize) {
+        let least = cutoff * self.eigenvalues[0];
+        let rank = self.eigenvalues.iter().take_while(|v| **v > least).count().min(self.rank());
+        let kept = Matrix::from_fn(rank, self.landmarks.len(), |l, j| self.whitening.get(l, j));
+        (kept.gram(), rank)
     }
 
     /// `‖W k‖²` of a vector of (mean) kernel values, without eigenvalues below this share of the largest.
@@ -76,6 +83,7 @@ impl NystromMap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::Kernel;
     use crate::linalg::{Cholesky, Columns};
     use proptest::prelude::*;
 
@@ -98,12 +106,12 @@ mod tests {
             // A jittered row of points 2 apart: well conditioned.
             let data = (0..m).flat_map(|i| [(2 * i) as f32 + next(0.5) as f32, next(1.0) as f32]).collect();
             let landmarks = Points::new(2, data);
-            let map = NystromMap::new(&landmarks, sigma2, CUTOFF).unwrap();
+            let map = NystromMap::new(&landmarks, Kernel::Gaussian.at(sigma2), CUTOFF).unwrap();
             prop_assert_eq!(map.rank(), m);
             for i in 0..m {
                 for j in 0..m {
                     let (x, y) = (as_f64(landmarks.row(i)), as_f64(landmarks.row(j)));
-                    let kernel = Gaussian { sigma2 }.value(&x, &y);
+                    let kernel = Kernel::Gaussian.at(sigma2).value(&x, &y);
                     prop_assert!((dot(&map.features(&x), &map.features(&y)) - kernel).abs() < 1e-10);
                 }
             }
@@ -111,7 +119,7 @@ mod tests {
             let y = [next(8.0) + m as f64, next(3.0)];
             let (kx, ky) = (map.kernel_vector(&x), map.kernel_vector(&y));
             let k = Matrix::from_fn(m, m, |i, j| {
-                Gaussian { sigma2 }.value(&as_f64(landmarks.row(i)), &as_f64(landmarks.row(j)))
+                Kernel::Gaussian.at(sigma2).value(&as_f64(landmarks.row(i)), &as_f64(landmarks.row(j)))
             });
             let mut columns = Columns::with_capacity(m, 3);
             columns.push(kx.iter().copied());
@@ -128,10 +136,10 @@ mod tests {
     #[test]
     fn repeated_landmarks_lower_the_rank_and_nothing_else() {
         let landmarks = Points::new(1, vec![0.0, 1.0, 1.0, 3.0, 3.0]);
-        let map = NystromMap::new(&landmarks, 1.0, CUTOFF).unwrap();
+        let map = NystromMap::new(&landmarks, Kernel::Gaussian.at(1.0), CUTOFF).unwrap();
         assert_eq!(map.rank(), 3);
         let (x, y) = ([1.0], [3.0]);
-        let kernel = Gaussian { sigma2: 1.0 }.value(&x, &y);
+        let kernel = Kernel::Gaussian.at(1.0).value(&x, &y);
         assert!((dot(&map.features(&x), &map.features(&y)) - kernel).abs() < 1e-12);
     }
 }

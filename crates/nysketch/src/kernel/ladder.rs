@@ -1,8 +1,9 @@
 //! The ladder: kernel values at several bandwidths from one exponential.
 //!
-//! With σ² falling by a factor 4 from rung to rung, `κ_{i+1} = κ_i⁴`: two squarings. A factor 2 is
-//! one squaring. Any other ratio starts from a fresh exponential. Squaring doubles the relative
-//! error, so after four squarings (error ×16, about 3e-6) the next rung starts afresh too.
+//! Where σ² falls by the factor at which a kernel is its own square, the next value is the last one
+//! squared; for the Gaussian kernel a factor 2 is one squaring and a factor 4 two. Any other ratio
+//! starts from a fresh exponential. Squaring doubles the relative error, so after four squarings
+//! (error ×16, about 3e-6) the next bandwidth starts afresh too.
 
 use crate::error::{Error, Result};
 
@@ -15,11 +16,11 @@ const MAX_SQUARINGS: u8 = 4;
 /// How one rung is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Step {
-    /// κ = 2^(min(d², limit) · factor), factor = −log₂e / 2σ².
+    /// κ = 2^(min(s, limit) · factor).
     Exp {
-        /// Times d².
+        /// log₂κ per unit of distance.
         factor: f32,
-        /// d² beyond which κ < 2⁻³⁰.
+        /// Distance beyond which κ < 2⁻³⁰.
         limit: f32,
     },
     /// κ is the previous rung's, squared that many times.
@@ -29,6 +30,13 @@ pub enum Step {
     },
 }
 
+impl Step {
+    /// A fresh exponential `2^(rate · s)`.
+    pub fn exponential(rate: f64) -> Self {
+        Step::Exp { factor: rate as f32, limit: (-30.0 / rate) as f32 }
+    }
+}
+
 /// The steps for bandwidths σ² in strictly falling order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ladder {
@@ -36,37 +44,32 @@ pub struct Ladder {
 }
 
 impl Ladder {
-    /// Lays out the steps for bandwidths that have been checked.
-    pub fn new(bandwidths: &[f64]) -> Self {
+    /// Lays out the steps for bandwidths that have been checked. `squarings` says how many squarings
+    /// lead from one bandwidth to the next, 1 or 2, or 0 where none do.
+    pub fn new(
+        bandwidths: &[f64],
+        exponential: impl Fn(f64) -> Step,
+        squarings: impl Fn(f64, f64) -> u8,
+    ) -> Self {
         let mut steps = Vec::with_capacity(bandwidths.len());
-        let mut squarings = 0;
+        let mut since_exponential = 0;
         for (i, &sigma2) in bandwidths.iter().enumerate() {
-            let times = match i.checked_sub(1).map(|p| bandwidths[p] / sigma2) {
-                Some(2.0) => 1,
-                Some(4.0) => 2,
-                _ => 0,
-            };
-            if times == 0 || squarings + times > MAX_SQUARINGS {
-                squarings = 0;
-                steps.push(exp_step(sigma2));
+            let times = i.checked_sub(1).map_or(0, |p| squarings(bandwidths[p], sigma2));
+            if times == 0 || since_exponential + times > MAX_SQUARINGS {
+                since_exponential = 0;
+                steps.push(exponential(sigma2));
             } else {
-                squarings += times;
+                since_exponential += times;
                 steps.push(Step::Square { times });
             }
         }
         Ladder { steps }
     }
 
-    /// One step a bandwidth.
+    /// One step per bandwidth.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
-}
-
-/// A fresh exponential for one bandwidth.
-pub fn exp_step(sigma2: f64) -> Step {
-    let factor = -std::f64::consts::LOG2_E / (2.0 * sigma2);
-    Step::Exp { factor: factor as f32, limit: (-30.0 / factor) as f32 }
 }
 
 /// Bandwidths are finite, positive, strictly falling, and between 2⁻¹⁰⁰ and 2¹¹⁰.
@@ -86,16 +89,22 @@ pub fn check_bandwidths(bandwidths: &[f64]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::Kernel;
 
     #[test]
     fn factor_four_is_two_squarings_until_the_error_has_grown() {
-        let ladder = Ladder::new(&[64.0, 16.0, 4.0, 1.0, 0.3, 0.15]);
+        let ladder = Kernel::Gaussian.ladder(&[64.0, 16.0, 4.0, 1.0, 0.3, 0.15]);
         let kinds: Vec<u8> = ladder
             .steps()
             .iter()
             .map(|s| if let Step::Square { times } = s { *times } else { 0 })
             .collect();
         assert_eq!(kinds, [0, 2, 2, 0, 0, 1]);
+        // κ = exp(−s/σ) is its own square at σ/2, where σ² is a quarter.
+        let laplace = Kernel::Laplace.ladder(&[64.0, 16.0, 8.0, 0.5]);
+        let fresh: Vec<bool> =
+            laplace.steps().iter().map(|s| matches!(s, Step::Exp { .. })).collect();
+        assert_eq!(fresh, [true, false, true, false]);
     }
 
     #[test]

@@ -3,25 +3,18 @@
 
 use super::exp2::exp2_product;
 use super::ladder::{FLOOR, Ladder, Step};
+use super::table::Kernel;
 use crate::points::Points;
 
-/// `Σ_k (x_k − z_k)²` by fused multiply-adds in the order of the columns.
-pub fn squared_distance(x: &[f32], z: &[f32]) -> f32 {
-    x.iter().zip(z).fold(0.0f32, |sum, (a, b)| {
-        let difference = a - b;
-        difference.mul_add(difference, sum)
-    })
-}
-
 /// The kernel value of each rung, in units of 2⁻²³.
-pub fn kernel_units(d2: f32, ladder: &Ladder) -> Vec<u32> {
+pub fn kernel_units(distance: f32, ladder: &Ladder) -> Vec<u32> {
     let mut kappa = 0.0f32;
     ladder
         .steps()
         .iter()
         .map(|step| {
             match *step {
-                Step::Exp { factor, limit } => kappa = exp2_product(d2.min(limit), factor),
+                Step::Exp { factor, limit } => kappa = exp2_product(distance.min(limit), factor),
                 Step::Square { times } => {
                     for _ in 0..times {
                         kappa *= kappa;
@@ -43,13 +36,13 @@ pub fn units(kappa: f32) -> u32 {
 /// The bits of 1.0.
 pub const ONE_BITS: u32 = 0x3f80_0000;
 
-/// Index and squared distance of the nearest landmark; the first one where several are as near.
-pub fn nearest(x: &[f32], landmarks: &Points) -> (u32, f32) {
+/// Index and distance of the nearest landmark; the first one where several are as near.
+pub fn nearest(kernel: Kernel, x: &[f32], landmarks: &Points) -> (u32, f32) {
     let mut best = (0, f32::INFINITY);
     for (j, z) in landmarks.rows().enumerate() {
-        let d2 = squared_distance(x, z);
-        if d2 < best.1 {
-            best = (j as u32, d2);
+        let distance = kernel.distance(x, z);
+        if distance < best.1 {
+            best = (j as u32, distance);
         }
     }
     best

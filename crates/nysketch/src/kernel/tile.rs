@@ -10,88 +10,13 @@ use super::exp2::{EXP2, ROUND};
 use super::ladder::{FLOOR, Ladder, Step};
 use super::pack::{MAX_BLOCK, PackedRows, ROWS, VECTORS, Value, copy_for, pack_points};
 use super::scalar::ONE_BITS;
+use super::table::{Kernel, Metric};
 use crate::points::Points;
-use pulp::{Arch, Simd, WithSimd};
+use crate::simd::Instructions;
+use pulp::{Simd, WithSimd};
 
 /// Bytes of packed landmarks that pass by a tile before the next tile.
 const PANEL_BYTES: usize = 1 << 15;
-
-/// Which instructions to use. All give the same bits.
-#[derive(Debug, Clone, Copy)]
-pub struct Instructions(Arch);
-
-impl Instructions {
-    /// The best this processor has.
-    pub fn best() -> Self {
-        Instructions(Arch::new())
-    }
-
-    /// Plain scalar code.
-    pub fn scalar() -> Self {
-        Instructions(Arch::Scalar)
-    }
-
-    /// Every set this processor has, scalar first.
-    pub fn all() -> Vec<Self> {
-        #[allow(unused_mut, reason = "other processors have only these two")]
-        let mut sets = vec![Arch::Scalar];
-        #[cfg(target_arch = "x86_64")]
-        {
-            sets.extend(pulp::x86::V3::try_new().map(Arch::V3));
-            sets.extend(pulp::x86::V4::try_new().map(Arch::V4));
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        sets.push(Arch::new());
-        sets.into_iter().map(Instructions).collect()
-    }
-
-    /// Their name.
-    pub fn name(self) -> &'static str {
-        match self.lanes() {
-            1 => "scalar",
-            4 => "NEON",
-            8 => "AVX2",
-            _ => "AVX-512",
-        }
-    }
-
-    /// Runs plain code compiled for these instructions.
-    pub fn run(self, work: impl Work) {
-        struct Compiled<W>(W);
-        impl<W: Work> WithSimd for Compiled<W> {
-            type Output = ();
-            #[inline(always)]
-            fn with_simd<S: Simd>(self, _: S) {
-                self.0.work()
-            }
-        }
-        self.0.dispatch(Compiled(work));
-    }
-
-    /// Runs code written for vectors.
-    pub(crate) fn dispatch<W: WithSimd>(self, work: W) -> W::Output {
-        self.0.dispatch(work)
-    }
-
-    /// Single-precision numbers in a vector.
-    pub(crate) fn lanes(self) -> usize {
-        struct Lanes;
-        impl WithSimd for Lanes {
-            type Output = usize;
-            fn with_simd<S: Simd>(self, _: S) -> usize {
-                S::F32_LANES
-            }
-        }
-        self.0.dispatch(Lanes)
-    }
-}
-
-/// Plain code that the compiler vectorises; `work` must be `#[inline(always)]` to be compiled for
-/// the instructions it runs with.
-pub trait Work {
-    /// Does it.
-    fn work(self);
-}
 
 /// Landmarks laid out for the pass, with its scratch memory.
 #[derive(Debug, Clone)]
@@ -99,13 +24,13 @@ pub struct Tiles {
     instructions: Instructions,
     dims: usize,
     landmarks: usize,
+    metric: Metric,
     /// `[panel][column][lane]`, panels of [`VECTORS`] vectors and perhaps one of a single vector;
     /// filled up with infinitely distant points.
     packed: Vec<f32>,
     steps: Vec<Step>,
     /// `[rung][landmark, padded]`, sums of the last block.
     sums: Vec<u32>,
-    weighted_sums: Vec<u64>,
     /// `[row][lane]`: least squared distance so far and the vector it was in, a whole number.
     least: Vec<f32>,
     least_at: Vec<f32>,
@@ -117,13 +42,18 @@ pub struct Tiles {
 pub struct Nearest {
     /// Its index.
     pub index: Vec<u32>,
-    /// Its squared distance.
-    pub d2: Vec<f32>,
+    /// Its distance, which is squared for the Gaussian kernel.
+    pub distance: Vec<f32>,
 }
 
 impl Tiles {
     /// Packs the landmarks. Without a ladder only nearest landmarks are found.
-    pub fn new(landmarks: &Points, ladder: Option<&Ladder>, instructions: Instructions) -> Self {
+    pub fn new(
+        landmarks: &Points,
+        kernel: Kernel,
+        ladder: Option<&Ladder>,
+        instructions: Instructions,
+    ) -> Self {
         let (m, d) = (landmarks.len(), landmarks.dims());
         let lanes = instructions.lanes();
         let packed = pack_points(landmarks, lanes, f32::INFINITY);
@@ -132,8 +62,8 @@ impl Tiles {
             instructions,
             dims: d,
             landmarks: m,
+            metric: kernel.metric(),
             sums: vec![0; steps.len() * packed.len() / d],
-            weighted_sums: Vec::new(),
             steps,
             packed,
             least: vec![0.0; MAX_BLOCK * lanes],
@@ -144,37 +74,25 @@ impl Tiles {
 
     /// Runs the pass over at most [`MAX_BLOCK`] rows (`rows × dims`, row-major).
     ///
-    /// `weights` holds one weight a row or is empty. `add(rung, landmark, units)` receives the
-    /// block's kernel sums, in units of 2⁻²³, and `nearest`, if given, each row's landmark.
+    /// `add(rung, landmark, units)` receives the block's kernel sums, in units of 2⁻²³, and `nearest`,
+    /// if given, each row's landmark.
     pub fn block(
         &mut self,
         rows: &[f32],
-        weights: &[u32],
         nearest: Option<&mut Nearest>,
-        mut add: impl FnMut(usize, usize, u64),
+        mut add: impl FnMut(usize, usize, u32),
     ) {
         let n = rows.len() / self.dims;
         assert!(n <= MAX_BLOCK && rows.len() == n * self.dims, "a block has whole rows");
-        assert!(weights.is_empty() || weights.len() == n, "one weight a row");
-        let weighted = !weights.is_empty();
         let padded = self.packed.len() / self.dims;
         self.sums.fill(0);
-        if weighted {
-            self.weighted_sums.clear();
-            self.weighted_sums.resize(self.sums.len(), 0);
-        }
-        let arch = self.instructions.0;
-        arch.dispatch(Pass { tiles: self, rows, weights, nearest });
+        let instructions = self.instructions;
+        instructions.dispatch(Pass { tiles: self, rows, nearest });
         for rung in 0..self.steps.len() {
             for j in 0..self.landmarks {
                 let at = rung * padded + j;
-                let units = if weighted {
-                    self.weighted_sums[at]
-                } else {
-                    // Each of the n terms carried the bits of 1.0 along.
-                    u64::from(self.sums[at].wrapping_sub((n as u32).wrapping_mul(ONE_BITS)))
-                };
-                add(rung, j, units);
+                // Each of the n terms carried the bits of 1.0 along.
+                add(rung, j, self.sums[at].wrapping_sub((n as u32).wrapping_mul(ONE_BITS)));
             }
         }
     }
@@ -183,7 +101,6 @@ impl Tiles {
 struct Pass<'a> {
     tiles: &'a mut Tiles,
     rows: &'a [f32],
-    weights: &'a [u32],
     nearest: Option<&'a mut Nearest>,
 }
 
@@ -192,22 +109,54 @@ impl WithSimd for Pass<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Pass { tiles, rows, weights, nearest } = self;
+        match self.tiles.metric {
+            Metric::Squared => self.measure::<S, Squared>(simd),
+            Metric::Absolute => self.measure::<S, Absolute>(simd),
+        }
+    }
+}
+
+impl Pass<'_> {
+    #[inline(always)]
+    fn measure<S: Simd, T: Term>(self, simd: S) {
+        let Pass { tiles, rows, nearest } = self;
         let n = rows.len() / tiles.dims;
         if let Some(nearest) = nearest {
             tiles.least[..n * S::F32_LANES].fill(f32::INFINITY);
             tiles.least_at[..n * S::F32_LANES].fill(0.0);
-            run::<S, true>(simd, tiles, rows, weights);
+            run::<S, T, true>(simd, tiles, rows);
             reduce_lanes(simd, tiles, n, nearest);
         } else {
-            run::<S, false>(simd, tiles, rows, weights);
+            run::<S, T, false>(simd, tiles, rows);
         }
+    }
+}
+
+/// What a coordinate adds to a distance, in vectors.
+trait Term {
+    fn add<S: Simd>(simd: S, sum: S::f32s, difference: S::f32s) -> S::f32s;
+}
+
+struct Squared;
+struct Absolute;
+
+impl Term for Squared {
+    #[inline(always)]
+    fn add<S: Simd>(simd: S, sum: S::f32s, difference: S::f32s) -> S::f32s {
+        simd.mul_add_f32s(difference, difference, sum)
+    }
+}
+
+impl Term for Absolute {
+    #[inline(always)]
+    fn add<S: Simd>(simd: S, sum: S::f32s, difference: S::f32s) -> S::f32s {
+        simd.add_f32s(sum, simd.abs_f32s(difference))
     }
 }
 
 /// All tiles of a block with all panels.
 #[inline(always)]
-fn run<S: Simd, const TRACK: bool>(simd: S, tiles: &mut Tiles, rows: &[f32], weights: &[u32]) {
+fn run<S: Simd, T: Term, const TRACK: bool>(simd: S, tiles: &mut Tiles, rows: &[f32]) {
     let d = tiles.dims;
     let (packed, _) = S::as_simd_f32s(&tiles.packed);
     let vectors = packed.len() / d;
@@ -218,8 +167,7 @@ fn run<S: Simd, const TRACK: bool>(simd: S, tiles: &mut Tiles, rows: &[f32], wei
     let (sums, _) = S::as_mut_simd_u32s(&mut tiles.sums);
     let (least, _) = S::as_mut_simd_f32s(&mut tiles.least);
     let (least_at, _) = S::as_mut_simd_f32s(&mut tiles.least_at);
-    let weighted_sums = &mut tiles.weighted_sums;
-    let mut pass = TilePass::<S, TRACK> { simd, steps: &tiles.steps, vectors, sums, weighted_sums };
+    let mut pass = TilePass::<S, TRACK> { simd, steps: &tiles.steps, vectors, sums };
     tiles.packed_rows.pack(rows);
     let together = (PANEL_BYTES / (d * VECTORS * size_of::<S::f32s>())).max(1);
     let groups = full.div_ceil(together).max(1);
@@ -231,13 +179,11 @@ fn run<S: Simd, const TRACK: bool>(simd: S, tiles: &mut Tiles, rows: &[f32], wei
         let last = if group + 1 == groups { last } else { &[] };
         let mut i = 0;
         for tile in tiles.packed_rows.tiles() {
-            let weights = weights.get(i..).unwrap_or(&[]);
-            pass.tile(tile, first, some, last, &mut least[i..], &mut least_at[i..], weights);
+            pass.tile::<T, _>(tile, first, some, last, &mut least[i..], &mut least_at[i..]);
             i += ROWS;
         }
         for row in tiles.packed_rows.singles() {
-            let weights = weights.get(i..).unwrap_or(&[]);
-            pass.tile(row, first, some, last, &mut least[i..], &mut least_at[i..], weights);
+            pass.tile::<T, _>(row, first, some, last, &mut least[i..], &mut least_at[i..]);
             i += 1;
         }
     }
@@ -249,15 +195,13 @@ struct TilePass<'a, S: Simd, const TRACK: bool> {
     /// Vectors of all landmarks.
     vectors: usize,
     sums: &'a mut [S::u32s],
-    weighted_sums: &'a mut [u64],
 }
 
 impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
     /// One tile of R rows with some panels and perhaps a single vector; `first` is the number of their
     /// first vector.
     #[inline(always)]
-    #[allow(clippy::too_many_arguments, reason = "what a tile is made of")]
-    fn tile<const R: usize>(
+    fn tile<T: Term, const R: usize>(
         &mut self,
         rows: &[[Value; R]],
         first: usize,
@@ -265,7 +209,6 @@ impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
         last: &[[S::f32s; 1]],
         least: &mut [S::f32s],
         least_at: &mut [S::f32s],
-        weights: &[u32],
     ) {
         let mut nearest = Best {
             d2: std::array::from_fn(|r| least[r]),
@@ -273,11 +216,11 @@ impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
         };
         let mut vector = first;
         for panel in panels.chunks_exact(rows.len()) {
-            self.panel(rows, panel, vector, &mut nearest, weights);
+            self.panel::<T, _, _>(rows, panel, vector, &mut nearest);
             vector += VECTORS;
         }
         if !last.is_empty() {
-            self.panel(rows, last, vector, &mut nearest, weights);
+            self.panel::<T, _, _>(rows, last, vector, &mut nearest);
         }
         if TRACK {
             least[..R].copy_from_slice(&nearest.d2);
@@ -286,25 +229,24 @@ impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
     }
 
     #[inline(always)]
-    fn panel<const R: usize, const V: usize>(
+    fn panel<T: Term, const R: usize, const V: usize>(
         &mut self,
         rows: &[[Value; R]],
         panel: &[[S::f32s; V]],
         vector: usize,
         nearest: &mut Best<S, R>,
-        weights: &[u32],
     ) {
-        let d2 = distances::<S, R, V>(self.simd, rows, panel);
+        let d2 = distances::<S, T, R, V>(self.simd, rows, panel);
         if TRACK {
             nearest.look(self.simd, vector, &d2);
         }
-        self.add(vector, &d2, weights);
+        self.add(vector, &d2);
     }
 }
 
-/// `Σ_k (z_k − x_k)²` of R rows with V vectors of landmarks, in the order of the columns.
+/// Distances of R rows from V vectors of landmarks, in the order of the columns.
 #[inline(always)]
-fn distances<S: Simd, const R: usize, const V: usize>(
+fn distances<S: Simd, T: Term, const R: usize, const V: usize>(
     simd: S,
     rows: &[[Value; R]],
     panel: &[[S::f32s; V]],
@@ -315,7 +257,7 @@ fn distances<S: Simd, const R: usize, const V: usize>(
             for v in 0..V {
                 let x = simd.splat_f32s(x[r][copy_for(v, S::F32_LANES)]);
                 let difference = simd.sub_f32s(z[v], x);
-                sum[r][v] = simd.mul_add_f32s(difference, difference, sum[r][v]);
+                sum[r][v] = T::add(simd, sum[r][v], difference);
             }
         }
     }
@@ -346,7 +288,7 @@ impl<S: Simd, const R: usize> Best<S, R> {
 #[inline(always)]
 fn reduce_lanes<S: Simd>(simd: S, tiles: &Tiles, n: usize, nearest: &mut Nearest) {
     nearest.index.clear();
-    nearest.d2.clear();
+    nearest.distance.clear();
     let (least, _) = S::as_simd_f32s(&tiles.least);
     let (least_at, _) = S::as_simd_f32s(&tiles.least_at);
     let (lanes, _) = S::as_simd_f32s(&LANES);
@@ -358,7 +300,7 @@ fn reduce_lanes<S: Simd>(simd: S, tiles: &Tiles, n: usize, nearest: &mut Nearest
         let here = simd.equal_f32s(*d2, simd.splat_f32s(nearest_d2));
         let index = simd.mul_add_f32s(*at, width, lanes[0]);
         let index = simd.reduce_min_f32s(simd.select_f32s(here, index, never));
-        nearest.d2.push(nearest_d2);
+        nearest.distance.push(nearest_d2);
         nearest.index.push(index as u32);
     }
 }
@@ -370,12 +312,7 @@ const LANES: [f32; 16] =
 impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
     /// Kernel values of a tile at every rung, rounded to fixed point and summed over its rows.
     #[inline(always)]
-    fn add<const R: usize, const V: usize>(
-        &mut self,
-        vector: usize,
-        d2: &[[S::f32s; V]; R],
-        weights: &[u32],
-    ) {
+    fn add<const R: usize, const V: usize>(&mut self, vector: usize, d2: &[[S::f32s; V]; R]) {
         let simd = self.simd;
         let one = simd.splat_f32s(1.0);
         let floor = simd.splat_f32s(FLOOR);
@@ -403,37 +340,16 @@ impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
                 }
             }
             let bits = |k: S::f32s| simd.transmute_u32s_f32s(simd.add_f32s(k, one));
-            if weights.is_empty() {
-                let total = &mut self.sums[rung * self.vectors + vector..][..V];
-                for v in 0..V {
-                    let mut sum = bits(kappa[0][v]);
-                    for row in &kappa[1..] {
-                        sum = simd.add_u32s(sum, bits(row[v]));
-                    }
-                    total[v] = simd.add_u32s(total[v], sum);
+            let total = &mut self.sums[rung * self.vectors + vector..][..V];
+            for v in 0..V {
+                let mut sum = bits(kappa[0][v]);
+                for row in &kappa[1..] {
+                    sum = simd.add_u32s(sum, bits(row[v]));
                 }
-            } else {
-                let start = (rung * self.vectors + vector) * S::F32_LANES;
-                let total = &mut self.weighted_sums[start..start + V * S::F32_LANES];
-                for (r, row) in kappa.iter().enumerate() {
-                    for v in 0..V {
-                        let values = [bits(row[v])];
-                        let lanes: &[u32] = lanes_of(&values);
-                        for (l, b) in lanes.iter().enumerate() {
-                            total[v * lanes.len() + l] +=
-                                u64::from(b.wrapping_sub(ONE_BITS)) * u64::from(weights[r]);
-                        }
-                    }
-                }
+                total[v] = simd.add_u32s(total[v], sum);
             }
         }
     }
-}
-
-/// A vector's lanes as a slice.
-#[inline(always)]
-fn lanes_of<T: pulp::bytemuck::Pod>(vector: &[T; 1]) -> &[u32] {
-    pulp::bytemuck::cast_slice(vector)
 }
 
 /// `2^(min(d², limit) · factor)`; see [`exp2_product`](super::exp2::exp2_product).
@@ -471,7 +387,7 @@ mod tests {
             n in 1usize..40,
             seed in any::<u64>(),
             spread in prop::sample::select(vec![1e-3f32, 1.0, 100.0]),
-            weighted in any::<bool>(),
+            laplace in any::<bool>(),
         ) {
             let mut state = seed;
             let mut next = || {
@@ -480,26 +396,26 @@ mod tests {
             };
             let landmarks = Points::new(d, (0..m * d).map(|_| next()).collect());
             let rows = Points::new(d, (0..n * d).map(|_| next()).collect());
-            let weights: Vec<u32> = if weighted { (0..n as u32).map(|i| i * 1_000_003 % 7).collect() } else { vec![] };
-            let ladder = Ladder::new(&[4.0, 1.0, 0.25, 0.125, 0.03, 0.0075]);
+            let kernel = if laplace { Kernel::Laplace } else { Kernel::Gaussian };
+            let ladder = kernel.ladder(&[4.0, 1.0, 0.25, 0.125, 0.03, 0.0075]);
 
-            let mut expected = vec![0u64; 6 * m];
-            for (i, x) in rows.rows().enumerate() {
+            let mut expected = vec![0u32; 6 * m];
+            for x in rows.rows() {
                 for (j, z) in landmarks.rows().enumerate() {
-                    let units = scalar::kernel_units(scalar::squared_distance(x, z), &ladder);
+                    let units = scalar::kernel_units(kernel.distance(x, z), &ladder);
                     for (rung, u) in units.iter().enumerate() {
-                        expected[rung * m + j] += u64::from(*u) * u64::from(weights.get(i).copied().unwrap_or(1));
+                        expected[rung * m + j] += u;
                     }
                 }
             }
             for set in Instructions::all() {
-                let mut tiles = Tiles::new(&landmarks, Some(&ladder), set);
-                let mut got = vec![0u64; 6 * m];
+                let mut tiles = Tiles::new(&landmarks, kernel, Some(&ladder), set);
+                let mut got = vec![0u32; 6 * m];
                 let mut nearest = Nearest::default();
-                tiles.block(rows.data(), &weights, Some(&mut nearest), |rung, j, u| got[rung * m + j] = u);
+                tiles.block(rows.data(), Some(&mut nearest), |rung, j, u| got[rung * m + j] = u);
                 prop_assert_eq!(&got, &expected, "{:?}", set);
                 for (i, x) in rows.rows().enumerate() {
-                    prop_assert_eq!((nearest.index[i], nearest.d2[i]), scalar::nearest(x, &landmarks));
+                    prop_assert_eq!((nearest.index[i], nearest.distance[i]), scalar::nearest(kernel, x, &landmarks));
                 }
             }
         }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! *Greedy* takes its maximum (section 3.2); *rpcholesky* draws in proportion to it (Chen et al.
-//! 2023). With a Gaussian kernel κ(x, x) = 1 for all x, so the first pivot of both is random.
+//! 2023). κ(x, x) = 1 for all x, so the first pivot of both is random.
 //!
 //! Pivots are chosen in blocks: among some candidates, whose own residual kernel matrix is all that is
 //! needed, and columns of the factor are found for those chosen by products of matrices. The choice is
@@ -17,7 +17,7 @@
 //! 2024). Memory is O(n m), time O(n m²).
 
 use crate::error::Result;
-use crate::kernel::Gaussian;
+use crate::kernel::ScaledKernel;
 use crate::linalg::{Cholesky, Columns, Matrix, dot};
 use crate::points::{PointColumns, Points};
 use crate::random::{below, draw, unit};
@@ -44,7 +44,7 @@ const FEW: usize = 8;
 /// Chooses up to `m` points; fewer where the kernel matrix has a smaller numerical rank.
 pub fn pivoted_cholesky(
     points: &Points,
-    sigma2: f64,
+    kernel: ScaledKernel,
     m: usize,
     pivot: Pivot,
     rng: &mut impl rand::Rng,
@@ -56,7 +56,7 @@ pub fn pivoted_cholesky(
     let mut factor = Factor {
         points,
         by_column: PointColumns::new(points),
-        kernel: Gaussian { sigma2 },
+        kernel,
         residual: vec![1.0f64; n],
         columns: Columns::with_capacity(n, m),
     };
@@ -97,7 +97,7 @@ fn largest(residual: &[f64], count: usize) -> Vec<usize> {
 struct Factor<'a> {
     points: &'a Points,
     by_column: PointColumns,
-    kernel: Gaussian,
+    kernel: ScaledKernel,
     /// The residual of every row.
     residual: Vec<f64>,
     columns: Columns,
@@ -250,16 +250,17 @@ impl Block {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::Kernel;
     use rand::SeedableRng;
 
     /// One pivot after the other, as the definition says.
     fn one_by_one(points: &Points, sigma2: f64, m: usize, first: usize) -> Vec<usize> {
-        let kernel = Gaussian { sigma2 };
+        let kernel = Kernel::Gaussian.at(sigma2);
         let (mut residual, mut chosen) = (vec![1.0; points.len()], vec![]);
         let mut columns: Vec<Vec<f64>> = vec![];
         let mut p = first;
         while chosen.len() < m && residual[p] > EXHAUSTED {
-            let at = |x| kernel.at(Points::squared_distance(x, points.row(p)));
+            let at = |x| kernel.of(Points::squared_distance(x, points.row(p)));
             let mut column: Vec<f64> = points.rows().map(at).collect();
             for c in &columns {
                 let factor = c[p];
@@ -282,7 +283,9 @@ mod tests {
         let data: Vec<f32> = (0..3 * 500).map(|_| unit(&mut rng) as f32 * 6.0).collect();
         let points = Points::new(3, data);
         for m in [1, 2, 40, 150] {
-            let fast = pivoted_cholesky(&points, 1.0, m, Pivot::Largest, &mut rng).unwrap();
+            let fast =
+                pivoted_cholesky(&points, Kernel::Gaussian.at(1.0), m, Pivot::Largest, &mut rng)
+                    .unwrap();
             assert_eq!(fast, one_by_one(&points, 1.0, m, fast[0]));
         }
     }
@@ -304,7 +307,9 @@ mod tests {
         let mut seen = std::collections::BTreeMap::new();
         for seed in 0..times {
             let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(u64::from(seed));
-            let chosen = pivoted_cholesky(&points, 1.0, 3, Pivot::Random, &mut rng).unwrap();
+            let chosen =
+                pivoted_cholesky(&points, Kernel::Gaussian.at(1.0), 3, Pivot::Random, &mut rng)
+                    .unwrap();
             *seen.entry(chosen).or_insert(0u32) += 1;
         }
         for p in 0..4 {

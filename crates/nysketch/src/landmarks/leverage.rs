@@ -19,7 +19,7 @@
 //! between two levels, and all rows are scored with the subset of the coarser one, as a level is.
 
 use crate::error::Result;
-use crate::kernel::Gaussian;
+use crate::kernel::ScaledKernel;
 use crate::linalg::{Cholesky, Columns, Matrix, symmetric_eigen};
 use crate::points::{PointColumns, Points};
 use crate::random::{below, draw, unit};
@@ -98,11 +98,11 @@ struct Subset {
 /// Runs BLESS.
 pub fn bless(
     points: &Points,
-    sigma2: f64,
+    kernel: ScaledKernel,
     target: Target,
     rng: &mut impl rand::Rng,
 ) -> Result<Scores> {
-    let bless = Bless { points, sigma2 };
+    let bless = Bless { points, kernel };
     let mut subset = Subset { indices: Vec::new(), weights: Vec::new() };
     let mut lambda = 1.0;
     match target {
@@ -145,13 +145,13 @@ fn interpolate(coarse: (f64, f64), fine: (f64, f64), wanted: f64) -> f64 {
 
 struct Bless<'a> {
     points: &'a Points,
-    sigma2: f64,
+    kernel: ScaledKernel,
 }
 
 impl Bless<'_> {
-    fn kernel(&self, i: usize, j: usize) -> f64 {
-        let d2 = Points::squared_distance(self.points.row(i), self.points.row(j));
-        Gaussian { sigma2: self.sigma2 }.at(d2)
+    fn value(&self, i: usize, j: usize) -> f64 {
+        let (x, y) = (self.points.row(i), self.points.row(j));
+        self.kernel.of(self.kernel.distance_between(x, y))
     }
 
     /// One level: candidates, their scores, the next subset, and the estimate of N(λ).
@@ -196,17 +196,16 @@ impl Bless<'_> {
             vec![0.0; rows.len()]
         } else {
             let a = Cholesky::new(&Matrix::from_fn(j.len(), j.len(), |p, q| {
-                let k = self.kernel(j[p], j[q]);
+                let k = self.value(j[p], j[q]);
                 if p == q { k + lambda * n * subset.weights[p] } else { k }
             }))?;
             // Rows in chunks: memory stays at |J| × 1024.
             let mut explained = Vec::with_capacity(rows.len());
             let columns = PointColumns::new(&self.points.select(j));
-            let kernel = Gaussian { sigma2: self.sigma2 };
             for chunk in rows.chunks(1024) {
                 let mut b = Columns::with_capacity(j.len(), chunk.len());
                 for &row in chunk {
-                    b.push(kernel.column(&columns, self.points.row(row)));
+                    b.push(self.kernel.column(&columns, self.points.row(row)));
                 }
                 explained.extend(a.inverse_quadratic_forms(b));
             }
@@ -218,9 +217,9 @@ impl Bless<'_> {
 }
 
 /// Exact scores, eq. (9), by eigendecomposition: O(n³), for small n.
-pub fn exact(points: &Points, sigma2: f64, lambda: f64) -> Result<Vec<f64>> {
+pub fn exact(points: &Points, kernel: ScaledKernel, lambda: f64) -> Result<Vec<f64>> {
     let n = points.len();
-    let eigen = symmetric_eigen(&Gaussian { sigma2 }.gram(points))?;
+    let eigen = symmetric_eigen(&kernel.gram(points))?;
     let shrink: Vec<f64> =
         eigen.values.iter().map(|v| v.max(0.0) / (v.max(0.0) + lambda * n as f64)).collect();
     Ok((0..n).map(|i| (0..n).map(|l| shrink[l] * eigen.vectors.get(i, l).powi(2)).sum()).collect())

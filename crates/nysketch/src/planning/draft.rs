@@ -1,25 +1,27 @@
 //! A plan in the making: everything but the reading of rows.
 
-use super::{
-    AutoLandmarks, DEFAULT_LANDMARKS, FeatureParams, GivenLandmarks, LeverageReport, PlanParams,
-    PlanReport, PlanValid, Scale,
+use super::params::{
+    DEFAULT_LANDMARKS, GivenLandmarks, LandmarkCount, Measurement, PlanParams, PlanValid, Scale,
+    default_landmarks,
 };
+use super::report::{LeverageReport, PlanReport};
 use crate::bandwidth;
-use crate::error::{Cell, Error, Result};
+use crate::collect::Collect;
+use crate::error::{Error, Place, Result};
 use crate::feature_map::fourier::draw_frequencies;
 use crate::fixed::power_of_two;
 use crate::frame::{Frame, FramedRows};
-use crate::kernel::Gaussian;
-use crate::kernel::tile::Instructions;
+use crate::kernel::{Kernel, ScaledKernel};
 use crate::landmarks::Sampling;
 use crate::landmarks::cholesky::{Pivot, pivoted_cholesky};
 use crate::landmarks::dsquared::{dsquared, squared_distances};
 use crate::landmarks::leverage::{self, Target};
 use crate::landmarks::uniform::{distinct, uniform};
 use crate::linalg::symmetric_eigen;
-use crate::plan::{Collect, Features, Plan};
+use crate::plan::{Features, Plan};
 use crate::points::Points;
 use crate::sample::Reservoir;
+use crate::simd::Instructions;
 use crate::survey::{Column, Survey};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -35,6 +37,7 @@ const AUTO_LANDMARKS: std::ops::RangeInclusive<usize> = 50..=2000;
 /// A plan in the making.
 pub struct Draft {
     params: PlanParams,
+    measurement: Measurement,
     columns: Vec<String>,
     frame: Frame,
     sample: Points,
@@ -58,7 +61,7 @@ enum Chosen {
 impl Draft {
     /// Chooses the frame, the bandwidths, and the landmarks as far as the sample goes.
     pub fn new(columns: &[String], found: Survey, params: &PlanValid) -> Result<Self> {
-        let params = params.0.clone();
+        let PlanValid { params, measurement } = params.clone();
         let frame = make_frame(columns, &found, params.scale)?;
         let mut sample = Vec::new();
         for row in found.sample.chunks_exact(columns.len()) {
@@ -82,8 +85,18 @@ impl Draft {
         };
         let columns = columns.to_vec();
         let chosen = Chosen::Nothing;
-        let mut draft =
-            Draft { params, columns, frame, sample, found, bandwidths, rng, report, chosen };
+        let mut draft = Draft {
+            params,
+            measurement,
+            columns,
+            frame,
+            sample,
+            found,
+            bandwidths,
+            rng,
+            report,
+            chosen,
+        };
         draft.chosen = draft.choose()?;
         Ok(draft)
     }
@@ -94,7 +107,9 @@ impl Draft {
         let Chosen::Half { first, .. } = &self.chosen else { return None };
         let features = Features::Nystrom(first.clone(), Sampling::Dsquared);
         let collect = Collect { kernel: false, cells: true, moments: false };
-        Some((self.plan(features, collect), self.sample.len()))
+        // D² is the squared distance, whatever the kernel.
+        let plan = Plan { kernel: Kernel::Gaussian, ..self.plan(features, collect) };
+        Some((plan, self.sample.len()))
     }
 
     /// The plan; `far` holds the rows that were asked for.
@@ -115,7 +130,9 @@ impl Draft {
         };
         let landmarks = matches!(features, Features::Nystrom(..));
         let d = self.columns.len();
-        let collect = self.params.collect.unwrap_or(Collect::default_for(d, landmarks));
+        let mut default = Collect::default_for(d, landmarks);
+        default.cells &= self.params.kernel == Kernel::Gaussian;
+        let collect = self.params.collect.unwrap_or(default);
         if self.params.collect.is_none() && !collect.moments {
             self.report.notes.push(format!(
                 "{d} columns: Σxxᵀ, which PCA needs, is left out; ask for it with `collect=kernel,cells,moments`"
@@ -132,6 +149,7 @@ impl Draft {
             weighting: self.params.weighting.clone(),
             frame: self.frame.clone(),
             features,
+            kernel: self.params.kernel,
             bandwidths: self.bandwidths.clone(),
             collect,
             seed: self.params.seed,
@@ -143,26 +161,31 @@ impl Draft {
         self.bandwidths[self.bandwidths.len() / 2]
     }
 
+    /// The kernel at that bandwidth.
+    fn kernel(&self) -> ScaledKernel {
+        self.params.kernel.at(self.sigma2())
+    }
+
     fn choose(&mut self) -> Result<Chosen> {
-        let (points, sampling) = match &self.params.features {
-            FeatureParams::Fourier { frequencies } => {
-                let drawn = draw_frequencies(self.sample.dims(), *frequencies, &mut self.rng);
+        let (points, sampling) = match self.measurement.clone() {
+            Measurement::Fourier { frequencies } => {
+                let drawn = draw_frequencies(self.sample.dims(), frequencies, &mut self.rng);
                 return Ok(Chosen::All(Features::Fourier(drawn)));
             }
-            FeatureParams::Given(rows) => (self.given(&rows.clone())?, Sampling::Given),
-            &FeatureParams::Nystrom { landmarks, sampling, leverage_lambda } => {
-                let landmarks = match (landmarks, self.params.auto_landmarks) {
-                    (None, Some(auto)) if leverage_lambda.is_none() => Some(self.auto_count(auto)?),
-                    _ => landmarks,
+            Measurement::Given(rows) => (self.given(&rows)?, Sampling::Given),
+            Measurement::Leverage(lambda) => {
+                (self.leverage(Target::Lambda(lambda), None)?, Sampling::Leverage)
+            }
+            Measurement::Chosen { landmarks, sampling } => {
+                let landmarks = match landmarks {
+                    Some(LandmarkCount::Auto) => Some(self.auto_count()?),
+                    Some(LandmarkCount::Number(m)) => Some(m),
+                    None => None,
                 };
-                let points = match leverage_lambda {
-                    Some(lambda) => self.leverage(Target::Lambda(lambda), None)?,
-                    None if sampling == Sampling::Dsquared && !self.found.sampled_all => {
-                        return self.first_half(landmarks);
-                    }
-                    None => self.counted(landmarks, sampling)?,
-                };
-                (points, sampling)
+                if sampling == Sampling::Dsquared && !self.found.sampled_all {
+                    return self.first_half(landmarks);
+                }
+                (self.counted(landmarks, sampling)?, sampling)
             }
         };
         Ok(Chosen::All(Features::Nystrom(points, sampling)))
@@ -182,7 +205,7 @@ impl Draft {
             }
             if let Err(j) = self.frame.push(Instructions::best(), row, &mut framed) {
                 let column = self.columns[j].clone();
-                let at = Cell { file: given.name.clone(), row: i as u64 + 1, column };
+                let at = Place { file: given.name.clone(), row: i as u64 + 1, column };
                 return Err(self.frame.invalid(at, j, row[j]));
             }
         }
@@ -211,7 +234,7 @@ impl Draft {
                 Err(Error::TooFewRows { landmarks: m, rows: self.found.rows as usize })
             }
             Some(m) => Ok(m),
-            None => Ok(DEFAULT_LANDMARKS),
+            None => Ok(default_landmarks(self.params.clusters)),
         }
     }
 
@@ -221,11 +244,11 @@ impl Draft {
     /// A model of k clusters has k(d + 1) numbers, and twice as many moments determine them well; a cell
     /// cut by a border serves two clusters, so there are at least ten a cluster. Eigenvalues of the kernel
     /// matrix of a small sample tell how many landmarks span the rows, where that is few.
-    fn auto_count(&mut self, auto: AutoLandmarks) -> Result<usize> {
+    fn auto_count(&mut self) -> Result<usize> {
         let d = self.frame.dims();
         let few = uniform(&self.sample, &[], SPECTRUM_ROWS, &mut self.rng);
         let few = self.sample.select(&few);
-        let values = symmetric_eigen(&Gaussian { sigma2: self.sigma2() }.gram(&few))?.values;
+        let values = symmetric_eigen(&self.kernel().gram(&few))?.values;
         let total: f64 = values.iter().sum();
         let mut sum = 0.0;
         let spanning = 1 + values
@@ -235,7 +258,7 @@ impl Draft {
                 sum < SPANNED * total
             })
             .count();
-        let (for_model, why) = match auto.clusters {
+        let (for_model, why) = match self.params.clusters {
             Some(k) => (
                 k.saturating_mul(2 * (d + 1)).max(k.saturating_mul(10)),
                 format!(
@@ -266,7 +289,7 @@ impl Draft {
     /// Exactly `wanted` landmarks, or all different rows where there are fewer.
     fn counted(&mut self, wanted: Option<usize>, sampling: Sampling) -> Result<Points> {
         let m = self.count(wanted)?;
-        let (sample, sigma2) = (&self.sample, self.sigma2());
+        let (sample, kernel) = (&self.sample, self.kernel());
         let chosen = match sampling {
             Sampling::Dsquared => {
                 dsquared(sample, Some(&self.found.sample_weights), None, m, &mut self.rng)
@@ -274,9 +297,9 @@ impl Draft {
             Sampling::Leverage => {
                 return self.leverage(Target::landmarks(m), Some((m, wanted)));
             }
-            Sampling::Greedy => pivoted_cholesky(sample, sigma2, m, Pivot::Largest, &mut self.rng)?,
+            Sampling::Greedy => pivoted_cholesky(sample, kernel, m, Pivot::Largest, &mut self.rng)?,
             Sampling::Rpcholesky => {
-                pivoted_cholesky(sample, sigma2, m, Pivot::Random, &mut self.rng)?
+                pivoted_cholesky(sample, kernel, m, Pivot::Random, &mut self.rng)?
             }
             Sampling::Uniform | Sampling::Given => uniform(sample, &[], m, &mut self.rng),
         };
@@ -301,7 +324,7 @@ impl Draft {
     }
 
     fn note_fewer(&mut self, got: usize, wanted: Option<usize>) {
-        let m = wanted.unwrap_or(DEFAULT_LANDMARKS);
+        let m = wanted.unwrap_or(default_landmarks(self.params.clusters));
         // Without a number asked for, all rows of a small table are what the user expects.
         let expected = wanted.is_none() && got as u64 == self.found.rows;
         if got < m && !expected {
@@ -313,13 +336,13 @@ impl Draft {
 
     /// BLESS, then `m` draws, or the paper's random number where `m` is not given.
     fn leverage(&mut self, target: Target, m: Option<(usize, Option<usize>)>) -> Result<Points> {
-        let sigma2 = self.sigma2();
-        let scores = leverage::bless(&self.sample, sigma2, target, &mut self.rng)?;
+        let kernel = self.kernel();
+        let scores = leverage::bless(&self.sample, kernel, target, &mut self.rng)?;
         let few = self.sample.len().min(ACCURACY_ROWS);
         let part = self.sample.select(&uniform(&self.sample, &[], few, &mut self.rng));
         let again =
-            leverage::bless(&part, sigma2, Target::Lambda(scores.lambda.min(0.5)), &mut self.rng)?;
-        let exact = leverage::exact(&part, sigma2, again.lambda)?;
+            leverage::bless(&part, kernel, Target::Lambda(scores.lambda.min(0.5)), &mut self.rng)?;
+        let exact = leverage::exact(&part, kernel, again.lambda)?;
         self.report.leverage = Some(LeverageReport {
             lambda: scores.lambda,
             effective_dimension: scores.effective_dimension(),

@@ -35,19 +35,18 @@ pub fn plan_with(
     table: &Table,
     change: impl FnOnce(&mut PlanParams),
 ) -> Arc<Plan> {
-    let mut params = PlanParams {
-        features: FeatureParams::Given(GivenLandmarks {
-            name: "landmarks".into(),
-            rows: landmarks,
-        }),
-        ..PlanParams::default()
-    };
+    let mut params = PlanParams::default().landmarks_from("landmarks", landmarks);
     change(&mut params);
     Arc::new(plan_for(table, params).unwrap().0)
 }
 
-pub fn nystrom(landmarks: Option<usize>, sampling: Sampling) -> FeatureParams {
-    FeatureParams::Nystrom { landmarks, sampling, leverage_lambda: None }
+/// Parameters with so many landmarks, or the default, chosen by a rule.
+pub fn nystrom(landmarks: Option<usize>, sampling: Sampling) -> PlanParams {
+    let params = PlanParams::default().sampling(sampling);
+    match landmarks {
+        Some(m) => params.landmarks(m),
+        None => params,
+    }
 }
 
 pub fn sketch(plan: &Arc<Plan>, table: &Table) -> Sketch {

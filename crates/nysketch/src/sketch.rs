@@ -3,23 +3,10 @@
 //! Sums are integers, so sketches of parts add up to the sketch of the whole to the last bit, in
 //! any order, and a part can be taken out again.
 
-pub mod accumulator;
-mod cells;
-pub mod format;
-mod gram;
-pub mod groups;
-pub mod run;
-pub mod sums;
-
-pub use accumulator::Accumulator;
-pub use run::Run;
-pub use sums::Sums;
-
 use crate::error::{Error, Result};
 use crate::fixed::{centred_sum, coordinate_value, feature_value, power_of_two};
-use crate::kernel::tile::Instructions;
 use crate::plan::Plan;
-use crate::rows::{Invalid, Progress, RowSource};
+use crate::sums::{Sum, Sums};
 use std::sync::Arc;
 
 /// A plan, the sums it asks for, and the number of rows in them.
@@ -29,23 +16,6 @@ pub struct Sketch {
     sums: Sums,
 }
 
-/// How to run the pass. None of it changes the sketch.
-#[derive(Debug, Clone, Copy)]
-pub struct SketchParams {
-    /// Threads to use.
-    pub threads: usize,
-    /// What to do with invalid rows.
-    pub invalid: Invalid,
-    /// Instructions to use.
-    pub instructions: Instructions,
-}
-
-impl Default for SketchParams {
-    fn default() -> Self {
-        SketchParams { threads: 1, invalid: Invalid::Refuse, instructions: Instructions::best() }
-    }
-}
-
 impl Sketch {
     /// The sketch of no rows: the neutral element of [`merge`](Self::merge).
     pub fn empty(plan: Arc<Plan>) -> Self {
@@ -53,31 +23,9 @@ impl Sketch {
         Sketch { plan, sums }
     }
 
-    /// Reads the source once and sketches it.
-    pub fn of(
-        plan: &Arc<Plan>,
-        source: &dyn RowSource,
-        params: SketchParams,
-        progress: &dyn Progress,
-    ) -> Result<Self> {
-        let mut run = Run::new(plan.clone());
-        run.finish(source, params, progress)?;
-        Ok(run.into_sketch())
-    }
-
     /// A sketch from sums that have been checked against the plan.
     pub(crate) fn from_parts(plan: Arc<Plan>, sums: Sums) -> Self {
         Sketch { plan, sums }
-    }
-
-    /// The bytes of the sketch's file.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        format::encode_sketch(self)
-    }
-
-    /// Reads the bytes of a sketch's file, checking every rule of the format.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        format::decode_sketch(bytes)
     }
 
     /// What was measured.
@@ -92,12 +40,12 @@ impl Sketch {
 
     /// Number of rows, weights counted.
     pub fn rows(&self) -> u64 {
-        self.sums.rows[0] as u64
+        self.sums[Sum::Rows][0] as u64
     }
 
     /// Number of rows left out as invalid.
     pub fn skipped(&self) -> u64 {
-        self.sums.skipped[0] as u64
+        self.sums[Sum::Skipped][0] as u64
     }
 
     /// Adds the rows of another sketch of the same plan.
@@ -135,7 +83,7 @@ impl Sketch {
     pub fn feature_means(&self, rung: usize) -> Vec<f64> {
         let width = self.plan.features_per_bandwidth();
         let n = self.rows() as f64;
-        let sums = self.sums.features.get(rung * width..(rung + 1) * width).unwrap_or(&[]);
+        let sums = self.sums[Sum::Features].get(rung * width..(rung + 1) * width).unwrap_or(&[]);
         sums.iter().map(|s| feature_value(*s) / n).collect()
     }
 
@@ -143,13 +91,13 @@ impl Sketch {
     /// ‖Φ(x) − P_m Φ(x)‖², how much of the data the landmarks miss.
     pub fn missed(&self) -> Vec<f64> {
         let n = self.rows() as f64;
-        self.sums.coverage.iter().map(|s| 1.0 - feature_value(*s) / n).collect()
+        self.sums[Sum::Coverage].iter().map(|s| 1.0 - feature_value(*s) / n).collect()
     }
 
     /// Landmark, rows and mean, in the table's units, of every cell that has rows; none where cells are
     /// not kept.
     pub fn cells(&self) -> Vec<(usize, u64, Vec<f64>)> {
-        let rows = self.sums.cell_rows.iter().enumerate().filter(|(_, n)| **n > 0);
+        let rows = self.sums[Sum::CellRows].iter().enumerate().filter(|(_, n)| **n > 0);
         rows.map(|(cell, &n)| {
             let mean = self.sums.cell_mean(cell, &self.plan.frame.exponent);
             (cell, n as u64, self.plan.frame.widen_coordinates(&mean))
@@ -162,12 +110,15 @@ impl Sketch {
         let (d, sums) = (self.plan.dims(), &self.sums);
         if self.plan.collect.moments {
             // The diagonal of the packed lower triangle.
-            let squares = (0..d).map(|k| sums.outer[k * (k + 3) / 2]).collect();
-            return Some((sums.sum.clone(), squares));
+            let squares = (0..d).map(|k| sums[Sum::Outer][k * (k + 3) / 2]).collect();
+            return Some((sums[Sum::Sum].clone(), squares));
         }
         let total = |array: &[i128], k: usize| array.iter().skip(k).step_by(d).sum();
         let totals = |array: &[i128]| (0..d).map(|k| total(array, k)).collect();
-        self.plan.collect.cells.then(|| (totals(&sums.cell_sum), totals(&sums.cell_square)))
+        self.plan
+            .collect
+            .cells
+            .then(|| (totals(&sums[Sum::CellSum]), totals(&sums[Sum::CellSquare])))
     }
 
     /// The mean of every column in the plan's coordinates, where moments or cells are kept.
@@ -182,7 +133,7 @@ impl Sketch {
     pub fn column_moments(&self) -> Option<Vec<(f64, f64)>> {
         let means = self.plan.frame.widen_coordinates(&self.coordinate_means()?);
         let (sums, squares) = self.column_sums()?;
-        let (frame, n) = (&self.plan.frame, self.sums.rows[0]);
+        let (frame, n) = (&self.plan.frame, self.sums[Sum::Rows][0]);
         let variance = |k: usize| {
             let unit = power_of_two(frame.exponent[k]) * frame.scale[k];
             (centred_sum(squares[k], sums[k], sums[k], n) / n as f64).max(0.0) * unit * unit

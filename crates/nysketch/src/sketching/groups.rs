@@ -4,11 +4,13 @@
 //! thread takes them, adds its rows, and puts them back. Where another thread has them it starts
 //! anew and the two are added up. So memory is groups × [`Sums`], whatever the number of threads.
 
-use super::run::check_columns;
-use super::{Accumulator, Sketch, SketchParams, Sums};
+use super::accumulator::Accumulator;
+use super::run::{SketchParams, check_columns};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::rows::{Block, Invalid, Progress, RowSource, pass};
+use crate::sketch::Sketch;
+use crate::sums::Sums;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
@@ -41,7 +43,7 @@ impl Groups {
     ) -> Result<Self> {
         check_columns(plan, source)?;
         let shared = Shared { plan, group, invalid: params.invalid, sums: Mutex::default() };
-        let init = || (Accumulator::new(plan.clone(), params.instructions), 0u64);
+        let init = || (Accumulator::new(plan.clone(), params.engine), 0u64);
         let visit = |(accumulator, without): &mut (Accumulator, u64), block: &Block| {
             *without += shared.push(accumulator, block)?;
             Ok(())
@@ -60,7 +62,7 @@ impl Groups {
 
     /// Bytes of memory that a group takes.
     pub fn bytes_each(plan: &Plan) -> usize {
-        Sums::zero(plan).arrays().iter().map(|(_, a)| size_of_val(*a)).sum()
+        Sums::bytes(plan)
     }
 }
 
@@ -85,7 +87,7 @@ impl Shared<'_> {
                 Some(key) => rows.entry(key).or_default().push(i),
                 None if self.invalid == Invalid::Skip => without += 1,
                 None => {
-                    let at = block.cell(block.first_row + i as u64, self.group.column);
+                    let at = block.place(block.first_row + i as u64, self.group.column);
                     first.get_or_insert(Error::NoGroup { at });
                 }
             }

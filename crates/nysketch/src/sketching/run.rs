@@ -1,11 +1,73 @@
 //! One pass over a source, which can be interrupted and taken up again.
 
-use super::{Accumulator, Sketch, SketchParams};
+use super::accumulator::Accumulator;
+use crate::engine::EngineKind;
 use crate::error::{Error, Result};
 use crate::plan::Plan;
-use crate::rows::{Progress, RowSet, RowSource, read_on};
+use crate::rows::{Invalid, Progress, RowSet, RowSource, read_on};
+use crate::sketch::Sketch;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// How to run the pass. None of it changes the sketch.
+///
+/// ```
+/// let params = nysketch::SketchParams::default().threads(4);
+/// assert_eq!(params.threads, 4);
+/// ```
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct SketchParams {
+    /// Threads to use.
+    pub threads: usize,
+    /// What to do with invalid rows.
+    pub invalid: Invalid,
+    /// What brings the rows into the sums.
+    pub engine: EngineKind,
+}
+
+impl Default for SketchParams {
+    fn default() -> Self {
+        SketchParams { threads: 1, invalid: Invalid::Refuse, engine: EngineKind::default() }
+    }
+}
+
+impl SketchParams {
+    /// On so many threads.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// With invalid rows treated in this way.
+    #[must_use]
+    pub fn invalid(mut self, invalid: Invalid) -> Self {
+        self.invalid = invalid;
+        self
+    }
+
+    /// With this engine.
+    #[must_use]
+    pub fn engine(mut self, engine: EngineKind) -> Self {
+        self.engine = engine;
+        self
+    }
+}
+
+impl Sketch {
+    /// Reads the source once and sketches it.
+    pub fn of(
+        plan: &Arc<Plan>,
+        source: &dyn RowSource,
+        params: SketchParams,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        let mut run = Run::new(plan.clone());
+        run.finish(source, params, progress)?;
+        Ok(run.into_sketch())
+    }
+}
 
 /// A sketch in the making and the rows that are in it. Sums are exact, so a run that is taken up
 /// again ends with the bytes of one that never stopped.
@@ -73,7 +135,7 @@ impl Run {
                 if saving { &uncancelled } else { progress },
                 // Where it can be saved, what is on the way when the user stops the run is kept.
                 &|| start.elapsed() >= every || (saving && progress.cancelled()),
-                || Accumulator::new(plan.clone(), params.instructions),
+                || Accumulator::new(plan.clone(), params.engine),
                 |accumulator, block| accumulator.push(block, params.invalid),
             )?;
             for accumulator in leg.states {

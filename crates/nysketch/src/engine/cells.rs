@@ -5,18 +5,15 @@
 //! [`WHOLE`] they stand in the low bits of a double, which are summed as a 64-bit integer for up to
 //! 2¹⁷ rows. Then the sums that have changed are folded into the 128-bit sums of the sketch.
 
-use super::Sums;
-use crate::frame::WHOLE;
-use crate::kernel::tile::Instructions;
+use crate::frame::{PADDING, WHOLE};
+use crate::simd::Instructions;
+use crate::sums::{Sum, Sums};
 use pulp::{Simd, WithSimd};
 
 /// Bits of the low part of a coordinate.
 pub const LOW_BITS: u32 = 22;
 /// Rows after which the sums must be folded.
 const MAX_ROWS: usize = 1 << 17;
-/// Columns come in chunks of so many, whole vectors of any processor. A row is read in whole chunks;
-/// what is read beyond its end is summed and never looked at.
-pub const CHUNK: usize = 8;
 /// Sums of a coordinate: Σq, Σh², Σhl, Σl².
 const KINDS: usize = 4;
 
@@ -44,17 +41,21 @@ impl CellMoments {
             dims,
             rows: vec![0; cells],
             touched: Vec::new(),
-            sums: vec![0; cells * KINDS * dims.next_multiple_of(CHUNK)],
+            sums: vec![0; cells * KINDS * dims.next_multiple_of(PADDING)],
             all_rows: 0,
         }
     }
 
-    /// Adds a row of `q` to each of `cells`; `q` has [`CHUNK`] more values after the last row.
-    pub fn add(&mut self, q: &[f64], cells: &[u32], totals: &mut Sums) {
+    /// Adds rows of one weight, a row of `q` to each of `cells`; `q` has [`PADDING`] more values after
+    /// the last row.
+    pub fn add(&mut self, q: &[f64], cells: &[u32], weight: i128, totals: &mut Sums) {
+        if weight != 1 {
+            return self.add_weighted(q, cells, weight, totals);
+        }
         if self.all_rows + cells.len() > MAX_ROWS {
             self.fold(totals);
         }
-        assert!(cells.len() <= MAX_ROWS && q.len() >= cells.len() * self.dims + CHUNK);
+        assert!(cells.len() <= MAX_ROWS && q.len() >= cells.len() * self.dims + PADDING);
         self.all_rows += cells.len();
         for &cell in cells {
             if self.rows[cell as usize] == 0 {
@@ -62,27 +63,45 @@ impl CellMoments {
             }
             self.rows[cell as usize] += 1;
         }
-        let columns = self.dims.next_multiple_of(CHUNK);
+        let columns = self.dims.next_multiple_of(PADDING);
         let rows = Rows { dims: self.dims, columns, q, cells, sums: &mut self.sums };
         self.instructions.dispatch(rows);
+    }
+
+    /// A cell gets few rows of one weight, so they go to the 128-bit sums at once.
+    fn add_weighted(&self, q: &[f64], cells: &[u32], weight: i128, totals: &mut Sums) {
+        let d = self.dims;
+        let [rows, sums, squares] = totals.each_mut([Sum::CellRows, Sum::CellSum, Sum::CellSquare]);
+        for (q, &cell) in q.chunks_exact(d).zip(cells) {
+            let cell = cell as usize;
+            rows[cell] += weight;
+            let span = cell * d..(cell + 1) * d;
+            for ((sum, square), &q) in sums[span.clone()].iter_mut().zip(&mut squares[span]).zip(q)
+            {
+                let q = q as i64;
+                *sum += i128::from(q) * weight;
+                *square += i128::from(q) * i128::from(q) * weight;
+            }
+        }
     }
 
     /// Moves the sums into those of the sketch.
     pub fn fold(&mut self, totals: &mut Sums) {
         let d = self.dims;
-        let columns = d.next_multiple_of(CHUNK);
+        let columns = d.next_multiple_of(PADDING);
+        let [cell_rows, cell_sum, cell_square] =
+            totals.each_mut([Sum::CellRows, Sum::CellSum, Sum::CellSquare]);
         for cell in self.touched.drain(..).map(|cell| cell as usize) {
             let rows = std::mem::take(&mut self.rows[cell]);
-            totals.cell_rows[cell] += i128::from(rows);
+            cell_rows[cell] += i128::from(rows);
             let sums = &mut self.sums[cell * KINDS * columns..][..KINDS * columns];
             let extra = u64::from(rows).wrapping_mul(WHOLE.to_bits());
             for j in 0..d {
                 let [q, hh, hl, ll] = std::array::from_fn(|kind| {
                     i128::from(sums[kind * columns + j].wrapping_sub(extra) as i64)
                 });
-                totals.cell_sum[cell * d + j] += q;
-                totals.cell_square[cell * d + j] +=
-                    (hh << (2 * LOW_BITS)) + (hl << (LOW_BITS + 1)) + ll;
+                cell_sum[cell * d + j] += q;
+                cell_square[cell * d + j] += (hh << (2 * LOW_BITS)) + (hl << (LOW_BITS + 1)) + ll;
             }
             sums.fill(0);
         }
@@ -169,19 +188,19 @@ mod tests {
             let plan = make_plan(&table, &PlanParams::default().check().unwrap(), &()).unwrap().0;
             let mut expected = Sums::zero(&plan);
             for (row, &cell) in q.chunks_exact(d).zip(&cells) {
-                expected.cell_rows[cell as usize] += times as i128;
+                expected[Sum::CellRows][cell as usize] += times as i128;
                 for (j, &q) in row.iter().enumerate() {
                     let at = cell as usize * d + j;
-                    expected.cell_sum[at] += q as i128 * times as i128;
-                    expected.cell_square[at] += (q as i128).pow(2) * times as i128;
+                    expected[Sum::CellSum][at] += q as i128 * times as i128;
+                    expected[Sum::CellSquare][at] += (q as i128).pow(2) * times as i128;
                 }
             }
-            q.resize(n * d + CHUNK, f64::NAN);
+            q.resize(n * d + PADDING, f64::NAN);
             for set in Instructions::all() {
                 let mut cell_moments = CellMoments::new(plan.features.points().len(), d, set);
                 let mut sums = Sums::zero(&plan);
                 for _ in 0..times {
-                    cell_moments.add(&q, &cells, &mut sums);
+                    cell_moments.add(&q, &cells, 1, &mut sums);
                 }
                 cell_moments.fold(&mut sums);
                 prop_assert_eq!(&sums, &expected);

@@ -4,8 +4,9 @@
 //! whole numbers up to 2⁴⁴, and sums of 256 of them stay within 2⁵³, where doubles are exact: the
 //! result does not depend on the order of operations.
 
-use super::cells::{CHUNK, LOW_BITS, split};
-use crate::kernel::tile::Instructions;
+use super::cells::{LOW_BITS, split};
+use crate::frame::PADDING;
+use crate::simd::Instructions;
 use pulp::{Simd, WithSimd};
 
 /// Rows after which the partial sums must be folded into integers.
@@ -30,7 +31,7 @@ pub struct Gram {
 impl Gram {
     /// Scratch for `dims` columns.
     pub fn new(dims: usize, instructions: Instructions) -> Self {
-        let columns = dims.next_multiple_of(CHUNK);
+        let columns = dims.next_multiple_of(PADDING);
         let (rows, square) = (vec![0.0; MAX_ROWS * columns], vec![0.0; dims * columns]);
         Gram {
             instructions,
@@ -44,27 +45,35 @@ impl Gram {
         }
     }
 
-    /// Adds `rows` rows, at most [`MAX_ROWS`], to `sum`, and their products to the packed lower
-    /// triangle `outer`; `q` has [`CHUNK`] more values after the last row.
-    pub fn add(&mut self, q: &[f64], rows: usize, sum: &mut [i128], outer: &mut [i128]) {
+    /// Adds `rows` rows of one weight, at most [`MAX_ROWS`], and their products; `q` has [`PADDING`]
+    /// more values after the last row.
+    pub fn add(
+        &mut self,
+        q: &[f64],
+        rows: usize,
+        weight: i128,
+        sum: &mut [i128],
+        outer: &mut [i128],
+    ) {
         let (d, columns) = (self.dims, self.sum.len());
         assert!(rows <= MAX_ROWS, "more rows than doubles are exact for");
-        assert!(q.len() >= rows * d + CHUNK, "a row is read in whole chunks");
+        assert!(q.len() >= rows * d + PADDING, "a row is read in whole chunks");
         for sums in [&mut self.sum, &mut self.hh, &mut self.hl, &mut self.ll] {
             sums.fill(0.0);
         }
         let instructions = self.instructions;
         instructions.dispatch(Multiply { q, rows, gram: self });
         for (sum, &s) in sum.iter_mut().zip(&self.sum) {
-            *sum += s as i128;
+            *sum += s as i128 * weight;
         }
         let mut at = 0;
         for i in 0..d {
             for j in 0..=i {
                 let part = |sums: &[f64]| i128::from(sums[i * columns + j] as i64);
-                outer[at] += (part(&self.hh) << (2 * LOW_BITS))
+                let product = (part(&self.hh) << (2 * LOW_BITS))
                     + (part(&self.hl) << LOW_BITS)
                     + part(&self.ll);
+                outer[at] += product * weight;
                 at += 1;
             }
         }
@@ -178,7 +187,7 @@ mod tests {
                 };
                 q as f64
             }).collect();
-            q.resize(n * d + CHUNK, f64::NAN);
+            q.resize(n * d + PADDING, f64::NAN);
             let mut expected = vec![5i128; d * (d + 1) / 2];
             let mut expected_sum = vec![3i128; d];
             for row in q[..n * d].chunks_exact(d) {
@@ -194,7 +203,7 @@ mod tests {
             for set in Instructions::all() {
                 let mut outer = vec![5i128; expected.len()];
                 let mut sum = vec![3i128; d];
-                Gram::new(d, set).add(&q, n, &mut sum, &mut outer);
+                Gram::new(d, set).add(&q, n, 1, &mut sum, &mut outer);
                 prop_assert_eq!((&sum, &outer), (&expected_sum, &expected));
             }
         }

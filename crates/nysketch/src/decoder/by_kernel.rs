@@ -1,0 +1,142 @@
+//! The decoder `kernel`.
+
+use super::by_pursuit::{check_kernel_sums, chosen_rung};
+use super::calibrate::{pooled, weighted};
+use super::cells::Cells;
+use super::context::Context;
+use super::decode::{Decode, Job};
+use super::kernel::Matcher;
+use super::params::FitParams;
+use crate::atom::Atom;
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::measure::{Effort, Loss};
+use crate::report::{Report, Status};
+use crate::task::Task;
+
+const EFFORT: Effort = Effort { restarts: 20, iterations: 200 };
+
+/// Matches the kernel sums with atoms of a learned width.
+pub struct KernelDecoder;
+
+impl Decode for KernelDecoder {
+    fn check(&self, context: &Context<'_>, params: &FitParams) -> Result<()> {
+        if context.plan().kernel != Kernel::Gaussian {
+            let expected = "clompr or clomp for a sketch of another kernel than the Gaussian";
+            return Err(Error::parameter("`decoder`", expected, "kernel"));
+        }
+        check_kernel_sums(context, params)
+    }
+
+    fn centres(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {
+        if job.context.plan().landmarks().is_none() {
+            return without_landmarks(job);
+        }
+        let (matcher, k, task) = (matcher(job)?, job.params.k, job.params.task);
+        let matched = matcher.shared_diagonal(&mut job.rng, &mut job.report);
+        let Some(measure) = matcher.measure else {
+            return Ok(matched);
+        };
+        let loss = task.loss();
+        let plain = measure.cluster(k, loss, EFFORT, &mut job.rng);
+        let means: Vec<Vec<f64>> = matched.iter().map(|a| a.mean.clone()).collect();
+        // Below about k(d+1) moments matching is arbitrary, and atoms that cluster the calibrated
+        // landmarks clearly worse than k-means does have not found the clusters.
+        let sound = measure.risk(&means, loss) <= 1.15 * measure.risk(&plain, loss);
+        if task == Task::Kmeans && matcher.enough_moments() && sound {
+            return Ok(matched);
+        }
+        job.report.calibrated = true;
+        Ok(weighted(measure, plain))
+    }
+
+    fn mixture(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {
+        if job.context.plan().landmarks().is_none() {
+            return without_landmarks(job);
+        }
+        let (matcher, k) = (matcher(job)?, job.params.k);
+        let (rng, report) = (&mut job.rng, &mut job.report);
+        match (job.params.known_variance, matcher.measure) {
+            (Some(v), _) => {
+                Ok(matcher.known_variance(&vec![v; matcher.embedding.dims()], rng, report))
+            }
+            (None, Some(measure)) if !matcher.enough_moments() => {
+                report.calibrated = true;
+                Ok(pooled(measure, measure.cluster(k, Loss::Squared, EFFORT, rng)))
+            }
+            (None, measure) => {
+                let atoms = matcher.mixture(rng, report);
+                let Some(measure) = measure else { return Ok(atoms) };
+                let plain = pooled(measure, measure.cluster(k, Loss::Squared, EFFORT, rng));
+                if plain.len() < k {
+                    return Ok(atoms);
+                }
+                // Landmarks are rows: a mixture under which they are much less likely than under one
+                // that was fitted to them has not found the clusters, or has lost variances that the
+                // sketch cannot tell.
+                let landmarks = Cells::of_measure(measure);
+                let optimism = 2.0 * (k * measure.dims()) as f64 / measure.len() as f64;
+                if landmarks.likelihood(&atoms) >= landmarks.likelihood(&plain) - optimism {
+                    return Ok(atoms);
+                }
+                report.calibrated = true;
+                Ok(plain)
+            }
+        }
+    }
+}
+
+/// The matcher at the chosen bandwidth.
+fn matcher<'a>(job: &mut Job<'a>) -> Result<Matcher<'a>> {
+    let rung = chosen_rung(job.context, job.params)?;
+    job.report.bandwidth = Some(job.context.plan().bandwidths[rung]);
+    matcher_at(job.context, job.params, rung)
+}
+
+fn matcher_at<'a>(
+    context: &'a Context<'_>,
+    params: &FitParams,
+    rung: usize,
+) -> Result<Matcher<'a>> {
+    Ok(Matcher {
+        embedding: context.embedding(rung)?,
+        space: context.space(),
+        k: params.k,
+        rows: context.sketch().rows() as f64,
+        measure: context.calibrated(rung)?,
+    })
+}
+
+/// Fourier sketches have no landmarks to estimate a risk with. Each rung is decoded, and the atoms
+/// whose mean and variances are nearest to the data's, which the sketch knows exactly, are kept.
+fn without_landmarks(job: &mut Job<'_>) -> Result<Vec<Atom>> {
+    let (context, params) = (job.context, job.params);
+    let plan = context.plan();
+    let bandwidths = &plan.bandwidths;
+    let rungs = match params.bandwidth {
+        None if plan.collect.moments => (0..bandwidths.len()).collect(),
+        None => vec![bandwidths.len() / 2],
+        Some(_) => vec![chosen_rung(context, params)?],
+    };
+    let mut best: Option<(f64, Vec<Atom>, Report)> = None;
+    for rung in rungs {
+        let matcher = matcher_at(context, params, rung)?;
+        let mut tried = Report { bandwidth: Some(bandwidths[rung]), ..job.report.clone() };
+        let rng = &mut job.rng;
+        let atoms = match (params.task, params.known_variance) {
+            (Task::Gmm, Some(v)) => matcher.known_variance(&vec![v; plan.dims()], rng, &mut tried),
+            (Task::Gmm, None) => matcher.mixture(rng, &mut tried),
+            _ => matcher.shared_diagonal(rng, &mut tried),
+        };
+        if !matcher.enough_moments() {
+            tried.status = Status::TooFewMoments;
+        }
+        let off = context.space().mismatch(&atoms);
+        if best.as_ref().is_none_or(|(b, _, _)| off < *b) {
+            best = Some((off, atoms, tried));
+        }
+    }
+    let (_, atoms, tried) = best.unwrap_or_default();
+    job.report = tried;
+    Ok(atoms)
+}

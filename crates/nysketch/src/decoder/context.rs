@@ -1,0 +1,100 @@
+//! What several fits of one sketch share, computed when it is first needed.
+
+use super::calibrate::calibrated;
+use super::cells::Cells;
+use super::space::Space;
+use crate::atom::embedding::Embedding;
+use crate::error::{Error, Result};
+use crate::feature_map::nystrom::{CUTOFF, NystromMap};
+use crate::measure::Measure;
+use crate::plan::{Features, Plan};
+use crate::sketch::Sketch;
+use std::sync::OnceLock;
+
+/// A sketch and everything about it that is expensive: eigendecompositions of K_m, cells, calibrated
+/// landmarks.
+///
+/// ```
+/// use nysketch::{Context, FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(2, Mixture::new(2, 3, 3.0, 1)?.rows(0, 900).values)?;
+/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.0);
+/// let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let context = Context::new(&sketch);
+/// let curve = context.curve(&FitParams::new(Task::Kmeans, 1), 1, 6)?;
+/// assert_eq!(curve.points[curve.suggested].k, 3);
+/// let mixture = context.fit(&FitParams::new(Task::Gmm, 3))?;
+/// assert!(context.risk(&mixture).is_some());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Context<'a> {
+    sketch: &'a Sketch,
+    space: OnceLock<Space>,
+    cells: OnceLock<Cells>,
+    rungs: Vec<Rung>,
+}
+
+/// What is known at one bandwidth.
+#[derive(Debug, Default)]
+struct Rung {
+    map: OnceLock<NystromMap>,
+    embedding: OnceLock<Embedding>,
+    calibrated: OnceLock<Option<Measure>>,
+}
+
+impl<'a> Context<'a> {
+    /// Nothing is computed yet.
+    pub fn new(sketch: &'a Sketch) -> Self {
+        let rungs = sketch.plan().bandwidths.iter().map(|_| Rung::default()).collect();
+        Context { sketch, space: OnceLock::new(), cells: OnceLock::new(), rungs }
+    }
+
+    /// The sketch.
+    pub fn sketch(&self) -> &'a Sketch {
+        self.sketch
+    }
+
+    /// Its plan.
+    pub fn plan(&self) -> &'a Plan {
+        self.sketch.plan()
+    }
+
+    /// Where the data lies.
+    pub fn space(&self) -> &Space {
+        self.space.get_or_init(|| Space::new(self.sketch))
+    }
+
+    /// The cells; needs a sketch that keeps them.
+    pub fn cells(&self) -> &Cells {
+        self.cells.get_or_init(|| Cells::new(self.sketch))
+    }
+
+    /// The Nyström map of a bandwidth; `None` for Fourier features.
+    pub fn map(&self, rung: usize) -> Result<Option<&NystromMap>> {
+        let plan = self.plan();
+        let Features::Nystrom(landmarks, _) = &plan.features else { return Ok(None) };
+        let place = &self.rungs[rung].map;
+        if place.get().is_none() {
+            let kernel = plan.kernel.at(plan.bandwidths[rung]);
+            let _ = place.set(NystromMap::new(landmarks, kernel, CUTOFF)?);
+        }
+        Ok(place.get())
+    }
+
+    /// What was measured at a bandwidth; needs a sketch with rows and kernel sums.
+    pub fn embedding(&self, rung: usize) -> Result<&Embedding> {
+        let place = &self.rungs[rung].embedding;
+        if place.get().is_none() {
+            let _ = place.set(Embedding::new(self.sketch, rung, self.map(rung)?));
+        }
+        place.get().ok_or(Error::NoRows { skipped: self.sketch.skipped() })
+    }
+
+    /// Landmarks weighted so that their sketch is the data's, where there are landmarks.
+    pub fn calibrated(&self, rung: usize) -> Result<Option<&Measure>> {
+        let embedding = self.embedding(rung)?;
+        Ok(self.rungs[rung].calibrated.get_or_init(|| calibrated(embedding)).as_ref())
+    }
+}

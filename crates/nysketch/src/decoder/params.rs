@@ -1,0 +1,109 @@
+//! What to fit and how.
+
+use super::list::Decoder;
+use crate::error::{Error, Result};
+use crate::task::Task;
+
+/// What to fit and how.
+///
+/// ```
+/// use nysketch::{Decoder, FitParams, Task};
+/// let params = FitParams::new(Task::Kmeans, 10).decoder(Decoder::Clompr).seed(3);
+/// assert_eq!(params.k, 10);
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct FitParams {
+    /// What to learn.
+    pub task: Task,
+    /// Number of centres, components of the mixture, or principal components.
+    pub k: usize,
+    /// Which decoder.
+    pub decoder: Decoder,
+    /// Which of the sketch's bandwidths; `None` chooses.
+    pub bandwidth: Option<f64>,
+    /// Known variance of every component and column, in the plan's squared coordinates.
+    pub known_variance: Option<f64>,
+    /// CL-OMPR: least distance between atoms, in the plan's coordinates (deviations where the
+    /// variance is known).
+    pub separation: Option<f64>,
+    /// CL-OMPR: largest distance of an atom from the plan's centre, likewise.
+    pub radius: Option<f64>,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+impl FitParams {
+    /// The defaults for a task and a k.
+    pub fn new(task: Task, k: usize) -> Self {
+        FitParams {
+            task,
+            k,
+            decoder: Decoder::Auto,
+            bandwidth: None,
+            known_variance: None,
+            separation: None,
+            radius: None,
+            seed: 0,
+        }
+    }
+
+    /// With this decoder.
+    #[must_use]
+    pub fn decoder(mut self, decoder: Decoder) -> Self {
+        self.decoder = decoder;
+        self
+    }
+
+    /// From this bandwidth of the sketch.
+    #[must_use]
+    pub fn bandwidth(mut self, sigma2: Option<f64>) -> Self {
+        self.bandwidth = sigma2;
+        self
+    }
+
+    /// With this variance of every component and column.
+    #[must_use]
+    pub fn known_variance(mut self, variance: Option<f64>) -> Self {
+        self.known_variance = variance;
+        self
+    }
+
+    /// With atoms at least `separation` apart and at most `radius` from the plan's centre.
+    #[must_use]
+    pub fn constraints(mut self, separation: Option<f64>, radius: Option<f64>) -> Self {
+        (self.separation, self.radius) = (separation, radius);
+        self
+    }
+
+    /// With another k.
+    #[must_use]
+    pub fn k(mut self, k: usize) -> Self {
+        self.k = k;
+        self
+    }
+
+    /// With this seed.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Checks every parameter that can be checked without a sketch.
+    pub fn check(&self) -> Result<()> {
+        if self.k == 0 {
+            return Err(Error::parameter("`k`", "at least 1", self.k));
+        }
+        for (name, value) in [
+            ("`known_variance`", self.known_variance),
+            ("`separation`", self.separation),
+            ("`radius`", self.radius),
+        ] {
+            if let Some(got) = value.filter(|v| !(*v > 0.0 && v.is_finite())) {
+                return Err(Error::parameter(name, "a positive number", got));
+            }
+        }
+        Ok(())
+    }
+}

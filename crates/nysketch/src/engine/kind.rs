@@ -1,0 +1,26 @@
+//! The engines by name.
+
+use super::{Cpu, Engine, Scalar};
+use crate::plan::Plan;
+use std::sync::Arc;
+
+/// Which engine runs the pass. All give the same sums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum EngineKind {
+    /// Vector instructions of this processor.
+    #[default]
+    Cpu,
+    /// One row at a time, as FORMAT.md defines it: slow, for checks.
+    Scalar,
+}
+
+impl EngineKind {
+    /// An engine without rows.
+    pub fn start(self, plan: &Arc<Plan>) -> Box<dyn Engine> {
+        match self {
+            EngineKind::Cpu => Box::new(Cpu::new(plan.clone())),
+            EngineKind::Scalar => Box::new(Scalar::new(plan.clone())),
+        }
+    }
+}

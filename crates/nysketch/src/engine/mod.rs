@@ -1,0 +1,139 @@
+//! Engines: what brings rows into the sums.
+//!
+//! An [`Engine`] takes rows in the table's units and adds them to the exact sums of its plan. Every
+//! engine gives the same integers: those of [`Scalar`], which computes one row at a time as FORMAT.md
+//! defines it. [`Cpu`] is the vectorised pass; its blocks and instruction sets are its own business.
+//!
+//! To add an engine, implement the trait, add a variant to [`EngineKind`], and run the contract test
+//! below over it.
+
+mod cells;
+pub mod cpu;
+mod gram;
+pub mod kind;
+pub mod scalar;
+
+pub use cpu::Cpu;
+pub use kind::EngineKind;
+pub use scalar::Scalar;
+
+use crate::error::Result;
+use crate::sums::Sums;
+
+/// Brings rows into sums.
+pub trait Engine: Send + std::fmt::Debug {
+    /// Adds rows, `values` being row-major in the table's units, up to the first invalid row, and
+    /// returns how many were added. `weights` holds the weight of each row in whole units, or is empty
+    /// where every row counts once. Rows may wait in the engine until [`finish`](Self::finish).
+    fn add(&mut self, values: &[f64], weights: &[u32], sums: &mut Sums) -> Result<usize>;
+
+    /// Brings all rows that wait into the sums: all sums but the numbers of rows and of skipped rows,
+    /// which the caller counts. Afterwards rows may be added to other sums.
+    fn finish(&mut self, sums: &mut Sums) -> Result<()>;
+}
+
+#[cfg(test)]
+mod contract {
+    use super::*;
+    use crate::collect::Collect;
+    use crate::kernel::Kernel;
+    use crate::plan::Plan;
+    use crate::planning::PlanParams;
+    use crate::rows::Table;
+    use crate::simd::Instructions;
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    /// Rows, some of them invalid, and weights.
+    #[derive(Debug, Clone)]
+    struct Case {
+        dims: usize,
+        rows: Vec<f64>,
+        weights: Vec<u32>,
+        features: u8,
+        collect: Collect,
+        bandwidths: Vec<f64>,
+        offset: f64,
+    }
+
+    fn cases() -> impl Strategy<Value = Case> {
+        let shape = (1usize..24, 1usize..700);
+        let choices = (0u8..3, any::<[bool; 2]>(), any::<u64>(), 0u8..4, 0u8..3);
+        (shape, choices).prop_map(|((dims, n), (features, flags, seed, weighting, offset))| {
+            let mut state = seed;
+            let mut next = || {
+                state = crate::sample::mix(state);
+                state
+            };
+            let offset = [0.0, 1e8, -3.0][offset as usize];
+            let value = |bits: u64| offset + ((bits >> 40) as f64 / (1 << 22) as f64 - 2.0);
+            let rows: Vec<f64> = (0..n * dims).map(|_| value(next())).collect();
+            let weights = match weighting {
+                0 | 1 => Vec::new(),
+                2 => (0..n).map(|_| (next() % 4) as u32).collect(),
+                _ => (0..n).map(|_| (next() >> (next() % 60)) as u32).collect(),
+            };
+            let [cells, moments] = flags;
+            let landmarks = features < 2;
+            let cells = cells && features == 0;
+            let collect = Collect { kernel: !cells || moments, cells: landmarks && cells, moments };
+            let bandwidths = if moments { vec![4.0, 1.0, 0.25] } else { vec![2.0] };
+            Case { dims, rows, weights, features, collect, bandwidths, offset }
+        })
+    }
+
+    fn plan(case: &Case) -> Arc<Plan> {
+        let sample: Vec<f64> = case.rows.iter().take(60 * case.dims).copied().collect();
+        let table = Table::unnamed(case.dims, sample).unwrap();
+        let params = match case.features {
+            2 => PlanParams::default().fourier(17),
+            1 => PlanParams::default().kernel(Kernel::Laplace),
+            _ => PlanParams::default(),
+        };
+        let params = params.collect(case.collect).bandwidths(case.bandwidths.clone());
+        Arc::new(crate::planning::plan_for(&table, params).unwrap().0)
+    }
+
+    /// All rows through an engine, in pieces, invalid ones left out.
+    fn run(engine: &mut dyn Engine, plan: &Plan, case: &Case, rows: &[f64], piece: usize) -> Sums {
+        let mut sums = Sums::zero(plan);
+        let d = case.dims;
+        let n = rows.len() / d;
+        let mut at = 0;
+        while at < n {
+            let end = n.min(at + piece);
+            let weights = if case.weights.is_empty() { &[][..] } else { &case.weights[at..end] };
+            let added = engine.add(&rows[at * d..end * d], weights, &mut sums).unwrap();
+            at += added;
+            // What stopped it is left out.
+            at += usize::from(at < end);
+        }
+        engine.finish(&mut sums).unwrap();
+        sums
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+        /// Every engine gives the oracle's integers for every kind of sum, weights included, whatever
+        /// the pieces that rows come in, and stops at the same invalid rows.
+        #[test]
+        fn every_engine_gives_the_integers_of_the_oracle(
+            case in cases(),
+            piece in prop::sample::select(vec![1usize, 7, 251, 253, 10_000]),
+            bad in prop::collection::vec((0usize..20_000, 0u8..3), 0..4),
+        ) {
+            let plan = plan(&case);
+            let mut rows = case.rows.clone();
+            for (at, kind) in bad {
+                let at = at % rows.len();
+                rows[at] = [f64::NAN, f64::NEG_INFINITY, case.offset + 1e12][kind as usize];
+            }
+            let expected = run(&mut Scalar::new(plan.clone()), &plan, &case, &rows, 100);
+            for set in Instructions::all() {
+                let mut cpu = Cpu::with(plan.clone(), set);
+                let sums = run(&mut cpu, &plan, &case, &rows, piece);
+                prop_assert_eq!(&sums, &expected, "{}", set.name());
+            }
+        }
+    }
+}

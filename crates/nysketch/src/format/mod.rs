@@ -1,0 +1,13 @@
+//! Plan and sketch files: FORMAT.md in code.
+//!
+//! A file is a safetensors container whose bytes are a function of its content: reading checks
+//! every rule of FORMAT.md and then encodes what was read again; a file that does not come out
+//! byte for byte the same is refused.
+
+mod container;
+mod plan;
+mod read;
+mod sketch;
+
+pub use plan::VERSIONS;
+pub use read::{File, decode};

@@ -1,0 +1,82 @@
+//! Reading a file of either kind.
+
+use super::container::Reader;
+use super::plan::{Metadata, read_plan};
+use super::sketch::read_sketch;
+use crate::error::{FormatError, Result};
+use crate::plan::Plan;
+use crate::sketch::Sketch;
+use std::sync::Arc;
+
+/// What a file holds.
+#[derive(Debug, Clone)]
+pub enum File {
+    /// A plan.
+    Plan(Arc<Plan>),
+    /// A sketch.
+    Sketch(Sketch),
+}
+
+/// Reads a plan or a sketch, checking every rule of the format.
+///
+/// ```
+/// use nysketch::format::{File, decode};
+/// use nysketch::{PlanParams, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let plan = plan_for(&Table::unnamed(1, vec![1.0, 2.0])?, PlanParams::default())?.0;
+/// assert!(matches!(decode(&plan.to_bytes())?, File::Plan(read) if *read == plan));
+/// assert!(decode(b"something else").is_err());
+/// # Ok(())
+/// # }
+/// ```
+pub fn decode(bytes: &[u8]) -> Result<File> {
+    let (mut reader, json) = Reader::open(bytes)?;
+    let metadata = Metadata::from_json(&json);
+    // A file of a newer version is called that, whatever its checksum.
+    if !matches!(metadata, Err(crate::error::Error::Format(FormatError::Version { .. }))) {
+        reader.check_checksum(bytes)?;
+    }
+    let metadata = metadata?;
+    let plan = Arc::new(read_plan(&mut reader, &metadata)?);
+    let file = match metadata.kind.as_str() {
+        "plan" => File::Plan(plan),
+        "sketch" => File::Sketch(read_sketch(&mut reader, &metadata, plan)?),
+        other => {
+            let found = other.to_string();
+            return Err(FormatError::Kind { expected: "plan or sketch", found }.into());
+        }
+    };
+    reader.finish()?;
+    let again = match &file {
+        File::Plan(plan) => plan.to_bytes(),
+        File::Sketch(sketch) => sketch.to_bytes(),
+    };
+    if again != bytes {
+        return Err(FormatError::NotCanonical.into());
+    }
+    Ok(file)
+}
+
+impl Plan {
+    /// Reads the bytes of a plan's file, checking every rule of the format.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        match decode(bytes)? {
+            File::Plan(plan) => Ok(Arc::unwrap_or_clone(plan)),
+            File::Sketch(_) => {
+                Err(FormatError::Kind { expected: "plan", found: "sketch".into() }.into())
+            }
+        }
+    }
+}
+
+impl Sketch {
+    /// Reads the bytes of a sketch's file, checking every rule of the format.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        match decode(bytes)? {
+            File::Sketch(sketch) => Ok(sketch),
+            File::Plan(_) => {
+                Err(FormatError::Kind { expected: "sketch", found: "plan".into() }.into())
+            }
+        }
+    }
+}

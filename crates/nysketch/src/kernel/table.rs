@@ -1,0 +1,108 @@
+//! The kernels by name, and what each is made of. A kernel is `κ = 2^(rate · s)` of a distance `s`:
+//!
+//! | kernel | κ(x, y) | distance s | rate |
+//! |---|---|---|---|
+//! | `gaussian` | exp(−‖x − y‖²/2σ²) | Σ_k (x_k − y_k)² | −log₂e / 2σ² |
+//! | `laplace` | exp(−‖x − y‖₁/σ) | Σ_k \|x_k − y_k\| | −log₂e / σ |
+//!
+//! Everything else about a kernel follows from its line: the ladder of bandwidths, the vectorised
+//! pass, its double-precision version and its gradient.
+
+use super::ladder::{Ladder, Step};
+use crate::error::{Error, Result};
+
+/// Which kernel the data is measured with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Kernel {
+    /// `exp(−‖x − y‖²/2σ²)`.
+    #[default]
+    Gaussian,
+    /// `exp(−‖x − y‖₁/σ)`.
+    Laplace,
+}
+
+/// What a coordinate adds to a distance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    /// (x − y)².
+    Squared,
+    /// |x − y|.
+    Absolute,
+}
+
+impl Kernel {
+    /// Every kernel with its name in files, on the command line and in Python.
+    pub const NAMES: [(Kernel, &'static str); 2] =
+        [(Kernel::Gaussian, "gaussian"), (Kernel::Laplace, "laplace")];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize].1
+    }
+
+    /// The distance it is a function of.
+    pub fn metric(self) -> Metric {
+        match self {
+            Kernel::Gaussian => Metric::Squared,
+            Kernel::Laplace => Metric::Absolute,
+        }
+    }
+
+    /// `log₂κ` per unit of distance.
+    pub fn rate(self, sigma2: f64) -> f64 {
+        match self {
+            Kernel::Gaussian => -std::f64::consts::LOG2_E / (2.0 * sigma2),
+            Kernel::Laplace => -std::f64::consts::LOG2_E / sigma2.sqrt(),
+        }
+    }
+
+    /// The σ² at which this kernel is its own square: κ² at σ² is κ at this one.
+    pub fn squared(self, sigma2: f64) -> f64 {
+        match self {
+            Kernel::Gaussian => sigma2 / 2.0,
+            Kernel::Laplace => sigma2 / 4.0,
+        }
+    }
+
+    /// How the values of checked bandwidths, widest first, are computed: σ² that falls by the factor
+    /// at which the kernel is its own square, or by that factor twice, costs one or two squarings.
+    pub fn ladder(self, bandwidths: &[f64]) -> Ladder {
+        let factor = 1.0 / self.squared(1.0);
+        let squarings = |wide: f64, narrow: f64| match wide / narrow {
+            ratio if ratio == factor => 1,
+            ratio if ratio == factor * factor => 2,
+            _ => 0,
+        };
+        Ladder::new(bandwidths, |sigma2| self.step(sigma2), squarings)
+    }
+
+    /// A fresh exponential for κ².
+    pub fn squared_step(self, sigma2: f64) -> Step {
+        self.step(self.squared(sigma2))
+    }
+
+    fn step(self, sigma2: f64) -> Step {
+        Step::exponential(self.rate(sigma2))
+    }
+
+    /// The distance in single precision, in the order of the columns: the definition of the pass.
+    pub fn distance(self, x: &[f32], z: &[f32]) -> f32 {
+        let differences = x.iter().zip(z).map(|(x, z)| x - z);
+        match self.metric() {
+            Metric::Squared => differences.fold(0.0, |sum, t| t.mul_add(t, sum)),
+            Metric::Absolute => differences.fold(0.0, |sum, t| sum + t.abs()),
+        }
+    }
+}
+
+impl std::str::FromStr for Kernel {
+    type Err = Error;
+    fn from_str(name: &str) -> Result<Self> {
+        let known = Self::NAMES.iter().find(|(_, n)| *n == name);
+        known.map(|(kernel, _)| *kernel).ok_or_else(|| {
+            let names: Vec<&str> = Self::NAMES.iter().map(|(_, n)| *n).collect();
+            Error::parameter("`kernel`", names.join(" or "), name)
+        })
+    }
+}

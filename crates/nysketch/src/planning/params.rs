@@ -1,0 +1,474 @@
+//! Everything that can be said about a plan, and what it means.
+//!
+//! Front ends only parse: they fill in [`PlanParams`]. Whether options fit together, and what the
+//! defaults are, is decided here, by [`PlanParams::check`].
+
+use crate::collect::Collect;
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::kernel::ladder::check_bandwidths;
+use crate::landmarks::Sampling;
+use crate::plan::MAX_POINTS;
+use crate::rows::Invalid;
+use crate::survey::SurveyParams;
+use crate::weight::Weighting;
+
+/// Landmarks where neither their number nor that of the clusters is given.
+pub const DEFAULT_LANDMARKS: usize = 400;
+/// Frequencies where the user names no number: as many features as [`DEFAULT_LANDMARKS`].
+pub const DEFAULT_FREQUENCIES: usize = 200;
+/// Rows sampled where the user names no number.
+pub const DEFAULT_SAMPLE_ROWS: usize = 20_000;
+
+/// Landmarks per cluster where the number of clusters is given: a cell that a border cuts serves two
+/// clusters.
+pub const LANDMARKS_PER_CLUSTER: usize = 10;
+
+/// The number of landmarks where none is given: enough cells for the clusters to be learned.
+pub fn default_landmarks(clusters: Option<usize>) -> usize {
+    DEFAULT_LANDMARKS.max(clusters.unwrap_or(0).saturating_mul(LANDMARKS_PER_CLUSTER))
+}
+
+/// Which feature map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FeatureKind {
+    /// Kernel values at landmarks.
+    #[default]
+    Nystrom,
+    /// Random Fourier features.
+    Fourier,
+}
+
+impl std::str::FromStr for FeatureKind {
+    type Err = Error;
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "nystrom" => Ok(FeatureKind::Nystrom),
+            "fourier" => Ok(FeatureKind::Fourier),
+            other => Err(Error::parameter("`features`", "nystrom or fourier", other)),
+        }
+    }
+}
+
+/// How many landmarks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LandmarkCount {
+    /// So many.
+    Number(usize),
+    /// Chosen from the data: the spectrum of the kernel and the clusters to be learned.
+    Auto,
+}
+
+impl std::str::FromStr for LandmarkCount {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "auto" => Ok(LandmarkCount::Auto),
+            number => number
+                .parse()
+                .map(LandmarkCount::Number)
+                .map_err(|_| Error::parameter("`landmarks`", "a number or auto", number)),
+        }
+    }
+}
+
+/// Landmarks from the user.
+#[derive(Debug, Clone)]
+pub struct GivenLandmarks {
+    /// Where they come from, for messages.
+    pub name: String,
+    /// Rows in the table's units.
+    pub rows: Vec<Vec<f64>>,
+}
+
+/// How columns are scaled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scale {
+    /// As they are.
+    #[default]
+    None,
+    /// Divided by their standard deviation.
+    Standard,
+}
+
+impl std::str::FromStr for Scale {
+    type Err = Error;
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "none" => Ok(Scale::None),
+            "standard" => Ok(Scale::Standard),
+            other => Err(Error::parameter("`scale`", "none or standard", other)),
+        }
+    }
+}
+
+/// How many rows landmarks are chosen from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SampleRows {
+    /// A uniform sample of so many; by default [`DEFAULT_SAMPLE_ROWS`], and never fewer than four
+    /// times the landmarks.
+    Default,
+    /// A uniform sample of so many.
+    Count(usize),
+    /// All of them, in memory.
+    All,
+}
+
+impl std::str::FromStr for SampleRows {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "all" => Ok(SampleRows::All),
+            number => number
+                .parse()
+                .map(SampleRows::Count)
+                .map_err(|_| Error::parameter("`sample_rows`", "a number or all", number)),
+        }
+    }
+}
+
+/// Everything that can be chosen about a plan, as it was said.
+///
+/// ```
+/// use nysketch::{PlanParams, Sampling, Scale};
+/// let params = PlanParams::default().landmarks(100).sampling(Sampling::Uniform).scale(Scale::Standard);
+/// assert!(params.check().is_ok());
+/// // Options that do not fit together are refused before any row is read.
+/// let error = PlanParams::default().frequencies(50).check().unwrap_err();
+/// assert!(error.to_string().contains("`features=fourier`"));
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PlanParams {
+    /// The feature map.
+    pub features: FeatureKind,
+    /// How many landmarks; [`default_landmarks`] or as many as there are different rows by default.
+    pub landmarks: Option<LandmarkCount>,
+    /// Clusters that are to be learned, if known.
+    pub clusters: Option<usize>,
+    /// The rule that landmarks are chosen by.
+    pub sampling: Option<Sampling>,
+    /// λ of leverage sampling in the paper's way, where the number of landmarks is random.
+    pub leverage_lambda: Option<f64>,
+    /// Landmarks of the user's own.
+    pub landmarks_from: Option<GivenLandmarks>,
+    /// m′ of Fourier features, half the number of features.
+    pub frequencies: Option<usize>,
+    /// The kernel that is summed at landmarks.
+    pub kernel: Kernel,
+    /// σ² of each rung, in any order, or `None` to choose them from the sample.
+    pub bandwidths: Option<Vec<f64>>,
+    /// How columns are scaled.
+    pub scale: Scale,
+    /// Rows that landmarks are chosen from.
+    pub sample_rows: SampleRows,
+    /// Which sums to keep, or `None` for the default.
+    pub collect: Option<Collect>,
+    /// The column of row weights.
+    pub weighting: Option<Weighting>,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// What to do with invalid rows.
+    pub invalid: Invalid,
+    /// Threads to use.
+    pub threads: usize,
+}
+
+impl Default for PlanParams {
+    fn default() -> Self {
+        PlanParams {
+            features: FeatureKind::default(),
+            landmarks: None,
+            clusters: None,
+            sampling: None,
+            leverage_lambda: None,
+            landmarks_from: None,
+            frequencies: None,
+            kernel: Kernel::default(),
+            bandwidths: None,
+            scale: Scale::default(),
+            sample_rows: SampleRows::Default,
+            collect: None,
+            weighting: None,
+            seed: 0,
+            invalid: Invalid::default(),
+            threads: 1,
+        }
+    }
+}
+
+/// What to measure at.
+#[derive(Debug, Clone)]
+pub(super) enum Measurement {
+    /// Landmarks chosen from the rows.
+    Chosen { landmarks: Option<LandmarkCount>, sampling: Sampling },
+    /// The paper's random number of landmarks for a λ.
+    Leverage(f64),
+    /// Landmarks given as rows in the table's units.
+    Given(GivenLandmarks),
+    /// Random Fourier features.
+    Fourier { frequencies: usize },
+}
+
+/// Checked parameters: only these can run.
+#[derive(Debug, Clone)]
+pub struct PlanValid {
+    pub(super) params: PlanParams,
+    pub(super) measurement: Measurement,
+}
+
+impl PlanParams {
+    /// With so many landmarks.
+    #[must_use]
+    pub fn landmarks(mut self, count: usize) -> Self {
+        self.landmarks = Some(LandmarkCount::Number(count));
+        self
+    }
+
+    /// With a number of landmarks chosen from the data.
+    #[must_use]
+    pub fn auto_landmarks(mut self) -> Self {
+        self.landmarks = Some(LandmarkCount::Auto);
+        self
+    }
+
+    /// For so many clusters.
+    #[must_use]
+    pub fn clusters(mut self, clusters: usize) -> Self {
+        self.clusters = Some(clusters);
+        self
+    }
+
+    /// With landmarks chosen by this rule.
+    #[must_use]
+    pub fn sampling(mut self, rule: Sampling) -> Self {
+        self.sampling = Some(rule);
+        self
+    }
+
+    /// With leverage sampling at this λ.
+    #[must_use]
+    pub fn leverage_lambda(mut self, lambda: f64) -> Self {
+        self.leverage_lambda = Some(lambda);
+        self
+    }
+
+    /// With these rows as landmarks; `name` is where they come from, for messages.
+    #[must_use]
+    pub fn landmarks_from(mut self, name: impl Into<String>, rows: Vec<Vec<f64>>) -> Self {
+        self.landmarks_from = Some(GivenLandmarks { name: name.into(), rows });
+        self
+    }
+
+    /// With random Fourier features instead of landmarks.
+    #[must_use]
+    pub fn fourier(mut self, frequencies: usize) -> Self {
+        self.features = FeatureKind::Fourier;
+        self.frequencies(frequencies)
+    }
+
+    /// With so many frequencies.
+    #[must_use]
+    pub fn frequencies(mut self, frequencies: usize) -> Self {
+        self.frequencies = Some(frequencies);
+        self
+    }
+
+    /// With this kernel.
+    #[must_use]
+    pub fn kernel(mut self, kernel: Kernel) -> Self {
+        self.kernel = kernel;
+        self
+    }
+
+    /// With these bandwidths σ².
+    #[must_use]
+    pub fn bandwidths(mut self, sigma2: impl Into<Vec<f64>>) -> Self {
+        self.bandwidths = Some(sigma2.into());
+        self
+    }
+
+    /// With columns scaled in this way.
+    #[must_use]
+    pub fn scale(mut self, scale: Scale) -> Self {
+        self.scale = scale;
+        self
+    }
+
+    /// With landmarks chosen from so many rows.
+    #[must_use]
+    pub fn sample_rows(mut self, rows: SampleRows) -> Self {
+        self.sample_rows = rows;
+        self
+    }
+
+    /// With these sums.
+    #[must_use]
+    pub fn collect(mut self, collect: Collect) -> Self {
+        self.collect = Some(collect);
+        self
+    }
+
+    /// With row weights from this column, multiples of `unit`.
+    #[must_use]
+    pub fn weights(mut self, column: impl Into<String>, unit: f64) -> Self {
+        self.weighting = Some(Weighting { column: column.into(), unit });
+        self
+    }
+
+    /// With this seed.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// With invalid rows treated in this way.
+    #[must_use]
+    pub fn invalid(mut self, invalid: Invalid) -> Self {
+        self.invalid = invalid;
+        self
+    }
+
+    /// On so many threads.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// What was said about features that do not go with the chosen map, if anything.
+    fn misplaced(&self) -> Option<(&'static str, &'static str)> {
+        let landmarks = [
+            ("`landmarks`", self.landmarks.is_some()),
+            ("`sampling`", self.sampling.is_some()),
+            ("`leverage_lambda`", self.leverage_lambda.is_some()),
+        ];
+        let first = |options: &[(&'static str, bool)]| {
+            options.iter().find(|(_, said)| *said).map(|(name, _)| *name)
+        };
+        match self.features {
+            FeatureKind::Fourier => {
+                let from = [("`landmarks_from`", self.landmarks_from.is_some())];
+                let why =
+                    "left out with Fourier features, which have no landmarks; use `frequencies`";
+                first(&landmarks).or(first(&from)).map(|name| (name, why))
+            }
+            FeatureKind::Nystrom if self.frequencies.is_some() => {
+                Some(("`frequencies`", "used with `features=fourier`"))
+            }
+            FeatureKind::Nystrom if self.landmarks_from.is_some() => {
+                first(&landmarks).map(|name| (name, "left out with `landmarks_from`"))
+            }
+            FeatureKind::Nystrom => None,
+        }
+    }
+
+    /// Checks every parameter that can be checked without the data.
+    pub fn check(mut self) -> Result<PlanValid> {
+        if let Some((name, expected)) = self.misplaced() {
+            return Err(Error::parameter(name, expected, "both"));
+        }
+        let measurement = match self.features {
+            FeatureKind::Fourier => {
+                let frequencies = self.frequencies.unwrap_or(DEFAULT_FREQUENCIES);
+                if !(1..=MAX_POINTS).contains(&frequencies) {
+                    let expected = format!("between 1 and {MAX_POINTS}");
+                    return Err(Error::parameter("`frequencies`", expected, frequencies));
+                }
+                Measurement::Fourier { frequencies }
+            }
+            FeatureKind::Nystrom => match self.landmarks_from.take() {
+                Some(given) => Measurement::Given(given),
+                None => self.landmark_choice()?,
+            },
+        };
+        if let Some(0) = self.clusters {
+            return Err(Error::parameter("`clusters`", "at least 1", 0));
+        }
+        if self.sample_rows == SampleRows::Count(0) {
+            return Err(Error::parameter("`sample_rows`", "at least 1, or 'all'", 0));
+        }
+        if let Some(collect) = self.collect {
+            collect.check(self.features == FeatureKind::Nystrom)?;
+        }
+        if let Some(bandwidths) = &mut self.bandwidths {
+            bandwidths.sort_by(|a, b| b.total_cmp(a));
+            check_bandwidths(bandwidths)?;
+        }
+        if let Some(w) = &self.weighting {
+            w.check()?;
+        }
+        Ok(PlanValid { params: self, measurement })
+    }
+
+    fn landmark_choice(&self) -> Result<Measurement> {
+        let sampling = match (self.sampling, self.leverage_lambda) {
+            (Some(rule), _) => rule,
+            (None, Some(_)) => Sampling::Leverage,
+            (None, None) => Sampling::default(),
+        };
+        if self.landmarks == Some(LandmarkCount::Number(0)) {
+            return Err(Error::parameter("`landmarks`", "at least 1", 0));
+        }
+        if sampling == Sampling::Given {
+            return Err(Error::parameter("`sampling`", "a rule, or use `landmarks_from`", "given"));
+        }
+        if let Some(lambda) = self.leverage_lambda {
+            if sampling != Sampling::Leverage {
+                let expected = "used with `sampling=leverage`";
+                return Err(Error::parameter("`leverage_lambda`", expected, sampling.name()));
+            }
+            if self.landmarks.is_some() {
+                let expected = "left out with `leverage_lambda`, which makes their number random";
+                return Err(Error::parameter("`landmarks`", expected, "both"));
+            }
+            if !(1e-13..1.0).contains(&lambda) {
+                return Err(Error::parameter("`leverage_lambda`", "between 1e-13 and 1", lambda));
+            }
+            return Ok(Measurement::Leverage(lambda));
+        }
+        if let (Some(LandmarkCount::Number(m)), SampleRows::Count(n)) =
+            (self.landmarks, self.sample_rows)
+            && n < m
+        {
+            let expected = format!("at least the {m} landmarks, or 'all'");
+            return Err(Error::parameter("`sample_rows`", expected, n));
+        }
+        Ok(Measurement::Chosen { landmarks: self.landmarks, sampling })
+    }
+}
+
+impl PlanValid {
+    /// How to survey the rows.
+    pub fn survey(&self) -> SurveyParams {
+        let params = &self.params;
+        let sample_rows = match params.sample_rows {
+            SampleRows::All => usize::MAX,
+            SampleRows::Count(n) => n,
+            SampleRows::Default => {
+                let landmarks = match params.landmarks {
+                    Some(LandmarkCount::Number(m)) => m,
+                    _ => default_landmarks(params.clusters),
+                };
+                DEFAULT_SAMPLE_ROWS.max(landmarks.saturating_mul(4))
+            }
+        };
+        SurveyParams {
+            sample_rows,
+            seed: params.seed,
+            invalid: params.invalid,
+            threads: params.threads,
+        }
+    }
+
+    /// The column of row weights.
+    pub fn weighting(&self) -> Option<&Weighting> {
+        self.params.weighting.as_ref()
+    }
+
+    /// Threads to use.
+    pub fn threads(&self) -> usize {
+        self.params.threads
+    }
+}

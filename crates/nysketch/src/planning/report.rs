@@ -1,0 +1,32 @@
+//! What happened while planning, for people.
+
+/// What happened while planning, for people.
+#[derive(Debug, Clone, Default)]
+pub struct PlanReport {
+    /// Rows read.
+    pub rows: u64,
+    /// Rows skipped as invalid.
+    pub skipped: u64,
+    /// Rows that landmarks were chosen from.
+    pub sample_rows: usize,
+    /// λ, the effective dimension N(λ) and the measured accuracy z of leverage sampling.
+    pub leverage: Option<LeverageReport>,
+    /// Remarks that a user should read.
+    pub notes: Vec<String>,
+    /// What makes results worse than they look.
+    pub warnings: Vec<String>,
+}
+
+/// What leverage sampling did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LeverageReport {
+    /// λ of eq. (9), over the sample.
+    pub lambda: f64,
+    /// Estimate of N(λ).
+    pub effective_dimension: f64,
+    /// z of eq. (10): BLESS at this λ against exact scores, both on `accuracy_rows` rows of the
+    /// sample, since exact scores of all of it would cost too much.
+    pub accuracy: f64,
+    /// Rows it was measured on.
+    pub accuracy_rows: usize,
+}

@@ -1,0 +1,150 @@
+//! What happens to a row: from a block of doubles to exact sums.
+//!
+//! The accumulator decides what becomes of invalid rows and turns weights into whole units; an
+//! [`Engine`] adds the rest to the sums. It is frozen into a [`Sketch`] before anything can read it.
+
+use crate::engine::{Engine, EngineKind};
+use crate::error::{Error, Result};
+use crate::plan::Plan;
+use crate::rows::{Block, Invalid};
+use crate::sketch::Sketch;
+use crate::sums::{Sum, Sums};
+use crate::weight::Weighting;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Sums in the making, of one thread.
+///
+/// ```
+/// use nysketch::{Accumulator, Block, EngineKind, Invalid, PlanParams, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let plan = plan_for(&Table::unnamed(2, vec![0.0, 1.0, 2.0, 3.0])?, PlanParams::default())?.0;
+/// let mut sums = Accumulator::new(std::sync::Arc::new(plan), EngineKind::Cpu);
+/// let block = Block { values: vec![0.5, 0.5, 1.5, 2.5], columns: 2, ..Block::default() };
+/// sums.push(&block, Invalid::Refuse)?;
+/// assert_eq!(sums.freeze()?.rows(), 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Accumulator {
+    plan: Arc<Plan>,
+    engine: Box<dyn Engine>,
+    sums: Sums,
+    /// Weights of the rows at hand in whole units.
+    weights: Vec<u32>,
+}
+
+impl Accumulator {
+    /// An empty accumulator.
+    pub fn new(plan: Arc<Plan>, engine: EngineKind) -> Self {
+        Accumulator {
+            engine: engine.start(&plan),
+            sums: Sums::zero(&plan),
+            plan,
+            weights: Vec::new(),
+        }
+    }
+
+    /// Adds the rows of a block. On an error the accumulator must not be used further.
+    pub fn push(&mut self, block: &Block, invalid: Invalid) -> Result<()> {
+        self.push_rows(block, std::iter::once(0..block.len()), invalid)
+    }
+
+    /// Adds some rows of a block, counted from 0.
+    pub(super) fn push_rows(
+        &mut self,
+        block: &Block,
+        rows: impl Iterator<Item = Range<usize>>,
+        invalid: Invalid,
+    ) -> Result<()> {
+        if self.plan.weighting.is_some() && block.weights.len() != block.len() {
+            let expected = "one weight per row, as the plan asks for";
+            return Err(Error::parameter("weights", expected, block.weights.len()));
+        }
+        for rows in rows {
+            match self.plan.weighting.clone() {
+                None => self.push_run(block, rows, invalid)?,
+                Some(weighting) => self.push_weighted(&weighting, block, rows, invalid)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds rows between those whose weight is invalid.
+    fn push_weighted(
+        &mut self,
+        weighting: &Weighting,
+        block: &Block,
+        rows: Range<usize>,
+        invalid: Invalid,
+    ) -> Result<()> {
+        let mut start = rows.start;
+        self.weights.clear();
+        for i in rows.clone() {
+            let number = block.first_row + i as u64;
+            match weighting.units(block.weights[i], invalid, block, number) {
+                Ok(Some(units)) => self.weights.push(units),
+                refused => {
+                    // An invalid row before this one is the error to report.
+                    self.push_run(block, start..i, invalid)?;
+                    refused?;
+                    self.sums[Sum::Skipped][0] += 1;
+                    self.weights.clear();
+                    start = i + 1;
+                }
+            }
+        }
+        self.push_run(block, start..rows.end, invalid)
+    }
+
+    /// Adds rows whose weights, if there are any, are known.
+    fn push_run(&mut self, block: &Block, rows: Range<usize>, invalid: Invalid) -> Result<()> {
+        let d = self.plan.dims();
+        let mut at = rows.start;
+        while at < rows.end {
+            let weights = match self.plan.weighting {
+                Some(_) => &self.weights[at - rows.start..],
+                None => &[],
+            };
+            let values = &block.values[at * d..rows.end * d];
+            let added = self.engine.add(values, weights, &mut self.sums)?;
+            self.sums[Sum::Rows][0] += match self.plan.weighting {
+                Some(_) => weights[..added].iter().map(|w| i128::from(*w)).sum(),
+                None => added as i128,
+            };
+            self.sums.check_rows()?;
+            at += added;
+            if at < rows.end {
+                if invalid == Invalid::Refuse {
+                    return Err(self.why_invalid(block, at));
+                }
+                self.sums[Sum::Skipped][0] += 1;
+                at += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The error for an invalid row.
+    fn why_invalid(&self, block: &Block, row: usize) -> Error {
+        let Plan { frame, columns, .. } = &*self.plan;
+        let values = &block.values[row * frame.dims()..(row + 1) * frame.dims()];
+        let j = frame.first_invalid(values).unwrap_or(0);
+        let at = block.place(block.first_row + row as u64, &columns[j]);
+        frame.invalid(at, j, values[j])
+    }
+
+    /// Puts other sums in the place of those so far.
+    pub(super) fn swap_sums(&mut self, sums: &mut Sums) -> Result<()> {
+        self.engine.finish(&mut self.sums)?;
+        std::mem::swap(&mut self.sums, sums);
+        Ok(())
+    }
+
+    /// The sketch of the rows pushed.
+    pub fn freeze(mut self) -> Result<Sketch> {
+        self.engine.finish(&mut self.sums)?;
+        Ok(Sketch::from_parts(self.plan, self.sums))
+    }
+}

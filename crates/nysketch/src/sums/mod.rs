@@ -1,0 +1,145 @@
+//! The sums of a sketch: arrays of 128-bit integers, kept by name. [`table`] says which there are.
+
+pub mod table;
+
+pub use table::{Sum, Unit};
+
+use crate::error::{Error, Result};
+use crate::fixed::{MAX_WEIGHT, centred_sum, coordinate_value};
+use crate::plan::Plan;
+use std::ops::{Index, IndexMut};
+use table::{Over, SUMS};
+
+/// The sums of some rows. Those that the plan does not collect are empty.
+///
+/// ```
+/// use nysketch::{PlanParams, Sketch, SketchParams, Sum, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(1, vec![1.0, 2.0, 7.0])?;
+/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.0);
+/// let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// assert_eq!(sketch.sums()[Sum::Rows], [3]);
+/// assert_eq!(sketch.sums()[Sum::CellRows], [1, 1, 1]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sums([Vec<i128>; SUMS]);
+
+impl Index<Sum> for Sums {
+    type Output = Vec<i128>;
+    fn index(&self, sum: Sum) -> &Vec<i128> {
+        &self.0[sum as usize]
+    }
+}
+
+impl IndexMut<Sum> for Sums {
+    fn index_mut(&mut self, sum: Sum) -> &mut Vec<i128> {
+        &mut self.0[sum as usize]
+    }
+}
+
+/// A rule that sums break: no data has such sums.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokenRule {
+    /// Which sum.
+    pub sum: String,
+    /// What is wrong with it.
+    pub how: String,
+}
+
+impl Sums {
+    /// All sums zero.
+    pub fn zero(plan: &Plan) -> Self {
+        let mut sums = Sums(Default::default());
+        for spec in plan.measured().specs() {
+            sums[spec.sum] = vec![0; spec.len()];
+        }
+        sums
+    }
+
+    /// Several sums at once, to be added to.
+    ///
+    /// # Panics
+    /// Where a sum is named twice.
+    pub fn each_mut<const N: usize>(&mut self, sums: [Sum; N]) -> [&mut Vec<i128>; N] {
+        self.0.get_disjoint_mut(sums.map(|sum| sum as usize)).expect("different sums")
+    }
+
+    /// Bytes of memory that the sums of a plan take.
+    pub fn bytes(plan: &Plan) -> usize {
+        plan.measured().specs().iter().map(|spec| spec.len() * size_of::<i128>()).sum()
+    }
+
+    /// Applies `op` entry by entry. Valid sums are at most 2¹²⁶ in magnitude, so two of them add up
+    /// without wrapping to anything that [`check`](Self::check) accepts.
+    pub(crate) fn combine(&mut self, other: &Sums, op: impl Fn(i128, i128) -> i128) {
+        for (a, b) in self.0.iter_mut().zip(&other.0) {
+            for (x, y) in a.iter_mut().zip(b) {
+                *x = op(*x, *y);
+            }
+        }
+    }
+
+    /// Mean of a cell that has rows, in the plan's coordinates.
+    pub(crate) fn cell_mean(&self, cell: usize, exponent: &[i32]) -> Vec<f64> {
+        let (d, rows) = (exponent.len(), self[Sum::CellRows][cell] as f64);
+        let sums = self[Sum::CellSum][cell * d..(cell + 1) * d].iter().zip(exponent);
+        sums.map(|(sum, e)| coordinate_value(*sum, *e) / rows).collect()
+    }
+
+    /// `Σ (q − q̄)²` of a column over the rows of a cell, in units of the column squared.
+    pub(crate) fn cell_spread(&self, cell: usize, column: usize) -> f64 {
+        let dims = self[Sum::CellSum].len() / self[Sum::CellRows].len();
+        let at = cell * dims + column;
+        let sum = self[Sum::CellSum][at];
+        centred_sum(self[Sum::CellSquare][at], sum, sum, self[Sum::CellRows][cell])
+    }
+
+    /// Refuses more rows than the sums are guaranteed for.
+    pub fn check_rows(&self) -> Result<()> {
+        match self[Sum::Rows][0] {
+            rows if rows > MAX_WEIGHT => Err(Error::TooManyRows { rows }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks every bound that sums of real rows keep: counts are not negative and add up, features
+    /// lie in their range, squares are not negative.
+    pub fn check(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
+        let broken = |sum: String, how: &str| Err(BrokenRule { sum, how: how.to_string() });
+        let n = self[Sum::Rows][0];
+        for spec in plan.measured().specs() {
+            for (i, x) in self[spec.sum].iter().enumerate() {
+                let weight = match spec.over {
+                    Over::Cell(entries) => self[Sum::CellRows][i / entries],
+                    Over::All | Over::Themselves => n,
+                };
+                let (low, high) = spec.bounds(i, weight);
+                if *x < low || *x > high {
+                    let (name, how) = match (spec.sum, *x < low) {
+                        (Sum::Rows, true) => ("the number of rows".into(), "become negative"),
+                        (Sum::Rows, false) => ("the number of rows".into(), "exceed 2^38"),
+                        (Sum::Skipped, true) => {
+                            ("the number of skipped rows".into(), "become negative")
+                        }
+                        (Sum::Skipped, false) => {
+                            ("the number of skipped rows".into(), "exceed 2^64")
+                        }
+                        (sum, true) => {
+                            (format!("{}[{i}]", sum.name()), "fall below what its rows can give")
+                        }
+                        (sum, false) => {
+                            (format!("{}[{i}]", sum.name()), "exceed what its rows can give")
+                        }
+                    };
+                    return broken(name, how);
+                }
+            }
+        }
+        if plan.collect.cells && self[Sum::CellRows].iter().sum::<i128>() != n {
+            return broken("the rows of the cells".into(), "not add up to the number of rows");
+        }
+        Ok(())
+    }
+}

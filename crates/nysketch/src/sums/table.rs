@@ -1,0 +1,202 @@
+//! The table of sums: names, shapes, units and bounds, in one place.
+//!
+//! | sum | shape | what is summed over the rows | unit |
+//! |---|---|---|---|
+//! | `rows` | 1 | weights | 1 |
+//! | `skipped` | 1 | 1 for each row skipped as invalid | 1 |
+//! | `features` | bandwidths × m | κ(x̃_j, x), or cosines then sines | 2⁻²³ |
+//! | `coverage` | bandwidths | κ(x, nearest landmark)² | 2⁻²³ |
+//! | `cell_rows` | m | weights of the rows nearest to x̃_j | 1 |
+//! | `cell_sum` | m × d | their coordinates | 2^e_k |
+//! | `cell_square` | m × d | their squared coordinates | 2^2e_k |
+//! | `sum` | d | coordinates | 2^e_k |
+//! | `outer` | d(d+1)/2 | products of coordinates k ≥ l, row by row | 2^(e_k+e_l) |
+
+use crate::collect::Collect;
+use crate::fixed::{COORDINATE_LIMIT, FEATURE_ONE, MAX_WEIGHT};
+
+/// A sum that a sketch may keep; see the table of the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each variant is a row of the module's table")]
+pub enum Sum {
+    Rows,
+    Skipped,
+    Features,
+    Coverage,
+    CellRows,
+    CellSum,
+    CellSquare,
+    Sum,
+    Outer,
+}
+
+/// Number of different sums.
+pub const SUMS: usize = 9;
+
+/// What an integer of a sum stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// 1.
+    One,
+    /// 2⁻²³.
+    Feature,
+    /// 2^e_k, k being the entry's column.
+    Coordinate,
+    /// 2^2e_k, k being the entry's column.
+    Square,
+    /// 2^(e_k+e_l), the entries being a packed lower triangle of columns.
+    Product,
+}
+
+/// Which rows an entry of a sum adds up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Over {
+    /// Rows that are in no other sum.
+    Themselves,
+    /// All rows.
+    All,
+    /// The rows of one cell; each has this many entries.
+    Cell(usize),
+}
+
+/// One line of the table, for a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    /// Which sum.
+    pub sum: Sum,
+    /// Its dimensions.
+    pub shape: Vec<usize>,
+    /// What its integers stand for.
+    pub unit: Unit,
+    /// Which rows an entry adds up.
+    pub over: Over,
+    /// Least and largest term that a row of weight one adds.
+    pub term: (i128, i128),
+}
+
+/// What of a plan decides which sums there are.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured {
+    /// Columns d.
+    pub dims: usize,
+    /// Landmarks or frequencies m.
+    pub points: usize,
+    /// Whether they are landmarks.
+    pub landmarks: bool,
+    /// Bandwidths.
+    pub bandwidths: usize,
+    /// Which sums are kept.
+    pub collect: Collect,
+}
+
+impl Measured {
+    /// Number of features per bandwidth: m, or 2m for cosines and sines.
+    pub fn features(&self) -> usize {
+        if self.landmarks { self.points } else { 2 * self.points }
+    }
+
+    /// The lines of the table that are kept.
+    pub fn specs(&self) -> Vec<Spec> {
+        let Measured { dims: d, points: m, landmarks, bandwidths, collect } = *self;
+        let (one, q) = (i128::from(FEATURE_ONE), i128::from(COORDINATE_LIMIT));
+        let line = |sum, shape, unit, over, term| Spec { sum, shape, unit, over, term };
+        let themselves = |sum, most| line(sum, vec![1], Unit::One, Over::Themselves, (0, most));
+        let mut specs =
+            vec![themselves(Sum::Rows, MAX_WEIGHT), themselves(Sum::Skipped, i128::from(u64::MAX))];
+        if collect.kernel {
+            let least = if landmarks { 0 } else { -one };
+            let shape = vec![bandwidths, self.features()];
+            specs.push(line(Sum::Features, shape, Unit::Feature, Over::All, (least, one)));
+            if landmarks {
+                let shape = vec![bandwidths];
+                specs.push(line(Sum::Coverage, shape, Unit::Feature, Over::All, (0, one)));
+            }
+        }
+        if collect.cells {
+            let in_cell = Over::Cell(d);
+            specs.push(line(Sum::CellRows, vec![m], Unit::One, Over::All, (0, 1)));
+            specs.push(line(Sum::CellSum, vec![m, d], Unit::Coordinate, in_cell, (-q, q)));
+            specs.push(line(Sum::CellSquare, vec![m, d], Unit::Square, in_cell, (0, q * q)));
+        }
+        if collect.moments {
+            let pairs = vec![d * (d + 1) / 2];
+            specs.push(line(Sum::Sum, vec![d], Unit::Coordinate, Over::All, (-q, q)));
+            specs.push(line(Sum::Outer, pairs, Unit::Product, Over::All, (-q * q, q * q)));
+        }
+        specs
+    }
+}
+
+impl Sum {
+    /// Every sum with its name in files.
+    pub const NAMES: [(Sum, &'static str); SUMS] = [
+        (Sum::Rows, "rows"),
+        (Sum::Skipped, "skipped"),
+        (Sum::Features, "features"),
+        (Sum::Coverage, "coverage"),
+        (Sum::CellRows, "cell_rows"),
+        (Sum::CellSum, "cell_sum"),
+        (Sum::CellSquare, "cell_square"),
+        (Sum::Sum, "sum"),
+        (Sum::Outer, "outer"),
+    ];
+
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize].1
+    }
+}
+
+impl Spec {
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Least and largest value of entry `i`, given the weight of the rows it adds up. Squares on the
+    /// diagonal of a triangle are not negative.
+    pub fn bounds(&self, i: usize, weight: i128) -> (i128, i128) {
+        let (mut low, high) = self.term;
+        if self.unit == Unit::Product && is_diagonal(i) {
+            low = 0;
+        }
+        match self.over {
+            Over::Themselves => (low, high),
+            Over::All | Over::Cell(_) => (low * weight, high * weight),
+        }
+    }
+}
+
+/// Whether entry i of a packed lower triangle is on the diagonal: i + 1 is a triangular number.
+fn is_diagonal(i: usize) -> bool {
+    let root = (8 * (i + 1) + 1).isqrt();
+    root * root == 8 * (i + 1) + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn diagonal_entries_of_a_packed_triangle() {
+        let mut at = 0;
+        for k in 0..50 {
+            for l in 0..=k {
+                assert_eq!(is_diagonal(at), k == l, "{k} {l}");
+                at += 1;
+            }
+        }
+    }
+
+    #[test]
+    fn names_stand_at_the_place_of_their_sum() {
+        for (i, (sum, _)) in Sum::NAMES.iter().enumerate() {
+            assert_eq!(*sum as usize, i);
+        }
+    }
+}
