@@ -1,7 +1,7 @@
 //! Speed without a clock: instructions of the pass over fixed data, counted by valgrind, beside those in
 //! `bench/instructions.txt`. Valgrind knows AVX2 and no wider vectors, on any machine.
 
-use crate::{Outcome, cargo, program, root, step};
+use crate::shell::{Outcome, cargo, program, root, step};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::Command;

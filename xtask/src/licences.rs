@@ -1,6 +1,6 @@
 //! Every dependency must be under a licence that suits MIT OR Apache-2.0.
 
-use crate::Outcome;
+use crate::shell::{Outcome, cargo};
 use serde_json::Value;
 
 /// Permissive licences that ask for no more than notice.
@@ -18,7 +18,7 @@ const ALLOWED: [&str; 10] = [
 ];
 
 pub fn check() -> Outcome {
-    let output = crate::cargo("metadata --format-version 1 --locked --all-features")
+    let output = cargo("metadata --format-version 1 --locked --all-features")
         .output()
         .map_err(|e| format!("cargo metadata: {e}"))?;
     if !output.status.success() {

@@ -1,20 +1,21 @@
 //! Chores: `cargo xtask test` runs every check of the project; `cargo xtask licences`, `python` and
 //! `count` one part of them. `cargo xtask count --write` makes the instructions counted the standard.
 
+mod cycles;
 mod instructions;
 mod licences;
 mod python;
+mod shell;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use shell::{Outcome, cargo, component, step};
+use std::process::ExitCode;
 use std::time::Instant;
-
-type Outcome = Result<(), String>;
 
 fn main() -> ExitCode {
     let task = std::env::args().nth(1).unwrap_or_default();
     let outcome = match task.as_str() {
         "test" => test(),
+        "cycles" => cycles::check(),
         "licences" => licences::check(),
         "python" => python::test(),
         "count" => instructions::check(std::env::args().nth(2).as_deref() == Some("--write")),
@@ -46,47 +47,4 @@ fn test() -> Outcome {
     instructions::check(false)?;
     eprintln!("== all checks passed in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
-}
-
-fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_path_buf()
-}
-
-fn cargo(line: &str) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(line.split_whitespace()).current_dir(root());
-    command
-}
-
-fn step(name: &str, mut command: Command) -> Outcome {
-    eprintln!("== {name}");
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{name} failed ({status})")),
-        Err(error) => Err(format!("{name} could not run: {error}")),
-    }
-}
-
-/// Whether a program runs, perhaps after its Debian package is installed.
-fn program(name: &str, version: &str, package: &str) -> bool {
-    let there = || Command::new(name).arg(version).output().is_ok_and(|o| o.status.success());
-    if there() {
-        return true;
-    }
-    let mut install = Command::new("apt-get");
-    install.args(["install", "--yes", "--quiet", package]);
-    step(&format!("installing {package}"), install).is_ok() && there()
-}
-
-/// Installs a part of the toolchain where it is missing.
-fn component(name: &str) -> Outcome {
-    let tool = if name == "clippy" { "clippy" } else { "fmt" };
-    let there = cargo(&format!("{tool} --version")).output().is_ok_and(|o| o.status.success());
-    if there {
-        return Ok(());
-    }
-    let mut install = Command::new("rustup");
-    install.args(["component", "add", name]);
-    step(&format!("installing {name}"), install)
 }

@@ -1,7 +1,7 @@
 //! What is tested with Python: the file format from the other side, and the Python package as the wheel
 //! that users install, in an environment of its own.
 
-use crate::{Outcome, cargo, program, root, step};
+use crate::shell::{Outcome, cargo, program, root, step};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
