@@ -4,16 +4,29 @@
 use crate::shell::{Outcome, cargo, output};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the tests build.
-const TESTS: &str = "--workspace --edges normal,build,dev";
-/// What else is built, and by whom.
-const OTHERS: [(&str, &str); 3] = [
-    ("docs and binaries", "--workspace --edges normal,build"),
-    ("unit tests alone", "--workspace --exclude nysketch-python --edges normal,build,dev"),
-    ("the wheel", "--package nysketch-python --edges normal,build"),
-];
+/// Packages that are asked for, and whether what only their tests need is built as well.
+struct Choice {
+    who: &'static str,
+    packages: &'static str,
+    dev: bool,
+}
 
-/// Features of every dependency, by name and version; one set for the host, one for the target.
+const TESTS: Choice = Choice { who: "tests", packages: "--workspace", dev: true };
+/// What else is built in the same profile.
+const OTHERS: [Choice; 3] = [
+    Choice { who: "docs and binaries", packages: "--workspace", dev: false },
+    Choice {
+        who: "unit tests alone",
+        packages: "--workspace --exclude nysketch-python",
+        dev: true,
+    },
+    Choice { who: "the wheel", packages: "--package nysketch-python", dev: false },
+];
+/// Code that ends up in our binaries, then all, with what runs while they are built: where a dependency is in
+/// both it may have two sets of features, and the first list must not be taken for the second.
+const EDGES: [&str; 2] = ["normal,no-proc-macro", "normal,build"];
+
+/// Sets of features of every dependency, by name and version.
 type Features = BTreeMap<String, BTreeSet<String>>;
 
 /// Fails where something is built more than once.
@@ -35,28 +48,33 @@ pub fn note() -> Outcome {
 
 fn twice() -> Result<Vec<String>, String> {
     eprintln!("== features");
-    let tests = features(TESTS)?;
-    let mut twice = Vec::new();
-    for (who, packages) in OTHERS {
-        for (package, sets) in features(packages)? {
-            let wanted = tests.get(&package).cloned().unwrap_or_default();
-            if !sets.is_subset(&wanted) {
-                let list =
-                    |sets: BTreeSet<String>| sets.into_iter().collect::<Vec<_>>().join(" or ");
-                twice.push(format!(
-                    "{who}: {package} has [{}], in the tests [{}]",
-                    list(sets),
-                    list(wanted)
-                ));
+    let mut twice = BTreeSet::new();
+    for edges in EDGES {
+        let tests = features(&TESTS, edges)?;
+        for choice in OTHERS {
+            for (package, sets) in features(&choice, edges)? {
+                // What the tests do not build at all is built once, too.
+                let Some(wanted) = tests.get(&package) else {
+                    continue;
+                };
+                if !sets.is_subset(wanted) {
+                    let [here, there] =
+                        [&sets, wanted].map(|s| Vec::from_iter(s.iter().cloned()).join("] or ["));
+                    twice.insert(format!(
+                        "{}: {package} has [{here}], for the tests [{there}]",
+                        choice.who
+                    ));
+                }
             }
         }
     }
-    Ok(twice)
+    Ok(twice.into_iter().collect())
 }
 
-fn features(packages: &str) -> Result<Features, String> {
+fn features(choice: &Choice, edges: &str) -> Result<Features, String> {
     let mut tree = cargo("tree --quiet --locked --prefix none --no-dedupe --format {p}|{f}");
-    tree.args(packages.split_whitespace());
+    tree.args(choice.packages.split_whitespace());
+    tree.arg("--edges").arg(if choice.dev { format!("{edges},dev") } else { edges.to_string() });
     Ok(parse(&output("cargo tree", tree)?))
 }
 
