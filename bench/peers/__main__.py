@@ -40,7 +40,8 @@ def enter_environment() -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("bench/peers", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small tables, to try the script")
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    folder = os.environ.get("NYSKETCH_DATA")
+    parser.add_argument("--data", type=Path, default=folder, help="default: $NYSKETCH_DATA")
     parser.add_argument("--command", default=ROOT / "target" / "release" / "nysketch")
     parser.add_argument("-o", "--output", type=Path, help="default: docs/BENCHMARKS.md")
     parser.add_argument("--only", default="", help="run what matches this: TABLE/TASK/METHOD")
@@ -114,7 +115,7 @@ def main() -> None:
     chosen = tables.QUICK if args.quick else tables.SYNTHETIC
     shown = [tables.synthetic(FOLDER / "data", *each) for each in chosen]
     for name, *rest in [] if args.quick else tables.REAL:
-        if (args.data / f"{name}.parquet").exists():
+        if args.data and (args.data / f"{name}.parquet").exists():
             shown.append(tables.real(args.data, name, *rest))
         else:
             print(f"{name}.parquet is not there: left out", file=sys.stderr)

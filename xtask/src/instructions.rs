@@ -1,7 +1,8 @@
 //! Speed without a clock: instructions of the pass over fixed data, counted by valgrind, beside those in
-//! `bench/instructions.txt`. Valgrind knows AVX2 and no wider vectors, on any machine.
+//! `bench/instructions.txt`. Valgrind knows AVX2 and no wider vectors, on any machine. The dev profile is
+//! counted, with its checks: that shows whether a change costs more, not what a release costs.
 
-use crate::{Outcome, cargo, program, root, step};
+use crate::shell::{Outcome, cargo, program, root, step, target};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::Command;
@@ -19,7 +20,8 @@ pub fn check(write: bool) -> Outcome {
         eprintln!("== instructions: skipped, valgrind cannot be installed here");
         return Ok(());
     }
-    step("what is counted", cargo("build --release --locked -p nysketch-bench --bin count"))?;
+    // The dev profile, and the whole workspace for its features: what the tests have built is used again.
+    step("what is counted", cargo("build --locked --workspace --bin count"))?;
     eprintln!("== instructions");
     let compiler = compiler()?;
     let mut counts = Vec::new();
@@ -29,7 +31,7 @@ pub fn check(write: bool) -> Outcome {
     }
     if write {
         let mut text = format!(
-            "# Instructions of a block of 252 rows; `cargo xtask count --write`\n# {compiler}\n"
+            "# Instructions of a block of 252 rows in the dev profile; `cargo xtask count --write`\n# {compiler}\n"
         );
         for (case, count) in counts {
             writeln!(text, "{case} {count}").map_err(|e| e.to_string())?;
@@ -77,7 +79,7 @@ fn compiler() -> Result<String, String> {
 fn count(case: &str, blocks: u64) -> Result<u64, String> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(root().join("target/release/count"))
+        .arg(target().join("debug/count"))
         .args([case, &blocks.to_string()])
         .output()
         .map_err(|e| format!("valgrind could not run: {e}"))?;

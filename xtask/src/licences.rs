@@ -1,6 +1,6 @@
 //! Every dependency must be under a licence that suits MIT OR Apache-2.0.
 
-use crate::Outcome;
+use crate::shell::{Outcome, cargo, output};
 use serde_json::Value;
 
 /// Permissive licences that ask for no more than notice.
@@ -18,20 +18,16 @@ const ALLOWED: [&str; 10] = [
 ];
 
 pub fn check() -> Outcome {
-    let output = crate::cargo("metadata --format-version 1 --locked --all-features")
-        .output()
+    eprintln!("== licences");
+    let metadata = cargo("metadata --format-version 1 --locked --all-features");
+    let metadata: Value = serde_json::from_str(&output("cargo metadata", metadata)?)
         .map_err(|e| format!("cargo metadata: {e}"))?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
-    }
-    let metadata: Value =
-        serde_json::from_slice(&output.stdout).map_err(|e| format!("cargo metadata: {e}"))?;
     let packages = metadata["packages"].as_array().ok_or("cargo metadata names no packages")?;
     let refused: Vec<String> = packages.iter().filter_map(refusal).collect();
     if !refused.is_empty() {
         return Err(format!("licences to look at:\n  {}", refused.join("\n  ")));
     }
-    eprintln!("{} packages, all permissive", packages.len());
+    eprintln!("   {} packages, all permissive", packages.len());
     Ok(())
 }
 

@@ -1,24 +1,49 @@
-//! Chores: `cargo xtask test` runs every check of the project; `cargo xtask licences`, `python` and
-//! `count` one part of them. `cargo xtask count --write` makes the instructions counted the standard.
+//! Chores: `cargo xtask test` runs every check of the project, `cargo xtask check` the quick ones; the other
+//! tasks are parts of them, and `advisories`.
 
+mod advisories;
+mod cycles;
+mod features;
 mod instructions;
 mod licences;
+mod package;
 mod python;
+mod shell;
+mod workflows;
 
-use std::path::{Path, PathBuf};
+use shell::{Outcome, cargo, component, root, step};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-type Outcome = Result<(), String>;
+const USAGE: &str = "usage: cargo xtask TASK
+
+  test              every check: what must hold before a change is merged
+  check             the quick ones: format, import cycles, clippy, unit tests
+
+  cycles            files that import one another
+  workflows         actionlint on .github/workflows
+  licences          licences of the dependencies
+  package           whether the crates can be published (--verify: build what was packed)
+  features          dependencies that are built more than once
+  python            the wheel and its tests
+  count             instructions of the pass (--write: make them the standard)
+  advisories        known vulnerabilities of the dependencies; not part of test";
 
 fn main() -> ExitCode {
     let task = std::env::args().nth(1).unwrap_or_default();
+    let option = |name: &str| std::env::args().nth(2).as_deref() == Some(name);
     let outcome = match task.as_str() {
-        "test" => test(),
+        "test" => timed(test),
+        "check" => timed(check),
+        "cycles" => cycles::check(),
+        "workflows" => workflows::check(),
         "licences" => licences::check(),
+        "package" => package::check(option("--verify")),
+        "features" => features::check(),
         "python" => python::test(),
-        "count" => instructions::check(std::env::args().nth(2).as_deref() == Some("--write")),
-        _ => Err("usage: cargo xtask test | licences | python | count [--write]".into()),
+        "count" => instructions::check(option("--write")),
+        "advisories" => advisories::check(),
+        _ => Err(USAGE.into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -29,64 +54,63 @@ fn main() -> ExitCode {
     }
 }
 
-/// Everything that must hold before a change is done.
+/// Everything that must hold before a change is merged.
+///
+/// Steps follow one another from cheap to dear. Dependencies are checked once, for clippy and the docs, and
+/// built once, in the dev profile, for the tests, the wheel and the instructions (see `features`).
 fn test() -> Outcome {
-    let start = Instant::now();
-    component("rustfmt")?;
-    component("clippy")?;
-    step("format", cargo("fmt --all --check"))?;
-    step("clippy", cargo("clippy --workspace --all-targets --locked -- -D warnings"))?;
+    format()?;
+    cycles::check()?;
+    workflows::check()?;
+    licences::check()?;
+    package::check(false)?;
+    features::note()?;
+    clippy()?;
     let mut doc = cargo("doc --workspace --no-deps --document-private-items --locked");
     doc.env("RUSTDOCFLAGS", "-D warnings");
     step("docs", doc)?;
-    eprintln!("== licences");
-    licences::check()?;
-    step("tests", cargo("test --workspace --locked"))?;
+    step("tests", with_data(cargo("test --workspace --locked")))?;
     python::test()?;
-    instructions::check(false)?;
-    eprintln!("== all checks passed in {:.0} s", start.elapsed().as_secs_f64());
-    Ok(())
+    instructions::check(false)
 }
 
-fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_path_buf()
+/// What can be run after every edit.
+fn check() -> Outcome {
+    format()?;
+    cycles::check()?;
+    clippy()?;
+    // The compiled half of the Python package has no unit tests and would need a libpython to link with.
+    step(
+        "unit tests",
+        cargo("test --workspace --exclude nysketch-python --lib --bin xtask --locked --quiet"),
+    )
 }
 
-fn cargo(line: &str) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(line.split_whitespace()).current_dir(root());
+fn format() -> Outcome {
+    component("rustfmt")?;
+    step("format", cargo("fmt --all --check"))
+}
+
+fn clippy() -> Outcome {
+    component("clippy")?;
+    step("clippy", cargo("clippy --workspace --all-targets --locked -- -D warnings"))
+}
+
+/// Tests on real data read the folder NYSKETCH_DATA; by default the one beside the checkout, where there is one.
+fn with_data(mut command: Command) -> Command {
+    let beside = root().join("../shared/data");
+    if std::env::var_os("NYSKETCH_DATA").is_none() {
+        match beside.is_dir() {
+            true => drop(command.env("NYSKETCH_DATA", beside)),
+            false => eprintln!("== real data: skipped, NYSKETCH_DATA is not set"),
+        }
+    }
     command
 }
 
-fn step(name: &str, mut command: Command) -> Outcome {
-    eprintln!("== {name}");
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{name} failed ({status})")),
-        Err(error) => Err(format!("{name} could not run: {error}")),
-    }
-}
-
-/// Whether a program runs, perhaps after its Debian package is installed.
-fn program(name: &str, version: &str, package: &str) -> bool {
-    let there = || Command::new(name).arg(version).output().is_ok_and(|o| o.status.success());
-    if there() {
-        return true;
-    }
-    let mut install = Command::new("apt-get");
-    install.args(["install", "--yes", "--quiet", package]);
-    step(&format!("installing {package}"), install).is_ok() && there()
-}
-
-/// Installs a part of the toolchain where it is missing.
-fn component(name: &str) -> Outcome {
-    let tool = if name == "clippy" { "clippy" } else { "fmt" };
-    let there = cargo(&format!("{tool} --version")).output().is_ok_and(|o| o.status.success());
-    if there {
-        return Ok(());
-    }
-    let mut install = Command::new("rustup");
-    install.args(["component", "add", name]);
-    step(&format!("installing {name}"), install)
+fn timed(tasks: fn() -> Outcome) -> Outcome {
+    let start = Instant::now();
+    tasks()?;
+    eprintln!("== all checks passed in {:.0} s", start.elapsed().as_secs_f64());
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! What is tested with Python: the file format from the other side, and the Python package as the wheel
 //! that users install, in an environment of its own.
 
-use crate::{Outcome, cargo, program, root, step};
+use crate::shell::{Outcome, cargo, program, root, step, target};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,14 +32,15 @@ pub fn test() -> Outcome {
         "the wheel",
         ["--force-reinstall".as_ref(), "--no-deps".as_ref(), wheel.as_os_str()],
     )?;
-    step("the command, for its bytes", cargo("build --locked -p nysketch-cli"))?;
+    // All of the workspace is asked for, so that the features are those of the tests.
+    step("the command, for its bytes", cargo("build --locked --workspace --bin nysketch"))?;
     let mut tests = environment.module("pytest python/tests");
-    tests.env("NYSKETCH_BIN", root().join("target/debug/nysketch"));
+    tests.env("NYSKETCH_BIN", target().join("debug/nysketch"));
     step("tests of Python", tests)?;
     step("types of Python", environment.module("mypy python/nysketch"))?;
     let mut stubs = environment.module("mypy.stubtest nysketch._core");
     // Elsewhere than the source tree, so that the installed package is looked at.
-    stubs.current_dir(root().join("target"));
+    stubs.current_dir(target());
     step("types of the compiled half", stubs)
 }
 
@@ -59,14 +60,14 @@ fn version() -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// A virtual environment under `target/`, made anew when the list of packages changes.
+/// A virtual environment in the target folder, made anew when the list of packages changes.
 struct Environment {
     python: PathBuf,
 }
 
 impl Environment {
     fn new() -> Result<Self, String> {
-        let folder = root().join("target/python");
+        let folder = target().join("python");
         let list = root().join("python/tests/requirements.txt");
         let wanted = fs::read_to_string(&list).map_err(|e| format!("{}: {e}", list.display()))?;
         let ready = folder.join("ready");
@@ -100,10 +101,11 @@ impl Environment {
     }
 
     fn build_wheel(&self) -> Result<PathBuf, String> {
-        let folder = root().join("target/wheels");
+        let folder = target().join("wheels");
         // No wheel of an earlier version is left to be taken for the new one.
         let _ = fs::remove_dir_all(&folder);
-        let mut build = self.module("maturin build --release --locked --quiet --out");
+        // The dev profile: what the Rust tests have built is used again. Releases are built by a workflow.
+        let mut build = self.module("maturin build --profile dev --locked --quiet --out");
         build.arg(&folder).arg("--interpreter").arg(&self.python);
         step("wheel", build)?;
         one_file(&folder)

@@ -1,4 +1,5 @@
-//! Real data, where it is: `../shared/data` beside the checkout. Skipped with a message elsewhere.
+//! Real data from the folder that the environment variable NYSKETCH_DATA names. Skipped with a message
+//! where it is not set; `cargo test --test real_data -- --nocapture` shows it.
 
 mod common;
 
@@ -8,14 +9,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 fn data(name: &str) -> Option<Vec<u8>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
-    match std::fs::read(&path) {
-        Ok(bytes) => Some(bytes),
-        Err(_) => {
-            println!("skipped: {name} is not there");
-            None
-        }
+    let Some(folder) = std::env::var_os("NYSKETCH_DATA") else {
+        println!("skipped: NYSKETCH_DATA is not set");
+        return None;
+    };
+    let path = Path::new(&folder).join(name);
+    let bytes = std::fs::read(&path);
+    if let Err(error) = &bytes {
+        println!("skipped: {}: {error}", path.display());
     }
+    bytes.ok()
 }
 
 /// MNIST's spectral features: on two bandwidths of the paper's size, halves merge to the whole and

@@ -1,0 +1,101 @@
+//! Whether a dependency is built once. Cargo turns on the features that the packages asked for need, so a
+//! dependency is built again where another choice of packages gives it other features.
+
+use crate::shell::{Outcome, cargo, output};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Packages that are asked for, and whether what only their tests need is built as well.
+struct Choice {
+    who: &'static str,
+    packages: &'static str,
+    dev: bool,
+}
+
+const TESTS: Choice = Choice { who: "tests", packages: "--workspace", dev: true };
+/// What else is built in the same profile.
+const OTHERS: [Choice; 3] = [
+    Choice { who: "docs and binaries", packages: "--workspace", dev: false },
+    Choice {
+        who: "unit tests alone",
+        packages: "--workspace --exclude nysketch-python",
+        dev: true,
+    },
+    Choice { who: "the wheel", packages: "--package nysketch-python", dev: false },
+];
+/// Code that ends up in our binaries, then all, with what runs while they are built: where a dependency is in
+/// both it may have two sets of features, and the first list must not be taken for the second.
+const EDGES: [&str; 2] = ["normal,no-proc-macro", "normal,build"];
+
+/// Sets of features of every dependency, by name and version.
+type Features = BTreeMap<String, BTreeSet<String>>;
+
+/// Fails where something is built more than once.
+pub fn check() -> Outcome {
+    let twice = twice()?;
+    match twice.is_empty() {
+        true => Ok(()),
+        false => Err(format!("built more than once:\n  {}", twice.join("\n  "))),
+    }
+}
+
+/// Says what is built more than once; the tests only take longer for it.
+pub fn note() -> Outcome {
+    for line in twice()? {
+        eprintln!("   note: built again for {line}");
+    }
+    Ok(())
+}
+
+fn twice() -> Result<Vec<String>, String> {
+    eprintln!("== features");
+    let mut twice = BTreeSet::new();
+    for edges in EDGES {
+        let tests = features(&TESTS, edges)?;
+        for choice in OTHERS {
+            for (package, sets) in features(&choice, edges)? {
+                // What the tests do not build at all is built once, too.
+                let Some(wanted) = tests.get(&package) else {
+                    continue;
+                };
+                if !sets.is_subset(wanted) {
+                    let [here, there] =
+                        [&sets, wanted].map(|s| Vec::from_iter(s.iter().cloned()).join("] or ["));
+                    twice.insert(format!(
+                        "{}: {package} has [{here}], for the tests [{there}]",
+                        choice.who
+                    ));
+                }
+            }
+        }
+    }
+    Ok(twice.into_iter().collect())
+}
+
+fn features(choice: &Choice, edges: &str) -> Result<Features, String> {
+    let mut tree = cargo("tree --quiet --locked --prefix none --no-dedupe --format {p}|{f}");
+    tree.args(choice.packages.split_whitespace());
+    tree.arg("--edges").arg(if choice.dev { format!("{edges},dev") } else { edges.to_string() });
+    Ok(parse(&output("cargo tree", tree)?))
+}
+
+/// Lines such as `rand v0.10.3 (proc-macro)|alloc,std`.
+fn parse(tree: &str) -> Features {
+    let mut found = Features::new();
+    for (package, features) in tree.lines().filter_map(|line| line.split_once('|')) {
+        let package = package.split(" (").next().unwrap_or(package);
+        found.entry(package.to_string()).or_default().insert(features.to_string());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_is_parsed() {
+        let found = parse("a v1.0.0 (proc-macro)|\nb v2.0.0|std\n\nb v2.0.0|alloc,std\n");
+        assert_eq!(found["a v1.0.0"], BTreeSet::from([String::new()]));
+        assert_eq!(found["b v2.0.0"].len(), 2);
+    }
+}

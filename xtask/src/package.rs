@@ -1,0 +1,81 @@
+//! Whether the crates could be published: what the registry asks for is there and every file can be packed.
+
+use crate::shell::{Outcome, cargo, output, step};
+use serde_json::Value;
+
+/// Packs the crates that are published; with `verify` each is built from what was packed.
+pub fn check(verify: bool) -> Outcome {
+    let metadata =
+        output("cargo metadata", cargo("metadata --format-version 1 --no-deps --locked"))?;
+    let metadata: Value =
+        serde_json::from_str(&metadata).map_err(|e| format!("cargo metadata: {e}"))?;
+    let packages = metadata["packages"].as_array().ok_or("cargo metadata names no packages")?;
+    let published: Vec<&Value> = packages.iter().filter(|p| p["publish"].is_null()).collect();
+    let missing: Vec<String> = published.iter().flat_map(|p| gaps(p, packages)).collect();
+    if !missing.is_empty() {
+        return Err(format!("not ready to be published:\n  {}", missing.join("\n  ")));
+    }
+    // The working tree may have changes: this is a check, not a release.
+    let mut pack = cargo("package --quiet --locked --allow-dirty");
+    pack.args((!verify).then_some("--no-verify"));
+    for package in published {
+        pack.args(["--package", package["name"].as_str().unwrap_or_default()]);
+    }
+    step("packages", pack)
+}
+
+/// What a manifest lacks.
+fn gaps(package: &Value, all: &[Value]) -> Vec<String> {
+    let name = package["name"].as_str().unwrap_or("?");
+    let empty = |field: &&str| match &package[*field] {
+        Value::Array(list) => list.is_empty(),
+        value => value.is_null(),
+    };
+    let fields = [
+        "description",
+        "license",
+        "repository",
+        "readme",
+        "keywords",
+        "categories",
+        "rust_version",
+    ];
+    let mut gaps: Vec<String> =
+        fields.iter().filter(|f| empty(f)).map(|field| format!("{name} has no {field}")).collect();
+    let versions = all.iter().map(|p| (&p["name"], p["version"].as_str().unwrap_or_default()));
+    for dependency in package["dependencies"].as_array().into_iter().flatten() {
+        let Some((other, version)) =
+            versions.clone().find(|(other, _)| **other == dependency["name"])
+        else {
+            continue;
+        };
+        if dependency["req"] != format!("^{version}") {
+            gaps.push(format!("{name} needs {other} {}, not {version}", dependency["req"]));
+        }
+    }
+    gaps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn gaps_are_named() {
+        let full = json!({
+            "name": "a", "version": "0.2.0", "description": "d", "license": "MIT", "repository": "r",
+            "readme": "README.md", "keywords": ["k"], "categories": ["c"], "rust_version": "1.89",
+            "dependencies": [{ "name": "serde", "req": "^1" }],
+        });
+        let mut lacking = full.clone();
+        lacking["keywords"] = json!([]);
+        lacking["readme"] = Value::Null;
+        lacking["name"] = json!("b");
+        lacking["dependencies"] = json!([{ "name": "a", "req": "*" }]);
+        let all = [full.clone(), lacking.clone()];
+        assert!(gaps(&full, &all).is_empty());
+        let expected = ["b has no readme", "b has no keywords", "b needs \"a\" \"*\", not 0.2.0"];
+        assert_eq!(gaps(&lacking, &all), expected);
+    }
+}

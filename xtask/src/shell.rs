@@ -1,0 +1,74 @@
+//! What chores are made of: the root folder, commands, and steps that are announced.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A failed chore says why.
+pub type Outcome = Result<(), String>;
+
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// Where cargo puts what it builds.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root().join("target"), |folder| root().join(folder))
+}
+
+pub fn cargo(line: &str) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(line.split_whitespace()).current_dir(root());
+    command
+}
+
+/// Runs a command that must succeed.
+pub fn step(name: &str, mut command: Command) -> Outcome {
+    eprintln!("== {name}");
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{name} failed ({status})")),
+        Err(error) => Err(format!("{name} could not run: {error}")),
+    }
+}
+
+/// What a command that must succeed prints.
+pub fn output(name: &str, mut command: Command) -> Result<String, String> {
+    let output = command.output().map_err(|e| format!("{name} could not run: {e}"))?;
+    match output.status.success() {
+        true => String::from_utf8(output.stdout).map_err(|e| format!("{name}: {e}")),
+        false => Err(format!("{name}: {}", String::from_utf8_lossy(&output.stderr))),
+    }
+}
+
+/// Whether a command runs and succeeds; what it prints is not shown.
+pub fn succeeds(mut command: Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+/// Whether a program runs, perhaps after its Debian package is installed.
+pub fn program(name: &str, version: &str, package: &str) -> bool {
+    let there = || {
+        let mut command = Command::new(name);
+        command.arg(version);
+        succeeds(command)
+    };
+    if there() {
+        return true;
+    }
+    let mut install = Command::new("apt-get");
+    install.args(["install", "--yes", "--quiet", package]);
+    step(&format!("installing {package}"), install).is_ok() && there()
+}
+
+/// Installs a part of the toolchain where it is missing.
+pub fn component(name: &str) -> Outcome {
+    let tool = if name == "clippy" { "clippy" } else { "fmt" };
+    if succeeds(cargo(&format!("{tool} --version"))) {
+        return Ok(());
+    }
+    let mut install = Command::new("rustup");
+    install.args(["component", "add", name]);
+    step(&format!("installing {name}"), install)
+}
