@@ -220,13 +220,17 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 23] = [
+const PARAMETERS: [&str; 28] = [
     "bandwidth",
     "clusters",
     "collect",
+    "columns",
+    "delimiter",
     "delta",
     "dims",
+    "exclude",
     "frequencies",
+    "header",
     "k",
     "known_variance",
     "lambda",
@@ -234,6 +238,7 @@ const PARAMETERS: [&str; 23] = [
     "landmarks_from",
     "leverage_lambda",
     "max_groups",
+    "no_header",
     "plan",
     "radius",
     "sample_rows",

@@ -124,7 +124,7 @@ class Sketching(BaseEstimator):
 
     def _checked(self, X: Any, *, first: bool) -> Any:
         """X as an array, with names where it has some, or as it is where it comes in batches."""
-        if _input.is_arrow(X) and not _input.is_pandas(X):
+        if _input.is_batches(X):
             if first:
                 self.__dict__.pop("feature_names_in_", None)
             return X
