@@ -105,7 +105,7 @@ impl PyModel {
     ///
     /// Parameters
     /// ----------
-    /// X : array-like or Arrow
+    /// X : array-like, path or Arrow
     ///     The rows, read once and batch by batch.
     /// threads : int, optional
     ///     Threads to use; one a core.
@@ -142,7 +142,7 @@ impl PyModel {
     ///
     /// Parameters
     /// ----------
-    /// X : array-like or Arrow
+    /// X : array-like, path or Arrow
     ///     The rows.
     /// threads : int, optional
     ///     Threads to use; one a core.
@@ -180,7 +180,7 @@ impl PyModel {
     ///
     /// Parameters
     /// ----------
-    /// X : array-like or Arrow
+    /// X : array-like, path or Arrow
     ///     The rows.
     /// threads : int, optional
     ///     Threads to use; one a core.
@@ -206,7 +206,7 @@ impl PyModel {
     ///
     /// Parameters
     /// ----------
-    /// X : array-like or Arrow
+    /// X : array-like, path or Arrow
     ///     The rows, read once and batch by batch.
     /// threads : int, optional
     ///     Threads to use; one a core.

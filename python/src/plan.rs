@@ -302,7 +302,7 @@ impl PyPlan {
     ///
     /// Parameters
     /// ----------
-    /// X : array-like or Arrow
+    /// X : array-like, path or Arrow
     ///     The rows.
     /// bandwidth : float, optional
     ///     σ²; the middle one of the plan by default.

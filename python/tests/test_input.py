@@ -398,7 +398,7 @@ def test_bad_files_are_told(rows, plan, folder):
     for X, message in [
         (folder / "semi.csv", r"nysketch.Files\(..., delimiter=';'\)"),
         (folder / "numbers.csv", r"nysketch.Files\(..., header=False\)"),
-        (folder / "text.csv", r"text.csv: row 2, column 'b': 'x' is not a number.*skip_invalid=True"),
+        (folder / "text.csv", "text.csv: row 2, column 'b': 'x' is not.*skip_invalid=True"),
         (folder / "empty.csv", "empty.csv is empty"),
         (folder / "cut.parquet", "cut.parquet cannot be read"),
         (folder / "none", "holds no tables"),

@@ -11,7 +11,7 @@ pub struct Schema {
     pub named: bool,
     /// What each holds.
     pub kinds: Vec<Kind>,
-    /// Number of rows, where the file tells.
+    /// Number of rows, where the file says so.
     pub rows: Option<u64>,
 }
 
@@ -88,7 +88,7 @@ impl Places {
             .map(String::as_str)
             .filter(|n| schema.find(n).is_none())
             .collect();
-        // Where another column stands among unnamed ones cannot be told.
+        // Where another column stands among unnamed ones cannot be known.
         let by_position = !missing.is_empty()
             && !schema.named
             && others.clone().next().is_none()

@@ -32,7 +32,7 @@ struct Open {
     /// Number of the next row in its file, from 1.
     next_row: u64,
     position: u64,
-    /// Position after its last row, where the file tells.
+    /// Position after its last row, where the file says so.
     end: Option<u64>,
 }
 

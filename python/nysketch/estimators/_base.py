@@ -164,7 +164,7 @@ class Learning(Sketching):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or Arrow
+        X : array-like of shape (n_samples, n_features), path or Arrow
             The rows. Anything with the Arrow stream interface is read batch by batch, several
             times; a pyarrow dataset or a function that returns a new stream may be larger than
             memory.
@@ -192,7 +192,7 @@ class Learning(Sketching):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or Arrow
+        X : array-like of shape (n_samples, n_features), path or Arrow
             More rows.
         y : None
             Ignored.
@@ -259,7 +259,7 @@ class Learning(Sketching):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or Arrow
+        X : array-like of shape (n_samples, n_features), path or Arrow
             The rows.
 
         Returns

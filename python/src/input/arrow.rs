@@ -62,8 +62,8 @@ impl ArrowSource {
             Weights::Column(name) => Weight::Column(find(&name)?),
         };
         let key = extras.key.map(|name| find(&name)).transpose()?;
-        for name in &extras.exclude {
-            find(name)?;
+        if matches!(wanted, Wanted::Numbers | Wanted::All) {
+            extras.exclude.iter().try_for_each(|name| find(name).map(drop))?;
         }
         let excluded = |name: &String| extras.exclude.contains(name);
         let mut left_out = Vec::new();
