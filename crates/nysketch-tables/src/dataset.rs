@@ -200,13 +200,9 @@ impl Dataset {
                 if n == 0 {
                     fields.push(Field::new(name, data_type, true));
                 } else if *fields[i].data_type() != data_type {
-                    return Err(Error::MixedTypes {
-                        column: name.clone(),
-                        kind: data_type.to_string(),
-                        name: file.name.to_string(),
-                        first_kind: fields[i].data_type().to_string(),
-                        first: self.files[0].name.to_string(),
-                    });
+                    let first = format!("{} in {}", fields[i].data_type(), self.files[0].name);
+                    let (column, here) = (name.clone(), format!("{data_type} in {}", file.name));
+                    return Err(Error::MixedTypes { column, here, first });
                 }
             }
         }

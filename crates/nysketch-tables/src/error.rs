@@ -90,19 +90,13 @@ pub enum Error {
         most: usize,
     },
     /// A column to carry along whose type differs from file to file.
-    #[error(
-        "column '{column}' holds {kind} in {name}, but {first_kind} in {first}; predict them one by one"
-    )]
+    #[error("column '{column}' holds {here}, but {first}; predict them one by one")]
     MixedTypes {
         /// Its name.
         column: String,
-        /// What it holds in a later file.
-        kind: String,
-        /// That file.
-        name: String,
-        /// What it holds in the first file.
-        first_kind: String,
-        /// The first file.
+        /// Its type in a later file: "Utf8 in 2.csv".
+        here: String,
+        /// Its type in the first file, likewise.
         first: String,
     },
     /// A column that cannot be written in this format.
