@@ -7,6 +7,9 @@ Two ways in:
 * the pieces themselves: :class:`Plan` (what to measure), :class:`Sketch` (exact sums that add up),
   :class:`Model` (what was learned).
 
+Rows are arrays, data frames, Arrow streams, or files: a path or pattern is enough, and :class:`Files`
+says how to read them.
+
 >>> import numpy as np, nysketch
 >>> X = np.random.default_rng(0).normal(size=(1000, 3))
 >>> nysketch.CompressiveKMeans(n_clusters=4, random_state=0).fit(X).cluster_centers_.shape
@@ -18,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from nysketch._core import KCurve, Model, Plan, Sketch, _join_left_work
 from nysketch._core import __version__ as __version__
+from nysketch._input import Files
 
 if TYPE_CHECKING:
     from nysketch.estimators import (
@@ -32,6 +36,7 @@ __all__ = [
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
     "CompressiveKMedians",
+    "Files",
     "KCurve",
     "Model",
     "NystromSketcher",

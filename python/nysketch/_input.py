@@ -2,20 +2,94 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 __all__ = [
+    "Files",
     "Named",
     "array_of",
+    "files",
     "is_arrow",
+    "is_batches",
     "is_pandas",
     "matrix",
     "table",
     "unmasked",
     "weights",
 ]
+
+
+@dataclass(frozen=True, init=False)
+class Files:
+    """Tables in files, read as the command line reads them.
+
+    Wherever rows are taken, a path, a folder, a pattern or a list of them stands for the files it
+    names; this class says more about them.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+        Files, folders or patterns: Parquet, Arrow, csv (also .gz and .zst), tsv and npy, read in
+        this order.
+    format : {'csv', 'tsv', 'npy', 'parquet', 'arrow'}, optional
+        Format of every file; by content, then by extension, by default.
+    delimiter : str, optional
+        Character between the columns of csv files; a comma, or a tab for .tsv, by default.
+    header : bool, optional
+        Whether the first line of csv files holds names. By default it does, and a line that looks
+        like data is an error.
+
+    Examples
+    --------
+    >>> import nysketch
+    >>> nysketch.Files("measurements.csv", delimiter=";", header=False).paths
+    ('measurements.csv',)
+    """
+
+    paths: tuple[str, ...]
+    format: str | None = None
+    delimiter: str | None = None
+    header: bool | None = None
+
+    def __init__(
+        self,
+        paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        *,
+        format: str | None = None,
+        delimiter: str | None = None,
+        header: bool | None = None,
+    ) -> None:
+        names = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+        set_ = object.__setattr__
+        set_(self, "paths", tuple(os.fspath(name) for name in names))
+        set_(self, "format", format)
+        set_(self, "delimiter", delimiter)
+        set_(self, "header", header)
+
+
+def files(X: Any) -> Files | None:
+    """The files that X names; None where X is something else."""
+    if isinstance(X, Files):
+        return X
+    if _is_path(X):
+        return Files(X)
+    if isinstance(X, (list, tuple)) and X and all(_is_path(path) for path in X):
+        return Files(X)
+    return None
+
+
+def is_batches(X: Any) -> bool:
+    """Whether X is read batch by batch: files, or Arrow streams."""
+    return files(X) is not None or (is_arrow(X) and not is_pandas(X))
+
+
+def _is_path(X: Any) -> bool:
+    return isinstance(X, (str, os.PathLike))
 
 
 class Named(NamedTuple):
@@ -85,7 +159,7 @@ def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
 def matrix(X: Any) -> np.ndarray:
     """A small table as doubles."""
     if is_arrow(X) and not is_pandas(X):
-        raise TypeError("landmarks_from must be an array, one landmark a row")
+        raise TypeError("landmarks_from must be an array or a file, one landmark per row")
     X = X.to_numpy() if is_pandas(X) else X
     return np.ascontiguousarray(_array(X), dtype=np.float64)
 
@@ -152,11 +226,8 @@ def _array(X: Any) -> np.ndarray:
         raise TypeError(
             "Sparse data was passed, but dense data is required. Use X.toarray() to make it dense."
         )
-    if X is None or isinstance(X, (str, bytes)) or hasattr(X, "__fspath__"):
-        raise TypeError(
-            f"X must be a table of rows, got {type(X).__name__}; read a file first, for example "
-            "with pyarrow.dataset.dataset"
-        )
+    if X is None or isinstance(X, bytes):
+        raise TypeError(f"X must be a table of rows or a path, got {type(X).__name__}")
     X = np.asarray(unmasked(X))
     kind = X.dtype.kind
     if kind == "c":

@@ -4,7 +4,7 @@
 //! What travels is bytes; `nysketch/cluster.py` says who sends what to whom.
 
 use crate::error::exception;
-use crate::input::{Besides, Input, Wanted, Weights};
+use crate::input::{Extras, Input, Wanted, Weights};
 use crate::natural::Natural;
 use crate::options::PlanOptions;
 use crate::plan::{PyPlan, warn};
@@ -18,15 +18,15 @@ use pyo3::types::PyBytes;
 use std::sync::Mutex;
 
 /// Weights by the name of their column, and the position of the first row.
-fn besides(weights: Option<String>, position: Natural) -> Besides {
+fn extras(weights: Option<String>, position: Natural) -> Extras {
     let weights = weights.map_or(Weights::None, Weights::Column);
-    Besides { weights, position: position.0, ..Besides::default() }
+    Extras { weights, position: position.0, ..Extras::default() }
 }
 
 /// How many rows are sampled; raises where options cannot be, before any row is read.
 #[pyfunction]
 pub fn _plan_sample_rows(weights: Option<String>, options: PlanOptions<'_>) -> PyResult<usize> {
-    Ok(options.params(weights, 1)?.check().map_err(exception)?.survey().sample_rows)
+    Ok(options.params(None, weights, 1)?.check().map_err(exception)?.survey().sample_rows)
 }
 
 /// What is found of the rows of X, which are some of all rows.
@@ -39,8 +39,8 @@ pub fn _survey_part<'py>(
     options: PlanOptions<'py>,
     position: Natural,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let params = options.params(weights.clone(), 1)?.check().map_err(exception)?;
-    let input = Input::open(X, Wanted::Given(&columns), besides(weights, position))?;
+    let params = options.params(Some(&columns), weights.clone(), 1)?.check().map_err(exception)?;
+    let input = Input::open(X, Wanted::Given(&columns), extras(weights, position))?;
     let part = run(X.py(), SILENT, move |watch| {
         survey_part(&*input.source, params.weighting(), params.survey(), watch)
     })?;
@@ -70,7 +70,7 @@ pub fn _far_part<'py>(
     position: Natural,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let plan = plan.plan.clone();
-    let input = Input::open(X, Wanted::Given(&plan.columns), besides(weights, position))?;
+    let input = Input::open(X, Wanted::Given(&plan.columns), extras(weights, position))?;
     let rows =
         run(X.py(), SILENT, move |watch| far_rows(&plan, count.size(), &*input.source, 1, watch))?;
     Ok(PyBytes::new(X.py(), &rows.to_bytes()))
@@ -103,7 +103,7 @@ impl PyDraft {
         weights: Option<String>,
         options: PlanOptions<'_>,
     ) -> PyResult<Self> {
-        let params = options.params(weights, 1)?.check().map_err(exception)?;
+        let params = options.params(Some(&columns), weights, 1)?.check().map_err(exception)?;
         let found = SurveyPart::from_bytes(part).and_then(SurveyPart::finish).map_err(exception)?;
         let draft = run(py, SILENT, move |_| Draft::new(&columns, found, &params))?;
         let wants_far_rows = match draft.wants_far_rows() {

@@ -14,6 +14,9 @@ use std::path::Path;
 pub fn in_keywords(message: &str) -> String {
     respell(message, |name, value| match (name, value) {
         ("skip_invalid", _) => "skip_invalid=True".into(),
+        ("no_header", _) => "nysketch.Files(..., header=False)".into(),
+        ("header", _) => "header=True".into(),
+        ("delimiter", Some(value)) => format!("nysketch.Files(..., delimiter={value})"),
         (_, None) => name.into(),
         (_, Some(value)) if value.contains(',') => {
             let items: Vec<String> = value.split(',').map(|v| format!("'{v}'")).collect();
@@ -30,8 +33,20 @@ pub fn exception(error: Error) -> PyErr {
         Error::NoConvergence { .. } => PyRuntimeError::new_err(in_keywords(&error.to_string())),
         Error::Source(source) => match source.downcast::<PyErr>() {
             Ok(own) => *own,
-            Err(other) => PyValueError::new_err(other.to_string()),
+            Err(other) => match other.downcast::<nysketch_tables::Error>() {
+                Ok(table) => table_exception(*table),
+                Err(other) => PyValueError::new_err(in_keywords(&other.to_string())),
+            },
         },
+        other => PyValueError::new_err(in_keywords(&other.to_string())),
+    }
+}
+
+/// `OSError` for a file that cannot be read, otherwise as for rows.
+pub fn table_exception(error: nysketch_tables::Error) -> PyErr {
+    match error {
+        nysketch_tables::Error::Read { name, error } => os_error(&error, Path::new(&name)),
+        nysketch_tables::Error::Rows(error) => exception(error),
         other => PyValueError::new_err(in_keywords(&other.to_string())),
     }
 }

@@ -1,7 +1,7 @@
 //! `Model`: what was learned, applied to rows.
 
 use crate::error::{in_keywords, os_error};
-use crate::input::{Besides, Input, Wanted};
+use crate::input::{Extras, Input, Wanted};
 use crate::map::{InOrder, map_rows, map_valid_rows, reserved};
 use crate::natural::Natural;
 use crate::plan::{reduced, save};
@@ -60,7 +60,7 @@ impl PyModel {
         width: usize,
         map: impl Fn(&Predictor<'_>, &[f64], &[f64], &mut Vec<T>) + Send + Sync + 'static,
     ) -> PyResult<(usize, Vec<T>)> {
-        let input = Input::open(x, Wanted::Given(&self.model.columns), Besides::default())?;
+        let input = Input::open(x, Wanted::Given(&self.model.columns), Extras::default())?;
         let shown = Shown { what: shown.0, verbose: shown.1, rows: input.rows };
         let (model, threads) = (self.model.clone(), self::threads(threads));
         run(x.py(), shown, move |watch| {
@@ -105,7 +105,7 @@ impl PyModel {
     ///
     /// Parameters
     /// ----------
-    /// X : array-like or Arrow
+    /// X : array-like, path or Arrow
     ///     The rows, read once and batch by batch.
     /// threads : int, optional
     ///     Threads to use; one a core.
@@ -142,7 +142,7 @@ impl PyModel {
     ///
     /// Parameters
     /// ----------
-    /// X : array-like or Arrow
+    /// X : array-like, path or Arrow
     ///     The rows.
     /// threads : int, optional
     ///     Threads to use; one a core.
@@ -180,7 +180,7 @@ impl PyModel {
     ///
     /// Parameters
     /// ----------
-    /// X : array-like or Arrow
+    /// X : array-like, path or Arrow
     ///     The rows.
     /// threads : int, optional
     ///     Threads to use; one a core.
@@ -206,7 +206,7 @@ impl PyModel {
     ///
     /// Parameters
     /// ----------
-    /// X : array-like or Arrow
+    /// X : array-like, path or Arrow
     ///     The rows, read once and batch by batch.
     /// threads : int, optional
     ///     Threads to use; one a core.
@@ -224,7 +224,7 @@ impl PyModel {
         X: &Bound<'py, PyAny>,
         threads: Option<Natural>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let input = Input::open(X, Wanted::Given(&self.model.columns), Besides::default())?;
+        let input = Input::open(X, Wanted::Given(&self.model.columns), Extras::default())?;
         let (model, threads) = (self.model.clone(), self::threads(threads));
         let risks = run(X.py(), SILENT, move |watch| {
             let parts = InOrder::default();
@@ -475,7 +475,7 @@ impl PyModel {
         X: &Bound<'py, PyAny>,
         skip_invalid: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let input = Input::open(X, Wanted::Given(&self.model.columns), Besides::default())?;
+        let input = Input::open(X, Wanted::Given(&self.model.columns), Extras::default())?;
         let model = self.model.clone();
         let names = match &model.shape {
             Shape::Components { .. } => (1..=model.k()).map(|c| format!("pc{c}")).collect(),
@@ -527,8 +527,8 @@ impl PyModel {
         weights: Option<&Bound<'py, PyAny>>,
         threads: Option<Natural>,
     ) -> PyResult<(Bound<'py, PyArray1<i32>>, f64)> {
-        let besides = Besides::weights(weights)?;
-        let input = Input::open(X, Wanted::Given(&self.model.columns), besides)?;
+        let extras = Extras::weights(weights)?;
+        let input = Input::open(X, Wanted::Given(&self.model.columns), extras)?;
         let (model, threads) = (self.model.clone(), self::threads(threads));
         let medians = model.task == nysketch::Task::Kmedians.name();
         let (labels, risk) = run(X.py(), SILENT, move |watch| {

@@ -1,6 +1,7 @@
 //! What can be chosen about a plan: the keywords of `Plan.from_data` and of `nysketch.spark.plan`.
 
 use crate::error::exception;
+use crate::input::Files;
 use crate::natural::Natural;
 use numpy::PyReadonlyArray2;
 use nysketch::planning::DEFAULT_FREQUENCIES;
@@ -35,7 +36,8 @@ where
 }
 
 impl<T> OneOrMore<T> {
-    fn into_vec(self) -> Vec<T> {
+    /// All of them.
+    pub fn into_vec(self) -> Vec<T> {
         match self {
             OneOrMore::One(x) => vec![x],
             OneOrMore::More(all) => all,
@@ -75,8 +77,13 @@ pub struct PlanOptions<'py> {
 }
 
 impl PlanOptions<'_> {
-    /// What they mean, for rows whose weights stand in a column of this name, on so many threads.
-    pub fn params(self, weights: Option<String>, threads: usize) -> PyResult<PlanParams> {
+    /// What they mean, for rows of these columns whose weights stand in a column of this name, on so many threads.
+    pub fn params(
+        self,
+        columns: Option<&[String]>,
+        weights: Option<String>,
+        threads: usize,
+    ) -> PyResult<PlanParams> {
         let unit = self.weight_unit;
         Ok(PlanParams {
             auto_landmarks: None,
@@ -95,6 +102,7 @@ impl PlanOptions<'_> {
                     landmarks_from: self.landmarks_from,
                     frequencies: self.frequencies.map(Natural::size),
                 },
+                columns,
             )?,
             bandwidths: self.bandwidth.map(|b| {
                 let mut values = b.into_vec();
@@ -119,7 +127,11 @@ struct Chosen<'py> {
     frequencies: Option<usize>,
 }
 
-fn features(name: String, chosen: Chosen<'_>) -> PyResult<FeatureParams> {
+fn features(
+    name: String,
+    chosen: Chosen<'_>,
+    columns: Option<&[String]>,
+) -> PyResult<FeatureParams> {
     let refuse = |message: &str| Err(PyValueError::new_err(message.to_string()));
     let Chosen { landmarks, sampling, leverage_lambda, landmarks_from, frequencies } = chosen;
     match name.as_str() {
@@ -143,7 +155,7 @@ fn features(name: String, chosen: Chosen<'_>) -> PyResult<FeatureParams> {
                     true => refuse(
                         "landmarks_from goes without landmarks, sampling and leverage_lambda",
                     ),
-                    false => given(&rows),
+                    false => given(&rows, columns),
                 };
             }
             let sampling = match (sampling, leverage_lambda) {
@@ -157,12 +169,20 @@ fn features(name: String, chosen: Chosen<'_>) -> PyResult<FeatureParams> {
     }
 }
 
-/// Landmarks of the user's own.
-fn given(rows: &Bound<'_, PyAny>) -> PyResult<FeatureParams> {
+/// Landmarks of the user's own: an array, or a file.
+fn given(rows: &Bound<'_, PyAny>, columns: Option<&[String]>) -> PyResult<FeatureParams> {
+    let name = "landmarks_from".to_string();
+    if let Some(files) = Files::of(rows)? {
+        let rows = files.read_all(columns)?;
+        return match rows.is_empty() {
+            true => Err(PyValueError::new_err("landmarks_from has no rows")),
+            false => Ok(FeatureParams::Given(GivenLandmarks { name, rows })),
+        };
+    }
     let rows = rows.py().import("nysketch._input")?.call_method1("matrix", (rows,))?;
     let rows: PyReadonlyArray2<'_, f64> = rows.extract()?;
     let rows = rows.as_array().rows().into_iter().map(|r| r.to_vec()).collect();
-    Ok(FeatureParams::Given(GivenLandmarks { name: "landmarks_from".into(), rows }))
+    Ok(FeatureParams::Given(GivenLandmarks { name, rows }))
 }
 
 /// What to do with invalid rows.

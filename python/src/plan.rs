@@ -1,7 +1,7 @@
 //! `Plan`: what will be measured.
 
 use crate::error::{exception, in_keywords, os_error};
-use crate::input::{Besides, Input, Wanted};
+use crate::input::{Extras, Input, Wanted};
 use crate::map::map_rows;
 use crate::natural::Natural;
 use crate::options::{OneOrMore, PlanOptions, invalid};
@@ -73,9 +73,10 @@ impl PyPlan {
     ///
     /// Parameters
     /// ----------
-    /// X : array-like, or anything with the Arrow stream interface, or a function that returns it
+    /// X : array-like, path, or anything with the Arrow stream interface, or a function that returns it
     ///     The rows: a NumPy array; a pyarrow, polars, pandas or duckdb table; a pyarrow dataset or a
-    ///     lazy frame of polars, which may be larger than memory.
+    ///     lazy frame of polars, which may be larger than memory; a file, folder or pattern such as
+    ///     ``'days/*.parquet'``, a list of them, or :class:`Files`.
     ///     A stream that can be read only once does not suffice; pass a function that opens it.
     /// landmarks : int, optional
     ///     Number of landmarks; 400, or all different rows where there are fewer.
@@ -83,8 +84,8 @@ impl PyPlan {
     ///     How landmarks are chosen.
     /// leverage_lambda : float, optional
     ///     Leverage sampling as in the paper: the number of landmarks is random.
-    /// landmarks_from : array-like, optional
-    ///     Landmarks of your own, one a row.
+    /// landmarks_from : array-like or path, optional
+    ///     Landmarks of your own, one per row.
     /// features : {'nystrom', 'fourier'}, default='nystrom'
     ///     Kernel values at landmarks, or random Fourier features.
     /// frequencies : int, optional
@@ -99,7 +100,9 @@ impl PyPlan {
     ///     Which sums to keep; all by default (moments up to 64 columns).
     /// columns : sequence of str or 'all', optional
     ///     Columns to read, by name; those that hold numbers by default. With 'all', a column that holds
-    ///     none is an error.
+    ///     none is an error. Of files also ranges ``'x1..x9'`` and patterns ``'temp*'``.
+    /// exclude : str or sequence of str, optional
+    ///     Columns to leave out, likewise.
     /// weights : str or array-like, optional
     ///     Row weights: the name of a column, or one number a row.
     /// weight_unit : float, default=1.0
@@ -125,7 +128,7 @@ impl PyPlan {
     /// ValueError
     ///     Where a row is invalid or a parameter out of range. Rows are counted from 0.
     #[staticmethod]
-    #[pyo3(signature = (X, *, landmarks=None, sampling=None, leverage_lambda=None, landmarks_from=None, features="nystrom", frequencies=None, bandwidth=None, scale=None, sample_rows=None, collect=None, columns=None, weights=None, weight_unit=1.0, skip_invalid=false, seed=0, threads=None, verbose=false, warn=true))]
+    #[pyo3(signature = (X, *, landmarks=None, sampling=None, leverage_lambda=None, landmarks_from=None, features="nystrom", frequencies=None, bandwidth=None, scale=None, sample_rows=None, collect=None, columns=None, exclude=None, weights=None, weight_unit=1.0, skip_invalid=false, seed=0, threads=None, verbose=false, warn=true))]
     #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
     fn from_data(
         X: &Bound<'_, PyAny>,
@@ -140,6 +143,7 @@ impl PyPlan {
         sample_rows: Option<Bound<'_, PyAny>>,
         collect: Option<OneOrMore<String>>,
         columns: Option<OneOrMore<String>>,
+        exclude: Option<OneOrMore<String>>,
         weights: Option<&Bound<'_, PyAny>>,
         weight_unit: f64,
         skip_invalid: bool,
@@ -176,8 +180,12 @@ impl PyPlan {
             Some(OneOrMore::More(names)) => Wanted::Chosen(names),
         };
         let py = X.py();
-        let input = Input::open(X, wanted, Besides::weights(weights)?)?;
-        let params = options.params(input.weight_column.clone(), self::threads(threads))?;
+        let exclude = exclude.map_or(Vec::new(), OneOrMore::into_vec);
+        let extras = Extras { exclude, skip_invalid, ..Extras::weights(weights)? };
+        let input = Input::open(X, wanted, extras)?;
+        let columns = Some(input.source.columns());
+        let params =
+            options.params(columns, input.weight_column.clone(), self::threads(threads))?;
         let params = params.check().map_err(exception)?;
         let left_out = input.left_out;
         let shown = Shown { what: "planning", verbose, rows: input.rows };
@@ -191,7 +199,7 @@ impl PyPlan {
     ///
     /// Parameters
     /// ----------
-    /// X : array-like, or anything with the Arrow stream interface, or a function that returns it
+    /// X : array-like, path, or anything with the Arrow stream interface, or a function that returns it
     ///     The rows, read once and batch by batch. Columns are found by name, or by position where X
     ///     does not name them.
     /// weights : str or array-like, optional
@@ -229,7 +237,7 @@ impl PyPlan {
     ///
     /// Parameters
     /// ----------
-    /// X : anything with the Arrow stream interface, or a function that returns it
+    /// X : path, or anything with the Arrow stream interface, or a function that returns it
     ///     The rows, read once and batch by batch.
     /// by : str
     ///     The column whose values, as text, group the rows.
@@ -260,8 +268,8 @@ impl PyPlan {
         verbose: bool,
     ) -> PyResult<BTreeMap<String, PySketch>> {
         check_weights(&self.plan, weights.is_some())?;
-        let besides = Besides { key: Some(by.clone()), ..Besides::weights(weights)? };
-        let input = Input::open(X, Wanted::Given(&self.plan.columns), besides)?;
+        let extras = Extras { key: Some(by.clone()), skip_invalid, ..Extras::weights(weights)? };
+        let input = Input::open(X, Wanted::Given(&self.plan.columns), extras)?;
         let params = SketchParams {
             threads: self::threads(threads),
             invalid: invalid(skip_invalid),
@@ -294,7 +302,7 @@ impl PyPlan {
     ///
     /// Parameters
     /// ----------
-    /// X : array-like or Arrow
+    /// X : array-like, path or Arrow
     ///     The rows.
     /// bandwidth : float, optional
     ///     σ²; the middle one of the plan by default.
@@ -314,7 +322,7 @@ impl PyPlan {
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let sigma2 = self.bandwidth(bandwidth)?;
         let map = self.map(X.py(), sigma2)?;
-        let input = Input::open(X, Wanted::Given(&self.plan.columns), Besides::default())?;
+        let input = Input::open(X, Wanted::Given(&self.plan.columns), Extras::default())?;
         let (plan, threads) = (self.plan.clone(), self::threads(threads));
         let width = self.width(map.as_deref());
         let (rows, values) = run(X.py(), crate::work::SILENT, move |watch| {

@@ -2,7 +2,7 @@
 
 use crate::curve::PyCurve;
 use crate::error::{exception, in_keywords, os_error};
-use crate::input::{Besides, Input, Wanted};
+use crate::input::{Extras, Input, Wanted};
 use crate::model::PyModel;
 use crate::natural::Natural;
 use crate::options::invalid;
@@ -69,7 +69,11 @@ impl PySketch {
         allow_empty: bool,
     ) -> PyResult<Sketch> {
         check_weights(plan, weights.is_some())?;
-        let input = Input::open(x, Wanted::Given(&plan.columns), Besides::weights(weights)?)?;
+        let input = Input::open(
+            x,
+            Wanted::Given(&plan.columns),
+            Extras { skip_invalid, ..Extras::weights(weights)? },
+        )?;
         let params = SketchParams {
             threads: self::threads(threads),
             invalid: invalid(skip_invalid),

@@ -6,12 +6,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.dataset as ds
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 
-from nysketch import CompressiveKMeans, Plan, Sketch
+from nysketch import CompressiveKMeans, Files, Plan, Sketch
 from nysketch.cluster import partial
 
 
@@ -228,7 +230,8 @@ def test_errors_of_the_stream_are_raised(columns, plan):
         (scipy.sparse.csr_matrix(np.eye(3)), TypeError, "Sparse data"),
         (scipy.sparse.csr_array(np.eye(3)), TypeError, "Sparse data"),
         (None, TypeError, "NoneType"),
-        ("x.parquet", TypeError, "read a file first"),
+        ("no such file.parquet", FileNotFoundError, "no such file.parquet"),
+        (b"x.parquet", TypeError, "bytes"),
         (pa.array([1.0, 2.0]), ValueError, "named columns"),
         (np.array([[1.0, np.inf]]), ValueError, "X: row 0, column 'c1': the value is infinite"),
         (np.array([[1e300], [-1e300]]), ValueError, "scale='standard'"),
@@ -291,3 +294,127 @@ def test_batches_of_other_types_are_not_taken_for_what_they_are_not():
         parts = [doubles, other, doubles]
         together = Sketch.from_bytes(partial(parts, plan))
         assert together == sum(plan.sketch(part) for part in parts)
+
+
+@pytest.fixture
+def folder(columns, tmp_path):
+    """The rows as files of every format, and as three files of a folder."""
+    table = pa.table(columns)
+    pq.write_table(table, tmp_path / "x.parquet", row_group_size=700)
+    pyarrow.csv.write_csv(table, tmp_path / "x.csv")
+    pyarrow.feather.write_feather(table, tmp_path / "x.arrow")
+    np.save(tmp_path / "x.npy", np.column_stack(list(columns.values())))
+    (tmp_path / "days").mkdir()
+    for k, at in enumerate((0, 17, 2000)):
+        part = table[at : (17, 2000, 3000)[k]]
+        pq.write_table(part, tmp_path / "days" / f"{k}.parquet")
+    return tmp_path
+
+
+def test_files_are_the_same_rows(rows, plan, folder):
+    expected = plan.sketch(rows)
+    days = folder / "days"
+    for X in [
+        str(folder / "x.parquet"),
+        folder / "x.csv",
+        folder / "x.arrow",
+        folder / "x.npy",
+        days,
+        str(days / "*.parquet"),
+        [days / "0.parquet", str(days / "1.parquet"), days / "2.parquet"],
+        (days / "[01].parquet", days / "2.parquet"),
+        Files(days),
+        Files([folder / "x.csv"], format="csv", delimiter=",", header=True),
+    ]:
+        assert Plan.from_data(X, landmarks=50) == plan, X
+        assert plan.sketch(X) == expected, X
+        assert plan.sketch(X, threads=3) == expected, X
+    model = expected.fit_kmeans(3)
+    assert np.array_equal(model.predict(folder / "x.npy"), model.predict(rows))
+    assert np.array_equal(model.predict(days), model.predict(rows))
+    assert np.array_equal(plan.transform(folder / "x.csv"), plan.transform(rows))
+    given = Plan.from_data(rows, landmarks_from=rows[:60])
+    np.save(folder / "landmarks.npy", rows[:60])
+    assert Plan.from_data(days, landmarks_from=folder / "landmarks.npy") == given
+
+
+def test_the_command_line_reads_the_same_files(folder, command):
+    plan, sketch = folder / "p.nys", folder / "s.nys"
+    for X in (folder / "x.csv", folder / "days", str(folder / "days" / "*.parquet")):
+        command("plan", X, "-o", plan, "--landmarks", 70, "--exclude", "c1", "--seed", 3)
+        command("sketch", X, "--plan", plan, "-o", sketch)
+        ours = Plan.from_data(X, landmarks=70, exclude="c1", seed=3)
+        assert ours.to_bytes() == plan.read_bytes()
+        assert ours.sketch(X).to_bytes() == sketch.read_bytes()
+    weighted = folder / "weighted.parquet"
+    table = pq.read_table(folder / "x.parquet")
+    pq.write_table(table.append_column("n", pa.array(np.arange(3000) % 3)), weighted)
+    command("plan", weighted, "-o", plan, "--columns", "c3,c0..c1", "--weights", "n")
+    ours = Plan.from_data(weighted, columns=["c3", "c0..c1"], weights="n")
+    assert ours.to_bytes() == plan.read_bytes()
+
+
+def test_columns_of_files_are_chosen_by_pattern(columns, tmp_path):
+    table = pa.table({**columns, "name": ["a"] * 3000})
+    pq.write_table(table, tmp_path / "x.parquet")
+    X = tmp_path / "x.parquet"
+    with pytest.warns(UserWarning, match=r"hold no numbers: name \(Utf8\)"):
+        assert Plan.from_data(X).columns == ["c0", "c1", "c2", "c3"]
+    assert Plan.from_data(X, columns=["c2", "c*"], exclude=["c1"]).columns == ["c2", "c0", "c3"]
+    # By name, tables in memory do the same.
+    assert Plan.from_data(table, exclude=["c1", "name"]).columns == ["c0", "c2", "c3"]
+    with pytest.raises(ValueError, match="lacks the column 'c9'"):
+        Plan.from_data(table, exclude="c9")
+    with pytest.raises(ValueError, match="exclude leaves columns out by name"):
+        Plan.from_data(np.ones((3, 2)), exclude="c0")
+    with pytest.raises(ValueError, match=r"x.parquet: column 'name' holds Utf8.*exclude"):
+        CompressiveKMeans(2).fit(X)
+
+
+def test_estimators_read_files(rows, folder):
+    ours = CompressiveKMeans(5, random_state=1).fit(folder / "days")
+    table = pa.table({f"c{j}": rows[:, j] for j in range(4)})
+    theirs = CompressiveKMeans(5, random_state=1).fit(table)
+    assert np.array_equal(ours.cluster_centers_, theirs.cluster_centers_)
+    assert np.array_equal(ours.labels_, theirs.labels_)
+    assert list(ours.feature_names_in_) == ["c0", "c1", "c2", "c3"]
+    assert np.array_equal(ours.predict(str(folder / "x.npy")), ours.labels_)
+    assert ours.score(folder / "x.csv") == ours.score(table)
+
+
+def test_groups_of_files(plan, columns, tmp_path):
+    table = pa.table({**columns, "day": [f"d{i % 3}" for i in range(3000)]})
+    pq.write_table(table, tmp_path / "x.parquet")
+    assert plan.sketch_groups(tmp_path / "x.parquet", "day") == plan.sketch_groups(table, "day")
+
+
+def test_bad_files_are_told(rows, plan, folder):
+    (folder / "semi.csv").write_text("a;b\n1;2\n3;4\n5;7\n")
+    (folder / "numbers.csv").write_text("1,2\n3,4\n5,7\n")
+    (folder / "text.csv").write_text("a,b\n1,2\n3,x\n5,7\n4,1\n")
+    (folder / "empty.csv").write_text("")
+    (folder / "cut.parquet").write_bytes((folder / "x.parquet").read_bytes()[:999])
+    (folder / "none").mkdir()
+    for X, message in [
+        (folder / "semi.csv", r"nysketch.Files\(..., delimiter=';'\)"),
+        (folder / "numbers.csv", r"nysketch.Files\(..., header=False\)"),
+        (folder / "text.csv", "text.csv: row 2, column 'b': 'x' is not.*skip_invalid=True"),
+        (folder / "empty.csv", "empty.csv is empty"),
+        (folder / "cut.parquet", "cut.parquet cannot be read"),
+        (folder / "none", "holds no tables"),
+        (str(folder / "*.xyz"), "no table matches"),
+        (Files(folder / "x.csv", format="xlsx"), "format must be one of"),
+        (Files(folder / "x.csv", delimiter=";;"), "delimiter must be one"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            Plan.from_data(X)
+    with pytest.raises(FileNotFoundError, match="missing.csv"):
+        plan.sketch(folder / "missing.csv")
+    with pytest.raises(ValueError, match="weights of files are one of their columns"):
+        Plan.from_data(folder / "x.csv", weights=np.ones(3000))
+    assert Plan.from_data(Files(folder / "semi.csv", delimiter=";")).columns == ["a", "b"]
+    assert Plan.from_data(Files(folder / "numbers.csv", header=False)).columns == ["c0", "c1"]
+    sketch = Plan.from_data(folder / "text.csv", skip_invalid=True).sketch(
+        folder / "text.csv", skip_invalid=True
+    )
+    assert (sketch.rows, sketch.skipped) == (3, 1)

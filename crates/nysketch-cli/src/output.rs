@@ -23,7 +23,9 @@ pub fn in_options(message: &str) -> String {
 /// 2 for usage, 1 for everything else.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     let usage = error.chain().any(|e| {
-        e.is::<Usage>() || matches!(e.downcast_ref(), Some(nysketch::Error::Parameter { .. }))
+        e.is::<Usage>()
+            || e.downcast_ref::<nysketch_tables::Error>().is_some_and(|e| e.is_usage())
+            || matches!(e.downcast_ref(), Some(nysketch::Error::Parameter { .. }))
     });
     if usage { 2 } else { 1 }
 }
@@ -87,7 +89,11 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// Names the file in an error of writing it; errors of the rows and Ctrl-C speak for themselves.
 pub fn while_writing<T>(path: &Path, result: Result<T>) -> Result<T> {
-    result.map_err(|e| if e.is::<nysketch::Error>() { e } else { e.context(cannot_write(path)) })
+    let of_rows = |e: &anyhow::Error| {
+        e.is::<nysketch::Error>()
+            || matches!(e.downcast_ref(), Some(nysketch_tables::Error::Rows(_)))
+    };
+    result.map_err(|e| if of_rows(&e) { e } else { e.context(cannot_write(path)) })
 }
 
 /// The start of a message about a file that cannot be written.

@@ -1,10 +1,9 @@
 //! Progress on a terminal, silence elsewhere; Ctrl-C stops a pass cleanly.
 
-use crate::input::Input;
-use crate::input::meter::Meter;
 use crate::output::thousands;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nysketch::Progress;
+use nysketch_tables::{Dataset, Meter};
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -108,8 +107,8 @@ pub struct Bar {
 
 impl Bar {
     /// For work on an input.
-    pub fn reading(what: &str, input: &Input, quiet: bool) -> Self {
-        Self::new(what, input.bytes(), Some(input.meter.clone()), quiet)
+    pub fn reading(what: &str, input: &Dataset, quiet: bool) -> Self {
+        Self::new(what, input.bytes(), Some(input.meter().clone()), quiet)
     }
 
     /// For work that makes so many rows.
@@ -141,7 +140,7 @@ impl Progress for Bar {
         if self.bar.is_hidden() {
             return;
         }
-        let (bytes, number) = self.meter.as_ref().map_or((0, 0), |m| m.bytes());
+        let (bytes, number) = self.meter.as_ref().map_or((0, 0), |m| (m.bytes(), m.readings()));
         let mut reading = self.reading.lock().unwrap_or_else(|e| e.into_inner());
         if reading.0 != number {
             *reading = (number, Instant::now(), 0);

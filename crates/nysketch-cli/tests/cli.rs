@@ -514,7 +514,7 @@ fn nothing_is_swallowed() {
         f.fails(
             1,
             "sketch q.csv -o s.nys",
-            &["q.csv: row 3001", "a quote (\") is opened and not closed"],
+            &["q.csv: row 3001", "a quote (\") is opened and never closed"],
         );
     }
     // Fields may go on over lines.

@@ -47,6 +47,11 @@ fn predictions_carry_columns_along() {
         assert_eq!(labels.value(i), labels.value(i % 3));
     }
     assert!(out.column(1).is_null(3) && !out.column(1).is_null(4));
+    for kind in ["parquet", "csv"] {
+        f.ok(&format!("predict m.json x.parquet -o one.{kind} --keep id,n* --threads 1"));
+        f.ok(&format!("predict m.json x.parquet -o many.{kind} --keep id,n* --threads 8"));
+        assert!(f.read(&format!("one.{kind}")) == f.read(&format!("many.{kind}")), "{kind}");
+    }
     f.ok("predict m.json x.parquet -o y.csv --keep id");
     let text = String::from_utf8(f.read("y.csv")).unwrap();
     assert_eq!(text.lines().count(), n as usize + 1);

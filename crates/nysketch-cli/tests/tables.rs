@@ -127,8 +127,9 @@ fn other_types_are_read_as_numbers() {
         ("k", Arc::new(DictionaryArray::new(keys, values))),
         (
             "h",
-            arrow_cast::cast(&Float32Array::from(vec![1.5, 2.0, -3.0, 0.25]), &DataType::Float16)
-                .unwrap(),
+            Arc::new(Float16Array::from_iter_values(
+                [1.5, 2.0, -3.0, 0.25].map(half::f16::from_f32),
+            )),
         ),
         ("day", Arc::new(days)),
         ("name", Arc::new(StringArray::from(vec!["x", "y", "z", "w"]))),
@@ -420,7 +421,7 @@ fn a_stray_quote_in_row_one_million_is_named() {
     let mut text = String::from("a,b\n");
     text.push_str(&"1,2\n".repeat(999_999));
     text.push_str("1,\"2\n");
-    let words = ["row 1000000 (line 1000001): a quote (\") is opened and not closed again"];
+    let words = ["row 1000000 (line 1000001): a quote (\") is opened and never closed"];
     f.write("x.csv", format!("{text}{}", "3,4\n".repeat(5000)));
     f.fails(1, "sketch x.csv --plan p.nys -o s.nys", &words);
     f.write("x.csv", format!("{text}3,4\n"));

@@ -268,15 +268,19 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 27] = [
+const PARAMETERS: [&str; 32] = [
     "bandwidth",
     "clusters",
     "collect",
+    "columns",
     "decoder",
+    "delimiter",
     "delta",
     "dims",
+    "exclude",
     "features",
     "frequencies",
+    "header",
     "k",
     "kernel",
     "known_variance",
@@ -285,6 +289,7 @@ const PARAMETERS: [&str; 27] = [
     "landmarks_from",
     "leverage_lambda",
     "max_groups",
+    "no_header",
     "plan",
     "radius",
     "sample_rows",

@@ -273,7 +273,7 @@ fn hostile_headers_are_refused_at_once() {
 
 #[test]
 fn kinds_are_told_apart() {
-    let plan = std::fs::read(golden("nystrom.plan.nys")).unwrap();
+    let plan = std::fs::read(golden("v1/nystrom.plan.nys")).unwrap();
     let error = Sketch::from_bytes(&plan).unwrap_err().to_string();
     assert_eq!(error, "the file is a plan, but a sketch is needed here");
     assert!(Plan::from_bytes(&golden_bytes()).is_err());

@@ -124,7 +124,7 @@ class Sketching(BaseEstimator):
 
     def _checked(self, X: Any, *, first: bool) -> Any:
         """X as an array, with names where it has some, or as it is where it comes in batches."""
-        if _input.is_arrow(X) and not _input.is_pandas(X):
+        if _input.is_batches(X):
             if first:
                 self.__dict__.pop("feature_names_in_", None)
             return X
@@ -164,7 +164,7 @@ class Learning(Sketching):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or Arrow
+        X : array-like of shape (n_samples, n_features), path or Arrow
             The rows. Anything with the Arrow stream interface is read batch by batch, several
             times; a pyarrow dataset or a function that returns a new stream may be larger than
             memory.
@@ -192,7 +192,7 @@ class Learning(Sketching):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or Arrow
+        X : array-like of shape (n_samples, n_features), path or Arrow
             More rows.
         y : None
             Ignored.
@@ -259,7 +259,7 @@ class Learning(Sketching):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or Arrow
+        X : array-like of shape (n_samples, n_features), path or Arrow
             The rows.
 
         Returns

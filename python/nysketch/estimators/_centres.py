@@ -76,7 +76,7 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or Arrow
+        X : array-like of shape (n_samples, n_features), path or Arrow
             The rows.
         y : None
             Ignored.
@@ -95,7 +95,7 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or Arrow
+        X : array-like of shape (n_samples, n_features), path or Arrow
             The rows.
 
         Returns
@@ -111,7 +111,7 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or Arrow
+        X : array-like of shape (n_samples, n_features), path or Arrow
             The rows.
         y : None
             Ignored.

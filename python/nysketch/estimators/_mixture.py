@@ -178,7 +178,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or Arrow
+        X : array-like of shape (n_samples, n_features), path or Arrow
             The rows.
         y : None
             Ignored.
@@ -196,7 +196,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or Arrow
+        X : array-like of shape (n_samples, n_features), path or Arrow
             The rows.
 
         Returns
@@ -211,7 +211,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or Arrow
+        X : array-like of shape (n_samples, n_features), path or Arrow
             The rows.
 
         Returns
@@ -226,7 +226,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or Arrow
+        X : array-like of shape (n_samples, n_features), path or Arrow
             The rows.
         y : None
             Ignored.
@@ -269,7 +269,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or Arrow
+        X : array-like of shape (n_samples, n_features), path or Arrow
             The rows.
 
         Returns
@@ -284,7 +284,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or Arrow
+        X : array-like of shape (n_samples, n_features), path or Arrow
             The rows.
 
         Returns

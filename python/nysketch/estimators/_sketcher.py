@@ -102,7 +102,7 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or Arrow
+        X : array-like of shape (n_samples, n_features), path or Arrow
             The rows.
         y : None
             Ignored.
@@ -122,7 +122,7 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or Arrow
+        X : array-like of shape (n_samples, n_features), path or Arrow
             More rows.
         y : None
             Ignored.
@@ -167,7 +167,7 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or Arrow
+        X : array-like of shape (n_samples, n_features), path or Arrow
             The rows.
 
         Returns

@@ -2,12 +2,12 @@
 //! through.
 
 use super::stream::{Reader, reader_of};
-use super::{Besides, Wanted, Weights, listed};
+use super::{Extras, Wanted, Weights, listed};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, SchemaRef};
 use nysketch::rows::part_rows;
 use nysketch::{Block, Error, Result, RowPart, RowSet, RowSource, RowStream};
-use nysketch_arrow::{is_numeric, numbers, texts};
+use nysketch_tables::arrow::{is_numeric, numbers, texts};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -40,7 +40,7 @@ impl ArrowSource {
     pub fn new(
         origin: &Bound<'_, PyAny>,
         wanted: Wanted<'_>,
-        besides: Besides,
+        extras: Extras,
     ) -> PyResult<(Self, Vec<String>)> {
         let reader = reader_of(origin)?;
         let schema = reader.schema.clone();
@@ -56,23 +56,27 @@ impl ArrowSource {
                 _ => Err(PyValueError::new_err(format!("two columns are called '{name}'"))),
             }
         };
-        let weight = match besides.weights {
+        let weight = match extras.weights {
             Weights::None => Weight::None,
             Weights::Values(values) => Weight::Values(values),
             Weights::Column(name) => Weight::Column(find(&name)?),
         };
-        let key = besides.key.map(|name| find(&name)).transpose()?;
+        let key = extras.key.map(|name| find(&name)).transpose()?;
+        if matches!(wanted, Wanted::Numbers | Wanted::All) {
+            extras.exclude.iter().try_for_each(|name| find(name).map(drop))?;
+        }
+        let excluded = |name: &String| extras.exclude.contains(name);
         let mut left_out = Vec::new();
         let columns = match &wanted {
             Wanted::Given(names) => names.to_vec(),
-            Wanted::Chosen(names) => names.clone(),
+            Wanted::Chosen(names) => names.iter().filter(|n| !excluded(n)).cloned().collect(),
             Wanted::Numbers | Wanted::All => {
                 let all = matches!(wanted, Wanted::All);
                 let mut chosen = Vec::new();
                 for (i, field) in schema.fields().iter().enumerate() {
                     match &weight {
                         Weight::Column(w) if *w == i => {}
-                        _ if key == Some(i) => {}
+                        _ if key == Some(i) || excluded(field.name()) => {}
                         _ if all || is_numeric(field.data_type()) => {
                             chosen.push(field.name().clone());
                         }
@@ -103,7 +107,7 @@ impl ArrowSource {
             places,
             weight,
             key,
-            start: besides.position,
+            start: extras.position,
             first: Mutex::new(Some(reader)),
             rows: Mutex::new(None),
         };

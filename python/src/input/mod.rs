@@ -1,11 +1,14 @@
 //! X: anything that holds rows, as a source of the library.
 //!
-//! `nysketch/_input.py` tells arrays and Arrow streams apart; [`array`] and [`arrow`] read them, the latter by way of
-//! [`stream`].
+//! `nysketch/_input.py` tells files, arrays and Arrow streams apart; [`files`], [`array`] and [`arrow`] read them, the
+//! last by way of [`stream`].
 
 mod array;
 mod arrow;
+mod files;
 mod stream;
+
+pub use files::Files;
 
 use array::ArraySource;
 use arrow::ArrowSource;
@@ -29,17 +32,17 @@ pub enum Wanted<'a> {
 
 impl Wanted<'_> {
     /// All columns that must be read; `None` where they are not known yet.
-    fn with(&self, besides: &Besides) -> Option<Vec<String>> {
+    fn with(&self, extras: &Extras) -> Option<Vec<String>> {
         let mut names = match self {
             Wanted::Numbers | Wanted::All => return None,
             Wanted::Chosen(names) => names.clone(),
             Wanted::Given(names) => names.to_vec(),
         };
-        let weight = match &besides.weights {
+        let weight = match &extras.weights {
             Weights::Column(weight) => Some(weight),
             _ => None,
         };
-        for name in weight.into_iter().chain(&besides.key) {
+        for name in weight.into_iter().chain(&extras.key) {
             if !names.contains(name) {
                 names.push(name.clone());
             }
@@ -59,20 +62,24 @@ pub struct Input {
     pub weight_column: Option<String>,
 }
 
-/// What is read beside the columns of numbers.
+/// What is read beside the columns of numbers, and how.
 #[derive(Default)]
-pub struct Besides {
+pub struct Extras {
     pub weights: Weights,
     /// A column that groups the rows.
     pub key: Option<String>,
+    /// Columns that are not read, by name; patterns, where X is files.
+    pub exclude: Vec<String>,
+    /// Whether text among the numbers of a csv file is a missing value.
+    pub skip_invalid: bool,
     /// Position of the first row: X may be one of many parts.
     pub position: u64,
 }
 
-impl Besides {
+impl Extras {
     /// Weights and nothing else.
     pub fn weights(weights: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        Ok(Besides { weights: Weights::new(weights)?, ..Besides::default() })
+        Ok(Extras { weights: Weights::new(weights)?, ..Extras::default() })
     }
 }
 
@@ -81,9 +88,9 @@ impl Besides {
 pub enum Weights {
     #[default]
     None,
-    /// A column of an Arrow table.
+    /// A column of an Arrow table or of files.
     Column(String),
-    /// One number a row.
+    /// One number per row.
     Values(Vec<f64>),
 }
 
@@ -106,14 +113,17 @@ impl Weights {
 
 impl Input {
     /// Looks at X without reading it.
-    pub fn open(x: &Bound<'_, PyAny>, wanted: Wanted<'_>, besides: Besides) -> PyResult<Self> {
+    pub fn open(x: &Bound<'_, PyAny>, wanted: Wanted<'_>, extras: Extras) -> PyResult<Self> {
+        if let Some(files) = Files::of(x)? {
+            return files.open(wanted, extras);
+        }
         let py = x.py();
-        let read = wanted.with(&besides);
+        let read = wanted.with(&extras);
         let (x, names): (Bound<'_, PyAny>, Option<Vec<String>>) =
             py.import("nysketch._input")?.call_method1("table", (x, read))?.extract()?;
         match x.cast::<PyUntypedArray>() {
-            Ok(array) => Self::of_array(array, names, wanted, besides),
-            Err(_) => Self::of_arrow(&x, wanted, besides),
+            Ok(array) => Self::of_array(array, names, wanted, extras),
+            Err(_) => Self::of_arrow(&x, wanted, extras),
         }
     }
 
@@ -121,9 +131,9 @@ impl Input {
         array: &Bound<'_, PyUntypedArray>,
         names: Option<Vec<String>>,
         wanted: Wanted<'_>,
-        besides: Besides,
+        extras: Extras,
     ) -> PyResult<Self> {
-        if besides.key.is_some() {
+        if extras.key.is_some() {
             return Err(PyValueError::new_err(
                 "groups are a column of an Arrow table or data frame, by name",
             ));
@@ -132,6 +142,11 @@ impl Input {
             return Err(PyValueError::new_err("Expected 2D array"));
         };
         let names = names.unwrap_or_else(|| nysketch::rows::default_names(columns));
+        if !extras.exclude.is_empty() {
+            return Err(PyValueError::new_err(
+                "exclude leaves columns out by name, of files, Arrow tables and data frames; take X[:, ...] of an array",
+            ));
+        }
         let names = match wanted {
             Wanted::Given(given) if given.len() == columns => given.to_vec(),
             Wanted::Given(given) => {
@@ -149,7 +164,7 @@ impl Input {
                 ));
             }
         };
-        let weights = match besides.weights {
+        let weights = match extras.weights {
             Weights::None => None,
             Weights::Values(values) if values.len() == rows => Some(values),
             Weights::Values(values) => {
@@ -169,13 +184,13 @@ impl Input {
         Ok(Input { source, rows: Some(rows as u64), left_out: Vec::new(), weight_column })
     }
 
-    fn of_arrow(x: &Bound<'_, PyAny>, wanted: Wanted<'_>, besides: Besides) -> PyResult<Self> {
-        let weight_column = match &besides.weights {
+    fn of_arrow(x: &Bound<'_, PyAny>, wanted: Wanted<'_>, extras: Extras) -> PyResult<Self> {
+        let weight_column = match &extras.weights {
             Weights::None => None,
             Weights::Column(name) => Some(name.clone()),
             Weights::Values(_) => Some(WEIGHTS.to_string()),
         };
-        let (source, left_out) = ArrowSource::new(x, wanted, besides)?;
+        let (source, left_out) = ArrowSource::new(x, wanted, extras)?;
         // Tables know their number of rows; streams do not.
         let rows = ["num_rows", "height"].iter().find_map(|name| x.getattr(*name).ok());
         let rows = rows.and_then(|n| n.extract::<u64>().ok());

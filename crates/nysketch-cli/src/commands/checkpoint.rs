@@ -4,10 +4,11 @@
 //! far, and a CRC-32 of both. It is for this program alone and removed at the end.
 
 use crate::args::{InputArgs, SketchArgs};
-use crate::input::{Identity, Input, identity};
 use crate::output::{Usage, check_writable, write_bytes};
 use anyhow::{Context, Result, bail};
 use nysketch::{Error, Progress, RowSet, Run, Sketch, SketchParams};
+use nysketch_tables::store::Local;
+use nysketch_tables::{Dataset, Stamp};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,13 +18,19 @@ use std::time::Duration;
 struct Header {
     nysketch_checkpoint: u32,
     options: String,
-    /// Path, bytes and time of change of every file.
     inputs: Vec<Identity>,
     /// Ranges of rows in the sketch, counted over all files from 0.
     done: Vec<(u64, u64)>,
 }
 
 const VERSION: u32 = 1;
+
+/// Path, bytes and time of change of a file.
+pub type Identity = (String, u64, u128);
+
+fn identity(stamp: Stamp) -> Identity {
+    (stamp.path, stamp.bytes, stamp.modified)
+}
 
 /// Where to save, and what must be the same to go on.
 pub struct Checkpoint<'a> {
@@ -105,10 +112,10 @@ impl<'a> Checkpoint<'a> {
     }
 
     /// Path, size and time of change of every file that the sketch depends on.
-    pub fn identity(&self, input: &Input) -> Result<Vec<Identity>> {
-        let mut all = input.identity();
+    pub fn identity(&self, input: &Dataset) -> Result<Vec<Identity>> {
+        let mut all: Vec<Identity> = input.stamps().into_iter().map(identity).collect();
         for path in &self.plan_files {
-            all.push(identity(path).with_context(|| format!("cannot read {}", path.display()))?);
+            all.push(identity(Stamp::of(&Local, path)?));
         }
         Ok(all)
     }
@@ -117,7 +124,7 @@ impl<'a> Checkpoint<'a> {
     pub fn finish(
         &self,
         run: &mut Run,
-        input: &Input,
+        input: &Dataset,
         params: SketchParams,
         progress: &dyn Progress,
     ) -> Result<()> {

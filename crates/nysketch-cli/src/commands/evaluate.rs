@@ -4,12 +4,13 @@ use super::plan::{invalid, tell_input};
 use super::predict::check;
 use super::read_model;
 use crate::args::{Common, Evaluate, InputArgs};
-use crate::input::{Batch, Besides, Input, Wanted};
+use crate::input;
 use crate::output::{Usage, count, note, result, short, thousands};
 use crate::progress::Bar;
 use anyhow::{Result, bail};
 use nysketch::metrics::Risks;
 use nysketch::{Error, Invalid, Model};
+use nysketch_tables::{Batch, Columns, Extras};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,11 +28,11 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
         args.reference.as_deref().map(|file| read_reference(file, &model)).transpose()?;
     let labels = find_labels(args)?;
     let key = match &labels {
-        Labels::Column(c) => Some(c.as_str()),
+        Labels::Column(c) => Some(c),
         _ => None,
     };
-    let besides = Besides { key, ..Besides::default() };
-    let input = Input::open(&args.input, Wanted::Columns(&model.columns), besides)?;
+    let extras = Extras::default().key(key);
+    let input = input::open(&args.input, Columns::exactly(&model.columns), extras)?;
     tell_input(&input, common);
     let bar = Bar::reading("evaluating", &input, common.quiet);
     let (mut risks, mut best, mut skipped, mut seen) = (Risks::default(), Risks::default(), 0, 0);
@@ -134,12 +135,12 @@ fn find_labels(args: &Evaluate) -> Result<Labels> {
         return Ok(Labels::Column(name.clone()));
     }
     let input = InputArgs { input: vec![path.to_path_buf()], format: None, ..args.input.clone() };
-    let columns = Input::names_of(path, &input)?;
+    let columns = input::names_of(path, &input)?;
     let [column] = &columns[..] else {
         bail!("{name} has {} columns; a file of labels has one", columns.len());
     };
-    let key = Besides { key: Some(column), ..Besides::default() };
-    let input = Input::open(&input, Wanted::Columns(&[]), key)?;
+    let key = Extras::default().key(Some(column));
+    let input = input::open(&input, Columns::Exactly(Vec::new()), key)?;
     let mut labels = Vec::new();
     let take = |batch: Batch| {
         for (row, key) in (batch.block.first_row..).zip(batch.block.keys) {

@@ -3,7 +3,6 @@
 use crate::args::{Common, Generate};
 use crate::output::{Usage, check_writable, result, thousands, while_writing};
 use crate::progress::{Bar, interrupted};
-use crate::write::{TableKind, TableWriter};
 use anyhow::Result;
 use arrow_array::{ArrayRef, Float32Array, Float64Array, RecordBatch, UInt32Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -11,17 +10,18 @@ use nysketch::file::Out;
 use nysketch::rows::default_names;
 use nysketch::synthetic::Generated;
 use nysketch::{Error, Mixture, Progress, file};
+use nysketch_tables::{OutputFormat, TableWriter};
 use serde_json::json;
 use std::sync::Arc;
 
 pub fn run(args: &Generate, common: &Common) -> Result<()> {
-    let kind = TableKind::of(&args.output)?;
+    let kind = OutputFormat::of(&args.output)?;
     check_writable(&args.output, [])?;
     if let Some(labels) = &args.labels {
         if *labels == args.output {
             return Err(Usage("--labels and --output name the same file".into()).into());
         }
-        TableKind::of(labels)?;
+        OutputFormat::of(labels)?;
         check_writable(labels, [])?;
     }
     let mixture = Mixture::new(args.dims, args.clusters, args.separation, args.seed)?;
@@ -29,7 +29,7 @@ pub fn run(args: &Generate, common: &Common) -> Result<()> {
     let written = file::write(&args.output, |out| write_values(kind, &mixture, args, out, &bar));
     while_writing(&args.output, written)?;
     if let Some(labels) = &args.labels {
-        let kind = TableKind::of(labels)?;
+        let kind = OutputFormat::of(labels)?;
         let written = file::write(labels, |out| write_labels(kind, &mixture, args.rows, out));
         while_writing(labels, written)?;
     }
@@ -50,7 +50,7 @@ pub fn run(args: &Generate, common: &Common) -> Result<()> {
 
 /// Writes every chunk of the mixture, in order.
 fn write_chunks(
-    kind: TableKind,
+    kind: OutputFormat,
     schema: &SchemaRef,
     (mixture, rows): (&Mixture, u64),
     out: &mut dyn Out,
@@ -66,11 +66,11 @@ fn write_chunks(
         writer.write(&RecordBatch::try_new(schema.clone(), columns(chunk))?)?;
         bar.advance(count);
     }
-    writer.finish()
+    Ok(writer.finish()?)
 }
 
 fn write_values(
-    kind: TableKind,
+    kind: OutputFormat,
     mixture: &Mixture,
     args: &Generate,
     out: &mut dyn Out,
@@ -78,13 +78,13 @@ fn write_values(
 ) -> Result<()> {
     let d = args.dims;
     // The numbers are single; text has the digits of a double, so that they read back the same.
-    let data_type = if kind == TableKind::Csv { DataType::Float64 } else { DataType::Float32 };
+    let data_type = if kind == OutputFormat::Csv { DataType::Float64 } else { DataType::Float32 };
     let field = |name: String| Field::new(name, data_type.clone(), false);
     let schema = Arc::new(Schema::new(default_names(d).into_iter().map(field).collect::<Vec<_>>()));
     let columns = |rows: Generated| -> Vec<ArrayRef> {
         let column = |j: usize| rows.values.iter().skip(j).step_by(d).map(|x| *x as f32);
         let array = |j: usize| match kind {
-            TableKind::Csv => {
+            OutputFormat::Csv => {
                 Arc::new(Float64Array::from_iter_values(column(j).map(f64::from))) as ArrayRef
             }
             _ => Arc::new(Float32Array::from_iter_values(column(j))) as ArrayRef,
@@ -94,7 +94,7 @@ fn write_values(
     write_chunks(kind, &schema, (mixture, args.rows), out, columns, bar)
 }
 
-fn write_labels(kind: TableKind, mixture: &Mixture, rows: u64, out: &mut dyn Out) -> Result<()> {
+fn write_labels(kind: OutputFormat, mixture: &Mixture, rows: u64, out: &mut dyn Out) -> Result<()> {
     let schema = Arc::new(Schema::new(vec![Field::new("label", DataType::UInt32, false)]));
     let columns = |rows: Generated| vec![Arc::new(UInt32Array::from(rows.labels)) as ArrayRef];
     write_chunks(kind, &schema, (mixture, rows), out, columns, &())

@@ -2,11 +2,11 @@
 
 use super::plan::{describe, measured_at};
 use crate::args::{Common, SketchArgs};
-use crate::input::Input;
 use crate::output::{Usage, count, note, result, size, thousands};
 use crate::progress::Bar;
 use anyhow::{Context, Result, anyhow, bail};
 use nysketch::{Error, GroupParams, Groups, Plan, SketchParams, file};
+use nysketch_tables::Dataset;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,7 +37,7 @@ pub fn run(
     args: &SketchArgs,
     column: &str,
     plan: &Arc<Plan>,
-    input: Option<&Input>,
+    input: Option<&Dataset>,
     params: SketchParams,
     start: Instant,
     common: &Common,

@@ -4,7 +4,7 @@ use crate::args::{
     ColumnArgs, Common, FeaturesArg, InputArgs, Landmarks, PlanArgs, PlanOptions, SamplingArg,
     ScaleArg,
 };
-use crate::input::{Besides, Input, Wanted};
+use crate::input;
 use crate::output::{
     Usage, check_writable, count, detail, in_options, list, note, result, short, size, thousands,
     write_bytes,
@@ -16,6 +16,7 @@ use nysketch::{
     AutoLandmarks, Collect, FeatureParams, Features, GivenLandmarks, Invalid, Plan, PlanParams,
     PlanReport, SampleRows, Sampling, Scale, Weighting, make_plan,
 };
+use nysketch_tables::{Columns, Dataset, Extras};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -76,14 +77,17 @@ pub struct PlanRequest<'a> {
 }
 
 /// Opens the input, makes its plan, and tells the user what happened.
-pub fn plan_input(request: PlanRequest<'_>, common: &Common) -> Result<(Plan, PlanReport, Input)> {
+pub fn plan_input(
+    request: PlanRequest<'_>,
+    common: &Common,
+) -> Result<(Plan, PlanReport, Dataset)> {
     let PlanRequest { input, columns, options, by, output } = request;
     if input.input.iter().any(|p| p == Path::new("-")) {
         return Err(Usage("a plan reads the rows first, and stdin can be read only once; make a plan from a file and pass it with --plan".into()).into());
     }
     let params = resolve(input, options, common)?;
-    let besides = Besides { weight: options.weights.as_deref(), key: by, ..Besides::default() };
-    let source = Input::open(input, Wanted::Options(columns), besides)?;
+    let extras = Extras::default().weight(options.weights.clone()).key(by);
+    let source = input::open(input, columns.into(), extras)?;
     source.check_output(output)?;
     tell_columns(&source, columns, common);
     tell_input(&source, common);
@@ -120,7 +124,7 @@ pub fn plan_input(request: PlanRequest<'_>, common: &Common) -> Result<(Plan, Pl
 }
 
 /// Says which columns are read, unless the user has named them.
-fn tell_columns(source: &Input, args: &ColumnArgs, common: &Common) {
+fn tell_columns(source: &Dataset, args: &ColumnArgs, common: &Common) {
     use nysketch::RowSource;
     let columns = source.columns();
     let all = format!("columns: {}", columns.join(", "));
@@ -131,26 +135,25 @@ fn tell_columns(source: &Input, args: &ColumnArgs, common: &Common) {
         }
         (None, _) => note(common, &all),
     }
-    if !source.left_out.is_empty() {
+    if !source.left_out().is_empty() {
         let message =
-            format!("left out, since they hold no numbers: {}", source.left_out.join(", "));
+            format!("left out, since they hold no numbers: {}", source.left_out().join(", "));
         note(common, &message);
     }
-    if !source.unused.is_empty() {
+    if !source.unused().is_empty() {
         let message =
-            format!("not used, since the first file lacks them: {}", source.unused.join(", "));
+            format!("not used, since the first file lacks them: {}", source.unused().join(", "));
         note(common, &message);
     }
 }
 
 /// Says which files were read by position, and which were not read.
-pub fn tell_input(input: &Input, common: &Common) {
+pub fn tell_input(input: &Dataset, common: &Common) {
     for file in input.by_position() {
         note(common, &format!("{file} does not name its columns; they were matched by position"));
     }
-    if !input.passed_over.is_empty() {
-        let names: Vec<String> =
-            input.passed_over.iter().map(|p| p.display().to_string()).collect();
+    if !input.ignored().is_empty() {
+        let names: Vec<String> = input.ignored().iter().map(|p| p.display().to_string()).collect();
         note(
             common,
             &format!("not read, since they do not look like tables: {}", names.join(", ")),
@@ -161,7 +164,7 @@ pub fn tell_input(input: &Input, common: &Common) {
 fn with_given_landmarks(
     mut params: PlanParams,
     input: &InputArgs,
-    source: &Input,
+    source: &Dataset,
     path: &Path,
 ) -> Result<PlanParams> {
     use nysketch::RowSource;
@@ -171,7 +174,7 @@ fn with_given_landmarks(
         format: None,
         ..input.clone()
     };
-    let file = Input::open(&args, Wanted::Columns(source.columns()), Besides::default())?;
+    let file = input::open(&args, Columns::exactly(source.columns()), Extras::default())?;
     let rows = file.read_all()?;
     if rows.is_empty() {
         bail!("{} has no rows to use as landmarks", path.display());

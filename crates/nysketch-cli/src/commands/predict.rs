@@ -3,47 +3,48 @@
 use super::plan::{invalid, tell_input};
 use super::read_model;
 use crate::args::{Common, Predict};
-use crate::input::{Batch, Besides, Input, Wanted};
+use crate::input;
 use crate::output::{Usage, check_writable, count, note, result, while_writing};
 use crate::progress::Bar;
-use crate::write::{TableKind, TableWriter};
 use anyhow::Result;
 use arrow_array::{ArrayRef, Float64Array, Int32Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use nysketch::model::Shape;
 use nysketch::{Block, Error, Invalid, Model, file};
+use nysketch_tables::{Batch, Columns, Dataset, Extras, OutputFormat, TableWriter};
 use serde_json::json;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub fn run(args: &Predict, common: &Common) -> Result<()> {
-    let kind = TableKind::of(&args.output)?;
-    if kind == TableKind::Npy && (args.scores || !args.keep.is_empty()) {
+    let kind = OutputFormat::of(&args.output)?;
+    if kind == OutputFormat::Npy && (args.scores || !args.keep.is_empty()) {
         return Err(Usage("--scores and --keep need a .parquet or .csv file".into()).into());
     }
     check_writable(&args.output, args.input.input.iter().chain([&args.model]))?;
     let model = read_model(&args.model)?;
-    let besides = Besides { kept: &args.keep, ..Besides::default() };
-    let input = Input::open(&args.input, Wanted::Columns(&model.columns), besides)?;
+    let extras = Extras::default().keep(&args.keep);
+    let input = input::open(&args.input, Columns::exactly(&model.columns), extras)?;
     input.check_output(&args.output)?;
     tell_input(&input, common);
     let columns = Predicted::new(&model, args.scores, kind)?;
     let schema = schema(&input, &columns)?;
     let invalid = invalid(&args.input);
     let bar = Bar::reading("predicting", &input, common.quiet);
-    let (mut rows, mut skipped) = (0u64, 0u64);
+    let (mut rows, skipped) = (0, AtomicU64::new(0));
     let written = file::write(&args.output, |out| -> Result<()> {
         let mut writer = TableWriter::new(kind, &schema, out)?;
-        let work = |batch: Batch| columns.apply(&model, batch, invalid, &schema);
-        let take = |(batch, bad): (RecordBatch, u64)| {
-            rows += batch.num_rows() as u64;
-            skipped += bad;
-            writer.write(&batch).map_err(|e| Error::source(CannotWrite(e)))
+        let work = |batch: Batch| {
+            let (batch, bad) = columns.apply(&model, batch, invalid, &schema)?;
+            skipped.fetch_add(bad, Ordering::Relaxed);
+            Ok(batch)
         };
-        input.map_in_order(common.threads(), &bar, work, take)?;
-        writer.finish()
+        rows = input.map_to_table(common.threads(), &bar, work, &mut writer)?;
+        Ok(writer.finish()?)
     });
-    while_writing(&args.output, unwrap_write_error(written))?;
+    while_writing(&args.output, written)?;
     drop(bar);
+    let skipped = skipped.into_inner();
     if skipped > 0 {
         note(common, &format!("{} skipped as invalid; their label is -1", count(skipped, "row")));
     }
@@ -51,25 +52,8 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
     result(common, &json, &format!("{}: {}", args.output.display(), count(rows, "row")))
 }
 
-/// An error of writing, on its way through the reading of rows.
-#[derive(Debug, thiserror::Error)]
-#[error("{0:#}")]
-struct CannotWrite(anyhow::Error);
-
-/// An error of writing as such, not as one of the rows.
-fn unwrap_write_error(result: Result<()>) -> Result<()> {
-    result.map_err(|error| match error.downcast::<Error>() {
-        Ok(Error::Source(source)) => match source.downcast::<CannotWrite>() {
-            Ok(write) => write.0,
-            Err(source) => Error::Source(source).into(),
-        },
-        Ok(error) => error.into(),
-        Err(error) => error,
-    })
-}
-
 /// The columns carried along, then what is predicted, by another name where one is carried along.
-fn schema(input: &Input, columns: &Predicted) -> Result<SchemaRef> {
+fn schema(input: &Dataset, columns: &Predicted) -> Result<SchemaRef> {
     let mut fields = input.kept_fields()?;
     let kept: Vec<String> = fields.iter().map(|f| f.name().clone()).collect();
     for name in &columns.names {
@@ -90,17 +74,17 @@ struct Predicted {
 }
 
 impl Predicted {
-    fn new(model: &Model, scores: bool, kind: TableKind) -> Result<Self> {
+    fn new(model: &Model, scores: bool, kind: OutputFormat) -> Result<Self> {
         let numbered = |prefix: &str, from: usize| -> Vec<String> {
             (from..from + model.k()).map(|i| format!("{prefix}{i}")).collect()
         };
         let mut names = match &model.shape {
-            Shape::Components { .. } if kind == TableKind::Npy => {
+            Shape::Components { .. } if kind == OutputFormat::Npy => {
                 let message = "principal components need a .parquet or .csv file";
                 return Err(Usage(message.into()).into());
             }
             Shape::Components { .. } => return Ok(Predicted { names: numbered("pc", 1) }),
-            _ if kind == TableKind::Npy => return Ok(Predicted { names: vec!["label".into()] }),
+            _ if kind == OutputFormat::Npy => return Ok(Predicted { names: vec!["label".into()] }),
             Shape::Centres { .. } => vec!["label".to_string(), "distance".into()],
             Shape::Mixture { .. } => vec!["label".into(), "distance".into(), "log_density".into()],
         };

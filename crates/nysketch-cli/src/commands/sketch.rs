@@ -4,11 +4,13 @@ use super::checkpoint::Checkpoint;
 use super::plan::{PlanRequest, describe, invalid, measured_at, plan_input, tell_input};
 use super::{groups, read_plan};
 use crate::args::{Common, SketchArgs};
-use crate::input::{Besides, Empty, Input, Wanted, find};
+use crate::input;
 use crate::output::{check_writable, count, note, result, size, thousands, write_bytes};
 use crate::progress::Bar;
 use anyhow::Result;
 use nysketch::{Error, Instructions, Plan, Run, Sketch, SketchParams};
+use nysketch_tables::store::Local;
+use nysketch_tables::{Columns, Dataset, Extras, find};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -120,26 +122,23 @@ fn tell(
 }
 
 /// The input with the columns of a plan; `None` where every file is empty and may be.
-fn open_for_plan(args: &SketchArgs, plan: &Plan, common: &Common) -> Result<Option<Input>> {
+fn open_for_plan(args: &SketchArgs, plan: &Plan, common: &Common) -> Result<Option<Dataset>> {
     let mut input = args.input.clone();
     let stdin = |p: &PathBuf| p == Path::new("-");
     if args.allow_empty {
         let not_empty =
             |p: &PathBuf| stdin(p) || std::fs::metadata(p).map_or(true, |m| m.len() > 0);
-        input.input = find::files(&input.input)?.files.into_iter().filter(not_empty).collect();
+        input.input = find(&Local, &input.input)?.files.into_iter().filter(not_empty).collect();
         if input.input.is_empty() {
             return Ok(None);
         }
     }
-    let besides = Besides {
-        weight: plan.weighting.as_ref().map(|w| w.column.as_str()),
-        key: args.by.as_deref(),
-        ..Besides::default()
-    };
+    let weight = plan.weighting.as_ref().map(|w| &w.column);
+    let extras = Extras::default().weight(weight).key(args.by.as_ref());
     let only_stdin = input.input.len() == 1 && stdin(&input.input[0]);
-    match Input::open(&input, Wanted::Columns(&plan.columns), besides) {
-        Err(error) if error.is::<Empty>() && args.allow_empty && only_stdin => Ok(None),
-        Err(error) => Err(error),
+    match input::open(&input, Columns::exactly(&plan.columns), extras) {
+        Err(nysketch_tables::Error::Empty { .. }) if args.allow_empty && only_stdin => Ok(None),
+        Err(error) => Err(error.into()),
         Ok(input) => {
             input.check_output(&args.output)?;
             tell_input(&input, common);

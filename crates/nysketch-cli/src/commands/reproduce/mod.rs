@@ -7,7 +7,7 @@ mod settings;
 mod trial;
 
 use crate::args::{Common, InputArgs, Reproduce};
-use crate::input::{Input, Wanted};
+use crate::input;
 use crate::output::{Usage, count, detail, note, result, short, thousands, write_bytes};
 use crate::page::Page;
 use crate::plot;
@@ -269,8 +269,7 @@ fn read_set(rows: &Path, labels: &Path, wanted: usize) -> Result<Data> {
 
 /// A whole table of finite numbers: its number of columns and its values.
 fn read_numbers(path: &Path) -> Result<(usize, Vec<f64>)> {
-    let args = InputArgs::of(path);
-    let input = Input::open(&args, Wanted::Options(&Default::default()), Default::default())?;
+    let input = input::open(&InputArgs::of(path), Default::default(), Default::default())?;
     let (mut columns, mut values) = (0, Vec::new());
     read_in_order(&input, &(), |block| {
         columns = block.columns;

@@ -1,11 +1,24 @@
-//! How many bytes of the input have been read, for the progress bar.
+//! How many bytes have been read, for a progress bar.
 
-use super::InputFile;
+use crate::dataset::TableFile;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts the bytes of the reading at hand.
+///
+/// ```
+/// use nysketch_tables::{Dataset, ReadOptions};
+///
+/// let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("x.csv");
+/// std::fs::write(&file, "a\n1\n2\n")?;
+/// let table = Dataset::open([file], &ReadOptions::default())?;
+/// table.read_all()?;
+/// assert_eq!(table.meter().bytes(), 6);
+/// assert_eq!(table.meter().readings(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Meter {
     bytes: AtomicU64,
@@ -14,36 +27,41 @@ pub struct Meter {
 
 impl Meter {
     /// A new reading starts.
-    pub fn restart(&self) {
+    pub(crate) fn restart(&self) {
         self.bytes.store(0, Ordering::Relaxed);
         self.readings.fetch_add(1, Ordering::Relaxed);
     }
 
     /// So many bytes more.
-    pub fn add(&self, bytes: u64) {
+    pub(crate) fn add(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Rows that need not be read count as read.
-    pub fn skip(&self, file: &InputFile, rows: u64) {
-        if let Some(total) = file.schema.rows {
+    pub(crate) fn skip(&self, file: &TableFile, rows: u64) {
+        if let Some(total) = file.rows {
             self.add((file.bytes as f64 * (rows as f64 / total.max(1) as f64)) as u64);
         }
     }
 
-    /// Bytes so far, and which reading it is.
-    pub fn bytes(&self) -> (u64, u64) {
-        (self.bytes.load(Ordering::Relaxed), self.readings.load(Ordering::Relaxed))
+    /// Bytes of the reading at hand, so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// How many readings have begun.
+    pub fn readings(&self) -> u64 {
+        self.readings.load(Ordering::Relaxed)
     }
 
     /// A source whose bytes are counted.
-    pub fn count<R>(self: &Arc<Self>, source: R) -> Counted<R> {
+    pub(crate) fn count<R>(self: &Arc<Self>, source: R) -> Counted<R> {
         Counted { source, meter: self.clone() }
     }
 }
 
 /// See [`Meter::count`].
-pub struct Counted<R> {
+pub(crate) struct Counted<R> {
     source: R,
     meter: Arc<Meter>,
 }

@@ -3,14 +3,14 @@
 //!
 //! The rules are those of the csv crate, which parses the chunks: a quote opens a field only at its
 //! start, two quotes within one are one, a record ends at `\n`, `\r` or `\r\n`, and blank lines are
-//! no records (but missing values where there is one column).
+//! not records (but missing values where there is one column).
 
 use std::io::{self, Read};
 
 /// Bytes of one record beyond which something must be wrong, such as a quote left open.
 const MOST_BYTES: usize = 64 << 20;
 
-const OPEN_QUOTE: &str = "a quote (\") is opened and not closed again";
+const OPEN_QUOTE: &str = "a quote (\") is opened and never closed";
 
 /// Where a byte stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -435,12 +435,12 @@ mod tests {
             }
         };
         let plain = "1,2\n".repeat(500);
-        let expected = "row 501 (line 501): a quote (\") is opened and not closed again";
+        let expected = "row 501 (line 501): a quote (\") is opened and never closed";
         assert_eq!(fails(format!("{plain}3,\"4\n1,2\n")), expected);
         assert_eq!(fails(format!("{plain}3,\"4\n{}", plain.repeat(9))), expected);
         assert_eq!(fails(format!("{plain}3,\"4\n{}", plain.repeat(40_000))), expected);
         assert_eq!(fails(format!("{plain}3,4\"\n")), "");
-        let late = "row 501 (line 503): a quote (\") is opened and not closed again";
+        let late = "row 501 (line 503): a quote (\") is opened and never closed";
         assert_eq!(fails(format!("{plain}\n\n3,\"4")), late);
         let long = "x".repeat(MOST_BYTES + 70_000);
         assert!(

@@ -1,19 +1,20 @@
-//! One reading of the input by many threads.
+//! One reading of a dataset by many threads.
 //!
-//! What must be read in order, such as a CSV file or a row group, is a *lane*. A part is a lane on
-//! loan: the thread that took it reads the next rows, puts the lane back, and only then decodes
-//! them. Where all lanes are out, another row group or file is opened, so that there are never more
-//! lanes than threads, one thread alone reads in order, and a table of one row group still keeps every
+//! What must be read in order, such as a csv file or a row group, is a *track*. A part is a track on
+//! loan: the thread that took it reads the next rows, puts the track back, and only then decodes
+//! them. Where all tracks are out, another row group or file is opened, so that there are never more
+//! tracks than threads, one thread alone reads in order, and a table of one row group still keeps every
 //! thread busy.
 
-use super::{Batch, Input, InputFile};
-use nysketch::{Block, Result, RowPart, RowSet, RowStream};
+use crate::dataset::{Batch, Dataset, TableFile};
+use crate::error::Error;
+use nysketch::{Block, RowPart, RowSet, RowStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// Rows that are read one after the other.
-pub trait Lane: Send {
+pub trait Track: Send {
     /// The next rows, or `None` at the end.
-    fn read(&mut self) -> Result<Option<Box<dyn Raw>>>;
+    fn read(&mut self) -> nysketch::Result<Option<Box<dyn Raw>>>;
 }
 
 /// Rows as they were read.
@@ -21,24 +22,25 @@ pub trait Raw: Send {
     /// How many.
     fn rows(&self) -> u64;
     /// Numbers and text; the first row has this number in its file.
-    fn decode(self: Box<Self>, first_row: u64) -> Result<Batch>;
+    fn decode(self: Box<Self>, first_row: u64) -> nysketch::Result<Batch>;
 }
 
-/// A lane that is open.
+/// A track that is open.
 struct Open {
-    lane: Box<dyn Lane>,
+    track: Box<dyn Track>,
     file: usize,
     /// Number of the next row in its file, from 1.
     next_row: u64,
     position: u64,
-    /// Position after its last row, where the file tells.
+    /// Position after its last row, where the file says so.
     end: Option<u64>,
 }
 
-/// A lane that nobody has opened yet.
+/// A track that nobody has opened yet.
 struct Closed {
     file: usize,
-    segment: usize,
+    /// Which track of the file.
+    number: usize,
     first_row: u64,
     position: u64,
     rows: Option<u64>,
@@ -53,7 +55,7 @@ enum State {
 struct Pool {
     free: Vec<Open>,
     on_loan: usize,
-    /// Where a lane of unknown length ended.
+    /// Where a track of unknown length ended.
     end: Option<u64>,
 }
 
@@ -69,38 +71,38 @@ impl Shared {
     }
 }
 
-/// The parts of an input that are not taken yet.
-pub struct InputStream<'a> {
-    input: &'a Input,
+/// The parts of a dataset that are not taken yet.
+pub struct DatasetStream<'a> {
+    dataset: &'a Dataset,
     done: Arc<RowSet>,
     in_order: bool,
     shared: Arc<Shared>,
-    /// File and segment of the next lane.
+    /// File and number of the next track.
     file: usize,
-    segment: usize,
+    track: usize,
     /// Number of its first row in its file.
     first_row: u64,
-    /// Its position, unless that is known only when the lane before it has ended.
+    /// Its position, unless that is known only when the track before it has ended.
     position: Option<u64>,
 }
 
-impl<'a> InputStream<'a> {
+impl<'a> DatasetStream<'a> {
     /// With `in_order` parts are handed out in the order of the rows, to however many threads.
-    pub fn new(input: &'a Input, done: &RowSet, in_order: bool) -> Self {
-        InputStream {
-            input,
+    pub fn new(dataset: &'a Dataset, done: &RowSet, in_order: bool) -> Self {
+        DatasetStream {
+            dataset,
             done: Arc::new(done.clone()),
             in_order,
             shared: Arc::default(),
             file: 0,
-            segment: 0,
+            track: 0,
             first_row: 1,
             position: Some(0),
         }
     }
 
     /// The next part, whose rows may turn out to be none.
-    pub fn next(&mut self) -> Option<InputPart<'a>> {
+    pub fn next(&mut self) -> Option<DatasetPart<'a>> {
         let shared = self.shared.clone();
         let mut pool = shared.lock();
         loop {
@@ -108,12 +110,12 @@ impl<'a> InputStream<'a> {
             let state = match first {
                 Some(i) => Some(State::Open(pool.free.swap_remove(i))),
                 None if self.in_order && pool.on_loan > 0 => None,
-                None => self.next_lane(&mut pool).map(State::Closed),
+                None => self.next_track(&mut pool).map(State::Closed),
             };
             if let Some(state) = state {
                 pool.on_loan += 1;
-                return Some(InputPart {
-                    input: self.input,
+                return Some(DatasetPart {
+                    dataset: self.dataset,
                     done: self.done.clone(),
                     loan: Loan { shared: self.shared.clone(), returned: false },
                     state,
@@ -126,40 +128,40 @@ impl<'a> InputStream<'a> {
         }
     }
 
-    fn next_lane(&mut self, pool: &mut Pool) -> Option<Closed> {
+    fn next_track(&mut self, pool: &mut Pool) -> Option<Closed> {
         loop {
             if self.position.is_none() {
                 self.position = pool.end.take();
             }
             let position = self.position?;
-            let file = self.input.files.get(self.file)?;
-            let Some(rows) = file.format.segment(self.segment) else {
-                (self.file, self.segment, self.first_row) = (self.file + 1, 0, 1);
+            let file = self.dataset.files.get(self.file)?;
+            let Some(rows) = file.reader.rows_of(self.track) else {
+                (self.file, self.track, self.first_row) = (self.file + 1, 0, 1);
                 continue;
             };
-            let (first_row, segment) = (self.first_row, self.segment);
-            self.segment += 1;
+            let (first_row, number) = (self.first_row, self.track);
+            self.track += 1;
             self.position = rows.map(|n| position + n);
             self.first_row += rows.unwrap_or(0);
             let all_done = rows.is_some_and(|n| self.done.first_missing(position) >= position + n);
             if !all_done {
-                return Some(Closed { file: self.file, segment, first_row, position, rows });
+                return Some(Closed { file: self.file, number, first_row, position, rows });
             }
-            self.input.meter.skip(file, rows.unwrap_or(0));
+            self.dataset.meter.skip(file, rows.unwrap_or(0));
         }
     }
 }
 
-impl<'a> RowStream<'a> for InputStream<'a> {
+impl<'a> RowStream<'a> for DatasetStream<'a> {
     fn next_part(&mut self) -> Option<Box<dyn RowPart + 'a>> {
         let part = self.next()?;
         Some(Box::new(part))
     }
 }
 
-/// A lane on loan; one that is not put back is closed.
-pub struct InputPart<'a> {
-    input: &'a Input,
+/// A track on loan; one that is not put back is closed.
+pub struct DatasetPart<'a> {
+    dataset: &'a Dataset,
     done: Arc<RowSet>,
     loan: Loan,
     state: State,
@@ -171,11 +173,11 @@ struct Loan {
 }
 
 impl Loan {
-    fn put_back(&mut self, lane: Option<Open>, end: Option<u64>) {
+    fn put_back(&mut self, track: Option<Open>, end: Option<u64>) {
         self.returned = true;
         let mut pool = self.shared.lock();
         pool.on_loan -= 1;
-        pool.free.extend(lane);
+        pool.free.extend(track);
         pool.end = pool.end.or(end);
         self.shared.changed.notify_all();
     }
@@ -189,21 +191,20 @@ impl Drop for Loan {
     }
 }
 
-impl InputPart<'_> {
-    /// The next rows of the lane that are not done, with the columns carried along.
-    pub fn decode_batch(mut self) -> Result<Option<Batch>> {
+impl DatasetPart<'_> {
+    /// The next rows of the track that are not done, with the columns carried along.
+    pub fn decode_batch(mut self) -> nysketch::Result<Option<Batch>> {
         let mut open = match self.state {
             State::Open(open) => open,
-            State::Closed(closed) => open_lane(self.input, closed, &self.done)?,
+            State::Closed(closed) => open_track(self.dataset, closed, &self.done)?,
         };
-        let file: &InputFile = &self.input.files[open.file];
+        let file: &TableFile = &self.dataset.files[open.file];
         loop {
-            let Some(raw) = open.lane.read()? else {
+            let Some(raw) = open.track.read()? else {
                 if open.end.is_some_and(|end| end != open.position) {
-                    return Err(nysketch::Error::source(format!(
-                        "{} has not as many rows as it says; it is damaged, or was changed while it was read",
-                        file.name
-                    )));
+                    let how = "holds fewer rows than its header says; it is damaged, or was changed \
+                               while it was read";
+                    return Err(Error::damaged(&file.name, how).into());
                 }
                 let end = open.end.is_none().then_some(open.position);
                 self.loan.put_back(None, end);
@@ -239,15 +240,15 @@ impl InputPart<'_> {
     }
 }
 
-fn open_lane(input: &Input, closed: Closed, done: &RowSet) -> Result<Open> {
-    let Closed { file, segment, first_row, position, rows } = closed;
-    // Only whole parts from the start on can be done in a lane that knows its length.
+fn open_track(dataset: &Dataset, closed: Closed, done: &RowSet) -> nysketch::Result<Open> {
+    let Closed { file, number, first_row, position, rows } = closed;
+    // Only whole parts from the start on can be done in a track that knows its length.
     let skip = rows.map_or(0, |_| done.first_missing(position) - position);
-    let source = &input.files[file];
-    input.meter.skip(source, skip);
-    let lane = source.format.open_lane(segment, skip, source, &input.meter)?;
+    let source = &dataset.files[file];
+    dataset.meter.skip(source, skip);
+    let track = source.reader.track(number, skip, &source.places, &dataset.meter)?;
     Ok(Open {
-        lane,
+        track,
         file,
         next_row: first_row + skip,
         position: position + skip,
@@ -255,7 +256,7 @@ fn open_lane(input: &Input, closed: Closed, done: &RowSet) -> Result<Open> {
     })
 }
 
-impl RowPart for InputPart<'_> {
+impl RowPart for DatasetPart<'_> {
     fn position(&self) -> u64 {
         match &self.state {
             State::Open(open) => open.position,
@@ -263,7 +264,7 @@ impl RowPart for InputPart<'_> {
         }
     }
 
-    fn decode(self: Box<Self>) -> Result<Option<Block>> {
+    fn decode(self: Box<Self>) -> nysketch::Result<Option<Block>> {
         Ok(self.decode_batch()?.map(|batch| batch.block))
     }
 }

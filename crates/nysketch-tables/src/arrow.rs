@@ -1,14 +1,22 @@
-//! From Arrow arrays to numbers and text: what the command line and the Python package have in common.
+//! From Arrow arrays to numbers and text, for those who have Arrow data in memory.
 
+use crate::text::text_of;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, DataType};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Whether a column of this type holds numbers. True and false are 1 and 0.
+///
+/// ```
+/// use arrow_schema::DataType;
+/// use nysketch_tables::arrow::is_numeric;
+///
+/// assert!(is_numeric(&DataType::Decimal128(10, 2)) && is_numeric(&DataType::Boolean));
+/// assert!(!is_numeric(&DataType::Date32) && !is_numeric(&DataType::Utf8));
+/// ```
 pub fn is_numeric(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => is_numeric(values),
@@ -19,6 +27,17 @@ pub fn is_numeric(data_type: &DataType) -> bool {
 }
 
 /// Writes an array to every `stride`-th number from `offset` on; null becomes NaN.
+///
+/// ```
+/// use arrow_array::{ArrayRef, Int8Array};
+/// use nysketch_tables::arrow::numbers;
+///
+/// let array: ArrayRef = std::sync::Arc::new(Int8Array::from(vec![Some(7), None]));
+/// let mut rows = [0.0; 4];
+/// numbers(&array, &mut rows, 1, 2)?;
+/// assert!(rows[1] == 7.0 && rows[3].is_nan() && rows[0] == 0.0);
+/// # Ok::<(), arrow_schema::ArrowError>(())
+/// ```
 pub fn numbers(
     array: &ArrayRef,
     out: &mut [f64],
@@ -44,26 +63,36 @@ pub fn numbers(
             }
         }
         DataType::Dictionary(_, values) => {
-            let plain = arrow_cast::cast(array, values)?;
-            let mut numbers_of = vec![0.0; plain.len()];
-            numbers(&plain, &mut numbers_of, 0, 1)?;
-            out.zip(numbers_of).for_each(|(x, value)| *x = value);
+            if !is_numeric(values) {
+                return Err(no_numbers(array.data_type()));
+            }
+            let dictionary = array.as_any_dictionary();
+            let mut values = vec![0.0; dictionary.values().len()];
+            numbers(dictionary.values(), &mut values, 0, 1)?;
+            // Keys of missing values are not looked at, and there may be no values at all.
+            let keys = if values.is_empty() { Vec::new() } else { dictionary.normalized_keys() };
+            for (i, x) in out.enumerate().take(array.len()) {
+                *x = if array.is_null(i) { f64::NAN } else { values[keys[i]] };
+            }
         }
         // By way of the digits, so that a decimal is the same number as in a text file.
         t if is_numeric(t) => {
-            let text = ArrayFormatter::try_new(array, &FormatOptions::default())?;
-            for (i, x) in out.enumerate() {
-                *x = match array.is_null(i) {
-                    true => f64::NAN,
-                    false => text.value(i).try_to_string()?.parse().unwrap_or(f64::NAN),
-                };
+            let (write, mut text) = (text_of(array)?, String::new());
+            for (i, x) in out.enumerate().take(array.len()) {
+                text.clear();
+                write(i, &mut text)?;
+                *x = text.parse().unwrap_or(f64::NAN);
             }
         }
         other => {
-            return Err(ArrowError::CastError(format!("{other} does not hold numbers")));
+            return Err(no_numbers(other));
         }
     }
     Ok(())
+}
+
+fn no_numbers(data_type: &DataType) -> ArrowError {
+    ArrowError::CastError(format!("{data_type} does not hold numbers"))
 }
 
 fn fill<'a, T: ArrowPrimitiveType>(
@@ -79,8 +108,17 @@ fn fill<'a, T: ArrowPrimitiveType>(
 }
 
 /// The text of every value; whole numbers have no decimal point, whatever their type.
+///
+/// ```
+/// use arrow_array::{ArrayRef, Float64Array};
+/// use nysketch_tables::arrow::texts;
+///
+/// let array: ArrayRef = std::sync::Arc::new(Float64Array::from(vec![Some(2.0), None, Some(0.5)]));
+/// assert_eq!(texts(&array)?, [Some("2".into()), None, Some("0.5".into())]);
+/// # Ok::<(), arrow_schema::ArrowError>(())
+/// ```
 pub fn texts(array: &ArrayRef) -> Result<Vec<Option<Arc<str>>>, ArrowError> {
-    let formatter = ArrayFormatter::try_new(array, &FormatOptions::default())?;
+    let write = text_of(array)?;
     let fraction = matches!(array.data_type(), t if t.is_floating());
     let mut known: HashMap<String, Arc<str>> = HashMap::new();
     let mut texts = Vec::with_capacity(array.len());
@@ -91,7 +129,8 @@ pub fn texts(array: &ArrayRef) -> Result<Vec<Option<Arc<str>>>, ArrowError> {
             texts.push(None);
             continue;
         }
-        let mut text = formatter.value(i).try_to_string()?;
+        let mut text = String::new();
+        write(i, &mut text)?;
         if fraction && text.ends_with(".0") {
             text.truncate(text.len() - 2);
         }

@@ -1,8 +1,6 @@
 //! Which columns of a file are read: patterns of names, and where the names stand in a file.
 
-use crate::args::ColumnArgs;
-use crate::output::Usage;
-use anyhow::{Result, bail};
+use crate::error::{Error, Result};
 
 /// The columns of a file.
 #[derive(Debug, Clone)]
@@ -13,7 +11,7 @@ pub struct Schema {
     pub named: bool,
     /// What each holds.
     pub kinds: Vec<Kind>,
-    /// Number of rows, where the file tells.
+    /// Number of rows, where the file says so.
     pub rows: Option<u64>,
 }
 
@@ -52,7 +50,7 @@ impl Schema {
     }
 }
 
-/// Names of the columns that a command reads.
+/// Names of the columns that are read.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     /// Columns of numbers.
@@ -67,7 +65,7 @@ pub struct Names {
 
 /// Where the wanted columns stand in a file.
 #[derive(Debug, Clone)]
-pub struct Columns {
+pub struct Places {
     pub names: Names,
     pub values: Vec<usize>,
     pub weight: Option<usize>,
@@ -79,7 +77,7 @@ pub struct Columns {
     pub by_position: bool,
 }
 
-impl Columns {
+impl Places {
     /// Finds columns by name, or by position where the file does not name its columns.
     pub fn find(file: &str, schema: &Schema, names: &Names) -> Result<Self> {
         let others = names.weight.iter().chain(&names.key).chain(&names.kept);
@@ -90,18 +88,16 @@ impl Columns {
             .map(String::as_str)
             .filter(|n| schema.find(n).is_none())
             .collect();
-        // Where another column stands among unnamed ones cannot be told.
+        // Where another column stands among unnamed ones cannot be known.
         let by_position = !missing.is_empty()
             && !schema.named
             && others.clone().next().is_none()
             && schema.names.len() == names.values.len();
         if !missing.is_empty() && !by_position {
             let plural = if missing.len() > 1 { "s" } else { "" };
-            bail!(
-                "{file} lacks the column{plural} {}; it has {}",
-                missing.join(", "),
-                schema.list()
-            );
+            let missing = missing.join(", ");
+            let how = format!("lacks the column{plural} {missing}; it has {}", schema.list());
+            return Err(Error::columns(file, how));
         }
         let place = |i: usize, name: &String| match schema.find(name) {
             Some(found) if !by_position => found,
@@ -114,17 +110,18 @@ impl Columns {
         let kept: Vec<usize> = names.kept.iter().map(|n| place(0, n)).collect();
         for &column in values.iter().chain(&weight) {
             if let Kind::Other(kind) = &schema.kinds[column] {
-                bail!(
-                    "{file}: column '{}' holds {kind}, not numbers; leave it out with --exclude",
+                let how = format!(
+                    "column '{}' holds {kind}, not numbers; leave it out with `exclude`",
                     schema.names[column]
                 );
+                return Err(Error::in_file(file, how));
             }
         }
         let mut projection: Vec<usize> =
             values.iter().chain(&weight).chain(&key).chain(&kept).copied().collect();
         projection.sort_unstable();
         projection.dedup();
-        Ok(Columns { names: names.clone(), values, weight, key, kept, projection, by_position })
+        Ok(Places { names: names.clone(), values, weight, key, kept, projection, by_position })
     }
 
     /// Where a column of the file stands among those that are read.
@@ -136,27 +133,31 @@ impl Columns {
 /// What the options say about columns.
 #[derive(Debug, Clone, Copy)]
 pub struct Choice<'a> {
-    pub args: &'a ColumnArgs,
+    /// Patterns to read, all numeric columns where `None`.
+    pub include: Option<&'a [String]>,
+    /// Patterns to leave out.
+    pub exclude: &'a [String],
     /// Columns that are used otherwise, as weights or groups.
     pub taken: &'a [&'a str],
 }
 
-/// The columns to read from a file, and those left out because they hold no numbers.
+/// The columns to read from a file, and those left out because they do not hold numbers.
 pub fn choose(
     file: &str,
     schema: &Schema,
     choice: Choice<'_>,
 ) -> Result<(Vec<String>, Vec<String>)> {
     if let Some(name) = choice.taken.iter().find(|n| schema.find(n).is_none()) {
-        bail!("{file} has no column '{name}'; it has {}", schema.list());
+        let how = format!("has no column '{name}'; it has {}", schema.list());
+        return Err(Error::columns(file, how));
     }
     let mut excluded = vec![false; schema.names.len()];
-    for pattern in &choice.args.exclude {
+    for pattern in choice.exclude {
         matching(file, schema, pattern)?.into_iter().for_each(|i| excluded[i] = true);
     }
     let mut chosen = Vec::new();
     let mut left_out = Vec::new();
-    match &choice.args.columns {
+    match choice.include {
         Some(patterns) => {
             for pattern in patterns {
                 let found = matching(file, schema, pattern)?;
@@ -164,7 +165,7 @@ pub fn choose(
                     && chosen.contains(&one)
                     && schema.names[one] == *pattern
                 {
-                    return Err(Usage(format!("--columns names '{pattern}' twice")).into());
+                    return Err(Error::Usage(format!("`columns` names '{pattern}' twice")));
                 }
                 let new: Vec<usize> =
                     found.into_iter().filter(|i| !excluded[*i] && !chosen.contains(i)).collect();
@@ -187,18 +188,20 @@ pub fn choose(
     if let ([name], false) = (schema.names.as_slice(), schema.kinds == [Kind::Number])
         && let Some(c) = [';', '\t', '|', ','].into_iter().find(|c| name.contains(*c))
     {
-        bail!(
-            "{file} has one column called '{name}'; if '{c}' separates columns, pass --delimiter '{c}'"
+        let how = format!(
+            "has one column called '{name}'; if '{c}' separates columns, pass `delimiter='{c}'`"
         );
+        return Err(Error::columns(file, how));
     }
     if schema.names.is_empty() {
-        bail!("{file} has no columns");
+        return Err(Error::columns(file, "has no columns"));
     }
     if excluded.iter().all(|e| *e) {
-        bail!("--exclude leaves no column of {file}; it has {}", schema.list());
+        return Err(Error::NothingLeft { name: file.to_string(), has: schema.list() });
     }
     if chosen.is_empty() {
-        bail!("{file} has no numeric column to read; it has {}", schema.list());
+        let how = format!("has no numeric column to read; it has {}", schema.list());
+        return Err(Error::columns(file, how));
     }
     Ok((chosen.into_iter().map(|i| schema.names[i].clone()).collect(), left_out))
 }
@@ -213,7 +216,8 @@ pub fn matching(file: &str, schema: &Schema, pattern: &str) -> Result<Vec<usize>
         && let (Some(a), Some(b)) = (schema.find(first), schema.find(last))
     {
         if a > b {
-            bail!("{file}: column '{first}' stands after '{last}'; write {last}..{first}");
+            let how = format!("column '{first}' comes after '{last}'; write {last}..{first}");
+            return Err(Error::in_file(file, how));
         }
         return Ok((a..=b).collect());
     }
@@ -223,7 +227,8 @@ pub fn matching(file: &str, schema: &Schema, pattern: &str) -> Result<Vec<usize>
     };
     if found.is_empty() {
         let what = if pattern.contains(['*', '?', '[']) { "column like" } else { "column" };
-        bail!("{file} has no {what} '{pattern}'; it has {}", schema.list());
+        let how = format!("has no {what} '{pattern}'; it has {}", schema.list());
+        return Err(Error::columns(file, how));
     }
     Ok(found)
 }
@@ -263,18 +268,17 @@ mod tests {
             ..Names::default()
         };
         let unnamed = Schema::unnamed(3, None);
-        let found = Columns::find("f", &unnamed, &names(&["c1", "c2", "c3"])).unwrap();
+        let found = Places::find("f", &unnamed, &names(&["c1", "c2", "c3"])).unwrap();
         assert_eq!((found.values, found.by_position), (vec![0, 1, 2], true));
-        let found = Columns::find("f", &unnamed, &names(&["c2", "c0"])).unwrap();
+        let found = Places::find("f", &unnamed, &names(&["c2", "c0"])).unwrap();
         assert_eq!((found.values, found.by_position), (vec![2, 0], false));
     }
 
     #[test]
     fn exclusion_and_order() {
         let all = |columns: Option<&[String]>, exclude: &[String]| {
-            let args =
-                ColumnArgs { columns: columns.map(|c| c.to_vec()), exclude: exclude.to_vec() };
-            choose("f", &schema(), Choice { args: &args, taken: &["id"] }).map(|c| c.0.join(" "))
+            let choice = Choice { include: columns, exclude, taken: &["id"] };
+            choose("f", &schema(), choice).map(|c| c.0.join(" "))
         };
         let text = |t: &str| vec![t.to_string()];
         assert_eq!(all(None, &text("x*")).unwrap(), "y odd..name a*b");

@@ -1,18 +1,21 @@
 //! CSV and TSV files, plain or compressed. Records are split while a part is handed out; numbers are
 //! read by the thread that took it.
 
-use super::find::peek;
-use super::lanes::{Lane, Raw};
+use super::Stored;
 use super::records::{Chunk, RecordError, Records, single_fields};
-use super::{Batch, Columns, Empty, Kind, Meter, Schema, part_rows};
-use anyhow::{Context, Result, bail};
+use crate::columns::{Kind, Places, Schema};
+use crate::dataset::Batch;
+use crate::error::{Error, Result};
+use crate::find::peek;
+use crate::meter::Meter;
+use crate::options::{Format, Header, ReadOptions};
+use crate::tracks::{Raw, Track};
 use arrow_array::StringArray;
 use csv::{ByteRecord, ReaderBuilder};
-use nysketch::{Block, Error};
+use nysketch::Block;
+use nysketch::rows::part_rows;
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// Records looked at to tell numeric columns from text.
@@ -20,24 +23,25 @@ const SNIFFED: usize = 200;
 /// Bytes of a part, at most.
 const PART_BYTES: usize = 1 << 20;
 
-/// Whether the first line holds names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Header {
-    /// Yes, unless it looks like data, which is an error.
-    Expected,
-    /// Yes.
-    Yes,
-    /// No.
-    No,
-}
-
 /// How to read csv files.
 #[derive(Debug, Clone, Copy)]
 pub struct Dialect {
     pub delimiter: u8,
     pub header: Header,
-    /// Whether cells that are not numbers are left to be skipped with their row.
+    /// Whether text among numbers is a missing value, for the row to be skipped.
     pub lenient: bool,
+}
+
+impl Dialect {
+    /// What the options say, or the format implies.
+    pub fn new(format: Format, options: &ReadOptions) -> Self {
+        let usual = if format == Format::Tsv { b'\t' } else { b',' };
+        Dialect {
+            delimiter: options.delimiter.unwrap_or(usual),
+            header: options.header,
+            lenient: options.skip_invalid,
+        }
+    }
 }
 
 /// Bytes, decompressed.
@@ -46,7 +50,8 @@ pub type Source = Box<dyn Read + Send>;
 /// A CSV file, or stdin, which can be read only once.
 pub struct Csv {
     name: Arc<str>,
-    path: Option<PathBuf>,
+    /// `None` for stdin.
+    file: Option<Stored>,
     dialect: Dialect,
     fields: usize,
     /// Bytes of a usual record; of a part where that is not known.
@@ -64,7 +69,7 @@ impl std::fmt::Debug for Csv {
 #[derive(Debug, thiserror::Error)]
 enum CsvError {
     #[error(
-        "{file}: row {row}, column '{column}': '{text}' is not a number; fix it, leave the column out with --exclude, or skip such rows with --skip-invalid"
+        "{file}: row {row}, column '{column}': '{text}' is not a number; fix it, leave the column out with `exclude`, or skip such rows with `skip_invalid`"
     )]
     NotANumber { file: Arc<str>, row: u64, column: String, text: String },
     #[error("{file}: row {row}: a text is not valid UTF-8; convert the file")]
@@ -77,6 +82,13 @@ enum CsvError {
     Parse { file: Arc<str>, row: u64, error: csv::Error },
     #[error("stdin can be read only once")]
     StdinTwice,
+}
+
+/// On its way through the rows, or through the opening of a file.
+impl From<CsvError> for Error {
+    fn from(error: CsvError) -> Self {
+        Error::Rows(nysketch::Error::source(error))
+    }
 }
 
 /// Decompresses what starts like gzip or Zstandard.
@@ -96,15 +108,15 @@ pub fn decompressed(source: impl Read + Send + 'static) -> std::io::Result<Sourc
 
 impl Csv {
     /// Opens a file and looks at its first records.
-    pub fn open(path: &Path, name: Arc<str>, dialect: Dialect) -> Result<(Self, Schema)> {
-        let cannot = || format!("cannot read {name}");
-        let source = decompressed(File::open(path).with_context(cannot)?).with_context(cannot)?;
+    pub fn open(file: Stored, dialect: Dialect) -> Result<(Self, Schema)> {
+        let name = file.name.clone();
+        let source = decompressed(file.open()?).map_err(|e| Error::read(&name, e))?;
         let mut records = Records::new(source, dialect.delimiter);
         let mut schema = read_header(&mut records, &name, dialect.header)?;
         let fields = schema.names.len();
         let mut csv = Csv {
             name: name.clone(),
-            path: Some(path.to_path_buf()),
+            file: Some(file),
             dialect,
             fields,
             record_bytes: 1,
@@ -118,18 +130,18 @@ impl Csv {
         Ok((csv, schema))
     }
 
-    /// Reads the header from stdin and keeps the rest for the one lane there can be.
+    /// Reads the header from stdin and keeps the rest for the one track there can be.
     pub fn stdin(source: Source, dialect: Dialect) -> Result<(Self, Schema)> {
         let name: Arc<str> = Arc::from("stdin");
         let mut records = Records::new(source, dialect.delimiter);
         let schema = read_header(&mut records, &name, dialect.header)?;
         let fields = schema.names.len();
         let stdin = Mutex::new(Some(records));
-        let path = None;
-        Ok((Csv { name, path, dialect, fields, record_bytes: PART_BYTES, stdin }, schema))
+        let file = None;
+        Ok((Csv { name, file, dialect, fields, record_bytes: PART_BYTES, stdin }, schema))
     }
 
-    /// A column is text where most of its values are, or all are missing; one odd cell among numbers is
+    /// A column is text where most of its values are, or all are missing; one odd value among numbers is
     /// an error later.
     fn sniff(&self, chunk: &Chunk) -> Result<Vec<Kind>> {
         let mut balance = vec![0i32; self.fields];
@@ -160,19 +172,14 @@ impl Csv {
     }
 
     /// Starts reading.
-    pub fn lane(
-        self: &Arc<Self>,
-        columns: &Arc<Columns>,
-        meter: &Arc<Meter>,
-    ) -> nysketch::Result<CsvLane> {
-        let failed = |e| Error::source(format!("cannot read {}: {e}", self.name));
-        let in_file = |error| Error::source(CsvError::Records { file: self.name.clone(), error });
-        let records = match &self.path {
-            Some(path) => {
-                let file = meter.count(File::open(path).map_err(failed)?);
-                let source = decompressed(file).map_err(failed)?;
+    pub fn track(self: &Arc<Self>, columns: &Arc<Places>, meter: &Arc<Meter>) -> Result<CsvTrack> {
+        let in_file = |error| CsvError::Records { file: self.name.clone(), error };
+        let records = match &self.file {
+            Some(file) => {
+                let source = decompressed(meter.count(file.open()?));
+                let source = source.map_err(|e| Error::read(&self.name, e))?;
                 let mut records = Records::new(source, self.dialect.delimiter);
-                if self.dialect.header != Header::No {
+                if self.dialect.header != Header::Absent {
                     records.skip().map_err(in_file)?;
                 }
                 if self.fields == 1 {
@@ -182,13 +189,13 @@ impl Csv {
             }
             None => {
                 let mut stdin = self.stdin.lock().unwrap_or_else(|e| e.into_inner());
-                stdin.take().ok_or_else(|| Error::source(CsvError::StdinTwice))?
+                stdin.take().ok_or(CsvError::StdinTwice)?
             }
         };
         // About as many rows as a part of another format has, where its bytes allow it.
         let rows = part_rows(columns.values.len());
         let size = (rows * self.record_bytes).clamp(1 << 12, PART_BYTES);
-        Ok(CsvLane { csv: self.clone(), columns: columns.clone(), records, size })
+        Ok(CsvTrack { csv: self.clone(), columns: columns.clone(), records, size })
     }
 
     /// Calls `visit` with the number and the fields of each record, and refuses ragged ones.
@@ -276,17 +283,18 @@ fn read_header(records: &mut Records<Source>, name: &Arc<str>, header: Header) -
     let delimiter = records.delimiter();
     let first = records.peek().map_err(in_file)?;
     if first.starts_with(b"\xff\xfe") || first.starts_with(b"\xfe\xff") {
-        bail!("{name} is UTF-16 text; convert it to UTF-8");
+        return Err(Error::not_a_table(name, "is UTF-16 text; convert it to UTF-8"));
     }
     let mut reader = ReaderBuilder::new();
     let mut reader = reader.has_headers(false).delimiter(delimiter).from_reader(first);
     let mut record = ByteRecord::new();
-    reader.read_byte_record(&mut record).with_context(|| format!("cannot read {name}"))?;
+    let failed = |e: csv::Error| Error::damaged(name, format!("cannot be read: {e}"));
+    reader.read_byte_record(&mut record).map_err(failed)?;
     if record.is_empty() {
-        return Err(Empty(name.to_string()).into());
+        return Err(Error::Empty { name: name.to_string() });
     }
     let single = record.len() == 1;
-    if header == Header::No {
+    if header == Header::Absent {
         if single {
             records.single_column();
         }
@@ -295,21 +303,23 @@ fn read_header(records: &mut Records<Source>, name: &Arc<str>, header: Header) -
     let mut names: Vec<String> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for (j, field) in record.iter().enumerate() {
-        let text = std::str::from_utf8(field)
-            .with_context(|| format!("{name}: the name of column {} is not valid UTF-8", j + 1))?
-            .trim();
+        let not_text =
+            |_| Error::in_file(name, format!("the name of column {} is not valid UTF-8", j + 1));
+        let text = std::str::from_utf8(field).map_err(not_text)?.trim();
         // As pandas writes its index.
         let text = if text.is_empty() { format!("c{j}") } else { text.to_string() };
         if !seen.insert(text.clone()) {
-            bail!("{name}: two columns are called '{text}'");
+            return Err(Error::in_file(name, format!("two columns are called '{text}'")));
         }
         names.push(text);
     }
     if header == Header::Expected && names.iter().all(|n| n.parse::<f64>().is_ok()) {
-        bail!(
-            "{name}: the first line looks like data ({}…); pass --no-header if it is, --header if these are names",
-            names.iter().take(3).cloned().collect::<Vec<_>>().join(",")
+        let start = names[..names.len().min(3)].join(",");
+        let how = format!(
+            "the first line looks like data ({start}…); pass `no_header` if it is, `header` if \
+             these are names"
         );
+        return Err(Error::in_file(name, how));
     }
     records.skip().map_err(in_file)?;
     if single {
@@ -330,17 +340,17 @@ fn parse(field: Option<&[u8]>) -> Option<f64> {
 }
 
 /// A CSV file being read.
-pub struct CsvLane {
+pub struct CsvTrack {
     csv: Arc<Csv>,
-    columns: Arc<Columns>,
+    columns: Arc<Places>,
     records: Records<Source>,
     size: usize,
 }
 
-impl Lane for CsvLane {
+impl Track for CsvTrack {
     fn read(&mut self) -> nysketch::Result<Option<Box<dyn Raw>>> {
         let chunk = self.records.next_chunk(self.size).map_err(|error| {
-            Error::source(CsvError::Records { file: self.csv.name.clone(), error })
+            nysketch::Error::source(CsvError::Records { file: self.csv.name.clone(), error })
         })?;
         let (csv, columns) = (self.csv.clone(), self.columns.clone());
         Ok(chunk.map(|chunk| Box::new(CsvRaw { csv, columns, chunk }) as Box<dyn Raw>))
@@ -349,7 +359,7 @@ impl Lane for CsvLane {
 
 struct CsvRaw {
     csv: Arc<Csv>,
-    columns: Arc<Columns>,
+    columns: Arc<Places>,
     chunk: Chunk,
 }
 
@@ -390,8 +400,8 @@ impl Raw for CsvRaw {
             }
             Ok(())
         });
-        visited.map_err(Error::source)?;
+        visited.map_err(nysketch::Error::source)?;
         let kept = kept.into_iter().map(|k| Arc::new(StringArray::from(k)) as _).collect();
-        Ok(Batch { block, kept })
+        Ok(Batch::new(block, kept))
     }
 }

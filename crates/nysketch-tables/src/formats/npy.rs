@@ -2,17 +2,21 @@
 //! rows or columns first. Read in slices, not mapped: memory stays at one part per thread, and a file
 //! that is cut while it is read is an error, not a crash.
 
-use super::lanes::{Lane, Raw};
-use super::{Batch, Columns, Meter, Schema, part_rows};
-use anyhow::{Context, Result, bail};
+use super::Stored;
+use crate::columns::{Places, Schema};
+use crate::dataset::Batch;
+use crate::error::{Error, Result};
+use crate::meter::Meter;
+use crate::store::Bytes;
+use crate::tracks::{Raw, Track};
 use arrow_array::*;
 use arrow_schema::DataType;
 use half::f16;
 use npyz::{DType, NpyHeader, Order};
-use nysketch::{Block, Error};
-use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use nysketch::Block;
+use nysketch::plan::MAX_COLUMNS;
+use nysketch::rows::part_rows;
+use std::io::{BufReader, Seek, SeekFrom};
 use std::sync::Arc;
 
 /// The numbers of a type in some bytes, one after the other.
@@ -121,8 +125,7 @@ impl Number {
 /// A NumPy file.
 #[derive(Debug)]
 pub struct Npy {
-    name: Arc<str>,
-    path: PathBuf,
+    file: Stored,
     offset: u64,
     rows: u64,
     columns: usize,
@@ -134,42 +137,48 @@ pub struct Npy {
 
 impl Npy {
     /// Reads the header and checks that the file holds all the numbers it promises.
-    pub fn open(path: &Path, name: Arc<str>) -> Result<(Self, Schema)> {
-        let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
-        let length = file.metadata().with_context(|| format!("cannot read {name}"))?.len();
-        let mut reader = BufReader::new(file);
+    pub fn open(file: Stored) -> Result<(Self, Schema)> {
+        let name = file.name.clone();
+        let cannot = |e| Error::read(&name, e);
+        let refuse = |how: String| Err(Error::not_a_table(&name, how));
+        let mut bytes = file.open()?;
+        let length = bytes.seek(SeekFrom::End(0)).map_err(cannot)?;
+        bytes.rewind().map_err(cannot)?;
+        let mut reader = BufReader::new(bytes);
         let header = NpyHeader::from_reader(&mut reader)
-            .with_context(|| format!("{name} is not a valid npy file"))?;
-        let offset = reader.stream_position()?;
+            .map_err(|e| Error::not_a_table(&name, format!("is not a valid npy file: {e}")))?;
+        let offset = reader.stream_position().map_err(cannot)?;
         let (kind, big_endian) = number_type(&header.dtype(), &name)?;
         let (rows, columns) = match *header.shape() {
             [rows] => (rows, 1),
             [rows, columns] => (rows, columns),
-            ref shape => bail!("{name} has {} dimensions; a table has two", shape.len()),
+            ref shape => {
+                return refuse(format!("has {} dimensions; a table has two", shape.len()));
+            }
         };
-        if columns == 0 || columns > nysketch::plan::MAX_COLUMNS as u64 {
-            bail!(
-                "{name} has {columns} columns; between 1 and {} are allowed",
-                nysketch::plan::MAX_COLUMNS
-            );
+        if columns == 0 || columns > MAX_COLUMNS as u64 {
+            return refuse(format!(
+                "has {columns} columns; between 1 and {MAX_COLUMNS} are allowed"
+            ));
         }
         let size = rows
             .checked_mul(columns * kind.bytes() as u64)
             .and_then(|s| s.checked_add(offset))
-            .with_context(|| {
-                format!("{name}: the header promises more numbers than a file can hold")
+            .ok_or_else(|| {
+                Error::in_file(&name, "the header promises more numbers than a file can hold")
             })?;
         if length < size {
-            bail!(
-                "{name} is truncated: {rows} rows of {columns} need {size} bytes, the file has {length}"
+            let how = format!(
+                "is truncated: {rows} rows of {columns} need {size} bytes, the file has {length}"
             );
+            return Err(Error::damaged(name, how));
         }
         if length > size {
-            bail!("{name} has {} bytes after the array; one array a file, please", length - size);
+            let more = length - size;
+            return refuse(format!("has {more} bytes after the array; a file holds one array"));
         }
         let npy = Npy {
-            name,
-            path: path.to_path_buf(),
+            file,
             offset,
             rows,
             columns: columns as usize,
@@ -182,15 +191,15 @@ impl Npy {
     }
 
     /// Starts reading after so many rows.
-    pub fn lane(
+    pub fn track(
         self: &Arc<Self>,
         skip: u64,
-        columns: &Arc<Columns>,
+        columns: &Arc<Places>,
         meter: &Arc<Meter>,
-    ) -> nysketch::Result<NpyLane> {
-        let file = File::open(&self.path).map_err(|e| self.failed(e))?;
+    ) -> Result<NpyTrack> {
+        let file = self.file.open()?;
         let (npy, columns, meter) = (self.clone(), columns.clone(), meter.clone());
-        Ok(NpyLane { npy, columns, meter, file, next: skip })
+        Ok(NpyTrack { npy, columns, meter, file, next: skip })
     }
 
     /// The type of the numbers in every column.
@@ -201,10 +210,6 @@ impl Npy {
     /// Number of rows.
     pub fn rows(&self) -> u64 {
         self.rows
-    }
-
-    fn failed(&self, error: std::io::Error) -> Error {
-        Error::source(format!("cannot read {}: {error}", self.name))
     }
 }
 
@@ -217,31 +222,32 @@ fn number_type(dtype: &DType, name: &str) -> Result<(Number, bool)> {
     match Number::NAMES.iter().find(|(n, _)| *n == kind) {
         Some((_, kind)) => Ok((*kind, order == ">")),
         None => {
-            bail!("{name} holds {text}; only real numbers (float32, float64, integers) can be read")
+            let how = "only real numbers (float32, float64, integers) can be read";
+            Err(Error::not_a_table(name, format!("holds {text}; {how}")))
         }
     }
 }
 
 /// A NumPy file being read.
-pub struct NpyLane {
+pub struct NpyTrack {
     npy: Arc<Npy>,
-    columns: Arc<Columns>,
+    columns: Arc<Places>,
     meter: Arc<Meter>,
-    file: File,
+    file: Box<dyn Bytes>,
     next: u64,
 }
 
-impl NpyLane {
-    fn read_at(&mut self, item: u64, bytes: &mut [u8]) -> nysketch::Result<()> {
+impl NpyTrack {
+    fn read_at(&mut self, item: u64, bytes: &mut [u8]) -> Result<()> {
         let at = self.npy.offset + item * self.npy.kind.bytes() as u64;
         self.file
             .seek(SeekFrom::Start(at))
             .and_then(|_| self.file.read_exact(bytes))
-            .map_err(|e| self.npy.failed(e))
+            .map_err(|e| Error::read(&self.npy.file.name, e))
     }
 }
 
-impl Lane for NpyLane {
+impl Track for NpyTrack {
     fn read(&mut self) -> nysketch::Result<Option<Box<dyn Raw>>> {
         let npy = self.npy.clone();
         let from = self.next;
@@ -270,7 +276,7 @@ impl Lane for NpyLane {
 
 struct NpyRaw {
     npy: Arc<Npy>,
-    columns: Arc<Columns>,
+    columns: Arc<Places>,
     bytes: Vec<u8>,
     count: usize,
 }
@@ -299,7 +305,8 @@ impl Raw for NpyRaw {
         let array = |column: &usize| npy.kind.array(&self.column(*column), npy.big_endian);
         if columns.key.is_some() || !columns.kept.is_empty() {
             let arrays: Vec<ArrayRef> = columns.projection.iter().map(array).collect();
-            return super::arrays::batch(&arrays, columns).map_err(Error::source);
+            return crate::formats::arrays::batch(&arrays, columns)
+                .map_err(nysketch::Error::source);
         }
         let numbers = npy.kind.decode(&self.bytes, npy.big_endian);
         let at = |row: usize, column: usize| match npy.column_major {
@@ -318,6 +325,6 @@ impl Raw for NpyRaw {
             (0..count * d).map(|i| at(i / d, columns.values[i % d])).collect()
         };
         let block = Block { values, weights, columns: d, ..Block::default() };
-        Ok(Batch { block, kept: Vec::new() })
+        Ok(Batch::new(block, Vec::new()))
     }
 }

@@ -1,17 +1,17 @@
 //! Arrow IPC: files and streams, also from stdin.
 
+use super::Stored;
 use super::arrays::{ArrowRaw, guarded, schema_of};
-use super::find::peek;
-use super::lanes::{Lane, Raw};
-use super::{Columns, Meter, Schema, part_rows};
-use anyhow::{Result, anyhow};
+use crate::columns::{Places, Schema};
+use crate::error::{Error, Result};
+use crate::find::peek;
+use crate::meter::Meter;
+use crate::tracks::{Raw, Track};
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::{ArrowError, SchemaRef};
-use nysketch::Error;
-use std::fs::File;
+use nysketch::rows::part_rows;
 use std::io::{BufReader, Cursor, ErrorKind, Read, Seek};
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// How a file starts.
@@ -19,12 +19,14 @@ pub const FILE_MAGIC: &[u8] = b"ARROW1";
 /// How a stream starts: a continuation marker.
 pub const STREAM_MAGIC: &[u8] = b"\xff\xff\xff\xff";
 
-type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
+type NextBatch = std::result::Result<RecordBatch, ArrowError>;
+type Batches = Box<dyn Iterator<Item = NextBatch> + Send>;
 
 /// An Arrow file or stream, or stdin, which can be read only once.
 pub struct Ipc {
     name: Arc<str>,
-    path: Option<PathBuf>,
+    /// `None` for stdin.
+    file: Option<Stored>,
     schema: SchemaRef,
     stdin: Mutex<Option<Batches>>,
 }
@@ -37,20 +39,19 @@ impl std::fmt::Debug for Ipc {
 
 impl Ipc {
     /// Opens a file.
-    pub fn open(path: &Path, name: Arc<str>) -> Result<(Self, Schema)> {
-        let file = File::open(path).map_err(|e| anyhow!("cannot read {name}: {e}"))?;
-        let (arrow, _) = batches(&name, file, None).map_err(|e| anyhow!(e))?;
+    pub fn open(file: Stored) -> Result<(Self, Schema)> {
+        let name = file.name.clone();
+        let (arrow, _) = batches(&name, file.open()?, None)?;
         let schema = schema_of(&name, &arrow, None)?;
-        let path = Some(path.to_path_buf());
-        Ok((Ipc { name, path, schema: arrow, stdin: Mutex::default() }, schema))
+        Ok((Ipc { name, file: Some(file), schema: arrow, stdin: Mutex::default() }, schema))
     }
 
-    /// Reads the schema from stdin and keeps the rest for the one lane there can be.
+    /// Reads the schema from stdin and keeps the rest for the one track there can be.
     pub fn stdin(source: impl Read + Send + 'static) -> Result<(Self, Schema)> {
         let name: Arc<str> = Arc::from("stdin");
-        let (arrow, batches) = stream(&name, source, None).map_err(|e| anyhow!(e))?;
+        let (arrow, batches) = stream(&name, source, None)?;
         let schema = schema_of(&name, &arrow, None)?;
-        Ok((Ipc { name, path: None, schema: arrow, stdin: Mutex::new(Some(batches)) }, schema))
+        Ok((Ipc { name, file: None, schema: arrow, stdin: Mutex::new(Some(batches)) }, schema))
     }
 
     /// The types of its columns.
@@ -59,28 +60,19 @@ impl Ipc {
     }
 
     /// Starts reading.
-    pub fn lane(&self, columns: &Arc<Columns>, meter: &Arc<Meter>) -> nysketch::Result<IpcLane> {
-        let batches = match &self.path {
-            Some(path) => {
-                let file = File::open(path);
-                let file =
-                    file.map_err(|e| Error::source(format!("cannot read {}: {e}", self.name)));
-                batches(&self.name, meter.count(file?), Some(&columns.projection))
-                    .map_err(Error::source)?
-                    .1
+    pub fn track(&self, columns: &Arc<Places>, meter: &Arc<Meter>) -> Result<IpcTrack> {
+        let batches = match &self.file {
+            Some(file) => {
+                let file = meter.count(file.open()?);
+                batches(&self.name, file, Some(&columns.projection))?.1
             }
             None => {
                 let mut stdin = self.stdin.lock().unwrap_or_else(|e| e.into_inner());
-                stdin.take().ok_or_else(|| Error::source("stdin can be read only once"))?
+                stdin.take().ok_or_else(|| Error::damaged("stdin", "can be read only once"))?
             }
         };
-        Ok(IpcLane {
-            batches,
-            batch: None,
-            at: 0,
-            columns: columns.clone(),
-            name: self.name.clone(),
-        })
+        let (columns, name) = (columns.clone(), self.name.clone());
+        Ok(IpcTrack { batches, batch: None, at: 0, columns, name })
     }
 }
 
@@ -89,9 +81,9 @@ fn batches(
     name: &str,
     file: impl Read + Seek + Send + 'static,
     columns: Option<&[usize]>,
-) -> Result<(SchemaRef, Batches), String> {
+) -> Result<(SchemaRef, Batches)> {
     let mut file = BufReader::with_capacity(1 << 17, file);
-    let cannot = |e| format!("cannot read {name}: {e}");
+    let cannot = |e| Error::read(name, e);
     let (start, _) = peek(&mut file).map_err(cannot)?;
     file.rewind().map_err(cannot)?;
     if !start.starts_with(FILE_MAGIC) {
@@ -108,8 +100,8 @@ struct Counted<I> {
     left: usize,
 }
 
-impl<I: Iterator<Item = Result<RecordBatch, ArrowError>>> Iterator for Counted<I> {
-    type Item = Result<RecordBatch, ArrowError>;
+impl<I: Iterator<Item = NextBatch>> Iterator for Counted<I> {
+    type Item = NextBatch;
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.batches.next() {
@@ -132,16 +124,16 @@ fn stream(
     name: &str,
     source: impl Read + Send + 'static,
     columns: Option<&[usize]>,
-) -> Result<(SchemaRef, Batches), String> {
+) -> Result<(SchemaRef, Batches)> {
     let mut source = BufReader::with_capacity(1 << 17, source);
     let mut next = || {
         let mut word = [0; 8];
         match source.read_exact(&mut word) {
             Ok(()) => Ok(word),
             Err(e) if e.kind() == ErrorKind::UnexpectedEof => {
-                Err(format!("{name} cannot be read: it is truncated"))
+                Err(Error::damaged(name, "cannot be read: it is truncated"))
             }
-            Err(e) => Err(format!("cannot read {name}: {e}")),
+            Err(e) => Err(Error::read(name, e)),
         }
     };
     let mut start = next()?;
@@ -184,7 +176,7 @@ struct Whole<R: Read> {
 }
 
 impl<R: Read> Iterator for Whole<R> {
-    type Item = Result<RecordBatch, ArrowError>;
+    type Item = NextBatch;
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.reader.as_mut()?.next();
@@ -196,7 +188,7 @@ impl<R: Read> Iterator for Whole<R> {
         let message = if ended != *b"\xff\xff\xff\xff\0\0\0\0" {
             "the stream ends before its end marker; it is truncated"
         } else if !self.footer && matches!(reader.get_mut().read(&mut [0]), Ok(1)) {
-            "there is more after the end of the stream; one table a file, please"
+            "there is more after the end of the stream; a file holds one table"
         } else {
             return None;
         };
@@ -205,15 +197,15 @@ impl<R: Read> Iterator for Whole<R> {
 }
 
 /// An Arrow file being read.
-pub struct IpcLane {
+pub struct IpcTrack {
     batches: Batches,
     batch: Option<RecordBatch>,
     at: usize,
-    columns: Arc<Columns>,
+    columns: Arc<Places>,
     name: Arc<str>,
 }
 
-impl Lane for IpcLane {
+impl Track for IpcTrack {
     fn read(&mut self) -> nysketch::Result<Option<Box<dyn Raw>>> {
         loop {
             if let Some(batch) = &self.batch
@@ -226,11 +218,11 @@ impl Lane for IpcLane {
                 return Ok(Some(Box::new(ArrowRaw { batch, columns, name })));
             }
             let next = guarded(&self.name, || self.batches.next().transpose());
-            let Some(batch) = next.map_err(Error::source)? else { return Ok(None) };
+            let Some(batch) = next? else { return Ok(None) };
             // Of stdin all columns were asked for before the wanted ones were known.
             let all = batch.num_columns() > self.columns.projection.len();
             self.batch = Some(match all {
-                true => batch.project(&self.columns.projection).map_err(Error::source)?,
+                true => batch.project(&self.columns.projection).map_err(nysketch::Error::source)?,
                 false => batch,
             });
             self.at = 0;

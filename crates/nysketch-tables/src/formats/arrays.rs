@@ -1,17 +1,19 @@
 //! From Arrow tables to numbers and text: what Parquet and Arrow files have in common.
 
-use super::lanes::Raw;
-use super::{Batch, Columns, Kind, Schema};
+use crate::arrow::{is_numeric, numbers, texts};
+use crate::columns::{Kind, Places, Schema};
+use crate::dataset::Batch;
+use crate::error::Error;
+use crate::tracks::Raw;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, Field, SchemaRef};
-use nysketch::{Block, Error};
-use nysketch_arrow::{is_numeric, numbers, texts};
+use nysketch::Block;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// A batch of the wanted columns; `arrays` holds those at `columns.projection`, in that order.
-pub fn batch(arrays: &[ArrayRef], columns: &Columns) -> Result<Batch, ArrowError> {
+pub fn batch(arrays: &[ArrayRef], columns: &Places) -> Result<Batch, ArrowError> {
     let at = |file_column: usize| &arrays[columns.place(file_column)];
     let rows = arrays.first().map_or(0, |a| a.len());
     let d = columns.values.len();
@@ -32,15 +34,16 @@ pub fn batch(arrays: &[ArrayRef], columns: &Columns) -> Result<Batch, ArrowError
         Some(column) => texts(at(column))?,
     };
     let kept = columns.kept.iter().map(|c| at(*c).clone()).collect();
-    Ok(Batch { block: Block { values, weights, keys, columns: d, ..Block::default() }, kept })
+    let block = Block { values, weights, keys, columns: d, ..Block::default() };
+    Ok(Batch::new(block, kept))
 }
 
 /// What the schema of an Arrow table says about its columns.
-pub fn schema_of(name: &str, schema: &SchemaRef, rows: Option<u64>) -> anyhow::Result<Schema> {
+pub fn schema_of(name: &str, schema: &SchemaRef, rows: Option<u64>) -> crate::Result<Schema> {
     let names: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
     let mut seen = std::collections::HashSet::new();
     if let Some(twice) = names.iter().find(|n| !seen.insert(*n)) {
-        return Err(anyhow::anyhow!("{name}: two columns are called '{twice}'"));
+        return Err(Error::in_file(name, format!("two columns are called '{twice}'")));
     }
     let kind = |field: &Arc<Field>| match field.data_type() {
         t if is_numeric(t) => Kind::Number,
@@ -54,7 +57,9 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// From now on panics that are caught by [`guarded`] are not reported as such.
+/// From now on, panics of decoders that meet a damaged file are not printed; they are errors anyway.
+///
+/// For programs: it replaces the panic hook of the process.
 pub fn quiet_guarded_panics() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -68,21 +73,21 @@ pub fn quiet_guarded_panics() {
 pub fn guarded<T, E: std::fmt::Display>(
     name: &str,
     work: impl FnOnce() -> Result<T, E>,
-) -> Result<T, String> {
+) -> crate::Result<T> {
     let outer = GUARDED.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
     GUARDED.set(outer);
     match done {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(format!("{name} cannot be read: {error}")),
-        Err(_) => Err(format!("{name} cannot be read: it is damaged")),
+        Ok(Err(error)) => Err(Error::damaged(name, format!("cannot be read: {error}"))),
+        Err(_) => Err(Error::damaged(name, "cannot be read: it is damaged")),
     }
 }
 
 /// Rows of an Arrow table, of which only the wanted columns are left.
 pub struct ArrowRaw {
     pub batch: RecordBatch,
-    pub columns: Arc<Columns>,
+    pub columns: Arc<Places>,
     pub name: Arc<str>,
 }
 
@@ -92,7 +97,6 @@ impl Raw for ArrowRaw {
     }
 
     fn decode(self: Box<Self>, _first_row: u64) -> nysketch::Result<Batch> {
-        let decoded = guarded(&self.name, || batch(self.batch.columns(), &self.columns));
-        decoded.map_err(Error::source)
+        Ok(guarded(&self.name, || batch(self.batch.columns(), &self.columns))?)
     }
 }

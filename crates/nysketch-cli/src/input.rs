@@ -1,0 +1,45 @@
+//! INPUT: from what was typed to a dataset.
+
+use crate::args::{ColumnArgs, FormatArg, InputArgs};
+use nysketch_tables::{Columns, Dataset, Extras, Format, Header, ReadOptions, Result};
+use std::path::Path;
+
+/// Opens every file, finds the columns, and checks that all files have them.
+pub fn open(args: &InputArgs, columns: Columns, extras: Extras) -> Result<Dataset> {
+    Dataset::open(&args.input, &options(args).columns(columns).extras(extras))
+}
+
+/// Names of the columns of a file.
+pub fn names_of(path: &Path, args: &InputArgs) -> Result<Vec<String>> {
+    Dataset::names_of(path, &options(args))
+}
+
+fn options(args: &InputArgs) -> ReadOptions {
+    ReadOptions::default()
+        .format(args.format.map(Format::from))
+        .header(match (args.header, args.no_header) {
+            (true, _) => Header::Present,
+            (_, true) => Header::Absent,
+            _ => Header::Expected,
+        })
+        .delimiter(args.delimiter)
+        .skip_invalid(args.skip_invalid)
+}
+
+impl From<&ColumnArgs> for Columns {
+    fn from(args: &ColumnArgs) -> Self {
+        Columns::Matching { include: args.columns.clone(), exclude: args.exclude.clone() }
+    }
+}
+
+impl From<FormatArg> for Format {
+    fn from(arg: FormatArg) -> Self {
+        match arg {
+            FormatArg::Csv => Format::Csv,
+            FormatArg::Tsv => Format::Tsv,
+            FormatArg::Npy => Format::Npy,
+            FormatArg::Parquet => Format::Parquet,
+            FormatArg::Arrow => Format::Arrow,
+        }
+    }
+}

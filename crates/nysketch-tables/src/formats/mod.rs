@@ -1,0 +1,127 @@
+//! One file per format. Each names its columns ([`Schema`]) and opens tracks for chosen ones.
+
+mod arrays;
+mod csv;
+pub mod ipc;
+mod npy;
+mod parquet;
+mod records;
+
+pub use arrays::quiet_guarded_panics;
+
+use crate::columns::{Places, Schema};
+use crate::error::{Error, Result};
+use crate::find::{by_content, format_of, peek};
+use crate::meter::Meter;
+use crate::options::{Format, ReadOptions};
+use crate::store::{Bytes, Store};
+use crate::tracks::Track;
+use arrow_schema::DataType;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A file that its reader opens as often as it needs.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    pub store: Arc<dyn Store>,
+    pub path: PathBuf,
+    /// For messages.
+    pub name: Arc<str>,
+}
+
+impl Stored {
+    fn open(&self) -> Result<Box<dyn Bytes>> {
+        self.store.open(&self.path).map_err(|e| Error::read(&self.name, e))
+    }
+}
+
+/// The reader of a file.
+#[derive(Debug)]
+pub enum Reader {
+    Csv(Arc<csv::Csv>),
+    Npy(Arc<npy::Npy>),
+    Parquet(parquet::Parquet),
+    Ipc(ipc::Ipc),
+}
+
+impl Reader {
+    /// Opens a file and finds its columns.
+    pub fn open(file: Stored, options: &ReadOptions) -> Result<(Self, Schema)> {
+        let format = format_of(&*options.store, &file.path, options.format)?;
+        Ok(match format {
+            Format::Csv | Format::Tsv => {
+                let (csv, schema) = csv::Csv::open(file, csv::Dialect::new(format, options))?;
+                (Reader::Csv(Arc::new(csv)), schema)
+            }
+            Format::Npy => {
+                let (npy, schema) = npy::Npy::open(file)?;
+                (Reader::Npy(Arc::new(npy)), schema)
+            }
+            Format::Parquet => {
+                let (parquet, schema) = parquet::Parquet::open(file)?;
+                (Reader::Parquet(parquet), schema)
+            }
+            Format::Arrow => {
+                let (ipc, schema) = ipc::Ipc::open(file)?;
+                (Reader::Ipc(ipc), schema)
+            }
+        })
+    }
+
+    /// Starts reading stdin: csv, plain or compressed, or an Arrow stream.
+    pub fn stdin(options: &ReadOptions, meter: &Arc<Meter>) -> Result<(Self, Schema)> {
+        let cannot = |e| Error::read("stdin", e);
+        let (start, stdin) = peek(meter.count(std::io::stdin())).map_err(cannot)?;
+        let format = options.format.unwrap_or_else(|| by_content(&start).unwrap_or(Format::Csv));
+        Ok(match format {
+            Format::Csv | Format::Tsv => {
+                let source = csv::decompressed(stdin).map_err(cannot)?;
+                let (csv, schema) = csv::Csv::stdin(source, csv::Dialect::new(format, options))?;
+                (Reader::Csv(Arc::new(csv)), schema)
+            }
+            Format::Arrow => {
+                let (ipc, schema) = ipc::Ipc::stdin(stdin)?;
+                (Reader::Ipc(ipc), schema)
+            }
+            Format::Npy | Format::Parquet => {
+                let how = "can be csv or an Arrow stream; save this to a file and name it";
+                return Err(Error::not_a_table("stdin", how));
+            }
+        })
+    }
+
+    /// Number of rows of a track, where that is known; `None` where there is no such track.
+    pub fn rows_of(&self, track: usize) -> Option<Option<u64>> {
+        match self {
+            Reader::Csv(_) | Reader::Ipc(_) => (track == 0).then_some(None),
+            Reader::Npy(npy) => (track == 0).then_some(Some(npy.rows())),
+            Reader::Parquet(parquet) => parquet.groups().get(track).map(|rows| Some(*rows)),
+        }
+    }
+
+    /// Opens a track after so many of its rows.
+    pub fn track(
+        &self,
+        number: usize,
+        skip: u64,
+        places: &Arc<Places>,
+        meter: &Arc<Meter>,
+    ) -> Result<Box<dyn Track>> {
+        Ok(match self {
+            Reader::Csv(csv) => Box::new(csv.track(places, meter)?),
+            Reader::Npy(npy) => Box::new(npy.track(skip, places, meter)?),
+            Reader::Parquet(parquet) => Box::new(parquet.track(number, skip, places, meter)?),
+            Reader::Ipc(ipc) => Box::new(ipc.track(places, meter)?),
+        })
+    }
+
+    /// The type of a column that is carried along.
+    pub fn data_type(&self, column: usize) -> DataType {
+        match self {
+            Reader::Csv(_) => DataType::Utf8,
+            Reader::Npy(npy) => npy.data_type(),
+            Reader::Parquet(parquet) => parquet.schema().field(column).data_type().clone(),
+            Reader::Ipc(ipc) => ipc.schema().field(column).data_type().clone(),
+        }
+    }
+}

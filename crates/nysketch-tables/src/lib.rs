@@ -1,0 +1,51 @@
+//! Tables for [`nysketch`]: Parquet, Arrow, csv and NumPy files as rows, and results as files.
+//!
+//! A [`Dataset`] is one or more files of any of these formats, read as one table of numbers: by many
+//! threads, in bounded memory, any number of times. The same values give the same rows in every format.
+//!
+//! ```
+//! use nysketch::{PlanParams, make_plan};
+//! use nysketch_tables::{Dataset, ReadOptions};
+//!
+//! let folder = tempfile::tempdir()?;
+//! std::fs::write(folder.path().join("1.csv"), "x,y\n1,2\n3,4\n")?;
+//! std::fs::write(folder.path().join("2.csv"), "x,y\n5,6\n")?;
+//!
+//! // Files, folders or patterns; formats are recognised by content.
+//! let table = Dataset::open([folder.path().join("*.csv")], &ReadOptions::default())?;
+//! let (plan, report) = make_plan(&table, &PlanParams::default().check()?, &())?;
+//! assert_eq!((plan.columns.join(" "), report.rows), ("x y".to_string(), 3));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | to | use |
+//! |---|---|
+//! | choose columns, separators, formats | [`ReadOptions`], [`Columns`] |
+//! | read weights, groups or labels, or carry columns along | [`Extras`] |
+//! | see which files a pattern means | [`find`] |
+//! | go through the rows in order, on all threads | [`Dataset::map_in_order`] |
+//! | write a table, or one made from another | [`TableWriter`], [`Dataset::map_to_table`] |
+//! | read from elsewhere than the file system | [`store::Store`] |
+//! | turn Arrow arrays into numbers | [`arrow`] |
+
+pub mod arrow;
+mod columns;
+mod dataset;
+mod error;
+mod find;
+mod formats;
+mod meter;
+mod options;
+mod ordered;
+pub mod store;
+mod text;
+mod tracks;
+mod write;
+
+pub use dataset::{Batch, Dataset, Stamp};
+pub use error::{Error, Result};
+pub use find::{Found, find};
+pub use formats::quiet_guarded_panics;
+pub use meter::Meter;
+pub use options::{Columns, Extras, Format, Header, ReadOptions};
+pub use write::{OutputFormat, TableWriter};

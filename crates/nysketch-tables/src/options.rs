@@ -1,0 +1,211 @@
+//! What to read, and how.
+
+use crate::store::{Local, Store};
+use std::sync::Arc;
+
+/// Format of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Format {
+    /// Comma-separated text, plain or compressed with gzip or Zstandard.
+    Csv,
+    /// Tab-separated text, likewise.
+    Tsv,
+    /// NumPy array of one or two dimensions.
+    Npy,
+    /// Apache Parquet.
+    Parquet,
+    /// Arrow IPC, file or stream.
+    Arrow,
+}
+
+/// Whether the first line of a csv file holds the names of its columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Header {
+    /// It does; a line that looks like data is an error.
+    #[default]
+    Expected,
+    /// It does, even if the names are numbers.
+    Present,
+    /// It does not; columns are called `c0`, `c1`, …
+    Absent,
+}
+
+/// Which columns to read as numbers.
+///
+/// ```
+/// use nysketch_tables::Columns;
+///
+/// // Every numeric column but one:
+/// let some = Columns::default().except(["id"]);
+/// // A name, a range of columns and a pattern:
+/// let more = Columns::matching(["age", "x1..x9", "temp*"]);
+/// // Those of a plan or a model, in their order:
+/// let these = Columns::exactly(["x1", "x2"]);
+/// # let _ = (some, more, these);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Columns {
+    /// These, in this order. Files that do not name their columns are matched by position.
+    Exactly(Vec<String>),
+    /// Those that match, or all numeric ones.
+    Matching {
+        /// Names, ranges `FIRST..LAST` and patterns such as `x*`; all numeric columns where `None`.
+        include: Option<Vec<String>>,
+        /// Columns to leave out, written likewise.
+        exclude: Vec<String>,
+    },
+}
+
+impl Default for Columns {
+    /// All numeric columns.
+    fn default() -> Self {
+        Columns::Matching { include: None, exclude: Vec::new() }
+    }
+}
+
+impl Columns {
+    /// These, in this order.
+    pub fn exactly<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
+        Columns::Exactly(names.into_iter().map(Into::into).collect())
+    }
+
+    /// Those that a name, a range or a pattern means.
+    pub fn matching<S: Into<String>>(patterns: impl IntoIterator<Item = S>) -> Self {
+        let include = Some(patterns.into_iter().map(Into::into).collect());
+        Columns::Matching { include, exclude: Vec::new() }
+    }
+
+    /// The same without some; of [`Columns::Exactly`] only names can be taken away.
+    pub fn except<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
+        let without: Vec<String> = patterns.into_iter().map(Into::into).collect();
+        match &mut self {
+            Columns::Exactly(names) => names.retain(|name| !without.contains(name)),
+            Columns::Matching { exclude, .. } => exclude.extend(without),
+        }
+        self
+    }
+}
+
+/// What to read beside the columns of numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Extras {
+    /// Column of row weights.
+    pub weight: Option<String>,
+    /// Column that comes as text with every row, such as a group or a label.
+    pub key: Option<String>,
+    /// Patterns of columns that are carried along as they are.
+    pub keep: Vec<String>,
+}
+
+impl Extras {
+    /// With a column of row weights.
+    pub fn weight(mut self, column: Option<impl Into<String>>) -> Self {
+        self.weight = column.map(Into::into);
+        self
+    }
+
+    /// With a column of text.
+    pub fn key(mut self, column: Option<impl Into<String>>) -> Self {
+        self.key = column.map(Into::into);
+        self
+    }
+
+    /// With columns that are carried along.
+    pub fn keep<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
+        self.keep = patterns.into_iter().map(Into::into).collect();
+        self
+    }
+}
+
+/// How to read tables: nothing need be said, since formats are recognised by content.
+///
+/// ```
+/// use nysketch_tables::{Columns, Extras, Header, ReadOptions};
+///
+/// let options = ReadOptions::default()
+///     .delimiter(b';')
+///     .header(Header::Absent)
+///     .columns(Columns::exactly(["c0", "c2"]))
+///     .extras(Extras::default().weight(Some("c1")))
+///     .skip_invalid(true);
+/// # let _ = options;
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ReadOptions {
+    /// Format of every file; by content, then by extension, where `None`.
+    pub format: Option<Format>,
+    /// Whether csv files name their columns.
+    pub header: Header,
+    /// What separates the columns of csv files; a comma, or a tab for `.tsv`, where `None`.
+    pub delimiter: Option<u8>,
+    /// Whether text among the numbers of a csv file is a missing value instead of an error.
+    pub skip_invalid: bool,
+    /// Which columns hold the numbers.
+    pub columns: Columns,
+    /// What to read beside them.
+    pub extras: Extras,
+    /// Where the files are.
+    pub store: Arc<dyn Store>,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        ReadOptions {
+            format: None,
+            header: Header::default(),
+            delimiter: None,
+            skip_invalid: false,
+            columns: Columns::default(),
+            extras: Extras::default(),
+            store: Arc::new(Local),
+        }
+    }
+}
+
+impl ReadOptions {
+    /// With this format for every file.
+    pub fn format(mut self, format: impl Into<Option<Format>>) -> Self {
+        self.format = format.into();
+        self
+    }
+
+    /// With csv files whose first line is names, or is not.
+    pub fn header(mut self, header: Header) -> Self {
+        self.header = header;
+        self
+    }
+
+    /// With csv files whose columns are separated by this ASCII character.
+    pub fn delimiter(mut self, delimiter: impl Into<Option<u8>>) -> Self {
+        self.delimiter = delimiter.into();
+        self
+    }
+
+    /// With text among numbers read as a missing value, so that the row can be skipped.
+    pub fn skip_invalid(mut self, skip: bool) -> Self {
+        self.skip_invalid = skip;
+        self
+    }
+
+    /// With these columns.
+    pub fn columns(mut self, columns: Columns) -> Self {
+        self.columns = columns;
+        self
+    }
+
+    /// With more than numbers.
+    pub fn extras(mut self, extras: Extras) -> Self {
+        self.extras = extras;
+        self
+    }
+
+    /// With files from elsewhere.
+    pub fn store(mut self, store: impl Store + 'static) -> Self {
+        self.store = Arc::new(store);
+        self
+    }
+}

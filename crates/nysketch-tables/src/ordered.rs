@@ -1,0 +1,304 @@
+//! Rows in, results out in the order of the rows, worked on by every thread.
+//!
+//! A thread takes the next part of the table, decodes it and works on it; what comes of it waits until all that
+//! stands before it has come, and is then taken, in order, by whichever thread is there. Taking may make *jobs*,
+//! such as a row group to be encoded, which any thread does before it reads on.
+
+use crate::dataset::{Batch, Dataset};
+use crate::error::Result;
+use crate::tracks::{DatasetPart, DatasetStream};
+use crate::write::{Appender, Encoded, Group, TableWriter};
+use arrow_array::RecordBatch;
+use nysketch::{Progress, RowPart};
+use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+impl Dataset {
+    /// Calls `work` with every batch, on all threads, and `take` with the results, in the order of the rows.
+    ///
+    /// A few results per thread wait in memory, no more. The error of the earliest row is returned, whatever the
+    /// number of threads.
+    ///
+    /// ```
+    /// use nysketch_tables::{Dataset, ReadOptions};
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let file = folder.path().join("x.csv");
+    /// std::fs::write(&file, "x,y\n1,2\n3,4\n")?;
+    /// let table = Dataset::open([file], &ReadOptions::default())?;
+    /// let mut sums = Vec::new();
+    /// let work = |batch: nysketch_tables::Batch| {
+    ///     Ok(batch.block.rows().map(|(_, row, _)| row.iter().sum::<f64>()).collect::<Vec<_>>())
+    /// };
+    /// table.map_in_order(2, &(), work, |some| Ok(sums.extend(some)))?;
+    /// assert_eq!(sums, [3.0, 7.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn map_in_order<T: Send>(
+        &self,
+        threads: usize,
+        progress: &dyn Progress,
+        work: impl Fn(Batch) -> nysketch::Result<T> + Sync,
+        mut take: impl FnMut(T) -> nysketch::Result<()> + Send,
+    ) -> nysketch::Result<()> {
+        let take = |value| take(value).map(|()| Vec::<Infallible>::new());
+        self.run(threads, progress, work, take, |_, job| match job {})
+    }
+
+    /// Calls `work` with every batch and writes what it returns, in the order of the rows, on all threads.
+    ///
+    /// Rows are encoded by all threads and only appended by one; the bytes do not depend on the number of threads.
+    /// The writer is left open for more rows. Returns the number of rows written.
+    ///
+    /// ```
+    /// use arrow_array::{Float64Array, RecordBatch};
+    /// use arrow_schema::{DataType, Field, Schema};
+    /// use nysketch_tables::{Batch, Dataset, Error, OutputFormat, ReadOptions, TableWriter};
+    /// use std::sync::Arc;
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let (x, y) = (folder.path().join("x.csv"), folder.path().join("y.csv"));
+    /// std::fs::write(&x, "x\n1\n2.5\n")?;
+    /// let table = Dataset::open([x], &ReadOptions::default())?;
+    /// let schema = Arc::new(Schema::new(vec![Field::new("twice", DataType::Float64, false)]));
+    /// let twice = |batch: Batch| {
+    ///     let values = batch.block.values.iter().map(|x| 2.0 * x);
+    ///     let column = Arc::new(Float64Array::from_iter_values(values));
+    ///     RecordBatch::try_new(schema.clone(), vec![column]).map_err(nysketch::Error::source)
+    /// };
+    /// nysketch::file::write(&y, |out| -> Result<(), Box<dyn std::error::Error>> {
+    ///     let mut writer = TableWriter::new(OutputFormat::of(&y)?, &schema, out)?;
+    ///     table.map_to_table(2, &(), twice, &mut writer)?;
+    ///     Ok(writer.finish()?)
+    /// })?;
+    /// assert_eq!(std::fs::read_to_string(y)?, "twice\n2.0\n5.0\n");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn map_to_table(
+        &self,
+        threads: usize,
+        progress: &dyn Progress,
+        work: impl Fn(Batch) -> nysketch::Result<RecordBatch> + Sync,
+        writer: &mut TableWriter<'_>,
+    ) -> Result<u64> {
+        let TableWriter { gather, encoder, out } = writer;
+        let mut rows = 0;
+        let take = |batch: RecordBatch| {
+            rows += batch.num_rows() as u64;
+            Ok(gather.push(batch))
+        };
+        let append = Mutex::new(Append { out, next: 0, waiting: BTreeMap::new() });
+        let write = |number: u64, group: Group| {
+            let encoded = encoder.encode(group)?;
+            locked(&append).put(number, encoded)
+        };
+        self.run(threads, progress, work, take, write)?;
+        Ok(rows)
+    }
+
+    /// The engine of both. `job` is called with the number of a job, and returns how many are done, with none
+    /// before them that is not.
+    fn run<T: Send, J: Send, E: From<nysketch::Error> + Send>(
+        &self,
+        threads: usize,
+        progress: &dyn Progress,
+        work: impl Fn(Batch) -> nysketch::Result<T> + Sync,
+        take: impl FnMut(T) -> Result<Vec<J>, E> + Send,
+        job: impl Fn(u64, J) -> Result<u64, E> + Sync,
+    ) -> Result<(), E> {
+        let threads = threads.max(1);
+        let stream = Mutex::new(self.batches());
+        let line = Line { state: Mutex::new(State::new(take)), moved: Condvar::new(), threads };
+        let next_part = || DatasetStream::next(&mut locked(&stream));
+        let read = |part: DatasetPart<'_>| {
+            let Some(batch) = part.decode_batch()? else { return Ok(None) };
+            if progress.cancelled() {
+                return Err(nysketch::Error::Cancelled);
+            }
+            let (start, rows) = (batch.block.position, batch.block.len() as u64);
+            Ok(Some((start, start + rows, work(batch)?)))
+        };
+        let run = || {
+            let _guard = OnPanic(|| line.fail(0, nysketch::Error::source("a thread has failed")));
+            while let Some(task) = line.next_task() {
+                match task {
+                    Task::Read => {
+                        let Some(part) = next_part() else {
+                            line.end();
+                            continue;
+                        };
+                        let position = part.position();
+                        match read(part) {
+                            Ok(None) => {}
+                            Ok(Some((start, end, value))) => line.put(start, end, value, progress),
+                            Err(error) => line.fail(position, error),
+                        }
+                    }
+                    Task::Job(number, position, it) => match job(number, it) {
+                        Ok(done) => line.done(done),
+                        Err(error) => line.fail(position, error),
+                    },
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            (1..threads).for_each(|_| drop(scope.spawn(run)));
+            run();
+        });
+        let state = line.state.into_inner().unwrap_or_else(|e| e.into_inner());
+        state.failed.map_or(Ok(()), |(_, error)| Err(error))
+    }
+}
+
+/// What a thread does next.
+enum Task<J> {
+    Read,
+    /// Its number, the position of the row that completed it, and what it is.
+    Job(u64, u64, J),
+}
+
+/// What the threads share.
+struct Line<T, J, E, F> {
+    state: Mutex<State<T, J, E, F>>,
+    moved: Condvar,
+    threads: usize,
+}
+
+struct State<T, J, E, F> {
+    take: F,
+    /// Position of the next row to be taken, and results that wait for it.
+    next: u64,
+    waiting: BTreeMap<u64, (u64, T)>,
+    /// Jobs that nobody has begun.
+    jobs: VecDeque<(u64, u64, J)>,
+    made: u64,
+    done: u64,
+    /// Whether all parts are handed out.
+    ended: bool,
+    failed: Option<(u64, E)>,
+}
+
+impl<T, J, E, F: FnMut(T) -> Result<Vec<J>, E>> State<T, J, E, F> {
+    fn new(take: F) -> Self {
+        State {
+            take,
+            next: 0,
+            waiting: BTreeMap::new(),
+            jobs: VecDeque::new(),
+            made: 0,
+            done: 0,
+            ended: false,
+            failed: None,
+        }
+    }
+
+    fn fail(&mut self, position: u64, error: E) {
+        if self.failed.as_ref().is_none_or(|(first, _)| position < *first) {
+            self.failed = Some((position, error));
+        }
+    }
+
+    /// Takes all results that nothing is missing before.
+    fn advance(&mut self, progress: &dyn Progress) {
+        while self.failed.is_none()
+            && let Some((end, value)) = self.waiting.remove(&self.next)
+        {
+            progress.advance(end - self.next);
+            match (self.take)(value) {
+                Ok(jobs) => {
+                    for job in jobs {
+                        self.jobs.push_back((self.made, self.next, job));
+                        self.made += 1;
+                    }
+                }
+                Err(error) => self.fail(self.next, error),
+            }
+            self.next = end;
+        }
+    }
+}
+
+impl<T, J, E, F: FnMut(T) -> Result<Vec<J>, E>> Line<T, J, E, F> {
+    /// Waits where there is nothing to do but more results than may be held; `None` at the end.
+    fn next_task(&self) -> Option<Task<J>> {
+        let mut state = locked(&self.state);
+        loop {
+            if state.failed.is_some() {
+                return None;
+            }
+            if let Some((number, position, job)) = state.jobs.pop_front() {
+                return Some(Task::Job(number, position, job));
+            }
+            if state.made - state.done < 2 * self.threads as u64 && !state.ended {
+                return Some(Task::Read);
+            }
+            if state.ended && state.waiting.is_empty() {
+                return None;
+            }
+            state = self.moved.wait(state).unwrap_or_else(|e| e.into_inner());
+        }
+    }
+
+    /// A result, which waits where too many do already, unless it is the next.
+    fn put(&self, start: u64, end: u64, value: T, progress: &dyn Progress) {
+        let full = |s: &mut State<T, J, E, F>| {
+            s.failed.is_none() && start != s.next && s.waiting.len() >= 2 * self.threads
+        };
+        let state = self.moved.wait_while(locked(&self.state), full);
+        let mut state = state.unwrap_or_else(|e| e.into_inner());
+        state.waiting.insert(start, (end, value));
+        state.advance(progress);
+        self.moved.notify_all();
+    }
+
+    fn done(&self, done: u64) {
+        let mut state = locked(&self.state);
+        state.done = state.done.max(done);
+        self.moved.notify_all();
+    }
+
+    fn end(&self) {
+        locked(&self.state).ended = true;
+        self.moved.notify_all();
+    }
+
+    fn fail(&self, position: u64, error: impl Into<E>) {
+        locked(&self.state).fail(position, error.into());
+        self.moved.notify_all();
+    }
+}
+
+/// Groups that wait to be appended, in order.
+struct Append<'w, 'a> {
+    out: &'w mut Appender<'a>,
+    next: u64,
+    waiting: BTreeMap<u64, Encoded>,
+}
+
+impl Append<'_, '_> {
+    /// Appends all groups that nothing is missing before; returns how many there are in all.
+    fn put(&mut self, number: u64, encoded: Encoded) -> Result<u64> {
+        self.waiting.insert(number, encoded);
+        while let Some(encoded) = self.waiting.remove(&self.next) {
+            self.out.append(encoded)?;
+            self.next += 1;
+        }
+        Ok(self.next)
+    }
+}
+
+/// Runs when a thread panics, so that nobody waits for its results.
+struct OnPanic<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnPanic<F> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            (self.0)();
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}

@@ -1,0 +1,104 @@
+//! Files, folders and patterns, read as the command line reads them.
+
+use super::{Extras, Input, Wanted, Weights};
+use crate::error::table_exception;
+use nysketch_tables::{Columns, Dataset, Format, Header, ReadOptions};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What `nysketch.Files` says.
+#[derive(FromPyObject)]
+pub struct Files {
+    paths: Vec<PathBuf>,
+    format: Option<String>,
+    delimiter: Option<String>,
+    header: Option<bool>,
+}
+
+impl Files {
+    /// The files that an object names; `None` where it is something else.
+    pub fn of(x: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        x.py().import("nysketch._input")?.call_method1("files", (x,))?.extract()
+    }
+
+    fn options(&self) -> PyResult<ReadOptions> {
+        let formats = [
+            ("csv", Format::Csv),
+            ("tsv", Format::Tsv),
+            ("npy", Format::Npy),
+            ("parquet", Format::Parquet),
+            ("arrow", Format::Arrow),
+        ];
+        let format = match &self.format {
+            None => None,
+            Some(name) => match formats.iter().find(|(known, _)| known == name) {
+                Some((_, format)) => Some(*format),
+                None => {
+                    let known = formats.map(|(known, _)| format!("'{known}'")).join(", ");
+                    let message = format!("format must be one of {known}, got '{name}'");
+                    return Err(PyValueError::new_err(message));
+                }
+            },
+        };
+        let delimiter = match self.delimiter.as_deref().map(str::as_bytes) {
+            None => None,
+            Some([c]) if c.is_ascii() && !b"\"\n\r".contains(c) => Some(*c),
+            Some(_) => {
+                return Err(PyValueError::new_err("delimiter must be one ASCII character"));
+            }
+        };
+        let header = match self.header {
+            None => Header::Expected,
+            Some(true) => Header::Present,
+            Some(false) => Header::Absent,
+        };
+        Ok(ReadOptions::default().format(format).delimiter(delimiter).header(header))
+    }
+
+    /// Opens them without reading a row.
+    pub fn open(self, wanted: Wanted<'_>, extras: Extras) -> PyResult<Input> {
+        let refuse = |message: &str| Err(PyValueError::new_err(message.to_string()));
+        let weight = match extras.weights {
+            Weights::None => None,
+            Weights::Column(name) => Some(name),
+            Weights::Values(_) => {
+                return refuse("weights of files are one of their columns, by name");
+            }
+        };
+        if extras.position != 0 {
+            return refuse("the rows of files are counted from the first");
+        }
+        let columns = match wanted {
+            Wanted::Numbers => Columns::default(),
+            // A column that holds no numbers is then an error.
+            Wanted::All => {
+                Columns::matching(["*"]).except(weight.iter().chain(&extras.key).cloned())
+            }
+            Wanted::Chosen(patterns) => Columns::matching(patterns),
+            Wanted::Given(names) => Columns::exactly(names),
+        };
+        let beside = nysketch_tables::Extras::default().weight(weight.clone()).key(extras.key);
+        let options = self
+            .options()?
+            .columns(columns.except(extras.exclude))
+            .extras(beside)
+            .skip_invalid(extras.skip_invalid);
+        let dataset = Dataset::open(&self.paths, &options).map_err(table_exception)?;
+        Ok(Input {
+            rows: dataset.rows(),
+            left_out: dataset.left_out().to_vec(),
+            weight_column: weight,
+            source: Arc::new(dataset),
+        })
+    }
+
+    /// All rows, for landmarks: of these columns, or of all that hold numbers.
+    pub fn read_all(self, columns: Option<&[String]>) -> PyResult<Vec<Vec<f64>>> {
+        let columns = columns.map_or(Columns::default(), Columns::exactly);
+        let options = self.options()?.columns(columns);
+        let dataset = Dataset::open(&self.paths, &options).map_err(table_exception)?;
+        dataset.read_all().map_err(crate::error::exception)
+    }
+}
