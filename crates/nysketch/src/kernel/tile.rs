@@ -109,6 +109,8 @@ pub struct Tiles {
     /// `[row][lane]`: least squared distance so far and the vector it was in, a whole number.
     least: Vec<f32>,
     least_at: Vec<f32>,
+    /// The second least squared distance, where it was ever asked for.
+    second: Vec<f32>,
     packed_rows: PackedRows,
 }
 
@@ -119,6 +121,9 @@ pub struct Nearest {
     pub index: Vec<u32>,
     /// Its squared distance.
     pub d2: Vec<f32>,
+    /// The least squared distance of the other landmarks, infinite where there are none; only
+    /// [`Tiles::nearest_two`] finds it.
+    pub second: Vec<f32>,
 }
 
 impl Tiles {
@@ -138,6 +143,7 @@ impl Tiles {
             packed,
             least: vec![0.0; MAX_BLOCK * lanes],
             least_at: vec![0.0; MAX_BLOCK * lanes],
+            second: Vec::new(),
             packed_rows: PackedRows::new(d),
         }
     }
@@ -164,7 +170,7 @@ impl Tiles {
             self.weighted_sums.resize(self.sums.len(), 0);
         }
         let arch = self.instructions.0;
-        arch.dispatch(Pass { tiles: self, rows, weights, nearest });
+        arch.dispatch(Pass::<1> { tiles: self, rows, weights, nearest });
         for rung in 0..self.steps.len() {
             for j in 0..self.landmarks {
                 let at = rung * padded + j;
@@ -178,16 +184,27 @@ impl Tiles {
             }
         }
     }
+
+    /// Finds the nearest landmark of at most [`MAX_BLOCK`] rows, and the distance of the second nearest.
+    pub fn nearest_two(&mut self, rows: &[f32], nearest: &mut Nearest) {
+        let n = rows.len() / self.dims;
+        assert!(n <= MAX_BLOCK && rows.len() == n * self.dims, "a block has whole rows");
+        assert!(self.steps.is_empty(), "kernel sums are not for predicting");
+        self.second.resize(self.least.len(), 0.0);
+        let arch = self.instructions.0;
+        arch.dispatch(Pass::<2> { tiles: self, rows, weights: &[], nearest: Some(nearest) });
+    }
 }
 
-struct Pass<'a> {
+/// A pass that keeps the KEPT least distances of a row, where nearest landmarks are wanted.
+struct Pass<'a, const KEPT: usize> {
     tiles: &'a mut Tiles,
     rows: &'a [f32],
     weights: &'a [u32],
     nearest: Option<&'a mut Nearest>,
 }
 
-impl WithSimd for Pass<'_> {
+impl<const KEPT: usize> WithSimd for Pass<'_, KEPT> {
     type Output = ();
 
     #[inline(always)]
@@ -197,17 +214,20 @@ impl WithSimd for Pass<'_> {
         if let Some(nearest) = nearest {
             tiles.least[..n * S::F32_LANES].fill(f32::INFINITY);
             tiles.least_at[..n * S::F32_LANES].fill(0.0);
-            run::<S, true>(simd, tiles, rows, weights);
-            reduce_lanes(simd, tiles, n, nearest);
+            if KEPT == 2 {
+                tiles.second[..n * S::F32_LANES].fill(f32::INFINITY);
+            }
+            run::<S, KEPT>(simd, tiles, rows, weights);
+            reduce_lanes::<S, KEPT>(simd, tiles, n, nearest);
         } else {
-            run::<S, false>(simd, tiles, rows, weights);
+            run::<S, 0>(simd, tiles, rows, weights);
         }
     }
 }
 
 /// All tiles of a block with all panels.
 #[inline(always)]
-fn run<S: Simd, const TRACK: bool>(simd: S, tiles: &mut Tiles, rows: &[f32], weights: &[u32]) {
+fn run<S: Simd, const KEPT: usize>(simd: S, tiles: &mut Tiles, rows: &[f32], weights: &[u32]) {
     let d = tiles.dims;
     let (packed, _) = S::as_simd_f32s(&tiles.packed);
     let vectors = packed.len() / d;
@@ -218,8 +238,10 @@ fn run<S: Simd, const TRACK: bool>(simd: S, tiles: &mut Tiles, rows: &[f32], wei
     let (sums, _) = S::as_mut_simd_u32s(&mut tiles.sums);
     let (least, _) = S::as_mut_simd_f32s(&mut tiles.least);
     let (least_at, _) = S::as_mut_simd_f32s(&mut tiles.least_at);
+    let (second, _) = S::as_mut_simd_f32s(&mut tiles.second);
+    let mut kept = Kept::<S> { least, least_at, second };
     let weighted_sums = &mut tiles.weighted_sums;
-    let mut pass = TilePass::<S, TRACK> { simd, steps: &tiles.steps, vectors, sums, weighted_sums };
+    let mut pass = TilePass::<S, KEPT> { simd, steps: &tiles.steps, vectors, sums, weighted_sums };
     tiles.packed_rows.pack(rows);
     let together = (PANEL_BYTES / (d * VECTORS * size_of::<S::f32s>())).max(1);
     let groups = full.div_ceil(together).max(1);
@@ -232,18 +254,39 @@ fn run<S: Simd, const TRACK: bool>(simd: S, tiles: &mut Tiles, rows: &[f32], wei
         let mut i = 0;
         for tile in tiles.packed_rows.tiles() {
             let weights = weights.get(i..).unwrap_or(&[]);
-            pass.tile(tile, first, some, last, &mut least[i..], &mut least_at[i..], weights);
+            pass.tile(tile, first, some, last, kept.from(i), weights);
             i += ROWS;
         }
         for row in tiles.packed_rows.singles() {
             let weights = weights.get(i..).unwrap_or(&[]);
-            pass.tile(row, first, some, last, &mut least[i..], &mut least_at[i..], weights);
+            pass.tile(row, first, some, last, kept.from(i), weights);
             i += 1;
         }
     }
 }
 
-struct TilePass<'a, S: Simd, const TRACK: bool> {
+/// What is kept of the rows between groups of panels, a vector for each row.
+struct Kept<'a, S: Simd> {
+    least: &'a mut [S::f32s],
+    least_at: &'a mut [S::f32s],
+    /// Empty where it is not asked for.
+    second: &'a mut [S::f32s],
+}
+
+impl<S: Simd> Kept<'_, S> {
+    /// From this row on.
+    #[inline(always)]
+    fn from(&mut self, row: usize) -> Kept<'_, S> {
+        let at = row.min(self.second.len());
+        Kept {
+            least: &mut self.least[row..],
+            least_at: &mut self.least_at[row..],
+            second: &mut self.second[at..],
+        }
+    }
+}
+
+struct TilePass<'a, S: Simd, const KEPT: usize> {
     simd: S,
     steps: &'a [Step],
     /// Vectors of all landmarks.
@@ -252,24 +295,25 @@ struct TilePass<'a, S: Simd, const TRACK: bool> {
     weighted_sums: &'a mut [u64],
 }
 
-impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
+impl<S: Simd, const KEPT: usize> TilePass<'_, S, KEPT> {
     /// One tile of R rows with some panels and perhaps a single vector; `first` is the number of their
     /// first vector.
     #[inline(always)]
-    #[allow(clippy::too_many_arguments, reason = "what a tile is made of")]
     fn tile<const R: usize>(
         &mut self,
         rows: &[[Value; R]],
         first: usize,
         panels: &[[S::f32s; VECTORS]],
         last: &[[S::f32s; 1]],
-        least: &mut [S::f32s],
-        least_at: &mut [S::f32s],
+        kept: Kept<'_, S>,
         weights: &[u32],
     ) {
-        let mut nearest = Best {
+        let Kept { least, least_at, second } = kept;
+        let never = self.simd.splat_f32s(f32::INFINITY);
+        let mut nearest = Best::<S, R, KEPT> {
             d2: std::array::from_fn(|r| least[r]),
             at: std::array::from_fn(|r| least_at[r]),
+            second: std::array::from_fn(|r| if KEPT == 2 { second[r] } else { never }),
         };
         let mut vector = first;
         for panel in panels.chunks_exact(rows.len()) {
@@ -279,9 +323,12 @@ impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
         if !last.is_empty() {
             self.panel(rows, last, vector, &mut nearest, weights);
         }
-        if TRACK {
+        if KEPT > 0 {
             least[..R].copy_from_slice(&nearest.d2);
             least_at[..R].copy_from_slice(&nearest.at);
+        }
+        if KEPT == 2 {
+            second[..R].copy_from_slice(&nearest.second);
         }
     }
 
@@ -291,11 +338,11 @@ impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
         rows: &[[Value; R]],
         panel: &[[S::f32s; V]],
         vector: usize,
-        nearest: &mut Best<S, R>,
+        nearest: &mut Best<S, R, KEPT>,
         weights: &[u32],
     ) {
         let d2 = distances::<S, R, V>(self.simd, rows, panel);
-        if TRACK {
+        if KEPT > 0 {
             nearest.look(self.simd, vector, &d2);
         }
         self.add(vector, &d2, weights);
@@ -322,18 +369,24 @@ fn distances<S: Simd, const R: usize, const V: usize>(
     sum
 }
 
-/// In each lane of each row the least distance and the first vector that had it.
-struct Best<S: Simd, const R: usize> {
+/// In each lane of each row the least distance, the first vector that had it, and where two are kept the
+/// second least.
+struct Best<S: Simd, const R: usize, const KEPT: usize> {
     d2: [S::f32s; R],
     at: [S::f32s; R],
+    second: [S::f32s; R],
 }
 
-impl<S: Simd, const R: usize> Best<S, R> {
+impl<S: Simd, const R: usize, const KEPT: usize> Best<S, R, KEPT> {
     #[inline(always)]
     fn look<const V: usize>(&mut self, simd: S, vector: usize, d2: &[[S::f32s; V]; R]) {
         for v in 0..V {
             let here = simd.splat_f32s((vector + v) as f32);
             for r in 0..R {
+                if KEPT == 2 {
+                    let further = simd.max_f32s(d2[r][v], self.d2[r]);
+                    self.second[r] = simd.min_f32s(self.second[r], further);
+                }
                 let closer = simd.less_than_f32s(d2[r][v], self.d2[r]);
                 self.d2[r] = simd.select_f32s(closer, d2[r][v], self.d2[r]);
                 self.at[r] = simd.select_f32s(closer, here, self.at[r]);
@@ -344,22 +397,35 @@ impl<S: Simd, const R: usize> Best<S, R> {
 
 /// The nearest landmark over all lanes; the smallest index where several are as near.
 #[inline(always)]
-fn reduce_lanes<S: Simd>(simd: S, tiles: &Tiles, n: usize, nearest: &mut Nearest) {
+fn reduce_lanes<S: Simd, const KEPT: usize>(
+    simd: S,
+    tiles: &Tiles,
+    n: usize,
+    nearest: &mut Nearest,
+) {
     nearest.index.clear();
     nearest.d2.clear();
+    nearest.second.clear();
     let (least, _) = S::as_simd_f32s(&tiles.least);
     let (least_at, _) = S::as_simd_f32s(&tiles.least_at);
     let (lanes, _) = S::as_simd_f32s(&LANES);
     // Indices are below 2²⁴, so singles hold them exactly.
     let width = simd.splat_f32s(S::F32_LANES as f32);
     let never = simd.splat_f32s(f32::INFINITY);
-    for (d2, at) in least[..n].iter().zip(least_at) {
+    let (second, _) = S::as_simd_f32s(&tiles.second);
+    for (i, (d2, at)) in least[..n].iter().zip(least_at).enumerate() {
         let nearest_d2 = simd.reduce_min_f32s(*d2);
         let here = simd.equal_f32s(*d2, simd.splat_f32s(nearest_d2));
         let index = simd.mul_add_f32s(*at, width, lanes[0]);
-        let index = simd.reduce_min_f32s(simd.select_f32s(here, index, never));
+        let first = simd.reduce_min_f32s(simd.select_f32s(here, index, never));
         nearest.d2.push(nearest_d2);
-        nearest.index.push(index as u32);
+        nearest.index.push(first as u32);
+        if KEPT == 2 {
+            // The lane of the nearest offers its second, every other lane its least.
+            let chosen = simd.equal_f32s(index, simd.splat_f32s(first));
+            let others = simd.select_f32s(chosen, second[i], *d2);
+            nearest.second.push(simd.reduce_min_f32s(others));
+        }
     }
 }
 
@@ -367,7 +433,7 @@ fn reduce_lanes<S: Simd>(simd: S, tiles: &Tiles, n: usize, nearest: &mut Nearest
 const LANES: [f32; 16] =
     [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0];
 
-impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
+impl<S: Simd, const KEPT: usize> TilePass<'_, S, KEPT> {
     /// Kernel values of a tile at every rung, rounded to fixed point and summed over its rows.
     #[inline(always)]
     fn add<const R: usize, const V: usize>(
@@ -500,6 +566,14 @@ mod tests {
                 prop_assert_eq!(&got, &expected, "{:?}", set);
                 for (i, x) in rows.rows().enumerate() {
                     prop_assert_eq!((nearest.index[i], nearest.d2[i]), scalar::nearest(x, &landmarks));
+                }
+                let mut two = Nearest::default();
+                Tiles::new(&landmarks, None, set).nearest_two(rows.data(), &mut two);
+                prop_assert_eq!((&two.index, &two.d2), (&nearest.index, &nearest.d2));
+                for (i, x) in rows.rows().enumerate() {
+                    let others = landmarks.rows().enumerate().filter(|(j, _)| *j != two.index[i] as usize);
+                    let second = others.map(|(_, z)| scalar::squared_distance(x, z)).fold(f32::INFINITY, f32::min);
+                    prop_assert_eq!(two.second[i], second);
                 }
             }
         }
