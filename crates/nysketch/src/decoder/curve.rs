@@ -28,10 +28,10 @@ pub struct Curve {
 pub struct CurvePoint {
     /// Number of centres or components.
     pub k: usize,
-    /// Risk in the table's units, as far as the sketch tells it.
+    /// Risk that [`Evaluation`](crate::metrics::Evaluation) would show, as far as the sketch tells it.
     pub risk: f64,
-    /// The same in the plan's coordinates, in which the model was learned.
-    pub scaled_risk: f64,
+    /// Risk by which models of several k are compared.
+    compared: f64,
     /// The model.
     pub model: Model,
 }
@@ -71,8 +71,8 @@ pub fn fit_curve(sketch: &Sketch, params: &FitParams, low: usize, high: usize) -
             _ => Vec::new(),
         };
         let model = fit_from(sketch, &FitParams { k, ..params.clone() }, &warm)?;
-        let (risk, scaled_risk) = risks(sketch, &model)?;
-        points.push(CurvePoint { k, risk, scaled_risk, model });
+        let (risk, compared) = risks(sketch, &model)?;
+        points.push(CurvePoint { k, risk, compared, model });
     }
     let scores: Vec<f64> = (0..points.len())
         .map(|i| {
@@ -99,15 +99,15 @@ pub fn fit_curve(sketch: &Sketch, params: &FitParams, low: usize, high: usize) -
 fn elbow(points: &[CurvePoint], i: usize) -> f64 {
     let Some(next) = points.get(i + 1) else { return 0.0 };
     let Some(before) = i.checked_sub(1).map(|b| &points[b]) else { return 0.0 };
-    let here = points[i].scaled_risk;
+    let here = points[i].compared;
     let noise = NOISE * here.max(f64::MIN_POSITIVE);
-    (before.scaled_risk - here) / (here - next.scaled_risk).max(noise)
+    (before.compared - here) / (here - next.compared).max(noise)
 }
 
 fn bic_score(sketch: &Sketch, params: &FitParams, point: &CurvePoint) -> f64 {
     let (n, d, k) = (sketch.rows() as f64, sketch.plan().dims() as f64, point.k as f64);
     let per_component = if params.known_variance.is_some() { d } else { 2.0 * d };
-    -(2.0 * n * point.scaled_risk + (per_component * k + k - 1.0) * n.ln())
+    -(2.0 * n * point.compared + (per_component * k + k - 1.0) * n.ln())
 }
 
 /// What stands for the rows: cells unfolded, or else calibrated landmarks of the middle rung.
@@ -123,13 +123,13 @@ fn measure_of(sketch: &Sketch) -> Result<Measure> {
     calibrated(&middle).ok_or_else(missing)
 }
 
-/// The risk of a model in the table's units, estimated from the sketch: mean squared distance, mean
-/// distance, or negative log-likelihood; `None` where the sketch cannot tell.
+/// The risk of a model estimated from the sketch: mean squared distance or mean distance in the coordinates of
+/// the fit, or negative log-likelihood; `None` where the sketch cannot tell.
 pub fn estimated_risk(sketch: &Sketch, model: &Model) -> Option<f64> {
     risks(sketch, model).ok().map(|r| r.0)
 }
 
-/// The risk in the table's units, and one in the plan's coordinates by which models can be compared.
+/// The risk, and one by which models of several k are compared: that of a mixture on the cells as they are.
 fn risks(sketch: &Sketch, model: &Model) -> Result<(f64, f64)> {
     if sketch.rows() == 0 {
         return Err(Error::NoRows { skipped: sketch.skipped() });
@@ -140,15 +140,12 @@ fn risks(sketch: &Sketch, model: &Model) -> Result<(f64, f64)> {
             let squared = model.task != Task::Kmedians.name();
             let centres: Vec<Vec<f64>> = centres.iter().map(|c| frame.coordinates(c)).collect();
             let measure = measure_of(sketch)?;
-            let (mut plain, mut scaled) = (0.0, 0.0);
-            for (x, w) in measure.iter() {
-                let (c, d2) = nearest(x, &centres);
-                let table: f64 =
-                    (0..x.len()).map(|j| ((x[j] - centres[c][j]) * frame.scale[j]).powi(2)).sum();
-                scaled += w * if squared { d2 } else { d2.sqrt() };
-                plain += w * if squared { table } else { table.sqrt() };
-            }
-            Ok((plain / measure.mass(), scaled / measure.mass()))
+            let loss = |x: &[f64]| {
+                let d2 = nearest(x, &centres).1;
+                if squared { d2 } else { d2.sqrt() }
+            };
+            let risk = measure.iter().map(|(x, w)| w * loss(x)).sum::<f64>() / measure.mass();
+            Ok((risk, risk))
         }
         Shape::Mixture { .. } => {
             if !sketch.plan().collect.cells {

@@ -35,6 +35,17 @@ pub enum Values {
     Numbers(Vec<f64>),
 }
 
+impl Values {
+    /// Adds the values of later rows of the same column.
+    pub fn append(&mut self, later: Values) {
+        match (self, later) {
+            (Values::Labels(all), Values::Labels(mut later)) => all.append(&mut later),
+            (Values::Numbers(all), Values::Numbers(mut later)) => all.append(&mut later),
+            _ => unreachable!("a column keeps its type"),
+        }
+    }
+}
+
 impl Column {
     /// The columns that a model gives without being asked.
     pub fn of(model: &Model) -> Vec<Column> {
