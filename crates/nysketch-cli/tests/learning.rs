@@ -98,7 +98,7 @@ fn predictions_keep_every_row_in_order() {
 fn distances_are_those_of_the_fit() {
     let f = Folder::new();
     let rows: String = (0..3000).map(|i| format!("{},{}\n", i % 7, (i * i % 11) * 1000)).collect();
-    f.write("x.csv", &format!("a,b\n{rows}")).ok("sketch x.csv -o s.nys --scale standard");
+    f.write("x.csv", format!("a,b\n{rows}")).ok("sketch x.csv -o s.nys --scale standard");
     f.ok("fit kmeans s.nys -k 5 -o m.json");
     f.ok("predict m.json x.csv -o l.csv");
     let text = String::from_utf8(f.read("l.csv")).unwrap();

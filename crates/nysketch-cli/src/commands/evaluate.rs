@@ -193,8 +193,9 @@ fn label_of<'a>(
             let at = block.cell(block.first_row + i as u64, column);
             Error::source(format!("{at}: the label is missing"))
         }),
-        Labels::File(all) => all.get(block.position as usize + i).map(Some).ok_or_else(|| {
-            Error::source(format!("there are {} labels but more rows", all.len()))
-        }),
+        Labels::File(all) => all
+            .get(block.position as usize + i)
+            .map(Some)
+            .ok_or_else(|| Error::source(format!("there are {} labels but more rows", all.len()))),
     }
 }

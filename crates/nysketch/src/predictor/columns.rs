@@ -93,12 +93,9 @@ impl Predictor<'_> {
     pub fn columns(&self, rows: &[f64], columns: &[Column]) -> Vec<Values> {
         let (d, k) = (self.model().columns.len(), self.model().k());
         let n = rows.len() / d;
-        let usable = |i: &usize| Model::unusable(&rows[i * d..(i + 1) * d]).is_none();
-        let at: Vec<usize> = match Model::unusable(rows) {
-            None => Vec::new(),
-            Some(_) => (0..n).filter(usable).collect(),
-        };
         let all = Model::unusable(rows).is_none();
+        let usable = |i: &usize| Model::unusable(&rows[i * d..(i + 1) * d]).is_none();
+        let at: Vec<usize> = if all { Vec::new() } else { (0..n).filter(usable).collect() };
         let some: Vec<f64> = at.iter().flat_map(|i| &rows[i * d..(i + 1) * d]).copied().collect();
         let detail = columns.iter().map(|c| c.detail()).max().unwrap_or(Detail::Label);
         let p = self.predict(if all { rows } else { &some }, detail);

@@ -77,8 +77,9 @@ impl Proof {
     #[inline(always)]
     fn holds(&self, first: f32, second: f32, length: f64) -> bool {
         let (a, b) = (f64::from(first).sqrt(), f64::from(second).sqrt());
-        first <= FAR && b - a > self.of_both * (a + b) + self.of_row * (a + length) + self.least
-            || first <= FAR && second == f32::INFINITY
+        let doubt = self.of_both * (a + b) + self.of_row * (a + length) + self.least;
+        // An infinite second is one that does not exist, or much farther than the first.
+        first <= FAR && (b - a > doubt || second == f32::INFINITY)
     }
 }
 
@@ -90,10 +91,10 @@ impl NearestCentre {
         instructions: Instructions,
     ) -> Option<Self> {
         let d = inverse_scale.len();
-        let origin: Vec<f64> = (0..d)
-            .map(|j| centres.iter().map(|c| c[j] / centres.len() as f64).sum())
-            .collect();
-        let length = |point: &mut dyn Iterator<Item = f64>| point.map(|x| x * x).sum::<f64>().sqrt();
+        let origin: Vec<f64> =
+            (0..d).map(|j| centres.iter().map(|c| c[j] / centres.len() as f64).sum()).collect();
+        let length =
+            |point: &mut dyn Iterator<Item = f64>| point.map(|x| x * x).sum::<f64>().sqrt();
         let scaled = |c: &[f64], factor: &[f64]| -> Vec<f64> {
             (0..d).map(|j| (c[j] - origin[j]) * factor[j]).collect()
         };

@@ -154,7 +154,8 @@ proptest! {
 fn few_rows_are_left_in_doubt() {
     let mixture = crate::Mixture::new(20, 10, 2.0, 3).unwrap();
     let rows = mixture.rows(0, 20_000).values;
-    let centres: Vec<Vec<f64>> = mixture.rows(20_000, 300).values.chunks_exact(20).map(Vec::from).collect();
+    let centres: Vec<Vec<f64>> =
+        mixture.rows(20_000, 300).values.chunks_exact(20).map(Vec::from).collect();
     let nearest = NearestCentre::new(&centres, &[1.0; 20], Instructions::best()).unwrap();
     let mut open = 0;
     nearest.find(&rows, |_, found| open += usize::from(found.is_none()));
