@@ -33,6 +33,20 @@ fn pass(bandwidths: &[f64], nearest: bool, blocks: usize) {
     }
 }
 
+/// Labels and distances of rows in memory, for as many centres as there are landmarks elsewhere.
+fn predict(blocks: usize) {
+    let wide = |p: Points| p.data().iter().map(|x| f64::from(*x)).collect::<Vec<f64>>();
+    let table = Table::unnamed(DIMS, wide(points(LANDMARKS, 1))).expect("a table");
+    let plan = Arc::new(plan_for(&table, PlanParams::default()).expect("a plan").0);
+    let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).expect("a sketch");
+    let model = fit(&sketch, &FitParams::new(Task::Kmeans, LANDMARKS)).expect("a model");
+    let predictor = Predictor::new(&model, Instructions::best());
+    let rows = wide(points(MAX_BLOCK, 2));
+    for _ in 0..blocks {
+        black_box(predictor.predict(&rows, predictor::Detail::Label));
+    }
+}
+
 fn fourier(blocks: usize) {
     let mut pass = FourierPass::new(&points(LANDMARKS, 1), &[20.0], Instructions::best());
     let rows = points(MAX_BLOCK, 2);
@@ -78,6 +92,7 @@ fn main() {
         "ladder" => pass(&[80.0, 20.0, 5.0], true, blocks),
         "nearest" => pass(&[], true, blocks),
         "fourier" => fourier(blocks),
+        "predict" => predict(blocks),
         "sketch" => sketch(blocks),
         other => panic!("no case '{other}'"),
     }

@@ -408,9 +408,7 @@ fn run_seed(setting: &Setting, seed: u64, references: &References) -> Outcome {
     let model = fit(&sketch, &params).expect("a model");
     let seconds = start.elapsed().as_secs_f64();
     let mut risks = Risks::default();
-    for row in data.table.values().chunks_exact(setting.d) {
-        risks.add(&model, row, None);
-    }
+    risks.add(&Predictor::new(&model, Instructions::best()), data.table.values(), &[]);
     let e = risks.evaluation(&model);
     let plan = sketch.plan();
     let landmarks: Vec<f64> = match plan.landmarks() {

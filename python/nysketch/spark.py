@@ -260,18 +260,16 @@ def predict(df: DataFrame, model: Model, *, skip_invalid: bool = False) -> DataF
     Returns
     -------
     DataFrame
-        All columns of ``df`` and ``label``, ``distance`` and for mixtures ``log_density``, or
-        ``pc1``, ``pc2``, …; ``predicted_label`` and so on where ``df`` has such a column.
+        All columns of ``df`` and ``label``, ``distance`` (in the coordinates of the fit) and for
+        mixtures ``log_density``, or ``pc1``, ``pc2``, …; ``predicted_label`` and so on where ``df``
+        has such a column.
     """
     from pyspark.sql.types import DoubleType, IntegerType, StructField, StructType
 
     _spark.columns(df, model.columns, None)
     ready = _spark.readying()
     data = model.to_bytes()
-    names = {
-        "pca": [f"pc{c + 1}" for c in range(model.k)],
-        "gmm": ["label", "distance", "log_density"],
-    }.get(model.task, ["label", "distance"])
+    names, holds_labels = zip(*model._column_names(), strict=True)
     taken = {column.casefold() for column in df.columns}
     called = []
     for name in names:
@@ -282,7 +280,7 @@ def predict(df: DataFrame, model: Model, *, skip_invalid: bool = False) -> DataF
     # By number: mapInArrow stumbles over dots and over names that differ in case only.
     safe = df.toDF(*(f"_{i}" for i in range(len(df.columns))))
     own = df.columns
-    types = [IntegerType() if name == "label" else DoubleType() for name in names]
+    types = [IntegerType() if labels else DoubleType() for labels in holds_labels]
     new_fields = [StructField(c, t, True) for c, t in zip(names, types, strict=True)]
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:

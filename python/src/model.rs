@@ -9,7 +9,7 @@ use crate::work::{SILENT, Shown, run, threads};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
-use nysketch::predictor::log_density;
+use nysketch::predictor::{Column, Detail, Predictions, Values};
 use nysketch::{Block, Error, Instructions, Model, Predictor, Progress};
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
@@ -50,15 +50,15 @@ impl PartialEq for PyModel {
 }
 
 impl PyModel {
-    /// `width` numbers for each row of X, from the row and its scores.
-    #[allow(clippy::type_complexity, reason = "one closure, named where it is passed")]
+    /// `width` numbers for each row of X, from what the model says of the rows.
     fn map<T: Clone + Default + Send + 'static>(
         &self,
         x: &Bound<'_, PyAny>,
         shown: (&'static str, bool),
         threads: Option<Natural>,
         width: usize,
-        map: impl Fn(&Predictor<'_>, &[f64], &[f64], &mut Vec<T>) + Send + Sync + 'static,
+        detail: Detail,
+        take: impl Fn(Predictions, &mut Vec<T>) + Send + Sync + 'static,
     ) -> PyResult<(usize, Vec<T>)> {
         let input = Input::open(x, Wanted::Given(&self.model.columns), Extras::default())?;
         let shown = Shown { what: shown.0, verbose: shown.1, rows: input.rows };
@@ -66,7 +66,7 @@ impl PyModel {
         run(x.py(), shown, move |watch| {
             let predictor = Predictor::new(&model, Instructions::best());
             let each = |block: &Block, out: &mut Vec<T>| {
-                score(&predictor, block, |row, _, scores| map(&predictor, row, scores, out));
+                take(predictor.predict(&block.values, detail), out);
             };
             map_rows(&input, threads, watch, width, each)
         })
@@ -84,14 +84,9 @@ impl PyModel {
     }
 }
 
-/// Visits every row of a block with its weight and its scores.
-fn score(predictor: &Predictor<'_>, block: &Block, mut visit: impl FnMut(&[f64], f64, &[f64])) {
-    let k = predictor.model().k();
-    let mut scores = vec![0.0; block.len() * k];
-    predictor.scores(&block.values, &mut scores);
-    for ((_, row, weight), scores) in block.rows().zip(scores.chunks_exact(k)) {
-        visit(row, weight, scores);
-    }
+/// Labels as NumPy has them.
+fn labels(said: &Predictions) -> impl Iterator<Item = i32> {
+    said.label.iter().map(|label| *label as i32)
 }
 
 fn matrix<'py>(py: Python<'py>, rows: &[Vec<f64>]) -> PyResult<Bound<'py, PyArray2<f64>>> {
@@ -128,11 +123,11 @@ impl PyModel {
                 "principal components have no labels; use transform",
             ));
         }
-        let (_, labels) =
-            self.map(X, ("predicting", verbose), threads, 1, |predictor, row, scores, out| {
-                out.push(predictor.label(row, scores) as i32);
-            })?;
-        Ok(PyArray1::from_vec(X.py(), labels))
+        let shown = ("predicting", verbose);
+        let (_, found) = self.map(X, shown, threads, 1, Detail::Label, |said, out| {
+            out.extend(labels(&said));
+        })?;
+        Ok(PyArray1::from_vec(X.py(), found))
     }
 
     /// Distances to the centres, probabilities of the components, or principal coordinates.
@@ -159,19 +154,8 @@ impl PyModel {
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let k = self.model.k();
         let (rows, values) =
-            self.map(X, ("", false), threads, k, |predictor, row, scores, out| {
-                match predictor.model().shape {
-                    Shape::Centres { .. } => out.extend(scores.iter().map(|d2| d2.sqrt())),
-                    Shape::Components { .. } => out.extend(scores),
-                    Shape::Mixture { .. } => match log_density(scores) {
-                        // So far out that every density is zero: the nearest mean takes it all.
-                        f64::NEG_INFINITY => {
-                            let label = predictor.label(row, scores);
-                            out.extend((0..scores.len()).map(|c| f64::from(u8::from(c == label))));
-                        }
-                        total => out.extend(scores.iter().map(|s| (s - total).exp())),
-                    },
-                }
+            self.map(X, ("", false), threads, k, Detail::All, |mut said, out| {
+                out.append(&mut said.transformed);
             })?;
         PyArray1::from_vec(X.py(), values).reshape([rows, k])
     }
@@ -196,9 +180,10 @@ impl PyModel {
         threads: Option<Natural>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         self.mixture_only("log_density")?;
-        let (_, values) = self.map(X, ("", false), threads, 1, |_, _, scores, out| {
-            out.push(log_density(scores));
-        })?;
+        let (_, values) =
+            self.map(X, ("", false), threads, 1, Detail::Density, |mut said, out| {
+                out.append(&mut said.log_density);
+            })?;
         Ok(PyArray1::from_vec(X.py(), values))
     }
 
@@ -215,8 +200,9 @@ impl PyModel {
     /// -------
     /// dict
     ///     ``rows``, ``mse`` (mean squared distance, or what principal components leave),
-    ///     ``scaled_mse`` (the same in the plan's coordinates), ``mean_distance``, and for mixtures
-    ///     ``nll`` (mean negative log-likelihood).
+    ///     ``mse_table_units`` (the same in the units of the table), ``mean_distance``, and for
+    ///     mixtures ``nll`` (mean negative log-likelihood). Distances are taken in the coordinates of
+    ///     the fit, that is, between scaled columns where the plan scales them.
     #[pyo3(signature = (X, *, threads=None))]
     #[allow(non_snake_case, reason = "keywords of Python")]
     fn evaluate<'py>(
@@ -228,9 +214,10 @@ impl PyModel {
         let (model, threads) = (self.model.clone(), self::threads(threads));
         let risks = run(X.py(), SILENT, move |watch| {
             let parts = InOrder::default();
+            let predictor = Predictor::new(&model, Instructions::best());
             map_rows(&input, threads, watch, 0, |block, _: &mut Vec<u8>| {
                 let mut risks = Risks::default();
-                block.rows().for_each(|(_, row, _)| risks.add(&model, row, None));
+                risks.add(&predictor, &block.values, &[]);
                 parts.push(block, risks);
             })?;
             let mut all = Risks::default();
@@ -243,7 +230,7 @@ impl PyModel {
         let dict = PyDict::new(X.py());
         dict.set_item("rows", risks.rows)?;
         dict.set_item("mse", risks.mse)?;
-        dict.set_item("scaled_mse", risks.scaled_mse)?;
+        dict.set_item("mse_table_units", risks.mse_table_units)?;
         dict.set_item("mean_distance", risks.mean_distance)?;
         if let Some(nll) = risks.nll {
             dict.set_item("nll", nll)?;
@@ -466,8 +453,13 @@ impl PyModel {
         Ok(dict)
     }
 
-    /// What the command line's `predict` writes for every row, as columns by name: `label`, `distance`
-    /// and for mixtures `log_density`, or `pc1`, `pc2`, …; label -1 and NaN for invalid rows.
+    /// Names of the columns that the command line's `predict` writes, and whether they hold labels.
+    fn _column_names(&self) -> Vec<(String, bool)> {
+        Column::of(&self.model).iter().map(|c| (c.name(), c.is_label())).collect()
+    }
+
+    /// What the command line's `predict` writes for every row, as columns by name; label -1 and NaN for
+    /// invalid rows.
     #[pyo3(signature = (X, skip_invalid=false))]
     #[allow(non_snake_case, reason = "keywords of Python")]
     fn _columns<'py>(
@@ -477,41 +469,28 @@ impl PyModel {
     ) -> PyResult<Bound<'py, PyDict>> {
         let input = Input::open(X, Wanted::Given(&self.model.columns), Extras::default())?;
         let model = self.model.clone();
-        let names = match &model.shape {
-            Shape::Components { .. } => (1..=model.k()).map(|c| format!("pc{c}")).collect(),
-            Shape::Centres { .. } => vec!["label".to_string(), "distance".into()],
-            Shape::Mixture { .. } => vec!["label".into(), "distance".into(), "log_density".into()],
-        };
-        let width = names.len();
-        let (rows, values) = run(X.py(), SILENT, move |watch| {
-            map_valid_rows(&input, 1, watch, width, skip_invalid, |block, out: &mut Vec<f64>| {
-                for (_, row, _) in block.rows() {
-                    if Model::unusable(row).is_some() {
-                        let label = matches!(model.shape, Shape::Components { .. });
-                        out.push(if label { f64::NAN } else { -1.0 });
-                        out.extend((1..width).map(|_| f64::NAN));
-                        continue;
-                    }
-                    let p = model.predict(row);
-                    match model.shape {
-                        Shape::Components { .. } => out.extend(p.scores),
-                        _ => {
-                            out.extend([p.label as f64, p.squared_distance.sqrt()]);
-                            out.extend(p.log_density);
-                        }
-                    }
-                }
-            })
+        let columns = run(X.py(), SILENT, move |watch| {
+            let columns = Column::of(&model);
+            let predictor = Predictor::new(&model, Instructions::best());
+            let parts = InOrder::default();
+            map_valid_rows(&input, 1, watch, 0, skip_invalid, |block, _: &mut Vec<u8>| {
+                parts.push(block, predictor.columns(&block.values, &columns));
+            })?;
+            let mut all: Vec<Values> = predictor.columns(&[], &columns);
+            for part in parts.into_iter() {
+                all.iter_mut().zip(part).for_each(|(all, part)| all.append(part));
+            }
+            Ok(columns.into_iter().map(|c| c.name()).zip(all).collect::<Vec<_>>())
         })?;
         let dict = PyDict::new(X.py());
-        for (c, name) in names.into_iter().enumerate() {
-            let column = (0..rows).map(|i| values[i * width + c]);
-            match name.as_str() {
-                "label" => {
-                    let labels = column.map(|x| x as i32).collect();
-                    dict.set_item(name, PyArray1::<i32>::from_vec(X.py(), labels))?;
+        for (name, values) in columns {
+            match values {
+                Values::Labels(labels) => {
+                    dict.set_item(name, PyArray1::from_vec(X.py(), labels))?;
                 }
-                _ => dict.set_item(name, PyArray1::from_vec(X.py(), column.collect()))?,
+                Values::Numbers(numbers) => {
+                    dict.set_item(name, PyArray1::from_vec(X.py(), numbers))?;
+                }
             }
         }
         Ok(dict)
@@ -535,12 +514,12 @@ impl PyModel {
             let predictor = Predictor::new(&model, Instructions::best());
             let sums = InOrder::default();
             let each = |block: &Block, out: &mut Vec<i32>| {
+                let said = predictor.predict(&block.values, Detail::Label);
                 let mut sum = 0.0;
-                score(&predictor, block, |row, weight, scores| {
-                    let label = predictor.label(row, scores);
-                    out.push(label as i32);
-                    sum += weight * if medians { scores[label].sqrt() } else { scores[label] };
-                });
+                for ((_, _, weight), d2) in block.rows().zip(&said.squared_distance) {
+                    sum += weight * if medians { d2.sqrt() } else { *d2 };
+                }
+                out.extend(self::labels(&said));
                 sums.push(block, sum);
             };
             let (_, labels) = map_rows(&input, threads, watch, 1, each)?;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// What is counted; see `bench/src/count.rs`.
-const CASES: [&str; 5] = ["kernel", "ladder", "nearest", "fourier", "sketch"];
+const CASES: [&str; 6] = ["kernel", "ladder", "nearest", "fourier", "predict", "sketch"];
 /// Blocks of the two runs whose difference is told.
 const BLOCKS: [u64; 2] = [2, 12];
 /// More instructions than before by this share is an error.

@@ -548,8 +548,9 @@ pub enum DecoderArg {
 
 /// Apply a model to rows: one line of output for each row, in order.
 ///
-/// Writes the label and the distance to the nearest centre; for mixtures also the log density, for
-/// principal components the coordinates along them. Skipped rows get the label -1.
+/// Writes the label and the distance to the nearest centre, in the coordinates of the fit (scaled columns
+/// where the plan scales them); for mixtures also the log density, for principal components the
+/// coordinates along them. Skipped rows get the label -1.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch predict model.json x.parquet -o labels.parquet --keep id
@@ -576,14 +577,15 @@ pub struct Predict {
 
 /// Measure a model on rows: risks, and agreement with labels.
 ///
-/// Squared and plain distances to the nearest centre in the table's units ('scaled_mse' in the
-/// plan's), negative log-likelihood in nats, adjusted Rand index and normalised mutual information.
+/// Mean squared and plain distance to the nearest centre in the coordinates of the fit (scaled columns where
+/// the plan scales them; 'mse_table_units' is in the units of the table), negative log-likelihood in nats,
+/// adjusted Rand index and normalised mutual information.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch evaluate model.json x.csv
   nysketch evaluate model.json x.npy --labels y.npy --json
 
-JSON fields: rows, skipped, mse, scaled_mse, mean_distance, nll, ari, nmi (those that apply)")]
+JSON fields: rows, skipped, mse, mse_table_units, mean_distance, nll, ari, nmi (those that apply)")]
 pub struct Evaluate {
     /// Model to measure
     #[arg(value_name = "MODEL")]

@@ -92,6 +92,25 @@ fn predictions_keep_every_row_in_order() {
     assert_eq!((e["rows"].as_u64(), e["skipped"].as_u64()), (Some(1), Some(1)));
 }
 
+/// The label is the nearest centre in the distances that are written, also where columns are scaled, and their
+/// mean square is what `evaluate` prints, on any number of threads.
+#[test]
+fn distances_are_those_of_the_fit() {
+    let f = Folder::new();
+    let rows: String = (0..3000).map(|i| format!("{},{}\n", i % 7, (i * i % 11) * 1000)).collect();
+    f.write("x.csv", format!("a,b\n{rows}")).ok("sketch x.csv -o s.nys --scale standard");
+    f.ok("fit kmeans s.nys -k 5 -o m.json");
+    f.ok("predict m.json x.csv -o l.csv");
+    let text = String::from_utf8(f.read("l.csv")).unwrap();
+    let distances = text.lines().skip(1).map(|line| line.split(',').nth(1).unwrap());
+    let squares: f64 = distances.map(|d| d.parse::<f64>().unwrap().powi(2)).sum();
+    let e = f.json("evaluate m.json x.csv");
+    assert!((squares / 3000.0 / e["mse"].as_f64().unwrap() - 1.0).abs() < 1e-12, "{e}");
+    assert!(e["mse_table_units"].as_f64().unwrap() > 1e3 * e["mse"].as_f64().unwrap());
+    assert_eq!(e, f.json("evaluate m.json x.csv --threads 1"));
+    assert!(f.ok("evaluate m.json x.csv").contains("mse, table units"));
+}
+
 #[test]
 fn bad_learning_requests() {
     let f = learned();
@@ -123,6 +142,11 @@ fn bad_learning_requests() {
         &["2 labels"],
     );
     f.fails(2, "predict m.json x.npy -o l.txt", &[".csv or .npy"]);
+    f.fails(2, "predict m.json x.npy -o l.csv --scores", &["--scores", "m.json is a kmeans model"]);
+    f.ok("fit pca s.nys -k 2 -o p.json");
+    f.fails(2, "predict p.json x.npy -o l.csv --scores", &["--scores", "p.json is a pca model"]);
+    f.fails(2, "predict p.json x.npy -o l.npy", &["principal components need"]);
+    f.fails(2, "predict m.json x.npy -o l.npy --keep c0", &["--keep need"]);
     let one = f.json("fit kmeans t.nys -k 1 -o one.json");
     assert_eq!(one["k"], 1);
 }

@@ -118,7 +118,7 @@ fn excess_risk_over_a_reference() {
         f.ok(&format!("fit kmeans days/1.nys -k {k} -o k{k}.json"));
     }
     let e = f.json("evaluate k2.json 1.csv --reference k3.json");
-    let (risk, best) = (&e["scaled_mse"], &e["reference"]["of_reference"]);
+    let (risk, best) = (&e["mse"], &e["reference"]["of_reference"]);
     let excess = risk.as_f64().unwrap() - best.as_f64().unwrap();
     assert!((e["reference"]["excess"].as_f64().unwrap() - excess).abs() < 1e-12 && excess > 0.0);
     assert!(f.ok("evaluate k3.json 1.csv --reference k3.json").contains("excess risk    0 in mse"));

@@ -16,7 +16,8 @@
 //!
 //! ```
 //! use nysketch::metrics::Risks;
-//! use nysketch::{fit, plan_for, FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task};
+//! use nysketch::{fit, plan_for, FitParams, Instructions, Mixture, PlanParams, Predictor};
+//! use nysketch::{Sketch, SketchParams, Table, Task};
 //! use std::sync::Arc;
 //!
 //! # fn main() -> nysketch::Result<()> {
@@ -45,7 +46,7 @@
 //! // Five centres from the sketch alone; four unit variances make a mean squared distance near 4.
 //! let model = fit(&whole, &FitParams::new(Task::Kmeans, 5))?;
 //! let mut risks = Risks::default();
-//! rows.chunks_exact(4).for_each(|row| risks.add(&model, row, None));
+//! risks.add(&Predictor::new(&model, Instructions::best()), &rows, &[]);
 //! assert!((risks.evaluation(&model).mse - 4.0).abs() < 0.4);
 //! # Ok(())
 //! # }

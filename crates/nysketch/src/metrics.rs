@@ -1,6 +1,8 @@
 //! Risks of a model on rows, streamed, and agreement with labels.
 
 use crate::model::{Model, Shape};
+use crate::predictor::{Detail, Predictions, Predictor};
+use crate::task::Task;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,24 +15,27 @@ pub struct Risks {
     /// Rows counted.
     pub rows: u64,
     squared: f64,
-    scaled_squared: f64,
+    squared_table_units: f64,
     distance: f64,
     log_density: f64,
     table: Contingency,
 }
 
 /// Means over the rows; those that do not apply are `None`.
+///
+/// Distances are those that the fit minimises: in the coordinates of the fit, where columns are divided by the
+/// model's scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evaluation {
     /// Rows.
     pub rows: u64,
-    /// Mean squared distance to the nearest centre (or reconstruction), in the table's units.
+    /// Mean squared distance to the nearest centre (or reconstruction): the risk of k-means.
     pub mse: f64,
-    /// The same in the plan's coordinates.
-    pub scaled_mse: f64,
-    /// Mean distance to the nearest centre, in the table's units.
+    /// Mean squared distance to the same centre in the table's units; equal where columns are not scaled.
+    pub mse_table_units: f64,
+    /// Mean distance to the nearest centre: the risk of k-medians.
     pub mean_distance: f64,
-    /// Mean negative log-likelihood, in nats.
+    /// Mean negative log-likelihood, in nats: the risk of a mixture.
     pub nll: Option<f64>,
     /// Adjusted Rand index with the labels.
     pub ari: Option<f64>,
@@ -39,24 +44,23 @@ pub struct Evaluation {
 }
 
 impl Risks {
-    /// Adds a finite row with its label, if there are labels.
-    pub fn add(&mut self, model: &Model, row: &[f64], label: Option<&Arc<str>>) {
-        let p = model.predict(row);
-        self.rows += 1;
-        let (plain, scaled) = match &model.shape {
-            Shape::Components { mean, components, .. } => {
-                unexplained(model, mean, components, row, &p.scores)
-            }
-            _ => (p.squared_distance, p.scaled_squared_distance),
+    /// Adds rows that can be used (see [`Model::unusable`]) with their labels, of which there are none or
+    /// one for each row.
+    pub fn add(&mut self, predictor: &Predictor<'_>, rows: &[f64], labels: &[&Arc<str>]) {
+        let model = predictor.model();
+        let said = predictor.predict(rows, Detail::Density);
+        self.rows += said.label.len() as u64;
+        self.squared += said.squared_distance.iter().sum::<f64>();
+        self.squared_table_units += match model.scale.iter().all(|s| *s == 1.0) {
+            true => said.squared_distance.iter().sum::<f64>(),
+            false => squared_table_units(model, rows, &said),
         };
-        self.squared += plain;
-        self.scaled_squared += scaled;
-        self.distance += plain.sqrt();
-        self.log_density += p.log_density.unwrap_or(0.0);
-        if let Some(label) = label
-            && !matches!(model.shape, Shape::Components { .. })
-        {
-            *self.table.entry((label.clone(), p.label)).or_default() += 1;
+        self.distance += said.squared_distance.iter().map(|d2| d2.sqrt()).sum::<f64>();
+        self.log_density += said.log_density.iter().sum::<f64>();
+        if !matches!(model.shape, Shape::Components { .. }) {
+            for (label, cluster) in labels.iter().zip(said.label) {
+                *self.table.entry(((*label).clone(), cluster as usize)).or_default() += 1;
+            }
         }
     }
 
@@ -64,7 +68,7 @@ impl Risks {
     pub fn merge(&mut self, other: Risks) {
         self.rows += other.rows;
         self.squared += other.squared;
-        self.scaled_squared += other.scaled_squared;
+        self.squared_table_units += other.squared_table_units;
         self.distance += other.distance;
         self.log_density += other.log_density;
         for (pair, rows) in other.table {
@@ -79,7 +83,7 @@ impl Risks {
         Evaluation {
             rows: self.rows,
             mse: self.squared / n,
-            scaled_mse: self.scaled_squared / n,
+            mse_table_units: self.squared_table_units / n,
             mean_distance: self.distance / n,
             nll: matches!(model.shape, Shape::Mixture { .. }).then(|| -self.log_density / n),
             ari: labelled.then(|| adjusted_rand(&self.table)),
@@ -88,22 +92,33 @@ impl Risks {
     }
 }
 
-/// Squared length of what principal components leave of a row, in the table's and in scaled units.
-fn unexplained(
-    model: &Model,
-    mean: &[f64],
-    components: &[Vec<f64>],
-    row: &[f64],
-    scores: &[f64],
-) -> (f64, f64) {
-    let (mut plain, mut scaled) = (0.0, 0.0);
-    for j in 0..row.len() {
-        let explained: f64 = components.iter().zip(scores).map(|(c, s)| c[j] * s).sum();
-        let left = (row[j] - mean[j]) / model.scale[j] - explained;
-        scaled += left * left;
-        plain += (left * model.scale[j]).powi(2);
+impl Evaluation {
+    /// The risk that a fit of this model minimises, and its name.
+    pub fn risk(&self, model: &Model) -> (&'static str, f64) {
+        match self.nll {
+            Some(nll) => ("nll", nll),
+            None if model.task == Task::Kmedians => ("mean_distance", self.mean_distance),
+            None => ("mse", self.mse),
+        }
     }
-    (plain, scaled)
+}
+
+/// Sum over rows of the squared distance to what the model puts in their place, in the table's units.
+fn squared_table_units(model: &Model, rows: &[f64], said: &Predictions) -> f64 {
+    let (d, k) = (model.columns.len(), model.k());
+    let distance = |row: &[f64], centre: &[f64]| -> f64 {
+        row.iter().zip(centre).map(|(x, c)| (x - c) * (x - c)).sum()
+    };
+    let rows = rows.chunks_exact(d).zip(&said.label);
+    match &model.shape {
+        Shape::Centres { centres: places, .. } | Shape::Mixture { means: places, .. } => {
+            rows.map(|(row, label)| distance(row, &places[*label as usize])).sum()
+        }
+        Shape::Components { .. } => rows
+            .zip(said.transformed.chunks_exact(k))
+            .map(|((row, _), coordinates)| model.unexplained(row, coordinates).1)
+            .sum(),
+    }
 }
 
 /// Sums of a contingency table by label and by cluster.

@@ -191,19 +191,19 @@ impl Shape {
     }
 }
 
-/// What a model says of one row.
+/// What [`Model::predict_row`] says of one row.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
-    /// Nearest centre, or most likely component; 0 for components.
+    /// Nearest centre, or most likely component, the first of several; 0 for principal components.
     pub label: usize,
-    /// Squared distance to the label's centre or mean, in the table's units.
+    /// Squared distance to the label's centre or mean, or to what principal components make of the row, in
+    /// the coordinates of the fit.
     pub squared_distance: f64,
-    /// The same in the plan's coordinates, which decide the label.
-    pub scaled_squared_distance: f64,
     /// Log density of the row under a mixture.
     pub log_density: Option<f64>,
     /// Probability of each component, or coordinates along the principal components.
-    pub scores: Vec<f64>,
+    pub transformed: Vec<f64>,
 }
 
 impl Model {
@@ -223,7 +223,7 @@ impl Model {
         Ok(model)
     }
 
-    /// Checks everything that [`predict`](Self::predict) relies on.
+    /// Checks everything that [`Predictor`](crate::Predictor) relies on.
     fn check(&self) -> Result<()> {
         let d = self.columns.len();
         let unique: std::collections::HashSet<&String> = self.columns.iter().collect();
@@ -280,16 +280,27 @@ impl Model {
         }
     }
 
-    /// The first column of a row that [`predict`](Self::predict) cannot use: not a number, or so large
+    /// The first column of a row that [`Predictor`](crate::Predictor) cannot use: not a number, or so large
     /// that its square overflows.
     pub fn unusable(row: &[f64]) -> Option<usize> {
         row.iter().position(|x| !(x.abs() <= LARGEST))
     }
 
-    /// What the model says of a finite row.
-    pub fn predict(&self, row: &[f64]) -> Prediction {
+    /// What the model says of a row that can be used: the slow and obvious version, which defines what
+    /// [`Predictor`](crate::Predictor) gives for many rows.
+    #[doc(hidden)]
+    pub fn predict_row(&self, row: &[f64]) -> Prediction {
+        let nothing = Prediction {
+            label: 0,
+            squared_distance: 0.0,
+            log_density: None,
+            transformed: Vec::new(),
+        };
         match &self.shape {
-            Shape::Centres { centres, .. } => self.nearest(row, centres),
+            Shape::Centres { centres, .. } => {
+                let (label, squared_distance) = self.nearest(row, centres);
+                Prediction { label, squared_distance, ..nothing }
+            }
             Shape::Mixture { weights, means, variances } => {
                 let logs: Vec<f64> = (0..means.len())
                     .map(|c| {
@@ -297,51 +308,60 @@ impl Model {
                             + log_normal(row, &means[c], &variances[c])
                     })
                     .collect();
-                let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                let near = self.nearest(row, means);
+                let label = (1..logs.len()).fold(0, |b, c| if logs[c] > logs[b] { c } else { b });
+                let most = logs[label];
                 // So far out that every density is zero: the nearest mean decides.
-                let share = |c: usize| match most > f64::NEG_INFINITY {
-                    true => (logs[c] - most).exp(),
-                    false => f64::from(u8::from(c == near.label)),
+                let everywhere_zero = most == f64::NEG_INFINITY;
+                let label = if everywhere_zero { self.nearest(row, means).0 } else { label };
+                let share = |c: usize| match everywhere_zero {
+                    true => f64::from(u8::from(c == label)),
+                    false => (logs[c] - most).exp(),
                 };
                 let total: f64 = (0..logs.len()).map(share).sum();
-                let scores: Vec<f64> = (0..logs.len()).map(|c| share(c) / total).collect();
-                let label = (0..scores.len())
-                    .max_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(b.cmp(&a)))
-                    .unwrap_or(near.label);
-                let own = self.nearest(row, &means[label..=label]);
-                Prediction { label, log_density: Some(most + total.ln()), scores, ..own }
+                Prediction {
+                    label,
+                    squared_distance: self.nearest(row, &means[label..=label]).1,
+                    log_density: Some(most + total.ln()),
+                    transformed: (0..logs.len()).map(|c| share(c) / total).collect(),
+                }
             }
             Shape::Components { mean, components, .. } => {
                 let y: Vec<f64> =
                     (0..row.len()).map(|j| (row[j] - mean[j]) / self.scale[j]).collect();
-                let scores =
+                let transformed: Vec<f64> =
                     components.iter().map(|c| c.iter().zip(&y).map(|(a, b)| a * b).sum()).collect();
-                Prediction { scores, ..self.nearest(row, std::slice::from_ref(mean)) }
+                let (squared_distance, _) = self.unexplained(row, &transformed);
+                Prediction { squared_distance, transformed, ..nothing }
             }
         }
     }
 
-    fn nearest(&self, row: &[f64], centres: &[Vec<f64>]) -> Prediction {
-        let mut best = (0, f64::INFINITY, f64::INFINITY);
+    /// Index and squared distance of the nearest of some centres, the first of several, in the coordinates
+    /// of the fit.
+    fn nearest(&self, row: &[f64], centres: &[Vec<f64>]) -> (usize, f64) {
+        let mut best = (0, f64::INFINITY);
         for (c, centre) in centres.iter().enumerate() {
-            let (mut scaled, mut plain) = (0.0, 0.0);
-            for j in 0..row.len() {
-                let t = row[j] - centre[j];
-                plain += t * t;
-                scaled += (t * (1.0 / self.scale[j])).powi(2);
-            }
-            if scaled < best.1 {
-                best = (c, scaled, plain);
+            let square = |j: usize| ((row[j] - centre[j]) * (1.0 / self.scale[j])).powi(2);
+            let d2: f64 = (0..row.len()).map(square).sum();
+            if d2 < best.1 {
+                best = (c, d2);
             }
         }
-        Prediction {
-            label: best.0,
-            squared_distance: best.2,
-            scaled_squared_distance: best.1,
-            log_density: None,
-            scores: Vec::new(),
+        best
+    }
+
+    /// Squared length of what principal components leave of a row with these coordinates, in the
+    /// coordinates of the fit and in the table's units; 0 for other models.
+    pub(crate) fn unexplained(&self, row: &[f64], coordinates: &[f64]) -> (f64, f64) {
+        let Shape::Components { mean, components, .. } = &self.shape else { return (0.0, 0.0) };
+        let (mut scaled, mut plain) = (0.0, 0.0);
+        for j in 0..row.len() {
+            let explained: f64 = components.iter().zip(coordinates).map(|(c, s)| c[j] * s).sum();
+            let left = (row[j] - mean[j]) / self.scale[j] - explained;
+            scaled += left * left;
+            plain += (left * self.scale[j]).powi(2);
         }
+        (scaled, plain)
     }
 
     /// Draws a row from a mixture; `None` for other models.
@@ -357,7 +377,7 @@ impl Model {
 /// `log N(x; μ, diag γ)`.
 fn log_normal(x: &[f64], mean: &[f64], variance: &[f64]) -> f64 {
     let term = |j: usize| {
-        (std::f64::consts::TAU * variance[j]).ln() + (x[j] - mean[j]).powi(2) / variance[j]
+        (std::f64::consts::TAU * variance[j]).ln() + ((x[j] - mean[j]) / variance[j].sqrt()).powi(2)
     };
     -0.5 * (0..x.len()).map(term).sum::<f64>()
 }

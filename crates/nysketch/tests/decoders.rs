@@ -29,9 +29,7 @@ fn sketch_of(values: &[f64], change: impl FnOnce(&mut PlanParams)) -> Sketch {
 
 fn evaluate(model: &Model, values: &[f64]) -> metrics::Evaluation {
     let mut risks = Risks::default();
-    for row in values.chunks_exact(model.columns.len()) {
-        risks.add(model, row, None);
-    }
+    risks.add(&Predictor::new(model, Instructions::best()), values, &[]);
     risks.evaluation(model)
 }
 
@@ -280,9 +278,9 @@ fn models_survive_their_file_and_bad_ones_are_refused() {
     let drawn: f64 = (0..4000).map(|_| model.sample(&mut random).unwrap()[0]).sum::<f64>() / 4000.0;
     assert!((drawn - expected).abs() < 0.6, "{drawn} {expected}");
     // Responsibilities add up, and the label is the largest.
-    let p = model.predict(&values[..D]);
-    assert!((p.scores.iter().sum::<f64>() - 1.0).abs() < 1e-12);
-    assert!(p.scores.iter().all(|s| *s <= p.scores[p.label]));
+    let p = model.predict_row(&values[..D]);
+    assert!((p.transformed.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    assert!(p.transformed.iter().all(|s| *s <= p.transformed[p.label]));
 }
 
 /// The same sketch, parameters and seed give the same model.
@@ -356,10 +354,10 @@ fn damaged_models_are_refused() {
     assert!(broken(&|j| j["schema"] = 2.into()).contains("schema 2"));
     assert!(broken(&|j| drop(j.as_object_mut().unwrap().remove("schema"))).contains("no schema"));
     // A row so far out that every density is zero still gets numbers.
-    let p = gmm.predict(&[1e100; D]);
+    let p = gmm.predict_row(&[1e100; D]);
     assert!(
-        p.scores.iter().all(|s| s.is_finite())
-            && (p.scores.iter().sum::<f64>() - 1.0).abs() < 1e-12
+        p.transformed.iter().all(|s| s.is_finite())
+            && (p.transformed.iter().sum::<f64>() - 1.0).abs() < 1e-12
     );
 }
 
@@ -374,9 +372,9 @@ fn fourier_kmeans_chooses_its_bandwidth() {
     assert!((mse - 4.0).abs() < 0.4, "{mse} at {:?}", model.report.bandwidth);
 }
 
-/// Risks are in the units of the table, whatever the scaling.
+/// What a sketch estimates is what evaluation shows, also where columns are scaled.
 #[test]
-fn estimated_risks_are_in_the_units_of_the_table() {
+fn estimated_risks_are_those_of_the_rows() {
     let values: Vec<f64> = mixture_rows(4000)
         .iter()
         .enumerate()
@@ -386,11 +384,7 @@ fn estimated_risks_are_in_the_units_of_the_table() {
     for task in [Task::Kmeans, Task::Kmedians, Task::Gmm] {
         let model = fit(&sketch, &with(task, Decoder::Auto)).unwrap();
         let e = evaluate(&model, &values);
-        let truth = match task {
-            Task::Gmm => e.nll.unwrap(),
-            Task::Kmedians => e.mean_distance,
-            _ => e.mse,
-        };
+        let truth = e.risk(&model).1;
         let estimate = estimated_risk(&sketch, &model).unwrap();
         assert!((estimate - truth).abs() < 0.05 * truth.abs(), "{task:?} {estimate} {truth}");
     }

@@ -10,9 +10,10 @@ use nysketch::decoder::cells::Cells;
 use nysketch::measure::{Effort, Loss, Measure};
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
+use nysketch::predictor::Detail;
 use nysketch::{
-    Decoder, FitParams, Instructions, Mixture, Model, Plan, PlanParams, Sketch, SketchParams,
-    Table, Task, fit, make_plan,
+    Decoder, FitParams, Instructions, Mixture, Model, Plan, PlanParams, Predictor, Sketch,
+    SketchParams, Table, Task, fit, make_plan,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -204,29 +205,24 @@ fn compare(sketch: &Sketch, values: &[f64], bytes: usize, seed: u64) -> Result<(
 
 fn evaluate(model: &Model, values: &[f64]) -> nysketch::metrics::Evaluation {
     let mut risks = Risks::default();
-    for row in values.chunks_exact(DIMS) {
-        risks.add(model, row, None);
-    }
+    risks.add(&Predictor::new(model, Instructions::best()), values, &[]);
     risks.evaluation(model)
 }
 
 /// Rows in the first two principal axes, coloured by their cluster.
 fn draw(args: &Demo, sketch: &Sketch, kmeans: &Model, values: &[f64]) -> Result<()> {
     let axes = fit(sketch, &FitParams::new(Task::Pca, 2))?;
-    let place = |row: &[f64]| {
-        let scores = axes.predict(row).scores;
-        (scores[0], scores[1])
+    let axes = Predictor::new(&axes, Instructions::best());
+    let places = |rows: &[f64]| -> Vec<(f64, f64)> {
+        let y = axes.predict(rows, Detail::All).transformed;
+        y.chunks_exact(2).map(|y| (y[0], y[1])).collect()
     };
-    let points: Vec<plot::Dot> = values
-        .chunks_exact(DIMS)
-        .take(DRAWN)
-        .map(|row| {
-            let (x, y) = place(row);
-            plot::Dot { x, y, cluster: kmeans.predict(row).label, size: 2.0 }
-        })
-        .collect();
+    let drawn = &values[..values.len().min(DRAWN * DIMS)];
+    let labels = Predictor::new(kmeans, Instructions::best()).predict(drawn, Detail::Label).label;
+    let dot = |((x, y), label)| plot::Dot { x, y, cluster: label as usize, size: 2.0 };
+    let points: Vec<plot::Dot> = places(drawn).into_iter().zip(labels).map(dot).collect();
     let centres = match &kmeans.shape {
-        Shape::Centres { centres, .. } => centres.iter().map(|c| place(c)).collect(),
+        Shape::Centres { centres, .. } => places(&centres.concat()),
         _ => Vec::new(),
     };
     let title =

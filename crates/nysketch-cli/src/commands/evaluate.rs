@@ -1,7 +1,7 @@
 //! `nysketch evaluate`: risks of a model on rows.
 
 use super::plan::{invalid, tell_input};
-use super::predict::check;
+use super::predict::unusable_rows;
 use super::read_model;
 use crate::args::{Common, Evaluate, InputArgs};
 use crate::input;
@@ -9,7 +9,7 @@ use crate::output::{Usage, count, note, result, short, thousands};
 use crate::progress::Bar;
 use anyhow::{Result, bail};
 use nysketch::metrics::Risks;
-use nysketch::{Error, Invalid, Model};
+use nysketch::{Block, Error, Invalid, Model, Predictor};
 use nysketch_tables::{Batch, Columns, Extras};
 use serde_json::json;
 use std::path::Path;
@@ -35,10 +35,12 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
     let input = input::open(&args.input, Columns::exactly(&model.columns), extras)?;
     tell_input(&input, common);
     let bar = Bar::reading("evaluating", &input, common.quiet);
+    let predictor = Predictor::new(&model, Instructions::best());
+    let best_predictor = reference.as_ref().map(|r| Predictor::new(r, Instructions::best()));
     let (mut risks, mut best, mut skipped, mut seen) = (Risks::default(), Risks::default(), 0, 0);
     let work = |batch: Batch| {
-        let (risks, bad, rows) = measure(&model, &batch, &labels, invalid(&args.input))?;
-        let best = match &reference {
+        let (risks, bad, rows) = measure(&predictor, &batch, &labels, invalid(&args.input))?;
+        let best = match &best_predictor {
             Some(r) => measure(r, &batch, &Labels::None, invalid(&args.input))?.0,
             None => Risks::default(),
         };
@@ -67,41 +69,41 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
     }
     let e = risks.evaluation(&model);
     let mut json = json!({
-        "rows": e.rows, "skipped": skipped, "mse": e.mse, "scaled_mse": e.scaled_mse,
+        "rows": e.rows, "skipped": skipped, "mse": e.mse, "mse_table_units": e.mse_table_units,
         "mean_distance": e.mean_distance,
     });
-    let mut text =
-        format!("rows           {}\nmse            {}\n", thousands(e.rows), short(e.mse));
-    if model.scale.iter().any(|s| *s != 1.0) {
-        text.push_str(&format!("scaled mse     {}\n", short(e.scaled_mse)));
+    let scaled = model.scale.iter().any(|s| *s != 1.0);
+    let mut lines = vec![
+        ("rows", thousands(e.rows)),
+        ("mse", short(e.mse)),
+        ("mean distance", short(e.mean_distance)),
+    ];
+    if scaled {
+        lines.insert(2, ("mse, table units", short(e.mse_table_units)));
     }
-    text.push_str(&format!("mean distance  {}\n", short(e.mean_distance)));
     for (name, key, value) in
         [("-log-likelihood", "nll", e.nll), ("ARI", "ari", e.ari), ("NMI", "nmi", e.nmi)]
     {
         if let Some(v) = value {
             json[key] = json!(v);
-            text.push_str(&format!("{name:14} {}\n", short(v)));
+            lines.push((name, short(v)));
         }
     }
     if let Some(reference) = &reference {
         let best = best.evaluation(reference);
-        let (name, risk, least) = match model.task.as_str() {
-            "gmm" => ("-log-likelihood", e.nll.unwrap_or(f64::NAN), best.nll.unwrap_or(f64::NAN)),
-            "kmedians" => ("mean distance", e.mean_distance, best.mean_distance),
-            _ if model.scale.iter().any(|s| *s != 1.0) => {
-                ("scaled mse", e.scaled_mse, best.scaled_mse)
-            }
-            _ => ("mse", e.mse, best.mse),
-        };
+        let ((name, risk), (_, least)) = (e.risk(&model), best.risk(reference));
         json["reference"] = json!({"risk": name, "of_reference": least, "excess": risk - least});
-        text.push_str(&format!(
-            "excess risk    {} in {name}, {} of the reference's {}\n",
+        let excess = format!(
+            "{} in {name}, {} of the reference's {}",
             short(risk - least),
             short((risk - least) / least.abs()),
             short(least)
-        ));
+        );
+        lines.push(("excess risk", excess));
     }
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max(13);
+    let text: String =
+        lines.iter().map(|(name, value)| format!("{name:width$}  {value}\n")).collect();
     result(common, &json, &text)
 }
 
@@ -157,28 +159,44 @@ fn find_labels(args: &Evaluate) -> Result<Labels> {
 
 /// The risks of some rows, how many are invalid, and how many there are.
 fn measure(
-    model: &Model,
+    predictor: &Predictor<'_>,
     batch: &Batch,
     labels: &Labels,
     invalid: Invalid,
 ) -> nysketch::Result<(Risks, u64, u64)> {
     let block = &batch.block;
-    let (mut risks, mut skipped) = (Risks::default(), 0);
-    for (i, (number, row, _)) in block.rows().enumerate() {
-        if !check(model, block, number, row, invalid)? {
-            skipped += 1;
-            continue;
-        }
-        let label = match labels {
-            Labels::None => None,
-            Labels::Column(column) => Some(block.keys[i].as_ref().ok_or_else(|| {
-                Error::source(format!("{}: the label is missing", block.cell(number, column)))
-            })?),
-            Labels::File(all) => Some(all.get(block.position as usize + i).ok_or_else(|| {
-                Error::source(format!("there are {} labels but more rows", all.len()))
-            })?),
-        };
-        risks.add(model, row, label);
+    let skipped = unusable_rows(predictor.model(), block, invalid)?;
+    let used = |i: usize| skipped.binary_search(&i).is_err();
+    let mut known = Vec::new();
+    for i in (0..block.len()).filter(|i| used(*i)) {
+        known.extend(label_of(labels, block, i)?);
     }
-    Ok((risks, skipped, block.len() as u64))
+    let mut risks = Risks::default();
+    if skipped.is_empty() {
+        risks.add(predictor, &block.values, &known);
+    } else {
+        let rows = block.rows().enumerate().filter(|(i, _)| used(*i));
+        let rows: Vec<f64> = rows.flat_map(|(_, (_, row, _))| row).copied().collect();
+        risks.add(predictor, &rows, &known);
+    }
+    Ok((risks, skipped.len() as u64, block.len() as u64))
+}
+
+/// The true label of a row of a block, where there are labels.
+fn label_of<'a>(
+    labels: &'a Labels,
+    block: &'a Block,
+    i: usize,
+) -> nysketch::Result<Option<&'a Arc<str>>> {
+    match labels {
+        Labels::None => Ok(None),
+        Labels::Column(column) => block.keys[i].as_ref().map(Some).ok_or_else(|| {
+            let at = block.cell(block.first_row + i as u64, column);
+            Error::source(format!("{at}: the label is missing"))
+        }),
+        Labels::File(all) => all
+            .get(block.position as usize + i)
+            .map(Some)
+            .ok_or_else(|| Error::source(format!("there are {} labels but more rows", all.len()))),
+    }
 }

@@ -12,7 +12,8 @@ use nysketch::atom::embedding::Embedding;
 use nysketch::decoder::{Curve, explain, fit_curve, noise_floor};
 use nysketch::drift::{Comparison, Drift, DriftParams};
 use nysketch::model::Shape;
-use nysketch::{FitParams, Model, Sketch, Task, fit};
+use nysketch::predictor::Detail;
+use nysketch::{FitParams, Instructions, Model, Predictor, Sketch, Task, fit};
 use serde_json::json;
 use std::fmt::Write;
 
@@ -135,8 +136,9 @@ impl Axes {
     fn place(&self, row: &[f64]) -> (f64, f64) {
         match &self.model {
             Some(model) => {
-                let scores = model.predict(row).scores;
-                (scores[0], scores[1])
+                let predictor = Predictor::new(model, Instructions::best());
+                let y = predictor.predict(row, Detail::All).transformed;
+                (y[0], y[1])
             }
             None => (row[self.columns[0]], row[self.columns[1]]),
         }
@@ -161,12 +163,16 @@ fn clusters(page: &mut Page, sketch: &Sketch, model: &Model) -> Result<()> {
     if !cells.is_empty() {
         let axes = Axes::new(sketch);
         let most = cells.iter().map(|c| c.1).max().unwrap_or(1) as f64;
+        let means: Vec<f64> = cells.iter().flat_map(|c| &c.2).copied().collect();
+        let predictor = Predictor::new(model, Instructions::best());
+        let labels = predictor.predict(&means, Detail::Label).label;
         let dots: Vec<plot::Dot> = cells
             .iter()
-            .map(|(_, rows, mean)| {
+            .zip(labels)
+            .map(|((_, rows, mean), label)| {
                 let (x, y) = axes.place(mean);
                 let size = 2.0 + 16.0 * (*rows as f64 / most).sqrt();
-                plot::Dot { x, y, cluster: model.predict(mean).label, size }
+                plot::Dot { x, y, cluster: label as usize, size }
             })
             .collect();
         let places: Vec<(f64, f64)> = centres.iter().map(|c| axes.place(c)).collect();

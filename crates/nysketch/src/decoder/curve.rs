@@ -4,7 +4,7 @@
 use super::context::Context;
 use super::params::FitParams;
 use crate::error::{Error, Result};
-use crate::measure::{Measure, nearest};
+use crate::measure::Measure;
 use crate::model::{Model, Shape};
 use crate::sketch::Sketch;
 use crate::task::Task;
@@ -27,10 +27,10 @@ pub struct Curve {
 pub struct CurvePoint {
     /// Number of centres or components.
     pub k: usize,
-    /// Risk in the table's units, as far as the sketch tells it.
+    /// Risk that [`Evaluation`](crate::metrics::Evaluation) would show, as far as the sketch tells it.
     pub risk: f64,
-    /// The same in the plan's coordinates, in which the model was learned.
-    pub scaled_risk: f64,
+    /// Risk by which models of several k are compared.
+    compared: f64,
     /// The model.
     pub model: Model,
 }
@@ -83,8 +83,8 @@ impl Context<'_> {
                 _ => Vec::new(),
             };
             let model = self.fit_from(&params.clone().k(k), &warm)?;
-            let (risk, scaled_risk) = self.risks(&model)?;
-            points.push(CurvePoint { k, risk, scaled_risk, model });
+            let (risk, compared) = self.risks(&model)?;
+            points.push(CurvePoint { k, risk, compared, model });
         }
         let score = |i: usize| match mixture {
             true => bic_score(self.sketch(), params, &points[i]),
@@ -103,8 +103,8 @@ impl Context<'_> {
         Ok(Curve { points, suggested, clear })
     }
 
-    /// The risk of a model in the table's units, estimated from the sketch: mean squared distance, mean
-    /// distance, or negative log-likelihood; `None` where the sketch cannot tell.
+    /// The risk of a model, estimated from the sketch: mean squared distance or mean distance in the
+    /// coordinates of the fit, or negative log-likelihood; `None` where the sketch cannot tell.
     pub fn risk(&self, model: &Model) -> Option<f64> {
         self.risks(model).ok().map(|r| r.0)
     }
@@ -122,7 +122,8 @@ impl Context<'_> {
         self.calibrated(self.plan().bandwidths.len() / 2)?.cloned().ok_or_else(missing)
     }
 
-    /// The risk in the table's units, and one in the plan's coordinates by which models can be compared.
+    /// The risk, and one by which models of several k are compared: that of a mixture on the cells as
+    /// they are.
     fn risks(&self, model: &Model) -> Result<(f64, f64)> {
         if self.sketch().rows() == 0 {
             return Err(Error::NoRows { skipped: self.sketch().skipped() });
@@ -132,18 +133,9 @@ impl Context<'_> {
         let frame = &self.plan().frame;
         match &model.shape {
             Shape::Centres { centres, .. } => {
-                let squared = model.task != Task::Kmedians;
                 let centres: Vec<Vec<f64>> = centres.iter().map(|c| frame.coordinates(c)).collect();
-                let measure = self.stand_ins()?;
-                let (mut plain, mut scaled) = (0.0, 0.0);
-                for (x, w) in measure.iter() {
-                    let (c, d2) = nearest(x, &centres);
-                    let difference = |j: usize| (x[j] - centres[c][j]) * frame.scale[j];
-                    let table: f64 = (0..x.len()).map(|j| difference(j).powi(2)).sum();
-                    scaled += w * if squared { d2 } else { d2.sqrt() };
-                    plain += w * if squared { table } else { table.sqrt() };
-                }
-                Ok((plain / measure.mass(), scaled / measure.mass()))
+                let risk = self.stand_ins()?.risk(&centres, model.task.loss());
+                Ok((risk, risk))
             }
             Shape::Mixture { .. } => {
                 if !self.plan().collect.cells {
@@ -163,13 +155,13 @@ impl Context<'_> {
 fn elbow(points: &[CurvePoint], i: usize) -> f64 {
     let Some(next) = points.get(i + 1) else { return 0.0 };
     let Some(before) = i.checked_sub(1).map(|b| &points[b]) else { return 0.0 };
-    let here = points[i].scaled_risk;
+    let here = points[i].compared;
     let noise = NOISE * here.max(f64::MIN_POSITIVE);
-    (before.scaled_risk - here) / (here - next.scaled_risk).max(noise)
+    (before.compared - here) / (here - next.compared).max(noise)
 }
 
 fn bic_score(sketch: &Sketch, params: &FitParams, point: &CurvePoint) -> f64 {
     let (n, d, k) = (sketch.rows() as f64, sketch.plan().dims() as f64, point.k as f64);
     let per_component = if params.known_variance.is_some() { d } else { 2.0 * d };
-    -(2.0 * n * point.scaled_risk + (per_component * k + k - 1.0) * n.ln())
+    -(2.0 * n * point.compared + (per_component * k + k - 1.0) * n.ln())
 }

@@ -34,6 +34,8 @@ pub struct Tiles {
     /// `[row][lane]`: least squared distance so far and the vector it was in, a whole number.
     least: Vec<f32>,
     least_at: Vec<f32>,
+    /// The second least squared distance, where it was ever asked for.
+    second: Vec<f32>,
     packed_rows: PackedRows,
 }
 
@@ -44,6 +46,9 @@ pub struct Nearest {
     pub index: Vec<u32>,
     /// Its distance, which is squared for the Gaussian kernel.
     pub distance: Vec<f32>,
+    /// The least distance of the other landmarks, infinite where there are none; only
+    /// [`Tiles::nearest_two`] finds it.
+    pub second: Vec<f32>,
 }
 
 impl Tiles {
@@ -68,6 +73,7 @@ impl Tiles {
             packed,
             least: vec![0.0; MAX_BLOCK * lanes],
             least_at: vec![0.0; MAX_BLOCK * lanes],
+            second: Vec::new(),
             packed_rows: PackedRows::new(d),
         }
     }
@@ -87,7 +93,7 @@ impl Tiles {
         let padded = self.packed.len() / self.dims;
         self.sums.fill(0);
         let instructions = self.instructions;
-        instructions.dispatch(Pass { tiles: self, rows, nearest });
+        instructions.dispatch(Pass::<1> { tiles: self, rows, nearest });
         for rung in 0..self.steps.len() {
             for j in 0..self.landmarks {
                 let at = rung * padded + j;
@@ -96,15 +102,26 @@ impl Tiles {
             }
         }
     }
+
+    /// Finds the nearest landmark of at most [`MAX_BLOCK`] rows, and the distance of the second nearest.
+    pub fn nearest_two(&mut self, rows: &[f32], nearest: &mut Nearest) {
+        let n = rows.len() / self.dims;
+        assert!(n <= MAX_BLOCK && rows.len() == n * self.dims, "a block has whole rows");
+        assert!(self.steps.is_empty(), "kernel sums are not for predicting");
+        self.second.resize(self.least.len(), 0.0);
+        let instructions = self.instructions;
+        instructions.dispatch(Pass::<2> { tiles: self, rows, nearest: Some(nearest) });
+    }
 }
 
-struct Pass<'a> {
+/// A pass that keeps the KEPT least distances of a row, where nearest landmarks are wanted.
+struct Pass<'a, const KEPT: usize> {
     tiles: &'a mut Tiles,
     rows: &'a [f32],
     nearest: Option<&'a mut Nearest>,
 }
 
-impl WithSimd for Pass<'_> {
+impl<const KEPT: usize> WithSimd for Pass<'_, KEPT> {
     type Output = ();
 
     #[inline(always)]
@@ -116,7 +133,7 @@ impl WithSimd for Pass<'_> {
     }
 }
 
-impl Pass<'_> {
+impl<const KEPT: usize> Pass<'_, KEPT> {
     #[inline(always)]
     fn measure<S: Simd, T: Term>(self, simd: S) {
         let Pass { tiles, rows, nearest } = self;
@@ -124,10 +141,13 @@ impl Pass<'_> {
         if let Some(nearest) = nearest {
             tiles.least[..n * S::F32_LANES].fill(f32::INFINITY);
             tiles.least_at[..n * S::F32_LANES].fill(0.0);
-            run::<S, T, true>(simd, tiles, rows);
-            reduce_lanes(simd, tiles, n, nearest);
+            if KEPT == 2 {
+                tiles.second[..n * S::F32_LANES].fill(f32::INFINITY);
+            }
+            run::<S, T, KEPT>(simd, tiles, rows);
+            reduce_lanes::<S, KEPT>(simd, tiles, n, nearest);
         } else {
-            run::<S, T, false>(simd, tiles, rows);
+            run::<S, T, 0>(simd, tiles, rows);
         }
     }
 }
@@ -156,7 +176,7 @@ impl Term for Absolute {
 
 /// All tiles of a block with all panels.
 #[inline(always)]
-fn run<S: Simd, T: Term, const TRACK: bool>(simd: S, tiles: &mut Tiles, rows: &[f32]) {
+fn run<S: Simd, T: Term, const KEPT: usize>(simd: S, tiles: &mut Tiles, rows: &[f32]) {
     let d = tiles.dims;
     let (packed, _) = S::as_simd_f32s(&tiles.packed);
     let vectors = packed.len() / d;
@@ -167,7 +187,9 @@ fn run<S: Simd, T: Term, const TRACK: bool>(simd: S, tiles: &mut Tiles, rows: &[
     let (sums, _) = S::as_mut_simd_u32s(&mut tiles.sums);
     let (least, _) = S::as_mut_simd_f32s(&mut tiles.least);
     let (least_at, _) = S::as_mut_simd_f32s(&mut tiles.least_at);
-    let mut pass = TilePass::<S, TRACK> { simd, steps: &tiles.steps, vectors, sums };
+    let (second, _) = S::as_mut_simd_f32s(&mut tiles.second);
+    let mut kept = Kept::<S> { least, least_at, second };
+    let mut pass = TilePass::<S, KEPT> { simd, steps: &tiles.steps, vectors, sums };
     tiles.packed_rows.pack(rows);
     let together = (PANEL_BYTES / (d * VECTORS * size_of::<S::f32s>())).max(1);
     let groups = full.div_ceil(together).max(1);
@@ -179,17 +201,38 @@ fn run<S: Simd, T: Term, const TRACK: bool>(simd: S, tiles: &mut Tiles, rows: &[
         let last = if group + 1 == groups { last } else { &[] };
         let mut i = 0;
         for tile in tiles.packed_rows.tiles() {
-            pass.tile::<T, _>(tile, first, some, last, &mut least[i..], &mut least_at[i..]);
+            pass.tile::<T, _>(tile, first, some, last, kept.from(i));
             i += ROWS;
         }
         for row in tiles.packed_rows.singles() {
-            pass.tile::<T, _>(row, first, some, last, &mut least[i..], &mut least_at[i..]);
+            pass.tile::<T, _>(row, first, some, last, kept.from(i));
             i += 1;
         }
     }
 }
 
-struct TilePass<'a, S: Simd, const TRACK: bool> {
+/// What is kept of the rows between groups of panels, a vector for each row.
+struct Kept<'a, S: Simd> {
+    least: &'a mut [S::f32s],
+    least_at: &'a mut [S::f32s],
+    /// Empty where it is not asked for.
+    second: &'a mut [S::f32s],
+}
+
+impl<S: Simd> Kept<'_, S> {
+    /// From this row on.
+    #[inline(always)]
+    fn from(&mut self, row: usize) -> Kept<'_, S> {
+        let at = row.min(self.second.len());
+        Kept {
+            least: &mut self.least[row..],
+            least_at: &mut self.least_at[row..],
+            second: &mut self.second[at..],
+        }
+    }
+}
+
+struct TilePass<'a, S: Simd, const KEPT: usize> {
     simd: S,
     steps: &'a [Step],
     /// Vectors of all landmarks.
@@ -197,7 +240,7 @@ struct TilePass<'a, S: Simd, const TRACK: bool> {
     sums: &'a mut [S::u32s],
 }
 
-impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
+impl<S: Simd, const KEPT: usize> TilePass<'_, S, KEPT> {
     /// One tile of R rows with some panels and perhaps a single vector; `first` is the number of their
     /// first vector.
     #[inline(always)]
@@ -207,12 +250,14 @@ impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
         first: usize,
         panels: &[[S::f32s; VECTORS]],
         last: &[[S::f32s; 1]],
-        least: &mut [S::f32s],
-        least_at: &mut [S::f32s],
+        kept: Kept<'_, S>,
     ) {
-        let mut nearest = Best {
+        let Kept { least, least_at, second } = kept;
+        let never = self.simd.splat_f32s(f32::INFINITY);
+        let mut nearest = Best::<S, R, KEPT> {
             d2: std::array::from_fn(|r| least[r]),
             at: std::array::from_fn(|r| least_at[r]),
+            second: std::array::from_fn(|r| if KEPT == 2 { second[r] } else { never }),
         };
         let mut vector = first;
         for panel in panels.chunks_exact(rows.len()) {
@@ -222,9 +267,12 @@ impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
         if !last.is_empty() {
             self.panel::<T, _, _>(rows, last, vector, &mut nearest);
         }
-        if TRACK {
+        if KEPT > 0 {
             least[..R].copy_from_slice(&nearest.d2);
             least_at[..R].copy_from_slice(&nearest.at);
+        }
+        if KEPT == 2 {
+            second[..R].copy_from_slice(&nearest.second);
         }
     }
 
@@ -234,10 +282,10 @@ impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
         rows: &[[Value; R]],
         panel: &[[S::f32s; V]],
         vector: usize,
-        nearest: &mut Best<S, R>,
+        nearest: &mut Best<S, R, KEPT>,
     ) {
         let d2 = distances::<S, T, R, V>(self.simd, rows, panel);
-        if TRACK {
+        if KEPT > 0 {
             nearest.look(self.simd, vector, &d2);
         }
         self.add(vector, &d2);
@@ -264,18 +312,24 @@ fn distances<S: Simd, T: Term, const R: usize, const V: usize>(
     sum
 }
 
-/// In each lane of each row the least distance and the first vector that had it.
-struct Best<S: Simd, const R: usize> {
+/// In each lane of each row the least distance, the first vector that had it, and where two are kept the
+/// second least.
+struct Best<S: Simd, const R: usize, const KEPT: usize> {
     d2: [S::f32s; R],
     at: [S::f32s; R],
+    second: [S::f32s; R],
 }
 
-impl<S: Simd, const R: usize> Best<S, R> {
+impl<S: Simd, const R: usize, const KEPT: usize> Best<S, R, KEPT> {
     #[inline(always)]
     fn look<const V: usize>(&mut self, simd: S, vector: usize, d2: &[[S::f32s; V]; R]) {
         for v in 0..V {
             let here = simd.splat_f32s((vector + v) as f32);
             for r in 0..R {
+                if KEPT == 2 {
+                    let further = simd.max_f32s(d2[r][v], self.d2[r]);
+                    self.second[r] = simd.min_f32s(self.second[r], further);
+                }
                 let closer = simd.less_than_f32s(d2[r][v], self.d2[r]);
                 self.d2[r] = simd.select_f32s(closer, d2[r][v], self.d2[r]);
                 self.at[r] = simd.select_f32s(closer, here, self.at[r]);
@@ -286,22 +340,35 @@ impl<S: Simd, const R: usize> Best<S, R> {
 
 /// The nearest landmark over all lanes; the smallest index where several are as near.
 #[inline(always)]
-fn reduce_lanes<S: Simd>(simd: S, tiles: &Tiles, n: usize, nearest: &mut Nearest) {
+fn reduce_lanes<S: Simd, const KEPT: usize>(
+    simd: S,
+    tiles: &Tiles,
+    n: usize,
+    nearest: &mut Nearest,
+) {
     nearest.index.clear();
     nearest.distance.clear();
+    nearest.second.clear();
     let (least, _) = S::as_simd_f32s(&tiles.least);
     let (least_at, _) = S::as_simd_f32s(&tiles.least_at);
     let (lanes, _) = S::as_simd_f32s(&LANES);
     // Indices are below 2²⁴, so singles hold them exactly.
     let width = simd.splat_f32s(S::F32_LANES as f32);
     let never = simd.splat_f32s(f32::INFINITY);
-    for (d2, at) in least[..n].iter().zip(least_at) {
+    let (second, _) = S::as_simd_f32s(&tiles.second);
+    for (i, (d2, at)) in least[..n].iter().zip(least_at).enumerate() {
         let nearest_d2 = simd.reduce_min_f32s(*d2);
         let here = simd.equal_f32s(*d2, simd.splat_f32s(nearest_d2));
         let index = simd.mul_add_f32s(*at, width, lanes[0]);
-        let index = simd.reduce_min_f32s(simd.select_f32s(here, index, never));
+        let first = simd.reduce_min_f32s(simd.select_f32s(here, index, never));
         nearest.distance.push(nearest_d2);
-        nearest.index.push(index as u32);
+        nearest.index.push(first as u32);
+        if KEPT == 2 {
+            // The lane of the nearest offers its second, every other lane its least.
+            let chosen = simd.equal_f32s(index, simd.splat_f32s(first));
+            let others = simd.select_f32s(chosen, second[i], *d2);
+            nearest.second.push(simd.reduce_min_f32s(others));
+        }
     }
 }
 
@@ -309,7 +376,7 @@ fn reduce_lanes<S: Simd>(simd: S, tiles: &Tiles, n: usize, nearest: &mut Nearest
 const LANES: [f32; 16] =
     [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0];
 
-impl<S: Simd, const TRACK: bool> TilePass<'_, S, TRACK> {
+impl<S: Simd, const KEPT: usize> TilePass<'_, S, KEPT> {
     /// Kernel values of a tile at every rung, rounded to fixed point and summed over its rows.
     #[inline(always)]
     fn add<const R: usize, const V: usize>(&mut self, vector: usize, d2: &[[S::f32s; V]; R]) {
@@ -416,6 +483,14 @@ mod tests {
                 prop_assert_eq!(&got, &expected, "{:?}", set);
                 for (i, x) in rows.rows().enumerate() {
                     prop_assert_eq!((nearest.index[i], nearest.distance[i]), scalar::nearest(kernel, x, &landmarks));
+                }
+                let mut two = Nearest::default();
+                Tiles::new(&landmarks, None, set).nearest_two(rows.data(), &mut two);
+                prop_assert_eq!((&two.index, &two.d2), (&nearest.index, &nearest.d2));
+                for (i, x) in rows.rows().enumerate() {
+                    let others = landmarks.rows().enumerate().filter(|(j, _)| *j != two.index[i] as usize);
+                    let second = others.map(|(_, z)| scalar::squared_distance(x, z)).fold(f32::INFINITY, f32::min);
+                    prop_assert_eq!(two.second[i], second);
                 }
             }
         }

@@ -1,0 +1,125 @@
+//! The columns of a prediction: what they are called, what they hold and which model has them.
+//!
+//! | column | holds | models |
+//! |---|---|---|
+//! | `label` | the nearest centre or most likely component, from 0; -1 for a row that cannot be used | all but principal components |
+//! | `distance` | distance to that centre or mean, in the coordinates of the fit | all but principal components |
+//! | `log_density` | log density of the row, in nats | mixtures |
+//! | `p0`, `p1`, … | probability of each component | mixtures, where they are asked for |
+//! | `pc1`, `pc2`, … | coordinate along each principal component | principal components |
+
+use super::{Detail, Predictor};
+use crate::model::{Model, Shape};
+
+/// One column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column {
+    /// `label`, the only one of whole numbers.
+    Label,
+    /// `distance`.
+    Distance,
+    /// `log_density`.
+    LogDensity,
+    /// `p0`, `p1`, …
+    Probability(usize),
+    /// `pc1`, `pc2`, …, counted from 0 here.
+    Coordinate(usize),
+}
+
+/// What a column holds, one value for each row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    /// Labels; -1 for a row that cannot be used.
+    Labels(Vec<i32>),
+    /// Numbers; NaN for a row that cannot be used.
+    Numbers(Vec<f64>),
+}
+
+impl Values {
+    /// Adds the values of later rows of the same column.
+    pub fn append(&mut self, later: Values) {
+        match (self, later) {
+            (Values::Labels(all), Values::Labels(mut later)) => all.append(&mut later),
+            (Values::Numbers(all), Values::Numbers(mut later)) => all.append(&mut later),
+            _ => unreachable!("a column keeps its type"),
+        }
+    }
+}
+
+impl Column {
+    /// The columns that a model gives without being asked.
+    pub fn of(model: &Model) -> Vec<Column> {
+        match model.shape {
+            Shape::Centres { .. } => vec![Column::Label, Column::Distance],
+            Shape::Mixture { .. } => vec![Column::Label, Column::Distance, Column::LogDensity],
+            Shape::Components { .. } => (0..model.k()).map(Column::Coordinate).collect(),
+        }
+    }
+
+    /// The probabilities of a mixture; `None` for other models.
+    pub fn probabilities(model: &Model) -> Option<Vec<Column>> {
+        matches!(model.shape, Shape::Mixture { .. })
+            .then(|| (0..model.k()).map(Column::Probability).collect())
+    }
+
+    /// Its name.
+    pub fn name(self) -> String {
+        match self {
+            Column::Label => "label".into(),
+            Column::Distance => "distance".into(),
+            Column::LogDensity => "log_density".into(),
+            Column::Probability(c) => format!("p{c}"),
+            Column::Coordinate(c) => format!("pc{}", c + 1),
+        }
+    }
+
+    /// Whether it holds labels, which are whole numbers.
+    pub fn is_label(self) -> bool {
+        self == Column::Label
+    }
+
+    fn detail(self) -> Detail {
+        match self {
+            Column::Label | Column::Distance => Detail::Label,
+            Column::LogDensity => Detail::Density,
+            Column::Probability(_) | Column::Coordinate(_) => Detail::All,
+        }
+    }
+}
+
+impl Predictor<'_> {
+    /// The columns of a prediction, each with a value for every row. Rows may be anything: those that
+    /// cannot be used get the label -1 and NaN.
+    pub fn columns(&self, rows: &[f64], columns: &[Column]) -> Vec<Values> {
+        let (d, k) = (self.model().columns.len(), self.model().k());
+        let n = rows.len() / d;
+        let all = Model::unusable(rows).is_none();
+        let usable = |i: &usize| Model::unusable(&rows[i * d..(i + 1) * d]).is_none();
+        let at: Vec<usize> = if all { Vec::new() } else { (0..n).filter(usable).collect() };
+        let some: Vec<f64> = at.iter().flat_map(|i| &rows[i * d..(i + 1) * d]).copied().collect();
+        let detail = columns.iter().map(|c| c.detail()).max().unwrap_or(Detail::Label);
+        let p = self.predict(if all { rows } else { &some }, detail);
+        let numbers = |values: Vec<f64>| {
+            Values::Numbers(if all { values } else { spread(n, &at, values, f64::NAN) })
+        };
+        let of = |column: &Column| match *column {
+            Column::Label => {
+                let labels = p.label.iter().map(|l| *l as i32).collect();
+                Values::Labels(if all { labels } else { spread(n, &at, labels, -1) })
+            }
+            Column::Distance => numbers(p.squared_distance.iter().map(|d2| d2.sqrt()).collect()),
+            Column::LogDensity => numbers(p.log_density.clone()),
+            Column::Probability(c) | Column::Coordinate(c) => {
+                numbers(p.transformed.iter().skip(c).step_by(k).copied().collect())
+            }
+        };
+        columns.iter().map(of).collect()
+    }
+}
+
+/// `values` at these places among n, `filler` elsewhere.
+fn spread<T: Copy>(n: usize, at: &[usize], values: Vec<T>, filler: T) -> Vec<T> {
+    let mut all = vec![filler; n];
+    at.iter().zip(values).for_each(|(i, value)| all[*i] = value);
+    all
+}

@@ -1,0 +1,281 @@
+//! A model applied to rows, many at once.
+//!
+//! Every model says of a row which centre or component it belongs to (its *label*) and how far it is from it;
+//! [`columns`] lists what is shown of that. Distances are those that the fit minimised: between columns divided
+//! by the model's `scale`.
+//!
+//! Labels are those of [`Model::predict_row`], the slow and obvious version for one row, for every row and with
+//! every instruction set. Centres are found in single precision by [`nearest`], which decides in double
+//! precision where that is not proof; components of a mixture by [`scores`], in double precision, and where two
+//! are as likely but for rounding the slow version decides.
+//!
+//! ```
+//! use nysketch::predictor::{Detail, Predictor};
+//! # use nysketch::{fit, plan_for, FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task};
+//! # fn main() -> nysketch::Result<()> {
+//! # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 500).values;
+//! # let table = Table::unnamed(2, rows.clone())?;
+//! # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.0);
+//! # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+//! let model = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?;
+//! let predictor = Predictor::new(&model);
+//! let said = predictor.predict(&rows, Detail::Label);
+//! assert_eq!(said.label.len(), 500);
+//! // Two unit variances.
+//! assert!(said.squared_distance.iter().sum::<f64>() / 500.0 < 2.5);
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod columns;
+mod nearest;
+mod scores;
+
+pub use columns::{Column, Values};
+
+use crate::kernel::pack::MAX_BLOCK;
+use crate::model::{Model, Shape};
+use crate::simd::Instructions;
+use nearest::NearestCentre;
+use scores::Scores;
+
+/// Scores below the largest by more than this add nothing to a log density: 2²⁰ of them are 10⁻²⁰ of it.
+const NEGLIGIBLE: f64 = 60.0;
+
+/// A model laid out for many rows.
+#[derive(Debug, Clone)]
+pub struct Predictor<'a> {
+    model: &'a Model,
+    /// `1/s_j`.
+    inverse_scale: Vec<f64>,
+    scores: Scores,
+    /// For centres that singles can hold.
+    nearest: Option<NearestCentre>,
+    doubt: Doubt,
+}
+
+/// How much to say of each row; each includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// Label and distance.
+    Label,
+    /// The log density under a mixture.
+    Density,
+    /// k numbers: distances to all centres, probabilities of the components, or principal coordinates.
+    All,
+}
+
+/// What a model says of some rows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Predictions {
+    /// The nearest centre or most likely component, the first of several; 0 for principal components.
+    pub label: Vec<u32>,
+    /// Squared distance to that centre or mean, or to what principal components make of the row, in the
+    /// coordinates of the fit.
+    pub squared_distance: Vec<f64>,
+    /// Log density under a mixture, from [`Detail::Density`] on; else empty.
+    pub log_density: Vec<f64>,
+    /// k numbers for each row with [`Detail::All`], or for principal components; else empty.
+    pub transformed: Vec<f64>,
+}
+
+impl<'a> Predictor<'a> {
+    /// Lays out a model.
+    pub fn new(model: &'a Model) -> Self {
+        Self::with(model, Instructions::best())
+    }
+
+    /// For other instructions.
+    pub(crate) fn with(model: &'a Model, instructions: Instructions) -> Self {
+        let inverse_scale: Vec<f64> = model.scale.iter().map(|s| 1.0 / s).collect();
+        let nearest = match &model.shape {
+            Shape::Centres { centres, .. } => {
+                NearestCentre::new(centres, &inverse_scale, instructions)
+            }
+            _ => None,
+        };
+        let scores = Scores::new(model, &inverse_scale, instructions);
+        Predictor { model, nearest, scores, inverse_scale, doubt: Doubt::new(model) }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &'a Model {
+        self.model
+    }
+
+    /// What the model says of rows that can be used (see [`Model::unusable`]).
+    pub fn predict(&self, rows: &[f64], detail: Detail) -> Predictions {
+        let mut out = Predictions::default();
+        match &self.model.shape {
+            Shape::Centres { centres, .. } => match &self.nearest {
+                Some(nearest) if detail < Detail::All => {
+                    self.centres(nearest, centres, rows, &mut out);
+                }
+                _ => self.all_centres(rows, detail, &mut out),
+            },
+            Shape::Mixture { means, .. } => self.mixture(means, rows, detail, &mut out),
+            Shape::Components { .. } => self.components(rows, &mut out),
+        }
+        out
+    }
+
+    /// Labels proven by single precision, and the rest by all distances in double.
+    fn centres(
+        &self,
+        nearest: &NearestCentre,
+        centres: &[Vec<f64>],
+        rows: &[f64],
+        out: &mut Predictions,
+    ) {
+        let d = self.inverse_scale.len();
+        let n = rows.len() / d;
+        let (mut open, mut open_rows) = (Vec::new(), Vec::new());
+        out.label.reserve(n);
+        out.squared_distance.reserve(n);
+        nearest.find(rows, |i, found| {
+            let row = &rows[i * d..(i + 1) * d];
+            match found {
+                Some(c) => {
+                    out.label.push(c);
+                    out.squared_distance.push(self.squared_distance(row, &centres[c as usize]));
+                }
+                None => {
+                    open.push(i);
+                    open_rows.extend_from_slice(row);
+                    out.label.push(0);
+                    out.squared_distance.push(f64::INFINITY);
+                }
+            }
+        });
+        let mut decided = Predictions::default();
+        self.all_centres(&open_rows, Detail::Label, &mut decided);
+        let decided = decided.label.into_iter().zip(decided.squared_distance);
+        for (i, (label, squared_distance)) in open.into_iter().zip(decided) {
+            out.label[i] = label;
+            out.squared_distance[i] = squared_distance;
+        }
+    }
+
+    /// Labels by all distances in double precision.
+    fn all_centres(&self, rows: &[f64], detail: Detail, out: &mut Predictions) {
+        self.each(rows, |_, scores| {
+            let label = (1..scores.len()).fold(0, |b, c| if scores[c] < scores[b] { c } else { b });
+            out.label.push(label as u32);
+            out.squared_distance.push(scores[label]);
+            if detail == Detail::All {
+                out.transformed.extend(scores.iter().map(|d2| d2.sqrt()));
+            }
+        });
+    }
+
+    fn mixture(&self, means: &[Vec<f64>], rows: &[f64], detail: Detail, out: &mut Predictions) {
+        self.each(rows, |row, scores| {
+            let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let label = match self.doubt.largest(scores, most) {
+                Some(label) => label,
+                None => self.model.predict_row(row).label,
+            };
+            out.label.push(label as u32);
+            out.squared_distance.push(self.squared_distance(row, &means[label]));
+            if detail >= Detail::Density {
+                let log_density = log_sum(scores, most);
+                out.log_density.push(log_density);
+                if detail == Detail::All {
+                    out.transformed.extend(scores.iter().enumerate().map(|(c, s)| match most {
+                        // So far out that every density is zero: the nearest mean takes it all.
+                        f64::NEG_INFINITY => f64::from(u8::from(c == label)),
+                        _ => (s - log_density).exp(),
+                    }));
+                }
+            }
+        });
+    }
+
+    fn components(&self, rows: &[f64], out: &mut Predictions) {
+        self.each(rows, |row, scores| {
+            out.label.push(0);
+            out.squared_distance.push(self.model.unexplained(row, scores).0);
+            out.transformed.extend(scores);
+        });
+    }
+
+    /// Visits every row with its scores, which are worked out block by block.
+    fn each(&self, rows: &[f64], mut visit: impl FnMut(&[f64], &[f64])) {
+        let (d, k) = (self.inverse_scale.len(), self.model.k());
+        let mut scores = Vec::new();
+        for rows in rows.chunks(MAX_BLOCK * d) {
+            self.scores.of(rows, &mut scores);
+            rows.chunks_exact(d).zip(scores.chunks_exact(k)).for_each(|(r, s)| visit(r, s));
+        }
+    }
+
+    /// `Σ_j ((x_j − c_j)/s_j)²`, in the order of operations of the slow version.
+    #[inline]
+    fn squared_distance(&self, row: &[f64], centre: &[f64]) -> f64 {
+        let square = |((x, c), f): ((&f64, &f64), &f64)| ((x - c) * f) * ((x - c) * f);
+        row.iter().zip(centre).zip(&self.inverse_scale).map(square).sum()
+    }
+}
+
+/// `log Σ_c exp(scores_c)`, where `most` is the largest of them.
+fn log_sum(scores: &[f64], most: f64) -> f64 {
+    if most == f64::NEG_INFINITY {
+        return most;
+    }
+    let small = |s: &f64| *s - most > -NEGLIGIBLE;
+    let sum: f64 = scores.iter().copied().filter(small).map(|s| (s - most).exp()).sum();
+    most + sum.ln()
+}
+
+/// Below this quadratic forms are about to overflow, and the slow version decides.
+const LEAST_SCORE: f64 = -1e290;
+
+/// How far apart two scores of a mixture must be for rounding not to matter.
+///
+/// The slow version sums `log α_c`, d logarithms and d quotients in another order. With `B` the largest sum of
+/// their magnitudes at a mean and `q_c` the quadratic form, either version errs by less than `ε (B + q_c)`,
+/// `ε = (d + 12) 2⁻⁵²`. Scores are at most B, so `q_c ≤ 2 (B + |score_c|)`, and two scores that differ by g > τ,
+/// with `τ = 8 ε (2B + |most|)`, are in the same order in both versions.
+#[derive(Debug, Clone, Copy, Default)]
+struct Doubt {
+    epsilon: f64,
+    bound: f64,
+}
+
+impl Doubt {
+    fn new(model: &Model) -> Self {
+        let Shape::Mixture { weights, variances, .. } = &model.shape else {
+            return Doubt::default();
+        };
+        let log = |v: &f64| (std::f64::consts::TAU * v).ln().abs();
+        let size = |(w, v): (&f64, &Vec<f64>)| {
+            w.max(f64::MIN_POSITIVE).ln().abs() + v.iter().map(log).sum::<f64>()
+        };
+        Doubt {
+            epsilon: (model.columns.len() as f64 + 12.0) * f64::EPSILON,
+            bound: weights.iter().zip(variances).map(size).fold(0.0, f64::max),
+        }
+    }
+
+    /// The component of the largest score, `most`; `None` where the slow version must decide.
+    #[inline]
+    fn largest(&self, scores: &[f64], most: f64) -> Option<usize> {
+        let least = most - 8.0 * self.epsilon * (2.0 * self.bound + most.abs());
+        if !(most > LEAST_SCORE) {
+            return None;
+        }
+        let mut label = None;
+        for (c, score) in scores.iter().enumerate() {
+            if *score >= least {
+                if label.is_some() {
+                    return None;
+                }
+                label = Some(c);
+            }
+        }
+        label
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! The nearest centre of every row: found in single precision, proven, or decided in double.
+//!
+//! Rows and centres are brought near the origin before they are narrowed,
+//!
+//! ```text
+//! y_j = (x_j − o_j) · f_j ,   z_j = f32(y_j) ,   o: mean of the centres,   f_j = 2^−e / s_j
+//! ```
+//!
+//! with one power of two `2^e` that makes the farthest centre as far as 1. Narrowed centres are `w_c`; the
+//! pass of [`tile`](crate::kernel::tile) computes `S_c ≈ ‖z − w_c‖²` and gives the least, `S_1`, and the
+//! second least, `S_2`. With `u = 2⁻²⁴` and d columns:
+//!
+//! * every coordinate of row and centre is narrowed with a relative error of u, so distances of narrowed
+//!   points err by `u (‖y‖ + ‖v_c‖)`, where `v_c` is the centre before narrowing and `‖v_c‖` is at most the
+//!   distance plus `‖y‖`, however far away the centre is;
+//! * a difference and d fused multiply-adds make `S_c = ‖z − w_c‖² (1 + θ)`, `|θ| ≤ γ = (d + 2) u` to first order;
+//! * `‖y‖ ≤ √S_1 + ‖w_1‖` to first order;
+//! * what underflows is at most `√d 2⁻⁷³` of a distance.
+//!
+//! So the nearest is the first where
+//!
+//! ```text
+//! √S_2 − √S_1  >  (1 + 4γ) (u (d + 4)/2 (√S_1 + √S_2) + 4u (√S_1 + ‖w_1‖) + √d 2⁻⁷³)
+//! ```
+//!
+//! where `4γ` stands for all terms of second order, among them the rounding of the doubles that decide
+//! otherwise. `S_1` beyond 2¹⁰⁰ proves nothing, so that no sum that matters has overflowed. Where nothing is
+//! proven, all distances of the row are taken in double precision. Centres that are equal count once, as the
+//! first of them.
+
+use crate::kernel::Kernel;
+use crate::kernel::pack::MAX_BLOCK;
+use crate::kernel::tile::{Nearest, Tiles};
+use crate::points::Points;
+use crate::simd::{Instructions, Work};
+use std::collections::HashSet;
+
+/// `u`: half a unit in the last place of a single.
+const UNIT: f64 = 1.0 / (1 << 24) as f64;
+/// Beyond this a squared distance in single precision proves nothing.
+const FAR: f32 = (1u128 << 100) as f32;
+
+/// Centres laid out for the pass.
+#[derive(Debug, Clone)]
+pub struct NearestCentre {
+    instructions: Instructions,
+    /// `o_j` and `f_j`.
+    origin: Vec<f64>,
+    factor: Vec<f64>,
+    tiles: Tiles,
+    /// For every centre of the pass its index among all centres, and `‖w_c‖`.
+    centre: Vec<u32>,
+    length: Vec<f64>,
+    proof: Proof,
+}
+
+/// What a gap between two distances must exceed.
+#[derive(Debug, Clone, Copy)]
+struct Proof {
+    /// Share of both distances.
+    of_both: f64,
+    /// Share of the bound on `‖y‖`.
+    of_row: f64,
+    least: f64,
+}
+
+impl Proof {
+    fn new(dims: usize) -> Self {
+        let d = dims as f64;
+        let second_order = 1.0 + 4.0 * (d + 2.0) * UNIT;
+        Proof {
+            of_both: second_order * UNIT * (d + 4.0) / 2.0,
+            of_row: second_order * 4.0 * UNIT,
+            least: second_order * d.sqrt() * 2.0f64.powi(-73),
+        }
+    }
+
+    /// Whether the first of two centres is nearer beyond doubt, `length` away from the origin.
+    #[inline(always)]
+    fn holds(&self, first: f32, second: f32, length: f64) -> bool {
+        let (a, b) = (f64::from(first).sqrt(), f64::from(second).sqrt());
+        let doubt = self.of_both * (a + b) + self.of_row * (a + length) + self.least;
+        // An infinite second is one that does not exist, or much farther than the first.
+        first <= FAR && (b - a > doubt || second == f32::INFINITY)
+    }
+}
+
+impl NearestCentre {
+    /// Lays out centres; `None` where they span so much or so little that singles cannot hold them.
+    pub fn new(
+        centres: &[Vec<f64>],
+        inverse_scale: &[f64],
+        instructions: Instructions,
+    ) -> Option<Self> {
+        let d = inverse_scale.len();
+        let origin: Vec<f64> =
+            (0..d).map(|j| centres.iter().map(|c| c[j] / centres.len() as f64).sum()).collect();
+        let length =
+            |point: &mut dyn Iterator<Item = f64>| point.map(|x| x * x).sum::<f64>().sqrt();
+        let scaled = |c: &[f64], factor: &[f64]| -> Vec<f64> {
+            (0..d).map(|j| (c[j] - origin[j]) * factor[j]).collect()
+        };
+        let farthest = centres
+            .iter()
+            .map(|c| length(&mut scaled(c, inverse_scale).into_iter()))
+            .fold(0.0, f64::max);
+        // Powers of two within these bounds are exact, and so are products with them.
+        let unit = match farthest {
+            0.0 => 1.0,
+            r if (1e-150..1e150).contains(&r) => 2.0f64.powi(-(r.log2().ceil() as i32)),
+            _ => return None,
+        };
+        let factor: Vec<f64> = inverse_scale.iter().map(|f| f * unit).collect();
+        if !factor.iter().all(|f| f.is_normal()) {
+            return None;
+        }
+        let mut seen = HashSet::new();
+        let (mut narrow, mut centre) = (Vec::new(), Vec::new());
+        for (c, values) in centres.iter().enumerate() {
+            // Adding zero makes -0 and 0 the same.
+            let bits: Vec<u64> = values.iter().map(|x| (x + 0.0).to_bits()).collect();
+            if seen.insert(bits) {
+                narrow.extend(scaled(values, &factor).into_iter().map(|x| x as f32));
+                centre.push(c as u32);
+            }
+        }
+        let points = Points::new(d, narrow);
+        let lengths = points.rows().map(|w| length(&mut w.iter().map(|x| f64::from(*x)))).collect();
+        Some(NearestCentre {
+            instructions,
+            tiles: Tiles::new(&points, Kernel::Gaussian, None, instructions),
+            origin,
+            factor,
+            centre,
+            length: lengths,
+            proof: Proof::new(d),
+        })
+    }
+
+    /// For every row the nearest centre, or `None` where single precision does not prove it.
+    pub fn find(&self, rows: &[f64], mut found: impl FnMut(usize, Option<u32>)) {
+        let d = self.origin.len();
+        // The pass needs memory of its own; a copy costs little beside a block of rows.
+        let mut tiles = self.tiles.clone();
+        let (mut z, mut nearest) = (Vec::new(), Nearest::default());
+        for (block, rows) in rows.chunks(MAX_BLOCK * d).enumerate() {
+            z.resize(rows.len(), 0.0);
+            let Self { origin, factor, .. } = self;
+            self.instructions.run(Narrow { origin, factor, rows, z: &mut z });
+            tiles.nearest_two(&z, &mut nearest);
+            let pairs = nearest.distance.iter().zip(&nearest.second);
+            for (i, ((first, second), at)) in pairs.zip(&nearest.index).enumerate() {
+                let at = *at as usize;
+                let proven = self.proof.holds(*first, *second, self.length[at]);
+                found(block * MAX_BLOCK + i, proven.then(|| self.centre[at]));
+            }
+        }
+    }
+}
+
+/// `z_j = f32((x_j − o_j) f_j)` of some rows.
+struct Narrow<'a> {
+    origin: &'a [f64],
+    factor: &'a [f64],
+    rows: &'a [f64],
+    z: &'a mut [f32],
+}
+
+impl Work for Narrow<'_> {
+    #[inline(always)]
+    fn work(self) {
+        let d = self.origin.len();
+        for (row, z) in self.rows.chunks_exact(d).zip(self.z.chunks_exact_mut(d)) {
+            for j in 0..d {
+                z[j] = ((row[j] - self.origin[j]) * self.factor[j]) as f32;
+            }
+        }
+    }
+}
