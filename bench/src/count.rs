@@ -4,7 +4,6 @@
 //! start of the program costs. Data is fixed, and every case is deterministic.
 
 use nysketch::feature_map::fourier::{FourierPass, draw_frequencies};
-use nysketch::kernel::ladder::Ladder;
 use nysketch::kernel::pack::MAX_BLOCK;
 use nysketch::kernel::tile::{Nearest, Tiles};
 use nysketch::points::Points;
@@ -22,12 +21,13 @@ fn points(count: usize, seed: u64) -> Points {
 
 /// The pass over blocks in memory: kernel sums at these bandwidths, and nearest landmarks.
 fn pass(bandwidths: &[f64], nearest: bool, blocks: usize) {
-    let ladder = (!bandwidths.is_empty()).then(|| Ladder::new(bandwidths));
-    let mut tiles = Tiles::new(&points(LANDMARKS, 1), ladder.as_ref(), Instructions::best());
+    let ladder = (!bandwidths.is_empty()).then(|| Kernel::Gaussian.ladder(bandwidths));
+    let mut tiles =
+        Tiles::new(&points(LANDMARKS, 1), Kernel::Gaussian, ladder.as_ref(), Instructions::best());
     let rows = points(MAX_BLOCK, 2);
     let mut found = Nearest::default();
     for _ in 0..blocks {
-        tiles.block(rows.data(), &[], nearest.then_some(&mut found), |_, _, units| {
+        tiles.block(rows.data(), nearest.then_some(&mut found), |_, _, units| {
             black_box(units);
         });
     }
@@ -40,7 +40,7 @@ fn predict(blocks: usize) {
     let plan = Arc::new(plan_for(&table, PlanParams::default()).expect("a plan").0);
     let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).expect("a sketch");
     let model = fit(&sketch, &FitParams::new(Task::Kmeans, LANDMARKS)).expect("a model");
-    let predictor = Predictor::new(&model, Instructions::best());
+    let predictor = Predictor::new(&model);
     let rows = wide(points(MAX_BLOCK, 2));
     for _ in 0..blocks {
         black_box(predictor.predict(&rows, predictor::Detail::Label));
@@ -51,7 +51,7 @@ fn fourier(blocks: usize) {
     let mut pass = FourierPass::new(&points(LANDMARKS, 1), &[20.0], Instructions::best());
     let rows = points(MAX_BLOCK, 2);
     for _ in 0..blocks {
-        pass.block(rows.data(), &[], |_, units| {
+        pass.block(rows.data(), |_, units| {
             black_box(units);
         });
     }
@@ -61,22 +61,17 @@ fn fourier(blocks: usize) {
 fn sketch(blocks: usize) {
     let rows = Mixture::new(DIMS, 10, 2.0, 0).expect("a mixture").rows(0, 5000);
     let table = Table::unnamed(DIMS, rows.values).expect("a table");
-    let params = PlanParams {
-        features: FeatureParams::Nystrom {
-            landmarks: Some(LANDMARKS),
-            sampling: Sampling::Uniform,
-            leverage_lambda: None,
-        },
-        bandwidths: Some(vec![80.0, 20.0, 5.0]),
-        ..PlanParams::default()
-    };
+    let params = PlanParams::default()
+        .landmarks(LANDMARKS)
+        .sampling(Sampling::Uniform)
+        .bandwidths(vec![80.0, 20.0, 5.0]);
     let plan = Arc::new(plan_for(&table, params).expect("a plan").0);
     let block = Block {
         values: table.values()[..MAX_BLOCK * DIMS].to_vec(),
         columns: DIMS,
         ..Block::default()
     };
-    let mut accumulator = Accumulator::new(plan, Instructions::best());
+    let mut accumulator = Accumulator::new(plan, EngineKind::Cpu);
     for _ in 0..blocks {
         accumulator.push(&block, Invalid::Refuse).expect("valid rows");
     }

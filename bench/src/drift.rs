@@ -83,15 +83,7 @@ fn trial(
     let a = table(s.row, s.rows[0], &|_, _| {}, rng);
     let b = table(s.row, s.rows[1], change, rng);
     let other = table(s.row, s.rows[0], &|_, _| {}, rng);
-    let params = PlanParams {
-        features: FeatureParams::Nystrom {
-            landmarks: Some(s.landmarks),
-            sampling: s.sampling,
-            leverage_lambda: None,
-        },
-        seed,
-        ..PlanParams::default()
-    };
+    let params = PlanParams::default().landmarks(s.landmarks).sampling(s.sampling).seed(seed);
     let from = match s.from {
         From::First => &a,
         From::Second => &b,
@@ -109,7 +101,7 @@ fn raw_p_value(a: &Table, b: &Table, sigma2: f64, seed: u64) -> f64 {
     let d = a.columns().len();
     let rows: Vec<&[f64]> = a.values().chunks(d).chain(b.values().chunks(d)).collect();
     let n = rows.len();
-    let kernel = kernel::Gaussian { sigma2 };
+    let kernel = Kernel::Gaussian.at(sigma2);
     let gram: Vec<f64> = (0..n * n).map(|i| kernel.value(rows[i / n], rows[i % n])).collect();
     let mut side: Vec<f64> = (0..n)
         .map(|i| if i < a.len() { 1.0 / a.len() as f64 } else { -1.0 / b.len() as f64 })

@@ -118,16 +118,18 @@ fn pass_times(d: usize, m: usize, instructions: Instructions) -> [f64; 4] {
     let rows = points((2_000_000 / (d * m / 10)).clamp(1, 64) * MAX_BLOCK, d, 2);
     let pairs = (rows.len() * m) as f64;
     let sigma2 = d as f64 / 4.0;
-    let one = Ladder::new(&[sigma2]);
-    let three = Ladder::new(&[4.0 * sigma2, sigma2, sigma2 / 4.0]);
+    let one = Kernel::Gaussian.ladder(&[sigma2]);
+    let three = Kernel::Gaussian.ladder(&[4.0 * sigma2, sigma2, sigma2 / 4.0]);
     let time = |ladder: Option<&Ladder>, track: bool| {
-        let mut tiles = Tiles::new(&landmarks, ladder, instructions);
+        let mut tiles = Tiles::new(&landmarks, Kernel::Gaussian, ladder, instructions);
         let mut nearest = Nearest::default();
         let mut total = 0u64;
         let seconds = best(12, || {
             for block in rows.data().chunks(MAX_BLOCK * d) {
                 let nearest = track.then_some(&mut nearest);
-                tiles.block(block, &[], nearest, |_, _, units| total = total.wrapping_add(units));
+                tiles.block(block, nearest, |_, _, units| {
+                    total = total.wrapping_add(u64::from(units))
+                });
             }
         });
         black_box(total);
@@ -141,16 +143,13 @@ fn sketch_time(d: usize, m: usize, collect: &[&str], bandwidths: usize, threads:
     let n = (40_000_000 / (d * m / 10).max(1)).clamp(60_000, 1_000_000);
     let mixture = Mixture::new(d, 10, 2.0, 0).expect("a mixture");
     let source = mixture.source(n as u64);
-    let params = PlanParams {
-        features: FeatureParams::Nystrom {
-            landmarks: Some(m),
-            sampling: Sampling::Uniform,
-            leverage_lambda: None,
-        },
-        bandwidths: Some([4.0, 1.0, 0.25][..bandwidths].iter().map(|f| f * d as f64).collect()),
-        collect: Some(Collect::from_names(collect.iter().copied()).expect("known sums")),
-        ..PlanParams::default()
-    };
+    let params = PlanParams::default()
+        .landmarks(m)
+        .sampling(Sampling::Uniform)
+        .bandwidths(
+            [4.0, 1.0, 0.25][..bandwidths].iter().map(|f| f * d as f64).collect::<Vec<f64>>(),
+        )
+        .collect(Collect::from_names(collect.iter().copied()).expect("known sums"));
     let small = mixture.source(20_000);
     let plan = Arc::new(plan_for(&small, params).expect("a plan").0);
     let mut values = Vec::new();
@@ -160,7 +159,7 @@ fn sketch_time(d: usize, m: usize, collect: &[&str], bandwidths: usize, threads:
     })
     .expect("generated rows");
     let table = Table::unnamed(d, values).expect("a table");
-    let params = SketchParams { threads, ..SketchParams::default() };
+    let params = SketchParams::default().threads(threads);
     let seconds = best(5, || drop(Sketch::of(&plan, &table, params, &()).expect("a sketch")));
     seconds / n as f64
 }

@@ -77,14 +77,7 @@ impl RowPart for Part<'_> {
 }
 
 fn plan(dims: usize, clusters: usize, landmarks: usize) -> Arc<Plan> {
-    let params = PlanParams {
-        features: FeatureParams::Nystrom {
-            landmarks: Some(landmarks),
-            sampling: Sampling::Uniform,
-            leverage_lambda: None,
-        },
-        ..PlanParams::default()
-    };
+    let params = PlanParams::default().landmarks(landmarks).sampling(Sampling::Uniform);
     Arc::new(plan_for(&Endless::new(dims, clusters, BASE), params).expect("a plan").0)
 }
 
@@ -113,7 +106,7 @@ fn memory(line: &str) -> f64 {
 /// Seconds and memory of a sketch of all that is collected by default.
 fn sketch(plan: &Arc<Plan>, source: &Endless, threads: usize) -> (f64, f64) {
     let times = if source.rows > 10_000_000 { 1 } else { 3 };
-    let params = SketchParams { threads, ..SketchParams::default() };
+    let params = SketchParams::default().threads(threads);
     measure(times, || drop(Sketch::of(plan, source, params, &()).expect("a sketch")))
 }
 
@@ -156,13 +149,13 @@ fn main() {
     table("threads", &format!("Threads, {n} rows, d = {d}, m = {m}:"), &counts, |threads| {
         sketch(&usual, &Endless::new(d, 10, n), threads as usize)
     });
-    let params = SketchParams { threads, ..SketchParams::default() };
+    let params = SketchParams::default().threads(threads);
     let many = Sketch::of(&plan(d, 100, 1000), &Endless::new(d, 100, n), params, &());
     let many = many.expect("a sketch");
     for (task, name) in [(Task::Kmeans, "k-means"), (Task::Gmm, "a mixture")] {
         let title = format!("Clusters, {name} from the cells of 1000 landmarks, d = {d}:");
         table("clusters", &title, &[5, 10, 20, 40, 80], |k| {
-            let params = FitParams { decoder: Decoder::Cells, ..FitParams::new(task, k as usize) };
+            let params = FitParams::new(task, k as usize).decoder(Decoder::Cells);
             measure(3, || drop(fit(&many, &params).expect("a model")))
         });
     }

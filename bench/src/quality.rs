@@ -7,7 +7,6 @@
 //! `--real FOLDER` does real tables in `.npy` form (bench/convert.py), with the plan's defaults.
 
 use nysketch::atom::Atom;
-use nysketch::decoder::Report;
 use nysketch::decoder::cells::Cells;
 use nysketch::measure::{Effort, Loss, Measure};
 use nysketch::metrics::Risks;
@@ -260,22 +259,13 @@ fn em(values: &[f64], d: usize, mut atoms: Vec<Atom>, known: bool) -> f64 {
 }
 
 fn make_sketch(setting: &Setting, table: &Table, seed: u64) -> Sketch {
-    let features = match setting.fourier {
-        true => FeatureParams::Fourier { frequencies: setting.m / 2 },
-        false => FeatureParams::Nystrom {
-            landmarks: Some(setting.m),
-            sampling: setting.sampling,
-            leverage_lambda: None,
-        },
+    let params = match setting.fourier {
+        true => PlanParams::default().fourier(setting.m / 2),
+        false => PlanParams::default().landmarks(setting.m).sampling(setting.sampling),
     };
-    let params = PlanParams {
-        features,
-        bandwidths: setting.sigma2.map(|s| vec![s]),
-        collect: Some(Collect { kernel: true, cells: setting.cells, moments: true }),
-        seed,
-        threads: 1,
-        ..PlanParams::default()
-    };
+    let collect = Collect { kernel: true, cells: setting.cells, moments: true };
+    let mut params = params.collect(collect).seed(seed);
+    params.bandwidths = setting.sigma2.map(|s| vec![s]);
     let plan = Arc::new(plan_for(table, params).expect("a plan").0);
     Sketch::of(&plan, table, SketchParams::default(), &()).expect("a sketch")
 }
@@ -340,12 +330,12 @@ fn real(folder: &std::path::Path, seeds: u64) {
         let mut reference = set.reference;
         for seed in 0..seeds {
             let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-            let params = PlanParams { scale: set.scale, seed, threads, ..PlanParams::default() };
+            let params = PlanParams::default().scale(set.scale).seed(seed).threads(threads);
             let plan = Arc::new(plan_for(&table, params).expect("a plan").0);
-            let sketch = SketchParams { threads, ..SketchParams::default() };
+            let sketch = SketchParams::default().threads(threads);
             let sketch = Sketch::of(&plan, &table, sketch, &()).expect("a sketch");
             let start = Instant::now();
-            let params = FitParams { seed, ..FitParams::new(Task::Kmeans, set.k) };
+            let params = FitParams::new(Task::Kmeans, set.k).seed(seed);
             let model = fit(&sketch, &params).expect("a model");
             let seconds = start.elapsed().as_secs_f64();
             let frame = &plan.frame;
@@ -399,16 +389,14 @@ fn run_seed(setting: &Setting, seed: u64, references: &References) -> Outcome {
     let reference = references.get(setting, seed, &data);
     let sketch = make_sketch(setting, &data.table, seed);
     let start = Instant::now();
-    let params = FitParams {
-        decoder: setting.decoder,
-        known_variance: setting.known,
-        seed,
-        ..FitParams::new(setting.task, setting.k)
-    };
+    let params = FitParams::new(setting.task, setting.k)
+        .decoder(setting.decoder)
+        .known_variance(setting.known)
+        .seed(seed);
     let model = fit(&sketch, &params).expect("a model");
     let seconds = start.elapsed().as_secs_f64();
     let mut risks = Risks::default();
-    risks.add(&Predictor::new(&model, Instructions::best()), data.table.values(), &[]);
+    risks.add(&Predictor::new(&model), data.table.values(), &[]);
     let e = risks.evaluation(&model);
     let plan = sketch.plan();
     let landmarks: Vec<f64> = match plan.landmarks() {

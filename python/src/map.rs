@@ -68,7 +68,7 @@ pub fn map_valid_rows<T: Clone + Default + Send>(
             let unusable = |(n, row, _)| Some((n, row, Model::unusable(row)?));
             let bad = block.rows().filter(|_| !invalid).find_map(unusable);
             if let Some((number, row, j)) = bad {
-                let (at, value) = (block.cell(number, &columns[j]), row[j]);
+                let (at, value) = (block.place(number, &columns[j]), row[j]);
                 return Err(Error::source(format!("{at}: {value} cannot be used; clean the row")));
             }
             part.clear();

@@ -10,7 +10,7 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
 use nysketch::predictor::{Column, Detail, Predictions, Values};
-use nysketch::{Block, Error, Instructions, Model, Predictor, Progress};
+use nysketch::{Block, Error, Model, Predictor, Progress};
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -64,7 +64,7 @@ impl PyModel {
         let shown = Shown { what: shown.0, verbose: shown.1, rows: input.rows };
         let (model, threads) = (self.model.clone(), self::threads(threads));
         run(x.py(), shown, move |watch| {
-            let predictor = Predictor::new(&model, Instructions::best());
+            let predictor = Predictor::new(&model);
             let each = |block: &Block, out: &mut Vec<T>| {
                 take(predictor.predict(&block.values, detail), out);
             };
@@ -214,7 +214,7 @@ impl PyModel {
         let (model, threads) = (self.model.clone(), self::threads(threads));
         let risks = run(X.py(), SILENT, move |watch| {
             let parts = InOrder::default();
-            let predictor = Predictor::new(&model, Instructions::best());
+            let predictor = Predictor::new(&model);
             map_rows(&input, threads, watch, 0, |block, _: &mut Vec<u8>| {
                 let mut risks = Risks::default();
                 risks.add(&predictor, &block.values, &[]);
@@ -325,7 +325,7 @@ impl PyModel {
     /// 'kmeans', 'kmedians', 'gmm' or 'pca'.
     #[getter]
     fn task(&self) -> &str {
-        &self.model.task
+        self.model.task.name()
     }
 
     /// Number of centres or components.
@@ -446,7 +446,8 @@ impl PyModel {
         let dict = PyDict::new(py);
         dict.set_item("decoder", &report.decoder)?;
         dict.set_item("bandwidth", report.bandwidth)?;
-        dict.set_item("status", &report.status)?;
+        dict.set_item("status", format!("{:?}", report.status))?;
+        dict.set_item("calibrated", report.calibrated)?;
         dict.set_item("iterations", report.iterations)?;
         dict.set_item("objective", &report.objective)?;
         dict.set_item("seconds", report.seconds)?;
@@ -471,7 +472,7 @@ impl PyModel {
         let model = self.model.clone();
         let columns = run(X.py(), SILENT, move |watch| {
             let columns = Column::of(&model);
-            let predictor = Predictor::new(&model, Instructions::best());
+            let predictor = Predictor::new(&model);
             let parts = InOrder::default();
             map_valid_rows(&input, 1, watch, 0, skip_invalid, |block, _: &mut Vec<u8>| {
                 parts.push(block, predictor.columns(&block.values, &columns));
@@ -509,9 +510,9 @@ impl PyModel {
         let extras = Extras::weights(weights)?;
         let input = Input::open(X, Wanted::Given(&self.model.columns), extras)?;
         let (model, threads) = (self.model.clone(), self::threads(threads));
-        let medians = model.task == nysketch::Task::Kmedians.name();
+        let medians = model.task == nysketch::Task::Kmedians;
         let (labels, risk) = run(X.py(), SILENT, move |watch| {
-            let predictor = Predictor::new(&model, Instructions::best());
+            let predictor = Predictor::new(&model);
             let sums = InOrder::default();
             let each = |block: &Block, out: &mut Vec<i32>| {
                 let said = predictor.predict(&block.values, Detail::Label);

@@ -4,11 +4,7 @@ use crate::error::exception;
 use crate::input::Files;
 use crate::natural::Natural;
 use numpy::PyReadonlyArray2;
-use nysketch::planning::DEFAULT_FREQUENCIES;
-use nysketch::{
-    Collect, FeatureParams, GivenLandmarks, Invalid, PlanParams, SampleRows, Sampling, Scale,
-    Weighting,
-};
+use nysketch::{Collect, Invalid, LandmarkCount, Named, PlanParams, SampleRows, Weighting};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -50,7 +46,9 @@ impl<T> OneOrMore<T> {
 #[pyo3(from_item_all)]
 pub struct PlanOptions<'py> {
     #[pyo3(default)]
-    pub landmarks: Option<Natural>,
+    pub landmarks: Option<Landmarks>,
+    #[pyo3(default)]
+    pub clusters: Option<Natural>,
     #[pyo3(default)]
     pub sampling: Option<String>,
     #[pyo3(default)]
@@ -60,6 +58,8 @@ pub struct PlanOptions<'py> {
     pub features: String,
     #[pyo3(default)]
     pub frequencies: Option<Natural>,
+    #[pyo3(default)]
+    pub kernel: Option<String>,
     #[pyo3(default)]
     pub bandwidth: Option<OneOrMore<f64>>,
     #[pyo3(default)]
@@ -77,112 +77,77 @@ pub struct PlanOptions<'py> {
 }
 
 impl PlanOptions<'_> {
-    /// What they mean, for rows of these columns whose weights stand in a column of this name, on so many threads.
+    /// What was said, for rows of these columns whose weights stand in a column of this name, on so many
+    /// threads; the library says what it means.
     pub fn params(
         self,
         columns: Option<&[String]>,
         weights: Option<String>,
         threads: usize,
     ) -> PyResult<PlanParams> {
+        let mut params = PlanParams::default()
+            .sample_rows(sample_rows(self.sample_rows.as_ref())?)
+            .seed(self.seed.0)
+            .invalid(invalid(self.skip_invalid))
+            .threads(threads);
+        params.features = named(&self.features)?;
+        params.landmarks = self.landmarks.map(|Landmarks(count)| count);
+        params.clusters = self.clusters.map(Natural::size);
+        params.sampling = self.sampling.as_deref().map(named).transpose()?;
+        params.leverage_lambda = self.leverage_lambda;
+        params.frequencies = self.frequencies.map(Natural::size);
+        params.bandwidths = self.bandwidth.map(OneOrMore::into_vec);
+        if let Some(kernel) = self.kernel {
+            params.kernel = named(&kernel)?;
+        }
+        if let Some(scale) = self.scale {
+            params.scale = named(&scale)?;
+        }
+        if let Some(names) = self.collect {
+            let names = names.into_vec();
+            let collect = Collect::from_names(names.iter().map(String::as_str));
+            params.collect = Some(collect.map_err(exception)?);
+        }
         let unit = self.weight_unit;
-        Ok(PlanParams {
-            auto_landmarks: None,
-            scale: scale(self.scale.as_deref())?,
-            sample_rows: sample_rows(self.sample_rows.as_ref())?,
-            weighting: weights.map(|column| Weighting { column, unit }),
-            seed: self.seed.0,
-            invalid: invalid(self.skip_invalid),
-            threads,
-            features: features(
-                self.features,
-                Chosen {
-                    landmarks: self.landmarks.map(Natural::size),
-                    sampling: self.sampling,
-                    leverage_lambda: self.leverage_lambda,
-                    landmarks_from: self.landmarks_from,
-                    frequencies: self.frequencies.map(Natural::size),
-                },
-                columns,
-            )?,
-            bandwidths: self.bandwidth.map(|b| {
-                let mut values = b.into_vec();
-                values.sort_by(|a, b| b.total_cmp(a));
-                values
-            }),
-            collect: self
-                .collect
-                .map(|names| Collect::from_names(names.into_vec().iter().map(String::as_str)))
-                .transpose()
-                .map_err(exception)?,
-        })
+        params.weighting = weights.map(|column| Weighting { column, unit });
+        if let Some(rows) = self.landmarks_from {
+            params = params.landmarks_from("landmarks_from", given(&rows, columns)?);
+        }
+        Ok(params)
     }
 }
 
-/// What was chosen about landmarks or frequencies.
-struct Chosen<'py> {
-    landmarks: Option<usize>,
-    sampling: Option<String>,
-    leverage_lambda: Option<f64>,
-    landmarks_from: Option<Bound<'py, PyAny>>,
-    frequencies: Option<usize>,
+/// A choice of the library, by name.
+pub fn named<T: Named>(name: &str) -> PyResult<T> {
+    T::from_name(name).map_err(exception)
 }
 
-fn features(
-    name: String,
-    chosen: Chosen<'_>,
-    columns: Option<&[String]>,
-) -> PyResult<FeatureParams> {
-    let refuse = |message: &str| Err(PyValueError::new_err(message.to_string()));
-    let Chosen { landmarks, sampling, leverage_lambda, landmarks_from, frequencies } = chosen;
-    match name.as_str() {
-        "fourier" => {
-            let any = landmarks.is_some()
-                || sampling.is_some()
-                || landmarks_from.is_some()
-                || leverage_lambda.is_some();
-            match any {
-                true => refuse("Fourier features have no landmarks; use frequencies"),
-                false => Ok(FeatureParams::Fourier {
-                    frequencies: frequencies.unwrap_or(DEFAULT_FREQUENCIES),
-                }),
-            }
+/// A number of landmarks, or 'auto'.
+pub struct Landmarks(LandmarkCount);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Landmarks {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if object.extract::<String>().is_ok_and(|s| s == "auto") {
+            return Ok(Landmarks(LandmarkCount::Auto));
         }
-        "nystrom" if frequencies.is_some() => refuse("frequencies goes with features='fourier'"),
-        "nystrom" => {
-            if let Some(rows) = landmarks_from {
-                return match landmarks.is_some() || sampling.is_some() || leverage_lambda.is_some()
-                {
-                    true => refuse(
-                        "landmarks_from goes without landmarks, sampling and leverage_lambda",
-                    ),
-                    false => given(&rows, columns),
-                };
-            }
-            let sampling = match (sampling, leverage_lambda) {
-                (Some(s), _) => s.parse().map_err(exception)?,
-                (None, Some(_)) => Sampling::Leverage,
-                (None, None) => Sampling::default(),
-            };
-            Ok(FeatureParams::Nystrom { landmarks, sampling, leverage_lambda })
-        }
-        other => refuse(&format!("features must be 'nystrom' or 'fourier', got '{other}'")),
+        object.extract::<Natural>().map(|n| Landmarks(LandmarkCount::Number(n.size())))
     }
 }
 
 /// Landmarks of the user's own: an array, or a file.
-fn given(rows: &Bound<'_, PyAny>, columns: Option<&[String]>) -> PyResult<FeatureParams> {
-    let name = "landmarks_from".to_string();
+fn given(rows: &Bound<'_, PyAny>, columns: Option<&[String]>) -> PyResult<Vec<Vec<f64>>> {
     if let Some(files) = Files::of(rows)? {
         let rows = files.read_all(columns)?;
         return match rows.is_empty() {
             true => Err(PyValueError::new_err("landmarks_from has no rows")),
-            false => Ok(FeatureParams::Given(GivenLandmarks { name, rows })),
+            false => Ok(rows),
         };
     }
     let rows = rows.py().import("nysketch._input")?.call_method1("matrix", (rows,))?;
     let rows: PyReadonlyArray2<'_, f64> = rows.extract()?;
-    let rows = rows.as_array().rows().into_iter().map(|r| r.to_vec()).collect();
-    Ok(FeatureParams::Given(GivenLandmarks { name, rows }))
+    Ok(rows.as_array().rows().into_iter().map(|r| r.to_vec()).collect())
 }
 
 /// What to do with invalid rows.
@@ -199,15 +164,5 @@ fn sample_rows(given: Option<&Bound<'_, PyAny>>) -> PyResult<SampleRows> {
             "sample_rows must be a number or 'all', got {}",
             given.repr()?
         ))),
-    }
-}
-
-fn scale(given: Option<&str>) -> PyResult<Scale> {
-    match given {
-        None => Ok(Scale::None),
-        Some("standard") => Ok(Scale::Standard),
-        Some(other) => {
-            Err(PyValueError::new_err(format!("scale must be None or 'standard', got '{other}'")))
-        }
     }
 }

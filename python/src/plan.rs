@@ -4,7 +4,7 @@ use crate::error::{exception, in_keywords, os_error};
 use crate::input::{Extras, Input, Wanted};
 use crate::map::map_rows;
 use crate::natural::Natural;
-use crate::options::{OneOrMore, PlanOptions, invalid};
+use crate::options::{Landmarks, OneOrMore, PlanOptions, invalid};
 use crate::sketch::{PySketch, check_weights};
 use crate::work::{Shown, run, threads};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
@@ -78,8 +78,11 @@ impl PyPlan {
     ///     lazy frame of polars, which may be larger than memory; a file, folder or pattern such as
     ///     ``'days/*.parquet'``, a list of them, or :class:`Files`.
     ///     A stream that can be read only once does not suffice; pass a function that opens it.
-    /// landmarks : int, optional
-    ///     Number of landmarks; 400, or all different rows where there are fewer.
+    /// landmarks : int or 'auto', optional
+    ///     Number of landmarks; 400 and at least ten per cluster, or all different rows where there
+    ///     are fewer. 'auto' chooses from the data.
+    /// clusters : int, optional
+    ///     Number of clusters that will be learned.
     /// sampling : {'dsquared', 'uniform', 'leverage', 'greedy', 'rpcholesky'}, optional
     ///     How landmarks are chosen.
     /// leverage_lambda : float, optional
@@ -128,16 +131,18 @@ impl PyPlan {
     /// ValueError
     ///     Where a row is invalid or a parameter out of range. Rows are counted from 0.
     #[staticmethod]
-    #[pyo3(signature = (X, *, landmarks=None, sampling=None, leverage_lambda=None, landmarks_from=None, features="nystrom", frequencies=None, bandwidth=None, scale=None, sample_rows=None, collect=None, columns=None, exclude=None, weights=None, weight_unit=1.0, skip_invalid=false, seed=0, threads=None, verbose=false, warn=true))]
+    #[pyo3(signature = (X, *, landmarks=None, clusters=None, sampling=None, leverage_lambda=None, landmarks_from=None, features="nystrom", frequencies=None, kernel=None, bandwidth=None, scale=None, sample_rows=None, collect=None, columns=None, exclude=None, weights=None, weight_unit=1.0, skip_invalid=false, seed=0, threads=None, verbose=false, warn=true))]
     #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
     fn from_data(
         X: &Bound<'_, PyAny>,
-        landmarks: Option<Natural>,
+        landmarks: Option<Landmarks>,
+        clusters: Option<Natural>,
         sampling: Option<String>,
         leverage_lambda: Option<f64>,
         landmarks_from: Option<Bound<'_, PyAny>>,
         features: &str,
         frequencies: Option<Natural>,
+        kernel: Option<String>,
         bandwidth: Option<OneOrMore<f64>>,
         scale: Option<String>,
         sample_rows: Option<Bound<'_, PyAny>>,
@@ -154,11 +159,13 @@ impl PyPlan {
     ) -> PyResult<Self> {
         let options = PlanOptions {
             landmarks,
+            clusters,
             sampling,
             leverage_lambda,
             landmarks_from,
             features: features.to_string(),
             frequencies,
+            kernel,
             bandwidth,
             scale,
             sample_rows,
@@ -270,11 +277,8 @@ impl PyPlan {
         check_weights(&self.plan, weights.is_some())?;
         let extras = Extras { key: Some(by.clone()), skip_invalid, ..Extras::weights(weights)? };
         let input = Input::open(X, Wanted::Given(&self.plan.columns), extras)?;
-        let params = SketchParams {
-            threads: self::threads(threads),
-            invalid: invalid(skip_invalid),
-            instructions: Instructions::best(),
-        };
+        let params =
+            SketchParams::default().threads(self::threads(threads)).invalid(invalid(skip_invalid));
         let limit = max_groups.map_or(DEFAULT_GROUPS, Natural::size);
         let shown = Shown { what: "sketching", verbose, rows: input.rows };
         let plan = self.plan.clone();
@@ -528,8 +532,8 @@ impl PyPlan {
         if let Some((_, map)) = known.filter(|(known, _)| *known == sigma2) {
             return Ok(Some(map));
         }
-        let points = points.clone();
-        let map = run(py, crate::work::SILENT, move |_| NystromMap::new(&points, sigma2, CUTOFF))?;
+        let (points, kernel) = (points.clone(), self.plan.kernel.at(sigma2));
+        let map = run(py, crate::work::SILENT, move |_| NystromMap::new(&points, kernel, CUTOFF))?;
         let map = Arc::new(map);
         *self.map.lock().unwrap_or_else(|e| e.into_inner()) = Some((sigma2, map.clone()));
         Ok(Some(map))

@@ -5,14 +5,14 @@ use crate::error::{exception, in_keywords, os_error};
 use crate::input::{Extras, Input, Wanted};
 use crate::model::PyModel;
 use crate::natural::Natural;
-use crate::options::invalid;
+use crate::options::{invalid, named};
 use crate::plan::{PyPlan, reduced, save};
 use crate::work::{SILENT, Shown, run, threads};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use nysketch::decoder::{estimated_risk, fit_curve};
 use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::fixed::{centred_sum, coordinate_value, power_of_two};
-use nysketch::{Decoder, Error, FitParams, Instructions, Plan, Sketch, SketchParams, Task, fit};
+use nysketch::{Error, FitParams, Plan, Sketch, SketchParams, Sum, Task, fit};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -74,11 +74,8 @@ impl PySketch {
             Wanted::Given(&plan.columns),
             Extras { skip_invalid, ..Extras::weights(weights)? },
         )?;
-        let params = SketchParams {
-            threads: self::threads(threads),
-            invalid: invalid(skip_invalid),
-            instructions: Instructions::best(),
-        };
+        let params =
+            SketchParams::default().threads(self::threads(threads)).invalid(invalid(skip_invalid));
         let shown = Shown { what: "sketching", verbose, rows: input.rows };
         let plan = plan.clone();
         run(x.py(), shown, move |watch| {
@@ -118,25 +115,6 @@ pub fn check_weights(plan: &Plan, given: bool) -> PyResult<()> {
             "the plan was made without weights; make one with weights, or leave them out",
         )),
         _ => Ok(()),
-    }
-}
-
-fn decoder(name: &str) -> PyResult<Decoder> {
-    let all = [Decoder::Auto, Decoder::Cells, Decoder::Kernel, Decoder::Clompr, Decoder::Clomp];
-    all.into_iter().find(|d| d.name() == name).ok_or_else(|| {
-        let expected = "'auto', 'cells', 'kernel', 'clompr' or 'clomp'";
-        PyValueError::new_err(format!("decoder must be {expected}, got '{name}'"))
-    })
-}
-
-/// Separation and radius are for the paper's decoder.
-fn pursuit_only(decoder: Decoder, separation: Option<f64>, radius: Option<f64>) -> PyResult<()> {
-    let pursuit = matches!(decoder, Decoder::Clompr | Decoder::Clomp);
-    match pursuit || (separation.is_none() && radius.is_none()) {
-        true => Ok(()),
-        false => {
-            Err(PyValueError::new_err("separation and radius go with decoder='clompr' or 'clomp'"))
-        }
     }
 }
 
@@ -243,10 +221,12 @@ impl PySketch {
         radius: Option<f64>,
         #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
     ) -> PyResult<PyModel> {
-        let decoder = self::decoder(decoder)?;
-        pursuit_only(decoder, separation, radius)?;
-        let params = FitParams::new(Task::Kmeans, k.size());
-        self.fit(py, FitParams { decoder, bandwidth, separation, radius, seed, ..params })
+        let params = FitParams::new(Task::Kmeans, k.size())
+            .decoder(named(decoder)?)
+            .bandwidth(bandwidth)
+            .constraints(separation, radius)
+            .seed(seed);
+        self.fit(py, params)
     }
 
     /// Learn centres of least mean distance.
@@ -274,9 +254,11 @@ impl PySketch {
         bandwidth: Option<f64>,
         #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
     ) -> PyResult<PyModel> {
-        let decoder = self::decoder(decoder)?;
-        let params = FitParams::new(Task::Kmedians, k.size());
-        self.fit(py, FitParams { decoder, bandwidth, seed, ..params })
+        let params = FitParams::new(Task::Kmedians, k.size())
+            .decoder(named(decoder)?)
+            .bandwidth(bandwidth)
+            .seed(seed);
+        self.fit(py, params)
     }
 
     /// Learn a Gaussian mixture with diagonal covariances.
@@ -312,11 +294,13 @@ impl PySketch {
         radius: Option<f64>,
         #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
     ) -> PyResult<PyModel> {
-        let decoder = self::decoder(decoder)?;
-        pursuit_only(decoder, separation, radius)?;
-        let params = FitParams::new(Task::Gmm, k.size());
-        let params = FitParams { decoder, bandwidth, known_variance, separation, radius, ..params };
-        self.fit(py, FitParams { seed, ..params })
+        let params = FitParams::new(Task::Gmm, k.size())
+            .decoder(named(decoder)?)
+            .bandwidth(bandwidth)
+            .known_variance(known_variance)
+            .constraints(separation, radius)
+            .seed(seed);
+        self.fit(py, params)
     }
 
     /// Learn principal components, exactly.
@@ -361,17 +345,17 @@ impl PySketch {
         decoder: &str,
         #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
     ) -> PyResult<PyCurve> {
-        let decoder = self::decoder(decoder)?;
-        let all = [Task::Kmeans, Task::Kmedians, Task::Gmm];
-        let task = all.into_iter().find(|t| t.name() == task).ok_or_else(|| {
-            let expected = "'kmeans', 'kmedians' or 'gmm'";
-            PyValueError::new_err(format!("task must be {expected}, got '{task}'"))
-        })?;
+        let task = named::<Task>(task)?;
+        if task == Task::Pca {
+            return Err(PyValueError::new_err(
+                "task must be one of kmeans, kmedians, gmm, got 'pca'",
+            ));
+        }
         let (low, high) = (low.size(), high.size());
         if low > high {
             return Err(PyValueError::new_err(format!("low is {low}, above high, {high}")));
         }
-        let params = FitParams { decoder, seed, ..FitParams::new(task, low) };
+        let params = FitParams::new(task, low).decoder(named(decoder)?).seed(seed);
         let sketch = self.get();
         let curve = run(py, SILENT, move |_| fit_curve(&sketch, &params, low, high))?;
         Ok(PyCurve::new(curve))
@@ -531,7 +515,7 @@ impl PySketch {
     #[getter]
     fn cell_rows<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<i64>>> {
         let sketch = self.get();
-        let rows = sketch.sums().cell_rows.iter().map(|n| *n as i64).collect();
+        let rows = sketch.sums()[Sum::CellRows].iter().map(|n| *n as i64).collect();
         sketch.plan().collect.cells.then(|| PyArray1::from_vec(py, rows))
     }
 
@@ -541,7 +525,7 @@ impl PySketch {
     fn cell_means<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         self.cell_values(py, |sketch, cell, j, rows| {
             let frame = &sketch.plan().frame;
-            let sum = sketch.sums().cell_sum[cell * frame.dims() + j];
+            let sum = sketch.sums()[Sum::CellSum][cell * frame.dims() + j];
             frame.centre[j]
                 + frame.scale[j] * coordinate_value(sum, frame.exponent[j]) / rows as f64
         })
@@ -554,7 +538,7 @@ impl PySketch {
         self.cell_values(py, |sketch, cell, j, rows| {
             let (frame, sums) = (&sketch.plan().frame, sketch.sums());
             let at = cell * frame.dims() + j;
-            let (sum, square) = (sums.cell_sum[at], sums.cell_square[at]);
+            let (sum, square) = (sums[Sum::CellSum][at], sums[Sum::CellSquare][at]);
             let unit = frame.scale[j] * power_of_two(frame.exponent[j]);
             centred_sum(square, sum, sum, rows).max(0.0) * unit * unit / rows as f64
         })
@@ -577,12 +561,12 @@ impl PySketch {
         if !plan.collect.moments {
             return Ok(None);
         }
-        let (d, n) = (plan.dims(), sums.rows[0]);
+        let (d, n) = (plan.dims(), sums[Sum::Rows][0]);
         let unit = |j: usize| plan.frame.scale[j] * power_of_two(plan.frame.exponent[j]);
         let entry = |i: usize| {
             let (high, low) = ((i / d).max(i % d), (i / d).min(i % d));
-            let product = sums.outer[high * (high + 1) / 2 + low];
-            centred_sum(product, sums.sum[high], sums.sum[low], n) / n as f64
+            let product = sums[Sum::Outer][high * (high + 1) / 2 + low];
+            centred_sum(product, sums[Sum::Sum][high], sums[Sum::Sum][low], n) / n as f64
                 * unit(high)
                 * unit(low)
         };
@@ -628,7 +612,7 @@ impl PySketch {
             return Ok(None);
         }
         let d = sketch.plan().dims();
-        let rows = &sketch.sums().cell_rows;
+        let rows = &sketch.sums()[Sum::CellRows];
         let values = (0..rows.len() * d)
             .map(|i| match rows[i / d] {
                 0 => f64::NAN,

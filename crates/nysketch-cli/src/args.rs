@@ -1,6 +1,10 @@
 //! What can be typed. These structs only record it.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use nysketch::{
+    Decoder, FeatureKind, Kernel, LandmarkCount, Named, SampleRows, Sampling, Scale, Task,
+};
 use std::path::PathBuf;
 
 /// Compress a table of any size, in one pass, into one small file: the sketch.
@@ -213,14 +217,14 @@ fn seconds(text: &str) -> Result<std::time::Duration, String> {
 pub struct PlanOptions {
     /// Number of landmarks, or 'auto' to choose it from the data [default: 400, or all different rows
     /// where there are fewer]
-    #[arg(long, value_name = "M|auto", help_heading = "Plan")]
-    pub landmarks: Option<Landmarks>,
-    /// Clusters that will be learned, for --landmarks auto
-    #[arg(long, value_name = "K", requires = "landmarks", help_heading = "Plan")]
+    #[arg(long, value_name = "M|auto", value_parser = landmark_count, help_heading = "Plan")]
+    pub landmarks: Option<LandmarkCount>,
+    /// Clusters that will be learned: raises the default number of landmarks to ten per cluster
+    #[arg(long, value_name = "K", help_heading = "Plan")]
     pub clusters: Option<usize>,
     /// How landmarks are drawn from the rows [default: dsquared]
-    #[arg(long, value_enum, value_name = "RULE", help_heading = "Plan")]
-    pub sampling: Option<SamplingArg>,
+    #[arg(long, value_name = "RULE", value_parser = choices::<Sampling>(), help_heading = "Plan")]
+    pub sampling: Option<Sampling>,
     /// Take the landmarks from this file (same columns) instead of from the rows
     #[arg(long, value_name = "FILE", help_heading = "Plan", conflicts_with_all = ["landmarks", "sampling", "leverage_lambda"])]
     pub landmarks_from: Option<PathBuf>,
@@ -228,8 +232,11 @@ pub struct PlanOptions {
     #[arg(long, value_name = "L", help_heading = "Plan")]
     pub leverage_lambda: Option<f64>,
     /// Kernel sums at landmarks, or random Fourier features
-    #[arg(long, value_enum, default_value_t = FeaturesArg::Nystrom, help_heading = "Plan")]
-    pub features: FeaturesArg,
+    #[arg(long, value_parser = choices::<FeatureKind>(), default_value = "nystrom", help_heading = "Plan")]
+    pub features: FeatureKind,
+    /// The kernel that is summed at landmarks
+    #[arg(long, value_parser = choices::<Kernel>(), default_value = "gaussian", help_heading = "Plan")]
+    pub kernel: Kernel,
     /// Number of Fourier frequencies (half the number of features) [default: 200]
     #[arg(long, value_name = "M", help_heading = "Plan")]
     pub frequencies: Option<usize>,
@@ -237,11 +244,11 @@ pub struct PlanOptions {
     #[arg(long, value_name = "auto|S2,S2,…", default_value = "auto", help_heading = "Plan")]
     pub bandwidth: String,
     /// Divide columns by their standard deviation
-    #[arg(long, value_enum, default_value_t = ScaleArg::None, help_heading = "Plan")]
-    pub scale: ScaleArg,
+    #[arg(long, value_parser = choices::<Scale>(), default_value = "none", help_heading = "Plan")]
+    pub scale: Scale,
     /// Rows to sample for choosing landmarks and bandwidths: a number or 'all' [default: 20000]
-    #[arg(long, value_name = "N|all", help_heading = "Plan")]
-    pub sample_rows: Option<String>,
+    #[arg(long, value_name = "N|all", value_parser = sample_rows, help_heading = "Plan")]
+    pub sample_rows: Option<SampleRows>,
     /// Sums to keep [default: kernel,cells and, up to 64 columns, moments]
     #[arg(long, value_name = "kernel,cells,moments", value_delimiter = ',', help_heading = "Plan")]
     pub collect: Option<Vec<String>>,
@@ -262,53 +269,18 @@ pub struct PlanOptions {
     pub seed: u64,
 }
 
-/// How many landmarks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Landmarks {
-    Auto,
-    Number(usize),
+/// Choices of the library, by name.
+fn choices<T: Named>() -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(T::choices().map(|c| PossibleValue::new(c.name).help(c.about)))
+        .try_map(|name| T::from_name(&name))
 }
 
-impl std::str::FromStr for Landmarks {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Landmarks::Auto),
-            number => {
-                number.parse().map(Landmarks::Number).map_err(|_| "a number or 'auto'".into())
-            }
-        }
-    }
+fn landmark_count(text: &str) -> Result<LandmarkCount, String> {
+    text.parse().map_err(|_| "a number or 'auto'".to_string())
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SamplingArg {
-    /// Every subset of rows as likely
-    Uniform,
-    /// By approximate leverage scores (BLESS)
-    Leverage,
-    /// The row farthest, in feature space, from those chosen
-    Greedy,
-    /// Drawn in proportion to that distance (randomly pivoted Cholesky)
-    Rpcholesky,
-    /// Drawn in proportion to the squared distance from those chosen, over all rows
-    Dsquared,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FeaturesArg {
-    /// Kernel values at landmarks
-    Nystrom,
-    /// Random cosines and sines
-    Fourier,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ScaleArg {
-    /// Columns as they are
-    None,
-    /// Columns divided by their standard deviation
-    Standard,
+fn sample_rows(text: &str) -> Result<SampleRows, String> {
+    text.parse().map_err(|_| "a number or 'all'".to_string())
 }
 
 /// Decide what to measure, before sketching the parts of a data set.
@@ -486,8 +458,8 @@ JSON fields: file, task, k, decoder, bandwidth, status, iterations, estimated_ri
   range of k also curve [{k, estimated_risk}], suggested_k and clear")]
 pub struct FitArgs {
     /// What to learn
-    #[arg(value_enum)]
-    pub task: TaskArg,
+    #[arg(value_parser = choices::<Task>())]
+    pub task: Task,
     /// Sketch to learn from
     #[arg(value_name = "SKETCH")]
     pub sketch: PathBuf,
@@ -498,8 +470,8 @@ pub struct FitArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Which decoder
-    #[arg(long, value_enum, default_value_t = DecoderArg::Auto)]
-    pub decoder: DecoderArg,
+    #[arg(long, value_parser = choices::<Decoder>(), default_value = "auto")]
+    pub decoder: Decoder,
     /// Which of the sketch's bandwidths to decode: 'auto' or its σ²
     #[arg(long, value_name = "auto|S2", default_value = "auto")]
     pub bandwidth: String,
@@ -518,32 +490,6 @@ pub struct FitArgs {
     /// Seed of everything random
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TaskArg {
-    /// Centres of least mean squared distance
-    Kmeans,
-    /// Centres of least mean distance
-    Kmedians,
-    /// Gaussian mixture with diagonal covariances
-    Gmm,
-    /// Principal components
-    Pca,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DecoderArg {
-    /// Cells where the sketch has them, else kernel
-    Auto,
-    /// Cell moments
-    Cells,
-    /// Kernel sums
-    Kernel,
-    /// The paper's, with replacement
-    Clompr,
-    /// The paper's, without replacement
-    Clomp,
 }
 
 /// Apply a model to rows: one line of output for each row, in order.

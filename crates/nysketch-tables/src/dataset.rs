@@ -221,7 +221,7 @@ impl Dataset {
         read_in_order(self, &(), |block| {
             for (number, row, _) in block.rows() {
                 if let Some(j) = row.iter().position(|x| !x.is_finite()) {
-                    let at = block.cell(number, &self.names.values[j]);
+                    let at = block.place(number, &self.names.values[j]);
                     return Err(nysketch::Error::NonFinite { at, value: row[j] });
                 }
                 rows.push(row.to_vec());

@@ -46,7 +46,7 @@
 //! // Five centres from the sketch alone; four unit variances make a mean squared distance near 4.
 //! let model = fit(&whole, &FitParams::new(Task::Kmeans, 5))?;
 //! let mut risks = Risks::default();
-//! risks.add(&Predictor::new(&model, Instructions::best()), &rows, &[]);
+//! risks.add(&Predictor::new(&model), &rows, &[]);
 //! assert!((risks.evaluation(&model).mse - 4.0).abs() < 0.4);
 //! # Ok(())
 //! # }
@@ -70,6 +70,7 @@ pub mod linalg;
 pub mod measure;
 pub mod metrics;
 pub mod model;
+pub mod names;
 pub mod optimize;
 pub mod plan;
 pub mod planning;
@@ -97,6 +98,7 @@ pub use error::{Error, FormatError, Result};
 pub use kernel::Kernel;
 pub use landmarks::Sampling;
 pub use model::Model;
+pub use names::{Choice, Named};
 pub use plan::{Features, Plan};
 pub use planning::{
     FeatureKind, GivenLandmarks, LandmarkCount, PlanParams, PlanReport, SampleRows, Scale,

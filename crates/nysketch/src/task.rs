@@ -1,7 +1,7 @@
 //! What can be learned.
 
-use crate::error::{Error, Result};
 use crate::measure::Loss;
+use crate::names::{Choice, Named, name_of};
 use serde::{Deserialize, Serialize};
 
 /// What to learn.
@@ -18,18 +18,20 @@ pub enum Task {
     Pca,
 }
 
-impl Task {
-    /// Every task with its name on the command line, in models and in Python.
-    pub const NAMES: [(Task, &'static str); 4] = [
-        (Task::Kmeans, "kmeans"),
-        (Task::Kmedians, "kmedians"),
-        (Task::Gmm, "gmm"),
-        (Task::Pca, "pca"),
+impl Named for Task {
+    const PARAMETER: &'static str = "`task`";
+    const TABLE: &'static [Choice<Self>] = &[
+        Choice::new(Task::Kmeans, "kmeans", "Centres of least mean squared distance"),
+        Choice::new(Task::Kmedians, "kmedians", "Centres of least mean distance"),
+        Choice::new(Task::Gmm, "gmm", "Gaussian mixture with diagonal covariances"),
+        Choice::new(Task::Pca, "pca", "Principal components"),
     ];
+}
 
+impl Task {
     /// Its name.
     pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize].1
+        name_of(self)
     }
 
     /// What a row's distance costs, where centres are learned.
@@ -41,15 +43,5 @@ impl Task {
 impl std::fmt::Display for Task {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl std::str::FromStr for Task {
-    type Err = Error;
-    fn from_str(name: &str) -> Result<Self> {
-        let known = Self::NAMES.iter().find(|(_, n)| *n == name);
-        known
-            .map(|(task, _)| *task)
-            .ok_or_else(|| Error::parameter("`task`", "kmeans, kmedians, gmm or pca", name))
     }
 }

@@ -29,7 +29,7 @@ fn sketch_of(values: &[f64], change: impl FnOnce(&mut PlanParams)) -> Sketch {
 
 fn evaluate(model: &Model, values: &[f64]) -> metrics::Evaluation {
     let mut risks = Risks::default();
-    risks.add(&Predictor::new(model, Instructions::best()), values, &[]);
+    risks.add(&Predictor::new(model), values, &[]);
     risks.evaluation(model)
 }
 

@@ -5,15 +5,14 @@ use crate::output::{check_writable, result, size, thousands};
 use crate::plot;
 use crate::progress::Bar;
 use anyhow::{Result, ensure};
-use nysketch::decoder::Report;
 use nysketch::decoder::cells::Cells;
 use nysketch::measure::{Effort, Loss, Measure};
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
 use nysketch::predictor::Detail;
 use nysketch::{
-    Decoder, FitParams, Instructions, Mixture, Model, Plan, PlanParams, Predictor, Sketch,
-    SketchParams, Table, Task, fit, make_plan,
+    Decoder, FitParams, Mixture, Model, Plan, PlanParams, Predictor, Report, Sketch, SketchParams,
+    Table, Task, fit, make_plan,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -44,7 +43,7 @@ pub fn run(args: &Demo, common: &Common) -> Result<()> {
     let mixture = Mixture::new(DIMS, CLUSTERS, 2.0, args.seed)?;
     let rows = mixture.chunks(args.rows).flat_map(|chunk| chunk.values).collect();
     let table = Table::unnamed(DIMS, rows)?;
-    let params = PlanParams { seed: args.seed, threads: common.threads(), ..PlanParams::default() };
+    let params = PlanParams::default().seed(args.seed).threads(common.threads());
 
     let start = Instant::now();
     let (plan, _) =
@@ -132,11 +131,7 @@ fn relative(line: &Line, lines: &[Line]) -> f64 {
 }
 
 fn sketch(plan: &Arc<Plan>, source: &Table, common: &Common) -> Result<Sketch> {
-    let params = SketchParams {
-        threads: common.threads(),
-        instructions: Instructions::best(),
-        ..SketchParams::default()
-    };
+    let params = SketchParams::default().threads(common.threads());
     Ok(Sketch::of(
         plan,
         source,
@@ -166,7 +161,7 @@ fn compare(sketch: &Sketch, values: &[f64], bytes: usize, seed: u64) -> Result<(
     lloyd("all rows (best of 5 Lloyd runs)", values, 5);
     lloyd("the landmarks alone", &landmark_rows, 10);
     lloyd("2,000 rows", subsample, 10);
-    let params = |task, decoder| FitParams { decoder, seed, ..FitParams::new(task, CLUSTERS) };
+    let params = |task, decoder| FitParams::new(task, CLUSTERS).decoder(decoder).seed(seed);
     let em = |from, rows: &[f64], restarts| {
         let start = Instant::now();
         let effort = Effort { restarts, iterations: 100 };
@@ -205,20 +200,20 @@ fn compare(sketch: &Sketch, values: &[f64], bytes: usize, seed: u64) -> Result<(
 
 fn evaluate(model: &Model, values: &[f64]) -> nysketch::metrics::Evaluation {
     let mut risks = Risks::default();
-    risks.add(&Predictor::new(model, Instructions::best()), values, &[]);
+    risks.add(&Predictor::new(model), values, &[]);
     risks.evaluation(model)
 }
 
 /// Rows in the first two principal axes, coloured by their cluster.
 fn draw(args: &Demo, sketch: &Sketch, kmeans: &Model, values: &[f64]) -> Result<()> {
     let axes = fit(sketch, &FitParams::new(Task::Pca, 2))?;
-    let axes = Predictor::new(&axes, Instructions::best());
+    let axes = Predictor::new(&axes);
     let places = |rows: &[f64]| -> Vec<(f64, f64)> {
         let y = axes.predict(rows, Detail::All).transformed;
         y.chunks_exact(2).map(|y| (y[0], y[1])).collect()
     };
     let drawn = &values[..values.len().min(DRAWN * DIMS)];
-    let labels = Predictor::new(kmeans, Instructions::best()).predict(drawn, Detail::Label).label;
+    let labels = Predictor::new(kmeans).predict(drawn, Detail::Label).label;
     let dot = |((x, y), label)| plot::Dot { x, y, cluster: label as usize, size: 2.0 };
     let points: Vec<plot::Dot> = places(drawn).into_iter().zip(labels).map(dot).collect();
     let centres = match &kmeans.shape {

@@ -35,8 +35,8 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
     let input = input::open(&args.input, Columns::exactly(&model.columns), extras)?;
     tell_input(&input, common);
     let bar = Bar::reading("evaluating", &input, common.quiet);
-    let predictor = Predictor::new(&model, Instructions::best());
-    let best_predictor = reference.as_ref().map(|r| Predictor::new(r, Instructions::best()));
+    let predictor = Predictor::new(&model);
+    let best_predictor = reference.as_ref().map(|r| Predictor::new(r));
     let (mut risks, mut best, mut skipped, mut seen) = (Risks::default(), Risks::default(), 0, 0);
     let work = |batch: Batch| {
         let (risks, bad, rows) = measure(&predictor, &batch, &labels, invalid(&args.input))?;
@@ -191,7 +191,7 @@ fn label_of<'a>(
     match labels {
         Labels::None => Ok(None),
         Labels::Column(column) => block.keys[i].as_ref().map(Some).ok_or_else(|| {
-            let at = block.cell(block.first_row + i as u64, column);
+            let at = block.place(block.first_row + i as u64, column);
             Error::source(format!("{at}: the label is missing"))
         }),
         Labels::File(all) => all

@@ -2,12 +2,12 @@
 
 use super::inspect::{MOST_LANDMARKS, explained_json};
 use super::read_sketch;
-use crate::args::{Common, DecoderArg, FitArgs, TaskArg};
+use crate::args::{Common, FitArgs};
 use crate::output::{Usage, check_writable, note, result, short, write_bytes};
 use crate::plot;
 use anyhow::{Context, Result};
-use nysketch::decoder::{Curve, estimated_risk, explain, fit_curve};
-use nysketch::{Decoder, FitParams, Model, Task, fit};
+use nysketch::decoder::Curve;
+use nysketch::{Context as Decoding, Decoder, FitParams, Model, Status, Task};
 use serde_json::{Value, json};
 
 pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
@@ -31,16 +31,17 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
     let sketch = read_sketch(&args.sketch)?;
     let params = resolve(args, low)?;
     let place = || args.sketch.display().to_string();
+    let decoding = Decoding::new(&sketch);
     if low == high {
-        let model = fit(&sketch, &params).with_context(place)?;
+        let model = decoding.fit(&params).with_context(place)?;
         write_bytes(&args.output, model.to_json().as_bytes())?;
-        let risk = estimated_risk(&sketch, &model);
+        let risk = decoding.risk(&model);
         tell_status(common, &model);
         let (mut json, mut text) = describe(args, &model, risk);
         // One eigendecomposition a bandwidth: not for very many landmarks.
         let few = sketch.plan().features.points().len() <= MOST_LANDMARKS;
         if let Some((residuals, verdict)) =
-            few.then(|| explain(&sketch, &model)).transpose()?.flatten()
+            few.then(|| decoding.explain(&model)).transpose()?.flatten()
         {
             json["explained"] = explained_json(&residuals, verdict);
             text.push_str(&format!("\n{}", verdict.text()));
@@ -50,23 +51,21 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
     if params.task == Task::Pca {
         return Err(Usage("pca takes one -k; its components do not depend on it".into()).into());
     }
-    let curve = fit_curve(&sketch, &params, low, high).with_context(place)?;
+    let curve = decoding.curve(&params, low, high).with_context(place)?;
     finish_curve(args, common, &curve)
 }
 
 /// A model may be valid and still doubtful.
 fn tell_status(common: &Common, model: &Model) {
-    match model.report.status.as_str() {
-        "TooFewMoments" => note(
+    match model.report.status {
+        Status::TooFewMoments => note(
             common,
             "the sketch has fewer moments than the model has numbers, so the model is arbitrary; use more --frequencies",
         ),
-        status if status.ends_with("Limit") => {
-            note(
-                common,
-                "the decoder stopped at its limit; another --seed or --decoder may do better",
-            );
-        }
+        Status::IterationLimit | Status::EvaluationLimit => note(
+            common,
+            "the decoder stopped at its limit; another --seed or --decoder may do better",
+        ),
         _ => {}
     }
 }
@@ -76,8 +75,8 @@ fn finish_curve(args: &FitArgs, common: &Common, curve: &Curve) -> Result<()> {
     let best = &points[curve.suggested];
     write_bytes(&args.output, best.model.to_json().as_bytes())?;
     let (name, rule) = match args.task {
-        TaskArg::Gmm => ("-log-likelihood", "has the least BIC"),
-        TaskArg::Kmedians => ("mean distance", "is the elbow of the curve"),
+        Task::Gmm => ("-log-likelihood", "has the least BIC"),
+        Task::Kmedians => ("mean distance", "is the elbow of the curve"),
         _ => ("mean squared distance", "is the elbow of the curve"),
     };
     if let Some(plot) = &args.plot {
@@ -106,13 +105,15 @@ fn finish_curve(args: &FitArgs, common: &Common, curve: &Curve) -> Result<()> {
 fn describe(args: &FitArgs, model: &Model, risk: Option<f64>) -> (Value, String) {
     let r = &model.report;
     let json = json!({
-        "file": args.output, "task": model.task, "k": model.k(), "decoder": r.decoder,
+        "file": args.output, "task": model.task, "k": model.k(), "decoder": r.decoder, "calibrated": r.calibrated,
         "bandwidth": r.bandwidth, "status": r.status, "iterations": r.iterations,
         "estimated_risk": risk, "seconds": r.seconds,
     });
+    let calibrated = if r.calibrated { " (calibrated landmarks)" } else { "" };
+    let decoder = format!("{}{calibrated}", r.decoder);
     let bandwidth = r.bandwidth.map_or(String::new(), |s| format!(" at σ² {}", short(s)));
     let risk = match (args.task, risk) {
-        (TaskArg::Pca, _) | (_, None) => String::new(),
+        (Task::Pca, _) | (_, None) => String::new(),
         (_, Some(risk)) => format!(", estimated risk {}", short(risk)),
     };
     let text = format!(
@@ -120,7 +121,7 @@ fn describe(args: &FitArgs, model: &Model, risk: Option<f64>) -> (Value, String)
         args.output.display(),
         model.task,
         model.k(),
-        r.decoder,
+        decoder,
         r.seconds
     );
     (json, text)
@@ -141,41 +142,26 @@ fn k_range(text: &str) -> Result<(usize, usize)> {
 }
 
 fn resolve(args: &FitArgs, k: usize) -> Result<FitParams> {
-    let pursuit = matches!(args.decoder, DecoderArg::Clompr | DecoderArg::Clomp);
+    let pursuit = matches!(args.decoder, Decoder::Clompr | Decoder::Clomp);
     if (args.separation.is_some() || args.radius.is_some()) && !pursuit {
         return Err(
             Usage("--separation and --radius go with --decoder clompr or clomp".into()).into()
         );
     }
-    if args.known_variance.is_some() && args.task != TaskArg::Gmm {
+    if args.known_variance.is_some() && args.task != Task::Gmm {
         return Err(Usage("--known-variance goes with gmm".into()).into());
     }
-    Ok(FitParams {
-        task: match args.task {
-            TaskArg::Kmeans => Task::Kmeans,
-            TaskArg::Kmedians => Task::Kmedians,
-            TaskArg::Gmm => Task::Gmm,
-            TaskArg::Pca => Task::Pca,
-        },
-        k,
-        decoder: match args.decoder {
-            DecoderArg::Auto => Decoder::Auto,
-            DecoderArg::Cells => Decoder::Cells,
-            DecoderArg::Kernel => Decoder::Kernel,
-            DecoderArg::Clompr => Decoder::Clompr,
-            DecoderArg::Clomp => Decoder::Clomp,
-        },
-        bandwidth: match args.bandwidth.as_str() {
-            "auto" => None,
-            s => {
-                Some(s.parse().map_err(|_| {
-                    Usage(format!("--bandwidth must be 'auto' or a number, got {s}"))
-                })?)
-            }
-        },
-        known_variance: args.known_variance,
-        separation: args.separation,
-        radius: args.radius,
-        seed: args.seed,
-    })
+    let bandwidth = match args.bandwidth.as_str() {
+        "auto" => None,
+        s => {
+            let bad = |_| Usage(format!("--bandwidth must be 'auto' or a number, got {s}"));
+            Some(s.parse().map_err(bad)?)
+        }
+    };
+    Ok(FitParams::new(args.task, k)
+        .decoder(args.decoder)
+        .bandwidth(bandwidth)
+        .known_variance(args.known_variance)
+        .constraints(args.separation, args.radius)
+        .seed(args.seed))
 }

@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 use nysketch::atom::embedding::DECODING_CUTOFF;
 use nysketch::decoder::{Residual, Verdict, explain, noise_floor};
 use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
-use nysketch::sketch::format::{Decoded, decode};
+use nysketch::format::{File, decode};
+use nysketch::sums::Sum;
 use nysketch::theory::{Spectrum, TheoryParams, theory};
 use nysketch::{Features, Plan, Sketch};
 use serde_json::{Value, json};
@@ -21,8 +22,8 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     let bytes = read_bytes(&args.file)?;
     let decoded = decode(&bytes).with_context(|| args.file.display().to_string())?;
     let (plan, sketch) = match &decoded {
-        Decoded::Plan(plan) => (plan, None),
-        Decoded::Sketch(sketch) => (sketch.plan().as_ref(), Some(sketch)),
+        File::Plan(plan) => (plan, None),
+        File::Sketch(sketch) => (sketch.plan(), Some(sketch)),
     };
     let mut json = describe(plan);
     json["file"] = json!(args.file);
@@ -49,7 +50,7 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     if let Features::Nystrom(landmarks, _) = &plan.features {
         let mut maps = Vec::new();
         for sigma2 in plan.bandwidths.iter().filter(|_| landmarks.len() <= MOST_LANDMARKS) {
-            maps.push(NystromMap::new(landmarks, *sigma2, CUTOFF)?);
+            maps.push(NystromMap::new(landmarks, plan.kernel.at(*sigma2), CUTOFF)?);
         }
         json["rank"] = json!(maps.iter().map(NystromMap::rank).collect::<Vec<_>>());
         json["condition"] = json!(maps.iter().map(NystromMap::condition).collect::<Vec<_>>());
@@ -354,7 +355,7 @@ fn raw_rows(plan: &Plan, sketch: Option<&Sketch>, json: &mut Value, text: &mut S
     if let Some(sketch) = sketch
         && plan.collect.cells
     {
-        let cells = &sketch.sums().cell_rows;
+        let cells = &sketch.sums()[Sum::CellRows];
         let single = cells.iter().filter(|n| **n == 1).count();
         json["single_row_cells"] = json!(single);
         json["empty_cells"] = json!(cells.iter().filter(|n| **n == 0).count());

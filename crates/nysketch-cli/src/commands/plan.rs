@@ -1,9 +1,6 @@
 //! `nysketch plan`: decide what to measure.
 
-use crate::args::{
-    ColumnArgs, Common, FeaturesArg, InputArgs, Landmarks, PlanArgs, PlanOptions, SamplingArg,
-    ScaleArg,
-};
+use crate::args::{ColumnArgs, Common, InputArgs, PlanArgs, PlanOptions};
 use crate::input;
 use crate::output::{
     Usage, check_writable, count, detail, in_options, list, note, result, short, size, thousands,
@@ -11,10 +8,8 @@ use crate::output::{
 };
 use crate::progress::Bar;
 use anyhow::{Result, bail};
-use nysketch::planning::DEFAULT_FREQUENCIES;
 use nysketch::{
-    AutoLandmarks, Collect, FeatureParams, Features, GivenLandmarks, Invalid, Plan, PlanParams,
-    PlanReport, SampleRows, Sampling, Scale, Weighting, make_plan,
+    Collect, Features, Invalid, Plan, PlanParams, PlanReport, SampleRows, Weighting, make_plan,
 };
 use nysketch_tables::{Columns, Dataset, Extras};
 use serde_json::{Value, json};
@@ -85,16 +80,18 @@ pub fn plan_input(
     if input.input.iter().any(|p| p == Path::new("-")) {
         return Err(Usage("a plan reads the rows first, and stdin can be read only once; make a plan from a file and pass it with --plan".into()).into());
     }
-    let params = resolve(input, options, common)?;
+    let mut params = params(input, options, common)?;
+    // What cannot be is refused before any file is opened.
+    params.clone().check()?;
     let extras = Extras::default().weight(options.weights.clone()).key(by);
     let source = input::open(input, columns.into(), extras)?;
     source.check_output(output)?;
     tell_columns(&source, columns, common);
     tell_input(&source, common);
-    let params = match &options.landmarks_from {
-        Some(path) => with_given_landmarks(params, input, &source, path)?,
-        None => params,
-    };
+    if let Some(path) = &options.landmarks_from {
+        let rows = given_landmarks(input, &source, path)?;
+        params = params.landmarks_from(path.display().to_string(), rows);
+    }
     let bar = Bar::reading("planning", &source, common.quiet);
     let made = make_plan(&source, &params.check()?, &bar);
     drop(bar);
@@ -161,12 +158,8 @@ pub fn tell_input(input: &Dataset, common: &Common) {
     }
 }
 
-fn with_given_landmarks(
-    mut params: PlanParams,
-    input: &InputArgs,
-    source: &Dataset,
-    path: &Path,
-) -> Result<PlanParams> {
+/// The rows of a file of landmarks.
+fn given_landmarks(input: &InputArgs, source: &Dataset, path: &Path) -> Result<Vec<Vec<f64>>> {
     use nysketch::RowSource;
     let args = InputArgs {
         input: vec![path.to_path_buf()],
@@ -179,91 +172,32 @@ fn with_given_landmarks(
     if rows.is_empty() {
         bail!("{} has no rows to use as landmarks", path.display());
     }
-    let name = path.display().to_string();
-    params.features = FeatureParams::Given(GivenLandmarks { name, rows });
+    Ok(rows)
+}
+
+/// What was typed, for the library to say what it means.
+fn params(input: &InputArgs, options: &PlanOptions, common: &Common) -> Result<PlanParams> {
+    let mut params = PlanParams::default()
+        .kernel(options.kernel)
+        .scale(options.scale)
+        .sample_rows(options.sample_rows.unwrap_or(SampleRows::Default))
+        .seed(options.seed)
+        .invalid(invalid(input))
+        .threads(common.threads());
+    params.features = options.features;
+    params.landmarks = options.landmarks;
+    params.clusters = options.clusters;
+    params.sampling = options.sampling;
+    params.leverage_lambda = options.leverage_lambda;
+    params.frequencies = options.frequencies;
+    params.bandwidths = bandwidths(&options.bandwidth)?;
+    if let Some(names) = &options.collect {
+        params.collect = Some(Collect::from_names(names.iter().map(|s| s.trim()))?);
+    }
+    let weighting =
+        |column: &String| Weighting { column: column.clone(), unit: options.weight_unit };
+    params.weighting = options.weights.as_ref().map(weighting);
     Ok(params)
-}
-
-/// From what was typed to what it means.
-fn resolve(input: &InputArgs, options: &PlanOptions, common: &Common) -> Result<PlanParams> {
-    let usage = |message: &str| Usage(message.to_string());
-    let features = match options.features {
-        FeaturesArg::Fourier => {
-            if options.landmarks.is_some()
-                || options.sampling.is_some()
-                || options.landmarks_from.is_some()
-                || options.leverage_lambda.is_some()
-            {
-                return Err(usage("Fourier features have no landmarks; use --frequencies").into());
-            }
-            FeatureParams::Fourier {
-                frequencies: options.frequencies.unwrap_or(DEFAULT_FREQUENCIES),
-            }
-        }
-        FeaturesArg::Nystrom => {
-            if options.frequencies.is_some() {
-                return Err(usage("--frequencies goes with --features fourier").into());
-            }
-            FeatureParams::Nystrom {
-                landmarks: match options.landmarks {
-                    Some(Landmarks::Number(m)) => Some(m),
-                    _ => None,
-                },
-                sampling: match (options.sampling, options.leverage_lambda) {
-                    (Some(s), _) => sampling(s),
-                    (None, Some(_)) => Sampling::Leverage,
-                    (None, None) => Sampling::default(),
-                },
-                leverage_lambda: options.leverage_lambda,
-            }
-        }
-    };
-    let auto = options.landmarks == Some(Landmarks::Auto);
-    if options.clusters.is_some() && !auto {
-        return Err(usage("--clusters goes with --landmarks auto").into());
-    }
-    if auto && options.leverage_lambda.is_some() {
-        return Err(usage("--leverage-lambda chooses the number of landmarks by itself").into());
-    }
-    Ok(PlanParams {
-        features,
-        auto_landmarks: auto.then_some(AutoLandmarks { clusters: options.clusters }),
-        bandwidths: bandwidths(&options.bandwidth)?,
-        scale: match options.scale {
-            ScaleArg::None => Scale::None,
-            ScaleArg::Standard => Scale::Standard,
-        },
-        sample_rows: match options.sample_rows.as_deref() {
-            None => SampleRows::Default,
-            Some("all") => SampleRows::All,
-            Some(n) => {
-                SampleRows::Count(n.parse().map_err(|_| {
-                    Usage(format!("--sample-rows must be a number or 'all', got {n}"))
-                })?)
-            }
-        },
-        collect: match &options.collect {
-            None => None,
-            Some(names) => Some(Collect::from_names(names.iter().map(|s| s.trim()))?),
-        },
-        weighting: options
-            .weights
-            .as_ref()
-            .map(|column| Weighting { column: column.clone(), unit: options.weight_unit }),
-        seed: options.seed,
-        invalid: invalid(input),
-        threads: common.threads(),
-    })
-}
-
-fn sampling(arg: SamplingArg) -> Sampling {
-    match arg {
-        SamplingArg::Uniform => Sampling::Uniform,
-        SamplingArg::Leverage => Sampling::Leverage,
-        SamplingArg::Greedy => Sampling::Greedy,
-        SamplingArg::Rpcholesky => Sampling::Rpcholesky,
-        SamplingArg::Dsquared => Sampling::Dsquared,
-    }
 }
 
 /// What to do with invalid rows.
@@ -271,7 +205,7 @@ pub fn invalid(input: &InputArgs) -> Invalid {
     if input.skip_invalid { Invalid::Skip } else { Invalid::Refuse }
 }
 
-/// 'auto', or values that are sorted widest first.
+/// 'auto', or values.
 fn bandwidths(text: &str) -> Result<Option<Vec<f64>>> {
     if text == "auto" {
         return Ok(None);
@@ -284,7 +218,6 @@ fn bandwidths(text: &str) -> Result<Option<Vec<f64>>> {
             ))
         })?);
     }
-    values.sort_by(|a: &f64, b| b.total_cmp(a));
     Ok(Some(values))
 }
 

@@ -27,7 +27,7 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
     tell_input(&input, common);
     let schema = schema(&input, &columns)?;
     let invalid = invalid(&args.input);
-    let predictor = Predictor::new(&model, Instructions::best());
+    let predictor = Predictor::new(&model);
     let bar = Bar::reading("predicting", &input, common.quiet);
     let (mut rows, skipped) = (0, AtomicU64::new(0));
     let written = file::write(&args.output, |out| -> Result<()> {
@@ -132,7 +132,7 @@ pub fn unusable_rows(
     for (i, (number, row, _)) in block.rows().enumerate() {
         let Some(j) = Model::unusable(row) else { continue };
         if invalid == Invalid::Refuse {
-            let at = block.cell(number, &model.columns[j]);
+            let at = block.place(number, &model.columns[j]);
             return Err(Error::NonFinite { at, value: row[j] });
         }
         unusable.push(i);

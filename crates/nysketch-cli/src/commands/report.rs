@@ -8,12 +8,11 @@ use crate::output::{Usage, check_writable, count, result, short, size, thousands
 use crate::page::{Page, escape};
 use crate::plot;
 use anyhow::{Context, Result};
-use nysketch::atom::embedding::Embedding;
-use nysketch::decoder::{Curve, explain, fit_curve, noise_floor};
+use nysketch::decoder::{Curve, noise_floor};
 use nysketch::drift::{Comparison, Drift, DriftParams};
 use nysketch::model::Shape;
 use nysketch::predictor::Detail;
-use nysketch::{FitParams, Instructions, Model, Predictor, Sketch, Task, fit};
+use nysketch::{Context as Decoding, FitParams, Model, Predictor, Sketch, Task, fit};
 use serde_json::json;
 use std::fmt::Write;
 
@@ -33,13 +32,14 @@ pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
     {
         return Err(Usage("the model has other columns than the sketch".into()).into());
     }
-    let curve = curve(&sketch, args)?;
+    let decoding = Decoding::new(&sketch);
+    let curve = curve(&decoding, args)?;
     let suggested = curve.as_ref().map(|c| c.points[c.suggested].model.clone());
     let model = given.or(suggested);
     let mut page = Page::new(&args.sketch.display().to_string());
     summary(&mut page, &sketch, args)?;
     match &model {
-        Some(model) => clusters(&mut page, &sketch, model)?,
+        Some(model) => clusters(&mut page, &decoding, model)?,
         None => page
             .text("No clusters: Fourier sketches and sketches of one place need a model to show."),
     }
@@ -47,7 +47,7 @@ pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
         k_curve(&mut page, curve)?;
     }
     columns(&mut page, &sketch);
-    bandwidths(&mut page, &sketch, model.as_ref())?;
+    bandwidths(&mut page, &decoding, model.as_ref())?;
     if let Some(other) = &args.against {
         let baseline = read_sketch(other)?;
         let drift = Comparison::new(baseline.plan())?
@@ -63,8 +63,8 @@ pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
 }
 
 /// k-means for every k, where the sketch can tell risks and has places for two centres.
-fn curve(sketch: &Sketch, args: &ReportArgs) -> Result<Option<Curve>> {
-    let plan = sketch.plan();
+fn curve(decoding: &Decoding<'_>, args: &ReportArgs) -> Result<Option<Curve>> {
+    let (sketch, plan) = (decoding.sketch(), decoding.plan());
     let places = match plan.collect.cells {
         true => sketch.cells().len(),
         false => plan.features.points().len(),
@@ -73,8 +73,8 @@ fn curve(sketch: &Sketch, args: &ReportArgs) -> Result<Option<Curve>> {
     if plan.landmarks().is_none() || !(plan.collect.cells || plan.collect.kernel) || most < 2 {
         return Ok(None);
     }
-    let params = FitParams { seed: args.seed, ..FitParams::new(Task::Kmeans, 1) };
-    Ok(Some(fit_curve(sketch, &params, 1, most)?))
+    let params = FitParams::new(Task::Kmeans, 1).seed(args.seed);
+    Ok(Some(decoding.curve(&params, 1, most)?))
 }
 
 fn names(texts: &[&str]) -> Vec<String> {
@@ -136,7 +136,7 @@ impl Axes {
     fn place(&self, row: &[f64]) -> (f64, f64) {
         match &self.model {
             Some(model) => {
-                let predictor = Predictor::new(model, Instructions::best());
+                let predictor = Predictor::new(model);
                 let y = predictor.predict(row, Detail::All).transformed;
                 (y[0], y[1])
             }
@@ -145,7 +145,8 @@ impl Axes {
     }
 }
 
-fn clusters(page: &mut Page, sketch: &Sketch, model: &Model) -> Result<()> {
+fn clusters(page: &mut Page, decoding: &Decoding<'_>, model: &Model) -> Result<()> {
+    let sketch = decoding.sketch();
     let (weights, centres) = match &model.shape {
         Shape::Centres { weights, centres } => (weights, centres),
         Shape::Mixture { weights, means, .. } => (weights, means),
@@ -164,7 +165,7 @@ fn clusters(page: &mut Page, sketch: &Sketch, model: &Model) -> Result<()> {
         let axes = Axes::new(sketch);
         let most = cells.iter().map(|c| c.1).max().unwrap_or(1) as f64;
         let means: Vec<f64> = cells.iter().flat_map(|c| &c.2).copied().collect();
-        let predictor = Predictor::new(model, Instructions::best());
+        let predictor = Predictor::new(model);
         let labels = predictor.predict(&means, Detail::Label).label;
         let dots: Vec<plot::Dot> = cells
             .iter()
@@ -180,7 +181,7 @@ fn clusters(page: &mut Page, sketch: &Sketch, model: &Model) -> Result<()> {
         page.push(&plot::clusters(&title, [&axes.names[0], &axes.names[1]], &dots, &places)?);
         page.note("Each disc is a cell: the rows nearest to one landmark, at their mean, its area their number, its colour the cluster of that mean. Crosses are the centres.");
     }
-    if let Some((_, verdict)) = explain(sketch, model)? {
+    if let Some((_, verdict)) = decoding.explain(model)? {
         page.text(&format!("Against the noise of the sketch: {}.", verdict.text()));
     }
     let shown: Vec<usize> = (0..model.columns.len().min(MOST_COLUMNS)).collect();
@@ -251,8 +252,8 @@ fn columns(page: &mut Page, sketch: &Sketch) {
     page.table(&names(&["column", "mean", "standard deviation"]), &rows);
 }
 
-fn bandwidths(page: &mut Page, sketch: &Sketch, model: Option<&Model>) -> Result<()> {
-    let plan = sketch.plan();
+fn bandwidths(page: &mut Page, decoding: &Decoding<'_>, model: Option<&Model>) -> Result<()> {
+    let (sketch, plan) = (decoding.sketch(), decoding.plan());
     if !plan.collect.kernel {
         return Ok(());
     }
@@ -261,7 +262,7 @@ fn bandwidths(page: &mut Page, sketch: &Sketch, model: Option<&Model>) -> Result
     let chosen = model.and_then(|m| m.report.bandwidth);
     let mut rows = Vec::new();
     for (rung, &sigma2) in plan.bandwidths.iter().enumerate() {
-        let embedding = Embedding::new(sketch, rung)?;
+        let embedding = decoding.embedding(rung)?;
         let share = missed.get(rung).map_or("-".to_string(), |m| format!("{:.1} %", 100.0 * m));
         rows.push(vec![
             short(sigma2),

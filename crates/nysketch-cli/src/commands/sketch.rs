@@ -8,7 +8,7 @@ use crate::input;
 use crate::output::{check_writable, count, note, result, size, thousands, write_bytes};
 use crate::progress::Bar;
 use anyhow::Result;
-use nysketch::{Error, Instructions, Plan, Run, Sketch, SketchParams};
+use nysketch::{Error, Plan, Run, Sketch, SketchParams};
 use nysketch_tables::store::Local;
 use nysketch_tables::{Columns, Dataset, Extras, find};
 use serde_json::json;
@@ -23,11 +23,7 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
         None => check_writable(&args.output, files)?,
     }
     let start = Instant::now();
-    let params = SketchParams {
-        threads: common.threads(),
-        invalid: invalid(&args.input),
-        instructions: Instructions::best(),
-    };
+    let params = SketchParams::default().threads(common.threads()).invalid(invalid(&args.input));
     let checkpoint = args.checkpoint.as_deref().map(|path| Checkpoint::new(path, args));
     let saved = match &checkpoint {
         Some(checkpoint) => checkpoint.load(args.resume)?,

@@ -1,6 +1,6 @@
 //! The decoders by name.
 
-use crate::error::{Error, Result};
+use crate::names::{Choice, Named, name_of};
 
 /// Which decoder to use; see the table of [`decoder`](super).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,29 +19,20 @@ pub enum Decoder {
     Clomp,
 }
 
-impl Decoder {
-    /// Every decoder with its name on the command line, in reports and in Python.
-    pub const NAMES: [(Decoder, &'static str); 5] = [
-        (Decoder::Auto, "auto"),
-        (Decoder::Cells, "cells"),
-        (Decoder::Kernel, "kernel"),
-        (Decoder::Clompr, "clompr"),
-        (Decoder::Clomp, "clomp"),
+impl Named for Decoder {
+    const PARAMETER: &'static str = "`decoder`";
+    const TABLE: &'static [Choice<Self>] = &[
+        Choice::new(Decoder::Auto, "auto", "Cells where the sketch has them, else kernel sums"),
+        Choice::new(Decoder::Cells, "cells", "Count, mean and variance of the cells"),
+        Choice::new(Decoder::Kernel, "kernel", "Kernel sums, matched by atoms of a learned width"),
+        Choice::new(Decoder::Clompr, "clompr", "The paper's matching pursuit, with replacement"),
+        Choice::new(Decoder::Clomp, "clomp", "The same without replacement"),
     ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize].1
-    }
 }
 
-impl std::str::FromStr for Decoder {
-    type Err = Error;
-    fn from_str(name: &str) -> Result<Self> {
-        let known = Self::NAMES.iter().find(|(_, n)| *n == name);
-        known.map(|(decoder, _)| *decoder).ok_or_else(|| {
-            let names: Vec<&str> = Self::NAMES.iter().map(|(_, n)| *n).collect();
-            Error::parameter("`decoder`", names.join(", "), name)
-        })
+impl Decoder {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        name_of(self)
     }
 }

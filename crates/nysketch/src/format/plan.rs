@@ -2,9 +2,11 @@
 
 use super::container::{Reader, Tensor, encode, value_error};
 use crate::collect::Collect;
-use crate::error::{Error, FormatError, Result};
+use crate::error::{FormatError, Result};
 use crate::frame::{EXPONENTS, Frame};
 use crate::kernel::Kernel;
+use crate::landmarks::Sampling;
+use crate::names::Named;
 use crate::plan::{Features, Plan};
 use crate::points::Points;
 use crate::weight::Weighting;
@@ -140,7 +142,7 @@ pub fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
         return Err(value_error(format!("there are no columns or no {name}")));
     }
     let points = Points::new(d, data);
-    let parse = |sampling: &String| sampling.parse().map_err(|e: Error| value_error(e.to_string()));
+    let parse = |name: &String| Sampling::from_name(name).map_err(|e| value_error(e.to_string()));
     let features = match (metadata.features.as_str(), &metadata.sampling) {
         ("nystrom", Some(sampling)) => Features::Nystrom(points, parse(sampling)?),
         ("fourier", None) => Features::Fourier(points),
@@ -162,7 +164,7 @@ pub fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
             if let Some(name) = sections.keys().find(|name| !SECTIONS.contains(&name.as_str())) {
                 return Err(FormatError::Section(name.clone()).into());
             }
-            name.parse().map_err(|e: Error| value_error(e.to_string()))?
+            Kernel::from_name(name).map_err(|e| value_error(e.to_string()))?
         }
         _ => return Err(value_error("a kernel and sections stand in files of version 2 alone")),
     };

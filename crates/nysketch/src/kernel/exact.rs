@@ -103,6 +103,7 @@ pub fn squared_distance(x: &[f64], y: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::{Choice, Named};
     use proptest::prelude::*;
 
     proptest! {
@@ -116,7 +117,7 @@ mod tests {
         ) {
             let h = 1e-5;
             prop_assume!(x.iter().zip(&y).all(|(a, b)| (a - b).abs() > 2.0 * h));
-            for (kernel, _) in Kernel::NAMES {
+            for Choice { value: kernel, .. } in Kernel::TABLE {
                 let kernel = kernel.at(sigma2);
                 for (j, g) in kernel.gradient(&x, &y).into_iter().enumerate() {
                     let (mut up, mut down) = (x.clone(), x.clone());
@@ -131,7 +132,7 @@ mod tests {
         /// The rate of the table is that of the value, and the square is where the table says.
         #[test]
         fn the_table_agrees_with_the_values(sigma2 in 0.1..10.0f64, s in 0.0..10.0f64) {
-            for (kernel, _) in Kernel::NAMES {
+            for Choice { value: kernel, .. } in Kernel::TABLE {
                 let value = kernel.at(sigma2).of(s);
                 prop_assert!((value - (kernel.rate(sigma2) * s).exp2()).abs() < 1e-14);
                 prop_assert!((value * value - kernel.at(kernel.squared(sigma2)).of(s)).abs() < 1e-14);

@@ -9,7 +9,7 @@
 //! pass, its double-precision version and its gradient.
 
 use super::ladder::{Ladder, Step};
-use crate::error::{Error, Result};
+use crate::names::{Choice, Named, name_of};
 
 /// Which kernel the data is measured with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,14 +31,22 @@ pub enum Metric {
     Absolute,
 }
 
-impl Kernel {
-    /// Every kernel with its name in files, on the command line and in Python.
-    pub const NAMES: [(Kernel, &'static str); 2] =
-        [(Kernel::Gaussian, "gaussian"), (Kernel::Laplace, "laplace")];
+impl Named for Kernel {
+    const PARAMETER: &'static str = "`kernel`";
+    const TABLE: &'static [Choice<Self>] = &[
+        Choice::new(Kernel::Gaussian, "gaussian", "exp(−‖x − y‖²/2σ²)"),
+        Choice::new(
+            Kernel::Laplace,
+            "laplace",
+            "exp(−‖x − y‖₁/σ), for k-means by clompr and drift",
+        ),
+    ];
+}
 
+impl Kernel {
     /// Its name.
     pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize].1
+        name_of(self)
     }
 
     /// The distance it is a function of.
@@ -93,16 +101,5 @@ impl Kernel {
             Metric::Squared => differences.fold(0.0, |sum, t| t.mul_add(t, sum)),
             Metric::Absolute => differences.fold(0.0, |sum, t| sum + t.abs()),
         }
-    }
-}
-
-impl std::str::FromStr for Kernel {
-    type Err = Error;
-    fn from_str(name: &str) -> Result<Self> {
-        let known = Self::NAMES.iter().find(|(_, n)| *n == name);
-        known.map(|(kernel, _)| *kernel).ok_or_else(|| {
-            let names: Vec<&str> = Self::NAMES.iter().map(|(_, n)| *n).collect();
-            Error::parameter("`kernel`", names.join(" or "), name)
-        })
     }
 }

@@ -16,7 +16,7 @@ pub mod dsquared;
 pub mod leverage;
 pub mod uniform;
 
-use crate::error::{Error, Result};
+use crate::names::{Choice, Named, name_of};
 
 /// How landmarks are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,28 +36,33 @@ pub enum Sampling {
     Given,
 }
 
-impl Sampling {
-    /// Every rule with its name on the command line and in files.
-    pub const NAMES: [(Sampling, &'static str); 6] = [
-        (Sampling::Uniform, "uniform"),
-        (Sampling::Leverage, "leverage"),
-        (Sampling::Greedy, "greedy"),
-        (Sampling::Rpcholesky, "rpcholesky"),
-        (Sampling::Dsquared, "dsquared"),
-        (Sampling::Given, "given"),
+impl Named for Sampling {
+    const PARAMETER: &'static str = "`sampling`";
+    const TABLE: &'static [Choice<Self>] = &[
+        Choice::new(Sampling::Uniform, "uniform", "Every subset of rows is equally likely"),
+        Choice::new(Sampling::Leverage, "leverage", "By approximate leverage scores (BLESS)"),
+        Choice::new(
+            Sampling::Greedy,
+            "greedy",
+            "The row farthest, in feature space, from those chosen",
+        ),
+        Choice::new(
+            Sampling::Rpcholesky,
+            "rpcholesky",
+            "Drawn in proportion to that distance (randomly pivoted Cholesky)",
+        ),
+        Choice::new(
+            Sampling::Dsquared,
+            "dsquared",
+            "Drawn in proportion to the squared distance from those chosen, over all rows",
+        ),
+        Choice::new(Sampling::Given, "given", ""),
     ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(s, _)| *s == self).map_or("", |(_, n)| n)
-    }
 }
 
-impl std::str::FromStr for Sampling {
-    type Err = Error;
-    fn from_str(s: &str) -> Result<Self> {
-        Self::NAMES.iter().find(|(_, n)| *n == s).map(|(sampling, _)| *sampling).ok_or_else(|| {
-            Error::parameter("`sampling`", "uniform, leverage, greedy, rpcholesky or dsquared", s)
-        })
+impl Sampling {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        name_of(self)
     }
 }

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::kernel::ladder::check_bandwidths;
 use crate::landmarks::Sampling;
+use crate::names::{Choice, Named, name_of};
 use crate::plan::MAX_POINTS;
 use crate::rows::Invalid;
 use crate::survey::SurveyParams;
@@ -39,14 +40,18 @@ pub enum FeatureKind {
     Fourier,
 }
 
-impl std::str::FromStr for FeatureKind {
-    type Err = Error;
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "nystrom" => Ok(FeatureKind::Nystrom),
-            "fourier" => Ok(FeatureKind::Fourier),
-            other => Err(Error::parameter("`features`", "nystrom or fourier", other)),
-        }
+impl Named for FeatureKind {
+    const PARAMETER: &'static str = "`features`";
+    const TABLE: &'static [Choice<Self>] = &[
+        Choice::new(FeatureKind::Nystrom, "nystrom", "Kernel values at landmarks"),
+        Choice::new(FeatureKind::Fourier, "fourier", "Random cosines and sines"),
+    ];
+}
+
+impl FeatureKind {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        name_of(self)
     }
 }
 
@@ -91,14 +96,18 @@ pub enum Scale {
     Standard,
 }
 
-impl std::str::FromStr for Scale {
-    type Err = Error;
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "none" => Ok(Scale::None),
-            "standard" => Ok(Scale::Standard),
-            other => Err(Error::parameter("`scale`", "none or standard", other)),
-        }
+impl Named for Scale {
+    const PARAMETER: &'static str = "`scale`";
+    const TABLE: &'static [Choice<Self>] = &[
+        Choice::new(Scale::None, "none", "Columns as they are"),
+        Choice::new(Scale::Standard, "standard", "Columns divided by their standard deviation"),
+    ];
+}
+
+impl Scale {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        name_of(self)
     }
 }
 

@@ -2,15 +2,14 @@
 
 use super::settings::{Job, Method, SUBSAMPLE, Source, Study};
 use nysketch::atom::Atom;
-use nysketch::decoder::Report;
 use nysketch::decoder::cells::Cells;
 use nysketch::measure::{Effort, Loss, Measure, nearest};
 use nysketch::metrics::{Contingency, adjusted_rand};
 use nysketch::model::Shape;
 use nysketch::sample::mix;
 use nysketch::{
-    Collect, Decoder, Error, FeatureParams, FitParams, Mixture, PlanParams, Result, RowSource,
-    SampleRows, Sampling, Sketch, SketchParams, Table, Task, fit, plan_for,
+    Collect, Decoder, Error, FitParams, LandmarkCount, Mixture, PlanParams, Report, Result,
+    RowSource, SampleRows, Sampling, Sketch, SketchParams, Table, Task, fit, plan_for,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -160,13 +159,14 @@ pub fn run(job: &Job, data: &Data, seed: u64) -> Result<Outcome> {
 /// Plan, sketch, fit.
 fn from_sketch(job: &Job, data: &Data, seed: u64) -> Result<(usize, Vec<Atom>)> {
     let study = &job.study;
-    let nystrom = |sampling| FeatureParams::Nystrom {
-        landmarks: job.size,
-        sampling,
-        leverage_lambda: job.lambda,
+    let nystrom = |sampling| {
+        let mut params = PlanParams::default().sampling(sampling);
+        params.landmarks = job.size.map(LandmarkCount::Number);
+        params.leverage_lambda = job.lambda;
+        params
     };
-    let features = match job.method {
-        Method::Fourier => FeatureParams::Fourier { frequencies: job.size.unwrap_or(2) / 2 },
+    let params = match job.method {
+        Method::Fourier => PlanParams::default().fourier(job.size.unwrap_or(2) / 2),
         Method::Uniform => nystrom(Sampling::Uniform),
         Method::Bless => nystrom(Sampling::Leverage),
         Method::Greedy => nystrom(Sampling::Greedy),
@@ -182,17 +182,12 @@ fn from_sketch(job: &Job, data: &Data, seed: u64) -> Result<(usize, Vec<Atom>)> 
         cells: decoder == Decoder::Cells,
         moments: true,
     };
-    let params = PlanParams {
-        features,
-        bandwidths: job.sigma2.map(|s| vec![s]),
-        sample_rows: SampleRows::Count(SAMPLE_ROWS.min(data.len())),
-        collect: Some(collect),
-        seed,
-        ..PlanParams::default()
-    };
+    let sample_rows = SampleRows::Count(SAMPLE_ROWS.min(data.len()));
+    let mut params = params.sample_rows(sample_rows).collect(collect).seed(seed);
+    params.bandwidths = job.sigma2.map(|s| vec![s]);
     let plan = Arc::new(plan_for(&data.table, params)?.0);
     let sketch = Sketch::of(&plan, &data.table, SketchParams::default(), &())?;
-    let params = FitParams { decoder, seed, ..FitParams::new(study.task, study.k) };
+    let params = FitParams::new(study.task, study.k).decoder(decoder).seed(seed);
     let atoms = match fit(&sketch, &params)?.shape {
         Shape::Centres { weights, centres } => weights
             .into_iter()
