@@ -11,8 +11,7 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use nysketch::feature_map::fourier;
 use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::{
-    Block, Features, GroupParams, Groups, Instructions, Plan, PlanReport, Sketch, SketchParams,
-    make_plan,
+    Block, Features, GroupParams, Groups, Plan, PlanReport, Sketch, SketchParams, make_plan,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;

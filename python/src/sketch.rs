@@ -499,7 +499,9 @@ impl PySketch {
             let means = sketch.feature_means(rung);
             match sketch.plan().landmarks() {
                 Some(points) => {
-                    let map = NystromMap::new(points, sketch.plan().bandwidths[rung], CUTOFF)?;
+                    let plan = sketch.plan();
+                    let kernel = plan.kernel.at(plan.bandwidths[rung]);
+                    let map = NystromMap::new(points, kernel, CUTOFF)?;
                     Ok(map.whitening.times(&means))
                 }
                 None => {

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 /// Values beyond this overflow when squared and summed.
 const LARGEST: f64 = 1e150;
 
-/// Version of the schema.
-pub const SCHEMA: u32 = 1;
+/// Version of the schema that is written; version 1 is read too.
+pub const SCHEMA: u32 = 2;
 
 /// A learned model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -256,12 +256,13 @@ impl Model {
     /// Reads a model's file. The schema is read first, so that a newer file is not called damaged.
     pub fn from_json(text: &str) -> Result<Self> {
         let bad = |how: String| Error::BadModel { how };
-        let value: serde_json::Value =
+        let mut value: serde_json::Value =
             serde_json::from_str(text).map_err(|e| bad(format!("is not valid JSON: {e}")))?;
         match value.get("schema").and_then(serde_json::Value::as_u64) {
+            Some(1) => upgrade(&mut value),
             Some(schema) if schema == u64::from(SCHEMA) => {}
             Some(schema) => {
-                return Err(bad(format!("has schema {schema}, this program reads {SCHEMA}")));
+                return Err(bad(format!("has schema {schema}, this program reads 1 and {SCHEMA}")));
             }
             None => return Err(bad("has no schema: it is not a model of nysketch".into())),
         }
@@ -371,6 +372,18 @@ impl Model {
         };
         let c = draw(weights, rng)?;
         Some(means[c].iter().zip(&variances[c]).map(|(m, v)| m + v.sqrt() * normal(rng)).collect())
+    }
+}
+
+/// Brings a model of schema 1 to schema 2, where the report says apart which decoder ran and whether the
+/// model is that of calibrated landmarks.
+fn upgrade(model: &mut serde_json::Value) {
+    model["schema"] = SCHEMA.into();
+    let report = &mut model["report"];
+    let decoder = report["decoder"].as_str().unwrap_or_default().to_string();
+    if let Some(name) = decoder.strip_suffix(" (calibrated landmarks)") {
+        report["decoder"] = name.into();
+        report["calibrated"] = true.into();
     }
 }
 

@@ -351,7 +351,7 @@ fn damaged_models_are_refused() {
     assert!(broken(&|j| j["weights"][0] = 5.0.into()).contains("weights"));
     assert!(broken(&|j| j["task"] = "kmeans".into()).contains("task"));
     assert!(broken(&|j| j["columns"][1] = "c0".into()).contains("different"));
-    assert!(broken(&|j| j["schema"] = 2.into()).contains("schema 2"));
+    assert!(broken(&|j| j["schema"] = 3.into()).contains("schema 3"));
     assert!(broken(&|j| drop(j.as_object_mut().unwrap().remove("schema"))).contains("no schema"));
     // A row so far out that every density is zero still gets numbers.
     let p = gmm.predict_row(&[1e100; D]);

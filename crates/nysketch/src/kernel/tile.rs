@@ -485,11 +485,11 @@ mod tests {
                     prop_assert_eq!((nearest.index[i], nearest.distance[i]), scalar::nearest(kernel, x, &landmarks));
                 }
                 let mut two = Nearest::default();
-                Tiles::new(&landmarks, None, set).nearest_two(rows.data(), &mut two);
-                prop_assert_eq!((&two.index, &two.d2), (&nearest.index, &nearest.d2));
+                Tiles::new(&landmarks, kernel, None, set).nearest_two(rows.data(), &mut two);
+                prop_assert_eq!((&two.index, &two.distance), (&nearest.index, &nearest.distance));
                 for (i, x) in rows.rows().enumerate() {
                     let others = landmarks.rows().enumerate().filter(|(j, _)| *j != two.index[i] as usize);
-                    let second = others.map(|(_, z)| scalar::squared_distance(x, z)).fold(f32::INFINITY, f32::min);
+                    let second = others.map(|(_, z)| kernel.distance(x, z)).fold(f32::INFINITY, f32::min);
                     prop_assert_eq!(two.second[i], second);
                 }
             }

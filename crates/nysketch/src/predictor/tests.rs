@@ -3,12 +3,13 @@
 use super::*;
 use crate::model::SCHEMA;
 use crate::report::Report;
+use crate::task::Task;
 use proptest::prelude::*;
 
-fn model(task: &str, scale: Vec<f64>, shape: Shape) -> Model {
+fn model(task: Task, scale: Vec<f64>, shape: Shape) -> Model {
     Model {
         schema: SCHEMA,
-        task: task.into(),
+        task,
         columns: (0..scale.len()).map(|j| format!("c{j}")).collect(),
         scale,
         rows: 1,
@@ -97,7 +98,7 @@ proptest! {
         let centres = draw.points(k, offset, spread, &scale);
         let rows = draw.rows(300, &centres, spread, &scale);
         let rows: Vec<f64> = rows.chunks(d).filter(|r| Model::unusable(r).is_none()).flatten().copied().collect();
-        let model = model("kmeans", scale, Shape::Centres { weights: vec![1.0 / k as f64; k], centres });
+        let model = model(Task::Kmeans, scale, Shape::Centres { weights: vec![1.0 / k as f64; k], centres });
         let slow: Vec<_> = rows.chunks_exact(d).map(|row| model.predict_row(row)).collect();
         for set in Instructions::all() {
             for detail in [Detail::Label, Detail::All] {
@@ -126,7 +127,7 @@ proptest! {
         let variances: Vec<Vec<f64>> =
             (0..k).map(|_| scale.iter().map(|s| variance(draw.one(), *s)).collect()).collect();
         let weights = vec![1.0 / k as f64; k];
-        let model = model("gmm", scale, Shape::Mixture { weights, means, variances });
+        let model = model(Task::Gmm, scale, Shape::Mixture { weights, means, variances });
         let slow: Vec<_> = rows.chunks_exact(d).map(|row| model.predict_row(row)).collect();
         for set in Instructions::all() {
             let fast = Predictor::with(&model, set).predict(&rows, Detail::All);
@@ -174,7 +175,7 @@ fn principal_components_as_one_row_at_a_time() {
     (components[0][1], components[0][3], components[1][2]) = (0.6, 0.8, 1.0);
     let variance = vec![1.0; k];
     let model = model(
-        "pca",
+        Task::Pca,
         scale,
         Shape::Components {
             mean: vec![5.0; d],
@@ -200,7 +201,7 @@ fn principal_components_as_one_row_at_a_time() {
 fn columns_mark_rows_that_cannot_be_used() {
     let centres = vec![vec![0.0, 0.0], vec![3.0, 4.0]];
     let shape = Shape::Centres { weights: vec![0.5; 2], centres };
-    let model = model("kmeans", vec![1.0, 2.0], shape);
+    let model = model(Task::Kmeans, vec![1.0, 2.0], shape);
     let predictor = Predictor::new(&model);
     let columns = Column::of(&model);
     let names: Vec<String> = columns.iter().map(|c| c.name()).collect();
