@@ -267,8 +267,16 @@ fn models_survive_their_file_and_bad_ones_are_refused() {
         let json = model.to_json();
         let again = Model::from_json(&json).unwrap();
         assert_eq!(again, model);
-        assert!(Model::from_json(&json.replace("\"schema\": 1", "\"schema\": 7")).is_err());
+        assert!(Model::from_json(&json.replace("\"schema\": 2", "\"schema\": 7")).is_err());
         assert!(Model::from_json(&json[..json.len() / 2]).is_err());
+        // Schema 1 said in one string which decoder ran and what it fell back to.
+        let decoder = format!("\"decoder\": \"{}\"", model.report.decoder);
+        let old = json
+            .replace("\"schema\": 2", "\"schema\": 1")
+            .replace(&decoder, "\"decoder\": \"kernel (calibrated landmarks)\"");
+        let old = Model::from_json(&old).unwrap();
+        assert_eq!((old.report.decoder.as_str(), old.report.calibrated), ("kernel", true));
+        assert_eq!((old.schema, old.shape), (model.schema, model.shape.clone()));
     }
     let model = fit(&sketch, &FitParams::new(Task::Gmm, 3)).unwrap();
     // A mixture's samples have its mean: 4,000 draws, standard error about 0.1.
