@@ -421,3 +421,29 @@ fn too_few_moments_are_told() {
         Status::TooFewMoments
     );
 }
+
+/// The Laplace kernel: Diracs found by CL-OMPR. They are biased where clusters have width, as with the
+/// Gaussian kernel, but each lies in a cluster of its own: well below the risk of four centres.
+#[test]
+fn laplace_kernel_sums_are_decoded_by_pursuit() {
+    let values = mixture_rows(4000);
+    let sketch =
+        sketch_of(&values, |p| *p = nystrom(Some(150), Sampling::Dsquared).kernel(Kernel::Laplace));
+    assert!(!sketch.plan().collect.cells);
+    let model = fit(&sketch, &with(Task::Kmeans, Decoder::Auto)).unwrap();
+    assert_eq!(model.report.decoder, "clompr");
+    let four = fit(&sketch_of(&values, |_| {}), &FitParams::new(Task::Kmeans, K - 1)).unwrap();
+    assert!(evaluate(&model, &values).mse < 0.8 * evaluate(&four, &values).mse);
+    let refused = |p: FitParams| matches!(fit(&sketch, &p), Err(Error::Parameter { .. }));
+    assert!(
+        refused(with(Task::Kmeans, Decoder::Kernel)) && refused(with(Task::Gmm, Decoder::Auto))
+    );
+    // Parts add up as ever.
+    let mut sum = Sketch::empty(sketch.plan().clone());
+    let half = values.len() / 2;
+    for part in [&values[..half], &values[half..]] {
+        sum.merge(&common::sketch(sketch.plan(), &Table::unnamed(D, part.to_vec()).unwrap()))
+            .unwrap();
+    }
+    assert_eq!(sum.to_bytes(), sketch.to_bytes());
+}
