@@ -19,9 +19,9 @@
 //! p-value for all of them.
 //!
 //! Landmarks are rows of the sample that the plan was made from, so each of its cells has a row for
-//! certain. In simulations with ten rows a landmark and more this does not show in the level
+//! certain. In simulations with ten rows per landmark and more this does not show in the level
 //! (`bench/src/drift.rs`), since small cells are pooled; taking those rows out would, where landmarks are
-//! the far rows. Rows must be independent of each other, and no row in both samples.
+//! the distant rows. Rows must be independent of each other, and no row in both samples.
 
 use crate::atom::embedding::DECODING_CUTOFF;
 use crate::error::{Error, Result};
@@ -100,7 +100,7 @@ pub struct ColumnChange {
 pub struct Drift {
     /// Rows of A and B, weights counted.
     pub rows: [u64; 2],
-    /// One a bandwidth; empty where there are no kernel sums.
+    /// One per bandwidth; empty where there are no kernel sums.
     pub discrepancies: Vec<Discrepancy>,
     /// Of the test; none where it cannot be made.
     pub p_value: Option<f64>,
@@ -166,7 +166,7 @@ impl Comparison {
             });
             return Ok(drift);
         }
-        let cells = Cells::new(a, b);
+        let cells = PairedCells::new(a, b);
         drift.cells = cells.changes(&self.plan);
         if self.plan.weighting.is_some() {
             drift.no_test = Some("rows have weights, and nothing is known of their noise".into());
@@ -230,7 +230,7 @@ fn columns(a: &Sketch, b: &Sketch) -> Vec<ColumnChange> {
 }
 
 /// The cells of both samples.
-struct Cells<'a> {
+struct PairedCells<'a> {
     a: &'a Sums,
     b: &'a Sums,
     /// Both together.
@@ -240,7 +240,7 @@ struct Cells<'a> {
     totals: [f64; 2],
 }
 
-impl<'a> Cells<'a> {
+impl<'a> PairedCells<'a> {
     fn new(a: &'a Sketch, b: &'a Sketch) -> Self {
         let (a, b) = (a.sums(), b.sums());
         let mut both = a.clone();
@@ -248,7 +248,7 @@ impl<'a> Cells<'a> {
         let rows = a[Sum::CellRows].iter().zip(&b[Sum::CellRows]);
         let counts: Vec<[f64; 2]> = rows.map(|(a, b)| [*a as f64, *b as f64]).collect();
         let totals = [0, 1].map(|side| counts.iter().map(|c| c[side]).sum());
-        Cells { a, b, both, counts, totals }
+        PairedCells { a, b, both, counts, totals }
     }
 
     /// Shares of A and B of each cell, the most changed first.
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_found_and_told_where() {
+    fn changes_are_found_and_located() {
         let found = drift(&rows(2000, 0.0, 1), &rows(2000, 0.4, 2));
         assert!(found.p_value.unwrap() <= 0.01, "{:?}", found.p_value);
         assert_eq!(found.columns[0].column, "c0");
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_tested_is_said() {
+    fn missing_tests_are_explained() {
         let a = rows(500, 0.0, 1);
         let plan = plan(&a);
         let whole = sketch(&plan, &a);

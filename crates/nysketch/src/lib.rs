@@ -67,7 +67,7 @@ pub mod frame;
 pub mod kernel;
 pub mod landmarks;
 pub mod linalg;
-pub mod measure;
+pub mod weighted;
 pub mod metrics;
 pub mod model;
 pub mod names;
@@ -89,7 +89,7 @@ pub mod synthetic;
 pub mod task;
 pub mod theory;
 pub mod weight;
-mod words;
+mod wire;
 
 pub use collect::Collect;
 pub use decoder::{Context, Decoder, FitParams, fit};

@@ -48,16 +48,16 @@ pub enum Shape {
     Mixture {
         /// α, adding up to 1.
         weights: Vec<f64>,
-        /// One mean a component.
+        /// One mean per component.
         means: Vec<Vec<f64>>,
-        /// One variance a component and column.
+        /// One variance per component and column.
         variances: Vec<Vec<f64>>,
     },
     /// Centres of clusters.
     Centres {
         /// Share of the data at each, as far as the sketch tells.
         weights: Vec<f64>,
-        /// One point a cluster.
+        /// One point per cluster.
         centres: Vec<Vec<f64>>,
     },
     /// Principal components, of scaled columns.

@@ -18,7 +18,7 @@ use std::sync::{Arc, MutexGuard};
 pub struct Block {
     /// `rows × columns` values; a missing value is NaN.
     pub values: Vec<f64>,
-    /// One weight a row, or empty where rows are not weighted.
+    /// One weight per row, or empty where rows are not weighted.
     pub weights: Vec<f64>,
     /// The text of one more column, such as groups or labels, or empty; `None` where it is missing.
     pub keys: Vec<Option<Arc<str>>>,
@@ -173,13 +173,13 @@ pub fn pass<S: Send>(
     visit: impl Fn(&mut S, &Block) -> Result<()> + Sync,
 ) -> Result<Vec<S>> {
     let mut stream = source.open(&RowSet::default())?;
-    let leg = read_on(&mut *stream, threads, progress, &|| false, init, visit)?;
-    Ok(leg.states)
+    let stretch = read_on(&mut *stream, threads, progress, &|| false, init, visit)?;
+    Ok(stretch.states)
 }
 
-/// What one leg of a pass has done.
-pub struct Leg<S> {
-    /// One state a thread.
+/// What one stretch of a pass has done.
+pub struct Stretch<S> {
+    /// One state per thread.
     pub states: Vec<S>,
     /// The rows that were visited.
     pub rows: RowSet,
@@ -195,7 +195,7 @@ pub fn read_on<'a, S: Send>(
     pause: &(dyn Fn() -> bool + Sync),
     init: impl Fn() -> S + Sync,
     visit: impl Fn(&mut S, &Block) -> Result<()> + Sync,
-) -> Result<Leg<S>> {
+) -> Result<Stretch<S>> {
     let queue = Queue {
         stream: Mutex::new(stream),
         progress,
@@ -236,7 +236,7 @@ pub fn read_on<'a, S: Send>(
         return Err(error);
     }
     let (states, sets): (Vec<S>, Vec<RowSet>) = results.into_iter().unzip();
-    Ok(Leg {
+    Ok(Stretch {
         states,
         rows: RowSet::new(sets.into_iter().flat_map(|s| s.0)),
         finished: queue.finished.into_inner(),
@@ -278,7 +278,7 @@ struct Queue<'q, 'a> {
 impl<'a> Queue<'_, 'a> {
     fn take(&self) -> Option<Box<dyn RowPart + 'a>> {
         let mut stream: MutexGuard<'_, _> = self.stream.lock().unwrap_or_else(|e| e.into_inner());
-        // A leg takes at least one part, or it could stand still for ever.
+        // A stretch takes at least one part, or it could stand still for ever.
         let pause = || self.begun.load(Ordering::Relaxed) && (self.pause)();
         let end = || self.finished.store(true, Ordering::Relaxed);
         while !self.finished.load(Ordering::Relaxed) && !pause() {
@@ -337,7 +337,7 @@ impl Table {
         Self::new(default_names(columns), values)
     }
 
-    /// The same table with one weight a row.
+    /// The same table with one weight per row.
     pub fn with_weights(mut self, weights: Vec<f64>) -> Result<Self> {
         if weights.len() != self.len() {
             return Err(Error::parameter(
@@ -462,9 +462,9 @@ mod tests {
         }
     }
 
-    /// Every row has its own error; whichever thread is first, the first row's is told.
+    /// Every row has its own error; whichever thread is first, the first row's is reported.
     #[test]
-    fn the_earliest_error_is_told() {
+    fn the_earliest_error_is_reported() {
         let table = Table::unnamed(1, vec![f64::NAN; 5000]).unwrap().with_part_rows(3);
         for threads in 1..5 {
             let fail = |_: &mut (), b: &Block| Err(Error::source(b.position.to_string()));
@@ -474,10 +474,10 @@ mod tests {
     }
 
     #[test]
-    fn legs_cover_every_row_once() {
+    fn stretches_cover_every_row_once() {
         let table = Table::unnamed(1, (0..1000).map(f64::from).collect()).unwrap();
         let table = table.with_part_rows(7);
-        let (mut done, mut total, mut legs) = (RowSet::default(), 0.0, 0);
+        let (mut done, mut total, mut stretches) = (RowSet::default(), 0.0, 0);
         loop {
             // As after a crash: a new stream, and the rows that are done.
             let mut stream = table.open(&done).unwrap();
@@ -487,15 +487,15 @@ mod tests {
                 *s += b.values.iter().sum::<f64>();
                 Ok(())
             };
-            let leg = read_on(&mut *stream, 3, &(), &pause, || 0.0, add).unwrap();
-            total += leg.states.iter().sum::<f64>();
-            leg.rows.ranges().iter().for_each(|r| done.insert(r.clone()));
-            legs += 1;
-            if leg.finished {
+            let stretch = read_on(&mut *stream, 3, &(), &pause, || 0.0, add).unwrap();
+            total += stretch.states.iter().sum::<f64>();
+            stretch.rows.ranges().iter().for_each(|r| done.insert(r.clone()));
+            stretches += 1;
+            if stretch.finished {
                 break;
             }
         }
-        assert!(legs > 3);
+        assert!(stretches > 3);
         assert_eq!((total, done), (499_500.0, RowSet::new(Some(0..1000))));
     }
 }

@@ -17,7 +17,7 @@ pub const CHUNK_ROWS: usize = 1 << 14;
 /// The mixture; row i is the same whatever rows were generated before it.
 #[derive(Debug, Clone)]
 pub struct Mixture {
-    /// One mean a cluster.
+    /// One mean per cluster.
     pub means: Vec<Vec<f64>>,
     seed: u64,
 }

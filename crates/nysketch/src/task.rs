@@ -1,6 +1,6 @@
 //! What can be learned.
 
-use crate::measure::Loss;
+use crate::weighted::Loss;
 use crate::names::{Choice, Named, name_of};
 use serde::{Deserialize, Serialize};
 

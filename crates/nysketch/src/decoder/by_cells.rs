@@ -6,7 +6,7 @@ use super::decode::{Decode, Job};
 use super::params::FitParams;
 use crate::atom::Atom;
 use crate::error::{Error, Result};
-use crate::measure::Effort;
+use crate::weighted::Effort;
 use crate::sums::Sum;
 
 const EFFORT: Effort = Effort { restarts: 20, iterations: 200 };
@@ -40,7 +40,7 @@ impl Decode for CellsDecoder {
         let (cells, loss) = (job.context.cells(), job.params.task.loss());
         let (rng, report) = (&mut job.rng, &mut job.report);
         let centres = cells.cluster(job.params.k, loss, EFFORT, job.warm, rng, report);
-        Ok(weighted(&cells.measure(), centres))
+        Ok(weighted(&cells.weighted_means(), centres))
     }
 
     fn mixture(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {

@@ -6,7 +6,7 @@ use super::space::Space;
 use crate::atom::embedding::Embedding;
 use crate::error::{Error, Result};
 use crate::feature_map::nystrom::{CUTOFF, NystromMap};
-use crate::measure::Measure;
+use crate::weighted::WeightedPoints;
 use crate::plan::{Features, Plan};
 use crate::sketch::Sketch;
 use std::sync::OnceLock;
@@ -41,7 +41,7 @@ pub struct Context<'a> {
 struct Rung {
     map: OnceLock<NystromMap>,
     embedding: OnceLock<Embedding>,
-    calibrated: OnceLock<Option<Measure>>,
+    calibrated: OnceLock<Option<WeightedPoints>>,
 }
 
 impl<'a> Context<'a> {
@@ -93,7 +93,7 @@ impl<'a> Context<'a> {
     }
 
     /// Landmarks weighted so that their sketch is the data's, where there are landmarks.
-    pub fn calibrated(&self, rung: usize) -> Result<Option<&Measure>> {
+    pub fn calibrated(&self, rung: usize) -> Result<Option<&WeightedPoints>> {
         let embedding = self.embedding(rung)?;
         Ok(self.rungs[rung].calibrated.get_or_init(|| calibrated(embedding)).as_ref())
     }

@@ -4,7 +4,7 @@
 use super::context::Context;
 use super::params::FitParams;
 use crate::error::{Error, Result};
-use crate::measure::Measure;
+use crate::weighted::WeightedPoints;
 use crate::model::{Model, Shape};
 use crate::sketch::Sketch;
 use crate::task::Task;
@@ -110,10 +110,10 @@ impl Context<'_> {
     }
 
     /// What stands for the rows: cells unfolded, or else calibrated landmarks of the middle rung.
-    fn stand_ins(&self) -> Result<Measure> {
+    fn stand_ins(&self) -> Result<WeightedPoints> {
         let collect = self.plan().collect;
         if collect.cells {
-            return Ok(self.cells().unfold(&mut ChaCha8Rng::seed_from_u64(0)).measure());
+            return Ok(self.cells().unfold(&mut ChaCha8Rng::seed_from_u64(0)).weighted_means());
         }
         let missing = || Error::MissingSums { task: "a risk estimate", what: "cells".into() };
         if !collect.kernel {

@@ -7,7 +7,7 @@
 //! To add an engine, implement the trait, add a variant to [`EngineKind`], and run the contract test
 //! below over it.
 
-mod cells;
+mod cell_moments;
 pub mod cpu;
 mod gram;
 pub mod kind;

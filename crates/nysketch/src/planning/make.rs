@@ -1,7 +1,7 @@
 //! All steps of planning where the rows lie on one machine.
 
 use super::draft::Draft;
-use super::far::far_rows;
+use super::distant::distant_rows;
 use super::params::{PlanParams, PlanValid};
 use super::report::PlanReport;
 use crate::error::Result;
@@ -18,11 +18,11 @@ pub fn make_plan(
 ) -> Result<(Plan, PlanReport)> {
     let found = survey(source, params.weighting(), params.survey(), progress)?;
     let draft = Draft::new(source.columns(), found, params)?;
-    let far = match draft.wants_far_rows() {
-        Some((first, count)) => Some(far_rows(&first, count, source, params.threads(), progress)?),
+    let distant = match draft.wants_distant_rows() {
+        Some((first, count)) => Some(distant_rows(&first, count, source, params.threads(), progress)?),
         None => None,
     };
-    draft.finish(far)
+    draft.finish(distant)
 }
 
 /// Checks the parameters and makes a plan for the rows of `source`, unwatched.

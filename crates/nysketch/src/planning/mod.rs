@@ -2,18 +2,18 @@
 //!
 //! Deterministic for the same files, order and seed, whatever the number of threads.
 //!
-//! Rows are read by [`survey`](crate::survey::survey) and, for D² landmarks, by [`far_rows`]; what is done between and
+//! Rows are read by [`survey`](crate::survey::survey) and, for D² landmarks, by [`distant_rows`]; what is done between and
 //! after is a [`Draft`], which sees no rows. Where the rows lie on many machines, each surveys its own, what they found
-//! is merged, and the draft goes back to them for the far rows.
+//! is merged, and the draft goes back to them for the distant rows.
 
 mod draft;
-mod far;
+mod distant;
 mod make;
 mod params;
 mod report;
 
 pub use draft::Draft;
-pub use far::far_rows;
+pub use distant::distant_rows;
 pub use make::{make_plan, plan_for};
 pub use params::{
     DEFAULT_FREQUENCIES, DEFAULT_LANDMARKS, DEFAULT_SAMPLE_ROWS, FeatureKind, GivenLandmarks,

@@ -1,6 +1,6 @@
 //! One sketch for each value of a column, from one pass.
 //!
-//! The rows of a block are sorted by group, and the sums of a group change hands once a block: a
+//! The rows of a block are sorted by group, and the sums of a group change hands once per block: a
 //! thread takes them, adds its rows, and puts them back. Where another thread has them it starts
 //! anew and the two are added up. So memory is groups × [`Sums`], whatever the number of threads.
 
@@ -14,7 +14,7 @@ use crate::sums::Sums;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-/// One sketch a group, all of the same plan.
+/// One sketch per group, all of the same plan.
 #[derive(Debug, Clone)]
 pub struct Groups {
     /// By the text of the group.
@@ -77,7 +77,7 @@ struct Shared<'a> {
 
 impl Shared<'_> {
     /// Adds the rows of a block and returns how many have no group. The error of the first bad row
-    /// is told, whatever its group.
+    /// is reported, whatever its group.
     fn push(&self, accumulator: &mut Accumulator, block: &Block) -> Result<u64> {
         let mut rows: BTreeMap<&Arc<str>, Vec<usize>> = BTreeMap::new();
         let mut without = 0;

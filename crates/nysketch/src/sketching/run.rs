@@ -129,7 +129,7 @@ impl Run {
         let uncancelled = Uncancelled(progress);
         loop {
             let start = Instant::now();
-            let leg = read_on(
+            let stretch = read_on(
                 &mut *stream,
                 params.threads,
                 if saving { &uncancelled } else { progress },
@@ -138,12 +138,12 @@ impl Run {
                 || Accumulator::new(plan.clone(), params.engine),
                 |accumulator, block| accumulator.push(block, params.invalid),
             )?;
-            for accumulator in leg.states {
+            for accumulator in stretch.states {
                 self.sketch.merge(&accumulator.freeze()?)?;
             }
-            leg.rows.ranges().iter().for_each(|r| self.done.insert(r.clone()));
+            stretch.rows.ranges().iter().for_each(|r| self.done.insert(r.clone()));
             save(self)?;
-            if leg.finished {
+            if stretch.finished {
                 return Ok(());
             }
             if progress.cancelled() {
@@ -153,7 +153,7 @@ impl Run {
     }
 }
 
-/// Progress that does not stop a leg.
+/// Progress that does not stop a stretch.
 struct Uncancelled<'a>(&'a dyn Progress);
 
 impl Progress for Uncancelled<'_> {
