@@ -8,8 +8,8 @@
 
 use nysketch::atom::Atom;
 use nysketch::decoder::cells::Cells;
-use nysketch::weighted::{Effort, Loss, WeightedPoints};
 use nysketch::metrics::Risks;
+use nysketch::weighted::{Effort, Loss, WeightedPoints};
 use nysketch::*;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;

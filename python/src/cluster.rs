@@ -71,14 +71,19 @@ pub fn _distant_part<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let plan = plan.plan.clone();
     let input = Input::open(X, Wanted::Given(&plan.columns), extras(weights, position))?;
-    let rows =
-        run(X.py(), SILENT, move |watch| distant_rows(&plan, count.size(), &*input.source, 1, watch))?;
+    let rows = run(X.py(), SILENT, move |watch| {
+        distant_rows(&plan, count.size(), &*input.source, 1, watch)
+    })?;
     Ok(PyBytes::new(X.py(), &rows.to_bytes()))
 }
 
 /// Those of both.
 #[pyfunction]
-pub fn _merge_distant_parts<'py>(py: Python<'py>, a: &[u8], b: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+pub fn _merge_distant_parts<'py>(
+    py: Python<'py>,
+    a: &[u8],
+    b: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
     let all = Reservoir::from_bytes(a).map_err(exception)?;
     all.merge(Reservoir::from_bytes(b).map_err(exception)?);
     Ok(PyBytes::new(py, &all.to_bytes()))

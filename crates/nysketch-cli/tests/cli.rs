@@ -107,7 +107,7 @@ fn columns_are_chosen_and_matched_by_name() {
         .write("y.csv", "name,b,a\nq,2,1\nq,4,3\nq,6.5,5\nq,8,7\n")
         .write("z.csv", "a,c\n1,2\n");
     let mut notes = f.command("plan x.csv -o p.nys").assert().success();
-    notes = told.stderr(contains("no numbers: name"));
+    notes = notes.stderr(contains("no numbers: name"));
     drop(notes);
     f.ok("sketch x.csv --plan p.nys -o x.nys");
     f.ok("sketch y.csv --plan p.nys -o y.nys");

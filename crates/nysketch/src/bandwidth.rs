@@ -5,9 +5,9 @@
 //! best rule. Where that is zero (few rows, many duplicates): a quarter of the median squared
 //! distance between two rows; where that is zero too: 1.
 
-use crate::weighted::{Effort, Loss, WeightedPoints, nearest};
 use crate::points::Points;
 use crate::random::below;
+use crate::weighted::{Effort, Loss, WeightedPoints, nearest};
 
 /// Rows of the sample that are looked at.
 const ROWS: usize = 2000;

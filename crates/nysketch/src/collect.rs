@@ -14,11 +14,11 @@ pub struct Collect {
 }
 
 /// Columns up to which Σxxᵀ is kept by default: it costs d² per row.
-pub const MOMENTS_DIMS: usize = 64;
+pub(crate) const MOMENTS_DIMS: usize = 64;
 
 impl Collect {
     /// Something is kept, and cells only where there are landmarks.
-    pub fn check(self, landmarks: bool) -> Result<()> {
+    pub(crate) fn check(self, landmarks: bool) -> Result<()> {
         let (expected, got) = if !(self.kernel || self.cells || self.moments) {
             ("at least one of kernel, cells, moments", "none")
         } else if self.cells && !landmarks {

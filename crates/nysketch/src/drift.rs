@@ -43,7 +43,14 @@ const LEAST_EXPECTED: f64 = 5.0;
 const LEAST_ROWS: i128 = 10;
 
 /// How to compare.
+///
+/// ```
+/// use nysketch::drift::DriftParams;
+/// let params = DriftParams::default().draws(199).seed(1);
+/// assert_eq!(params.draws, 199);
+/// ```
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct DriftParams {
     /// Draws from the null distribution; the least p-value is 1/(draws + 1).
     pub draws: usize,
@@ -57,8 +64,25 @@ impl Default for DriftParams {
     }
 }
 
+impl DriftParams {
+    /// With so many draws from the null distribution.
+    #[must_use]
+    pub fn draws(mut self, draws: usize) -> Self {
+        self.draws = draws;
+        self
+    }
+
+    /// With this seed.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+}
+
 /// The discrepancy at one bandwidth.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Discrepancy {
     /// σ².
     pub sigma2: f64,
@@ -71,6 +95,7 @@ pub struct Discrepancy {
 
 /// How a cell changed.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct CellChange {
     /// Which landmark.
     pub landmark: usize,
@@ -84,6 +109,7 @@ pub struct CellChange {
 
 /// How the mean of a column changed.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ColumnChange {
     /// Its name.
     pub column: String,
@@ -97,6 +123,7 @@ pub struct ColumnChange {
 
 /// What the comparison found.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Drift {
     /// Rows of A and B, weights counted.
     pub rows: [u64; 2],
@@ -114,7 +141,29 @@ pub struct Drift {
     pub columns: Vec<ColumnChange>,
 }
 
-/// Compares sketches of one plan; what depends on the plan alone is made once.
+/// Compares sketches of one plan; what depends on the plan alone is computed once.
+///
+/// ```
+/// use nysketch::drift::{Comparison, DriftParams};
+/// use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let mixture = Mixture::new(2, 3, 3.0, 1)?;
+/// let monday = Table::unnamed(2, mixture.rows(0, 2000).values)?;
+/// let tuesday = Table::unnamed(2, mixture.rows(1, 2000).values)?;
+/// let shifted = mixture.rows(2, 2000).values.iter().map(|x| x + 0.3).collect();
+/// let wednesday = Table::unnamed(2, shifted)?;
+///
+/// let plan = std::sync::Arc::new(plan_for(&monday, PlanParams::default().landmarks(50))?.0);
+/// let sketch = |day: &Table| Sketch::of(&plan, day, SketchParams::default(), &());
+/// let (monday, tuesday, wednesday) = (sketch(&monday)?, sketch(&tuesday)?, sketch(&wednesday)?);
+///
+/// let comparison = Comparison::new(&plan)?;
+/// let params = DriftParams::default().draws(199);
+/// assert!(comparison.of(&monday, &tuesday, &params)?.p_value > Some(0.05));
+/// assert!(comparison.of(&monday, &wednesday, &params)?.p_value < Some(0.01));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Comparison {
     plan: Arc<Plan>,

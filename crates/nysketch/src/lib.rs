@@ -52,61 +52,81 @@
 //! # }
 //! ```
 
-pub mod atom;
-pub mod bandwidth;
-pub mod collect;
 pub mod decoder;
 pub mod drift;
 pub mod engine;
 pub mod error;
-pub mod feature_map;
 pub mod file;
-pub mod fixed;
 pub mod format;
-pub mod frame;
-pub mod kernel;
-pub mod landmarks;
-pub mod linalg;
-pub mod weighted;
 pub mod metrics;
 pub mod model;
-pub mod names;
-pub mod optimize;
 pub mod plan;
 pub mod planning;
-pub mod points;
 pub mod predictor;
-pub mod random;
-pub mod report;
 pub mod rows;
-pub mod sample;
-pub mod simd;
 pub mod sketch;
 pub mod sketching;
 pub mod sums;
-pub mod survey;
 pub mod synthetic;
-pub mod task;
 pub mod theory;
-pub mod weight;
+
+mod bandwidth;
+mod collect;
+mod names;
+mod optimize;
+mod report;
+mod task;
+mod weight;
 mod wire;
+
+// Open to the command, the Python package and the benchmarks of this repository; not part of the
+// stable interface.
+#[doc(hidden)]
+pub mod atom;
+#[doc(hidden)]
+pub mod feature_map;
+#[doc(hidden)]
+pub mod fixed;
+#[doc(hidden)]
+pub mod frame;
+#[doc(hidden)]
+pub mod kernel;
+#[doc(hidden)]
+pub mod landmarks;
+#[doc(hidden)]
+pub mod linalg;
+#[doc(hidden)]
+pub mod points;
+#[doc(hidden)]
+pub mod random;
+#[doc(hidden)]
+pub mod sample;
+#[doc(hidden)]
+pub mod simd;
+#[doc(hidden)]
+pub mod survey;
+#[doc(hidden)]
+pub mod weighted;
 
 pub use collect::Collect;
 pub use decoder::{Context, Decoder, FitParams, fit};
-pub use engine::EngineKind;
-pub use error::{Error, FormatError, Result};
+pub use engine::{Engine, EngineKind};
+pub use error::{Error, FormatError, Place, Result};
+pub use frame::Frame;
 pub use kernel::Kernel;
 pub use landmarks::Sampling;
-pub use model::Model;
+pub use model::{Model, Shape};
 pub use names::{Choice, Named};
 pub use plan::{Features, Plan};
 pub use planning::{
     FeatureKind, GivenLandmarks, LandmarkCount, PlanParams, PlanReport, SampleRows, Scale,
     make_plan, plan_for,
 };
+pub use points::Points;
 pub use predictor::Predictor;
 pub use report::{Report, Status};
 pub use rows::{Block, Invalid, Progress, RowPart, RowSet, RowSource, RowStream, Table};
+#[doc(hidden)]
 pub use simd::Instructions;
 pub use sketch::Sketch;
 pub use sketching::{Accumulator, GroupParams, Groups, Run, SketchParams};

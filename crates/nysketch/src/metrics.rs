@@ -26,6 +26,7 @@ pub struct Risks {
 /// Distances are those that the fit minimises: in the coordinates of the fit, where columns are divided by the
 /// model's scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Evaluation {
     /// Rows.
     pub rows: u64,

@@ -20,6 +20,7 @@ pub const SCHEMA: u32 = 2;
 
 /// A learned model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Model {
     /// [`SCHEMA`].
     pub schema: u32,

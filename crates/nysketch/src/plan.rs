@@ -14,6 +14,7 @@ use std::collections::HashSet;
 
 /// Everything that decides what a sketch means.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Plan {
     /// Names of the columns measured, in order.
     pub columns: Vec<String>,
@@ -62,11 +63,11 @@ impl Features {
 /// Most columns of a plan.
 pub const MAX_COLUMNS: usize = 1 << 16;
 /// Most landmarks or frequencies: their numbers are exact in single precision.
-pub const MAX_POINTS: usize = 1 << 24;
+pub(crate) const MAX_POINTS: usize = 1 << 24;
 /// Most columns for which Σxxᵀ can be kept.
-pub const MAX_MOMENTS_DIMS: usize = 4096;
+pub(crate) const MAX_MOMENTS_DIMS: usize = 4096;
 /// Most sums of a sketch: 1 GiB of 128-bit integers.
-pub const MAX_SUMS: f64 = (1u64 << 26) as f64;
+pub(crate) const MAX_SUMS: f64 = (1u64 << 26) as f64;
 
 impl Plan {
     /// Number of columns d.
@@ -88,7 +89,7 @@ impl Plan {
     }
 
     /// What decides which sums there are.
-    pub fn measured(&self) -> Measured {
+    pub(crate) fn measured(&self) -> Measured {
         Measured {
             dims: self.dims(),
             points: self.features.points().len(),
@@ -105,7 +106,7 @@ impl Plan {
 
     /// Checks every rule that FORMAT.md has for a plan. Plans from rows and from files both pass
     /// through here, so what can be made can be read.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let d = self.dims();
         let unique: HashSet<&String> = self.columns.iter().collect();
         if !(1..=MAX_COLUMNS).contains(&d) || unique.len() != d {

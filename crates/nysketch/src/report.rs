@@ -32,6 +32,7 @@ impl From<optimize::Status> for Status {
 
 /// How a model was found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Report {
     /// Which decoder ran.
     pub decoder: String,

@@ -178,7 +178,7 @@ pub fn pass<S: Send>(
 }
 
 /// What one stretch of a pass has done.
-pub struct Stretch<S> {
+pub(crate) struct Stretch<S> {
     /// One state per thread.
     pub states: Vec<S>,
     /// The rows that were visited.
@@ -188,7 +188,7 @@ pub struct Stretch<S> {
 }
 
 /// Reads on, until the stream ends or `pause` says so; every part that was begun is then done.
-pub fn read_on<'a, S: Send>(
+pub(crate) fn read_on<'a, S: Send>(
     stream: &mut (dyn RowStream<'a> + 'a),
     threads: usize,
     progress: &dyn Progress,

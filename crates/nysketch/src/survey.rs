@@ -45,6 +45,7 @@ pub struct Column {
 
 /// How to survey.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct SurveyParams {
     /// Rows to sample.
     pub sample_rows: usize,

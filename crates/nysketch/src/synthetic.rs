@@ -24,6 +24,7 @@ pub struct Mixture {
 
 /// Some generated rows.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Generated {
     /// Row-major.
     pub values: Vec<f64>,

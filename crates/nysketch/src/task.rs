@@ -1,7 +1,7 @@
 //! What can be learned.
 
-use crate::weighted::Loss;
 use crate::names::{Choice, Named, name_of};
+use crate::weighted::Loss;
 use serde::{Deserialize, Serialize};
 
 /// What to learn.
@@ -35,7 +35,7 @@ impl Task {
     }
 
     /// What a row's distance costs, where centres are learned.
-    pub fn loss(self) -> Loss {
+    pub(crate) fn loss(self) -> Loss {
         if self == Task::Kmedians { Loss::Distance } else { Loss::Squared }
     }
 }

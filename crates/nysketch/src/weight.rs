@@ -14,7 +14,7 @@ pub struct Weighting {
 
 impl Weighting {
     /// The unit is a positive number.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if !(self.unit > 0.0 && self.unit.is_finite()) {
             return Err(Error::parameter("`weight_unit`", "a positive number", self.unit));
         }
@@ -24,7 +24,7 @@ impl Weighting {
     /// The weight in whole units, 0 … 2³²−1, where it is within 1e-6 of them. A missing or infinite
     /// weight makes the row invalid (`None` where such rows are skipped); any other weight that is
     /// not a whole number of units is an error.
-    pub fn units(
+    pub(crate) fn units(
         &self,
         weight: f64,
         invalid: Invalid,

@@ -265,7 +265,8 @@ mod tests {
 
     #[test]
     fn weighted_means_and_medians() {
-        let points = WeightedPoints::new(1, &[0.0, 1.0, 100.0, 102.0, 7.0], &[3.0, 1.0, 1.0, 1.0, 0.0]);
+        let points =
+            WeightedPoints::new(1, &[0.0, 1.0, 100.0, 102.0, 7.0], &[3.0, 1.0, 1.0, 1.0, 0.0]);
         assert_eq!(points.len(), 4, "weight zero is left out");
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let mut means = points.cluster(2, Loss::Squared, EFFORT, &mut rng);

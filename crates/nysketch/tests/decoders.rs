@@ -6,9 +6,9 @@ use common::*;
 use nysketch::atom::Atom;
 use nysketch::decoder::constraints::Constraints;
 use nysketch::decoder::{estimated_risk, fit_curve, pca};
-use nysketch::weighted::{Effort, Loss, WeightedPoints};
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
+use nysketch::weighted::{Effort, Loss, WeightedPoints};
 use nysketch::*;
 use std::sync::Arc;
 

@@ -6,10 +6,10 @@ use crate::plot;
 use crate::progress::Bar;
 use anyhow::{Result, ensure};
 use nysketch::decoder::cells::Cells;
-use nysketch::weighted::{Effort, Loss, WeightedPoints};
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
 use nysketch::predictor::Detail;
+use nysketch::weighted::{Effort, Loss, WeightedPoints};
 use nysketch::{
     Decoder, FitParams, Mixture, Model, Plan, PlanParams, Predictor, Report, Sketch, SketchParams,
     Table, Task, fit, make_plan,

@@ -35,7 +35,7 @@ pub fn run(args: &Diff, common: &Common) -> Result<()> {
         return Err(Usage("--plot draws discrepancies, which need kernel sums".into()).into());
     }
     let comparison = Comparison::new(baseline.plan())?;
-    let params = DriftParams { draws: args.draws as usize, seed: args.seed };
+    let params = DriftParams::default().draws(args.draws as usize).seed(args.seed);
     let mut found = Vec::new();
     for file in &others {
         let sketch = read_sketch(file)?;

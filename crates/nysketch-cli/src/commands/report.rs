@@ -51,7 +51,7 @@ pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
     if let Some(other) = &args.against {
         let baseline = read_sketch(other)?;
         let drift = Comparison::new(baseline.plan())?
-            .of(&baseline, &sketch, &DriftParams { seed: args.seed, ..DriftParams::default() })
+            .of(&baseline, &sketch, &DriftParams::default().seed(args.seed))
             .with_context(|| format!("{} and {}", other.display(), args.sketch.display()))?;
         drift_section(&mut page, &drift, &sketch, &other.display().to_string());
     }

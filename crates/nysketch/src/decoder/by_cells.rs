@@ -6,8 +6,8 @@ use super::decode::{Decode, Job};
 use super::params::FitParams;
 use crate::atom::Atom;
 use crate::error::{Error, Result};
-use crate::weighted::Effort;
 use crate::sums::Sum;
+use crate::weighted::Effort;
 
 const EFFORT: Effort = Effort { restarts: 20, iterations: 200 };
 const EM_EFFORT: Effort = Effort { restarts: 5, iterations: 500 };

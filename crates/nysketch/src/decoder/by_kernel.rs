@@ -10,9 +10,9 @@ use super::params::FitParams;
 use crate::atom::Atom;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::weighted::{Effort, Loss};
 use crate::report::{Report, Status};
 use crate::task::Task;
+use crate::weighted::{Effort, Loss};
 
 const EFFORT: Effort = Effort { restarts: 20, iterations: 200 };
 

@@ -4,8 +4,8 @@
 use crate::atom::Atom;
 use crate::atom::embedding::Embedding;
 use crate::kernel::ScaledKernel;
-use crate::weighted::{WeightedPoints, nearest};
 use crate::optimize::nonnegative_quadratic;
+use crate::weighted::{WeightedPoints, nearest};
 
 /// Sweeps of the calibration.
 const SWEEPS: usize = 300;

@@ -15,13 +15,13 @@ use crate::fixed::power_of_two;
 use crate::kernel::Kernel;
 use crate::kernel::pack::MAX_BLOCK;
 use crate::kernel::tile::{Nearest, Tiles};
-use crate::weighted::{Effort, Loss, WeightedPoints};
 use crate::points::Points;
 use crate::random::normal;
 use crate::report::{Report, Status};
 use crate::simd::Instructions;
 use crate::sketch::Sketch;
 use crate::sums::Sum;
+use crate::weighted::{Effort, Loss, WeightedPoints};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 

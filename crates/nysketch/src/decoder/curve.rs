@@ -4,15 +4,16 @@
 use super::context::Context;
 use super::params::FitParams;
 use crate::error::{Error, Result};
-use crate::weighted::WeightedPoints;
 use crate::model::{Model, Shape};
 use crate::sketch::Sketch;
 use crate::task::Task;
+use crate::weighted::WeightedPoints;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 /// Models for a range of k.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Curve {
     /// One point for each k.
     pub points: Vec<CurvePoint>,
@@ -24,6 +25,7 @@ pub struct Curve {
 
 /// One point of the curve over k.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct CurvePoint {
     /// Number of centres or components.
     pub k: usize,

@@ -21,6 +21,7 @@ const MISSED: f64 = 0.5;
 
 /// A model's residual at one bandwidth.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Residual {
     /// σ².
     pub sigma2: f64,

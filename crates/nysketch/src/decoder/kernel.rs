@@ -10,9 +10,9 @@ use super::matching::{Matching, Objective};
 use super::space::Space;
 use crate::atom::embedding::Embedding;
 use crate::atom::{Atom, Family};
-use crate::weighted::{Effort, Loss, WeightedPoints};
 use crate::optimize::Stop;
 use crate::report::Report;
+use crate::weighted::{Effort, Loss, WeightedPoints};
 
 /// Starts that are refined, from landmarks and without them; the sketch picks among them.
 const STARTS: usize = 4;

@@ -8,14 +8,14 @@
 //! below over it.
 
 mod cell_moments;
-pub mod cpu;
+mod cpu;
 mod gram;
-pub mod kind;
-pub mod scalar;
+mod kind;
+mod scalar;
 
-pub use cpu::Cpu;
+pub(crate) use cpu::Cpu;
 pub use kind::EngineKind;
-pub use scalar::Scalar;
+pub(crate) use scalar::Scalar;
 
 use crate::error::Result;
 use crate::sums::Sums;

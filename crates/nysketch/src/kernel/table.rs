@@ -50,7 +50,7 @@ impl Kernel {
     }
 
     /// The distance it is a function of.
-    pub fn metric(self) -> Metric {
+    pub(crate) fn metric(self) -> Metric {
         match self {
             Kernel::Gaussian => Metric::Squared,
             Kernel::Laplace => Metric::Absolute,
@@ -58,7 +58,7 @@ impl Kernel {
     }
 
     /// `log₂κ` per unit of distance.
-    pub fn rate(self, sigma2: f64) -> f64 {
+    pub(crate) fn rate(self, sigma2: f64) -> f64 {
         match self {
             Kernel::Gaussian => -std::f64::consts::LOG2_E / (2.0 * sigma2),
             Kernel::Laplace => -std::f64::consts::LOG2_E / sigma2.sqrt(),
@@ -66,7 +66,7 @@ impl Kernel {
     }
 
     /// The σ² at which this kernel is its own square: κ² at σ² is κ at this one.
-    pub fn squared(self, sigma2: f64) -> f64 {
+    pub(crate) fn squared(self, sigma2: f64) -> f64 {
         match self {
             Kernel::Gaussian => sigma2 / 2.0,
             Kernel::Laplace => sigma2 / 4.0,
@@ -75,6 +75,7 @@ impl Kernel {
 
     /// How the values of checked bandwidths, widest first, are computed: σ² that falls by the factor
     /// at which the kernel is its own square, or by that factor twice, costs one or two squarings.
+    #[doc(hidden)]
     pub fn ladder(self, bandwidths: &[f64]) -> Ladder {
         let factor = 1.0 / self.squared(1.0);
         let squarings = |wide: f64, narrow: f64| match wide / narrow {
@@ -86,7 +87,7 @@ impl Kernel {
     }
 
     /// A fresh exponential for κ².
-    pub fn squared_step(self, sigma2: f64) -> Step {
+    pub(crate) fn squared_step(self, sigma2: f64) -> Step {
         self.step(self.squared(sigma2))
     }
 
@@ -95,7 +96,7 @@ impl Kernel {
     }
 
     /// The distance in single precision, in the order of the columns: the definition of the pass.
-    pub fn distance(self, x: &[f32], z: &[f32]) -> f32 {
+    pub(crate) fn distance(self, x: &[f32], z: &[f32]) -> f32 {
         let differences = x.iter().zip(z).map(|(x, z)| x - z);
         match self.metric() {
             Metric::Squared => differences.fold(0.0, |sum, t| t.mul_add(t, sum)),

@@ -12,9 +12,9 @@
 //! there are fewer. Rules that need a bandwidth use the middle rung of the ladder.
 
 pub mod cholesky;
-pub mod dsquared;
+pub(crate) mod dsquared;
 pub mod leverage;
-pub mod uniform;
+pub(crate) mod uniform;
 
 use crate::names::{Choice, Named, name_of};
 

@@ -1,7 +1,7 @@
 //! All steps of planning where the rows lie on one machine.
 
-use super::draft::Draft;
 use super::distant::distant_rows;
+use super::draft::Draft;
 use super::params::{PlanParams, PlanValid};
 use super::report::PlanReport;
 use crate::error::Result;
@@ -19,7 +19,9 @@ pub fn make_plan(
     let found = survey(source, params.weighting(), params.survey(), progress)?;
     let draft = Draft::new(source.columns(), found, params)?;
     let distant = match draft.wants_distant_rows() {
-        Some((first, count)) => Some(distant_rows(&first, count, source, params.threads(), progress)?),
+        Some((first, count)) => {
+            Some(distant_rows(&first, count, source, params.threads(), progress)?)
+        }
         None => None,
     };
     draft.finish(distant)

@@ -6,14 +6,16 @@
 //! after is a [`Draft`], which sees no rows. Where the rows lie on many machines, each surveys its own, what they found
 //! is merged, and the draft goes back to them for the distant rows.
 
-mod draft;
 mod distant;
+mod draft;
 mod make;
 mod params;
 mod report;
 
-pub use draft::Draft;
+#[doc(hidden)]
 pub use distant::distant_rows;
+#[doc(hidden)]
+pub use draft::Draft;
 pub use make::{make_plan, plan_for};
 pub use params::{
     DEFAULT_FREQUENCIES, DEFAULT_LANDMARKS, DEFAULT_SAMPLE_ROWS, FeatureKind, GivenLandmarks,

@@ -23,7 +23,7 @@ pub const DEFAULT_SAMPLE_ROWS: usize = 20_000;
 
 /// Landmarks per cluster where the number of clusters is given: a cell that a border cuts serves two
 /// clusters.
-pub const LANDMARKS_PER_CLUSTER: usize = 10;
+pub(crate) const LANDMARKS_PER_CLUSTER: usize = 10;
 
 /// The number of landmarks where none is given: enough cells for the clusters to be learned.
 pub fn default_landmarks(clusters: Option<usize>) -> usize {
@@ -450,6 +450,7 @@ impl PlanParams {
 
 impl PlanValid {
     /// How to survey the rows.
+    #[doc(hidden)]
     pub fn survey(&self) -> SurveyParams {
         let params = &self.params;
         let sample_rows = match params.sample_rows {
@@ -472,11 +473,13 @@ impl PlanValid {
     }
 
     /// The column of row weights.
+    #[doc(hidden)]
     pub fn weighting(&self) -> Option<&Weighting> {
         self.params.weighting.as_ref()
     }
 
     /// Threads to use.
+    #[doc(hidden)]
     pub fn threads(&self) -> usize {
         self.params.threads
     }

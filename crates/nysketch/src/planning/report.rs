@@ -2,6 +2,7 @@
 
 /// What happened while planning, for people.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct PlanReport {
     /// Rows read.
     pub rows: u64,
@@ -19,6 +20,7 @@ pub struct PlanReport {
 
 /// What leverage sampling did.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct LeverageReport {
     /// λ of eq. (9), over the sample.
     pub lambda: f64,

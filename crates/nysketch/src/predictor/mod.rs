@@ -27,7 +27,7 @@
 //! # }
 //! ```
 
-pub mod columns;
+mod columns;
 mod nearest;
 mod scores;
 
@@ -67,6 +67,7 @@ pub enum Detail {
 
 /// What a model says of some rows.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Predictions {
     /// The nearest centre or most likely component, the first of several; 0 for principal components.
     pub label: Vec<u32>,

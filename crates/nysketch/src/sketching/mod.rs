@@ -4,10 +4,10 @@
 //! * [`run`]: one pass over a source, which can be interrupted and taken up again;
 //! * [`groups`]: one sketch for each value of a column, from one pass.
 
-pub mod accumulator;
-pub mod groups;
-pub mod run;
+mod accumulator;
+mod groups;
+mod run;
 
 pub use accumulator::Accumulator;
-pub use groups::{GroupParams, Groups};
+pub use groups::{DEFAULT_GROUPS, GroupParams, Groups};
 pub use run::{Run, SketchParams};

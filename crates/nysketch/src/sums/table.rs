@@ -31,11 +31,11 @@ pub enum Sum {
 }
 
 /// Number of different sums.
-pub const SUMS: usize = 9;
+pub(crate) const SUMS: usize = 9;
 
 /// What an integer of a sum stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub(crate) enum Unit {
     /// 1.
     One,
     /// 2⁻²³.
@@ -50,7 +50,7 @@ pub enum Unit {
 
 /// Which rows an entry of a sum adds up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Over {
+pub(crate) enum Over {
     /// Rows that are in no other sum.
     Themselves,
     /// All rows.
@@ -61,7 +61,7 @@ pub enum Over {
 
 /// One line of the table, for a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spec {
+pub(crate) struct Spec {
     /// Which sum.
     pub sum: Sum,
     /// Its dimensions.
@@ -76,7 +76,7 @@ pub struct Spec {
 
 /// What of a plan decides which sums there are.
 #[derive(Debug, Clone, Copy)]
-pub struct Measured {
+pub(crate) struct Measured {
     /// Columns d.
     pub dims: usize,
     /// Landmarks or frequencies m.
@@ -151,11 +151,6 @@ impl Spec {
     /// Number of entries.
     pub fn len(&self) -> usize {
         self.shape.iter().product()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Least and largest value of entry `i`, given the weight of the rows it adds up. Squares on the

@@ -3,10 +3,10 @@
 use super::settings::{Job, Method, SUBSAMPLE, Source, Study};
 use nysketch::atom::Atom;
 use nysketch::decoder::cells::Cells;
-use nysketch::weighted::{Effort, Loss, WeightedPoints, nearest};
 use nysketch::metrics::{Contingency, adjusted_rand};
 use nysketch::model::Shape;
 use nysketch::sample::mix;
+use nysketch::weighted::{Effort, Loss, WeightedPoints, nearest};
 use nysketch::{
     Collect, Decoder, Error, FitParams, LandmarkCount, Mixture, PlanParams, Report, Result,
     RowSource, SampleRows, Sampling, Sketch, SketchParams, Table, Task, fit, plan_for,
