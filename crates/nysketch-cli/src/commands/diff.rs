@@ -1,6 +1,6 @@
 //! `nysketch diff`: how two sketches of one plan differ, or many from one.
 
-use super::{read_bytes, read_sketch};
+use super::files::{read_bytes, read_sketch};
 use crate::args::{Common, Diff};
 use crate::output::{Usage, check_writable, count, note, result, short, thousands};
 use crate::plot;

@@ -1,8 +1,8 @@
 //! `nysketch evaluate`: risks of a model on rows.
 
+use super::files::read_model;
 use super::plan::{invalid, tell_input};
 use super::predict::unusable_rows;
-use super::read_model;
 use crate::args::{Common, Evaluate, InputArgs};
 use crate::input;
 use crate::output::{Usage, count, note, result, short, thousands};

@@ -1,7 +1,7 @@
 //! `nysketch inspect`: what a file holds.
 
+use super::files::{read_bytes, read_model};
 use super::plan::describe;
-use super::{read_bytes, read_model};
 use crate::args::{Common, Inspect};
 use crate::output::{Usage, count, list, result, short, size, thousands};
 use anyhow::{Context, Result};

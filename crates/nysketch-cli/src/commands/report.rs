@@ -1,8 +1,8 @@
 //! `nysketch report`: a page about a sketch.
 
 use super::diff::place;
+use super::files::{read_model, read_sketch};
 use super::plan::measured_at;
-use super::{read_model, read_sketch};
 use crate::args::{Common, ReportArgs};
 use crate::output::{Usage, check_writable, count, result, short, size, thousands, write_bytes};
 use crate::page::{Page, escape};
