@@ -3,6 +3,16 @@
 use crate::error::{Error, Result};
 
 /// Which sums a sketch keeps.
+///
+/// ```
+/// use nysketch::{Collect, PlanParams};
+/// # fn main() -> nysketch::Result<()> {
+/// // Only what k-means and mixtures by the cells decoder need.
+/// let params = PlanParams::default().collect(Collect::from_names(["cells"])?);
+/// assert_eq!(params.collect.map(Collect::names), Some(vec!["cells"]));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Collect {
     /// Kernel sums (or cosines and sines) and, with landmarks, coverage.

@@ -29,7 +29,19 @@ const HEADROOM_BITS: i32 = 16;
 /// number in the low bits.
 pub const WHOLE: f64 = 6_755_399_441_055_744.0;
 
-/// Centre, scale and fixed-point unit of every column.
+/// Centre, scale and fixed-point unit of every column: how a plan turns a row into coordinates.
+///
+/// ```
+/// use nysketch::{PlanParams, Scale, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(1, vec![10.0, 20.0, 30.0])?;
+/// let (plan, _) = plan_for(&table, PlanParams::default().scale(Scale::Standard))?;
+/// let coordinates = plan.frame.coordinates(&[30.0]);
+/// let back = plan.frame.widen_coordinates(&coordinates);
+/// assert!((back[0] - 30.0).abs() < 1e-12);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
     /// `c_j`, in the table's units.

@@ -12,7 +12,21 @@ use crate::sums::table::Measured;
 use crate::weight::Weighting;
 use std::collections::HashSet;
 
-/// Everything that decides what a sketch means.
+/// Everything that decides what a sketch means: made by [`plan_for`](crate::plan_for) or read from a file.
+///
+/// ```
+/// use nysketch::{Plan, PlanParams, Scale, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(2, vec![0.0, 100.0, 1.0, 300.0, 3.0, 200.0])?;
+/// let (plan, _) = plan_for(&table, PlanParams::default().scale(Scale::Standard))?;
+/// assert_eq!((plan.dims(), plan.bandwidths.len()), (2, 3));
+/// assert_eq!(plan.landmark_rows().len(), 3);
+///
+/// let read = Plan::from_bytes(&plan.to_bytes())?;
+/// assert_eq!(read.fingerprint(), plan.fingerprint());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Plan {
@@ -35,6 +49,18 @@ pub struct Plan {
 }
 
 /// The feature map.
+///
+/// ```
+/// use nysketch::{Features, PlanParams, Sampling, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(1, (0..500).map(f64::from).collect())?;
+/// let (plan, _) = plan_for(&table, PlanParams::default().landmarks(20))?;
+/// assert!(matches!(&plan.features, Features::Nystrom(points, Sampling::Dsquared) if points.len() == 20));
+/// let (plan, _) = plan_for(&table, PlanParams::default().fourier(30))?;
+/// assert!(matches!(&plan.features, Features::Fourier(points) if points.len() == 30));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Features {
     /// Landmarks x̃_j in the frame's coordinates, and how they were chosen.
@@ -81,6 +107,12 @@ impl Plan {
             Features::Nystrom(points, _) => Some(points),
             Features::Fourier(_) => None,
         }
+    }
+
+    /// The landmarks in the table's units, one row each; none for Fourier features.
+    pub fn landmark_rows(&self) -> Vec<Vec<f64>> {
+        let rows = self.landmarks().into_iter().flat_map(Points::rows);
+        rows.map(|z| self.frame.widen(z)).collect()
     }
 
     /// Number of sums per bandwidth: m, or 2m′ for Fourier features.

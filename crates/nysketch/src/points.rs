@@ -3,7 +3,18 @@
 
 use crate::simd::{Instructions, Work};
 
-/// Points in `dims` dimensions.
+/// Points in `dims` dimensions, such as the landmarks of a plan in its coordinates.
+///
+/// ```
+/// use nysketch::{PlanParams, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(2, vec![0.0, 1.0, 2.0, 3.0])?;
+/// let (plan, _) = plan_for(&table, PlanParams::default())?;
+/// let landmarks = plan.landmarks().unwrap();
+/// assert_eq!((landmarks.len(), landmarks.dims(), landmarks.row(0).len()), (2, 2, 2));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Points {
     dims: usize,

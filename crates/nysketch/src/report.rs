@@ -4,6 +4,21 @@ use crate::optimize::{self, Minimum};
 use serde::{Deserialize, Serialize};
 
 /// How a search ended.
+///
+/// ```
+/// use nysketch::{Decoder, FitParams, Status, Task, fit};
+/// # fn main() -> nysketch::Result<()> {
+/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # let rows = Mixture::new(2, 3, 4.0, 1)?.rows(0, 900).values;
+/// # let table = Table::unnamed(2, rows.clone())?;
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let params = FitParams::new(Task::Kmeans, 40).decoder(Decoder::Kernel);
+/// // 60 landmarks at three bandwidths are too few for 40 centres: do not trust the result.
+/// assert_eq!(fit(&sketch, &params)?.report.status, Status::TooFewMoments);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Status {
@@ -31,6 +46,21 @@ impl From<optimize::Status> for Status {
 }
 
 /// How a model was found.
+///
+/// ```
+/// use nysketch::{FitParams, Task, fit};
+/// # fn main() -> nysketch::Result<()> {
+/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # let rows = Mixture::new(2, 3, 4.0, 1)?.rows(0, 900).values;
+/// # let table = Table::unnamed(2, rows.clone())?;
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let report = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?.report;
+/// println!("{} in {:.2} s, {} iterations: {:?}", report.decoder, report.seconds, report.iterations, report.status);
+/// assert_eq!(report.decoder, "cells");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Report {

@@ -5,6 +5,15 @@ use crate::weighted::Loss;
 use serde::{Deserialize, Serialize};
 
 /// What to learn.
+///
+/// ```
+/// use nysketch::{Named, Task};
+/// # fn main() -> nysketch::Result<()> {
+/// assert_eq!(Task::from_name("gmm")?, Task::Gmm);
+/// assert_eq!(Task::Kmedians.to_string(), "kmedians");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Task {

@@ -4,6 +4,18 @@ use crate::error::{Error, Result};
 use crate::rows::{Block, Invalid};
 
 /// The column that holds the weights and the unit they are multiples of.
+///
+/// ```
+/// use nysketch::{PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(1, vec![1.0, 2.0, 5.0])?.with_weights(vec![0.5, 2.0, 1.5])?;
+/// let (plan, _) = plan_for(&table, PlanParams::default().weights("w", 0.5))?;
+/// let sketch = Sketch::of(&plan.into(), &table, SketchParams::default(), &())?;
+/// // 1 + 4 + 3 units.
+/// assert_eq!(sketch.rows(), 8);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weighting {
     /// Column name.

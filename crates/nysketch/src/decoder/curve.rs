@@ -12,6 +12,23 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 /// Models for a range of k.
+///
+/// ```
+/// use nysketch::decoder::fit_curve;
+/// use nysketch::{FitParams, Task};
+/// # fn main() -> nysketch::Result<()> {
+/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # let rows = Mixture::new(2, 3, 4.0, 1)?.rows(0, 900).values;
+/// # let table = Table::unnamed(2, rows.clone())?;
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let curve = fit_curve(&sketch, &FitParams::new(Task::Kmeans, 1), 1, 6)?;
+/// let best = &curve.points[curve.suggested];
+/// assert_eq!(best.k, 3);
+/// assert!(curve.clear && best.risk < curve.points[0].risk);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Curve {

@@ -21,6 +21,23 @@ use crate::error::Result;
 use crate::sums::Sums;
 
 /// Brings rows into sums.
+///
+/// ```
+/// use nysketch::{Engine, EngineKind, PlanParams, Sum, Sums, Table, plan_for};
+/// use std::sync::Arc;
+/// # fn main() -> nysketch::Result<()> {
+/// let rows: Vec<f64> = (0..300).map(f64::from).collect();
+/// let plan = Arc::new(plan_for(&Table::unnamed(3, rows.clone())?, PlanParams::default())?.0);
+/// let mut sums = Sums::zero(&plan);
+/// let mut engine: Box<dyn Engine> = EngineKind::Scalar.start(&plan);
+/// let added = engine.add(&rows, &[], &mut sums)?;
+/// engine.finish(&mut sums)?;
+/// assert_eq!(added, 100);
+/// // The caller counts the rows; all other sums are the engine's.
+/// assert_eq!(sums[Sum::CellRows].iter().sum::<i128>(), 100);
+/// # Ok(())
+/// # }
+/// ```
 pub trait Engine: Send + std::fmt::Debug {
     /// Adds rows, `values` being row-major in the table's units, up to the first invalid row, and
     /// returns how many were added. `weights` holds the weight of each row in whole units, or is empty

@@ -8,7 +8,7 @@ use crate::plan::Plan;
 use crate::sketch::Sketch;
 use std::sync::Arc;
 
-/// What a file holds.
+/// What a file holds; see [`decode`].
 #[derive(Debug, Clone)]
 pub enum File {
     /// A plan.

@@ -12,6 +12,17 @@ use super::ladder::{Ladder, Step};
 use crate::names::{Choice, Named, name_of};
 
 /// Which kernel the data is measured with.
+///
+/// ```
+/// use nysketch::{Kernel, Named, PlanParams, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// assert_eq!(Kernel::from_name("laplace")?, Kernel::Laplace);
+/// let table = Table::unnamed(1, (0..100).map(f64::from).collect())?;
+/// let (plan, _) = plan_for(&table, PlanParams::default().kernel(Kernel::Laplace))?;
+/// assert!(!plan.collect.cells, "cells go with squared distances");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Kernel {

@@ -19,6 +19,18 @@ pub(crate) mod uniform;
 use crate::names::{Choice, Named, name_of};
 
 /// How landmarks are chosen.
+///
+/// ```
+/// use nysketch::{PlanParams, Sampling, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(1, (0..1000).map(f64::from).collect())?;
+/// let params = PlanParams::default().landmarks(30).sampling(Sampling::Leverage);
+/// let (plan, report) = plan_for(&table, params)?;
+/// assert_eq!(plan.landmark_rows().len(), 30);
+/// assert!(report.leverage.unwrap().effective_dimension > 1.0);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sampling {
     /// Uniform without replacement.

@@ -56,6 +56,15 @@ impl FeatureKind {
 }
 
 /// How many landmarks.
+///
+/// ```
+/// use nysketch::LandmarkCount;
+/// # fn main() -> nysketch::Result<()> {
+/// assert_eq!("auto".parse::<LandmarkCount>()?, LandmarkCount::Auto);
+/// assert_eq!("200".parse::<LandmarkCount>()?, LandmarkCount::Number(200));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LandmarkCount {
     /// So many.
@@ -112,6 +121,15 @@ impl Scale {
 }
 
 /// How many rows landmarks are chosen from.
+///
+/// ```
+/// use nysketch::SampleRows;
+/// # fn main() -> nysketch::Result<()> {
+/// assert_eq!("all".parse::<SampleRows>()?, SampleRows::All);
+/// assert_eq!("5000".parse::<SampleRows>()?, SampleRows::Count(5000));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleRows {
     /// A uniform sample of so many; by default [`DEFAULT_SAMPLE_ROWS`], and never fewer than four

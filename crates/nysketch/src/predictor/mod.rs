@@ -43,6 +43,24 @@ use scores::Scores;
 const NEGLIGIBLE: f64 = 60.0;
 
 /// A model laid out for many rows.
+///
+/// ```
+/// use nysketch::predictor::{Column, Values};
+/// use nysketch::{FitParams, Predictor, Task, fit};
+/// # fn main() -> nysketch::Result<()> {
+/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # let rows = Mixture::new(2, 3, 4.0, 1)?.rows(0, 900).values;
+/// # let table = Table::unnamed(2, rows.clone())?;
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let model = fit(&sketch, &FitParams::new(Task::Gmm, 3))?;
+/// let predictor = Predictor::new(&model);
+/// // The second row cannot be used.
+/// let columns = predictor.columns(&[0.5, 0.5, f64::NAN, 0.0], &Column::of(&model));
+/// assert!(matches!(&columns[0], Values::Labels(labels) if labels[0] >= 0 && labels[1] == -1));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Predictor<'a> {
     model: &'a Model,
@@ -65,7 +83,7 @@ pub enum Detail {
     All,
 }
 
-/// What a model says of some rows.
+/// What a model says of some rows; see [`Predictor::predict`].
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Predictions {
