@@ -147,7 +147,7 @@ pub struct Drift {
 /// use nysketch::drift::{Comparison, DriftParams};
 /// use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
 /// # fn main() -> nysketch::Result<()> {
-/// let mixture = Mixture::new(2, 3, 3.0, 1)?;
+/// let mixture = Mixture::new(2, 3, 3.0, 7)?;
 /// let monday = Table::unnamed(2, mixture.rows(0, 2000).values)?;
 /// let tuesday = Table::unnamed(2, mixture.rows(1, 2000).values)?;
 /// let shifted = mixture.rows(2, 2000).values.iter().map(|x| x + 0.3).collect();

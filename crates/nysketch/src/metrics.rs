@@ -16,7 +16,7 @@ pub type Contingency = BTreeMap<(Arc<str>, usize), u64>;
 /// use nysketch::{FitParams, Predictor, Task, fit};
 /// # fn main() -> nysketch::Result<()> {
 /// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
-/// # let rows = Mixture::new(2, 3, 4.0, 1)?.rows(0, 900).values;
+/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
 /// # let table = Table::unnamed(2, rows.clone())?;
 /// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
 /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;

@@ -24,7 +24,7 @@ pub const SCHEMA: u32 = 2;
 /// use nysketch::{FitParams, Model, Task, fit};
 /// # fn main() -> nysketch::Result<()> {
 /// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
-/// # let rows = Mixture::new(2, 3, 4.0, 1)?.rows(0, 900).values;
+/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
 /// # let table = Table::unnamed(2, rows.clone())?;
 /// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
 /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
@@ -63,7 +63,7 @@ pub struct Model {
 /// use nysketch::{FitParams, Shape, Task, fit};
 /// # fn main() -> nysketch::Result<()> {
 /// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
-/// # let rows = Mixture::new(2, 3, 4.0, 1)?.rows(0, 900).values;
+/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
 /// # let table = Table::unnamed(2, rows.clone())?;
 /// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
 /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;

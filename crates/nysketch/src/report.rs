@@ -6,16 +6,15 @@ use serde::{Deserialize, Serialize};
 /// How a search ended.
 ///
 /// ```
-/// use nysketch::{Decoder, FitParams, Status, Task, fit};
+/// use nysketch::{FitParams, Mixture, PlanParams, Sketch, SketchParams, Status, Task, fit, plan_for};
 /// # fn main() -> nysketch::Result<()> {
-/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
-/// # let rows = Mixture::new(2, 3, 4.0, 1)?.rows(0, 900).values;
-/// # let table = Table::unnamed(2, rows.clone())?;
-/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
-/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
-/// let params = FitParams::new(Task::Kmeans, 40).decoder(Decoder::Kernel);
-/// // 60 landmarks at three bandwidths are too few for 40 centres: do not trust the result.
-/// assert_eq!(fit(&sketch, &params)?.report.status, Status::TooFewMoments);
+/// let mixture = Mixture::new(4, 5, 3.0, 7)?;
+/// let source = mixture.source(2000);
+/// // 20 numbers per bandwidth cannot tell 5 centres in 4 dimensions: do not trust the result.
+/// let plan = std::sync::Arc::new(plan_for(&source, PlanParams::default().fourier(10))?.0);
+/// let sketch = Sketch::of(&plan, &source, SketchParams::default(), &())?;
+/// let model = fit(&sketch, &FitParams::new(Task::Kmeans, 5))?;
+/// assert_eq!(model.report.status, Status::TooFewMoments);
 /// # Ok(())
 /// # }
 /// ```
@@ -51,7 +50,7 @@ impl From<optimize::Status> for Status {
 /// use nysketch::{FitParams, Task, fit};
 /// # fn main() -> nysketch::Result<()> {
 /// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
-/// # let rows = Mixture::new(2, 3, 4.0, 1)?.rows(0, 900).values;
+/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
 /// # let table = Table::unnamed(2, rows.clone())?;
 /// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
 /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
