@@ -10,14 +10,31 @@
 //! Φ_m(x) = K_m^{-1/2} [κ(x̃_1, x) … κ(x̃_m, x)]ᵀ ,   κ(x, y) = exp(−‖x − y‖²/2σ²)      (8)
 //! ```
 //!
-//! Data flows one way: [`rows`] → [`planning`] → [`plan`] → [`sketch`] → [`decoder`] → [`model`] →
-//! [`metrics`]. A sketch is an exact sum of integers ([`fixed`]): sketches of parts merge, in any
-//! order, to the bytes of the sketch of the whole, and rows can be taken out again.
+//! Data flows one way:
+//!
+//! | | module | what it holds |
+//! |---|---|---|
+//! | rows | [`rows`] | [`Table`], or your own [`RowSource`] |
+//! | → planning | [`planning`] | [`plan_for`] chooses landmarks, bandwidths and scales: [`PlanParams`] |
+//! | → plan | [`plan`] | [`Plan`]: what is measured, the same for every part of the data |
+//! | → sketching | [`sketching`], [`engine`] | [`Sketch::of`], [`Run`], [`Groups`]: one pass over the rows |
+//! | → sketch | [`sketch`], [`sums`] | [`Sketch`]: exact sums; [`format`](mod@format) is its file |
+//! | → decoder | [`decoder`] | [`fit`], [`Context`]: from a sketch to a model, without the rows |
+//! | → model | [`model`] | [`Model`]: centres, a mixture or components |
+//! | → predictor | [`predictor`] | [`Predictor`]: labels, distances and densities of rows |
+//! | → metrics | [`metrics`] | risks of a model on rows, agreement with labels |
+//!
+//! Beside that way, [`drift`] compares two sketches, [`theory`] says what the paper's theorems ask for,
+//! [`synthetic`] makes rows, and [`file`] writes files whole or not at all. Files of rows are read by the
+//! crate `nysketch-tables`.
+//!
+//! A sketch is an exact sum of integers: sketches of parts merge, in any order, to the bytes of the sketch of
+//! the whole, and rows can be taken out again.
 //!
 //! ```
 //! use nysketch::metrics::Risks;
-//! use nysketch::{fit, plan_for, FitParams, Instructions, Mixture, PlanParams, Predictor};
-//! use nysketch::{Sketch, SketchParams, Table, Task};
+//! use nysketch::{FitParams, Mixture, PlanParams, Predictor, Sketch, SketchParams, Table, Task};
+//! use nysketch::{fit, plan_for};
 //! use std::sync::Arc;
 //!
 //! # fn main() -> nysketch::Result<()> {
@@ -26,9 +43,7 @@
 //! let table = Table::unnamed(4, rows.clone())?;
 //!
 //! // What to measure: 100 landmarks and three bandwidths, chosen from the rows.
-//! let params = PlanParams::default().landmarks(100);
-//! let (plan, _report) = plan_for(&table, params)?;
-//! let plan = Arc::new(plan);
+//! let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(100))?.0);
 //!
 //! // The sketch of the whole is the sketches of its parts added up, byte for byte.
 //! let whole = Sketch::of(&plan, &table, SketchParams::default(), &())?;
@@ -51,6 +66,9 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Programs to copy from are in `examples/`: `table.rs`, `row_source.rs`, `parts.rs`, `drift.rs`, and `file.rs`
+//! of `nysketch-tables`.
 
 pub mod decoder;
 pub mod drift;
