@@ -25,7 +25,7 @@
 //! | → metrics | [`metrics`] | risks of a model on rows, agreement with labels |
 //!
 //! Beside that way, [`drift`] compares two sketches, [`theory`] says what the paper's theorems ask for,
-//! [`synthetic`] makes rows, and [`file`] writes files whole or not at all. Files of rows are read by the
+//! [`synthetic`] makes rows, and [`file`](mod@file) writes files whole or not at all. Files of rows are read by the
 //! crate `nysketch-tables`.
 //!
 //! A sketch is an exact sum of integers: sketches of parts merge, in any order, to the bytes of the sketch of

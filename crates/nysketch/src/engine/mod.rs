@@ -1,8 +1,8 @@
 //! Engines: what brings rows into the sums.
 //!
 //! An [`Engine`] takes rows in the table's units and adds them to the exact sums of its plan. Every
-//! engine gives the same integers: those of [`Scalar`], which computes one row at a time as FORMAT.md
-//! defines it. [`Cpu`] is the vectorised pass; its blocks and instruction sets are its own business.
+//! engine gives the same integers: those of [`EngineKind::Scalar`], which computes one row at a time as FORMAT.md
+//! defines it. [`EngineKind::Cpu`] is the vectorised pass; its blocks and instruction sets are its own business.
 //!
 //! To add an engine, implement the trait, add a variant to [`EngineKind`], and run the contract test
 //! below over it.

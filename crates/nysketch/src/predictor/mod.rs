@@ -1,12 +1,12 @@
 //! A model applied to rows, many at once.
 //!
 //! Every model says of a row which centre or component it belongs to (its *label*) and how far it is from it;
-//! [`columns`] lists what is shown of that. Distances are those that the fit minimised: between columns divided
+//! [`Column`] lists what is shown of that. Distances are those that the fit minimised: between columns divided
 //! by the model's `scale`.
 //!
 //! Labels are those of [`Model::predict_row`], the slow and obvious version for one row, for every row and with
-//! every instruction set. Centres are found in single precision by [`nearest`], which decides in double
-//! precision where that is not proof; components of a mixture by [`scores`], in double precision, and where two
+//! every instruction set. Centres are found in single precision by `nearest`, which decides in double
+//! precision where that is not proof; components of a mixture by `scores`, in double precision, and where two
 //! are as likely but for rounding the slow version decides.
 //!
 //! ```

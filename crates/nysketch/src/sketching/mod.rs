@@ -1,8 +1,8 @@
 //! Making sketches: rows in, sums out.
 //!
-//! * [`accumulator`]: the sums of one thread in the making;
-//! * [`run`]: one pass over a source, which can be interrupted and taken up again;
-//! * [`groups`]: one sketch for each value of a column, from one pass.
+//! * [`Accumulator`]: the sums of one thread in the making;
+//! * [`Run`]: one pass over a source, which can be interrupted and taken up again;
+//! * [`Groups`]: one sketch for each value of a column, from one pass.
 
 mod accumulator;
 mod groups;

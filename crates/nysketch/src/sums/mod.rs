@@ -1,4 +1,4 @@
-//! The sums of a sketch: arrays of 128-bit integers, kept by name. [`table`] says which there are.
+//! The sums of a sketch: arrays of 128-bit integers, kept by name. [`Sum`] says which there are.
 
 pub(crate) mod table;
 
