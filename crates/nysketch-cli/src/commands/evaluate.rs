@@ -36,7 +36,7 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
     tell_input(&input, common);
     let bar = Bar::reading("evaluating", &input, common.quiet);
     let predictor = Predictor::new(&model);
-    let best_predictor = reference.as_ref().map(|r| Predictor::new(r));
+    let best_predictor = reference.as_ref().map(Predictor::new);
     let (mut risks, mut best, mut skipped, mut seen) = (Risks::default(), Risks::default(), 0, 0);
     let work = |batch: Batch| {
         let (risks, bad, rows) = measure(&predictor, &batch, &labels, invalid(&args.input))?;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 /// What a file holds; see [`decode`].
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "files are decoded one at a time, not kept in lists")]
 pub enum File {
     /// A plan.
     Plan(Arc<Plan>),
