@@ -8,8 +8,8 @@
 
 use nysketch::atom::Atom;
 use nysketch::decoder::cells::Cells;
-use nysketch::measure::{Effort, Loss, Measure};
 use nysketch::metrics::Risks;
+use nysketch::weighted::{Effort, Loss, WeightedPoints};
 use nysketch::*;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -192,16 +192,16 @@ fn data(setting: &Setting, seed: u64) -> Data {
 
 fn mse(values: &[f64], d: usize, centres: &[Vec<f64>]) -> f64 {
     let n = (values.len() / d) as f64;
-    values.chunks_exact(d).map(|x| measure::nearest(x, centres).1).sum::<f64>() / n
+    values.chunks_exact(d).map(|x| weighted::nearest(x, centres).1).sum::<f64>() / n
 }
 
 /// Best of 10 Lloyd runs on all rows.
 fn lloyd(values: &[f64], d: usize, k: usize) -> f64 {
-    let measure = Measure::of_rows(d, values);
+    let points = WeightedPoints::of_rows(d, values);
     let mut rng = ChaCha8Rng::seed_from_u64(99);
     let centres =
-        measure.cluster(k, Loss::Squared, Effort { restarts: 10, iterations: 100 }, &mut rng);
-    measure.risk(&centres, Loss::Squared)
+        points.cluster(k, Loss::Squared, Effort { restarts: 10, iterations: 100 }, &mut rng);
+    points.risk(&centres, Loss::Squared)
 }
 
 fn log_density(atoms: &[Atom], x: &[f64]) -> (f64, Vec<f64>) {
@@ -344,9 +344,9 @@ fn real(folder: &std::path::Path, seeds: u64) {
             let model::Shape::Centres { centres, .. } = &model.shape else { continue };
             let centres: Vec<Vec<f64>> = centres.iter().map(|c| frame.coordinates(c)).collect();
             let cluster = |rows: &[f64], restarts| {
-                let measure = Measure::of_rows(d, rows);
+                let points = WeightedPoints::of_rows(d, rows);
                 let effort = Effort { restarts, iterations: 100 };
-                measure.cluster(set.k, Loss::Squared, effort, &mut ChaCha8Rng::seed_from_u64(seed))
+                points.cluster(set.k, Loss::Squared, effort, &mut ChaCha8Rng::seed_from_u64(seed))
             };
             let best = *reference.get_or_insert_with(|| mse(&scaled, d, &cluster(&scaled, 3)));
             let landmarks: Vec<f64> =
@@ -429,8 +429,8 @@ fn baseline(setting: &Setting, data: &Data, rows: &[f64]) -> f64 {
         let atoms = Cells::of_rows(d, rows).mixture(k, effort, &mut rng, &mut Report::default());
         return -Cells::of_rows(d, data.table.values()).likelihood(&atoms);
     }
-    let measure = Measure::of_rows(d, rows);
-    mse(data.table.values(), d, &measure.cluster(k, Loss::Squared, effort, &mut rng))
+    let points = WeightedPoints::of_rows(d, rows);
+    mse(data.table.values(), d, &points.cluster(k, Loss::Squared, effort, &mut rng))
 }
 
 /// Risks that all rows give, computed once for each data set and seed.

@@ -106,9 +106,9 @@ sample_rows, collect, skip_invalid, seed, warn
     if found is None:
         raise ValueError("the table has no rows")
     draft = _Draft(columns, found, weights, options)
-    far = None
-    if draft.wants_far_rows is not None:
-        near, count = draft.wants_far_rows
+    distant = None
+    if draft.wants_distant_rows is not None:
+        near, count = draft.wants_distant_rows
         first = near.to_bytes()
 
         def draw(batches: Iterator[Any]) -> Iterator[Any]:
@@ -118,11 +118,11 @@ sample_rows, collect, skip_invalid, seed, warn
             half = _spark.Plan.from_bytes(first)
             yield from _spark.part_of_partition(
                 _spark.named(batches, names),
-                lambda rows, core, at: core._far_part(rows, half, count, weights, at),
+                lambda rows, core, at: core._distant_part(rows, half, count, weights, at),
             )
 
-        far = _spark.merged(chosen, draw, "_merge_far_parts", size)
-    return draft.finish(far, warn)
+        distant = _spark.merged(chosen, draw, "_merge_distant_parts", size)
+    return draft.finish(distant, warn)
 
 
 def sketch(

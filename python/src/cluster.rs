@@ -9,7 +9,7 @@ use crate::natural::Natural;
 use crate::options::PlanOptions;
 use crate::plan::{PyPlan, warn};
 use crate::work::{SILENT, run};
-use nysketch::planning::{Draft, far_rows};
+use nysketch::planning::{Draft, distant_rows};
 use nysketch::sample::Reservoir;
 use nysketch::survey::{SurveyPart, survey_part};
 use pyo3::exceptions::PyValueError;
@@ -62,7 +62,7 @@ pub fn _merge_survey_parts<'py>(
 /// Some rows of X far from the landmarks of a plan.
 #[pyfunction]
 #[allow(non_snake_case, reason = "keywords of Python")]
-pub fn _far_part<'py>(
+pub fn _distant_part<'py>(
     X: &Bound<'py, PyAny>,
     plan: &PyPlan,
     count: Natural,
@@ -71,14 +71,19 @@ pub fn _far_part<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let plan = plan.plan.clone();
     let input = Input::open(X, Wanted::Given(&plan.columns), extras(weights, position))?;
-    let rows =
-        run(X.py(), SILENT, move |watch| far_rows(&plan, count.size(), &*input.source, 1, watch))?;
+    let rows = run(X.py(), SILENT, move |watch| {
+        distant_rows(&plan, count.size(), &*input.source, 1, watch)
+    })?;
     Ok(PyBytes::new(X.py(), &rows.to_bytes()))
 }
 
 /// Those of both.
 #[pyfunction]
-pub fn _merge_far_parts<'py>(py: Python<'py>, a: &[u8], b: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+pub fn _merge_distant_parts<'py>(
+    py: Python<'py>,
+    a: &[u8],
+    b: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
     let all = Reservoir::from_bytes(a).map_err(exception)?;
     all.merge(Reservoir::from_bytes(b).map_err(exception)?);
     Ok(PyBytes::new(py, &all.to_bytes()))
@@ -90,7 +95,7 @@ pub struct PyDraft {
     /// `None` once it is finished.
     draft: Mutex<Option<Draft>>,
     #[pyo3(get)]
-    wants_far_rows: Option<(Py<PyPlan>, usize)>,
+    wants_distant_rows: Option<(Py<PyPlan>, usize)>,
 }
 
 #[pymethods]
@@ -106,18 +111,18 @@ impl PyDraft {
         let params = options.params(Some(&columns), weights, 1)?.check().map_err(exception)?;
         let found = SurveyPart::from_bytes(part).and_then(SurveyPart::finish).map_err(exception)?;
         let draft = run(py, SILENT, move |_| Draft::new(&columns, found, &params))?;
-        let wants_far_rows = match draft.wants_far_rows() {
+        let wants_distant_rows = match draft.wants_distant_rows() {
             Some((first, count)) => Some((Py::new(py, PyPlan::from(first))?, count)),
             None => None,
         };
-        Ok(PyDraft { draft: Mutex::new(Some(draft)), wants_far_rows })
+        Ok(PyDraft { draft: Mutex::new(Some(draft)), wants_distant_rows })
     }
 
-    fn finish(&self, py: Python<'_>, far: Option<&[u8]>, warn: bool) -> PyResult<PyPlan> {
+    fn finish(&self, py: Python<'_>, distant: Option<&[u8]>, warn: bool) -> PyResult<PyPlan> {
         let draft = self.draft.lock().unwrap_or_else(|e| e.into_inner()).take();
         let draft = draft.ok_or_else(|| PyValueError::new_err("the plan is finished"))?;
-        let far = far.map(Reservoir::from_bytes).transpose().map_err(exception)?;
-        let (plan, report) = run(py, SILENT, move |_| draft.finish(far))?;
+        let distant = distant.map(Reservoir::from_bytes).transpose().map_err(exception)?;
+        let (plan, report) = run(py, SILENT, move |_| draft.finish(distant))?;
         self::warn(py, &report, &[], warn)?;
         Ok(plan.into())
     }

@@ -23,7 +23,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use crate::cluster::{
-        _far_part, _merge_far_parts, _merge_survey_parts, _plan_sample_rows, _survey_part, PyDraft,
+        _distant_part, _merge_distant_parts, _merge_survey_parts, _plan_sample_rows, _survey_part,
+        PyDraft,
     };
     #[pymodule_export]
     use crate::curve::PyCurve;

@@ -10,6 +10,7 @@ use crate::work::{Shown, run, threads};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use nysketch::feature_map::fourier;
 use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
+use nysketch::sketching::DEFAULT_GROUPS;
 use nysketch::{
     Block, Features, GroupParams, Groups, Plan, PlanReport, Sketch, SketchParams, make_plan,
 };
@@ -20,9 +21,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-
-/// Most groups where the user names no number.
-const DEFAULT_GROUPS: usize = 1000;
 
 /// What will be measured: landmarks (or frequencies), bandwidths and scaling.
 ///
@@ -282,7 +280,7 @@ impl PyPlan {
         let shown = Shown { what: "sketching", verbose, rows: input.rows };
         let plan = self.plan.clone();
         let groups = run(X.py(), shown, move |watch| {
-            let group = GroupParams { column: &by, limit };
+            let group = GroupParams::new(&by).limit(limit);
             Groups::of(&plan, &*input.source, group, params, watch)
         })?;
         let sketches = groups.sketches.into_iter();

@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// What is counted; see `bench/src/count.rs`.
 const CASES: [&str; 6] = ["kernel", "ladder", "nearest", "fourier", "predict", "sketch"];
-/// Blocks of the two runs whose difference is told.
+/// Blocks of the two runs whose difference is printed.
 const BLOCKS: [u64; 2] = [2, 12];
 /// More instructions than before by this share is an error.
 const TOLERANCE: f64 = 0.10;

@@ -2,6 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use nysketch::sketching::DEFAULT_GROUPS;
 use nysketch::{
     Decoder, FeatureKind, Kernel, LandmarkCount, Named, SampleRows, Sampling, Scale, Task,
 };
@@ -344,7 +345,7 @@ pub struct SketchArgs {
     #[arg(long, value_name = "COLUMN")]
     pub by: Option<String>,
     /// Most values of that column; each takes the memory of a sketch
-    #[arg(long, value_name = "N", default_value_t = 1000, requires = "by")]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_GROUPS, requires = "by")]
     pub max_groups: usize,
     /// Save what is done so far in this file every so often; removed at the end
     #[arg(long, value_name = "FILE", conflicts_with_all = ["by", "allow_empty"])]

@@ -54,7 +54,7 @@ fn on_terminal(length: Option<u64>, template: &str, quiet: bool) -> ProgressBar 
 /// How far a number of fits has come: a bar on a terminal, else a line now and then.
 pub struct Fits {
     bar: ProgressBar,
-    /// Fits done, work done, and the tenths of it that were told.
+    /// Fits done, work done, and the tenths of it that were printed.
     done: Mutex<(usize, f64, u32)>,
     fits: usize,
     work: f64,

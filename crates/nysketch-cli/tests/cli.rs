@@ -106,9 +106,9 @@ fn columns_are_chosen_and_matched_by_name() {
     f.write("x.csv", SMALL)
         .write("y.csv", "name,b,a\nq,2,1\nq,4,3\nq,6.5,5\nq,8,7\n")
         .write("z.csv", "a,c\n1,2\n");
-    let mut told = f.command("plan x.csv -o p.nys").assert().success();
-    told = told.stderr(contains("no numbers: name"));
-    drop(told);
+    let mut notes = f.command("plan x.csv -o p.nys").assert().success();
+    notes = notes.stderr(contains("no numbers: name"));
+    drop(notes);
     f.ok("sketch x.csv --plan p.nys -o x.nys");
     f.ok("sketch y.csv --plan p.nys -o y.nys");
     assert!(f.read("x.nys") == f.read("y.nys"));
@@ -461,7 +461,7 @@ fn files_without_names_are_matched_by_position() {
     f.ok("sketch x.tsv --plan p.nys -o c.nys");
     assert!(f.read("a.nys") == f.read("b.nys"));
     assert!(f.read("a.nys") == f.read("c.nys"));
-    // Where a weight stands among unnamed columns cannot be told.
+    // Where a weight stands among unnamed columns cannot be known.
     f.write("w.csv", "w,a\n1,2\n1,3\n").ok("plan w.csv -o w.nys --weights w");
     f.fails(1, "sketch x.npy --plan w.nys -o t.nys", &["x.npy lacks the columns a, w"]);
     f.write("index.csv", ",a\n0,1.5\n1,2.5\n");
@@ -535,7 +535,7 @@ fn nothing_is_swallowed() {
         f.json("sketch semi.csv --delimiter ; -o c.nys")["columns"],
         serde_json::json!(["a", "b"])
     );
-    // Columns that only later files have are told.
+    // Columns that only later files have are reported.
     f.write("one.csv", "a\n1\n2\n").write("two.csv", "a,b\n1,2\n");
     f.command("sketch one.csv two.csv -o d.nys")
         .assert()

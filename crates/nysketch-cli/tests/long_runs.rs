@@ -170,7 +170,7 @@ fn an_interrupted_run_with_a_checkpoint_goes_on() {
 
 /// A limit on the size of files is what a full disk is to a program: a write that fails half-way.
 #[test]
-fn a_full_disk_is_told_and_leaves_nothing() {
+fn a_full_disk_is_reported_and_leaves_nothing() {
     let f = Folder::new();
     f.ok("generate gmm --rows 60000 --dims 4 --clusters 3 -o x.npy");
     f.ok("sketch x.npy -o s.nys");
@@ -203,7 +203,7 @@ fn a_full_disk_is_told_and_leaves_nothing() {
 
 /// The same on a file system of 64 kB, where one may be mounted.
 #[test]
-fn a_full_file_system_is_told_and_leaves_nothing() {
+fn a_full_file_system_is_reported_and_leaves_nothing() {
     let f = Folder::new();
     f.ok("generate gmm --rows 60000 --dims 4 --clusters 3 -o x.npy");
     fs::create_dir(f.path("small")).unwrap();

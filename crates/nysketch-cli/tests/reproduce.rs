@@ -50,7 +50,7 @@ fn threads_and_interruptions_do_not_show() {
 }
 
 #[test]
-fn what_cannot_be_reproduced_is_told() {
+fn what_cannot_be_reproduced_is_reported() {
     let f = Folder::new();
     f.fails(2, "reproduce fig5 -o out", &["fig5", "fig1"]);
     f.fails(2, "reproduce fig3 --quick --trials 0 -o out", &["--trials"]);
@@ -64,8 +64,8 @@ fn what_cannot_be_reproduced_is_told() {
     fs::create_dir(f.path("data")).unwrap();
     f.ok("generate gmm --rows 50 --dims 50 --clusters 2 -o data/cifar10_resnet18_pca50.npy");
     f.ok("generate gmm --rows 40 --dims 3 --clusters 2 -o x.npy --labels data/cifar10_labels.npy");
-    let told = ["cifar10_labels.npy has 40 values", "50 rows"];
-    f.fails(1, &format!("{FIGURE} --data data -o out"), &told);
+    let messages = ["cifar10_labels.npy has 40 values", "50 rows"];
+    f.fails(1, &format!("{FIGURE} --data data -o out"), &messages);
     f.ok("generate gmm --rows 50 --dims 3 --clusters 2 -o data/cifar10_resnet18_pca50.npy");
     f.fails(1, &format!("{FIGURE} --data data -o out"), &["3 columns", "50"]);
     f.fails(2, &format!("{FIGURE} --data nowhere -o out"), &["nowhere", "folder"]);

@@ -480,7 +480,7 @@ fn one_sketch_a_group() {
     f.ok("sketch na.csv --by g -o na --skip-invalid");
     assert_eq!(f.json("inspect na/NA.nys")["rows"], 2);
     assert!(f.path("na/ b.nys").exists());
-    // The first bad row is told, whatever its group.
+    // The first bad row is reported, whatever its group.
     f.write("two.csv", "x,g\n1,b\n2,a\nnan,b\nnan,a\n5,\n");
     f.fails(1, "sketch two.csv --columns x --by g -o t", &["two.csv: row 3, column 'x'"]);
     f.ok("plan na.csv -o r.nys --columns x --skip-invalid");

@@ -48,7 +48,7 @@ fn drift_between_two_and_among_many() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_told() {
+fn what_cannot_be_compared_is_reported() {
     let f = days();
     f.fails(2, "diff days/1.nys", &["two sketches"]);
     f.fails(1, "diff days/1.nys none.nys", &["none.nys"]);

@@ -7,43 +7,15 @@ use crate::formats::{Reader, Stored};
 use crate::meter::Meter;
 use crate::options::{Columns, Extras, ReadOptions};
 use crate::store::Store;
+use crate::table_file::TableFile;
 use crate::tracks::DatasetStream;
-use arrow_array::ArrayRef;
 use arrow_schema::Field;
 use nysketch::plan::MAX_COLUMNS;
 use nysketch::rows::read_in_order;
-use nysketch::{Block, RowSet, RowSource, RowStream};
+use nysketch::{RowSet, RowSource, RowStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
-
-/// Some consecutive rows, with the columns that are carried along.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Batch {
-    /// The numbers, weights and keys.
-    pub block: Block,
-    /// The columns of [`Extras::keep`], in the order of [`Dataset::kept_fields`].
-    pub kept: Vec<ArrayRef>,
-}
-
-impl Batch {
-    pub(crate) fn new(block: Block, kept: Vec<ArrayRef>) -> Self {
-        Batch { block, kept }
-    }
-}
-
-/// One file of a dataset.
-#[derive(Debug)]
-pub(crate) struct TableFile {
-    pub name: Arc<str>,
-    path: PathBuf,
-    pub reader: Reader,
-    pub rows: Option<u64>,
-    pub places: Arc<Places>,
-    pub bytes: u64,
-    modified: Option<SystemTime>,
-}
 
 /// Files as one table, read by any number of threads, any number of times.
 ///
@@ -67,12 +39,12 @@ pub(crate) struct TableFile {
 /// ```
 #[derive(Debug)]
 pub struct Dataset {
-    pub(crate) files: Vec<TableFile>,
+    files: Vec<TableFile>,
     names: Names,
     left_out: Vec<String>,
     unused: Vec<String>,
     ignored: Vec<PathBuf>,
-    pub(crate) meter: Arc<Meter>,
+    meter: Arc<Meter>,
 }
 
 /// A file before its columns are chosen.
@@ -212,7 +184,7 @@ impl Dataset {
     /// Starts reading in the order of the rows, for however many threads.
     pub(crate) fn batches(&self) -> DatasetStream<'_> {
         self.meter.restart();
-        DatasetStream::new(self, &RowSet::default(), true)
+        DatasetStream::new(&self.files, &self.meter, &RowSet::default(), true)
     }
 
     /// All rows in memory, all of them finite: for small tables, such as landmarks.
@@ -239,7 +211,7 @@ impl RowSource for Dataset {
 
     fn open(&self, done: &RowSet) -> nysketch::Result<Box<dyn RowStream<'_> + '_>> {
         self.meter.restart();
-        Ok(Box::new(DatasetStream::new(self, done, false)))
+        Ok(Box::new(DatasetStream::new(&self.files, &self.meter, done, false)))
     }
 }
 

@@ -1,11 +1,15 @@
 //! From paths to files: globs, folders, formats.
 
 use crate::error::{Error, Result, cannot_read};
-use crate::formats::ipc::{FILE_MAGIC, STREAM_MAGIC};
 use crate::options::Format;
 use crate::store::{Kind, Store};
 use std::io::{Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
+
+/// How an Arrow file starts.
+pub(crate) const ARROW_FILE: &[u8] = b"ARROW1";
+/// How an Arrow stream starts: a continuation marker.
+const ARROW_STREAM: &[u8] = b"\xff\xff\xff\xff";
 
 /// The format that a name promises; `.gz` and `.zst` stand for compressed csv.
 pub(crate) fn by_extension(path: &Path) -> Option<Format> {
@@ -27,7 +31,7 @@ pub(crate) fn by_content(start: &[u8]) -> Option<Format> {
         Some(Format::Npy)
     } else if start.starts_with(b"PAR1") {
         Some(Format::Parquet)
-    } else if start.starts_with(FILE_MAGIC) || start.starts_with(STREAM_MAGIC) {
+    } else if start.starts_with(ARROW_FILE) || start.starts_with(ARROW_STREAM) {
         Some(Format::Arrow)
     } else {
         None

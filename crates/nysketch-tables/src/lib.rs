@@ -29,6 +29,7 @@
 //! | turn Arrow arrays into numbers | [`arrow`] |
 
 pub mod arrow;
+mod batch;
 mod columns;
 mod dataset;
 mod error;
@@ -38,11 +39,14 @@ mod meter;
 mod options;
 mod ordered;
 pub mod store;
+mod table_file;
 mod text;
+mod track;
 mod tracks;
 mod write;
 
-pub use dataset::{Batch, Dataset, Stamp};
+pub use batch::Batch;
+pub use dataset::{Dataset, Stamp};
 pub use error::{Error, Result};
 pub use find::{Found, find};
 pub use formats::quiet_guarded_panics;

@@ -1,6 +1,5 @@
 //! How many bytes have been read, for a progress bar.
 
-use crate::dataset::TableFile;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,13 +34,6 @@ impl Meter {
     /// So many bytes more.
     pub(crate) fn add(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Rows that need not be read count as read.
-    pub(crate) fn skip(&self, file: &TableFile, rows: u64) {
-        if let Some(total) = file.rows {
-            self.add((file.bytes as f64 * (rows as f64 / total.max(1) as f64)) as u64);
-        }
     }
 
     /// Bytes of the reading at hand, so far.

@@ -4,7 +4,8 @@
 //! stands before it has come, and is then taken, in order, by whichever thread is there. Taking may make *jobs*,
 //! such as a row group to be encoded, which any thread does before it reads on.
 
-use crate::dataset::{Batch, Dataset};
+use crate::batch::Batch;
+use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::tracks::{DatasetPart, DatasetStream};
 use crate::write::{Appender, Encoded, Group, TableWriter};

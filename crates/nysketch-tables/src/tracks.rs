@@ -6,24 +6,13 @@
 //! tracks than threads, one thread alone reads in order, and a table of one row group still keeps every
 //! thread busy.
 
-use crate::dataset::{Batch, Dataset, TableFile};
+use crate::batch::Batch;
 use crate::error::Error;
+use crate::meter::Meter;
+use crate::table_file::TableFile;
+use crate::track::Track;
 use nysketch::{Block, RowPart, RowSet, RowStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-
-/// Rows that are read one after the other.
-pub trait Track: Send {
-    /// The next rows, or `None` at the end.
-    fn read(&mut self) -> nysketch::Result<Option<Box<dyn Raw>>>;
-}
-
-/// Rows as they were read.
-pub trait Raw: Send {
-    /// How many.
-    fn rows(&self) -> u64;
-    /// Numbers and text; the first row has this number in its file.
-    fn decode(self: Box<Self>, first_row: u64) -> nysketch::Result<Batch>;
-}
 
 /// A track that is open.
 struct Open {
@@ -73,7 +62,8 @@ impl Shared {
 
 /// The parts of a dataset that are not taken yet.
 pub struct DatasetStream<'a> {
-    dataset: &'a Dataset,
+    files: &'a [TableFile],
+    meter: &'a Arc<Meter>,
     done: Arc<RowSet>,
     in_order: bool,
     shared: Arc<Shared>,
@@ -88,9 +78,15 @@ pub struct DatasetStream<'a> {
 
 impl<'a> DatasetStream<'a> {
     /// With `in_order` parts are handed out in the order of the rows, to however many threads.
-    pub fn new(dataset: &'a Dataset, done: &RowSet, in_order: bool) -> Self {
+    pub fn new(
+        files: &'a [TableFile],
+        meter: &'a Arc<Meter>,
+        done: &RowSet,
+        in_order: bool,
+    ) -> Self {
         DatasetStream {
-            dataset,
+            files,
+            meter,
             done: Arc::new(done.clone()),
             in_order,
             shared: Arc::default(),
@@ -115,7 +111,8 @@ impl<'a> DatasetStream<'a> {
             if let Some(state) = state {
                 pool.on_loan += 1;
                 return Some(DatasetPart {
-                    dataset: self.dataset,
+                    files: self.files,
+                    meter: self.meter,
                     done: self.done.clone(),
                     loan: Loan { shared: self.shared.clone(), returned: false },
                     state,
@@ -134,7 +131,7 @@ impl<'a> DatasetStream<'a> {
                 self.position = pool.end.take();
             }
             let position = self.position?;
-            let file = self.dataset.files.get(self.file)?;
+            let file = self.files.get(self.file)?;
             let Some(rows) = file.reader.rows_of(self.track) else {
                 (self.file, self.track, self.first_row) = (self.file + 1, 0, 1);
                 continue;
@@ -147,7 +144,7 @@ impl<'a> DatasetStream<'a> {
             if !all_done {
                 return Some(Closed { file: self.file, number, first_row, position, rows });
             }
-            self.dataset.meter.skip(file, rows.unwrap_or(0));
+            self.meter.add(file.bytes_of(rows.unwrap_or(0)));
         }
     }
 }
@@ -161,7 +158,8 @@ impl<'a> RowStream<'a> for DatasetStream<'a> {
 
 /// A track on loan; one that is not put back is closed.
 pub struct DatasetPart<'a> {
-    dataset: &'a Dataset,
+    files: &'a [TableFile],
+    meter: &'a Arc<Meter>,
     done: Arc<RowSet>,
     loan: Loan,
     state: State,
@@ -196,9 +194,9 @@ impl DatasetPart<'_> {
     pub fn decode_batch(mut self) -> nysketch::Result<Option<Batch>> {
         let mut open = match self.state {
             State::Open(open) => open,
-            State::Closed(closed) => open_track(self.dataset, closed, &self.done)?,
+            State::Closed(closed) => open_track(self.files, self.meter, closed, &self.done)?,
         };
-        let file: &TableFile = &self.dataset.files[open.file];
+        let file: &TableFile = &self.files[open.file];
         loop {
             let Some(raw) = open.track.read()? else {
                 if open.end.is_some_and(|end| end != open.position) {
@@ -240,13 +238,18 @@ impl DatasetPart<'_> {
     }
 }
 
-fn open_track(dataset: &Dataset, closed: Closed, done: &RowSet) -> nysketch::Result<Open> {
+fn open_track(
+    files: &[TableFile],
+    meter: &Arc<Meter>,
+    closed: Closed,
+    done: &RowSet,
+) -> nysketch::Result<Open> {
     let Closed { file, number, first_row, position, rows } = closed;
     // Only whole parts from the start on can be done in a track that knows its length.
     let skip = rows.map_or(0, |_| done.first_missing(position) - position);
-    let source = &dataset.files[file];
-    dataset.meter.skip(source, skip);
-    let track = source.reader.track(number, skip, &source.places, &dataset.meter)?;
+    let source = &files[file];
+    meter.add(source.bytes_of(skip));
+    let track = source.reader.track(number, skip, &source.places, meter)?;
     Ok(Open {
         track,
         file,

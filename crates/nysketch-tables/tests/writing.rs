@@ -171,7 +171,7 @@ fn errors_of_writing_and_of_rows_are_told_apart() {
 }
 
 #[test]
-fn the_earliest_error_is_told_on_any_number_of_threads() {
+fn the_earliest_error_is_reported_on_any_number_of_threads() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = dataset(folder.path());
     for threads in 1..6 {

@@ -3,6 +3,16 @@
 use crate::error::{Error, Result};
 
 /// Which sums a sketch keeps.
+///
+/// ```
+/// use nysketch::{Collect, PlanParams};
+/// # fn main() -> nysketch::Result<()> {
+/// // Only what k-means and mixtures by the cells decoder need.
+/// let params = PlanParams::default().collect(Collect::from_names(["cells"])?);
+/// assert_eq!(params.collect.map(Collect::names), Some(vec!["cells"]));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Collect {
     /// Kernel sums (or cosines and sines) and, with landmarks, coverage.
@@ -14,11 +24,11 @@ pub struct Collect {
 }
 
 /// Columns up to which Σxxᵀ is kept by default: it costs d² per row.
-pub const MOMENTS_DIMS: usize = 64;
+pub(crate) const MOMENTS_DIMS: usize = 64;
 
 impl Collect {
     /// Something is kept, and cells only where there are landmarks.
-    pub fn check(self, landmarks: bool) -> Result<()> {
+    pub(crate) fn check(self, landmarks: bool) -> Result<()> {
         let (expected, got) = if !(self.kernel || self.cells || self.moments) {
             ("at least one of kernel, cells, moments", "none")
         } else if self.cells && !landmarks {

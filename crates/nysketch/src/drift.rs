@@ -19,9 +19,9 @@
 //! p-value for all of them.
 //!
 //! Landmarks are rows of the sample that the plan was made from, so each of its cells has a row for
-//! certain. In simulations with ten rows a landmark and more this does not show in the level
+//! certain. In simulations with ten rows per landmark and more this does not show in the level
 //! (`bench/src/drift.rs`), since small cells are pooled; taking those rows out would, where landmarks are
-//! the far rows. Rows must be independent of each other, and no row in both samples.
+//! the distant rows. Rows must be independent of each other, and no row in both samples.
 
 use crate::atom::embedding::DECODING_CUTOFF;
 use crate::error::{Error, Result};
@@ -43,7 +43,14 @@ const LEAST_EXPECTED: f64 = 5.0;
 const LEAST_ROWS: i128 = 10;
 
 /// How to compare.
+///
+/// ```
+/// use nysketch::drift::DriftParams;
+/// let params = DriftParams::default().draws(199).seed(1);
+/// assert_eq!(params.draws, 199);
+/// ```
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct DriftParams {
     /// Draws from the null distribution; the least p-value is 1/(draws + 1).
     pub draws: usize,
@@ -57,8 +64,25 @@ impl Default for DriftParams {
     }
 }
 
+impl DriftParams {
+    /// With so many draws from the null distribution.
+    #[must_use]
+    pub fn draws(mut self, draws: usize) -> Self {
+        self.draws = draws;
+        self
+    }
+
+    /// With this seed.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+}
+
 /// The discrepancy at one bandwidth.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Discrepancy {
     /// σ².
     pub sigma2: f64,
@@ -71,6 +95,7 @@ pub struct Discrepancy {
 
 /// How a cell changed.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct CellChange {
     /// Which landmark.
     pub landmark: usize,
@@ -84,6 +109,7 @@ pub struct CellChange {
 
 /// How the mean of a column changed.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ColumnChange {
     /// Its name.
     pub column: String,
@@ -97,10 +123,11 @@ pub struct ColumnChange {
 
 /// What the comparison found.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Drift {
     /// Rows of A and B, weights counted.
     pub rows: [u64; 2],
-    /// One a bandwidth; empty where there are no kernel sums.
+    /// One per bandwidth; empty where there are no kernel sums.
     pub discrepancies: Vec<Discrepancy>,
     /// Of the test; none where it cannot be made.
     pub p_value: Option<f64>,
@@ -114,7 +141,29 @@ pub struct Drift {
     pub columns: Vec<ColumnChange>,
 }
 
-/// Compares sketches of one plan; what depends on the plan alone is made once.
+/// Compares sketches of one plan; what depends on the plan alone is computed once.
+///
+/// ```
+/// use nysketch::drift::{Comparison, DriftParams};
+/// use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let mixture = Mixture::new(2, 3, 3.0, 7)?;
+/// let monday = Table::unnamed(2, mixture.rows(0, 2000).values)?;
+/// let tuesday = Table::unnamed(2, mixture.rows(1, 2000).values)?;
+/// let shifted = mixture.rows(2, 2000).values.iter().map(|x| x + 0.3).collect();
+/// let wednesday = Table::unnamed(2, shifted)?;
+///
+/// let plan = std::sync::Arc::new(plan_for(&monday, PlanParams::default().landmarks(50))?.0);
+/// let sketch = |day: &Table| Sketch::of(&plan, day, SketchParams::default(), &());
+/// let (monday, tuesday, wednesday) = (sketch(&monday)?, sketch(&tuesday)?, sketch(&wednesday)?);
+///
+/// let comparison = Comparison::new(&plan)?;
+/// let params = DriftParams::default().draws(199);
+/// assert!(comparison.of(&monday, &tuesday, &params)?.p_value > Some(0.05));
+/// assert!(comparison.of(&monday, &wednesday, &params)?.p_value < Some(0.01));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Comparison {
     plan: Arc<Plan>,
@@ -166,7 +215,7 @@ impl Comparison {
             });
             return Ok(drift);
         }
-        let cells = Cells::new(a, b);
+        let cells = PairedCells::new(a, b);
         drift.cells = cells.changes(&self.plan);
         if self.plan.weighting.is_some() {
             drift.no_test = Some("rows have weights, and nothing is known of their noise".into());
@@ -230,7 +279,7 @@ fn columns(a: &Sketch, b: &Sketch) -> Vec<ColumnChange> {
 }
 
 /// The cells of both samples.
-struct Cells<'a> {
+struct PairedCells<'a> {
     a: &'a Sums,
     b: &'a Sums,
     /// Both together.
@@ -240,7 +289,7 @@ struct Cells<'a> {
     totals: [f64; 2],
 }
 
-impl<'a> Cells<'a> {
+impl<'a> PairedCells<'a> {
     fn new(a: &'a Sketch, b: &'a Sketch) -> Self {
         let (a, b) = (a.sums(), b.sums());
         let mut both = a.clone();
@@ -248,7 +297,7 @@ impl<'a> Cells<'a> {
         let rows = a[Sum::CellRows].iter().zip(&b[Sum::CellRows]);
         let counts: Vec<[f64; 2]> = rows.map(|(a, b)| [*a as f64, *b as f64]).collect();
         let totals = [0, 1].map(|side| counts.iter().map(|c| c[side]).sum());
-        Cells { a, b, both, counts, totals }
+        PairedCells { a, b, both, counts, totals }
     }
 
     /// Shares of A and B of each cell, the most changed first.
@@ -512,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_found_and_told_where() {
+    fn changes_are_found_and_located() {
         let found = drift(&rows(2000, 0.0, 1), &rows(2000, 0.4, 2));
         assert!(found.p_value.unwrap() <= 0.01, "{:?}", found.p_value);
         assert_eq!(found.columns[0].column, "c0");
@@ -525,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_tested_is_said() {
+    fn missing_tests_are_explained() {
         let a = rows(500, 0.0, 1);
         let plan = plan(&a);
         let whole = sketch(&plan, &a);

@@ -7,6 +7,12 @@
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Where a value of the input stands; rows are counted from 1.
+///
+/// ```
+/// use nysketch::Place;
+/// let at = Place { file: "day1.csv".into(), row: 12, column: "price".into() };
+/// assert_eq!(at.to_string(), "day1.csv: row 12, column 'price'");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// File name, or a name for data that is not in a file.
@@ -24,6 +30,20 @@ impl std::fmt::Display for Place {
 }
 
 /// The rule of FORMAT.md that a file breaks.
+///
+/// ```
+/// use nysketch::{Error, FormatError, PlanParams, Sketch, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let plan = plan_for(&Table::unnamed(1, vec![1.0, 2.0])?, PlanParams::default())?.0;
+/// let mut bytes = plan.to_bytes();
+/// let error = Sketch::from_bytes(&bytes).unwrap_err();
+/// assert!(matches!(error, Error::Format(FormatError::Kind { expected: "sketch", .. })));
+/// // One flipped bit.
+/// bytes[100] ^= 1;
+/// assert!(nysketch::Plan::from_bytes(&bytes).is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each variant says what its fields hold")]
 #[non_exhaustive]
@@ -60,7 +80,21 @@ pub enum FormatError {
     NotCanonical,
 }
 
-/// Everything the library refuses.
+/// Everything the library refuses. Fields say what, where and how much; the message says what to do.
+///
+/// ```
+/// use nysketch::{Error, PlanParams, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(2, vec![1.0, 2.0, 3.0, f64::INFINITY])?;
+/// match plan_for(&table, PlanParams::default()) {
+///     Err(Error::NonFinite { at, value }) => {
+///         assert_eq!((at.row, at.column.as_str(), value), (2, "c1", f64::INFINITY));
+///     }
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -309,6 +343,15 @@ const PARAMETERS: [&str; 32] = [
 ];
 
 /// A message with every parameter in backquotes, and its value if it has one, spelled by `spell`.
+///
+/// ```
+/// use nysketch::error::respell;
+/// let option = |name: &str, value: Option<&str>| match value {
+///     Some(value) => format!("--{name} {value}"),
+///     None => format!("--{name}"),
+/// };
+/// assert_eq!(respell("use `scale=standard`", option), "use --scale standard");
+/// ```
 pub fn respell(message: &str, spell: impl Fn(&str, Option<&str>) -> String) -> String {
     let mut pieces = message.split('`');
     let mut out = pieces.next().unwrap_or_default().to_string();

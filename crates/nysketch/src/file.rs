@@ -36,6 +36,21 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
 }
 
 /// Writes a file by `fill` and puts it in place only if all of it succeeded.
+///
+/// ```
+/// use nysketch::file;
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("sketch.nys");
+/// file::write(&path, |out| out.write_all(b"first"))?;
+/// // An error on the way leaves the old file as it was.
+/// let failed = file::write(&path, |out| {
+///     out.write_all(b"second")?;
+///     Err(std::io::Error::other("the disk is on fire"))
+/// });
+/// assert!(failed.is_err());
+/// assert_eq!(std::fs::read(&path)?, b"first");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn write<E: From<io::Error>>(
     path: &Path,
     fill: impl FnOnce(&mut dyn Out) -> Result<(), E>,
@@ -63,6 +78,18 @@ pub fn write<E: From<io::Error>>(
 }
 
 /// A folder that is there whole or not at all: filled under a temporary name, then renamed.
+///
+/// ```
+/// use nysketch::file::Folder;
+/// # let parent = tempfile::tempdir()?;
+/// # let path = parent.path().join("days");
+/// let folder = Folder::new(&path)?;
+/// folder.write("monday.nys", b"...")?;
+/// assert!(!path.exists());
+/// folder.persist()?;
+/// assert!(path.join("monday.nys").exists());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Folder {
     temporary: tempfile::TempDir,

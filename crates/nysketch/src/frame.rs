@@ -29,7 +29,19 @@ const HEADROOM_BITS: i32 = 16;
 /// number in the low bits.
 pub const WHOLE: f64 = 6_755_399_441_055_744.0;
 
-/// Centre, scale and fixed-point unit of every column.
+/// Centre, scale and fixed-point unit of every column: how a plan turns a row into coordinates.
+///
+/// ```
+/// use nysketch::{PlanParams, Scale, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(1, vec![10.0, 20.0, 30.0])?;
+/// let (plan, _) = plan_for(&table, PlanParams::default().scale(Scale::Standard))?;
+/// let coordinates = plan.frame.coordinates(&[30.0]);
+/// let back = plan.frame.widen_coordinates(&coordinates);
+/// assert!((back[0] - 30.0).abs() < 1e-12);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
     /// `c_j`, in the table's units.
@@ -182,7 +194,7 @@ impl Frame {
     }
 
     /// Chooses the unit of each column from the largest |y| seen, with room for larger ones.
-    pub fn new(
+    pub(crate) fn new(
         columns: &[String],
         centre: Vec<f64>,
         scale: Vec<f64>,
@@ -216,13 +228,13 @@ impl Frame {
     }
 
     /// A frame with units already chosen.
-    pub fn from_parts(centre: Vec<f64>, scale: Vec<f64>, exponent: Vec<i32>) -> Self {
+    pub(crate) fn from_parts(centre: Vec<f64>, scale: Vec<f64>, exponent: Vec<i32>) -> Self {
         let cycle = Cycle::new(&centre, &scale, &exponent);
         Frame { centre, scale, exponent, cycle }
     }
 
     /// Checks every rule that FORMAT.md has for a frame.
-    pub fn check(&self, dims: usize) -> Result<()> {
+    pub(crate) fn check(&self, dims: usize) -> Result<()> {
         let lengths = [self.centre.len(), self.scale.len(), self.exponent.len()];
         let usable_scale = |s: &f64| *s > 0.0 && s.is_normal() && (1.0 / s).is_normal();
         let odd = |values: &[f64], usable: &dyn Fn(&f64) -> bool| {
@@ -250,6 +262,7 @@ impl Frame {
     }
 
     /// Narrowed coordinates of a row that is known to be finite.
+    #[doc(hidden)]
     pub fn narrow(&self, row: &[f64], z: &mut Vec<f32>) {
         z.extend(row.iter().enumerate().map(|(j, &x)| self.coordinate(j, x) as f32));
     }
@@ -271,7 +284,7 @@ impl Frame {
 
     /// Appends the coordinates of whole rows. `Err` is where the first invalid value is, counted
     /// through all rows; then nothing is appended.
-    pub fn push(
+    pub(crate) fn push(
         &self,
         instructions: Instructions,
         values: &[f64],
@@ -288,7 +301,7 @@ impl Frame {
     }
 
     /// Where the first invalid value of whole rows is, counted through all of them.
-    pub fn first_invalid(&self, values: &[f64]) -> Option<usize> {
+    pub(crate) fn first_invalid(&self, values: &[f64]) -> Option<usize> {
         let limit = COORDINATE_LIMIT as f64;
         (0..values.len()).find(|&at| {
             let j = at % self.dims();
@@ -298,7 +311,7 @@ impl Frame {
     }
 
     /// Why the value of column j is invalid.
-    pub fn invalid(&self, at: Place, j: usize, value: f64) -> Error {
+    pub(crate) fn invalid(&self, at: Place, j: usize, value: f64) -> Error {
         if !value.is_finite() {
             return Error::NonFinite { at, value };
         }

@@ -10,14 +10,31 @@
 //! Φ_m(x) = K_m^{-1/2} [κ(x̃_1, x) … κ(x̃_m, x)]ᵀ ,   κ(x, y) = exp(−‖x − y‖²/2σ²)      (8)
 //! ```
 //!
-//! Data flows one way: [`rows`] → [`planning`] → [`plan`] → [`sketch`] → [`decoder`] → [`model`] →
-//! [`metrics`]. A sketch is an exact sum of integers ([`fixed`]): sketches of parts merge, in any
-//! order, to the bytes of the sketch of the whole, and rows can be taken out again.
+//! Data flows one way:
+//!
+//! | | module | what it holds |
+//! |---|---|---|
+//! | rows | [`rows`] | [`Table`], or your own [`RowSource`] |
+//! | → planning | [`planning`] | [`plan_for`] chooses landmarks, bandwidths and scales: [`PlanParams`] |
+//! | → plan | [`plan`] | [`Plan`]: what is measured, the same for every part of the data |
+//! | → sketching | [`sketching`], [`engine`] | [`Sketch::of`], [`Run`], [`Groups`]: one pass over the rows |
+//! | → sketch | [`sketch`], [`sums`] | [`Sketch`]: exact sums; [`format`](mod@format) is its file |
+//! | → decoder | [`decoder`] | [`fit`], [`Context`]: from a sketch to a model, without the rows |
+//! | → model | [`model`] | [`Model`]: centres, a mixture or components |
+//! | → predictor | [`predictor`] | [`Predictor`]: labels, distances and densities of rows |
+//! | → metrics | [`metrics`] | risks of a model on rows, agreement with labels |
+//!
+//! Beside that way, [`drift`] compares two sketches, [`theory`] says what the paper's theorems ask for,
+//! [`synthetic`] makes rows, and [`file`](mod@file) writes files whole or not at all. Files of rows are read by the
+//! crate `nysketch-tables`.
+//!
+//! A sketch is an exact sum of integers: sketches of parts merge, in any order, to the bytes of the sketch of
+//! the whole, and rows can be taken out again.
 //!
 //! ```
 //! use nysketch::metrics::Risks;
-//! use nysketch::{fit, plan_for, FitParams, Instructions, Mixture, PlanParams, Predictor};
-//! use nysketch::{Sketch, SketchParams, Table, Task};
+//! use nysketch::{FitParams, Mixture, PlanParams, Predictor, Sketch, SketchParams, Table, Task};
+//! use nysketch::{fit, plan_for};
 //! use std::sync::Arc;
 //!
 //! # fn main() -> nysketch::Result<()> {
@@ -26,9 +43,7 @@
 //! let table = Table::unnamed(4, rows.clone())?;
 //!
 //! // What to measure: 100 landmarks and three bandwidths, chosen from the rows.
-//! let params = PlanParams::default().landmarks(100);
-//! let (plan, _report) = plan_for(&table, params)?;
-//! let plan = Arc::new(plan);
+//! let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(100))?.0);
 //!
 //! // The sketch of the whole is the sketches of its parts added up, byte for byte.
 //! let whole = Sketch::of(&plan, &table, SketchParams::default(), &())?;
@@ -51,62 +66,85 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Programs to copy from are in `examples/`: `table.rs`, `row_source.rs`, `parts.rs`, `drift.rs`, and `file.rs`
+//! of `nysketch-tables`.
 
-pub mod atom;
-pub mod bandwidth;
-pub mod collect;
 pub mod decoder;
 pub mod drift;
 pub mod engine;
 pub mod error;
-pub mod feature_map;
 pub mod file;
-pub mod fixed;
 pub mod format;
-pub mod frame;
-pub mod kernel;
-pub mod landmarks;
-pub mod linalg;
-pub mod measure;
 pub mod metrics;
 pub mod model;
-pub mod names;
-pub mod optimize;
 pub mod plan;
 pub mod planning;
-pub mod points;
 pub mod predictor;
-pub mod random;
-pub mod report;
 pub mod rows;
-pub mod sample;
-pub mod simd;
 pub mod sketch;
 pub mod sketching;
 pub mod sums;
-pub mod survey;
 pub mod synthetic;
-pub mod task;
 pub mod theory;
-pub mod weight;
-mod words;
+
+mod bandwidth;
+mod collect;
+mod names;
+mod optimize;
+mod report;
+mod task;
+mod weight;
+mod wire;
+
+// Open to the command, the Python package and the benchmarks of this repository; not part of the
+// stable interface.
+#[doc(hidden)]
+pub mod atom;
+#[doc(hidden)]
+pub mod feature_map;
+#[doc(hidden)]
+pub mod fixed;
+#[doc(hidden)]
+pub mod frame;
+#[doc(hidden)]
+pub mod kernel;
+#[doc(hidden)]
+pub mod landmarks;
+#[doc(hidden)]
+pub mod linalg;
+#[doc(hidden)]
+pub mod points;
+#[doc(hidden)]
+pub mod random;
+#[doc(hidden)]
+pub mod sample;
+#[doc(hidden)]
+pub mod simd;
+#[doc(hidden)]
+pub mod survey;
+#[doc(hidden)]
+pub mod weighted;
 
 pub use collect::Collect;
 pub use decoder::{Context, Decoder, FitParams, fit};
-pub use engine::EngineKind;
-pub use error::{Error, FormatError, Result};
+pub use engine::{Engine, EngineKind};
+pub use error::{Error, FormatError, Place, Result};
+pub use frame::Frame;
 pub use kernel::Kernel;
 pub use landmarks::Sampling;
-pub use model::Model;
+pub use model::{Model, Shape};
 pub use names::{Choice, Named};
 pub use plan::{Features, Plan};
 pub use planning::{
     FeatureKind, GivenLandmarks, LandmarkCount, PlanParams, PlanReport, SampleRows, Scale,
     make_plan, plan_for,
 };
+pub use points::Points;
 pub use predictor::Predictor;
 pub use report::{Report, Status};
 pub use rows::{Block, Invalid, Progress, RowPart, RowSet, RowSource, RowStream, Table};
+#[doc(hidden)]
 pub use simd::Instructions;
 pub use sketch::Sketch;
 pub use sketching::{Accumulator, GroupParams, Groups, Run, SketchParams};

@@ -9,7 +9,30 @@ use std::sync::Arc;
 /// Rows of each pair of label and cluster.
 pub type Contingency = BTreeMap<(Arc<str>, usize), u64>;
 
-/// Sums over rows.
+/// Sums over rows, from which the risks of a model follow; parts merge.
+///
+/// ```
+/// use nysketch::metrics::Risks;
+/// use nysketch::{FitParams, Predictor, Task, fit};
+/// # fn main() -> nysketch::Result<()> {
+/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
+/// # let table = Table::unnamed(2, rows.clone())?;
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let model = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?;
+/// let predictor = Predictor::new(&model);
+/// let (mut risks, mut rest) = (Risks::default(), Risks::default());
+/// risks.add(&predictor, &rows[..800], &[]);
+/// rest.add(&predictor, &rows[800..], &[]);
+/// risks.merge(rest);
+/// let evaluation = risks.evaluation(&model);
+/// assert_eq!((evaluation.rows, evaluation.risk(&model).0), (900, "mse"));
+/// // Two unit variances.
+/// assert!((evaluation.mse - 2.0).abs() < 0.3);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Risks {
     /// Rows counted.
@@ -26,6 +49,7 @@ pub struct Risks {
 /// Distances are those that the fit minimises: in the coordinates of the fit, where columns are divided by the
 /// model's scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Evaluation {
     /// Rows.
     pub rows: u64,
@@ -133,6 +157,12 @@ fn margins(table: &Contingency) -> (BTreeMap<&str, f64>, BTreeMap<usize, f64>, f
 }
 
 /// Adjusted Rand index: 1 for equal partitions, 0 on average for random ones.
+///
+/// ```
+/// use nysketch::metrics::{Contingency, adjusted_rand};
+/// let table: Contingency = [(("cat".into(), 0), 10), (("dog".into(), 1), 7)].into();
+/// assert_eq!(adjusted_rand(&table), 1.0);
+/// ```
 pub fn adjusted_rand(table: &Contingency) -> f64 {
     let (labels, clusters, total) = margins(table);
     let pairs = |n: f64| n * (n - 1.0) / 2.0;

@@ -19,7 +19,24 @@ const LARGEST: f64 = 1e150;
 pub const SCHEMA: u32 = 2;
 
 /// A learned model.
+///
+/// ```
+/// use nysketch::{FitParams, Model, Task, fit};
+/// # fn main() -> nysketch::Result<()> {
+/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
+/// # let table = Table::unnamed(2, rows.clone())?;
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let model = fit(&sketch, &FitParams::new(Task::Gmm, 3))?;
+/// assert_eq!((model.task, model.k(), model.rows), (Task::Gmm, 3, 900));
+/// // A readable file.
+/// assert_eq!(Model::from_json(&model.to_json())?, model);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Model {
     /// [`SCHEMA`].
     pub schema: u32,
@@ -41,6 +58,24 @@ pub struct Model {
 }
 
 /// The parameters, in the table's units.
+///
+/// ```
+/// use nysketch::{FitParams, Shape, Task, fit};
+/// # fn main() -> nysketch::Result<()> {
+/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
+/// # let table = Table::unnamed(2, rows.clone())?;
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let model = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?;
+/// let Shape::Centres { weights, centres } = &model.shape else { unreachable!("k-means") };
+/// for (share, centre) in weights.iter().zip(centres) {
+///     println!("{:.1} % of the rows around {centre:?}", 100.0 * share);
+/// }
+/// assert_eq!(centres.len(), 3);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Shape {
@@ -48,16 +83,16 @@ pub enum Shape {
     Mixture {
         /// α, adding up to 1.
         weights: Vec<f64>,
-        /// One mean a component.
+        /// One mean per component.
         means: Vec<Vec<f64>>,
-        /// One variance a component and column.
+        /// One variance per component and column.
         variances: Vec<Vec<f64>>,
     },
     /// Centres of clusters.
     Centres {
         /// Share of the data at each, as far as the sketch tells.
         weights: Vec<f64>,
-        /// One point a cluster.
+        /// One point per cluster.
         centres: Vec<Vec<f64>>,
     },
     /// Principal components, of scaled columns.

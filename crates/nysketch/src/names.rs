@@ -4,6 +4,13 @@
 use crate::error::{Error, Result};
 
 /// One of a closed set of choices.
+///
+/// ```
+/// use nysketch::{Choice, Decoder, Named};
+/// let Choice { name, about, .. } = Decoder::choices().next().unwrap();
+/// println!("{name}: {about}");
+/// assert_eq!(*name, "auto");
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Choice<T> {
     /// The choice.

@@ -12,8 +12,23 @@ use crate::sums::table::Measured;
 use crate::weight::Weighting;
 use std::collections::HashSet;
 
-/// Everything that decides what a sketch means.
+/// Everything that decides what a sketch means: made by [`plan_for`](crate::plan_for) or read from a file.
+///
+/// ```
+/// use nysketch::{Plan, PlanParams, Scale, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(2, vec![0.0, 100.0, 1.0, 300.0, 3.0, 200.0])?;
+/// let (plan, _) = plan_for(&table, PlanParams::default().scale(Scale::Standard))?;
+/// assert_eq!((plan.dims(), plan.bandwidths.len()), (2, 3));
+/// assert_eq!(plan.landmark_rows().len(), 3);
+///
+/// let read = Plan::from_bytes(&plan.to_bytes())?;
+/// assert_eq!(read.fingerprint(), plan.fingerprint());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Plan {
     /// Names of the columns measured, in order.
     pub columns: Vec<String>,
@@ -34,6 +49,18 @@ pub struct Plan {
 }
 
 /// The feature map.
+///
+/// ```
+/// use nysketch::{Features, PlanParams, Sampling, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(1, (0..500).map(f64::from).collect())?;
+/// let (plan, _) = plan_for(&table, PlanParams::default().landmarks(20))?;
+/// assert!(matches!(&plan.features, Features::Nystrom(points, Sampling::Dsquared) if points.len() == 20));
+/// let (plan, _) = plan_for(&table, PlanParams::default().fourier(30))?;
+/// assert!(matches!(&plan.features, Features::Fourier(points) if points.len() == 30));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Features {
     /// Landmarks x̃_j in the frame's coordinates, and how they were chosen.
@@ -62,11 +89,11 @@ impl Features {
 /// Most columns of a plan.
 pub const MAX_COLUMNS: usize = 1 << 16;
 /// Most landmarks or frequencies: their numbers are exact in single precision.
-pub const MAX_POINTS: usize = 1 << 24;
+pub(crate) const MAX_POINTS: usize = 1 << 24;
 /// Most columns for which Σxxᵀ can be kept.
-pub const MAX_MOMENTS_DIMS: usize = 4096;
+pub(crate) const MAX_MOMENTS_DIMS: usize = 4096;
 /// Most sums of a sketch: 1 GiB of 128-bit integers.
-pub const MAX_SUMS: f64 = (1u64 << 26) as f64;
+pub(crate) const MAX_SUMS: f64 = (1u64 << 26) as f64;
 
 impl Plan {
     /// Number of columns d.
@@ -82,13 +109,19 @@ impl Plan {
         }
     }
 
+    /// The landmarks in the table's units, one row each; none for Fourier features.
+    pub fn landmark_rows(&self) -> Vec<Vec<f64>> {
+        let rows = self.landmarks().into_iter().flat_map(Points::rows);
+        rows.map(|z| self.frame.widen(z)).collect()
+    }
+
     /// Number of sums per bandwidth: m, or 2m′ for Fourier features.
     pub fn features_per_bandwidth(&self) -> usize {
         self.measured().features()
     }
 
     /// What decides which sums there are.
-    pub fn measured(&self) -> Measured {
+    pub(crate) fn measured(&self) -> Measured {
         Measured {
             dims: self.dims(),
             points: self.features.points().len(),
@@ -105,7 +138,7 @@ impl Plan {
 
     /// Checks every rule that FORMAT.md has for a plan. Plans from rows and from files both pass
     /// through here, so what can be made can be read.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let d = self.dims();
         let unique: HashSet<&String> = self.columns.iter().collect();
         if !(1..=MAX_COLUMNS).contains(&d) || unique.len() != d {

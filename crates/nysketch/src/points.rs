@@ -3,7 +3,18 @@
 
 use crate::simd::{Instructions, Work};
 
-/// Points in `dims` dimensions.
+/// Points in `dims` dimensions, such as the landmarks of a plan in its coordinates.
+///
+/// ```
+/// use nysketch::{PlanParams, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(2, vec![0.0, 1.0, 2.0, 3.0])?;
+/// let (plan, _) = plan_for(&table, PlanParams::default())?;
+/// let landmarks = plan.landmarks().unwrap();
+/// assert_eq!((landmarks.len(), landmarks.dims(), landmarks.row(0).len()), (2, 2, 2));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Points {
     dims: usize,
@@ -12,6 +23,7 @@ pub struct Points {
 
 impl Points {
     /// Row-major `data`; its length is a multiple of `dims`.
+    #[doc(hidden)]
     pub fn new(dims: usize, data: Vec<f32>) -> Self {
         assert!(dims > 0 && data.len().is_multiple_of(dims), "points need whole rows");
         Points { dims, data }
@@ -48,6 +60,7 @@ impl Points {
     }
 
     /// The points with these indices, in this order.
+    #[doc(hidden)]
     pub fn select(&self, indices: &[usize]) -> Points {
         let mut data = Vec::with_capacity(indices.len() * self.dims);
         for &i in indices {
@@ -58,6 +71,7 @@ impl Points {
 
     /// `‖a − b‖²` between two points, in double precision, as four sums side by side.
     #[inline]
+    #[doc(hidden)]
     pub fn squared_distance(a: &[f32], b: &[f32]) -> f64 {
         let square = |x: &f32, y: &f32| (f64::from(*x) - f64::from(*y)).powi(2);
         let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<4>(), b.as_chunks::<4>());

@@ -4,6 +4,20 @@ use crate::optimize::{self, Minimum};
 use serde::{Deserialize, Serialize};
 
 /// How a search ended.
+///
+/// ```
+/// use nysketch::{FitParams, Mixture, PlanParams, Sketch, SketchParams, Status, Task, fit, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let mixture = Mixture::new(4, 5, 3.0, 7)?;
+/// let source = mixture.source(2000);
+/// // 20 numbers per bandwidth cannot tell 5 centres in 4 dimensions: do not trust the result.
+/// let plan = std::sync::Arc::new(plan_for(&source, PlanParams::default().fourier(10))?.0);
+/// let sketch = Sketch::of(&plan, &source, SketchParams::default(), &())?;
+/// let model = fit(&sketch, &FitParams::new(Task::Kmeans, 5))?;
+/// assert_eq!(model.report.status, Status::TooFewMoments);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Status {
@@ -31,7 +45,23 @@ impl From<optimize::Status> for Status {
 }
 
 /// How a model was found.
+///
+/// ```
+/// use nysketch::{FitParams, Task, fit};
+/// # fn main() -> nysketch::Result<()> {
+/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
+/// # let table = Table::unnamed(2, rows.clone())?;
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let report = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?.report;
+/// println!("{} in {:.2} s, {} iterations: {:?}", report.decoder, report.seconds, report.iterations, report.status);
+/// assert_eq!(report.decoder, "cells");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Report {
     /// Which decoder ran.
     pub decoder: String,

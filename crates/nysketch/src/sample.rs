@@ -7,7 +7,7 @@
 //! which they arrive, so the pass can run on every core.
 
 use crate::error::Result;
-use crate::words::{Words, put_number, put_whole};
+use crate::wire::{WireReader, put_number, put_whole};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::Mutex;
@@ -152,10 +152,10 @@ impl Reservoir {
 
     /// From another machine.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        Self::read(&mut Words::new(bytes))
+        Self::read(&mut WireReader::new(bytes))
     }
 
-    pub(crate) fn read(words: &mut Words<'_>) -> Result<Self> {
+    pub(crate) fn read(words: &mut WireReader<'_>) -> Result<Self> {
         let (seed, capacity) = (words.whole()?, words.whole()?);
         let dims = words.columns()?;
         let reservoir = Reservoir::new(usize::try_from(capacity).unwrap_or(usize::MAX), dims, seed);

@@ -10,6 +10,29 @@ use crate::sums::{Sum, Sums};
 use std::sync::Arc;
 
 /// A plan, the sums it asks for, and the number of rows in them.
+///
+/// ```
+/// use nysketch::{PlanParams, Sketch, SketchParams, Table, plan_for};
+/// use std::sync::Arc;
+/// # fn main() -> nysketch::Result<()> {
+/// let monday = Table::unnamed(1, (0..500).map(f64::from).collect())?;
+/// let tuesday = Table::unnamed(1, (0..300).map(|i| f64::from(i) * 0.5).collect())?;
+/// let plan = Arc::new(plan_for(&monday, PlanParams::default().landmarks(20))?.0);
+/// let first = Sketch::of(&plan, &monday, SketchParams::default(), &())?;
+/// let second = Sketch::of(&plan, &tuesday, SketchParams::default(), &())?;
+///
+/// let mut both = first.clone();
+/// both.merge(&second)?;
+/// assert_eq!(both.rows(), 800);
+/// both.subtract(&first)?;
+/// assert_eq!(both.to_bytes(), second.to_bytes());
+/// assert!(both.subtract(&first).is_err(), "those rows are not in it");
+///
+/// // It is a file, and the file is all there is to keep.
+/// assert_eq!(Sketch::from_bytes(&second.to_bytes())?, second);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sketch {
     plan: Arc<Plan>,

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::rows::{Block, Invalid, Progress, RowSource, pass};
 use crate::sample::Reservoir;
 use crate::weight::Weighting;
-use crate::words::{Words, put_number, put_whole};
+use crate::wire::{WireReader, put_number, put_whole};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -19,7 +19,7 @@ pub struct Survey {
     pub rows: u64,
     /// Rows skipped as invalid.
     pub skipped: u64,
-    /// One entry a column.
+    /// One entry per column.
     pub columns: Vec<Column>,
     /// A uniform sample of the rows (by weight, where rows are weighted), row-major.
     pub sample: Vec<f64>,
@@ -45,6 +45,7 @@ pub struct Column {
 
 /// How to survey.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct SurveyParams {
     /// Rows to sample.
     pub sample_rows: usize,
@@ -117,7 +118,7 @@ impl SurveyPart {
 
     /// From another machine.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let mut words = Words::new(bytes);
+        let mut words = WireReader::new(bytes);
         let (rows, skipped, d) = (words.whole()?, words.whole()?, words.columns()?);
         let mut moments = BTreeMap::new();
         for _ in 0..words.count(4 * d + 2)? {
@@ -406,7 +407,7 @@ impl Moments {
         self
     }
 
-    /// The statistics of one column. Values beyond 1e150, whose squares overflow, are told by
+    /// The statistics of one column. Values beyond 1e150, whose squares overflow, are described by
     /// their range instead.
     fn column(&self, j: usize) -> Column {
         let Moment { mean, m2, low, high } = self.columns[j];

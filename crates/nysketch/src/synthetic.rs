@@ -15,15 +15,29 @@ use std::sync::Arc;
 pub const CHUNK_ROWS: usize = 1 << 14;
 
 /// The mixture; row i is the same whatever rows were generated before it.
+///
+/// ```
+/// use nysketch::{Mixture, PlanParams, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let mixture = Mixture::new(4, 5, 2.0, 7)?;
+/// let some = mixture.rows(0, 10);
+/// assert_eq!((some.values.len(), some.labels.len()), (40, 10));
+/// // As a source, rows are made when they are read.
+/// let (_, report) = plan_for(&mixture.source(50_000), PlanParams::default().landmarks(20))?;
+/// assert_eq!(report.rows, 50_000);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Mixture {
-    /// One mean a cluster.
+    /// One mean per cluster.
     pub means: Vec<Vec<f64>>,
     seed: u64,
 }
 
 /// Some generated rows.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Generated {
     /// Row-major.
     pub values: Vec<f64>,

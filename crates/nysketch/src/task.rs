@@ -1,10 +1,19 @@
 //! What can be learned.
 
-use crate::measure::Loss;
 use crate::names::{Choice, Named, name_of};
+use crate::weighted::Loss;
 use serde::{Deserialize, Serialize};
 
 /// What to learn.
+///
+/// ```
+/// use nysketch::{Named, Task};
+/// # fn main() -> nysketch::Result<()> {
+/// assert_eq!(Task::from_name("gmm")?, Task::Gmm);
+/// assert_eq!(Task::Kmedians.to_string(), "kmedians");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Task {
@@ -35,7 +44,7 @@ impl Task {
     }
 
     /// What a row's distance costs, where centres are learned.
-    pub fn loss(self) -> Loss {
+    pub(crate) fn loss(self) -> Loss {
         if self == Task::Kmedians { Loss::Distance } else { Loss::Squared }
     }
 }

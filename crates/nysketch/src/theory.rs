@@ -23,7 +23,7 @@
 //! lower bound of it. All constants are for a Gaussian kernel, K = 1.
 
 use crate::atom::embedding::Embedding;
-use crate::decoder::context::Context;
+use crate::decoder::Context;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg::{Matrix, dot, symmetric_eigen};
@@ -41,7 +41,15 @@ const CUTOFF: f64 = 1e-12;
 const LEAST_LAMBDA: f64 = 1e-12;
 
 /// What to compute.
+///
+/// ```
+/// use nysketch::theory::TheoryParams;
+/// // At the second bandwidth of the plan, for k-means with 10 centres.
+/// let params = TheoryParams::new(1, 10).delta(0.01).secants(100);
+/// assert_eq!(params.variance, 0.0);
+/// ```
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct TheoryParams {
     /// Which bandwidth of the plan.
     pub rung: usize,
@@ -59,8 +67,65 @@ pub struct TheoryParams {
     pub seed: u64,
 }
 
+impl TheoryParams {
+    /// The defaults for mixtures of k atoms at the bandwidth number `rung` of the plan.
+    pub fn new(rung: usize, k: usize) -> Self {
+        TheoryParams { rung, lambda: None, delta: 0.1, k, variance: 0.0, secants: 300, seed: 0 }
+    }
+
+    /// With sizes for this λ.
+    #[must_use]
+    pub fn lambda(mut self, lambda: Option<f64>) -> Self {
+        self.lambda = lambda;
+        self
+    }
+
+    /// With this probability of failure.
+    #[must_use]
+    pub fn delta(mut self, delta: f64) -> Self {
+        self.delta = delta;
+        self
+    }
+
+    /// With atoms of this variance in every coordinate.
+    #[must_use]
+    pub fn variance(mut self, variance: f64) -> Self {
+        self.variance = variance;
+        self
+    }
+
+    /// With so many sampled secants.
+    #[must_use]
+    pub fn secants(mut self, secants: usize) -> Self {
+        self.secants = secants;
+        self
+    }
+
+    /// With this seed.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+}
+
 /// Effective dimensions of the data at one bandwidth.
+///
+/// ```
+/// use nysketch::theory::Spectrum;
+/// use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(2, Mixture::new(2, 3, 3.0, 1)?.rows(0, 900).values)?;
+/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let spectrum = Spectrum::new(&sketch, 0)?;
+/// // Fewer dimensions count as λ grows.
+/// assert!(spectrum.effective_dimension(1e-3) > spectrum.effective_dimension(1e-1));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Spectrum {
     /// σ_ℓ, falling.
     pub eigenvalues: Vec<f64>,
@@ -127,6 +192,7 @@ struct Secant {
 
 /// What theorem 4.1 says about a data set.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Theory {
     /// σ².
     pub sigma2: f64,
@@ -171,6 +237,7 @@ pub struct Theory {
 /// Proposition 4.1 and corollary D.1.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs, reason = "the paper's letters")]
+#[non_exhaustive]
 pub struct Source {
     pub s: f64,
     pub gamma: f64,
@@ -180,6 +247,20 @@ pub struct Source {
 }
 
 /// Computes all of it.
+///
+/// ```
+/// use nysketch::theory::{TheoryParams, theory};
+/// use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(2, Mixture::new(2, 3, 3.0, 1)?.rows(0, 900).values)?;
+/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let found = theory(&sketch, &TheoryParams::new(0, 3).secants(30))?;
+/// // The constants of the theorem ask for many more landmarks than practice needs.
+/// assert!(found.uniform > found.landmarks as f64);
+/// # Ok(())
+/// # }
+/// ```
 pub fn theory(sketch: &Sketch, params: &TheoryParams) -> Result<Theory> {
     if !(params.delta > 0.0 && params.delta < 1.0) {
         return Err(Error::parameter("`delta`", "between 0 and 1", params.delta));

@@ -4,6 +4,18 @@ use crate::error::{Error, Result};
 use crate::rows::{Block, Invalid};
 
 /// The column that holds the weights and the unit they are multiples of.
+///
+/// ```
+/// use nysketch::{PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(1, vec![1.0, 2.0, 5.0])?.with_weights(vec![0.5, 2.0, 1.5])?;
+/// let (plan, _) = plan_for(&table, PlanParams::default().weights("w", 0.5))?;
+/// let sketch = Sketch::of(&plan.into(), &table, SketchParams::default(), &())?;
+/// // 1 + 4 + 3 units.
+/// assert_eq!(sketch.rows(), 8);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weighting {
     /// Column name.
@@ -14,7 +26,7 @@ pub struct Weighting {
 
 impl Weighting {
     /// The unit is a positive number.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if !(self.unit > 0.0 && self.unit.is_finite()) {
             return Err(Error::parameter("`weight_unit`", "a positive number", self.unit));
         }
@@ -24,7 +36,7 @@ impl Weighting {
     /// The weight in whole units, 0 … 2³²−1, where it is within 1e-6 of them. A missing or infinite
     /// weight makes the row invalid (`None` where such rows are skipped); any other weight that is
     /// not a whole number of units is an error.
-    pub fn units(
+    pub(crate) fn units(
         &self,
         weight: f64,
         invalid: Invalid,

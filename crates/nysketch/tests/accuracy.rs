@@ -44,7 +44,7 @@ fn rows(d: usize, n: usize, sigma: f64, spread: f64, shift: f64, seed: u64) -> T
     let mut values = Vec::with_capacity(n * d);
     for _ in 0..n {
         let c = s.below(5);
-        // Width σ/√d a column keeps kernel values away from zero in any dimension.
+        // A width of σ/√d in each column keeps kernel values away from zero in any dimension.
         values.extend(
             (0..d).map(|j| shift + centres[c * d + j] + sigma / (d as f64).sqrt() * s.normal()),
         );

@@ -6,9 +6,9 @@ use common::*;
 use nysketch::atom::Atom;
 use nysketch::decoder::constraints::Constraints;
 use nysketch::decoder::{estimated_risk, fit_curve, pca};
-use nysketch::measure::{Effort, Loss, Measure};
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
+use nysketch::weighted::{Effort, Loss, WeightedPoints};
 use nysketch::*;
 use std::sync::Arc;
 
@@ -42,10 +42,10 @@ fn with(task: Task, decoder: Decoder) -> FitParams {
 fn kmeans_by_every_decoder() {
     let values = mixture_rows(6000);
     let sketch = sketch_of(&values, |_| {});
-    let measure = Measure::of_rows(D, &values);
+    let points = WeightedPoints::of_rows(D, &values);
     let effort = Effort { restarts: 10, iterations: 100 };
-    let best = measure.cluster(K, Loss::Squared, effort, &mut rng(1));
-    let best = measure.risk(&best, Loss::Squared);
+    let best = points.cluster(K, Loss::Squared, effort, &mut rng(1));
+    let best = points.risk(&best, Loss::Squared);
     for (decoder, limit) in [
         (Decoder::Auto, 1.002),
         (Decoder::Cells, 1.002),
@@ -403,7 +403,7 @@ fn estimated_risks_are_those_of_the_rows() {
 /// With fewer moments than parameters the objective is not asked: calibrated landmarks decide, and a
 /// Fourier sketch, which has none, says so.
 #[test]
-fn too_few_moments_are_told() {
+fn too_few_moments_are_reported() {
     let values = mixture_rows(4000);
     let few = sketch_of(&values, |p| {
         *p = nystrom(Some(20), Sampling::Dsquared);

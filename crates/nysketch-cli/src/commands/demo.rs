@@ -6,10 +6,10 @@ use crate::plot;
 use crate::progress::Bar;
 use anyhow::{Result, ensure};
 use nysketch::decoder::cells::Cells;
-use nysketch::measure::{Effort, Loss, Measure};
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
 use nysketch::predictor::Detail;
+use nysketch::weighted::{Effort, Loss, WeightedPoints};
 use nysketch::{
     Decoder, FitParams, Mixture, Model, Plan, PlanParams, Predictor, Report, Sketch, SketchParams,
     Table, Task, fit, make_plan,
@@ -149,12 +149,12 @@ fn compare(sketch: &Sketch, values: &[f64], bytes: usize, seed: u64) -> Result<(
     let subsample = &values[..SUBSAMPLE * DIMS];
     let mut lloyd = |from, rows: &[f64], restarts| {
         let start = Instant::now();
-        let measure = Measure::of_rows(DIMS, rows);
+        let points = WeightedPoints::of_rows(DIMS, rows);
         let effort = Effort { restarts, iterations: 100 };
         let centres =
-            measure.cluster(CLUSTERS, Loss::Squared, effort, &mut ChaCha8Rng::seed_from_u64(seed));
+            points.cluster(CLUSTERS, Loss::Squared, effort, &mut ChaCha8Rng::seed_from_u64(seed));
         let seconds = start.elapsed().as_secs_f64();
-        let all = Measure::of_rows(DIMS, values);
+        let all = WeightedPoints::of_rows(DIMS, values);
         let risk = all.risk(&centres, Loss::Squared);
         lines.push(Line { task: "kmeans", from, risk, bytes: 8 * rows.len(), seconds });
     };

@@ -1,6 +1,6 @@
 //! `nysketch diff`: how two sketches of one plan differ, or many from one.
 
-use super::{read_bytes, read_sketch};
+use super::files::{read_bytes, read_sketch};
 use crate::args::{Common, Diff};
 use crate::output::{Usage, check_writable, count, note, result, short, thousands};
 use crate::plot;
@@ -35,7 +35,7 @@ pub fn run(args: &Diff, common: &Common) -> Result<()> {
         return Err(Usage("--plot draws discrepancies, which need kernel sums".into()).into());
     }
     let comparison = Comparison::new(baseline.plan())?;
-    let params = DriftParams { draws: args.draws as usize, seed: args.seed };
+    let params = DriftParams::default().draws(args.draws as usize).seed(args.seed);
     let mut found = Vec::new();
     for file in &others {
         let sketch = read_sketch(file)?;

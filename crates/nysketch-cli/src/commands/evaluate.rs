@@ -1,8 +1,8 @@
 //! `nysketch evaluate`: risks of a model on rows.
 
+use super::files::read_model;
 use super::plan::{invalid, tell_input};
 use super::predict::unusable_rows;
-use super::read_model;
 use crate::args::{Common, Evaluate, InputArgs};
 use crate::input;
 use crate::output::{Usage, count, note, result, short, thousands};
@@ -36,7 +36,7 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
     tell_input(&input, common);
     let bar = Bar::reading("evaluating", &input, common.quiet);
     let predictor = Predictor::new(&model);
-    let best_predictor = reference.as_ref().map(|r| Predictor::new(r));
+    let best_predictor = reference.as_ref().map(Predictor::new);
     let (mut risks, mut best, mut skipped, mut seen) = (Risks::default(), Risks::default(), 0, 0);
     let work = |batch: Batch| {
         let (risks, bad, rows) = measure(&predictor, &batch, &labels, invalid(&args.input))?;

@@ -1,7 +1,7 @@
 //! `nysketch fit`: learn from a sketch.
 
+use super::files::read_sketch;
 use super::inspect::{MOST_LANDMARKS, explained_json};
-use super::read_sketch;
 use crate::args::{Common, FitArgs};
 use crate::output::{Usage, check_writable, note, result, short, write_bytes};
 use crate::plot;

@@ -8,7 +8,6 @@ use anyhow::{Context, Result, anyhow, bail};
 use nysketch::{Error, GroupParams, Groups, Plan, SketchParams, file};
 use nysketch_tables::Dataset;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -42,7 +41,7 @@ pub fn run(
     start: Instant,
     common: &Common,
 ) -> Result<()> {
-    let by = GroupParams { column, limit: args.max_groups };
+    let by = GroupParams::new(column).limit(args.max_groups);
     let groups = match input {
         Some(input) => {
             let bar = Bar::reading("sketching", input, common.quiet);
@@ -54,7 +53,7 @@ pub fn run(
                 error => error.into(),
             })?
         }
-        None => Groups { sketches: BTreeMap::new(), without_group: 0 },
+        None => Groups::default(),
     };
     let skipped: u64 = groups.sketches.values().map(|s| s.skipped()).sum();
     let rows: u64 = groups.sketches.values().map(|s| s.rows()).sum();

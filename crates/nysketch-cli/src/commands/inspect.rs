@@ -1,7 +1,7 @@
 //! `nysketch inspect`: what a file holds.
 
+use super::files::{read_bytes, read_model};
 use super::plan::describe;
-use super::{read_bytes, read_model};
 use crate::args::{Common, Inspect};
 use crate::output::{Usage, count, list, result, short, size, thousands};
 use anyhow::{Context, Result};
@@ -236,15 +236,12 @@ fn theory_lines(
     text: &mut String,
 ) -> Result<()> {
     let plan = sketch.plan();
-    let params = TheoryParams {
-        rung: plan.bandwidths.len() / 2,
-        lambda: args.lambda,
-        delta: args.delta,
-        k: args.k,
-        variance: args.known_variance,
-        secants: args.secants,
-        seed: plan.seed,
-    };
+    let params = TheoryParams::new(plan.bandwidths.len() / 2, args.k)
+        .lambda(args.lambda)
+        .delta(args.delta)
+        .variance(args.known_variance)
+        .secants(args.secants)
+        .seed(plan.seed);
     let t = theory(sketch, &params)?;
     // What docs/RESULTS.md shows to be enough: twice the numbers of the model.
     let enough = args.k.saturating_mul(2 * (plan.dims() + 1));

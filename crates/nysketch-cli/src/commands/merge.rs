@@ -1,6 +1,6 @@
 //! `nysketch merge` and `nysketch subtract`.
 
-use super::read_sketch;
+use super::files::read_sketch;
 use crate::args::{Common, Merge, Subtract};
 use crate::output::{check_writable, result, size, thousands, write_bytes};
 use anyhow::{Context, Result};

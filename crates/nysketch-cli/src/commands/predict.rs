@@ -1,7 +1,7 @@
 //! `nysketch predict`: a model applied to rows, streamed.
 
+use super::files::read_model;
 use super::plan::{invalid, tell_input};
-use super::read_model;
 use crate::args::{Common, Predict};
 use crate::input;
 use crate::output::{Usage, check_writable, count, note, result, while_writing};

@@ -1,8 +1,8 @@
 //! `nysketch report`: a page about a sketch.
 
 use super::diff::place;
+use super::files::{read_model, read_sketch};
 use super::plan::measured_at;
-use super::{read_model, read_sketch};
 use crate::args::{Common, ReportArgs};
 use crate::output::{Usage, check_writable, count, result, short, size, thousands, write_bytes};
 use crate::page::{Page, escape};
@@ -51,7 +51,7 @@ pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
     if let Some(other) = &args.against {
         let baseline = read_sketch(other)?;
         let drift = Comparison::new(baseline.plan())?
-            .of(&baseline, &sketch, &DriftParams { seed: args.seed, ..DriftParams::default() })
+            .of(&baseline, &sketch, &DriftParams::default().seed(args.seed))
             .with_context(|| format!("{} and {}", other.display(), args.sketch.display()))?;
         drift_section(&mut page, &drift, &sketch, &other.display().to_string());
     }

@@ -1,8 +1,9 @@
 //! `nysketch sketch`: compress rows.
 
 use super::checkpoint::Checkpoint;
+use super::files::read_plan;
+use super::groups;
 use super::plan::{PlanRequest, describe, invalid, measured_at, plan_input, tell_input};
-use super::{groups, read_plan};
 use crate::args::{Common, SketchArgs};
 use crate::input;
 use crate::output::{check_writable, count, note, result, size, thousands, write_bytes};

@@ -1,10 +1,10 @@
 //! From Arrow tables to numbers and text: what Parquet and Arrow files have in common.
 
 use crate::arrow::{is_numeric, numbers, texts};
+use crate::batch::Batch;
 use crate::columns::{Kind, Places, Schema};
-use crate::dataset::Batch;
 use crate::error::Error;
-use crate::tracks::Raw;
+use crate::track::Raw;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, Field, SchemaRef};
 use nysketch::Block;

@@ -1,15 +1,15 @@
 //! CSV and TSV files, plain or compressed. Records are split while a part is handed out; numbers are
 //! read by the thread that took it.
 
-use super::Stored;
 use super::records::{Chunk, RecordError, Records, single_fields};
+use super::stored::Stored;
+use crate::batch::Batch;
 use crate::columns::{Kind, Places, Schema};
-use crate::dataset::Batch;
 use crate::error::{Error, Result};
 use crate::find::peek;
 use crate::meter::Meter;
 use crate::options::{Format, Header, ReadOptions};
-use crate::tracks::{Raw, Track};
+use crate::track::{Raw, Track};
 use arrow_array::StringArray;
 use csv::{ByteRecord, ReaderBuilder};
 use nysketch::Block;

@@ -1,23 +1,18 @@
 //! Arrow IPC: files and streams, also from stdin.
 
-use super::Stored;
 use super::arrays::{ArrowRaw, guarded, schema_of};
+use super::stored::Stored;
 use crate::columns::{Places, Schema};
 use crate::error::{Error, Result};
-use crate::find::peek;
+use crate::find::{ARROW_FILE, peek};
 use crate::meter::Meter;
-use crate::tracks::{Raw, Track};
+use crate::track::{Raw, Track};
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use nysketch::rows::part_rows;
 use std::io::{BufReader, Cursor, ErrorKind, Read, Seek};
 use std::sync::{Arc, Mutex};
-
-/// How a file starts.
-pub const FILE_MAGIC: &[u8] = b"ARROW1";
-/// How a stream starts: a continuation marker.
-pub const STREAM_MAGIC: &[u8] = b"\xff\xff\xff\xff";
 
 type NextBatch = std::result::Result<RecordBatch, ArrowError>;
 type Batches = Box<dyn Iterator<Item = NextBatch> + Send>;
@@ -86,7 +81,7 @@ fn batches(
     let cannot = |e| Error::read(name, e);
     let (start, _) = peek(&mut file).map_err(cannot)?;
     file.rewind().map_err(cannot)?;
-    if !start.starts_with(FILE_MAGIC) {
+    if !start.starts_with(ARROW_FILE) {
         return stream(name, file, columns);
     }
     let reader = guarded(name, || FileReader::try_new(file, columns.map(|c| c.to_vec())))?;
@@ -137,7 +132,7 @@ fn stream(
         }
     };
     let mut start = next()?;
-    let is_file = start.starts_with(FILE_MAGIC);
+    let is_file = start.starts_with(ARROW_FILE);
     if is_file {
         start = next()?;
         while start == [0; 8] {

@@ -2,38 +2,23 @@
 
 mod arrays;
 mod csv;
-pub mod ipc;
+mod ipc;
 mod npy;
 mod parquet;
 mod records;
+mod stored;
 
 pub use arrays::quiet_guarded_panics;
+pub use stored::Stored;
 
 use crate::columns::{Places, Schema};
 use crate::error::{Error, Result};
 use crate::find::{by_content, format_of, peek};
 use crate::meter::Meter;
 use crate::options::{Format, ReadOptions};
-use crate::store::{Bytes, Store};
-use crate::tracks::Track;
+use crate::track::Track;
 use arrow_schema::DataType;
-use std::path::PathBuf;
 use std::sync::Arc;
-
-/// A file that its reader opens as often as it needs.
-#[derive(Debug, Clone)]
-pub struct Stored {
-    pub store: Arc<dyn Store>,
-    pub path: PathBuf,
-    /// For messages.
-    pub name: Arc<str>,
-}
-
-impl Stored {
-    fn open(&self) -> Result<Box<dyn Bytes>> {
-        self.store.open(&self.path).map_err(|e| Error::read(&self.name, e))
-    }
-}
 
 /// The reader of a file.
 #[derive(Debug)]

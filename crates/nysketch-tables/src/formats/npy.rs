@@ -2,13 +2,13 @@
 //! rows or columns first. Read in slices, not mapped: memory stays at one part per thread, and a file
 //! that is cut while it is read is an error, not a crash.
 
-use super::Stored;
+use super::stored::Stored;
+use crate::batch::Batch;
 use crate::columns::{Places, Schema};
-use crate::dataset::Batch;
 use crate::error::{Error, Result};
 use crate::meter::Meter;
 use crate::store::Bytes;
-use crate::tracks::{Raw, Track};
+use crate::track::{Raw, Track};
 use arrow_array::*;
 use arrow_schema::DataType;
 use half::f16;

@@ -1,13 +1,13 @@
 //! Parquet files: the wanted columns alone, one track per row group.
 
-use super::Stored;
 use super::arrays::{ArrowRaw, guarded, schema_of};
+use super::stored::Stored;
 use crate::arrow::is_numeric;
 use crate::columns::{Places, Schema};
 use crate::error::{Error, Result};
 use crate::meter::Meter;
 use crate::store;
-use crate::tracks::{Raw, Track};
+use crate::track::{Raw, Track};
 use arrow_schema::{DataType, SchemaRef};
 use bytes::Bytes;
 use nysketch::rows::part_rows;

@@ -1,6 +1,6 @@
 //! Csv text.
 
-use super::Group;
+use super::group::Group;
 use crate::error::{Error, Result};
 use crate::text::{has_text, text_of};
 use arrow_schema::SchemaRef;

@@ -4,8 +4,11 @@
 //! *appended*, in order. Where a group ends depends on the rows alone, so that the number of threads does not show.
 
 mod csv;
+mod group;
 mod npy;
 mod parquet;
+
+pub(crate) use group::Group;
 
 use crate::error::{Error, Result};
 use ::parquet::arrow::arrow_writer::ArrowColumnChunk;
@@ -120,9 +123,6 @@ impl<'a> TableWriter<'a> {
         self.out.finish()
     }
 }
-
-/// Rows that are encoded together.
-pub(crate) type Group = Vec<RecordBatch>;
 
 /// Rows of a Parquet row group, at most.
 const GROUP_ROWS: usize = 1 << 17;

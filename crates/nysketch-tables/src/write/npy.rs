@@ -1,6 +1,6 @@
 //! NumPy arrays: numbers of one type, row by row.
 
-use super::Group;
+use super::group::Group;
 use crate::error::{Error, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int32Type, UInt32Type};

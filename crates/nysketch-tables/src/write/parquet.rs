@@ -1,6 +1,6 @@
 //! Parquet row groups, each encoded by one thread, column by column.
 
-use super::Group;
+use super::group::Group;
 use crate::error::{Error, Result};
 use arrow_schema::SchemaRef;
 use nysketch::file::Out;

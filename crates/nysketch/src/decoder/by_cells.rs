@@ -6,8 +6,8 @@ use super::decode::{Decode, Job};
 use super::params::FitParams;
 use crate::atom::Atom;
 use crate::error::{Error, Result};
-use crate::measure::Effort;
 use crate::sums::Sum;
+use crate::weighted::Effort;
 
 const EFFORT: Effort = Effort { restarts: 20, iterations: 200 };
 const EM_EFFORT: Effort = Effort { restarts: 5, iterations: 500 };
@@ -40,7 +40,7 @@ impl Decode for CellsDecoder {
         let (cells, loss) = (job.context.cells(), job.params.task.loss());
         let (rng, report) = (&mut job.rng, &mut job.report);
         let centres = cells.cluster(job.params.k, loss, EFFORT, job.warm, rng, report);
-        Ok(weighted(&cells.measure(), centres))
+        Ok(weighted(&cells.weighted_means(), centres))
     }
 
     fn mixture(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {

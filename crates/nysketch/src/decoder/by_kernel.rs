@@ -10,9 +10,9 @@ use super::params::FitParams;
 use crate::atom::Atom;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::measure::{Effort, Loss};
 use crate::report::{Report, Status};
 use crate::task::Task;
+use crate::weighted::{Effort, Loss};
 
 const EFFORT: Effort = Effort { restarts: 20, iterations: 200 };
 
@@ -34,20 +34,20 @@ impl Decode for KernelDecoder {
         }
         let (matcher, k, task) = (matcher(job)?, job.params.k, job.params.task);
         let matched = matcher.shared_diagonal(&mut job.rng, &mut job.report);
-        let Some(measure) = matcher.measure else {
+        let Some(calibrated) = matcher.calibrated else {
             return Ok(matched);
         };
         let loss = task.loss();
-        let plain = measure.cluster(k, loss, EFFORT, &mut job.rng);
+        let plain = calibrated.cluster(k, loss, EFFORT, &mut job.rng);
         let means: Vec<Vec<f64>> = matched.iter().map(|a| a.mean.clone()).collect();
         // Below about k(d+1) moments matching is arbitrary, and atoms that cluster the calibrated
         // landmarks clearly worse than k-means does have not found the clusters.
-        let sound = measure.risk(&means, loss) <= 1.15 * measure.risk(&plain, loss);
+        let sound = calibrated.risk(&means, loss) <= 1.15 * calibrated.risk(&plain, loss);
         if task == Task::Kmeans && matcher.enough_moments() && sound {
             return Ok(matched);
         }
         job.report.calibrated = true;
-        Ok(weighted(measure, plain))
+        Ok(weighted(calibrated, plain))
     }
 
     fn mixture(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {
@@ -56,26 +56,26 @@ impl Decode for KernelDecoder {
         }
         let (matcher, k) = (matcher(job)?, job.params.k);
         let (rng, report) = (&mut job.rng, &mut job.report);
-        match (job.params.known_variance, matcher.measure) {
+        match (job.params.known_variance, matcher.calibrated) {
             (Some(v), _) => {
                 Ok(matcher.known_variance(&vec![v; matcher.embedding.dims()], rng, report))
             }
-            (None, Some(measure)) if !matcher.enough_moments() => {
+            (None, Some(calibrated)) if !matcher.enough_moments() => {
                 report.calibrated = true;
-                Ok(pooled(measure, measure.cluster(k, Loss::Squared, EFFORT, rng)))
+                Ok(pooled(calibrated, calibrated.cluster(k, Loss::Squared, EFFORT, rng)))
             }
-            (None, measure) => {
+            (None, calibrated) => {
                 let atoms = matcher.mixture(rng, report);
-                let Some(measure) = measure else { return Ok(atoms) };
-                let plain = pooled(measure, measure.cluster(k, Loss::Squared, EFFORT, rng));
+                let Some(calibrated) = calibrated else { return Ok(atoms) };
+                let plain = pooled(calibrated, calibrated.cluster(k, Loss::Squared, EFFORT, rng));
                 if plain.len() < k {
                     return Ok(atoms);
                 }
                 // Landmarks are rows: a mixture under which they are much less likely than under one
                 // that was fitted to them has not found the clusters, or has lost variances that the
                 // sketch cannot tell.
-                let landmarks = Cells::of_measure(measure);
-                let optimism = 2.0 * (k * measure.dims()) as f64 / measure.len() as f64;
+                let landmarks = Cells::of_points(calibrated);
+                let optimism = 2.0 * (k * calibrated.dims()) as f64 / calibrated.len() as f64;
                 if landmarks.likelihood(&atoms) >= landmarks.likelihood(&plain) - optimism {
                     return Ok(atoms);
                 }
@@ -103,7 +103,7 @@ fn matcher_at<'a>(
         space: context.space(),
         k: params.k,
         rows: context.sketch().rows() as f64,
-        measure: context.calibrated(rung)?,
+        calibrated: context.calibrated(rung)?,
     })
 }
 

@@ -8,7 +8,7 @@ use super::params::FitParams;
 use crate::atom::{Atom, Family};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::measure::{Effort, Loss};
+use crate::weighted::{Effort, Loss};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -128,13 +128,13 @@ fn best_rung(context: &Context<'_>, params: &FitParams) -> Result<usize> {
     if bandwidths.len() == 1 || context.plan().kernel != Kernel::Gaussian {
         return Ok(middle);
     }
-    let Some(measure) = context.calibrated(middle)? else {
+    let Some(calibrated) = context.calibrated(middle)? else {
         return Ok(middle);
     };
     let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
     let effort = Effort { restarts: 2, iterations: 30 };
-    let centres = measure.cluster(params.k, Loss::Squared, effort, &mut rng);
-    let wanted = 2.0 * measure.risk(&centres, Loss::Squared);
+    let centres = calibrated.cluster(params.k, Loss::Squared, effort, &mut rng);
+    let wanted = 2.0 * calibrated.risk(&centres, Loss::Squared);
     let distance = |s: f64| (s / wanted).ln().abs();
     let nearest = (0..bandwidths.len())
         .min_by(|&a, &b| distance(bandwidths[a]).total_cmp(&distance(bandwidths[b])));

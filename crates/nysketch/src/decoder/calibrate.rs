@@ -4,14 +4,14 @@
 use crate::atom::Atom;
 use crate::atom::embedding::Embedding;
 use crate::kernel::ScaledKernel;
-use crate::measure::{Measure, nearest};
 use crate::optimize::nonnegative_quadratic;
+use crate::weighted::{WeightedPoints, nearest};
 
 /// Sweeps of the calibration.
 const SWEEPS: usize = 300;
 
 /// Landmarks weighted so that their sketch is the data's.
-pub fn calibrated(embedding: &Embedding) -> Option<Measure> {
+pub fn calibrated(embedding: &Embedding) -> Option<WeightedPoints> {
     let landmarks = embedding.landmarks()?;
     let (d, m) = (embedding.dims(), embedding.len());
     let kernel: ScaledKernel = embedding.kernel();
@@ -25,27 +25,27 @@ pub fn calibrated(embedding: &Embedding) -> Option<Measure> {
         }
     }
     let weights = nonnegative_quadratic(&gram, &embedding.target, SWEEPS);
-    Some(Measure::new(d, landmarks, &weights))
+    Some(WeightedPoints::new(d, landmarks, &weights))
 }
 
-/// Centres as atoms, with the share of the measure nearest to each.
-pub fn weighted(measure: &Measure, centres: Vec<Vec<f64>>) -> Vec<Atom> {
+/// Centres as atoms, with the share of the points nearest to each.
+pub fn weighted(points: &WeightedPoints, centres: Vec<Vec<f64>>) -> Vec<Atom> {
     let mut mass = vec![0.0; centres.len()];
-    for (x, w) in measure.iter() {
-        mass[nearest(x, &centres).0] += w / measure.mass();
+    for (x, w) in points.iter() {
+        mass[nearest(x, &centres).0] += w / points.mass();
     }
     let atom =
         |(mean, weight): (Vec<f64>, f64)| Atom { weight, variance: vec![0.0; mean.len()], mean };
     centres.into_iter().zip(mass).map(atom).collect()
 }
 
-/// Centres as atoms that share, in each column, the variance of the measure around them: more than
+/// Centres as atoms that share, in each column, the variance of the points around them: more than
 /// that a few points cannot tell.
-pub fn pooled(measure: &Measure, centres: Vec<Vec<f64>>) -> Vec<Atom> {
-    let mut variance = measure.variance_around(&centres);
+pub fn pooled(points: &WeightedPoints, centres: Vec<Vec<f64>>) -> Vec<Atom> {
+    let mut variance = points.variance_around(&centres);
     let least = 1e-6 * variance.iter().fold(1e-12, |a: f64, v| a.max(*v));
     variance.iter_mut().for_each(|v| *v = v.max(least));
-    let mut atoms = weighted(measure, centres);
+    let mut atoms = weighted(points, centres);
     atoms.iter_mut().for_each(|a| a.variance.clone_from(&variance));
     atoms
 }

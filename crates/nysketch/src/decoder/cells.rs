@@ -15,13 +15,13 @@ use crate::fixed::power_of_two;
 use crate::kernel::Kernel;
 use crate::kernel::pack::MAX_BLOCK;
 use crate::kernel::tile::{Nearest, Tiles};
-use crate::measure::{Effort, Loss, Measure};
 use crate::points::Points;
 use crate::random::normal;
 use crate::report::{Report, Status};
 use crate::simd::Instructions;
 use crate::sketch::Sketch;
 use crate::sums::Sum;
+use crate::weighted::{Effort, Loss, WeightedPoints};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -120,24 +120,24 @@ impl Cells {
 
     /// Every row a cell of its own: EM on these is EM on the rows.
     pub fn of_rows(dims: usize, values: &[f64]) -> Self {
-        Self::of_measure(&Measure::of_rows(dims, values))
+        Self::of_points(&WeightedPoints::of_rows(dims, values))
     }
 
-    /// Every point of a measure a cell without width.
-    pub fn of_measure(measure: &Measure) -> Self {
-        let (dims, mass) = (measure.dims(), measure.mass());
+    /// Turns every weighted point into a cell without width.
+    pub fn of_points(points: &WeightedPoints) -> Self {
+        let (dims, mass) = (points.dims(), points.mass());
         let floor = (0..dims)
             .map(|k| {
-                let mean = measure.iter().map(|(x, w)| w * x[k]).sum::<f64>() / mass;
+                let mean = points.iter().map(|(x, w)| w * x[k]).sum::<f64>() / mass;
                 let variance =
-                    measure.iter().map(|(x, w)| w * (x[k] - mean).powi(2)).sum::<f64>() / mass;
+                    points.iter().map(|(x, w)| w * (x[k] - mean).powi(2)).sum::<f64>() / mass;
                 (1e-9 * variance).max(1e-300)
             })
             .collect();
         Cells {
             dims,
-            rows: measure.iter().map(|(_, w)| w).collect(),
-            means: measure.iter().flat_map(|(x, _)| x.to_vec()).collect(),
+            rows: points.iter().map(|(_, w)| w).collect(),
+            means: points.iter().flat_map(|(x, _)| x.to_vec()).collect(),
             variances: Vec::new(),
             floor,
             landmarks: None,
@@ -165,8 +165,8 @@ impl Cells {
     }
 
     /// Cell means weighted by their rows.
-    pub fn measure(&self) -> Measure {
-        Measure::new(self.dims, &self.means, &self.rows)
+    pub fn weighted_means(&self) -> WeightedPoints {
+        WeightedPoints::new(self.dims, &self.means, &self.rows)
     }
 
     /// k centres of least risk: on cell means first, from several starts and from `warm` centres
@@ -181,17 +181,17 @@ impl Cells {
         rng: &mut impl rand::Rng,
         report: &mut Report,
     ) -> Vec<Vec<f64>> {
-        let measure = self.measure();
-        let mut centres = measure.cluster(k, loss, effort, rng);
+        let means = self.weighted_means();
+        let mut centres = means.cluster(k, loss, effort, rng);
         if !warm.is_empty() && warm.len() < k {
-            let mut grown = measure.grow(warm.to_vec(), k, rng);
-            measure.iterate(&mut grown, loss, effort.iterations);
-            if measure.risk(&grown, loss) < measure.risk(&centres, loss) {
+            let mut grown = means.grow(warm.to_vec(), k, rng);
+            means.iterate(&mut grown, loss, effort.iterations);
+            if means.risk(&grown, loss) < means.risk(&centres, loss) {
                 centres = grown;
             }
         }
-        report.objective.push(measure.risk(&centres, loss));
-        let unfolded = self.unfold_around(&centres, rng).measure();
+        report.objective.push(means.risk(&centres, loss));
+        let unfolded = self.unfold_around(&centres, rng).weighted_means();
         report.iterations += unfolded.iterate(&mut centres, loss, effort.iterations);
         report.objective.push(unfolded.risk(&centres, loss));
         report.status = ended(report.iterations < effort.iterations);
@@ -204,51 +204,51 @@ impl Cells {
         if centres.len() < 2 || !self.can_be_described() {
             return plain;
         }
-        let mut shaping = Shaping::new(self.atoms_around(centres));
-        plain.em(&mut shaping.atoms, FIRST_STEPS);
-        self.shape(&mut shaping, ROUNDS, rng);
-        self.unfold_by(&shaping.atoms, rng).unwrap_or(plain)
+        let mut mixture = CellMixture::new(self.atoms_around(centres));
+        plain.em(&mut mixture.atoms, FIRST_STEPS);
+        self.refine(&mut mixture, ROUNDS, rng);
+        self.unfold_by(&mixture.atoms, rng).unwrap_or(plain)
     }
 
     /// A mixture that describes the cells, and its mean log-likelihood on them, if there is one. EM on
     /// cells as they are prefers components that cut none of them, so that the starts are told apart only
     /// when the cells are unfolded.
-    fn describe(&self, k: usize, rng: &mut impl rand::Rng) -> Option<Shaping> {
+    fn describe(&self, k: usize, rng: &mut impl rand::Rng) -> Option<CellMixture> {
         if !self.can_be_described() {
             return None;
         }
-        let (measure, plain) = (self.measure(), self.unfold(rng));
-        let mut best: Option<Shaping> = None;
+        let (means, plain) = (self.weighted_means(), self.unfold(rng));
+        let mut best: Option<CellMixture> = None;
         for start in 0..STARTS {
             let effort = Effort { restarts: if start == 0 { 10 } else { 2 }, iterations: 50 };
-            let centres = measure.cluster(k, Loss::Squared, effort, rng);
-            let mut shaping = Shaping::new(self.atoms_around(&centres));
-            plain.em(&mut shaping.atoms, FIRST_STEPS);
-            self.shape(&mut shaping, RACE, rng);
+            let centres = means.cluster(k, Loss::Squared, effort, rng);
+            let mut mixture = CellMixture::new(self.atoms_around(&centres));
+            plain.em(&mut mixture.atoms, FIRST_STEPS);
+            self.refine(&mut mixture, RACE, rng);
             // Then the cells belong to one component each, and the best of many k-means has found it.
-            let done = shaping.settled();
-            if shaping.likelihood > best.as_ref().map_or(f64::NEG_INFINITY, |b| b.likelihood) {
-                best = Some(shaping);
+            let done = mixture.settled();
+            if mixture.likelihood > best.as_ref().map_or(f64::NEG_INFINITY, |b| b.likelihood) {
+                best = Some(mixture);
             }
             if done {
                 break;
             }
         }
-        let mut shaping = best?;
-        self.shape(&mut shaping, ROUNDS, rng);
-        Some(shaping)
+        let mut mixture = best?;
+        self.refine(&mut mixture, ROUNDS, rng);
+        Some(mixture)
     }
 
     /// Unfolds the cells by a mixture and fits it to them, in turn, until both settle, so many rounds are made,
     /// or it describes them no more.
-    fn shape(&self, shaping: &mut Shaping, rounds: usize, rng: &mut impl rand::Rng) {
-        while shaping.rounds < rounds && !shaping.settled() {
-            let Some(unfolded) = self.unfold_by(&shaping.atoms, rng) else { break };
-            let likelihood = unfolded.em(&mut shaping.atoms, STEPS).0;
-            shaping.round(likelihood);
+    fn refine(&self, mixture: &mut CellMixture, rounds: usize, rng: &mut impl rand::Rng) {
+        while mixture.rounds < rounds && !mixture.settled() {
+            let Some(unfolded) = self.unfold_by(&mixture.atoms, rng) else { break };
+            let likelihood = unfolded.em(&mut mixture.atoms, STEPS).0;
+            mixture.round(likelihood);
         }
-        if let Some(mean) = shaping.mean.take() {
-            shaping.atoms = mean;
+        if let Some(mean) = mixture.mean.take() {
+            mixture.atoms = mean;
         }
     }
 
@@ -377,7 +377,7 @@ impl Cells {
         let mut best: Option<(f64, Vec<Atom>, usize)> = None;
         for _ in 0..effort.restarts {
             let few = Effort { restarts: 2, iterations: 50 };
-            let centres = self.measure().cluster(k, Loss::Squared, few, rng);
+            let centres = self.weighted_means().cluster(k, Loss::Squared, few, rng);
             let mut atoms = self.atoms_around(&centres);
             let (likelihood, steps) = self.em(&mut atoms, effort.iterations);
             if best.as_ref().is_none_or(|(l, _, _)| likelihood > *l) {
@@ -417,7 +417,7 @@ impl Cells {
         let total: f64 = self.rows.iter().sum();
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); centres.len()];
         for (i, x) in self.means.chunks_exact(d).enumerate() {
-            members[crate::measure::nearest(x, centres).0].push(i);
+            members[crate::weighted::nearest(x, centres).0].push(i);
         }
         let atom = |(centre, members): (&Vec<f64>, Vec<usize>)| {
             let mass: f64 = members.iter().map(|i| self.rows[*i]).sum();
@@ -438,9 +438,9 @@ impl Cells {
     }
 }
 
-/// A mixture on the way to one that describes the cells.
+/// A mixture in the making that describes the cells.
 #[derive(Debug)]
-struct Shaping {
+struct CellMixture {
     atoms: Vec<Atom>,
     /// Mean log-likelihood in the last round.
     likelihood: f64,
@@ -451,9 +451,9 @@ struct Shaping {
     mean: Option<Vec<Atom>>,
 }
 
-impl Shaping {
+impl CellMixture {
     fn new(atoms: Vec<Atom>) -> Self {
-        Shaping { atoms, likelihood: f64::NEG_INFINITY, rounds: 0, still: 0, mean: None }
+        CellMixture { atoms, likelihood: f64::NEG_INFINITY, rounds: 0, still: 0, mean: None }
     }
 
     fn settled(&self) -> bool {
@@ -506,11 +506,11 @@ mod tests {
         for seed in 0..10 {
             let rng = &mut ChaCha8Rng::seed_from_u64(seed);
             let unfolded = cells.unfold_by(&atoms, rng).expect("it describes the cells");
-            let measure = unfolded.measure();
+            let points = unfolded.weighted_means();
             assert!(unfolded.means.iter().chain(&unfolded.rows).all(|x| x.is_finite()));
-            assert!((measure.mass() - 1305.0).abs() < 1e-6);
-            let mean = measure.iter().map(|(x, w)| w * x[0]).sum::<f64>();
-            let square = measure.iter().map(|(x, w)| w * x[0] * x[0]).sum::<f64>();
+            assert!((points.mass() - 1305.0).abs() < 1e-6);
+            let mean = points.iter().map(|(x, w)| w * x[0]).sum::<f64>();
+            let square = points.iter().map(|(x, w)| w * x[0] * x[0]).sum::<f64>();
             let each = || cells.rows.iter().zip(&cells.means).zip(&cells.variances);
             let known: f64 = each().map(|((n, m), _)| n * m).sum();
             assert!((mean - known).abs() < 1e-6, "{mean} {known}");
@@ -535,6 +535,6 @@ mod tests {
         let effort = Effort { restarts: 2, iterations: 10 };
         let report = &mut Report::default();
         let centres = cells.cluster(3, Loss::Squared, effort, &[], rng, report);
-        assert!(cells.measure().risk(&centres, Loss::Squared) < 1e-12);
+        assert!(cells.weighted_means().risk(&centres, Loss::Squared) < 1e-12);
     }
 }

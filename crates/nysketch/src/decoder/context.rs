@@ -6,9 +6,9 @@ use super::space::Space;
 use crate::atom::embedding::Embedding;
 use crate::error::{Error, Result};
 use crate::feature_map::nystrom::{CUTOFF, NystromMap};
-use crate::measure::Measure;
 use crate::plan::{Features, Plan};
 use crate::sketch::Sketch;
+use crate::weighted::WeightedPoints;
 use std::sync::OnceLock;
 
 /// A sketch and everything about it that is expensive: eigendecompositions of K_m, cells, calibrated
@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 /// ```
 /// use nysketch::{Context, FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task, plan_for};
 /// # fn main() -> nysketch::Result<()> {
-/// let table = Table::unnamed(2, Mixture::new(2, 3, 4.0, 11)?.rows(0, 900).values)?;
+/// let table = Table::unnamed(2, Mixture::new(2, 3, 3.0, 7)?.rows(0, 900).values)?;
 /// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.0);
 /// let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 /// let context = Context::new(&sketch);
@@ -41,7 +41,7 @@ pub struct Context<'a> {
 struct Rung {
     map: OnceLock<NystromMap>,
     embedding: OnceLock<Embedding>,
-    calibrated: OnceLock<Option<Measure>>,
+    calibrated: OnceLock<Option<WeightedPoints>>,
 }
 
 impl<'a> Context<'a> {
@@ -62,17 +62,17 @@ impl<'a> Context<'a> {
     }
 
     /// Where the data lies.
-    pub fn space(&self) -> &Space {
+    pub(crate) fn space(&self) -> &Space {
         self.space.get_or_init(|| Space::new(self.sketch))
     }
 
     /// The cells; needs a sketch that keeps them.
-    pub fn cells(&self) -> &Cells {
+    pub(crate) fn cells(&self) -> &Cells {
         self.cells.get_or_init(|| Cells::new(self.sketch))
     }
 
     /// The Nyström map of a bandwidth; `None` for Fourier features.
-    pub fn map(&self, rung: usize) -> Result<Option<&NystromMap>> {
+    pub(crate) fn map(&self, rung: usize) -> Result<Option<&NystromMap>> {
         let plan = self.plan();
         let Features::Nystrom(landmarks, _) = &plan.features else { return Ok(None) };
         let place = &self.rungs[rung].map;
@@ -84,6 +84,7 @@ impl<'a> Context<'a> {
     }
 
     /// What was measured at a bandwidth; needs a sketch with rows and kernel sums.
+    #[doc(hidden)]
     pub fn embedding(&self, rung: usize) -> Result<&Embedding> {
         let place = &self.rungs[rung].embedding;
         if place.get().is_none() {
@@ -93,7 +94,7 @@ impl<'a> Context<'a> {
     }
 
     /// Landmarks weighted so that their sketch is the data's, where there are landmarks.
-    pub fn calibrated(&self, rung: usize) -> Result<Option<&Measure>> {
+    pub(crate) fn calibrated(&self, rung: usize) -> Result<Option<&WeightedPoints>> {
         let embedding = self.embedding(rung)?;
         Ok(self.rungs[rung].calibrated.get_or_init(|| calibrated(embedding)).as_ref())
     }

@@ -4,15 +4,33 @@
 use super::context::Context;
 use super::params::FitParams;
 use crate::error::{Error, Result};
-use crate::measure::Measure;
 use crate::model::{Model, Shape};
 use crate::sketch::Sketch;
 use crate::task::Task;
+use crate::weighted::WeightedPoints;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 /// Models for a range of k.
+///
+/// ```
+/// use nysketch::decoder::fit_curve;
+/// use nysketch::{FitParams, Task};
+/// # fn main() -> nysketch::Result<()> {
+/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
+/// # let table = Table::unnamed(2, rows.clone())?;
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let curve = fit_curve(&sketch, &FitParams::new(Task::Kmeans, 1), 1, 6)?;
+/// let best = &curve.points[curve.suggested];
+/// assert_eq!(best.k, 3);
+/// assert!(curve.clear && best.risk < curve.points[0].risk);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Curve {
     /// One point for each k.
     pub points: Vec<CurvePoint>,
@@ -24,6 +42,7 @@ pub struct Curve {
 
 /// One point of the curve over k.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct CurvePoint {
     /// Number of centres or components.
     pub k: usize,
@@ -110,10 +129,10 @@ impl Context<'_> {
     }
 
     /// What stands for the rows: cells unfolded, or else calibrated landmarks of the middle rung.
-    fn stand_ins(&self) -> Result<Measure> {
+    fn stand_ins(&self) -> Result<WeightedPoints> {
         let collect = self.plan().collect;
         if collect.cells {
-            return Ok(self.cells().unfold(&mut ChaCha8Rng::seed_from_u64(0)).measure());
+            return Ok(self.cells().unfold(&mut ChaCha8Rng::seed_from_u64(0)).weighted_means());
         }
         let missing = || Error::MissingSums { task: "a risk estimate", what: "cells".into() };
         if !collect.kernel {

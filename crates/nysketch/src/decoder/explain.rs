@@ -21,6 +21,7 @@ const MISSED: f64 = 0.5;
 
 /// A model's residual at one bandwidth.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Residual {
     /// σ².
     pub sigma2: f64,
@@ -63,6 +64,23 @@ pub fn noise_floor(squared_norm: f64, rows: u64) -> f64 {
 
 /// The residuals of a mixture at every bandwidth and what they mean; `None` for other models and for
 /// sketches without kernel sums, of other columns, or of rows with weights, whose noise is not known.
+///
+/// ```
+/// use nysketch::decoder::{Verdict, explain};
+/// use nysketch::{FitParams, Task, fit};
+/// # fn main() -> nysketch::Result<()> {
+/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
+/// # let table = Table::unnamed(2, rows.clone())?;
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let two = fit(&sketch, &FitParams::new(Task::Gmm, 2))?;
+/// let (residuals, verdict) = explain(&sketch, &two)?.unwrap();
+/// assert_eq!(verdict, Verdict::NotExplained);
+/// assert!(residuals.iter().any(|r| r.residual > 2.0 * r.floor));
+/// # Ok(())
+/// # }
+/// ```
 pub fn explain(sketch: &Sketch, model: &Model) -> Result<Option<(Vec<Residual>, Verdict)>> {
     Context::new(sketch).explain(model)
 }

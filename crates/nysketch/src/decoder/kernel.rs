@@ -10,9 +10,9 @@ use super::matching::{Matching, Objective};
 use super::space::Space;
 use crate::atom::embedding::Embedding;
 use crate::atom::{Atom, Family};
-use crate::measure::{Effort, Loss, Measure};
 use crate::optimize::Stop;
 use crate::report::Report;
+use crate::weighted::{Effort, Loss, WeightedPoints};
 
 /// Starts that are refined, from landmarks and without them; the sketch picks among them.
 const STARTS: usize = 4;
@@ -30,7 +30,7 @@ pub struct Matcher<'a> {
     /// Rows of the sketch.
     pub rows: f64,
     /// Landmarks weighted so that their sketch is the data's, where there are landmarks.
-    pub measure: Option<&'a Measure>,
+    pub calibrated: Option<&'a WeightedPoints>,
 }
 
 impl<'a> Matcher<'a> {
@@ -106,11 +106,11 @@ impl<'a> Matcher<'a> {
     }
 
     fn start(&self, rng: &mut impl rand::Rng) -> Vec<Atom> {
-        match self.measure {
-            Some(measure) => {
+        match self.calibrated {
+            Some(calibrated) => {
                 let effort = Effort { restarts: 3, iterations: 50 };
-                let mut centres = measure.cluster(self.k, Loss::Squared, effort, rng);
-                let around = measure.variance_around(&centres);
+                let mut centres = calibrated.cluster(self.k, Loss::Squared, effort, rng);
+                let around = calibrated.variance_around(&centres);
                 let variance: Vec<f64> =
                     around.iter().enumerate().map(|(k, v)| self.space.clamp(k, *v)).collect();
                 while centres.len() < self.k {

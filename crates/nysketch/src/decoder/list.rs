@@ -3,6 +3,23 @@
 use crate::names::{Choice, Named, name_of};
 
 /// Which decoder to use; see the table of [`decoder`](super).
+///
+/// ```
+/// use nysketch::{Decoder, FitParams, Task, fit};
+/// # fn main() -> nysketch::Result<()> {
+/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
+/// # let table = Table::unnamed(2, rows.clone())?;
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let params = FitParams::new(Task::Kmeans, 3);
+/// // From the moments of the cells, and from the kernel sums as the paper does.
+/// let cells = fit(&sketch, &params.clone().decoder(Decoder::Cells))?;
+/// let paper = fit(&sketch, &params.decoder(Decoder::Clompr))?;
+/// assert_eq!((cells.report.decoder.as_str(), paper.report.decoder.as_str()), ("cells", "clompr"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Decoder {

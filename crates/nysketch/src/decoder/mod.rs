@@ -9,27 +9,32 @@
 //!
 //! Nothing here can reach the rows: a decoder sees a [`Sketch`](crate::Sketch) and a seed. What several
 //! fits of one sketch share (eigendecompositions, cells, calibrated landmarks) is computed once, in a
-//! [`Context`]. A decoder is a type that implements [`Decode`](decode::Decode) and a variant of [`Decoder`].
+//! [`Context`]. A decoder is a type that implements `Decode` and a variant of [`Decoder`].
 
 mod by_cells;
 mod by_kernel;
 mod by_pursuit;
-pub mod calibrate;
-pub mod cells;
-pub mod clompr;
-pub mod constraints;
-pub mod context;
-pub mod curve;
-pub mod decode;
+mod calibrate;
+mod clompr;
+mod context;
+mod curve;
+mod decode;
 mod em;
-pub mod explain;
-pub mod fit;
-pub mod kernel;
-pub mod list;
-pub mod matching;
-pub mod params;
+mod explain;
+mod fit;
+mod kernel;
+mod list;
+mod matching;
+mod params;
+mod space;
+
+// Open to the command, the benchmarks and the tests; not part of the stable interface.
+#[doc(hidden)]
+pub mod cells;
+#[doc(hidden)]
+pub mod constraints;
+#[doc(hidden)]
 pub mod pca;
-pub mod space;
 
 pub use context::Context;
 pub use curve::{Curve, CurvePoint, estimated_risk, fit_curve};

@@ -91,7 +91,7 @@ impl FitParams {
     }
 
     /// Checks every parameter that can be checked without a sketch.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.k == 0 {
             return Err(Error::parameter("`k`", "at least 1", self.k));
         }

@@ -9,7 +9,7 @@
 //! taken apart into digits, and a row goes through once for each of its digits that is not zero.
 
 use super::Engine;
-use super::cells::CellMoments;
+use super::cell_moments::CellMoments;
 use super::gram::Gram;
 use crate::error::Result;
 use crate::feature_map::fourier::FourierPass;
@@ -44,12 +44,12 @@ pub struct Cpu {
     weighted_rows: usize,
     /// Rows of one weight, picked from those that wait.
     picked: FramedRows,
-    pass: Pass,
+    pass: BlockPass,
 }
 
 /// What a block goes through.
 #[derive(Debug)]
-struct Pass {
+struct BlockPass {
     plan: Arc<Plan>,
     instructions: Instructions,
     tiles: Option<Tiles>,
@@ -76,7 +76,7 @@ impl Cpu {
             weights: Vec::new(),
             weighted_rows: MAX_BLOCK.max(WEIGHTED_VALUES / d),
             picked: FramedRows::default(),
-            pass: Pass::new(plan.clone(), instructions),
+            pass: BlockPass::new(plan.clone(), instructions),
             plan,
         }
     }
@@ -166,7 +166,7 @@ impl Engine for Cpu {
     }
 }
 
-impl Pass {
+impl BlockPass {
     fn new(plan: Arc<Plan>, instructions: Instructions) -> Self {
         let (kernel, bandwidths) = (plan.kernel, &plan.bandwidths);
         let ladder = plan.collect.kernel.then(|| kernel.ladder(bandwidths));
@@ -188,7 +188,7 @@ impl Pass {
             .cells
             .then(|| CellMoments::new(plan.features.points().len(), plan.dims(), instructions));
         let gram = plan.collect.moments.then(|| Gram::new(plan.dims(), instructions));
-        Pass {
+        BlockPass {
             plan,
             instructions,
             tiles,

@@ -1,10 +1,10 @@
 //! Σ q and Σ q qᵀ of quantised coordinates, exactly, by floating-point matrix arithmetic.
 //!
-//! Coordinates are split as in [`cells`](super::cells), `q = h·2²² + l`. Products of the parts are
+//! Coordinates are split as in [`cell_moments`](super::cell_moments), `q = h·2²² + l`. Products of the parts are
 //! whole numbers up to 2⁴⁴, and sums of 256 of them stay within 2⁵³, where doubles are exact: the
 //! result does not depend on the order of operations.
 
-use super::cells::{LOW_BITS, split};
+use super::cell_moments::{LOW_BITS, split};
 use crate::frame::PADDING;
 use crate::simd::Instructions;
 use pulp::{Simd, WithSimd};

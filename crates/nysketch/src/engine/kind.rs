@@ -5,6 +5,17 @@ use crate::plan::Plan;
 use std::sync::Arc;
 
 /// Which engine runs the pass. All give the same sums.
+///
+/// ```
+/// use nysketch::{EngineKind, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(2, (0..400).map(|i| f64::from(i).sin()).collect())?;
+/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.0);
+/// let by = |engine| Sketch::of(&plan, &table, SketchParams::default().engine(engine), &());
+/// assert_eq!(by(EngineKind::Cpu)?.to_bytes(), by(EngineKind::Scalar)?.to_bytes());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum EngineKind {

@@ -1,26 +1,43 @@
 //! Engines: what brings rows into the sums.
 //!
 //! An [`Engine`] takes rows in the table's units and adds them to the exact sums of its plan. Every
-//! engine gives the same integers: those of [`Scalar`], which computes one row at a time as FORMAT.md
-//! defines it. [`Cpu`] is the vectorised pass; its blocks and instruction sets are its own business.
+//! engine gives the same integers: those of [`EngineKind::Scalar`], which computes one row at a time as FORMAT.md
+//! defines it. [`EngineKind::Cpu`] is the vectorised pass; its blocks and instruction sets are its own business.
 //!
 //! To add an engine, implement the trait, add a variant to [`EngineKind`], and run the contract test
 //! below over it.
 
-mod cells;
-pub mod cpu;
+mod cell_moments;
+mod cpu;
 mod gram;
-pub mod kind;
-pub mod scalar;
+mod kind;
+mod scalar;
 
-pub use cpu::Cpu;
+pub(crate) use cpu::Cpu;
 pub use kind::EngineKind;
-pub use scalar::Scalar;
+pub(crate) use scalar::Scalar;
 
 use crate::error::Result;
 use crate::sums::Sums;
 
 /// Brings rows into sums.
+///
+/// ```
+/// use nysketch::{Engine, EngineKind, PlanParams, Sum, Sums, Table, plan_for};
+/// use std::sync::Arc;
+/// # fn main() -> nysketch::Result<()> {
+/// let rows: Vec<f64> = (0..300).map(f64::from).collect();
+/// let plan = Arc::new(plan_for(&Table::unnamed(3, rows.clone())?, PlanParams::default())?.0);
+/// let mut sums = Sums::zero(&plan);
+/// let mut engine: Box<dyn Engine> = EngineKind::Scalar.start(&plan);
+/// let added = engine.add(&rows, &[], &mut sums)?;
+/// engine.finish(&mut sums)?;
+/// assert_eq!(added, 100);
+/// // The caller counts the rows; all other sums are the engine's.
+/// assert_eq!(sums[Sum::CellRows].iter().sum::<i128>(), 100);
+/// # Ok(())
+/// # }
+/// ```
 pub trait Engine: Send + std::fmt::Debug {
     /// Adds rows, `values` being row-major in the table's units, up to the first invalid row, and
     /// returns how many were added. `weights` holds the weight of each row in whole units, or is empty

@@ -98,7 +98,7 @@ impl FourierPass {
         self.rows.pack(rows);
         self.sums.fill(0);
         let instructions = self.instructions;
-        instructions.dispatch(Pass { fourier: self });
+        instructions.dispatch(FourierBlock { fourier: self });
         let padded = self.packed.len() / self.dims;
         for half in 0..2 * self.factors.len() {
             for j in 0..self.count {
@@ -109,11 +109,11 @@ impl FourierPass {
     }
 }
 
-struct Pass<'a> {
+struct FourierBlock<'a> {
     fourier: &'a mut FourierPass,
 }
 
-impl WithSimd for Pass<'_> {
+impl WithSimd for FourierBlock<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -123,7 +123,7 @@ impl WithSimd for Pass<'_> {
         let (sums, _) = S::as_mut_simd_u32s(sums);
         let vectors = packed.len() / *d;
         let (panels, last) = packed.split_at(vectors / VECTORS * VECTORS * *d);
-        let mut pass = TilePass::<S> { simd, factors, vectors, sums };
+        let mut pass = FourierTile::<S> { simd, factors, vectors, sums };
         for (p, panel) in panels.as_chunks::<VECTORS>().0.chunks_exact(*d).enumerate() {
             pass.panel(rows, panel, p * VECTORS);
         }
@@ -133,7 +133,7 @@ impl WithSimd for Pass<'_> {
     }
 }
 
-struct TilePass<'a, S: Simd> {
+struct FourierTile<'a, S: Simd> {
     simd: S,
     factors: &'a [f32],
     /// Vectors of all frequencies.
@@ -141,7 +141,7 @@ struct TilePass<'a, S: Simd> {
     sums: &'a mut [S::u32s],
 }
 
-impl<S: Simd> TilePass<'_, S> {
+impl<S: Simd> FourierTile<'_, S> {
     /// All rows with one panel, which starts at this vector.
     #[inline(always)]
     fn panel<const V: usize>(&mut self, rows: &PackedRows, panel: &[[S::f32s; V]], vector: usize) {

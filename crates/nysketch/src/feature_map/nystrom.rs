@@ -3,7 +3,7 @@
 //! With `K_m = V Λ Vᵀ` cut off at a share of the largest eigenvalue, `W = Λ_r^{-1/2} V_rᵀ` is
 //! `K_m^{-1/2}` up to a rotation, so `Φ_m = W k(x)` has r numbers with the same inner products.
 //! Departure from the paper: the mean is linear, so W is applied once to the mean of k, not to each
-//! row: O(md) a row in place of O(m² + md).
+//! row: O(md) per row in place of O(m² + md).
 
 use crate::error::Result;
 use crate::kernel::ScaledKernel;

@@ -8,8 +8,9 @@ use crate::plan::Plan;
 use crate::sketch::Sketch;
 use std::sync::Arc;
 
-/// What a file holds.
+/// What a file holds; see [`decode`].
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "files are decoded one at a time, not kept in lists")]
 pub enum File {
     /// A plan.
     Plan(Arc<Plan>),

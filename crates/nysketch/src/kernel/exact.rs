@@ -15,6 +15,7 @@ pub struct ScaledKernel {
 
 impl Kernel {
     /// The kernel at one bandwidth, in double precision.
+    #[doc(hidden)]
     pub fn at(self, sigma2: f64) -> ScaledKernel {
         ScaledKernel { kernel: self, sigma2 }
     }

@@ -12,6 +12,17 @@ use super::ladder::{Ladder, Step};
 use crate::names::{Choice, Named, name_of};
 
 /// Which kernel the data is measured with.
+///
+/// ```
+/// use nysketch::{Kernel, Named, PlanParams, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// assert_eq!(Kernel::from_name("laplace")?, Kernel::Laplace);
+/// let table = Table::unnamed(1, (0..100).map(f64::from).collect())?;
+/// let (plan, _) = plan_for(&table, PlanParams::default().kernel(Kernel::Laplace))?;
+/// assert!(!plan.collect.cells, "cells go with squared distances");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Kernel {
@@ -50,7 +61,7 @@ impl Kernel {
     }
 
     /// The distance it is a function of.
-    pub fn metric(self) -> Metric {
+    pub(crate) fn metric(self) -> Metric {
         match self {
             Kernel::Gaussian => Metric::Squared,
             Kernel::Laplace => Metric::Absolute,
@@ -58,7 +69,7 @@ impl Kernel {
     }
 
     /// `log₂κ` per unit of distance.
-    pub fn rate(self, sigma2: f64) -> f64 {
+    pub(crate) fn rate(self, sigma2: f64) -> f64 {
         match self {
             Kernel::Gaussian => -std::f64::consts::LOG2_E / (2.0 * sigma2),
             Kernel::Laplace => -std::f64::consts::LOG2_E / sigma2.sqrt(),
@@ -66,7 +77,7 @@ impl Kernel {
     }
 
     /// The σ² at which this kernel is its own square: κ² at σ² is κ at this one.
-    pub fn squared(self, sigma2: f64) -> f64 {
+    pub(crate) fn squared(self, sigma2: f64) -> f64 {
         match self {
             Kernel::Gaussian => sigma2 / 2.0,
             Kernel::Laplace => sigma2 / 4.0,
@@ -85,6 +96,7 @@ impl Kernel {
 
     /// How the values of checked bandwidths, widest first, are computed: σ² that falls by the factor
     /// at which the kernel is its own square, or by that factor twice, costs one or two squarings.
+    #[doc(hidden)]
     pub fn ladder(self, bandwidths: &[f64]) -> Ladder {
         let factor = 1.0 / self.squared(1.0);
         let squarings = |wide: f64, narrow: f64| match wide / narrow {
@@ -96,7 +108,7 @@ impl Kernel {
     }
 
     /// A fresh exponential for κ².
-    pub fn squared_step(self, sigma2: f64) -> Step {
+    pub(crate) fn squared_step(self, sigma2: f64) -> Step {
         self.step(self.squared(sigma2))
     }
 
@@ -105,7 +117,7 @@ impl Kernel {
     }
 
     /// The distance in single precision, in the order of the columns: the definition of the pass.
-    pub fn distance(self, x: &[f32], z: &[f32]) -> f32 {
+    pub(crate) fn distance(self, x: &[f32], z: &[f32]) -> f32 {
         let differences = x.iter().zip(z).map(|(x, z)| x - z);
         match self.metric() {
             Metric::Squared => differences.fold(0.0, |sum, t| t.mul_add(t, sum)),

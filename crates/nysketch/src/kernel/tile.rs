@@ -93,7 +93,7 @@ impl Tiles {
         let padded = self.packed.len() / self.dims;
         self.sums.fill(0);
         let instructions = self.instructions;
-        instructions.dispatch(Pass::<1> { tiles: self, rows, nearest });
+        instructions.dispatch(TileBlock::<1> { tiles: self, rows, nearest });
         for rung in 0..self.steps.len() {
             for j in 0..self.landmarks {
                 let at = rung * padded + j;
@@ -110,18 +110,18 @@ impl Tiles {
         assert!(self.steps.is_empty(), "kernel sums are not for predicting");
         self.second.resize(self.least.len(), 0.0);
         let instructions = self.instructions;
-        instructions.dispatch(Pass::<2> { tiles: self, rows, nearest: Some(nearest) });
+        instructions.dispatch(TileBlock::<2> { tiles: self, rows, nearest: Some(nearest) });
     }
 }
 
 /// A pass that keeps the KEPT least distances of a row, where nearest landmarks are wanted.
-struct Pass<'a, const KEPT: usize> {
+struct TileBlock<'a, const KEPT: usize> {
     tiles: &'a mut Tiles,
     rows: &'a [f32],
     nearest: Option<&'a mut Nearest>,
 }
 
-impl<const KEPT: usize> WithSimd for Pass<'_, KEPT> {
+impl<const KEPT: usize> WithSimd for TileBlock<'_, KEPT> {
     type Output = ();
 
     #[inline(always)]
@@ -133,10 +133,10 @@ impl<const KEPT: usize> WithSimd for Pass<'_, KEPT> {
     }
 }
 
-impl<const KEPT: usize> Pass<'_, KEPT> {
+impl<const KEPT: usize> TileBlock<'_, KEPT> {
     #[inline(always)]
     fn measure<S: Simd, T: Term>(self, simd: S) {
-        let Pass { tiles, rows, nearest } = self;
+        let TileBlock { tiles, rows, nearest } = self;
         let n = rows.len() / tiles.dims;
         if let Some(nearest) = nearest {
             tiles.least[..n * S::F32_LANES].fill(f32::INFINITY);

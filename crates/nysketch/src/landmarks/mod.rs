@@ -2,23 +2,35 @@
 //!
 //! | sampling | rule |
 //! |---|---|
-//! | [`uniform`] | every subset of m distinct rows is as likely |
-//! | [`leverage`] | in proportion to approximate leverage scores (BLESS) |
-//! | [`cholesky`] greedy | the row farthest, in feature space, from the span of those chosen |
-//! | [`cholesky`] rpcholesky | a row drawn in proportion to that squared distance |
-//! | [`dsquared`] | a row drawn in proportion to its squared distance from those chosen |
+//! | `uniform` | every subset of m distinct rows is as likely |
+//! | `leverage` | in proportion to approximate leverage scores (BLESS) |
+//! | `cholesky` greedy | the row farthest, in feature space, from the span of those chosen |
+//! | `cholesky` rpcholesky | a row drawn in proportion to that squared distance |
+//! | `dsquared` | a row drawn in proportion to its squared distance from those chosen |
 //!
 //! Planning brings all of them to exactly `m` different points, or to every different point where
 //! there are fewer. Rules that need a bandwidth use the middle rung of the ladder.
 
 pub mod cholesky;
-pub mod dsquared;
+pub(crate) mod dsquared;
 pub mod leverage;
-pub mod uniform;
+pub(crate) mod uniform;
 
 use crate::names::{Choice, Named, name_of};
 
 /// How landmarks are chosen.
+///
+/// ```
+/// use nysketch::{PlanParams, Sampling, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(1, (0..1000).map(f64::from).collect())?;
+/// let params = PlanParams::default().landmarks(30).sampling(Sampling::Leverage);
+/// let (plan, report) = plan_for(&table, params)?;
+/// assert_eq!(plan.landmark_rows().len(), 30);
+/// assert!(report.leverage.unwrap().effective_dimension > 1.0);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sampling {
     /// Uniform without replacement.

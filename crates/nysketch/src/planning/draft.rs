@@ -106,7 +106,7 @@ impl Draft {
 
     /// Where more landmarks must come from rows far from those chosen so far: a plan with these, and
     /// how many such rows to draw.
-    pub fn wants_far_rows(&self) -> Option<(Plan, usize)> {
+    pub fn wants_distant_rows(&self) -> Option<(Plan, usize)> {
         let Chosen::Half { first, .. } = &self.chosen else { return None };
         let features = Features::Nystrom(first.clone(), Sampling::Dsquared);
         let collect = Collect { kernel: false, cells: true, moments: false };
@@ -115,17 +115,17 @@ impl Draft {
         Some((plan, self.sample.len()))
     }
 
-    /// The plan; `far` holds the rows that were asked for.
-    pub fn finish(mut self, far: Option<Reservoir>) -> Result<(Plan, PlanReport)> {
-        let features = match (std::mem::replace(&mut self.chosen, Chosen::Nothing), far) {
+    /// The plan; `distant` holds the rows that were asked for.
+    pub fn finish(mut self, distant: Option<Reservoir>) -> Result<(Plan, PlanReport)> {
+        let features = match (std::mem::replace(&mut self.chosen, Chosen::Nothing), distant) {
             (Chosen::All(features), _) => features,
-            (Chosen::Half { first, m, wanted }, Some(far)) => {
-                let points = self.other_half(&first, m, wanted, far);
+            (Chosen::Half { first, m, wanted }, Some(distant)) => {
+                let points = self.other_half(&first, m, wanted, distant);
                 Features::Nystrom(points, Sampling::Dsquared)
             }
             _ => {
                 return Err(Error::parameter(
-                    "far rows",
+                    "distant rows",
                     "drawn before a plan is finished",
                     "none",
                 ));
@@ -245,7 +245,7 @@ impl Draft {
     /// why.
     ///
     /// A model of k clusters has k(d + 1) numbers, and twice as many moments determine them well; a cell
-    /// cut by a border serves two clusters, so there are at least ten a cluster. Eigenvalues of the kernel
+    /// cut by a border serves two clusters, so there are at least ten per cluster. Eigenvalues of the kernel
     /// matrix of a small sample tell how many landmarks span the rows, where that is few.
     fn auto_count(&mut self) -> Result<usize> {
         let d = self.frame.dims();
@@ -377,17 +377,17 @@ impl Draft {
         first: &Points,
         m: usize,
         wanted: Option<usize>,
-        far: Reservoir,
+        distant: Reservoir,
     ) -> Points {
         let d = self.frame.dims();
-        let threshold = far.threshold();
+        let threshold = distant.threshold();
         let (mut data, mut weights) = (Vec::new(), Vec::new());
-        for row in far.into_rows().chunks_exact(d + 1) {
+        for row in distant.into_rows().chunks_exact(d + 1) {
             self.frame.narrow(&row[..d], &mut data);
             weights.push(row[d]);
         }
-        let far = Points::new(d, data);
-        let d2 = squared_distances(&far, first);
+        let distant = Points::new(d, data);
+        let d2 = squared_distances(&distant, first);
         // A row that is kept with probability p stands for 1/p rows like it.
         let stand_for = |(w, d2): (&f64, &f64)| w / -(-w * d2 * threshold).exp_m1();
         let stand_for: Vec<f64> = weights
@@ -397,9 +397,9 @@ impl Draft {
             .map(|s| if s.is_finite() { s } else { 0.0 })
             .collect();
         let rest = m - first.len();
-        let second = dsquared(&far, Some(&stand_for), Some(first), rest, &mut self.rng);
+        let second = dsquared(&distant, Some(&stand_for), Some(first), rest, &mut self.rng);
         let mut data = first.data().to_vec();
-        data.extend_from_slice(far.select(&second).data());
+        data.extend_from_slice(distant.select(&second).data());
         let all = Points::new(d, data);
         self.note_fewer(all.len(), wanted);
         all

@@ -1,7 +1,7 @@
 //! All steps of planning where the rows lie on one machine.
 
+use super::distant::distant_rows;
 use super::draft::Draft;
-use super::far::far_rows;
 use super::params::{PlanParams, PlanValid};
 use super::report::PlanReport;
 use crate::error::Result;
@@ -11,6 +11,18 @@ use crate::survey::survey;
 
 /// Makes a plan. Reads the source once, and once more for D² landmarks on data larger than the
 /// sample.
+///
+/// ```
+/// use nysketch::{PlanParams, Table, make_plan};
+/// # fn main() -> nysketch::Result<()> {
+/// // Parameters are checked before anything is opened or read.
+/// let params = PlanParams::default().landmarks(10).check()?;
+/// let table = Table::unnamed(1, (0..100).map(f64::from).collect())?;
+/// let (plan, _) = make_plan(&table, &params, &())?;
+/// assert_eq!(plan.landmark_rows().len(), 10);
+/// # Ok(())
+/// # }
+/// ```
 pub fn make_plan(
     source: &dyn RowSource,
     params: &PlanValid,
@@ -18,14 +30,26 @@ pub fn make_plan(
 ) -> Result<(Plan, PlanReport)> {
     let found = survey(source, params.weighting(), params.survey(), progress)?;
     let draft = Draft::new(source.columns(), found, params)?;
-    let far = match draft.wants_far_rows() {
-        Some((first, count)) => Some(far_rows(&first, count, source, params.threads(), progress)?),
+    let distant = match draft.wants_distant_rows() {
+        Some((first, count)) => {
+            Some(distant_rows(&first, count, source, params.threads(), progress)?)
+        }
         None => None,
     };
-    draft.finish(far)
+    draft.finish(distant)
 }
 
 /// Checks the parameters and makes a plan for the rows of `source`, unwatched.
+///
+/// ```
+/// use nysketch::{PlanParams, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(1, (0..100).map(f64::from).collect())?;
+/// let (plan, report) = plan_for(&table, PlanParams::default().landmarks(10).seed(3))?;
+/// assert_eq!((plan.landmark_rows().len(), report.rows), (10, 100));
+/// # Ok(())
+/// # }
+/// ```
 pub fn plan_for(source: &dyn RowSource, params: PlanParams) -> Result<(Plan, PlanReport)> {
     make_plan(source, &params.check()?, &())
 }

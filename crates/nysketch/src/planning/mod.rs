@@ -2,18 +2,20 @@
 //!
 //! Deterministic for the same files, order and seed, whatever the number of threads.
 //!
-//! Rows are read by [`survey`](crate::survey::survey) and, for D² landmarks, by [`far_rows`]; what is done between and
+//! Rows are read by [`survey`](crate::survey::survey) and, for D² landmarks, by [`distant_rows`]; what is done between and
 //! after is a [`Draft`], which sees no rows. Where the rows lie on many machines, each surveys its own, what they found
-//! is merged, and the draft goes back to them for the far rows.
+//! is merged, and the draft goes back to them for the distant rows.
 
+mod distant;
 mod draft;
-mod far;
 mod make;
 mod params;
 mod report;
 
+#[doc(hidden)]
+pub use distant::distant_rows;
+#[doc(hidden)]
 pub use draft::Draft;
-pub use far::far_rows;
 pub use make::{make_plan, plan_for};
 pub use params::{
     DEFAULT_FREQUENCIES, DEFAULT_LANDMARKS, DEFAULT_SAMPLE_ROWS, FeatureKind, GivenLandmarks,

@@ -23,7 +23,7 @@ pub const DEFAULT_SAMPLE_ROWS: usize = 20_000;
 
 /// Landmarks per cluster where the number of clusters is given: a cell that a border cuts serves two
 /// clusters.
-pub const LANDMARKS_PER_CLUSTER: usize = 10;
+pub(crate) const LANDMARKS_PER_CLUSTER: usize = 10;
 
 /// The number of landmarks where none is given: enough cells for the clusters to be learned.
 pub fn default_landmarks(clusters: Option<usize>) -> usize {
@@ -56,6 +56,15 @@ impl FeatureKind {
 }
 
 /// How many landmarks.
+///
+/// ```
+/// use nysketch::LandmarkCount;
+/// # fn main() -> nysketch::Result<()> {
+/// assert_eq!("auto".parse::<LandmarkCount>()?, LandmarkCount::Auto);
+/// assert_eq!("200".parse::<LandmarkCount>()?, LandmarkCount::Number(200));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LandmarkCount {
     /// So many.
@@ -112,6 +121,15 @@ impl Scale {
 }
 
 /// How many rows landmarks are chosen from.
+///
+/// ```
+/// use nysketch::SampleRows;
+/// # fn main() -> nysketch::Result<()> {
+/// assert_eq!("all".parse::<SampleRows>()?, SampleRows::All);
+/// assert_eq!("5000".parse::<SampleRows>()?, SampleRows::Count(5000));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleRows {
     /// A uniform sample of so many; by default [`DEFAULT_SAMPLE_ROWS`], and never fewer than four
@@ -452,6 +470,7 @@ impl PlanParams {
 
 impl PlanValid {
     /// How to survey the rows.
+    #[doc(hidden)]
     pub fn survey(&self) -> SurveyParams {
         let params = &self.params;
         let sample_rows = match params.sample_rows {
@@ -474,11 +493,13 @@ impl PlanValid {
     }
 
     /// The column of row weights.
+    #[doc(hidden)]
     pub fn weighting(&self) -> Option<&Weighting> {
         self.params.weighting.as_ref()
     }
 
     /// Threads to use.
+    #[doc(hidden)]
     pub fn threads(&self) -> usize {
         self.params.threads
     }

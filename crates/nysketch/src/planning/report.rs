@@ -1,7 +1,21 @@
 //! What happened while planning, for people.
 
 /// What happened while planning, for people.
+///
+/// ```
+/// use nysketch::{PlanParams, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(2, (0..400).map(|i| f64::from(i % 20) * [1.0, 1e6][i as usize % 2]).collect())?;
+/// let (_, report) = plan_for(&table, PlanParams::default().landmarks(10))?;
+/// assert_eq!((report.rows, report.skipped), (200, 0));
+/// for note in report.notes.iter().chain(&report.warnings) {
+///     println!("{note}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct PlanReport {
     /// Rows read.
     pub rows: u64,
@@ -19,6 +33,7 @@ pub struct PlanReport {
 
 /// What leverage sampling did.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct LeverageReport {
     /// λ of eq. (9), over the sample.
     pub lambda: f64,

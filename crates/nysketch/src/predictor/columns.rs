@@ -11,7 +11,33 @@
 use super::{Detail, Predictor};
 use crate::model::{Model, Shape};
 
-/// One column.
+/// One column of a prediction.
+///
+/// | column | holds | models |
+/// |---|---|---|
+/// | `label` | the nearest centre or most likely component, from 0; -1 for a row that cannot be used | all but principal components |
+/// | `distance` | distance to that centre or mean, in the coordinates of the fit | all but principal components |
+/// | `log_density` | log density of the row, in nats | mixtures |
+/// | `p0`, `p1`, … | probability of each component | mixtures, where they are asked for |
+/// | `pc1`, `pc2`, … | coordinate along each principal component | principal components |
+///
+/// ```
+/// use nysketch::predictor::Column;
+/// use nysketch::{FitParams, Task, fit};
+/// # fn main() -> nysketch::Result<()> {
+/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
+/// # let table = Table::unnamed(2, rows.clone())?;
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let model = fit(&sketch, &FitParams::new(Task::Gmm, 2))?;
+/// let mut columns = Column::of(&model);
+/// columns.extend(Column::probabilities(&model).unwrap());
+/// let names: Vec<String> = columns.iter().map(|c| c.name()).collect();
+/// assert_eq!(names, ["label", "distance", "log_density", "p0", "p1"]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
     /// `label`, the only one of whole numbers.

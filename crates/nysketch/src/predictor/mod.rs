@@ -1,12 +1,12 @@
 //! A model applied to rows, many at once.
 //!
 //! Every model says of a row which centre or component it belongs to (its *label*) and how far it is from it;
-//! [`columns`] lists what is shown of that. Distances are those that the fit minimised: between columns divided
+//! [`Column`] lists what is shown of that. Distances are those that the fit minimised: between columns divided
 //! by the model's `scale`.
 //!
 //! Labels are those of [`Model::predict_row`], the slow and obvious version for one row, for every row and with
-//! every instruction set. Centres are found in single precision by [`nearest`], which decides in double
-//! precision where that is not proof; components of a mixture by [`scores`], in double precision, and where two
+//! every instruction set. Centres are found in single precision by `nearest`, which decides in double
+//! precision where that is not proof; components of a mixture by `scores`, in double precision, and where two
 //! are as likely but for rounding the slow version decides.
 //!
 //! ```
@@ -27,7 +27,7 @@
 //! # }
 //! ```
 
-pub mod columns;
+mod columns;
 mod nearest;
 mod scores;
 
@@ -43,6 +43,24 @@ use scores::Scores;
 const NEGLIGIBLE: f64 = 60.0;
 
 /// A model laid out for many rows.
+///
+/// ```
+/// use nysketch::predictor::{Column, Values};
+/// use nysketch::{FitParams, Predictor, Task, fit};
+/// # fn main() -> nysketch::Result<()> {
+/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
+/// # let table = Table::unnamed(2, rows.clone())?;
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let model = fit(&sketch, &FitParams::new(Task::Gmm, 3))?;
+/// let predictor = Predictor::new(&model);
+/// // The second row cannot be used.
+/// let columns = predictor.columns(&[0.5, 0.5, f64::NAN, 0.0], &Column::of(&model));
+/// assert!(matches!(&columns[0], Values::Labels(labels) if labels[0] >= 0 && labels[1] == -1));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Predictor<'a> {
     model: &'a Model,
@@ -65,8 +83,9 @@ pub enum Detail {
     All,
 }
 
-/// What a model says of some rows.
+/// What a model says of some rows; see [`Predictor::predict`].
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Predictions {
     /// The nearest centre or most likely component, the first of several; 0 for principal components.
     pub label: Vec<u32>,

@@ -1,6 +1,6 @@
 //! One sketch for each value of a column, from one pass.
 //!
-//! The rows of a block are sorted by group, and the sums of a group change hands once a block: a
+//! The rows of a block are sorted by group, and the sums of a group change hands once per block: a
 //! thread takes them, adds its rows, and puts them back. Where another thread has them it starts
 //! anew and the two are added up. So memory is groups × [`Sums`], whatever the number of threads.
 
@@ -14,8 +14,50 @@ use crate::sums::Sums;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-/// One sketch a group, all of the same plan.
-#[derive(Debug, Clone)]
+/// One sketch per group, all of the same plan.
+///
+/// ```
+/// use nysketch::{Block, GroupParams, Groups, PlanParams, Result, SketchParams, Table, plan_for};
+/// use nysketch::{RowPart, RowSet, RowSource, RowStream};
+/// # use std::sync::{Arc, LazyLock};
+/// # static COLUMNS: LazyLock<Vec<String>> = LazyLock::new(|| vec!["amount".into()]);
+/// /// Three sales, with the country of each as the key.
+/// struct Sales;
+/// # struct Once(bool);
+/// # struct All;
+/// # impl RowSource for Sales {
+/// #     fn columns(&self) -> &[String] { &COLUMNS }
+/// #     fn open(&self, _: &RowSet) -> Result<Box<dyn RowStream<'_> + '_>> { Ok(Box::new(Once(false))) }
+/// # }
+/// # impl<'a> RowStream<'a> for Once {
+/// #     fn next_part(&mut self) -> Option<Box<dyn RowPart + 'a>> {
+/// #         (!std::mem::replace(&mut self.0, true)).then(|| Box::new(All) as Box<dyn RowPart>)
+/// #     }
+/// # }
+/// impl RowPart for All {
+/// #   fn position(&self) -> u64 { 0 }
+///     // (Everything else of a source is in the example of `RowSource`.)
+///     fn decode(self: Box<Self>) -> Result<Option<Block>> {
+///         let country = |name: &str| Some(Arc::from(name));
+///         Ok(Some(Block {
+///             values: vec![20.0, 25.0, 400.0],
+///             keys: vec![country("AT"), country("AT"), country("DE")],
+///             columns: 1,
+///             ..Block::default()
+///         }))
+///     }
+/// }
+/// # fn main() -> Result<()> {
+/// let plan = Arc::new(plan_for(&Sales, PlanParams::default())?.0);
+/// let by = GroupParams::new("country");
+/// let groups = Groups::of(&plan, &Sales, by, SketchParams::default(), &())?;
+/// assert_eq!(groups.sketches["AT"].rows(), 2);
+/// assert_eq!(groups.sketches["DE"].rows(), 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Groups {
     /// By the text of the group.
     pub sketches: BTreeMap<Arc<str>, Sketch>,
@@ -23,13 +65,36 @@ pub struct Groups {
     pub without_group: u64,
 }
 
+/// Groups that [`GroupParams::new`] allows.
+pub const DEFAULT_GROUPS: usize = 1000;
+
 /// How to group.
+///
+/// ```
+/// let by = nysketch::GroupParams::new("country").limit(300);
+/// assert_eq!((by.column, by.limit), ("country", 300));
+/// ```
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct GroupParams<'a> {
     /// Name of the column that comes as the blocks' keys, for messages.
     pub column: &'a str,
     /// Most groups.
     pub limit: usize,
+}
+
+impl<'a> GroupParams<'a> {
+    /// By this column, with at most [`DEFAULT_GROUPS`] groups.
+    pub fn new(column: &'a str) -> Self {
+        GroupParams { column, limit: DEFAULT_GROUPS }
+    }
+
+    /// With at most so many groups.
+    #[must_use]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
 }
 
 impl Groups {
@@ -77,7 +142,7 @@ struct Shared<'a> {
 
 impl Shared<'_> {
     /// Adds the rows of a block and returns how many have no group. The error of the first bad row
-    /// is told, whatever its group.
+    /// is reported, whatever its group.
     fn push(&self, accumulator: &mut Accumulator, block: &Block) -> Result<u64> {
         let mut rows: BTreeMap<&Arc<str>, Vec<usize>> = BTreeMap::new();
         let mut without = 0;

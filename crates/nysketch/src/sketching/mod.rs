@@ -1,13 +1,13 @@
 //! Making sketches: rows in, sums out.
 //!
-//! * [`accumulator`]: the sums of one thread in the making;
-//! * [`run`]: one pass over a source, which can be interrupted and taken up again;
-//! * [`groups`]: one sketch for each value of a column, from one pass.
+//! * [`Accumulator`]: the sums of one thread in the making;
+//! * [`Run`]: one pass over a source, which can be interrupted and taken up again;
+//! * [`Groups`]: one sketch for each value of a column, from one pass.
 
-pub mod accumulator;
-pub mod groups;
-pub mod run;
+mod accumulator;
+mod groups;
+mod run;
 
 pub use accumulator::Accumulator;
-pub use groups::{GroupParams, Groups};
+pub use groups::{DEFAULT_GROUPS, GroupParams, Groups};
 pub use run::{Run, SketchParams};

@@ -71,6 +71,33 @@ impl Sketch {
 
 /// A sketch in the making and the rows that are in it. Sums are exact, so a run that is taken up
 /// again ends with the bytes of one that never stopped.
+///
+/// ```
+/// use nysketch::{Error, PlanParams, Run, Sketch, SketchParams, Table, plan_for};
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(1, (0..5000).map(f64::from).collect())?.with_part_rows(100);
+/// let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(20))?.0);
+/// let params = SketchParams::default();
+///
+/// // Saved after every part, and stopped at the third.
+/// let (mut saved, mut times) = (Run::new(plan.clone()), 0);
+/// let stopped = Run::new(plan.clone()).finish_saving(&table, params, &(), Duration::ZERO, |run| {
+///     saved = run.clone();
+///     times += 1;
+///     if times == 3 { Err(Error::Cancelled) } else { Ok(()) }
+/// });
+/// assert!(stopped.is_err() && saved.done().len() == 300);
+///
+/// // Another process goes on from what was saved: a sketch and the rows in it.
+/// let mut run = Run::resume(saved.sketch().clone(), saved.done().clone());
+/// run.finish(&table, params, &())?;
+/// let whole = Sketch::of(&plan, &table, params, &())?;
+/// assert_eq!(run.into_sketch().to_bytes(), whole.to_bytes());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Run {
     sketch: Sketch,
@@ -129,7 +156,7 @@ impl Run {
         let uncancelled = Uncancelled(progress);
         loop {
             let start = Instant::now();
-            let leg = read_on(
+            let stretch = read_on(
                 &mut *stream,
                 params.threads,
                 if saving { &uncancelled } else { progress },
@@ -138,12 +165,12 @@ impl Run {
                 || Accumulator::new(plan.clone(), params.engine),
                 |accumulator, block| accumulator.push(block, params.invalid),
             )?;
-            for accumulator in leg.states {
+            for accumulator in stretch.states {
                 self.sketch.merge(&accumulator.freeze()?)?;
             }
-            leg.rows.ranges().iter().for_each(|r| self.done.insert(r.clone()));
+            stretch.rows.ranges().iter().for_each(|r| self.done.insert(r.clone()));
             save(self)?;
-            if leg.finished {
+            if stretch.finished {
                 return Ok(());
             }
             if progress.cancelled() {
@@ -153,7 +180,7 @@ impl Run {
     }
 }
 
-/// Progress that does not stop a leg.
+/// Progress that does not stop a stretch.
 struct Uncancelled<'a>(&'a dyn Progress);
 
 impl Progress for Uncancelled<'_> {

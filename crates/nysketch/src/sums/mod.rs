@@ -1,8 +1,8 @@
-//! The sums of a sketch: arrays of 128-bit integers, kept by name. [`table`] says which there are.
+//! The sums of a sketch: arrays of 128-bit integers, kept by name. [`Sum`] says which there are.
 
-pub mod table;
+pub(crate) mod table;
 
-pub use table::{Sum, Unit};
+pub use table::Sum;
 
 use crate::error::{Error, Result};
 use crate::fixed::{MAX_WEIGHT, centred_sum, coordinate_value};
@@ -41,7 +41,7 @@ impl IndexMut<Sum> for Sums {
 
 /// A rule that sums break: no data has such sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BrokenRule {
+pub(crate) struct BrokenRule {
     /// Which sum.
     pub sum: String,
     /// What is wrong with it.
@@ -67,7 +67,7 @@ impl Sums {
     }
 
     /// Bytes of memory that the sums of a plan take.
-    pub fn bytes(plan: &Plan) -> usize {
+    pub(crate) fn bytes(plan: &Plan) -> usize {
         plan.measured().specs().iter().map(|spec| spec.len() * size_of::<i128>()).sum()
     }
 
@@ -97,7 +97,7 @@ impl Sums {
     }
 
     /// Refuses more rows than the sums are guaranteed for.
-    pub fn check_rows(&self) -> Result<()> {
+    pub(crate) fn check_rows(&self) -> Result<()> {
         match self[Sum::Rows][0] {
             rows if rows > MAX_WEIGHT => Err(Error::TooManyRows { rows }),
             _ => Ok(()),
@@ -106,7 +106,7 @@ impl Sums {
 
     /// Checks every bound that sums of real rows keep: counts are not negative and add up, features
     /// lie in their range, squares are not negative.
-    pub fn check(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
+    pub(crate) fn check(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
         let broken = |sum: String, how: &str| Err(BrokenRule { sum, how: how.to_string() });
         let n = self[Sum::Rows][0];
         for spec in plan.measured().specs() {

@@ -15,7 +15,24 @@
 use crate::collect::Collect;
 use crate::fixed::{COORDINATE_LIMIT, FEATURE_ONE, MAX_WEIGHT};
 
-/// A sum that a sketch may keep; see the table of the module.
+/// A sum that a sketch may keep:
+///
+/// | sum | shape | what is summed over the rows | unit |
+/// |---|---|---|---|
+/// | `rows` | 1 | weights | 1 |
+/// | `skipped` | 1 | 1 for each row skipped as invalid | 1 |
+/// | `features` | bandwidths × m | κ(x̃_j, x), or cosines then sines | 2⁻²³ |
+/// | `coverage` | bandwidths | κ(x, nearest landmark)² | 2⁻²³ |
+/// | `cell_rows` | m | weights of the rows nearest to x̃_j | 1 |
+/// | `cell_sum` | m × d | their coordinates | 2^e_k |
+/// | `cell_square` | m × d | their squared coordinates | 2^2e_k |
+/// | `sum` | d | coordinates | 2^e_k |
+/// | `outer` | d(d+1)/2 | products of coordinates k ≥ l, row by row | 2^(e_k+e_l) |
+///
+/// ```
+/// use nysketch::Sum;
+/// assert_eq!(Sum::CellRows.name(), "cell_rows");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each variant is a row of the module's table")]
 pub enum Sum {
@@ -31,11 +48,11 @@ pub enum Sum {
 }
 
 /// Number of different sums.
-pub const SUMS: usize = 9;
+pub(crate) const SUMS: usize = 9;
 
 /// What an integer of a sum stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub(crate) enum Unit {
     /// 1.
     One,
     /// 2⁻²³.
@@ -50,7 +67,7 @@ pub enum Unit {
 
 /// Which rows an entry of a sum adds up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Over {
+pub(crate) enum Over {
     /// Rows that are in no other sum.
     Themselves,
     /// All rows.
@@ -61,7 +78,7 @@ pub enum Over {
 
 /// One line of the table, for a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spec {
+pub(crate) struct Spec {
     /// Which sum.
     pub sum: Sum,
     /// Its dimensions.
@@ -76,7 +93,7 @@ pub struct Spec {
 
 /// What of a plan decides which sums there are.
 #[derive(Debug, Clone, Copy)]
-pub struct Measured {
+pub(crate) struct Measured {
     /// Columns d.
     pub dims: usize,
     /// Landmarks or frequencies m.
@@ -151,11 +168,6 @@ impl Spec {
     /// Number of entries.
     pub fn len(&self) -> usize {
         self.shape.iter().product()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Least and largest value of entry `i`, given the weight of the rows it adds up. Squares on the

@@ -3,10 +3,10 @@
 use super::settings::{Job, Method, SUBSAMPLE, Source, Study};
 use nysketch::atom::Atom;
 use nysketch::decoder::cells::Cells;
-use nysketch::measure::{Effort, Loss, Measure, nearest};
 use nysketch::metrics::{Contingency, adjusted_rand};
 use nysketch::model::Shape;
 use nysketch::sample::mix;
+use nysketch::weighted::{Effort, Loss, WeightedPoints, nearest};
 use nysketch::{
     Collect, Decoder, Error, FitParams, LandmarkCount, Mixture, PlanParams, Report, Result,
     RowSource, SampleRows, Sampling, Sketch, SketchParams, Table, Task, fit, plan_for,
@@ -215,8 +215,8 @@ fn from_rows(
     if study.task == Task::Gmm {
         return Cells::of_rows(d, rows).mixture(study.k, effort, rng, &mut Report::default());
     }
-    let measure = Measure::of_rows(d, rows);
-    let centres = measure.cluster(study.k, Loss::Squared, effort, rng);
+    let points = WeightedPoints::of_rows(d, rows);
+    let centres = points.cluster(study.k, Loss::Squared, effort, rng);
     let atom = |mean: Vec<f64>| Atom { weight: 1.0, variance: vec![0.0; d], mean };
     centres.into_iter().map(atom).collect()
 }

@@ -1,4 +1,4 @@
-//! A measure: weighted points. Cell means with their counts, or landmarks with calibrated weights,
+//! Weighted points. Cell means with their counts, or landmarks with calibrated weights,
 //! stand for the rows; k-means and k-medians on them are the decoders' workhorses.
 
 use crate::kernel::squared_distance;
@@ -7,16 +7,16 @@ use crate::random::draw;
 
 /// Weighted points in double precision.
 #[derive(Debug, Clone)]
-pub struct Measure {
+pub struct WeightedPoints {
     dims: usize,
     points: Vec<f64>,
     weights: Vec<f64>,
 }
 
-impl Measure {
+impl WeightedPoints {
     /// Row-major points with one weight each; points of weight zero are left out.
     pub fn new(dims: usize, points: &[f64], weights: &[f64]) -> Self {
-        let mut kept = Measure { dims, points: Vec::new(), weights: Vec::new() };
+        let mut kept = WeightedPoints { dims, points: Vec::new(), weights: Vec::new() };
         for (x, &w) in points.chunks_exact(dims).zip(weights) {
             if w > 0.0 {
                 kept.points.extend_from_slice(x);
@@ -28,13 +28,13 @@ impl Measure {
 
     /// Row-major rows of equal weight.
     pub fn of_rows(dims: usize, rows: &[f64]) -> Self {
-        Measure::new(dims, rows, &vec![1.0; rows.len() / dims])
+        WeightedPoints::new(dims, rows, &vec![1.0; rows.len() / dims])
     }
 
     /// Points of equal weight.
     pub fn of_points(points: &Points) -> Self {
         let data: Vec<f64> = points.data().iter().map(|x| f64::from(*x)).collect();
-        Measure::of_rows(points.dims(), &data)
+        WeightedPoints::of_rows(points.dims(), &data)
     }
 
     /// Number of dimensions.
@@ -66,7 +66,7 @@ impl Measure {
         self.weights.iter().sum()
     }
 
-    /// Mean over the measure of `min_c ‖x − c‖^power`, for power 1 or 2.
+    /// Mean over the points of `min_c ‖x − c‖^power`, for power 1 or 2.
     pub fn risk(&self, centres: &[Vec<f64>], loss: Loss) -> f64 {
         let total: f64 = self.iter().map(|(x, w)| w * loss.of(nearest(x, centres).1)).sum();
         total / self.mass()
@@ -265,26 +265,27 @@ mod tests {
 
     #[test]
     fn weighted_means_and_medians() {
-        let measure = Measure::new(1, &[0.0, 1.0, 100.0, 102.0, 7.0], &[3.0, 1.0, 1.0, 1.0, 0.0]);
-        assert_eq!(measure.len(), 4, "weight zero is left out");
+        let points =
+            WeightedPoints::new(1, &[0.0, 1.0, 100.0, 102.0, 7.0], &[3.0, 1.0, 1.0, 1.0, 0.0]);
+        assert_eq!(points.len(), 4, "weight zero is left out");
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let mut means = measure.cluster(2, Loss::Squared, EFFORT, &mut rng);
+        let mut means = points.cluster(2, Loss::Squared, EFFORT, &mut rng);
         means.sort_by(|a, b| a[0].total_cmp(&b[0]));
         assert_eq!(means, [vec![0.25], vec![101.0]]);
         // Three rows at 0 outweigh one at 1: the median is 0.
-        let mut medians = measure.cluster(2, Loss::Distance, EFFORT, &mut rng);
+        let mut medians = points.cluster(2, Loss::Distance, EFFORT, &mut rng);
         medians.sort_by(|a, b| a[0].total_cmp(&b[0]));
         assert!(medians[0][0].abs() < 1e-6, "{medians:?}");
         assert!(
-            (measure.risk(&means, Loss::Squared) - (3.0 * 0.0625 + 0.5625 + 2.0) / 6.0).abs()
+            (points.risk(&means, Loss::Squared) - (3.0 * 0.0625 + 0.5625 + 2.0) / 6.0).abs()
                 < 1e-12
         );
     }
 
     #[test]
     fn fewer_points_than_centres() {
-        let measure = Measure::new(2, &[1.0, 1.0, 1.0, 1.0], &[1.0, 1.0]);
-        let centres = measure.cluster(3, Loss::Squared, EFFORT, &mut ChaCha8Rng::seed_from_u64(1));
+        let points = WeightedPoints::new(2, &[1.0, 1.0, 1.0, 1.0], &[1.0, 1.0]);
+        let centres = points.cluster(3, Loss::Squared, EFFORT, &mut ChaCha8Rng::seed_from_u64(1));
         assert_eq!(centres, [vec![1.0, 1.0]]);
     }
 }

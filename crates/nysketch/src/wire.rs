@@ -8,13 +8,13 @@ fn damaged() -> Error {
     Error::source("a part of a plan is damaged or of another version")
 }
 
-/// Words to be read from the start.
-pub(crate) struct Words<'a>(&'a [u8]);
+/// WireReader to be read from the start.
+pub(crate) struct WireReader<'a>(&'a [u8]);
 
-impl<'a> Words<'a> {
+impl<'a> WireReader<'a> {
     /// The words in some bytes.
     pub fn new(bytes: &'a [u8]) -> Self {
-        Words(bytes)
+        WireReader(bytes)
     }
 
     /// The next whole number.

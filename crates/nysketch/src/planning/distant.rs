@@ -11,7 +11,7 @@ use crate::simd::Instructions;
 
 /// `count` rows drawn in proportion to weight · D², where D is the distance to the nearest landmark of
 /// `plan`, each with its weight.
-pub fn far_rows(
+pub fn distant_rows(
     plan: &Plan,
     count: usize,
     source: &dyn RowSource,
