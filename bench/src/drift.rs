@@ -90,7 +90,7 @@ fn trial(
         From::Neither => &other,
     };
     let plan = Arc::new(plan_for(from, params).expect("a plan").0);
-    let params = DriftParams { draws: DRAWS, seed };
+    let params = DriftParams { draws: DRAWS, seed, ..DriftParams::default() };
     let comparison = Comparison::new(&plan).expect("a comparison");
     let drift = comparison.of(&sketch(&plan, &a), &sketch(&plan, &b), &params).expect("a drift");
     (a, b, plan, drift.p_value.expect("a test"))

@@ -151,6 +151,14 @@ pub enum Error {
         /// Largest spread.
         high: f64,
     },
+    /// A question that a plan alone, or a sketch of nothing, cannot answer.
+    #[error("{option} needs a sketch that has rows, got {got}")]
+    NeedsSketch {
+        /// What was asked for.
+        option: &'static str,
+        /// What there is.
+        got: &'static str,
+    },
     /// A parameter outside its range.
     #[error("{name} must be {expected}, got {got}")]
     Parameter {
@@ -268,7 +276,7 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 32] = [
+const PARAMETERS: [&str; 36] = [
     "bandwidth",
     "clusters",
     "collect",
@@ -277,6 +285,7 @@ const PARAMETERS: [&str; 32] = [
     "delimiter",
     "delta",
     "dims",
+    "draws",
     "exclude",
     "features",
     "frequencies",
@@ -287,8 +296,10 @@ const PARAMETERS: [&str; 32] = [
     "lambda",
     "landmarks",
     "landmarks_from",
+    "level",
     "leverage_lambda",
     "max_groups",
+    "model",
     "no_header",
     "plan",
     "radius",
@@ -299,6 +310,7 @@ const PARAMETERS: [&str; 32] = [
     "separation",
     "skip_invalid",
     "task",
+    "theory",
     "weight_unit",
     "weights",
 ];
