@@ -8,8 +8,8 @@ Two ways in:
   :class:`Model` (what was learned), and what is told of them: :func:`inspect`, :func:`diff`,
   :func:`report`.
 
-Rows are arrays, data frames, Arrow streams, or files: a path or pattern is enough, and :class:`Files`
-says how to read them.
+Rows are arrays, data frames, Arrow streams, or files: a path or pattern is enough, and
+:class:`Files` says how to read them.
 
 >>> import numpy as np, nysketch
 >>> X = np.random.default_rng(0).normal(size=(1000, 3))

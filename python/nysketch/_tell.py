@@ -133,8 +133,8 @@ def diff(
     a : Sketch or path
         The baseline.
     b : Sketch or path, or several of them
-        What to compare with it. A list, or a dictionary such as ``Plan.sketch_groups`` returns, gives
-        a series.
+        What to compare with it. A list, or a dictionary such as ``Plan.sketch_groups`` returns,
+        gives a series.
     draws : int, default=999
         Draws from the null distribution; the least p-value is 1/(draws + 1).
     seed : int, default=0

@@ -1,4 +1,4 @@
-"""What :func:`nysketch.inspect`, :func:`nysketch.diff` and methods of :class:`nysketch.Sketch` return.
+"""What :func:`nysketch.inspect`, :func:`nysketch.diff` and methods of sketches return.
 
 Names are those of the command's ``--json``.
 """
@@ -153,7 +153,8 @@ class Inspection(Result):
     rows, skipped : int
         Rows of a sketch, weights counted, and rows that were left out as invalid.
     columns, features, kernel, landmarks, sampling, frequencies, bandwidths, collect, seed, scale
-        What is measured, as in :class:`nysketch.Plan`; ``landmarks`` and ``frequencies`` are numbers.
+        What is measured, as in :class:`nysketch.Plan`; ``landmarks`` and ``frequencies`` are
+        numbers.
     weights : Result or None
         ``column`` and ``unit`` of the row weights.
     rank, condition : tuple

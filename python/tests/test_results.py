@@ -18,7 +18,7 @@ from nysketch import Model, Plan, Sketch, results
 
 @pytest.fixture(scope="module")
 def days(tmp_path_factory, rows):
-    """Three days of one plan, of which the third lies elsewhere in column c1, and models of the first."""
+    """Three days of one plan, the third elsewhere in column c1, and models of the first."""
     folder = tmp_path_factory.mktemp("days")
     plan = Plan.from_data(rows[:1000], landmarks=60)
     plan.save(folder / "plan.nys")
@@ -192,8 +192,9 @@ def test_tables_escape_what_they_show():
 
 def test_landmarks_by_themselves(rows, command, tmp_path):
     np.save(tmp_path / "x.npy", rows)
-    command("plan", tmp_path / "x.npy", "-o", tmp_path / "p.nys", "--landmarks", "auto", "--clusters", 8)
-    with pytest.warns(UserWarning, match="80 landmarks"):
+    line = ("plan", tmp_path / "x.npy", "-o", tmp_path / "p.nys")
+    command(*line, "--landmarks", "auto", "--clusters", 8)
+    with pytest.warns(UserWarning, match="landmarks: twice the 40 numbers of a model"):
         plan = Plan.from_data(rows, landmarks="auto", clusters=8)
     assert plan.to_bytes() == (tmp_path / "p.nys").read_bytes()
     # Ten for each cluster where that is more than 400.
@@ -254,7 +255,7 @@ def test_the_command_runs_inside_a_program(days, capfd):
     assert signal.getsignal(signal.SIGINT) is before
 
 
-LONG = "generate gmm --rows 400000000 --dims 50 --clusters 50 -o x.npy".split()
+LONG = ["generate", "gmm", "--rows", "400000000", "--dims", "50", "-o", "x.npy"]
 INSIDE = f"""
 import sys
 from nysketch._core import main

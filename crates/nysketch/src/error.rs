@@ -276,7 +276,7 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 36] = [
+const PARAMETERS: [&str; 37] = [
     "bandwidth",
     "clusters",
     "collect",
@@ -300,6 +300,7 @@ const PARAMETERS: [&str; 36] = [
     "leverage_lambda",
     "max_groups",
     "model",
+    "most_clusters",
     "no_header",
     "plan",
     "radius",
