@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nysketch::sketch::format::{Decoded, decode};
+use nysketch::format::{File, decode};
 
 fuzz_target!(|data: &[u8]| {
     let mut bytes = data.to_vec();
@@ -13,8 +13,8 @@ fuzz_target!(|data: &[u8]| {
         bytes[body..].copy_from_slice(&checksum);
     }
     match decode(&bytes) {
-        Ok(Decoded::Plan(plan)) => assert_eq!(plan.to_bytes(), bytes),
-        Ok(Decoded::Sketch(sketch)) => assert_eq!(sketch.to_bytes(), bytes),
+        Ok(File::Plan(plan)) => assert_eq!(plan.to_bytes(), bytes),
+        Ok(File::Sketch(sketch)) => assert_eq!(sketch.to_bytes(), bytes),
         Err(_) => {}
     }
 });

@@ -96,7 +96,7 @@ def inspect(
 
 
 @overload
-def diff(
+def diff(  # type: ignore[overload-overlap]
     a: Sketch | _Path,
     b: Sketch | _Path,
     *,

@@ -25,10 +25,7 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     let usage = error.chain().any(|e| {
         e.is::<Usage>()
             || e.downcast_ref::<nysketch_tables::Error>().is_some_and(|e| e.is_usage())
-            || matches!(
-                e.downcast_ref(),
-                Some(nysketch::Error::Parameter { .. } | nysketch::Error::NeedsSketch { .. })
-            )
+            || e.downcast_ref::<nysketch::Error>().is_some_and(nysketch::Error::is_usage)
     });
     if usage { 2 } else { 1 }
 }

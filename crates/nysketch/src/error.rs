@@ -261,6 +261,11 @@ impl Error {
         }
     }
 
+    /// Whether what was asked for is wrong, as opposed to the data.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Error::Parameter { .. } | Error::NoRoom { .. } | Error::NeedsSketch { .. })
+    }
+
     /// Wraps a reader's own error.
     pub fn source(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Error::Source(error.into())

@@ -148,14 +148,7 @@ impl Plan {
             let expected = format!("without moments above {MAX_MOMENTS_DIMS} columns");
             return Err(Error::parameter("`collect`", expected, format!("{d} columns")));
         }
-        if self.kernel != Kernel::Gaussian && self.landmarks().is_none() {
-            let expected = "gaussian for Fourier features";
-            return Err(Error::parameter("`kernel`", expected, self.kernel.name()));
-        }
-        if self.kernel != Kernel::Gaussian && self.collect.cells {
-            let expected = "without cells for this kernel, which has another distance than theirs";
-            return Err(Error::parameter("`collect`", expected, self.kernel.name()));
-        }
+        check_kernel(self.kernel, self.landmarks().is_some(), self.collect.cells)?;
         let specs = self.measured().specs();
         let entries = |shape: &[usize]| shape.iter().map(|n| *n as f64).product::<f64>();
         let sums: f64 = specs.iter().map(|spec| entries(&spec.shape)).sum();
@@ -168,4 +161,16 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// Refuses kernels that do not go with Fourier features or with cells.
+pub(crate) fn check_kernel(kernel: Kernel, landmarks: bool, cells: bool) -> Result<()> {
+    if kernel == Kernel::Gaussian || (landmarks && !cells) {
+        return Ok(());
+    }
+    let expected = match landmarks {
+        true => "gaussian where cells are kept, whose distance is Euclidean",
+        false => "gaussian for Fourier features",
+    };
+    Err(Error::parameter("`kernel`", expected, kernel.name()))
 }

@@ -90,7 +90,7 @@ class Sketching(BaseEstimator):
             rows.X,
             columns="all",
             landmarks=self.landmarks,
-            clusters=self._clusters() if self.landmarks is None else None,
+            clusters=self._clusters(),
             sampling=self.sampling,
             bandwidth=self.bandwidth,
             scale=self.scale,

@@ -115,12 +115,12 @@ pub fn chosen_rung(context: &Context<'_>, params: &FitParams) -> Result<usize> {
 }
 
 /// The rung nearest, in ratio, to twice the risk that calibrated landmarks give; the middle one
-/// where there are no landmarks.
+/// where there are no landmarks and for other kernels than the Gaussian.
 fn best_rung(context: &Context<'_>, params: &FitParams) -> Result<usize> {
     let bandwidths = &context.plan().bandwidths;
     let middle = bandwidths.len() / 2;
-    if bandwidths.len() == 1 {
-        return Ok(0);
+    if bandwidths.len() == 1 || context.plan().kernel != Kernel::Gaussian {
+        return Ok(middle);
     }
     let Some(measure) = context.calibrated(middle)? else {
         return Ok(middle);

@@ -23,6 +23,7 @@ use super::constraints::Constraints;
 use super::matching::{Matching, Objective, normal_equations};
 use crate::atom::embedding::Embedding;
 use crate::atom::{Atom, Family};
+use crate::kernel::Kernel;
 use crate::linalg::dot;
 use crate::optimize::{Stop, minimise_each, nonnegative_quadratic};
 use crate::random::below;
@@ -65,12 +66,30 @@ impl Clompr<'_> {
                 Family::Diagonal => Family::Scaled,
                 other => other.clone(),
             },
-            objective: Objective::Projected,
+            objective: self.objective(),
             sum_to_one: 0.0,
             prior: 0.0,
             bounds: self.bounds,
             variances: self.variances,
             constraints: self.constraints.clone(),
+        }
+    }
+
+    /// Where a kernel has a cusp, a Dirac beside a cluster matches the flat top of the cluster's sketch
+    /// better than one inside, unless it pays for leaving the span of the landmarks.
+    fn objective(&self) -> Objective {
+        match self.embedding.kernel().kernel {
+            Kernel::Laplace => Objective::Full,
+            _ => Objective::Projected,
+        }
+    }
+
+    /// What the correlation of an atom is divided by, given f and M f: its length in the space of the
+    /// objective.
+    fn norm(&self, features: &[f64], product: &[f64]) -> f64 {
+        match self.objective() {
+            Objective::Full => 1.0,
+            Objective::Projected => dot(features, product).max(1e-24).sqrt(),
         }
     }
 
@@ -129,9 +148,12 @@ impl Clompr<'_> {
             let features = features_at(&means);
             let products = self.embedding.metric_times(&features);
             let each = |i: usize| {
-                let norm = norm(&features[i], &products[i]);
+                let norm = self.norm(&features[i], &products[i]);
                 let value = dot(&features[i], residual) / norm;
-                let shrink = value / (norm * norm);
+                let shrink = match self.objective() {
+                    Objective::Full => 0.0,
+                    Objective::Projected => value / (norm * norm),
+                };
                 let pull: Vec<f64> =
                     residual.iter().zip(&products[i]).map(|(r, p)| shrink * p - r / norm).collect();
                 let (mut gradient, mut by_variance) = (vec![0.0; d], vec![0.0; d]);
@@ -154,7 +176,7 @@ impl Clompr<'_> {
         let products = self.embedding.metric_times(&features);
         let mut tried: Vec<(f64, &Vec<f64>)> = Vec::new();
         for (i, start) in looked_at.iter().enumerate() {
-            let value = -dot(&features[i], residual) / norm(&features[i], &products[i]);
+            let value = -dot(&features[i], residual) / self.norm(&features[i], &products[i]);
             tried.push((value, start));
         }
         tried.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -210,11 +232,6 @@ impl Clompr<'_> {
         }
         self.embedding.metric_times(&[left]).swap_remove(0)
     }
-}
-
-/// `√fᵀMf`, what a correlation is divided by, given M f.
-fn norm(features: &[f64], product: &[f64]) -> f64 {
-    dot(features, product).max(1e-24).sqrt()
 }
 
 /// Divides the weights by their sum.

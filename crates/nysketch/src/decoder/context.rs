@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 /// ```
 /// use nysketch::{Context, FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task, plan_for};
 /// # fn main() -> nysketch::Result<()> {
-/// let table = Table::unnamed(2, Mixture::new(2, 3, 3.0, 1)?.rows(0, 900).values)?;
+/// let table = Table::unnamed(2, Mixture::new(2, 3, 4.0, 11)?.rows(0, 900).values)?;
 /// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.0);
 /// let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 /// let context = Context::new(&sketch);

@@ -73,6 +73,16 @@ impl Kernel {
         }
     }
 
+    /// The σ² at which this kernel falls off about as the Gaussian kernel of `sigma2` does, in so many
+    /// columns: where ‖x − y‖² = 2σ², both are 1/e. For differences of no preferred direction
+    /// ‖x − y‖₁ is about √(2d/π) ‖x − y‖.
+    pub fn as_wide_as_gaussian(self, sigma2: f64, dims: usize) -> f64 {
+        match self {
+            Kernel::Gaussian => sigma2,
+            Kernel::Laplace => sigma2 * 4.0 * dims as f64 / std::f64::consts::PI,
+        }
+    }
+
     /// How the values of checked bandwidths, widest first, are computed: σ² that falls by the factor
     /// at which the kernel is its own square, or by that factor twice, costs one or two squarings.
     pub fn ladder(self, bandwidths: &[f64]) -> Ladder {

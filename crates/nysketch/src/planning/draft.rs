@@ -81,7 +81,10 @@ impl Draft {
         let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
         let bandwidths = match &params.bandwidths {
             Some(given) => given.clone(),
-            None => bandwidth::ladder(bandwidth::middle(&sample, &mut rng)),
+            None => {
+                let middle = bandwidth::middle(&sample, &mut rng);
+                bandwidth::ladder(params.kernel.as_wide_as_gaussian(middle, columns.len()))
+            }
         };
         let columns = columns.to_vec();
         let chosen = Chosen::Nothing;

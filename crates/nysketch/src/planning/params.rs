@@ -9,7 +9,7 @@ use crate::kernel::Kernel;
 use crate::kernel::ladder::check_bandwidths;
 use crate::landmarks::Sampling;
 use crate::names::{Choice, Named, name_of};
-use crate::plan::MAX_POINTS;
+use crate::plan::{MAX_POINTS, check_kernel};
 use crate::rows::Invalid;
 use crate::survey::SurveyParams;
 use crate::weight::Weighting;
@@ -398,9 +398,11 @@ impl PlanParams {
         if self.sample_rows == SampleRows::Count(0) {
             return Err(Error::parameter("`sample_rows`", "at least 1, or 'all'", 0));
         }
+        let landmarks = self.features == FeatureKind::Nystrom;
         if let Some(collect) = self.collect {
-            collect.check(self.features == FeatureKind::Nystrom)?;
+            collect.check(landmarks)?;
         }
+        check_kernel(self.kernel, landmarks, self.collect.is_some_and(|c| c.cells))?;
         if let Some(bandwidths) = &mut self.bandwidths {
             bandwidths.sort_by(|a, b| b.total_cmp(a));
             check_bandwidths(bandwidths)?;

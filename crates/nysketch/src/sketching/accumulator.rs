@@ -86,9 +86,14 @@ impl Accumulator {
             match weighting.units(block.weights[i], invalid, block, number) {
                 Ok(Some(units)) => self.weights.push(units),
                 refused => {
-                    // An invalid row before this one is the error to report.
+                    // An invalid row before this one is the error to report, and an invalid value of
+                    // this one before its weight.
                     self.push_run(block, start..i, invalid)?;
-                    refused?;
+                    if self.is_valid(block, i) {
+                        refused?;
+                    } else if invalid == Invalid::Refuse {
+                        return Err(self.why_invalid(block, i));
+                    }
                     self.sums[Sum::Skipped][0] += 1;
                     self.weights.clear();
                     start = i + 1;
@@ -124,6 +129,11 @@ impl Accumulator {
             }
         }
         Ok(())
+    }
+
+    fn is_valid(&self, block: &Block, row: usize) -> bool {
+        let d = self.plan.dims();
+        self.plan.frame.first_invalid(&block.values[row * d..(row + 1) * d]).is_none()
     }
 
     /// The error for an invalid row.

@@ -12,7 +12,7 @@ import zlib
 import numpy as np
 from safetensors import safe_open
 
-HERE = pathlib.Path(__file__).parent / "v1"
+HERE = pathlib.Path(__file__).parent
 F32 = np.float32
 EXP2 = np.array([0x3F317214, 0x3E75FCDF, 0x3D635BAA, 0x3C1E7545, 0x3AADDD0A], np.uint32).view(F32)
 ROUND = F32(12582912.0)
@@ -49,23 +49,30 @@ def exp2_product(a, b):
     return (p.view(np.uint32) + (rounded.view(np.uint32) << np.uint32(23))).view(F32)
 
 
-def kernel(d2, sigma2):
-    factor = -np.log2(np.e) / (2.0 * sigma2)
-    limit = F32(-30.0 / factor)
-    return exp2_product(np.minimum(d2, limit), F32(factor))
+# Distance of one coordinate, rate of a bandwidth, and the factor in sigma^2 at which a kernel is its own square.
+KERNELS = {
+    "gaussian": (lambda t, s: fma(t, t, s), lambda sigma2: -np.log2(np.e) / (2.0 * sigma2), 2.0),
+    "laplace": (lambda t, s: s + np.abs(t), lambda sigma2: -np.log2(np.e) / np.sqrt(sigma2), 4.0),
+}
+
+
+def kernel(distance, rate):
+    limit = F32(-30.0 / rate)
+    return exp2_product(np.minimum(distance, limit), F32(rate))
 
 
 def units(kappa):
     return (kappa + F32(1.0)).view(np.uint32).astype(np.int64) - 0x3F800000
 
 
-def rungs(d2, bandwidths):
+def rungs(distance, bandwidths, name):
     """Kernel values of every rung, in units of 2^-23."""
+    _, rate, square = KERNELS[name]
     kappa, squarings = None, 0
     for i, sigma2 in enumerate(bandwidths):
-        times = {2.0: 1, 4.0: 2}.get(bandwidths[i - 1] / sigma2, 0) if i else 0
+        times = {square: 1, square**2: 2}.get(bandwidths[i - 1] / sigma2, 0) if i else 0
         if times == 0 or squarings + times > 4:
-            kappa, squarings = kernel(d2, sigma2), 0
+            kappa, squarings = kernel(distance, rate(sigma2)), 0
         else:
             for _ in range(times):
                 kappa = kappa * kappa
@@ -110,15 +117,16 @@ def compute(plan, meta):
     bandwidths = plan["bandwidths"]
     if meta["features"] == "nystrom":
         points = plan["landmarks"]
-        d2 = np.zeros((len(z), len(points)), F32)
+        name = meta.get("kernel", "gaussian")
+        term, rate, square = KERNELS[name]
+        distance = np.zeros((len(z), len(points)), F32)
         for k in range(d):
-            difference = z[:, k, None] - points[None, :, k]
-            d2 = fma(difference, difference, d2)
-        nearest = d2.argmin(1)
-        least = d2[np.arange(len(z)), nearest]
+            distance = term(z[:, k, None] - points[None, :, k], distance)
+        nearest = distance.argmin(1)
+        least = distance[np.arange(len(z)), nearest]
         if "kernel" in meta["collect"]:
-            sums["features"] = [total(u) for u in rungs(d2, bandwidths)]
-            sums["coverage"] = [(w * units(kernel(least, s / 2.0)).astype(object)).sum() for s in bandwidths]
+            sums["features"] = [total(u) for u in rungs(distance, bandwidths, name)]
+            sums["coverage"] = [(w * units(kernel(least, rate(s / square))).astype(object)).sum() for s in bandwidths]
         if "cells" in meta["collect"]:
             cell = [nearest == j for j in range(len(points))]
             sums["cell_rows"] = [w[c].sum() for c in cell]
@@ -148,12 +156,15 @@ def read(path):
 
 
 def main():
-    for name in ("nystrom", "weighted", "fourier"):
+    for name in ("v1/nystrom", "v1/weighted", "v1/fourier", "v2/laplace"):
         plan_path = HERE / f"{name}.plan.nys"
         _, plan = read(plan_path)
         meta, sketch = read(HERE / f"{name}.sketch.nys")
         fingerprint = hashlib.sha256(plan_path.read_bytes()).hexdigest()
         assert meta["fingerprint"] == fingerprint, "fingerprint"
+        version = int(name[1])
+        assert meta["format"] == version and ("kernel" in meta) == (version > 1), "version"
+        assert meta.get("sections", {}) == {}, "no section is known"
         sums = compute(plan, meta)
         for key, want in sums.items():
             got = integers(sketch[key])
