@@ -5,10 +5,11 @@ Two ways in:
 * estimators of scikit-learn's kind: :class:`CompressiveKMeans`, :class:`CompressiveKMedians`,
   :class:`CompressiveGaussianMixture`, :class:`NystromSketcher`;
 * the pieces themselves: :class:`Plan` (what to measure), :class:`Sketch` (exact sums that add up),
-  :class:`Model` (what was learned).
+  :class:`Model` (what was learned), and what is told of them: :func:`inspect`, :func:`diff`,
+  :func:`report`.
 
-Rows are arrays, data frames, Arrow streams, or files: a path or pattern is enough, and :class:`Files`
-says how to read them.
+Rows are arrays, data frames, Arrow streams, or files: a path or pattern is enough, and
+:class:`Files` says how to read them.
 
 >>> import numpy as np, nysketch
 >>> X = np.random.default_rng(0).normal(size=(1000, 3))
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 from nysketch._core import KCurve, Model, Plan, Sketch, _join_left_work
 from nysketch._core import __version__ as __version__
 from nysketch._input import Files
+from nysketch._tell import diff, inspect, read, report
 
 if TYPE_CHECKING:
     from nysketch.estimators import (
@@ -42,8 +44,12 @@ __all__ = [
     "NystromSketcher",
     "Plan",
     "Sketch",
+    "diff",
+    "inspect",
     "plot_clusters",
     "plot_k_curve",
+    "read",
+    "report",
 ]
 
 # Work that Ctrl-C has left behind may still want the interpreter.

@@ -5,6 +5,8 @@ from typing import Any, Literal, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nysketch.results import Explanation, Theory
+
 _Path = str | PathLike[str]
 _Sampling = Literal["dsquared", "uniform", "leverage", "greedy", "rpcholesky"]
 _Decoder = Literal["auto", "cells", "kernel", "clompr", "clomp"]
@@ -17,12 +19,18 @@ __all__ = [
     "Sketch",
     "_Draft",
     "__version__",
-    "_plan_sample_rows",
+    "_default_landmarks",
+    "_diff",
     "_distant_part",
+    "_inspect",
+    "_plan_sample_rows",
     "_join_left_work",
     "_merge_distant_parts",
     "_merge_survey_parts",
+    "_read",
+    "_report",
     "_survey_part",
+    "main",
 ]
 
 __version__: str
@@ -33,12 +41,14 @@ class Plan:
     def from_data(
         X: Any,
         *,
-        landmarks: int | None = None,
+        landmarks: int | Literal["auto"] | None = None,
+        clusters: int | None = None,
         sampling: _Sampling | None = None,
         leverage_lambda: float | None = None,
         landmarks_from: ArrayLike | _Path | None = None,
         features: Literal["nystrom", "fourier"] = "nystrom",
         frequencies: int | None = None,
+        kernel: Literal["gaussian", "laplace"] | None = None,
         bandwidth: float | Sequence[float] | None = None,
         scale: Literal["standard"] | None = None,
         sample_rows: int | Literal["all"] | None = None,
@@ -96,6 +106,8 @@ class Plan:
     @property
     def sampling(self) -> str | None: ...
     @property
+    def kernel(self) -> Literal["gaussian", "laplace"]: ...
+    @property
     def bandwidths(self) -> list[float]: ...
     @property
     def collect(self) -> list[_Sums]: ...
@@ -112,6 +124,7 @@ class Plan:
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     def __hash__(self, /) -> int: ...
+    def _repr_html_(self) -> str: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
@@ -174,6 +187,18 @@ class Sketch:
         seed: int = 0,
     ) -> KCurve: ...
     def estimated_risk(self, model: Model) -> float | None: ...
+    def explain(self, model: Model) -> Explanation: ...
+    def theory(
+        self,
+        k: int = 10,
+        *,
+        bandwidth: float | None = None,
+        lambda_: float | None = None,
+        delta: float = 0.1,
+        known_variance: float = 0.0,
+        secants: int = 300,
+        seed: int | None = None,
+    ) -> Theory: ...
     def embedding(self, *, bandwidth: float | None = None) -> NDArray[np.float64]: ...
     def save(self, path: _Path) -> None: ...
     @staticmethod
@@ -201,6 +226,7 @@ class Sketch:
     def covariance(self) -> NDArray[np.float64] | None: ...
     @property
     def missed(self) -> NDArray[np.float64] | None: ...
+    def _repr_html_(self) -> str: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
@@ -256,6 +282,7 @@ class Model:
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__ = None  # type: ignore[assignment]
+    def _repr_html_(self) -> str: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
@@ -272,6 +299,7 @@ class KCurve:
     def best(self) -> Model: ...
     @property
     def clear(self) -> bool: ...
+    def _repr_html_(self) -> str: ...
 
 @final
 class _Draft:
@@ -290,3 +318,27 @@ def _merge_survey_parts(a: bytes, b: bytes) -> bytes: ...
 def _distant_part(X: Any, plan: Plan, count: int, weights: str | None, position: int) -> bytes: ...
 def _merge_distant_parts(a: bytes, b: bytes) -> bytes: ...
 def _join_left_work() -> None: ...
+def _default_landmarks(clusters: int | None = None) -> int: ...
+def _inspect(
+    what: Plan | Sketch, model: Model | None = None, theory: dict[str, Any] | None = None
+) -> str: ...
+def _diff(
+    baseline: Sketch,
+    sketches: Sequence[Sketch],
+    draws: int,
+    seed: int,
+    level: float,
+    top: int | None = None,
+) -> list[str]: ...
+def _report(
+    sketch: Sketch,
+    name: str,
+    model: Model | None,
+    baseline: Sketch | None,
+    baseline_name: str,
+    most_clusters: int,
+    seed: int,
+    path: _Path | None,
+) -> str: ...
+def _read(path: _Path) -> Plan | Sketch | Model: ...
+def main(argv: Sequence[str], *, main_program: bool = False) -> int: ...

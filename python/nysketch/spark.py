@@ -31,12 +31,14 @@ def plan(
     columns: list[str] | None = None,
     weights: str | None = None,
     weight_unit: float = 1.0,
-    landmarks: int | None = None,
+    landmarks: int | str | None = None,
+    clusters: int | None = None,
     sampling: str | None = None,
     leverage_lambda: float | None = None,
     landmarks_from: Any = None,
     features: str = "nystrom",
     frequencies: int | None = None,
+    kernel: str | None = None,
     bandwidth: Any = None,
     scale: str | None = None,
     sample_rows: int | None = None,
@@ -63,8 +65,8 @@ def plan(
         The column of row weights, whole multiples of ``weight_unit``.
     weight_unit : float, default=1.0
         One row of this weight counts as one.
-    landmarks, sampling, leverage_lambda, landmarks_from, features, frequencies, bandwidth, scale, \
-sample_rows, collect, skip_invalid, seed, warn
+    landmarks, clusters, sampling, leverage_lambda, landmarks_from, features, frequencies, kernel, \
+bandwidth, scale, sample_rows, collect, skip_invalid, seed, warn
         As for ``Plan.from_data``.
 
     Returns
@@ -74,11 +76,13 @@ sample_rows, collect, skip_invalid, seed, warn
     columns = _spark.columns(df, columns, weights)
     options: dict[str, Any] = {
         "landmarks": landmarks,
+        "clusters": clusters,
         "sampling": sampling,
         "leverage_lambda": leverage_lambda,
         "landmarks_from": landmarks_from,
         "features": features,
         "frequencies": frequencies,
+        "kernel": kernel,
         "bandwidth": bandwidth,
         "scale": scale,
         "sample_rows": sample_rows,

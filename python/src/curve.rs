@@ -1,6 +1,7 @@
 //! `KCurve`: models for a range of k.
 
 use crate::model::PyModel;
+use crate::results::html;
 use nysketch::decoder::Curve;
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -57,6 +58,10 @@ impl PyCurve {
     #[getter]
     fn clear(&self) -> bool {
         self.curve.clear
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html("k_curve", slf)
     }
 
     fn __repr__(&self) -> String {

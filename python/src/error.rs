@@ -13,6 +13,7 @@ use std::path::Path;
 /// A message with its parameters as keyword arguments: `scale='standard'`.
 pub fn in_keywords(message: &str) -> String {
     respell(message, |name, value| match (name, value) {
+        ("lambda", None) => "lambda_".into(),
         ("skip_invalid", _) => "skip_invalid=True".into(),
         ("no_header", _) => "nysketch.Files(..., header=False)".into(),
         ("header", _) => "header=True".into(),
@@ -70,5 +71,13 @@ pub fn os_error(error: &io::Error, path: &Path) -> PyErr {
                 _ => PyOSError::new_err(text),
             }
         }
+    }
+}
+
+/// Errors of the command's functions.
+pub fn command_exception(error: anyhow::Error) -> PyErr {
+    match error.downcast::<Error>() {
+        Ok(error) => exception(error),
+        Err(other) => PyValueError::new_err(in_keywords(&format!("{other:#}"))),
     }
 }

@@ -1,10 +1,12 @@
 //! The compiled half of the Python package `nysketch`: convert, release the GIL, call, map the error.
 //!
 //! [`input`] makes sources of the library out of arrays and Arrow streams, [`work`] runs long work
-//! beside the interpreter, and [`plan`], [`sketch`] and [`model`] are the classes. The estimators of
+//! beside the interpreter, and [`plan`], [`sketch`] and [`model`] are the classes, [`results`] and [`command`] what the command does
+//! beside them. The estimators of
 //! scikit-learn's kind are Python: `nysketch/estimators.py`.
 
 mod cluster;
+mod command;
 mod curve;
 mod error;
 mod input;
@@ -13,6 +15,7 @@ mod model;
 mod natural;
 mod options;
 mod plan;
+mod results;
 mod sketch;
 mod work;
 
@@ -27,11 +30,15 @@ mod _core {
         PyDraft,
     };
     #[pymodule_export]
+    use crate::command::main;
+    #[pymodule_export]
     use crate::curve::PyCurve;
     #[pymodule_export]
     use crate::model::PyModel;
     #[pymodule_export]
     use crate::plan::PyPlan;
+    #[pymodule_export]
+    use crate::results::{_default_landmarks, _diff, _inspect, _read, _report};
     #[pymodule_export]
     use crate::sketch::PySketch;
     #[pymodule_export]

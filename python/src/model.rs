@@ -5,6 +5,7 @@ use crate::input::{Extras, Input, Wanted};
 use crate::map::{InOrder, map_rows, map_valid_rows, reserved};
 use crate::natural::Natural;
 use crate::plan::{reduced, save};
+use crate::results::html;
 use crate::work::{SILENT, Shown, run, threads};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use nysketch::metrics::Risks;
@@ -529,6 +530,10 @@ impl PyModel {
         Ok((PyArray1::from_vec(X.py(), labels), risk))
     }
 
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html("model", slf)
+    }
+
     fn __repr__(&self) -> String {
         let (k, d) = (self.model.k(), self.model.columns.len());
         format!("Model(task='{}', k={k}, columns={d})", self.model.task)
@@ -543,7 +548,7 @@ impl PyModel {
 }
 
 impl PyModel {
-    fn decode(bytes: &[u8]) -> Result<Self, String> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(bytes)
             .map_err(|_| "not a model; models are JSON files".to_string())?;
         let model = Model::from_json(text).map_err(|e| in_keywords(&e.to_string()))?;

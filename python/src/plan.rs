@@ -5,6 +5,7 @@ use crate::input::{Extras, Input, Wanted};
 use crate::map::map_rows;
 use crate::natural::Natural;
 use crate::options::{Landmarks, OneOrMore, PlanOptions, invalid};
+use crate::results::html;
 use crate::sketch::{PySketch, check_weights};
 use crate::work::{Shown, run, threads};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
@@ -90,6 +91,8 @@ impl PyPlan {
     ///     Kernel values at landmarks, or random Fourier features.
     /// frequencies : int, optional
     ///     Number of random frequencies; 200.
+    /// kernel : {'gaussian', 'laplace'}, optional
+    ///     The kernel that is summed at landmarks; 'gaussian'.
     /// bandwidth : float or sequence of float, optional
     ///     Kernel bandwidths σ²; chosen from the sample by default.
     /// scale : {None, 'standard'}, default=None
@@ -445,6 +448,12 @@ impl PyPlan {
         }
     }
 
+    /// The kernel that is summed.
+    #[getter]
+    fn kernel(&self) -> &'static str {
+        self.plan.kernel.name()
+    }
+
     /// Bandwidths σ², widest first.
     #[getter]
     fn bandwidths(&self) -> Vec<f64> {
@@ -485,6 +494,10 @@ impl PyPlan {
     #[getter]
     fn fingerprint(&self) -> String {
         self.plan.fingerprint()
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html("plan", slf)
     }
 
     fn __repr__(&self) -> String {

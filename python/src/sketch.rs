@@ -7,12 +7,14 @@ use crate::model::PyModel;
 use crate::natural::Natural;
 use crate::options::{invalid, named};
 use crate::plan::{PyPlan, reduced, save};
+use crate::results::{html, result};
 use crate::work::{SILENT, Shown, run, threads};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use nysketch::decoder::{estimated_risk, fit_curve};
 use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::fixed::{centred_sum, coordinate_value, power_of_two};
-use nysketch::{Error, FitParams, Plan, Sketch, SketchParams, Sum, Task, fit};
+use nysketch::theory::{TheoryParams, theory};
+use nysketch::{Context, Error, FitParams, Plan, Sketch, SketchParams, Sum, Task, fit};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -54,7 +56,7 @@ impl From<Sketch> for PySketch {
 
 impl PySketch {
     /// The sketch as it is now.
-    fn get(&self) -> Arc<Sketch> {
+    pub fn get(&self) -> Arc<Sketch> {
         self.sketch.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
 
@@ -379,6 +381,80 @@ impl PySketch {
         run(py, SILENT, move |_| Ok(estimated_risk(&sketch, &model)))
     }
 
+    /// Whether a mixture explains the sketch: its residual at every bandwidth beside the noise.
+    ///
+    /// Parameters
+    /// ----------
+    /// model : Model
+    ///     A mixture (``fit_gmm``) of the sketch's columns.
+    ///
+    /// Returns
+    /// -------
+    /// nysketch.results.Explanation
+    ///     With ``explained``, ``verdict`` and ``residuals`` (``bandwidth``, ``residual``, ``floor`` and
+    ///     ``missed`` of each bandwidth).
+    ///
+    /// Examples
+    /// --------
+    /// >>> import numpy as np, nysketch
+    /// >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    /// >>> sketch = nysketch.Plan.from_data(X, landmarks=50).sketch(X)
+    /// >>> sketch.explain(sketch.fit_gmm(1)).verdict
+    /// 'the model explains the sketch'
+    fn explain<'py>(&self, py: Python<'py>, model: &PyModel) -> PyResult<Bound<'py, PyAny>> {
+        let (sketch, model) = (self.get(), model.model.clone());
+        let found = run(py, SILENT, move |_| Context::new(&sketch).explanation(&model))?;
+        result(py, "Explanation", &found)
+    }
+
+    /// The quantities of the paper's theorems, estimated from the sketch.
+    ///
+    /// Parameters
+    /// ----------
+    /// k : int, default=10
+    ///     Clusters of the models that the theorems are about.
+    /// bandwidth : float, optional
+    ///     One of the plan's bandwidths; the middle one by default.
+    /// lambda_ : float, optional
+    ///     λ of the theorems; the largest for which C = 2 C_F by default.
+    /// delta : float, default=0.1
+    ///     Probability that the theorems may fail with.
+    /// known_variance : float, default=0.0
+    ///     Variance of the clusters, for mixtures instead of k-means.
+    /// secants : int, default=300
+    ///     Pairs of models to sample.
+    /// seed : int, optional
+    ///     Seed of the sample; that of the plan by default.
+    ///
+    /// Returns
+    /// -------
+    /// nysketch.results.Theory
+    #[pyo3(signature = (k=10, *, bandwidth=None, lambda_=None, delta=0.1, known_variance=0.0, secants=300, seed=None))]
+    #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn theory<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = crate::natural::from_object)] k: u64,
+        bandwidth: Option<f64>,
+        lambda_: Option<f64>,
+        delta: f64,
+        known_variance: f64,
+        #[pyo3(from_py_with = crate::natural::from_object)] secants: u64,
+        seed: Option<Natural>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let sketch = self.get();
+        let rung = bandwidth.map(|sigma2| sketch.plan().rung_of(sigma2)).transpose();
+        let mut params = TheoryParams::new(Natural(k).size())
+            .lambda(lambda_)
+            .delta(delta)
+            .known_variance(known_variance)
+            .secants(Natural(secants).size());
+        params.rung = rung.map_err(exception)?;
+        params.seed = seed.map(|s| s.0);
+        let found = run(py, SILENT, move |_| theory(&sketch, &params))?;
+        result(py, "Theory", &found)
+    }
+
     /// Write the sketch to a file, whole or not at all.
     ///
     /// Parameters
@@ -483,17 +559,13 @@ impl PySketch {
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let sketch = self.filled()?;
         let plan = sketch.plan().clone();
-        let rungs = &plan.bandwidths;
-        let rung = match bandwidth {
-            None => Some(rungs.len() / 2),
-            Some(b) => rungs.iter().position(|s| (s - b).abs() <= 1e-9 * s),
-        };
-        let Some(rung) = rung.filter(|_| plan.collect.kernel) else {
-            let message = match plan.collect.kernel {
-                true => format!("bandwidth must be one of the plan's, {rungs:?}"),
-                false => "the plan keeps no kernel sums; collect 'kernel'".into(),
-            };
+        if !plan.collect.kernel {
+            let message = "the plan keeps no kernel sums; collect 'kernel'";
             return Err(PyValueError::new_err(message));
+        }
+        let rung = match bandwidth {
+            None => plan.bandwidths.len() / 2,
+            Some(sigma2) => plan.rung_of(sigma2).map_err(exception)?,
         };
         let values = run(py, SILENT, move |_| {
             let means = sketch.feature_means(rung);
@@ -581,6 +653,10 @@ impl PySketch {
     fn missed<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<f64>>>> {
         let missed = self.filled()?.missed();
         Ok((!missed.is_empty()).then(|| PyArray1::from_vec(py, missed)))
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html("sketch", slf)
     }
 
     fn __repr__(&self) -> String {

@@ -13,15 +13,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How often signals are looked at and progress is drawn.
-const TICK: Duration = Duration::from_millis(100);
+pub const TICK: Duration = Duration::from_millis(100);
 /// How long work may take to end after Ctrl-C before it is left alone, its result unwanted.
-const GRACE: Duration = Duration::from_secs(2);
+pub const GRACE: Duration = Duration::from_secs(2);
 /// The same when the interpreter ends.
 const LAST_GRACE: Duration = Duration::from_secs(5);
 /// More threads than this help nobody, and an operating system may refuse them.
 const MOST_THREADS: usize = 256;
 /// Decoders recurse into matrix algorithms; the usual 2 MB of a thread is less than a main thread has.
-const STACK: usize = 16 << 20;
+pub const STACK: usize = 16 << 20;
 
 /// What the work and its watcher share.
 #[derive(Default)]

@@ -295,7 +295,7 @@ fn sample_rows(text: &str) -> Result<SampleRows, String> {
   nysketch plan x.npy -o p.nys --sampling leverage --bandwidth 10,2.5
   nysketch plan x.csv -o p.nys --landmarks auto --clusters 10
 
-JSON fields: file, rows, skipped, columns, features, landmarks, frequencies, sampling, bandwidths,
+JSON fields: file, rows, skipped, columns, features, kernel, landmarks, frequencies, sampling, bandwidths,
   collect, fingerprint, bytes, sample_rows, leverage {lambda, effective_dimension, accuracy,
   accuracy_rows}, notes")]
 pub struct PlanArgs {
@@ -322,7 +322,7 @@ pub struct PlanArgs {
   nysketch sketch sales.csv --by country -o countries/
   nysketch sketch days/ --plan p.nys -o all.nys --checkpoint all.ckpt --resume
 
-JSON fields: file, rows, skipped, columns, features, landmarks, frequencies, sampling, bandwidths,
+JSON fields: file, rows, skipped, columns, features, kernel, landmarks, frequencies, sampling, bandwidths,
   collect, fingerprint, bytes, seconds; with --by also without_group and groups [{value, file, rows,
   skipped}]")]
 pub struct SketchArgs {
@@ -411,12 +411,13 @@ pub struct Subtract {
   nysketch inspect s.nys --json
   nysketch inspect s.nys --theory -k 10
 
-JSON fields: file, kind, rows, skipped, columns, features, landmarks, frequencies, sampling, seed,
+JSON fields: file, kind, rows, skipped, columns, features, kernel, landmarks, frequencies, sampling, seed,
   bandwidths, scale, collect, weights, rank, condition, missed, lambda, effective_dimension,
-  largest_leverage, noise_floor, single_row_cells, empty_cells, fingerprint, bytes, model {residuals
-  [{bandwidth, residual, floor, missed}], verdict}, theory {bandwidth, delta, k, t, condition,
-  least_condition, lambda, holds, constant, effective_dimension, largest_leverage, uniform, leverage, least_rows,
-  least_lambda, norm, source {s, gamma, t, lambda, m}, distortion, enough}")]
+  largest_leverage, noise_floor, single_row_cells, empty_cells, raw_rows, fingerprint, bytes, model
+  {explained, verdict, residuals [{bandwidth, residual, floor, missed}]}, theory {bandwidth, delta, k,
+  known_variance, secants, rows, landmarks, t, condition, least_condition, lambda, holds, constant,
+  effective_dimension, largest_leverage, uniform, leverage, least_rows, least_lambda, norm, source {s,
+  gamma, t, lambda, m}, distortion, enough}")]
 pub struct Inspect {
     /// Plan or sketch
     #[arg(value_name = "FILE")]

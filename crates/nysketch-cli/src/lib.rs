@@ -1,34 +1,69 @@
-//! The `nysketch` command.
+//! The `nysketch` command, and the page it writes about a sketch.
 //!
 //! Two layers: `args` records what was typed, each of `commands` resolves what it means and runs
 //! it with the library. Results go to stdout, progress and remarks to stderr. Exit codes: 0 done,
 //! 1 data or run-time error, 2 usage.
+//!
+//! [`main`] is the program, [`run`] the same inside another program, and [`report`] makes the page of
+//! `nysketch report` without the command line.
 
 mod args;
 mod commands;
+mod describe;
 mod input;
 mod output;
 mod page;
 mod plot;
 mod progress;
+pub mod report;
+
+pub use progress::interrupt;
 
 use clap::Parser;
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Runs what was typed.
+/// Runs what was typed, as the whole program: Ctrl-C is handled here.
 pub fn main() -> ExitCode {
-    let args = args::Args::parse();
-    nysketch_tables::quiet_guarded_panics();
+    handle_interrupts();
+    ExitCode::from(run(std::env::args_os()))
+}
+
+/// Makes Ctrl-C end the work of [`run`] cleanly, and then the process: for a program that does nothing
+/// but to run the command.
+pub fn handle_interrupts() {
     progress::stop_on_interrupt();
-    match commands::run(&args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+}
+
+/// Runs a command line, of which the first word is the program's name, and returns the exit code.
+/// Signals are left to the caller, who may call [`interrupt`].
+pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
+    progress::resume();
+    nysketch_tables::quiet_guarded_panics();
+    let code = match args::Args::try_parse_from(words) {
+        Ok(args) => outcome(commands::run(&args)),
+        Err(error) => {
+            // Help and version are "errors" too, which go to stdout.
+            let _ = error.print();
+            u8::try_from(error.exit_code()).unwrap_or(2)
+        }
+    };
+    // Only a Rust program flushes by itself when it ends.
+    let _ = std::io::stdout().flush();
+    code
+}
+
+/// Says what went wrong.
+fn outcome(result: anyhow::Result<()>) -> u8 {
+    match result {
+        Ok(()) => 0,
+        Err(error) if output::is_broken_pipe(&error) => 0,
         Err(error) => {
             // A closed stderr must not turn an error into a panic.
             let message = output::in_options(&format!("{error:#}"));
             let _ = writeln!(std::io::stderr(), "error: {message}");
-            ExitCode::from(output::exit_code(&error))
+            output::exit_code(&error)
         }
     }
 }

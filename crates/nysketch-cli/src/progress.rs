@@ -29,6 +29,16 @@ pub fn stop_on_interrupt() {
     drop(installed);
 }
 
+/// Ends the command that runs at the next block of rows, as Ctrl-C does.
+pub fn interrupt() {
+    INTERRUPTED.store(true, Ordering::Relaxed);
+}
+
+/// Forgets an earlier interruption.
+pub fn resume() {
+    INTERRUPTED.store(false, Ordering::Relaxed);
+}
+
 /// What to say when Ctrl-C ends work that keeps what it has done.
 pub fn on_interrupt(message: &'static str) {
     KEPT.get_or_init(|| message);

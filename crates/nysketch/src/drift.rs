@@ -35,12 +35,18 @@ use crate::sums::{Sum, Sums};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Binomial, ChiSquared, Distribution};
+use serde::Serialize;
 use std::sync::Arc;
 
 /// Rows expected in either sample below which a cell is pooled with others like it.
 const LEAST_EXPECTED: f64 = 5.0;
 /// Rows of either sample from which on the mean of a cell is looked at.
 const LEAST_ROWS: i128 = 10;
+
+/// Fewer draws cannot show a p-value of 0.05.
+const LEAST_DRAWS: usize = 19;
+/// More draws take minutes and tell nothing more.
+const MOST_DRAWS: usize = 20_000;
 
 /// How to compare.
 ///
@@ -56,11 +62,27 @@ pub struct DriftParams {
     pub draws: usize,
     /// Seed of the draws.
     pub seed: u64,
+    /// p-values up to this are called drift: the share of false alarms.
+    pub level: f64,
 }
 
 impl Default for DriftParams {
     fn default() -> Self {
-        DriftParams { draws: 999, seed: 0 }
+        DriftParams { draws: 999, seed: 0, level: 0.05 }
+    }
+}
+
+impl DriftParams {
+    /// Checks every parameter.
+    pub fn check(&self) -> Result<()> {
+        if !(self.level > 0.0 && self.level < 1.0) {
+            return Err(Error::parameter("`level`", "between 0 and 1", self.level));
+        }
+        if !(LEAST_DRAWS..=MOST_DRAWS).contains(&self.draws) {
+            let expected = format!("between {LEAST_DRAWS} and {MOST_DRAWS}");
+            return Err(Error::parameter("`draws`", expected, self.draws));
+        }
+        Ok(())
     }
 }
 
@@ -69,6 +91,13 @@ impl DriftParams {
     #[must_use]
     pub fn draws(mut self, draws: usize) -> Self {
         self.draws = draws;
+        self
+    }
+
+    /// With this level.
+    #[must_use]
+    pub fn level(mut self, level: f64) -> Self {
+        self.level = level;
         self
     }
 
@@ -81,10 +110,11 @@ impl DriftParams {
 }
 
 /// The discrepancy at one bandwidth.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 #[non_exhaustive]
 pub struct Discrepancy {
     /// σ².
+    #[serde(rename = "bandwidth")]
     pub sigma2: f64,
     /// `‖A_m(π_A) − A_m(π_B)‖`.
     pub mmd: f64,
@@ -94,7 +124,7 @@ pub struct Discrepancy {
 }
 
 /// How a cell changed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct CellChange {
     /// Which landmark.
@@ -108,7 +138,7 @@ pub struct CellChange {
 }
 
 /// How the mean of a column changed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct ColumnChange {
     /// Its name.
@@ -121,24 +151,52 @@ pub struct ColumnChange {
     pub z: f64,
 }
 
+/// How the mean kernel value at a landmark changed, at the middle bandwidth.
+#[derive(Debug, Clone, Serialize)]
+pub struct LandmarkChange {
+    /// Which landmark.
+    pub landmark: usize,
+    /// Mean kernel value of B less that of A.
+    pub change: f64,
+    /// Where it lies, in the table's units.
+    pub place: Vec<f64>,
+}
+
 /// What the comparison found.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Drift {
     /// Rows of A and B, weights counted.
     pub rows: [u64; 2],
-    /// One per bandwidth; empty where there are no kernel sums.
-    pub discrepancies: Vec<Discrepancy>,
+    /// p-values up to this are called drift.
+    pub level: f64,
     /// Of the test; none where it cannot be made.
     pub p_value: Option<f64>,
+    /// Whether the p-value is at most the level; none without a p-value.
+    pub drift: Option<bool>,
     /// Why there is no p-value.
     pub no_test: Option<String>,
-    /// Change of the mean kernel value at each landmark, B less A, at the middle bandwidth.
-    pub landmarks: Vec<f64>,
-    /// Cells, the most changed first; empty without cells.
-    pub cells: Vec<CellChange>,
+    /// One per bandwidth; empty where there are no kernel sums.
+    pub discrepancies: Vec<Discrepancy>,
     /// Columns, the most changed first; empty without cells and moments.
     pub columns: Vec<ColumnChange>,
+    /// Cells, the most changed first; empty without cells.
+    pub cells: Vec<CellChange>,
+    /// Landmarks, the most changed first; empty without landmarks and kernel sums.
+    pub landmarks: Vec<LandmarkChange>,
+}
+
+impl Drift {
+    /// The discrepancy at the middle bandwidth.
+    pub fn middle(&self) -> Option<&Discrepancy> {
+        self.discrepancies.get(self.discrepancies.len() / 2)
+    }
+
+    /// Keeps so many cells and landmarks, the most changed ones.
+    pub fn keep(&mut self, top: usize) {
+        self.cells.truncate(top);
+        self.landmarks.truncate(top);
+    }
 }
 
 /// Compares sketches of one plan; what depends on the plan alone is computed once.
@@ -185,28 +243,23 @@ impl Comparison {
 
     /// Compares two sketches.
     pub fn of(&self, a: &Sketch, b: &Sketch, params: &DriftParams) -> Result<Drift> {
+        params.check()?;
         for sketch in [a, b] {
             same_plan(&self.plan, sketch.plan())?;
             if sketch.rows() == 0 {
                 return Err(Error::NoRows { skipped: sketch.skipped() });
             }
         }
-        let middle = self.plan.bandwidths.len() / 2;
-        let change = |(a, b): (&f64, &f64)| b - a;
-        let landmarks = match self.maps.is_empty() {
-            true => Vec::new(),
-            false => {
-                a.feature_means(middle).iter().zip(&b.feature_means(middle)).map(change).collect()
-            }
-        };
         let mut drift = Drift {
             rows: [a.rows(), b.rows()],
-            discrepancies: self.discrepancies(a, b),
+            level: params.level,
             p_value: None,
+            drift: None,
             no_test: None,
-            landmarks,
-            cells: Vec::new(),
+            discrepancies: self.discrepancies(a, b),
             columns: columns(a, b),
+            cells: Vec::new(),
+            landmarks: self.landmarks(a, b),
         };
         if !self.plan.collect.cells {
             drift.no_test = Some(match self.plan.landmarks() {
@@ -222,9 +275,29 @@ impl Comparison {
         } else if cells.totals.iter().any(|n| *n < 2.0 * LEAST_EXPECTED) {
             drift.no_test = Some(format!("a test needs {} rows of each", 2.0 * LEAST_EXPECTED));
         } else {
-            drift.p_value = Some(cells.p_value(&self.plan, params)?);
+            let p_value = cells.p_value(&self.plan, params)?;
+            drift.p_value = Some(p_value);
+            drift.drift = Some(p_value <= params.level);
         }
         Ok(drift)
+    }
+
+    /// Changes at the middle bandwidth, the largest first.
+    fn landmarks(&self, a: &Sketch, b: &Sketch) -> Vec<LandmarkChange> {
+        if self.maps.is_empty() {
+            return Vec::new();
+        }
+        let middle = self.plan.bandwidths.len() / 2;
+        let points = self.plan.features.points();
+        let each = |(landmark, (a, b)): (usize, (f64, f64))| LandmarkChange {
+            landmark,
+            change: b - a,
+            place: self.plan.frame.widen(points.row(landmark)),
+        };
+        let means = a.feature_means(middle).into_iter().zip(b.feature_means(middle));
+        let mut changes: Vec<LandmarkChange> = means.enumerate().map(each).collect();
+        changes.sort_by(|p, q| q.change.abs().total_cmp(&p.change.abs()));
+        changes
     }
 
     fn discrepancies(&self, a: &Sketch, b: &Sketch) -> Vec<Discrepancy> {
@@ -544,7 +617,7 @@ mod tests {
 
     fn drift(a: &[f64], b: &[f64]) -> Drift {
         let plan = plan(a);
-        let params = DriftParams { draws: 199, seed: 1 };
+        let params = DriftParams { draws: 199, seed: 1, ..DriftParams::default() };
         Comparison::new(&plan).unwrap().of(&sketch(&plan, a), &sketch(&plan, b), &params).unwrap()
     }
 
@@ -596,7 +669,7 @@ mod tests {
             let (a, b) = (rows(80, 0.0, seed), rows(60, shift, seed + 5000));
             let plan = plan(&a);
             let found = Comparison::new(&plan).unwrap()
-                .of(&sketch(&plan, &a), &sketch(&plan, &b), &DriftParams { draws: 19, seed })
+                .of(&sketch(&plan, &a), &sketch(&plan, &b), &DriftParams { draws: 19, seed, ..DriftParams::default() })
                 .unwrap();
             for (rung, d) in found.discrepancies.iter().enumerate() {
                 let landmarks = plan.landmarks().unwrap();

@@ -185,6 +185,14 @@ pub enum Error {
         /// Largest spread.
         high: f64,
     },
+    /// A question that a plan alone, or a sketch of nothing, cannot answer.
+    #[error("{option} needs a sketch that has rows, got {got}")]
+    NeedsSketch {
+        /// What was asked for.
+        option: &'static str,
+        /// What there is.
+        got: &'static str,
+    },
     /// A parameter outside its range.
     #[error("{name} must be {expected}, got {got}")]
     Parameter {
@@ -289,7 +297,7 @@ impl Error {
 
     /// Whether what was asked for is wrong, as opposed to the data.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Error::Parameter { .. } | Error::NoRoom { .. })
+        matches!(self, Error::Parameter { .. } | Error::NoRoom { .. } | Error::NeedsSketch { .. })
     }
 
     /// Wraps a reader's own error.
@@ -307,7 +315,7 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 32] = [
+const PARAMETERS: [&str; 37] = [
     "bandwidth",
     "clusters",
     "collect",
@@ -316,6 +324,7 @@ const PARAMETERS: [&str; 32] = [
     "delimiter",
     "delta",
     "dims",
+    "draws",
     "exclude",
     "features",
     "frequencies",
@@ -326,8 +335,11 @@ const PARAMETERS: [&str; 32] = [
     "lambda",
     "landmarks",
     "landmarks_from",
+    "level",
     "leverage_lambda",
     "max_groups",
+    "model",
+    "most_clusters",
     "no_header",
     "plan",
     "radius",
@@ -338,6 +350,7 @@ const PARAMETERS: [&str; 32] = [
     "separation",
     "skip_invalid",
     "task",
+    "theory",
     "weight_unit",
     "weights",
 ];

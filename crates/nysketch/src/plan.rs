@@ -95,6 +95,10 @@ pub(crate) const MAX_MOMENTS_DIMS: usize = 4096;
 /// Most sums of a sketch: 1 GiB of 128-bit integers.
 pub(crate) const MAX_SUMS: f64 = (1u64 << 26) as f64;
 
+/// How near, relatively, a bandwidth must be to one of the plan's to mean it: enough for the digits that
+/// are printed.
+const SAME_BANDWIDTH: f64 = 1e-3;
+
 impl Plan {
     /// Number of columns d.
     pub fn dims(&self) -> usize {
@@ -118,6 +122,16 @@ impl Plan {
     /// Number of sums per bandwidth: m, or 2m′ for Fourier features.
     pub fn features_per_bandwidth(&self) -> usize {
         self.measured().features()
+    }
+
+    /// The place of a bandwidth among the plan's.
+    pub fn rung_of(&self, sigma2: f64) -> Result<usize> {
+        let same = |s: &f64| (s / sigma2 - 1.0).abs() < SAME_BANDWIDTH;
+        self.bandwidths.iter().position(same).ok_or_else(|| {
+            let list: Vec<String> = self.bandwidths.iter().map(f64::to_string).collect();
+            let expected = format!("one of the sketch's: {}", list.join(", "));
+            Error::parameter("`bandwidth`", expected, sigma2)
+        })
     }
 
     /// What decides which sums there are.

@@ -13,14 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from nysketch import _input
-from nysketch._core import Model, Plan, Sketch
+from nysketch._core import Model, Plan, Sketch, _default_landmarks
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-# Landmarks where the user names no number, and for each cluster at least.
-DEFAULT_LANDMARKS = 400
-LANDMARKS_PER_CLUSTER = 10
 
 
 class Rows(NamedTuple):
@@ -41,9 +37,9 @@ class Sketching(BaseEstimator):
         """The sums that are needed."""
         raise NotImplementedError
 
-    def _landmarks(self, rows: int | None) -> int | None:
-        """How many landmarks to choose from so many rows."""
-        return self.landmarks
+    def _clusters(self) -> int | None:
+        """How many clusters will be learned."""
+        return None
 
     def _forget(self) -> None:
         """Before a new fit: one that fails leaves an estimator that is not fitted."""
@@ -90,11 +86,11 @@ class Sketching(BaseEstimator):
         return Rows(X, *_in_units(sample_weight, array, unit))
 
     def _make_plan(self, rows: Rows, common: dict[str, Any]) -> Plan:
-        array = _input.array_of(rows.X)
         return Plan.from_data(
             rows.X,
             columns="all",
-            landmarks=self._landmarks(None if array is None else len(array)),
+            landmarks=self.landmarks,
+            clusters=self._clusters(),
             sampling=self.sampling,
             bandwidth=self.bandwidth,
             scale=self.scale,
@@ -110,7 +106,8 @@ class Sketching(BaseEstimator):
         if self.plan is not None:
             return
         assert plan.landmarks is not None, "estimators make plans with landmarks"
-        found, wanted = len(plan.landmarks), self._landmarks(None) or DEFAULT_LANDMARKS
+        found = len(plan.landmarks)
+        wanted = self.landmarks or _default_landmarks(self._clusters())
         if found >= wanted:
             return
         message = (
@@ -153,11 +150,8 @@ class Learning(Sketching):
     def _k(self) -> int:
         raise NotImplementedError
 
-    def _landmarks(self, rows: int | None) -> int | None:
-        wanted = LANDMARKS_PER_CLUSTER * self._k()
-        if self.landmarks is not None or wanted <= DEFAULT_LANDMARKS:
-            return self.landmarks
-        return wanted if rows is None else min(wanted, rows)
+    def _clusters(self) -> int | None:
+        return self._k()
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Sketch X and learn from the sketch.

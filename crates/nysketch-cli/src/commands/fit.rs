@@ -1,13 +1,13 @@
 //! `nysketch fit`: learn from a sketch.
 
 use super::files::read_sketch;
-use super::inspect::{MOST_LANDMARKS, explained_json};
 use crate::args::{Common, FitArgs};
 use crate::output::{Usage, check_writable, note, result, short, write_bytes};
 use crate::plot;
 use anyhow::{Context, Result};
 use nysketch::decoder::Curve;
-use nysketch::{Context as Decoding, Decoder, FitParams, Model, Status, Task};
+use nysketch::inspect::MOST_LANDMARKS;
+use nysketch::{Context as Decoding, FitParams, Model, Status, Task};
 use serde_json::{Value, json};
 
 pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
@@ -38,13 +38,11 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
         let risk = decoding.risk(&model);
         tell_status(common, &model);
         let (mut json, mut text) = describe(args, &model, risk);
-        // One eigendecomposition a bandwidth: not for very many landmarks.
+        // One eigendecomposition per bandwidth: not for very many landmarks.
         let few = sketch.plan().features.points().len() <= MOST_LANDMARKS;
-        if let Some((residuals, verdict)) =
-            few.then(|| decoding.explain(&model)).transpose()?.flatten()
-        {
-            json["explained"] = explained_json(&residuals, verdict);
-            text.push_str(&format!("\n{}", verdict.text()));
+        if let Some(explanation) = few.then(|| decoding.explain(&model)).transpose()?.flatten() {
+            text.push_str(&format!("\n{}", explanation.verdict.text()));
+            json["explained"] = serde_json::to_value(explanation)?;
         }
         return result(common, &json, &text);
     }
@@ -142,15 +140,6 @@ fn k_range(text: &str) -> Result<(usize, usize)> {
 }
 
 fn resolve(args: &FitArgs, k: usize) -> Result<FitParams> {
-    let pursuit = matches!(args.decoder, Decoder::Clompr | Decoder::Clomp);
-    if (args.separation.is_some() || args.radius.is_some()) && !pursuit {
-        return Err(
-            Usage("--separation and --radius go with --decoder clompr or clomp".into()).into()
-        );
-    }
-    if args.known_variance.is_some() && args.task != Task::Gmm {
-        return Err(Usage("--known-variance goes with gmm".into()).into());
-    }
     let bandwidth = match args.bandwidth.as_str() {
         "auto" => None,
         s => {

@@ -1,10 +1,11 @@
 //! `nysketch sketch --by COLUMN`: one sketch for each value of a column.
 
-use super::plan::{describe, measured_at};
 use crate::args::{Common, SketchArgs};
+use crate::describe::measured_at;
 use crate::output::{Usage, count, note, result, size, thousands};
 use crate::progress::Bar;
 use anyhow::{Context, Result, anyhow, bail};
+use nysketch::inspect::PlanSummary;
 use nysketch::{Error, GroupParams, Groups, Plan, SketchParams, file};
 use nysketch_tables::Dataset;
 use serde_json::json;
@@ -88,7 +89,7 @@ pub fn run(
         );
     }
     let seconds = start.elapsed().as_secs_f64();
-    let mut json = describe(plan);
+    let mut json = serde_json::to_value(PlanSummary::new(plan))?;
     json["file"] = json!(args.output);
     json["rows"] = json!(rows);
     json["skipped"] = json!(skipped);

@@ -1,22 +1,17 @@
 //! `nysketch inspect`: what a file holds.
 
 use super::files::{read_bytes, read_model};
-use super::plan::describe;
 use crate::args::{Common, Inspect};
-use crate::output::{Usage, count, list, result, short, size, thousands};
+use crate::describe::measured_at;
+use crate::output::{count, list, result, short, size, thousands};
 use anyhow::{Context, Result};
-use nysketch::atom::embedding::DECODING_CUTOFF;
-use nysketch::decoder::{Residual, Verdict, explain, noise_floor};
-use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
+use nysketch::decoder::Explanation;
 use nysketch::format::{File, decode};
-use nysketch::sums::Sum;
-use nysketch::theory::{Spectrum, TheoryParams, theory};
-use nysketch::{Features, Plan, Sketch};
-use serde_json::{Value, json};
+use nysketch::inspect::{InspectParams, Inspection, MOST_LANDMARKS, inspect};
+use nysketch::theory::{Theory, TheoryParams};
+use nysketch::{Features, Plan, Sampling};
+use serde_json::json;
 use std::path::Path;
-
-/// Landmarks up to which the rank of the kernel matrix is computed, in seconds.
-pub const MOST_LANDMARKS: usize = 2000;
 
 pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     let bytes = read_bytes(&args.file)?;
@@ -25,79 +20,59 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
         File::Plan(plan) => (plan, None),
         File::Sketch(sketch) => (sketch.plan(), Some(sketch)),
     };
-    let mut json = describe(plan);
-    json["file"] = json!(args.file);
-    json["kind"] = json!(if sketch.is_some() { "sketch" } else { "plan" });
-    json["bytes"] = json!(bytes.len());
-    json["seed"] = json!(plan.seed);
-    json["scale"] = json!(plan.frame.scale);
-    json["weights"] = match &plan.weighting {
-        Some(w) => json!({"column": w.column, "unit": w.unit}),
-        None => Value::Null,
-    };
-    let mut text = format!(
-        "{}: a {}, {}\n",
-        args.file.display(),
-        if sketch.is_some() { "sketch" } else { "plan" },
-        size(bytes.len())
+    let model = args.model.as_deref().map(read_model).transpose()?;
+    let theory = args.theory.then_some(
+        TheoryParams::new(args.k)
+            .lambda(args.lambda)
+            .delta(args.delta)
+            .known_variance(args.known_variance)
+            .secants(args.secants),
     );
-    if let Some(sketch) = sketch {
-        json["rows"] = json!(sketch.rows());
-        json["skipped"] = json!(sketch.skipped());
-        line(&mut text, "rows", &rows_text(sketch));
+    let found = inspect(plan, sketch, &InspectParams { model: model.as_ref(), theory })?;
+    let mut json = serde_json::to_value(&found)?;
+    json["file"] = json!(args.file);
+    json["bytes"] = json!(bytes.len());
+    result(common, &json, &text(args, plan, &found, bytes.len()))
+}
+
+fn text(args: &Inspect, plan: &Plan, found: &Inspection, bytes: usize) -> String {
+    let mut text = format!("{}: a {}, {}\n", args.file.display(), found.kind, size(bytes));
+    if let Some(rows) = found.rows {
+        line(&mut text, "rows", &rows_text(found, rows));
     }
     plan_lines(plan, &mut text);
-    if let Features::Nystrom(landmarks, _) = &plan.features {
-        let mut maps = Vec::new();
-        for sigma2 in plan.bandwidths.iter().filter(|_| landmarks.len() <= MOST_LANDMARKS) {
-            maps.push(NystromMap::new(landmarks, plan.kernel.at(*sigma2), CUTOFF)?);
-        }
-        json["rank"] = json!(maps.iter().map(NystromMap::rank).collect::<Vec<_>>());
-        json["condition"] = json!(maps.iter().map(NystromMap::condition).collect::<Vec<_>>());
-        let missed = sketch.filter(|s| s.rows() > 0).map(Sketch::missed).unwrap_or_default();
-        json["missed"] = json!(missed);
-        // Noise of rows with weights is not known.
-        let known = sketch.filter(|s| s.rows() > 0 && !maps.is_empty() && plan.weighting.is_none());
-        let dimensions = known.map(|s| Dimensions::new(s, &maps)).transpose()?;
-        if let Some(d) = &dimensions {
-            json["lambda"] = json!(d.lambda);
-            json["effective_dimension"] = json!(d.effective);
-            json["largest_leverage"] = json!(d.largest);
-            json["noise_floor"] = json!(d.floor);
-        }
-        bandwidth_table(plan, &maps, &missed, dimensions.as_ref(), &mut text);
+    if found.ranks.is_some() {
+        bandwidth_table(found, &mut text);
     } else {
         line(&mut text, "bandwidths", &format!("σ² {}", list(&plan.bandwidths)));
     }
-    line(&mut text, "fingerprint", &plan.fingerprint());
-    raw_rows(plan, sketch, &mut json, &mut text);
-    if let Some(file) = &args.model {
-        let sketch = need_sketch(sketch, "--model")?;
-        model_lines(sketch, file, &mut json, &mut text)?;
+    line(&mut text, "fingerprint", &found.plan.fingerprint);
+    raw_rows(plan, found, &mut text);
+    if let (Some(file), Some(explanation)) = (&args.model, &found.model) {
+        model_lines(file, explanation, &mut text);
     }
-    if args.theory {
-        let sketch = need_sketch(sketch, "--theory")?;
-        theory_lines(sketch, args, &mut json, &mut text)?;
+    if let Some(theory) = &found.theory {
+        theory_lines(theory, &mut text);
     }
-    result(common, &json, &text)
+    text
 }
 
 fn line(text: &mut String, name: &str, value: &str) {
     text.push_str(&format!("  {name:12} {value}\n"));
 }
 
-fn rows_text(sketch: &Sketch) -> String {
-    let mut rows = thousands(sketch.rows());
-    if let Some(w) = &sketch.plan().weighting {
-        rows.push_str(&format!(
+fn rows_text(found: &Inspection, rows: u64) -> String {
+    let mut text = thousands(rows);
+    if let Some(w) = &found.weights {
+        text.push_str(&format!(
             " (weights of column '{}' counted, in units of {})",
             w.column, w.unit
         ));
     }
-    if sketch.skipped() > 0 {
-        rows.push_str(&format!(", {} skipped as invalid", thousands(sketch.skipped())));
+    if let Some(skipped) = found.skipped.filter(|n| *n > 0) {
+        text.push_str(&format!(", {} skipped as invalid", thousands(skipped)));
     }
-    rows
+    text
 }
 
 fn plan_lines(plan: &Plan, text: &mut String) {
@@ -107,18 +82,14 @@ fn plan_lines(plan: &Plan, text: &mut String) {
     if plan.frame.scale.iter().any(|s| *s != 1.0) {
         line(text, "scale", "columns are divided by their standard deviation");
     }
-    line(text, "measured at", &super::plan::measured_at(plan));
+    line(text, "measured at", &measured_at(plan));
     line(text, "collects", &plan.collect.names().join(", "));
 }
 
-/// One line a bandwidth; rank and condition only where they were computed.
-fn bandwidth_table(
-    plan: &Plan,
-    maps: &[NystromMap],
-    missed: &[f64],
-    dimensions: Option<&Dimensions>,
-    text: &mut String,
-) {
+/// One line per bandwidth; rank and condition only where they were computed.
+fn bandwidth_table(found: &Inspection, text: &mut String) {
+    let missed = found.missed.as_deref().unwrap_or(&[]);
+    let dimensions = found.dimensions.as_ref();
     let mut header = format!("{:>12} {:>10} {:>12}", "σ²", "rank", "condition");
     if !missed.is_empty() {
         header.push_str("  missed at most");
@@ -127,13 +98,8 @@ fn bandwidth_table(
         header.push_str(&format!(" {:>9} {:>9} {:>12}", "N(λ)", "N∞(λ)", "noise floor"));
     }
     line(text, "bandwidths", &header);
-    for (i, sigma2) in plan.bandwidths.iter().enumerate() {
-        let (rank, condition) = match maps.get(i) {
-            Some(map) => {
-                (format!("{}/{}", map.rank(), map.eigenvalues.len()), short(map.condition()))
-            }
-            None => ("-".to_string(), "-".to_string()),
-        };
+    for (i, sigma2) in found.plan.bandwidths.iter().enumerate() {
+        let (rank, condition) = rank_text(found, i);
         let mut row = format!("{:>12} {rank:>10} {condition:>12}", short(*sigma2));
         if let Some(share) = missed.get(i) {
             row.push_str(&format!(" {:>14.2}%", 100.0 * share));
@@ -141,129 +107,54 @@ fn bandwidth_table(
         if let Some(d) = dimensions {
             row.push_str(&format!(
                 " {:>9.1} {:>9.1} {:>12}",
-                d.effective[i],
-                d.largest[i],
-                d.floor.get(i).map_or("-".to_string(), |f| short(*f))
+                d.effective_dimension[i],
+                d.largest_leverage[i],
+                d.noise_floor.get(i).map_or("-".to_string(), |f| short(*f))
             ));
         }
         line(text, "", &row);
     }
     if let Some(d) = dimensions {
-        line(
-            text,
-            "",
-            &format!(
-                "(effective dimensions at λ = 1/√n = {}, estimated from the landmarks)",
-                short(d.lambda)
-            ),
-        );
+        let at = short(d.lambda);
+        let note =
+            format!("(effective dimensions at λ = 1/√n = {at}, estimated from the landmarks)");
+        line(text, "", &note);
     }
-    if maps.is_empty() {
-        line(
-            text,
-            "",
-            &format!("(rank and condition are computed up to {MOST_LANDMARKS} landmarks)"),
-        );
+    if found.ranks.as_ref().is_some_and(|r| r.rank.is_empty()) {
+        let note = format!("(rank and condition are computed up to {MOST_LANDMARKS} landmarks)");
+        line(text, "", &note);
     }
 }
 
-/// Effective dimensions and noise floor at every bandwidth.
-struct Dimensions {
-    lambda: f64,
-    effective: Vec<f64>,
-    largest: Vec<f64>,
-    floor: Vec<f64>,
-}
-
-impl Dimensions {
-    fn new(sketch: &Sketch, maps: &[NystromMap]) -> Result<Self> {
-        let lambda = 1.0 / (sketch.rows() as f64).sqrt();
-        let (mut effective, mut largest, mut floor) = (Vec::new(), Vec::new(), Vec::new());
-        for (rung, map) in maps.iter().enumerate() {
-            let spectrum = Spectrum::new(sketch, rung)?;
-            effective.push(spectrum.effective_dimension(lambda));
-            largest.push(spectrum.largest_leverage(lambda));
-            if sketch.plan().collect.kernel {
-                let norm2 = map.squared_norm(&sketch.feature_means(rung), DECODING_CUTOFF);
-                floor.push(noise_floor(norm2, sketch.rows()));
-            }
-        }
-        Ok(Dimensions { lambda, effective, largest, floor })
-    }
-}
-
-fn need_sketch<'a>(sketch: Option<&'a Sketch>, option: &str) -> Result<&'a Sketch> {
-    match sketch {
-        Some(sketch) if sketch.rows() > 0 => Ok(sketch),
-        Some(_) => Err(Usage(format!("{option} needs a sketch that has rows")).into()),
-        None => Err(Usage(format!("{option} needs a sketch; this is a plan")).into()),
+/// "50/60" and the condition of one bandwidth.
+fn rank_text(found: &Inspection, rung: usize) -> (String, String) {
+    let of = found.plan.landmarks.unwrap_or(0);
+    match found.ranks.as_ref().filter(|r| rung < r.rank.len()) {
+        Some(ranks) => (format!("{}/{of}", ranks.rank[rung]), short(ranks.condition[rung])),
+        None => ("-".to_string(), "-".to_string()),
     }
 }
 
 /// Whether a mixture explains the sketch.
-fn model_lines(sketch: &Sketch, file: &Path, json: &mut Value, text: &mut String) -> Result<()> {
-    let model = read_model(file)?;
-    let Some((residuals, verdict)) = explain(sketch, &model)? else {
-        return Err(Usage(
-            "--model needs a mixture (fit gmm) of the sketch's columns, and a sketch with kernel sums".into(),
-        )
-        .into());
-    };
-    json["model"] = explained_json(&residuals, verdict);
-    line(text, "model", &format!("{}: {}", file.display(), verdict.text()));
+fn model_lines(file: &Path, explanation: &Explanation, text: &mut String) {
+    line(text, "model", &format!("{}: {}", file.display(), explanation.verdict.text()));
     line(text, "", &format!("{:>12} {:>12} {:>12}", "σ²", "residual", "noise floor"));
-    for r in &residuals {
-        line(
-            text,
-            "",
-            &format!("{:>12} {:>12} {:>12}", short(r.sigma2), short(r.residual), short(r.floor)),
-        );
+    for r in &explanation.residuals {
+        let numbers = [r.sigma2, r.residual, r.floor].map(short);
+        line(text, "", &format!("{:>12} {:>12} {:>12}", numbers[0], numbers[1], numbers[2]));
     }
-    Ok(())
-}
-
-/// Residuals and verdict for `--json`.
-pub fn explained_json(residuals: &[Residual], verdict: Verdict) -> Value {
-    let one = |r: &Residual| json!({"bandwidth": r.sigma2, "residual": r.residual, "floor": r.floor, "missed": r.missed});
-    json!({"residuals": residuals.iter().map(one).collect::<Vec<_>>(), "verdict": verdict.text()})
 }
 
 /// What the theorems ask for and what the data gives.
-fn theory_lines(
-    sketch: &Sketch,
-    args: &Inspect,
-    json: &mut Value,
-    text: &mut String,
-) -> Result<()> {
-    let plan = sketch.plan();
-    let params = TheoryParams::new(plan.bandwidths.len() / 2, args.k)
-        .lambda(args.lambda)
-        .delta(args.delta)
-        .variance(args.known_variance)
-        .secants(args.secants)
-        .seed(plan.seed);
-    let t = theory(sketch, &params)?;
-    // What docs/RESULTS.md shows to be enough: twice the numbers of the model.
-    let enough = args.k.saturating_mul(2 * (plan.dims() + 1));
-    let source = t
-        .source
-        .map(|s| json!({"s": s.s, "gamma": s.gamma, "t": s.t, "lambda": s.lambda, "m": s.m}));
-    json["theory"] = json!({
-        "bandwidth": t.sigma2, "delta": args.delta, "k": args.k, "t": t.t,
-        "condition": t.condition, "least_condition": t.least_condition, "lambda": t.lambda, "holds": t.holds, "constant": t.constant,
-        "effective_dimension": t.effective_dimension, "largest_leverage": t.largest_leverage,
-        "uniform": t.uniform, "leverage": t.leverage, "least_rows": t.least_rows,
-        "least_lambda": t.least_lambda, "norm": t.norm, "source": source, "distortion": t.distortion,
-        "enough": enough,
-    });
+fn theory_lines(t: &Theory, text: &mut String) {
     let whole = |x: f64| if x < 1e12 { thousands(x.ceil() as u64) } else { short(x) };
-    let model = if args.known_variance > 0.0 { "Gaussians" } else { "Diracs" };
+    let model = if t.known_variance > 0.0 { "Gaussians" } else { "Diracs" };
     text.push_str(&format!(
         "\ntheory at σ² = {}, δ = {}, mixtures of {} {model}, {} pairs of them sampled\n",
         short(t.sigma2),
-        args.delta,
-        args.k,
-        args.secants
+        t.delta,
+        t.k,
+        t.secants
     ));
     line(text, "‖Σ‖", &short(t.norm));
     line(text, "λ_t (13)", &format!("{} for t = {}", short(t.lambda), short(t.t)));
@@ -298,11 +189,7 @@ fn theory_lines(
             whole(t.leverage),
             whole(t.least_rows),
             short(t.least_lambda),
-            if t.rows as f64 >= t.least_rows && t.lambda >= t.least_lambda && t.lambda <= t.norm {
-                "met"
-            } else {
-                "not met"
-            }
+            if t.leverage_holds() { "met" } else { "not met" }
         ),
     );
     line(
@@ -334,34 +221,25 @@ fn theory_lines(
         &format!(
             "this sketch has {} landmarks; {} = 2k(d + 1) are enough in the experiments of docs/RESULTS.md",
             thousands(t.landmarks as u64),
-            thousands(enough as u64)
+            thousands(t.enough as u64)
         ),
     );
-    Ok(())
 }
 
 /// Which raw rows the file reveals.
-fn raw_rows(plan: &Plan, sketch: Option<&Sketch>, json: &mut Value, text: &mut String) {
+fn raw_rows(plan: &Plan, found: &Inspection, text: &mut String) {
     let Features::Nystrom(landmarks, sampling) = &plan.features else {
         return;
     };
     let mut warning = match sampling {
-        nysketch::Sampling::Given => "the landmarks were given by the user".to_string(),
+        Sampling::Given => "the landmarks were given by the user".to_string(),
         _ => format!("the {} landmarks are rows of the data", landmarks.len()),
     };
-    if let Some(sketch) = sketch
-        && plan.collect.cells
-    {
-        let cells = &sketch.sums()[Sum::CellRows];
-        let single = cells.iter().filter(|n| **n == 1).count();
-        json["single_row_cells"] = json!(single);
-        json["empty_cells"] = json!(cells.iter().filter(|n| **n == 0).count());
-        if single > 0 {
-            warning.push_str(&format!(
-                "; {} with one row, whose values are in the file",
-                count(single as u64, "cell")
-            ));
-        }
+    if let Some(cells) = found.cells.filter(|c| c.single_row_cells > 0) {
+        warning.push_str(&format!(
+            "; {} with one row, whose values are in the file",
+            count(cells.single_row_cells as u64, "cell")
+        ));
     }
     line(text, "raw rows", &warning);
 }

@@ -1,6 +1,7 @@
 //! `nysketch plan`: decide what to measure.
 
 use crate::args::{ColumnArgs, Common, InputArgs, PlanArgs, PlanOptions};
+use crate::describe::measured_at;
 use crate::input;
 use crate::output::{
     Usage, check_writable, count, detail, in_options, list, note, result, short, size, thousands,
@@ -8,11 +9,10 @@ use crate::output::{
 };
 use crate::progress::Bar;
 use anyhow::{Result, bail};
-use nysketch::{
-    Collect, Features, Invalid, Plan, PlanParams, PlanReport, SampleRows, Weighting, make_plan,
-};
+use nysketch::inspect::PlanSummary;
+use nysketch::{Collect, Invalid, Plan, PlanParams, PlanReport, SampleRows, Weighting, make_plan};
 use nysketch_tables::{Columns, Dataset, Extras};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::Path;
 
 pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
@@ -30,7 +30,7 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     }
     let bytes = plan.to_bytes();
     write_bytes(&args.output, &bytes)?;
-    let mut json = describe(&plan);
+    let mut json = serde_json::to_value(PlanSummary::new(&plan))?;
     json["file"] = json!(args.output);
     json["rows"] = json!(report.rows);
     json["skipped"] = json!(report.skipped);
@@ -219,33 +219,4 @@ fn bandwidths(text: &str) -> Result<Option<Vec<f64>>> {
         })?);
     }
     Ok(Some(values))
-}
-
-/// "400 landmarks (dsquared)".
-pub fn measured_at(plan: &Plan) -> String {
-    match &plan.features {
-        Features::Nystrom(points, sampling) => {
-            format!("{} ({})", count(points.len() as u64, "landmark"), sampling.name())
-        }
-        Features::Fourier(points) => format!("{} Fourier frequencies", points.len()),
-    }
-}
-
-/// What a plan holds, for --json.
-pub fn describe(plan: &Plan) -> Value {
-    let mut json = json!({
-        "columns": plan.columns,
-        "features": plan.features.name(),
-        "bandwidths": plan.bandwidths,
-        "collect": plan.collect.names(),
-        "fingerprint": plan.fingerprint(),
-    });
-    match &plan.features {
-        Features::Nystrom(points, sampling) => {
-            json["landmarks"] = json!(points.len());
-            json["sampling"] = json!(sampling.name());
-        }
-        Features::Fourier(points) => json["frequencies"] = json!(points.len()),
-    }
-    json
 }

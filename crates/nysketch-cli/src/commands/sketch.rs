@@ -3,12 +3,14 @@
 use super::checkpoint::Checkpoint;
 use super::files::read_plan;
 use super::groups;
-use super::plan::{PlanRequest, describe, invalid, measured_at, plan_input, tell_input};
+use super::plan::{PlanRequest, invalid, plan_input, tell_input};
 use crate::args::{Common, SketchArgs};
+use crate::describe::measured_at;
 use crate::input;
 use crate::output::{check_writable, count, note, result, size, thousands, write_bytes};
 use crate::progress::Bar;
 use anyhow::Result;
+use nysketch::inspect::PlanSummary;
 use nysketch::{Error, Plan, Run, Sketch, SketchParams};
 use nysketch_tables::store::Local;
 use nysketch_tables::{Columns, Dataset, Extras, find};
@@ -101,7 +103,7 @@ fn tell(
         let rows = count(sketch.skipped(), "row");
         note(common, &format!("{rows} skipped as invalid; the sketch records it"));
     }
-    let mut json = describe(plan);
+    let mut json = serde_json::to_value(PlanSummary::new(plan))?;
     json["file"] = json!(args.output);
     json["rows"] = json!(sketch.rows());
     json["skipped"] = json!(sketch.skipped());

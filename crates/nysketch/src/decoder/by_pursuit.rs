@@ -14,8 +14,6 @@ use rand_chacha::ChaCha8Rng;
 
 /// Starts around the mean where there are no landmarks to start from.
 const STARTS: usize = 500;
-/// How near, relatively, a bandwidth must be to one of the sketch's to mean it.
-const SAME_BANDWIDTH: f64 = 1e-3;
 
 /// The paper's decoder, with replacement (CL-OMPR) or without (CL-OMP).
 pub struct Pursuit {
@@ -110,14 +108,10 @@ pub fn check_kernel_sums(context: &Context<'_>, params: &FitParams) -> Result<()
 
 /// The rung that was asked for, or else the best one.
 pub fn chosen_rung(context: &Context<'_>, params: &FitParams) -> Result<usize> {
-    let bandwidths = &context.plan().bandwidths;
-    let Some(wanted) = params.bandwidth else { return best_rung(context, params) };
-    let same = |s: &f64| (s / wanted - 1.0).abs() < SAME_BANDWIDTH;
-    bandwidths.iter().position(same).ok_or_else(|| {
-        let list: Vec<String> = bandwidths.iter().map(f64::to_string).collect();
-        let expected = format!("auto or one of the sketch's: {}", list.join(", "));
-        Error::parameter("`bandwidth`", expected, wanted)
-    })
+    match params.bandwidth {
+        Some(sigma2) => context.plan().rung_of(sigma2),
+        None => best_rung(context, params),
+    }
 }
 
 /// The rung nearest, in ratio, to twice the risk that calibrated landmarks give; the middle one

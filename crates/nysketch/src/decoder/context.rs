@@ -8,11 +8,12 @@ use crate::error::{Error, Result};
 use crate::feature_map::nystrom::{CUTOFF, NystromMap};
 use crate::plan::{Features, Plan};
 use crate::sketch::Sketch;
+use crate::spectrum::Spectrum;
 use crate::weighted::WeightedPoints;
 use std::sync::OnceLock;
 
 /// A sketch and everything about it that is expensive: eigendecompositions of K_m, cells, calibrated
-/// landmarks.
+/// landmarks, effective dimensions.
 ///
 /// ```
 /// use nysketch::{Context, FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task, plan_for};
@@ -42,6 +43,7 @@ struct Rung {
     map: OnceLock<NystromMap>,
     embedding: OnceLock<Embedding>,
     calibrated: OnceLock<Option<WeightedPoints>>,
+    spectrum: OnceLock<Spectrum>,
 }
 
 impl<'a> Context<'a> {
@@ -97,5 +99,14 @@ impl<'a> Context<'a> {
     pub(crate) fn calibrated(&self, rung: usize) -> Result<Option<&WeightedPoints>> {
         let embedding = self.embedding(rung)?;
         Ok(self.rungs[rung].calibrated.get_or_init(|| calibrated(embedding)).as_ref())
+    }
+
+    /// Effective dimensions of the data at a bandwidth; needs a sketch with landmarks.
+    pub fn spectrum(&self, rung: usize) -> Result<&Spectrum> {
+        let place = &self.rungs[rung].spectrum;
+        if place.get().is_none() {
+            let _ = place.set(Spectrum::new(self.sketch, rung)?);
+        }
+        place.get().ok_or(Error::NoRows { skipped: self.sketch.skipped() })
     }
 }

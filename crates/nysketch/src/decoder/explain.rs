@@ -9,9 +9,10 @@
 //! A model whose residual ‖A_m(p) − A_m(π_n)‖ is near the floor is as good as the rows can tell.
 
 use super::context::Context;
-use crate::error::Result;
+use crate::error::{self, Error};
 use crate::model::Model;
 use crate::sketch::Sketch;
+use serde::{Serialize, Serializer};
 
 /// Residuals up to this many floors count as explained.
 const EXPLAINED: f64 = 2.0;
@@ -20,10 +21,11 @@ const EXPLAINED: f64 = 2.0;
 const MISSED: f64 = 0.5;
 
 /// A model's residual at one bandwidth.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 #[non_exhaustive]
 pub struct Residual {
     /// σ².
+    #[serde(rename = "bandwidth")]
     pub sigma2: f64,
     /// `‖A_m(p) − A_m(π_n)‖`.
     pub residual: f64,
@@ -57,6 +59,23 @@ impl Verdict {
     }
 }
 
+impl Serialize for Verdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.text())
+    }
+}
+
+/// The residuals of a mixture at every bandwidth and what they mean.
+#[derive(Debug, Clone, Serialize)]
+pub struct Explanation {
+    /// Whether the verdict is [`Verdict::Explained`].
+    pub explained: bool,
+    /// What the residuals mean.
+    pub verdict: Verdict,
+    /// One per bandwidth.
+    pub residuals: Vec<Residual>,
+}
+
 /// `√((1 − ‖A_m(π_n)‖²)/n)`: how far a sketch is from that of its distribution.
 pub fn noise_floor(squared_norm: f64, rows: u64) -> f64 {
     ((1.0 - squared_norm).max(0.0) / rows as f64).sqrt()
@@ -75,19 +94,30 @@ pub fn noise_floor(squared_norm: f64, rows: u64) -> f64 {
 /// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
 /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 /// let two = fit(&sketch, &FitParams::new(Task::Gmm, 2))?;
-/// let (residuals, verdict) = explain(&sketch, &two)?.unwrap();
-/// assert_eq!(verdict, Verdict::NotExplained);
-/// assert!(residuals.iter().any(|r| r.residual > 2.0 * r.floor));
+/// let explanation = explain(&sketch, &two)?.unwrap();
+/// assert_eq!(explanation.verdict, Verdict::NotExplained);
 /// # Ok(())
 /// # }
 /// ```
-pub fn explain(sketch: &Sketch, model: &Model) -> Result<Option<(Vec<Residual>, Verdict)>> {
+pub fn explain(sketch: &Sketch, model: &Model) -> error::Result<Option<Explanation>> {
     Context::new(sketch).explain(model)
 }
 
 impl Context<'_> {
+    /// The same, as an error where it cannot be said.
+    pub fn explanation(&self, model: &Model) -> error::Result<Explanation> {
+        if !self.plan().collect.kernel {
+            let task = "explaining a model";
+            return Err(Error::MissingSums { task, what: "kernel".into() });
+        }
+        self.explain(model)?.ok_or_else(|| {
+            let expected = "a mixture (fit gmm) of the sketch's columns, and rows without weights";
+            Error::parameter("`model`", expected, format!("a model of {}", model.task))
+        })
+    }
+
     /// See [`explain`].
-    pub fn explain(&self, model: &Model) -> Result<Option<(Vec<Residual>, Verdict)>> {
+    pub fn explain(&self, model: &Model) -> error::Result<Option<Explanation>> {
         let (sketch, plan) = (self.sketch(), self.plan());
         let weighted = plan.weighting.is_some();
         if !plan.collect.kernel || weighted || sketch.rows() == 0 || model.columns != plan.columns {
@@ -118,7 +148,7 @@ impl Context<'_> {
         } else {
             Verdict::Explained
         };
-        Ok(Some((residuals, verdict)))
+        Ok(Some(Explanation { explained: verdict == Verdict::Explained, verdict, residuals }))
     }
 }
 
@@ -143,8 +173,8 @@ mod tests {
             let model = fit(&sketch, &FitParams::new(Task::Gmm, k)).unwrap();
             explain(&sketch, &model).unwrap().unwrap()
         };
-        assert_eq!(verdict(3).1, Verdict::Explained, "{:?}", verdict(3).0);
-        assert_eq!(verdict(2).1, Verdict::NotExplained, "{:?}", verdict(2).0);
+        assert_eq!(verdict(3).verdict, Verdict::Explained, "{:?}", verdict(3));
+        assert_eq!(verdict(2).verdict, Verdict::NotExplained, "{:?}", verdict(2));
         let centres = fit(&sketch, &FitParams::new(Task::Kmeans, 3)).unwrap();
         assert!(explain(&sketch, &centres).unwrap().is_none());
     }

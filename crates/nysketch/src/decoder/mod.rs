@@ -38,7 +38,7 @@ pub mod pca;
 
 pub use context::Context;
 pub use curve::{Curve, CurvePoint, estimated_risk, fit_curve};
-pub use explain::{Residual, Verdict, explain, noise_floor};
+pub use explain::{Explanation, Residual, Verdict, explain, noise_floor};
 pub use fit::fit;
 pub use list::Decoder;
 pub use params::FitParams;

@@ -104,6 +104,17 @@ impl FitParams {
                 return Err(Error::parameter(name, "a positive number", got));
             }
         }
+        let pursuit = matches!(self.decoder, Decoder::Clompr | Decoder::Clomp);
+        for (name, value) in [("`separation`", self.separation), ("`radius`", self.radius)] {
+            if value.is_some() && !pursuit {
+                let expected = "used with `decoder=clompr` or `decoder=clomp`";
+                return Err(Error::parameter(name, expected, self.decoder.name()));
+            }
+        }
+        if self.known_variance.is_some() && self.task != Task::Gmm {
+            let expected = "used with the task gmm";
+            return Err(Error::parameter("`known_variance`", expected, self.task));
+        }
         Ok(())
     }
 }

@@ -1,0 +1,306 @@
+//! What a plan or a sketch holds, and how good it is.
+//!
+//! Field names are those of `nysketch inspect --json` and of `nysketch.inspect` in Python. Every
+//! eigendecomposition comes from the [`Context`], so that it is computed once, however much is asked for.
+
+use crate::atom::embedding::DECODING_CUTOFF;
+use crate::decoder::Context;
+use crate::decoder::{Explanation, noise_floor};
+use crate::error::{Error, Result};
+use crate::feature_map::nystrom::{CUTOFF, NystromMap};
+use crate::landmarks::Sampling;
+use crate::model::Model;
+use crate::plan::{Features, Plan};
+use crate::sketch::Sketch;
+use crate::sums::Sum;
+use crate::theory::{Theory, TheoryParams};
+use serde::Serialize;
+
+/// Landmarks up to which the rank of the kernel matrix is computed: that takes seconds.
+pub const MOST_LANDMARKS: usize = 2000;
+
+/// The column of row weights, as it is shown.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Weights {
+    /// Column name.
+    pub column: String,
+    /// One row of this weight counts as one.
+    pub unit: f64,
+}
+
+/// What a plan measures.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct PlanSummary {
+    /// Names of the columns, in order.
+    pub columns: Vec<String>,
+    /// `nystrom` or `fourier`.
+    pub features: &'static str,
+    /// The kernel that is summed.
+    pub kernel: &'static str,
+    /// Number of landmarks; none for Fourier features.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub landmarks: Option<usize>,
+    /// How landmarks were chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<&'static str>,
+    /// Number of frequencies; none where there are landmarks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frequencies: Option<usize>,
+    /// Bandwidths σ², widest first.
+    pub bandwidths: Vec<f64>,
+    /// Which sums are kept.
+    pub collect: Vec<&'static str>,
+    /// SHA-256 of the plan's file.
+    pub fingerprint: String,
+}
+
+impl PlanSummary {
+    /// What this plan measures.
+    pub fn new(plan: &Plan) -> Self {
+        let points = plan.features.points().len();
+        let (landmarks, sampling, frequencies) = match &plan.features {
+            Features::Nystrom(_, sampling) => (Some(points), Some(sampling.name()), None),
+            Features::Fourier(_) => (None, None, Some(points)),
+        };
+        PlanSummary {
+            columns: plan.columns.clone(),
+            features: plan.features.name(),
+            kernel: plan.kernel.name(),
+            landmarks,
+            sampling,
+            frequencies,
+            bandwidths: plan.bandwidths.clone(),
+            collect: plan.collect.names(),
+            fingerprint: plan.fingerprint(),
+        }
+    }
+}
+
+/// The kernel matrix of the landmarks at every bandwidth; empty above [`MOST_LANDMARKS`].
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Ranks {
+    /// Numerical rank.
+    pub rank: Vec<usize>,
+    /// Largest eigenvalue over the smallest one above the cut-off.
+    pub condition: Vec<f64>,
+}
+
+impl Ranks {
+    fn push(&mut self, map: &NystromMap) {
+        self.rank.push(map.rank());
+        self.condition.push(map.condition());
+    }
+}
+
+/// Effective dimensions and noise at every bandwidth.
+#[derive(Debug, Clone, Serialize)]
+pub struct Dimensions {
+    /// λ = 1/√n that dimensions are computed at.
+    pub lambda: f64,
+    /// N(λ), estimated from the landmarks.
+    pub effective_dimension: Vec<f64>,
+    /// N_∞(λ), likewise.
+    pub largest_leverage: Vec<f64>,
+    /// How far a sketch of so many rows is from that of their distribution; empty without kernel sums.
+    pub noise_floor: Vec<f64>,
+}
+
+/// Cells with few rows.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct CellCounts {
+    /// Cells of one row, whose values are in the file.
+    pub single_row_cells: usize,
+    /// Cells without rows.
+    pub empty_cells: usize,
+}
+
+/// What a plan or a sketch holds.
+///
+/// ```
+/// use nysketch::{Context, Inspection, Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(2, Mixture::new(2, 3, 3.0, 1)?.rows(0, 900).values)?;
+/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(50))?.0);
+/// assert_eq!(Inspection::of_plan(&plan)?.ranks.unwrap().rank.len(), 3);
+/// let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let found = Inspection::of_sketch(&Context::new(&sketch))?;
+/// assert_eq!((found.kind, found.rows, found.raw_rows >= 50), ("sketch", Some(900), true));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Inspection {
+    /// `plan` or `sketch`.
+    pub kind: &'static str,
+    /// Number of rows, weights counted; none for a plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u64>,
+    /// Rows left out as invalid; none for a plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<u64>,
+    /// What is measured.
+    #[serde(flatten)]
+    pub plan: PlanSummary,
+    /// The seed that landmarks or frequencies were chosen with.
+    pub seed: u64,
+    /// What each column is divided by.
+    pub scale: Vec<f64>,
+    /// The column of row weights.
+    pub weights: Option<Weights>,
+    /// Of the kernel matrix; none for Fourier features.
+    #[serde(flatten)]
+    pub ranks: Option<Ranks>,
+    /// Upper bounds on how much of the data the landmarks miss, one per bandwidth; none for Fourier
+    /// features, empty without rows or kernel sums.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missed: Option<Vec<f64>>,
+    /// None where there are no rows, or the noise of their weights is not known, or landmarks are too many.
+    #[serde(flatten)]
+    pub dimensions: Option<Dimensions>,
+    /// None where cells are not kept.
+    #[serde(flatten)]
+    pub cells: Option<CellCounts>,
+    /// Rows of the data whose values are in the file, at most: landmarks that were chosen from the rows,
+    /// and cells of one row, which may be the same.
+    pub raw_rows: usize,
+    /// Whether a mixture explains the sketch, where one was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<Explanation>,
+    /// What the paper's theorems say, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub theory: Option<Theory>,
+}
+
+impl Inspection {
+    /// What a plan holds.
+    pub fn of_plan(plan: &Plan) -> Result<Self> {
+        let mut found = Self::new(plan, "plan");
+        if let Some(landmarks) = plan.landmarks() {
+            let mut ranks = Ranks::default();
+            for &sigma2 in plan.bandwidths.iter().filter(|_| few(plan)) {
+                ranks.push(&NystromMap::new(landmarks, plan.kernel.at(sigma2), CUTOFF)?);
+            }
+            found.ranks = Some(ranks);
+            found.missed = Some(Vec::new());
+        }
+        Ok(found)
+    }
+
+    /// What a sketch holds.
+    pub fn of_sketch(context: &Context<'_>) -> Result<Self> {
+        let (sketch, plan) = (context.sketch(), context.plan());
+        let mut found = Self::new(plan, "sketch");
+        found.rows = Some(sketch.rows());
+        found.skipped = Some(sketch.skipped());
+        if plan.landmarks().is_none() {
+            return Ok(found);
+        }
+        let mut ranks = Ranks::default();
+        for rung in (0..plan.bandwidths.len()).filter(|_| few(plan)) {
+            if let Some(map) = context.map(rung)? {
+                ranks.push(map);
+            }
+        }
+        found.ranks = Some(ranks);
+        found.missed = Some(if sketch.rows() > 0 { sketch.missed() } else { Vec::new() });
+        // The noise of rows with weights is not known.
+        if sketch.rows() > 0 && few(plan) && plan.weighting.is_none() {
+            found.dimensions = Some(dimensions(context)?);
+        }
+        if plan.collect.cells {
+            let cells = cell_counts(sketch);
+            found.raw_rows += cells.single_row_cells;
+            found.cells = Some(cells);
+        }
+        Ok(found)
+    }
+
+    fn new(plan: &Plan, kind: &'static str) -> Self {
+        let raw_rows = match &plan.features {
+            Features::Nystrom(_, Sampling::Given) | Features::Fourier(_) => 0,
+            Features::Nystrom(landmarks, _) => landmarks.len(),
+        };
+        let weights = plan.weighting.as_ref();
+        Inspection {
+            kind,
+            rows: None,
+            skipped: None,
+            plan: PlanSummary::new(plan),
+            seed: plan.seed,
+            scale: plan.frame.scale.clone(),
+            weights: weights.map(|w| Weights { column: w.column.clone(), unit: w.unit }),
+            ranks: None,
+            missed: None,
+            dimensions: None,
+            cells: None,
+            raw_rows,
+            model: None,
+            theory: None,
+        }
+    }
+}
+
+/// What to say about a sketch beside what it holds.
+#[derive(Debug, Clone, Default)]
+pub struct InspectParams<'a> {
+    /// Whether this mixture explains it.
+    pub model: Option<&'a Model>,
+    /// What the paper's theorems say.
+    pub theory: Option<TheoryParams>,
+}
+
+/// What a sketch, or a plan where there is no sketch, holds, and what else was asked for.
+pub fn inspect(
+    plan: &Plan,
+    sketch: Option<&Sketch>,
+    params: &InspectParams<'_>,
+) -> Result<Inspection> {
+    let wanted = [("`model`", params.model.is_some()), ("`theory`", params.theory.is_some())];
+    let wanted = wanted.iter().find(|w| w.1).map(|w| w.0);
+    let sketch = match (sketch, wanted) {
+        (Some(sketch), Some(option)) if sketch.rows() == 0 => {
+            return Err(Error::NeedsSketch { option, got: "one without rows" });
+        }
+        (None, Some(option)) => return Err(Error::NeedsSketch { option, got: "a plan" }),
+        (None, None) => return Inspection::of_plan(plan),
+        (Some(sketch), _) => sketch,
+    };
+    let context = Context::new(sketch);
+    let mut found = Inspection::of_sketch(&context)?;
+    if let Some(model) = params.model {
+        found.model = Some(context.explanation(model)?);
+    }
+    if let Some(theory) = &params.theory {
+        found.theory = Some(context.theory(theory)?);
+    }
+    Ok(found)
+}
+
+/// Whether an eigendecomposition per bandwidth takes seconds at most.
+fn few(plan: &Plan) -> bool {
+    plan.features.points().len() <= MOST_LANDMARKS
+}
+
+fn dimensions(context: &Context<'_>) -> Result<Dimensions> {
+    let sketch = context.sketch();
+    let lambda = 1.0 / (sketch.rows() as f64).sqrt();
+    let (mut effective_dimension, mut largest_leverage) = (Vec::new(), Vec::new());
+    let mut floor = Vec::new();
+    for rung in 0..context.plan().bandwidths.len() {
+        let spectrum = context.spectrum(rung)?;
+        effective_dimension.push(spectrum.effective_dimension(lambda));
+        largest_leverage.push(spectrum.largest_leverage(lambda));
+        if let (Some(map), true) = (context.map(rung)?, context.plan().collect.kernel) {
+            let norm2 = map.squared_norm(&sketch.feature_means(rung), DECODING_CUTOFF);
+            floor.push(noise_floor(norm2, sketch.rows()));
+        }
+    }
+    Ok(Dimensions { lambda, effective_dimension, largest_leverage, noise_floor: floor })
+}
+
+fn cell_counts(sketch: &Sketch) -> CellCounts {
+    let count = |rows: i128| sketch.sums()[Sum::CellRows].iter().filter(|n| **n == rows).count();
+    CellCounts { single_row_cells: count(1), empty_cells: count(0) }
+}

@@ -1,0 +1,136 @@
+"""Short tables for notebooks. All text is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+__all__ = ["k_curve", "model", "plan", "result", "sketch"]
+
+# Rows and columns of a table, before it is too large to read.
+_MOST_ROWS = 10
+_MOST_COLUMNS = 8
+
+
+def plan(plan: Any) -> str:
+    """A table of what a plan measures."""
+    return _titled("Plan", _pairs(_measured(plan)))
+
+
+def sketch(sketch: Any) -> str:
+    """A table of what a sketch holds."""
+    entries = {"rows": f"{sketch.rows:,}"}
+    if sketch.skipped:
+        entries["skipped as invalid"] = f"{sketch.skipped:,}"
+    return _titled("Sketch", _pairs({**entries, **_measured(sketch.plan)}))
+
+
+def model(model: Any) -> str:
+    """A table of a model, and one of its clusters or components."""
+    report = model.report
+    entries = {"task": model.task, "k": model.k, "rows": f"{model.rows:,}"}
+    entries |= {"decoder": report["decoder"], "status": report["status"]}
+    names = list(model.columns)
+    if model.task == "pca":
+        lead, shares = "share of variance", model.explained_variance_ratio
+        places = model.components
+    else:
+        lead, shares = "share", model.weights
+        places = model.means if model.task == "gmm" else model.centres
+    header = ["", lead, *names[:_MOST_COLUMNS]]
+    if len(names) > _MOST_COLUMNS:
+        header.append("…")
+    rows = []
+    for i in range(min(model.k, _MOST_ROWS)):
+        row = [str(i), f"{100 * shares[i]:.1f} %", *(_number(x) for x in places[i][:_MOST_COLUMNS])]
+        rows.append(row + ["…"] * (len(header) - len(row)))
+    if model.k > _MOST_ROWS:
+        rows.append(["…"] * len(header))
+    return _titled("Model", _pairs(entries) + _table(header, rows))
+
+
+def k_curve(curve: Any) -> str:
+    """A table of the risks over k."""
+    rows = [
+        [str(k), _number(risk), "suggested" if k == curve.suggested else ""]
+        for k, risk in zip(curve.ks, curve.risks, strict=True)
+    ]
+    return _titled("KCurve", _table(["k", "estimated risk", ""], rows))
+
+
+def result(result: Any) -> str:
+    """A table of the entries of a result."""
+    return _titled(type(result).__name__, _entries(result))
+
+
+def _measured(plan: Any) -> dict[str, str]:
+    names = plan.columns
+    more = ", …" if len(names) > _MOST_COLUMNS else ""
+    entries = {"columns": f"{len(names)}: {', '.join(names[:_MOST_COLUMNS])}{more}"}
+    if plan.landmarks is not None:
+        entries["landmarks"] = f"{len(plan.landmarks)} ({plan.sampling})"
+    else:
+        entries["frequencies"] = str(len(plan.frequencies))
+    entries["kernel"] = plan.kernel
+    entries["bandwidths σ²"] = ", ".join(_number(b) for b in plan.bandwidths)
+    entries["sums"] = ", ".join(plan.collect)
+    entries["fingerprint"] = plan.fingerprint[:16]
+    return entries
+
+
+def _entries(entries: Mapping[str, Any]) -> str:
+    """One line for each entry; what is a table itself is one inside."""
+    lines = "".join(
+        f'<tr><th style="text-align:left">{escape(name)}</th>'
+        f'<td style="text-align:left">{_cell(value)}</td></tr>'
+        for name, value in entries.items()
+    )
+    return f"<table>{lines}</table>"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return _entries(value)
+    if isinstance(value, tuple) and value and all(isinstance(item, Mapping) for item in value):
+        header = list(value[0])
+        rows = [[_text(item.get(name)) for name in header] for item in value[:_MOST_ROWS]]
+        if len(value) > _MOST_ROWS:
+            rows.append(["…"] * len(header))
+        return _table(header, rows)
+    return escape(_text(value))
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_text(item)}" for name, item in value.items())
+    if isinstance(value, (tuple, list)):
+        more = ", …" if len(value) > _MOST_COLUMNS else ""
+        return ", ".join(_text(item) for item in value[:_MOST_COLUMNS]) + more
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return str(value)
+
+
+def _number(x: float) -> str:
+    return f"{x:.4g}"
+
+
+def _pairs(entries: Mapping[str, Any]) -> str:
+    return _entries({name: str(value) for name, value in entries.items()})
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    def line(cells: Sequence[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in cells) + "</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    return f"<table><thead>{line(header, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def _titled(title: str, body: str) -> str:
+    return f"<div><strong>{escape(title)}</strong>{body}</div>"

@@ -1,0 +1,260 @@
+"""What the command tells of plans and sketches, as functions with its names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, overload
+
+from nysketch._core import Model, Plan, Sketch, _diff, _inspect, _read, _report
+from nysketch.results import Drift, DriftSeries, Inspection
+
+__all__ = ["diff", "inspect", "read", "report"]
+
+_Path = str | os.PathLike[str]
+
+
+def read(path: _Path) -> Plan | Sketch | Model:
+    """Open a plan, a sketch or a model.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A file that ``save`` or the command line wrote.
+
+    Returns
+    -------
+    Plan, Sketch or Model
+    """
+    return _read(path)
+
+
+def inspect(
+    what: Plan | Sketch | _Path,
+    model: Model | _Path | None = None,
+    *,
+    theory: bool = False,
+    k: int | None = None,
+    lambda_: float | None = None,
+    delta: float | None = None,
+    known_variance: float | None = None,
+    secants: int | None = None,
+) -> Inspection:
+    """Tell what a plan or a sketch holds, and how good it is.
+
+    Parameters
+    ----------
+    what : Plan, Sketch or path
+        What to look at.
+    model : Model or path, optional
+        A mixture: whether it explains the sketch.
+    theory : bool, default=False
+        Whether to compute the quantities of the paper's theorems.
+    k : int, optional
+        Clusters of the models that the theorems are about; 10.
+    lambda_ : float, optional
+        λ of the theorems; the largest for which C = 2 C_F.
+    delta : float, optional
+        Probability that the theorems may fail with; 0.1.
+    known_variance : float, optional
+        Variance of the clusters, for mixtures instead of k-means.
+    secants : int, optional
+        Pairs of models to sample; 300.
+
+    Returns
+    -------
+    nysketch.results.Inspection
+
+    Examples
+    --------
+    >>> import numpy as np, nysketch
+    >>> X = np.random.default_rng(0).normal(size=(1000, 3))
+    >>> sketch = nysketch.Plan.from_data(X, landmarks=50).sketch(X)
+    >>> found = nysketch.inspect(sketch)
+    >>> found.rows, found.landmarks, len(found.rank)
+    (1000, 50, 3)
+    >>> nysketch.inspect(sketch, theory=True, k=2).theory.enough
+    16
+    """
+    more: dict[str, Any] = {}
+    if isinstance(what, (str, os.PathLike)):
+        more["file"] = os.fspath(what)
+        what = _plan_or_sketch(what)
+    options = {
+        "k": k,
+        "lambda_": lambda_,
+        "delta": delta,
+        "known_variance": known_variance,
+        "secants": secants,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    if given and not theory:
+        raise ValueError(f"{next(iter(given))} goes with theory=True")
+    defaults = {"k": 10, "lambda_": None, "delta": 0.1, "known_variance": 0.0, "secants": 300}
+    text = _inspect(what, _model(model), {**defaults, **given} if theory else None)
+    return Inspection._from_json(text, bytes=len(what.to_bytes()), **more)
+
+
+@overload
+def diff(  # type: ignore[overload-overlap]
+    a: Sketch | _Path,
+    b: Sketch | _Path,
+    *,
+    draws: int = ...,
+    seed: int = ...,
+    level: float = ...,
+    top: int | None = ...,
+) -> Drift: ...
+@overload
+def diff(
+    a: Sketch | _Path,
+    b: Iterable[Sketch | _Path] | Mapping[str, Sketch | _Path],
+    *,
+    draws: int = ...,
+    seed: int = ...,
+    level: float = ...,
+    top: int | None = ...,
+) -> DriftSeries: ...
+def diff(
+    a: Any,
+    b: Any,
+    *,
+    draws: int = 999,
+    seed: int = 0,
+    level: float = 0.05,
+    top: int | None = None,
+) -> Drift | DriftSeries:
+    """Tell how two sketches of one plan differ, or many from one: drift.
+
+    Rows must be independent, and none may be in both sketches.
+
+    Parameters
+    ----------
+    a : Sketch or path
+        The baseline.
+    b : Sketch or path, or several of them
+        What to compare with it. A list, or a dictionary such as ``Plan.sketch_groups`` returns,
+        gives a series.
+    draws : int, default=999
+        Draws from the null distribution; the least p-value is 1/(draws + 1).
+    seed : int, default=0
+        Seed of the draws.
+    level : float, default=0.05
+        p-values up to this are called drift: the share of false alarms.
+    top : int, optional
+        Cells and landmarks to return, the most changed first; all by default.
+
+    Returns
+    -------
+    nysketch.results.Drift or nysketch.results.DriftSeries
+
+    Examples
+    --------
+    >>> import numpy as np, nysketch
+    >>> X = np.random.default_rng(0).normal(size=(3000, 2))
+    >>> plan = nysketch.Plan.from_data(X, landmarks=50)
+    >>> monday, tuesday = plan.sketch(X[:1500]), plan.sketch(X[1500:])
+    >>> nysketch.diff(monday, tuesday).drift
+    False
+    >>> moved = nysketch.diff(monday, plan.sketch(X[1500:] + [0, 0.5]))
+    >>> moved.drift, moved.p_value, moved.columns[0].column
+    (True, 0.001, 'c1')
+    >>> [day.drift for day in nysketch.diff(monday, [tuesday]).sketches]
+    [False]
+    """
+    many = not isinstance(b, (Sketch, str, os.PathLike))
+    if isinstance(b, Mapping):
+        named = [(name, _sketch(item)) for name, item in b.items()]
+    else:
+        named = [(_file(item), _sketch(item)) for item in (b if many else [b])]
+    baseline = _sketch(a)
+    found = _diff(baseline, [item for _, item in named], draws, seed, level, top)
+    drifts = [
+        Drift._from_json(text, file=name) for (name, _), text in zip(named, found, strict=True)
+    ]
+    if many:
+        return DriftSeries(
+            {"baseline": _file(a), "rows": baseline.rows, "level": level, "sketches": drifts}
+        )
+    return Drift({**drifts[0], "baseline": _file(a)})
+
+
+def report(
+    sketch: Sketch | _Path,
+    model: Model | _Path | None = None,
+    baseline: Sketch | _Path | None = None,
+    path: _Path | None = None,
+    *,
+    name: str | None = None,
+    most_clusters: int = 12,
+    seed: int = 0,
+) -> str:
+    """Make a page about a sketch that opens in any browser.
+
+    One HTML file without links to anything else: what was sketched, clusters with their sizes and
+    centres, the curve over k, bandwidths, and the drift from another sketch.
+
+    Parameters
+    ----------
+    sketch : Sketch or path
+        What to report on.
+    model : Model or path, optional
+        k-means, k-medians or a mixture to show; k-means with the k that the curve suggests.
+    baseline : Sketch or path, optional
+        A sketch to compare with.
+    path : str or os.PathLike, optional
+        File to write.
+    name : str, optional
+        Title of the page; the file of the sketch where it is one.
+    most_clusters : int, default=12
+        Largest k of the curve.
+    seed : int, default=0
+        Seed of everything random.
+
+    Returns
+    -------
+    str
+        The HTML.
+
+    Examples
+    --------
+    >>> import numpy as np, nysketch
+    >>> X = np.random.default_rng(0).normal(size=(1000, 3))
+    >>> sketch = nysketch.Plan.from_data(X, landmarks=50).sketch(X)
+    >>> nysketch.report(sketch, name="normal rows")[:15]
+    '<!doctype html>'
+    """
+    other = None if baseline is None else _sketch(baseline)
+    return _report(
+        _sketch(sketch),
+        name if name is not None else _file(sketch) or "sketch",
+        _model(model),
+        other,
+        _file(baseline) or "baseline",
+        most_clusters,
+        seed,
+        path,
+    )
+
+
+def _file(what: Any) -> str | None:
+    return os.fspath(what) if isinstance(what, (str, os.PathLike)) else None
+
+
+def _sketch(what: Any) -> Sketch:
+    if isinstance(what, (str, os.PathLike)):
+        return Sketch.load(what)
+    if not isinstance(what, Sketch):
+        raise TypeError(f"expected a Sketch or the path of one, got {type(what).__name__}")
+    return what
+
+
+def _plan_or_sketch(path: _Path) -> Plan | Sketch:
+    what = read(path)
+    if isinstance(what, Model):
+        raise ValueError(f"{os.fspath(path)} is a model; plans and sketches are inspected")
+    return what
+
+
+def _model(what: Any) -> Model | None:
+    return Model.load(what) if isinstance(what, (str, os.PathLike)) else what

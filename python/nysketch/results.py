@@ -1,0 +1,250 @@
+"""What :func:`nysketch.inspect`, :func:`nysketch.diff` and methods of sketches return.
+
+Names are those of the command's ``--json``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from nysketch import _html
+
+__all__ = ["Drift", "DriftSeries", "Explanation", "Inspection", "Result", "Theory"]
+
+# Entries of a sequence that a short text shows.
+_SHOWN = 4
+
+
+class Result(Mapping[str, Any]):
+    """A read-only mapping whose entries are also attributes.
+
+    Parameters
+    ----------
+    entries : mapping
+        The entries. Mappings in it become results, lists become tuples.
+
+    Examples
+    --------
+    >>> from nysketch.results import Result
+    >>> found = Result({"rows": 3, "columns": [{"column": "a", "z": 0.5}]})
+    >>> found.rows, found["rows"], found.columns[0].z
+    (3, 3, 0.5)
+    >>> found
+    Result(rows=3, columns=(Result(column='a', z=0.5),))
+    >>> found.to_dict()
+    {'rows': 3, 'columns': [{'column': 'a', 'z': 0.5}]}
+    """
+
+    __slots__ = ("_entries",)
+    _entries: dict[str, Any]
+    _classes: ClassVar[dict[str, type[Result]]] = {}
+
+    def __init__(self, entries: Mapping[str, Any]) -> None:
+        held = {name: self._held(name, value) for name, value in entries.items()}
+        object.__setattr__(self, "_entries", held)
+
+    @classmethod
+    def _from_json(cls, text: str, **more: Any) -> Any:
+        return cls({**json.loads(text), **more})
+
+    def _held(self, name: str, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return self._classes.get(name, Result)(value)
+        if isinstance(value, (list, tuple)):
+            return tuple(self._held(name, item) for item in value)
+        return value
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entries as plain dictionaries and lists.
+
+        Returns
+        -------
+        dict
+        """
+        return {name: _plain(value) for name, value in self._entries.items()}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._entries[name]
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and name in self._entries:
+            return self._entries[name]
+        raise AttributeError(f"this {type(self).__name__} has no '{name}'")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} is read-only")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} is read-only")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._entries]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.to_dict(),)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={_short(value)}" for name, value in self._entries.items())
+        return f"{type(self).__name__}({shown})"
+
+    def _repr_html_(self) -> str:
+        return _html.result(self)
+
+
+class Explanation(Result):
+    """Whether a mixture explains a sketch; returned by ``Sketch.explain``.
+
+    Attributes
+    ----------
+    explained : bool
+        Whether every residual is near the noise of the sketch.
+    verdict : str
+        The same in words.
+    residuals : tuple of Result
+        ``bandwidth``, ``residual``, noise ``floor`` and ``missed`` of every bandwidth.
+    """
+
+    __slots__ = ()
+
+
+class Theory(Result):
+    """What the paper's theorems say about a data set; returned by ``Sketch.theory``.
+
+    Attributes
+    ----------
+    bandwidth, delta, k, known_variance, secants, rows, landmarks
+        What was asked about: σ², probability of failure, clusters of the models and their variance,
+        pairs of models that were sampled, rows and landmarks of the sketch.
+    lambda : float
+        λ that all is computed for, as ``theory['lambda']``.
+    t, condition, least_condition, holds, constant
+        t with λ = λ_t (13); 3λt, also as λ falls to 0; whether (19) holds, and C/C_F where it does.
+    norm, effective_dimension, largest_leverage
+        ‖Σ‖, N(λ) and N∞(λ).
+    uniform, leverage : float
+        Landmarks that (20) and (21) ask for.
+    least_rows, least_lambda : float
+        Rows and λ that (21) asks for.
+    source : Result or None
+        ``s``, ``gamma``, ``t``, ``lambda`` and ``m`` of proposition 4.1.
+    distortion : tuple of float
+        Largest and median ‖A(μ)‖/‖A_m(μ)‖ over the pairs.
+    enough : int
+        Landmarks that are enough in our experiments, 2k(d + 1).
+    """
+
+    __slots__ = ()
+
+
+class Inspection(Result):
+    """What a plan or a sketch holds; returned by :func:`nysketch.inspect`.
+
+    Attributes
+    ----------
+    kind : {'plan', 'sketch'}
+    rows, skipped : int
+        Rows of a sketch, weights counted, and rows that were left out as invalid.
+    columns, features, kernel, landmarks, sampling, frequencies, bandwidths, collect, seed, scale
+        What is measured, as in :class:`nysketch.Plan`; ``landmarks`` and ``frequencies`` are
+        numbers.
+    weights : Result or None
+        ``column`` and ``unit`` of the row weights.
+    rank, condition : tuple
+        Of the kernel matrix of the landmarks, at every bandwidth.
+    missed : tuple of float
+        Upper bounds on how much of the data the landmarks miss.
+    lambda, effective_dimension, largest_leverage, noise_floor
+        λ = 1/√n, and N(λ), N∞(λ) and the noise of the sketch at every bandwidth.
+    single_row_cells, empty_cells : int
+        Cells of one row, whose values are in the file, and of none.
+    raw_rows : int
+        Rows of the data whose values are in the file, at most.
+    fingerprint : str
+        SHA-256 of the plan's file.
+    bytes : int
+        Size of the file.
+    file : str
+        Its name, where one was given.
+    model : Explanation
+        Where a model was given.
+    theory : Theory
+        Where it was asked for.
+    """
+
+    __slots__ = ()
+    _classes: ClassVar[dict[str, type[Result]]] = {"model": Explanation, "theory": Theory}
+
+
+class Drift(Result):
+    """How a sketch B differs from a sketch A; returned by :func:`nysketch.diff`.
+
+    Attributes
+    ----------
+    file : str or None
+        The file or name of B.
+    baseline : str or None
+        The file of A.
+    rows : tuple of int
+        Rows of A and of B.
+    p_value : float or None
+        Of the test that both come from one distribution; None where it cannot be made.
+    drift : bool or None
+        Whether the p-value is at most ``level``.
+    level : float
+    no_test : str or None
+        Why there is no p-value.
+    discrepancies : tuple of Result
+        ``bandwidth``, ``mmd`` and the ``noise`` to expect, for every bandwidth.
+    columns : tuple of Result
+        ``column``, ``means`` and ``deviations`` in A and B, and ``z``; the most changed first.
+    cells : tuple of Result
+        ``landmark``, ``shares`` of the rows of A and B, ``z`` and ``mean``; the most changed first.
+    landmarks : tuple of Result
+        ``landmark``, ``change`` of the mean kernel value and ``place``; the most changed first.
+    """
+
+    __slots__ = ()
+
+
+class DriftSeries(Result):
+    """How many sketches differ from one; returned by :func:`nysketch.diff`.
+
+    Attributes
+    ----------
+    baseline : str or None
+        The file of the baseline.
+    rows : int
+        Its rows.
+    level : float
+        p-values up to this are called drift.
+    sketches : tuple of Drift
+        In the order in which they were given.
+    """
+
+    __slots__ = ()
+    _classes: ClassVar[dict[str, type[Result]]] = {"sketches": Drift}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Result):
+        return value.to_dict()
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, tuple):
+        more = ", ..." if len(value) > _SHOWN else "," if len(value) == 1 else ""
+        return f"({', '.join(_short(item) for item in value[:_SHOWN])}{more})"
+    return repr(value)

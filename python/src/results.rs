@@ -1,0 +1,172 @@
+//! What the command tells of plans and sketches: as JSON of the library's types, from which
+//! `nysketch/results.py` makes objects.
+
+use crate::error::{command_exception, in_keywords, os_error};
+use crate::model::PyModel;
+use crate::natural::Natural;
+use crate::plan::{PyPlan, save};
+use crate::sketch::PySketch;
+use crate::work::{SILENT, run};
+use nysketch::drift::{Comparison, DriftParams};
+use nysketch::format::{File, decode};
+use nysketch::inspect::{InspectParams, inspect};
+use nysketch::planning::default_landmarks;
+use nysketch::theory::TheoryParams;
+use nysketch_cli::report::{ReportRequest, page};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A result of the library as JSON.
+fn json(value: &impl Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+/// A result of the library as an object of `nysketch.results`.
+pub fn result<'py>(
+    py: Python<'py>,
+    class: &str,
+    value: &impl Serialize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let class = py.import("nysketch.results")?.getattr(class)?;
+    class.call_method1("_from_json", (json(value)?,))
+}
+
+/// An object as a table for notebooks, by a function of `nysketch/_html.py`.
+pub fn html<'py, T>(function: &str, object: &Bound<'py, T>) -> PyResult<Bound<'py, PyAny>> {
+    object.py().import("nysketch._html")?.call_method1(function, (object.as_any(),))
+}
+
+/// Quantities of the theorems, from the keywords of `nysketch.inspect`.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct TheoryOptions {
+    k: Natural,
+    lambda_: Option<f64>,
+    delta: f64,
+    known_variance: f64,
+    secants: Natural,
+}
+
+impl From<TheoryOptions> for TheoryParams {
+    fn from(options: TheoryOptions) -> Self {
+        TheoryParams::new(options.k.size())
+            .lambda(options.lambda_)
+            .delta(options.delta)
+            .known_variance(options.known_variance)
+            .secants(options.secants.size())
+    }
+}
+
+/// What a plan or a sketch holds, as JSON.
+#[pyfunction]
+#[pyo3(signature = (what, model=None, theory=None))]
+pub fn _inspect(
+    what: &Bound<'_, PyAny>,
+    model: Option<&PyModel>,
+    theory: Option<TheoryOptions>,
+) -> PyResult<String> {
+    let (plan, sketch) = match (what.cast::<PyPlan>(), what.cast::<PySketch>()) {
+        (Ok(plan), _) => (plan.get().plan.clone(), None),
+        (_, Ok(sketch)) => {
+            let sketch = sketch.get().get();
+            (sketch.plan().clone(), Some(sketch))
+        }
+        _ => return Err(PyTypeError::new_err("expected a Plan or a Sketch")),
+    };
+    let (model, theory) = (model.map(|m| m.model.clone()), theory.map(TheoryParams::from));
+    let found = run(what.py(), SILENT, move |_| {
+        inspect(&plan, sketch.as_deref(), &InspectParams { model: model.as_deref(), theory })
+    })?;
+    json(&found)
+}
+
+/// How sketches differ from a baseline, as JSON.
+#[pyfunction]
+#[pyo3(signature = (baseline, sketches, draws, seed, level, top=None))]
+pub fn _diff(
+    baseline: &Bound<'_, PySketch>,
+    sketches: Vec<Bound<'_, PySketch>>,
+    draws: Natural,
+    seed: Natural,
+    level: f64,
+    top: Option<Natural>,
+) -> PyResult<Vec<String>> {
+    let py = baseline.py();
+    let baseline = baseline.get().get();
+    let others: Vec<Arc<_>> = sketches.iter().map(|s| s.get().get()).collect();
+    let params = DriftParams::default().draws(draws.size()).seed(seed.0).level(level);
+    let found = run(py, SILENT, move |_| {
+        params.check()?;
+        let comparison = Comparison::new(baseline.plan())?;
+        let each = others.iter().map(|other| comparison.of(&baseline, other, &params));
+        each.collect::<nysketch::Result<Vec<_>>>()
+    })?;
+    let shown = found.into_iter().map(|mut drift| {
+        if let Some(top) = top {
+            drift.keep(top.size());
+        }
+        drift.no_test = drift.no_test.as_deref().map(in_keywords);
+        json(&drift)
+    });
+    shown.collect()
+}
+
+/// The page about a sketch, also written where a path is given.
+#[pyfunction]
+#[pyo3(signature = (sketch, name, model, baseline, baseline_name, most_clusters, seed, path))]
+#[allow(clippy::too_many_arguments, reason = "keywords of Python")]
+pub fn _report(
+    sketch: &Bound<'_, PySketch>,
+    name: String,
+    model: Option<&PyModel>,
+    baseline: Option<&Bound<'_, PySketch>>,
+    baseline_name: String,
+    most_clusters: Natural,
+    seed: Natural,
+    path: Option<PathBuf>,
+) -> PyResult<String> {
+    let py = sketch.py();
+    let sketch = sketch.get().get();
+    let model = model.map(|m| m.model.clone());
+    let baseline = baseline.map(|b| b.get().get());
+    let report = run(py, SILENT, move |_| {
+        let request = ReportRequest {
+            model: model.as_deref(),
+            baseline: baseline.as_deref().map(|b| (b, baseline_name.as_str())),
+            most_clusters: most_clusters.size(),
+            seed: seed.0,
+            ..ReportRequest::new(&sketch, &name)
+        };
+        Ok(page(&request))
+    })?;
+    let html = report.map_err(command_exception)?.html;
+    if let Some(path) = path {
+        save(py, &path, || html.clone().into_bytes())?;
+    }
+    Ok(html)
+}
+
+/// The plan, sketch or model of a file.
+#[pyfunction]
+pub fn _read<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> {
+    let bytes = std::fs::read(&path).map_err(|e| os_error(&e, &path))?;
+    let bad = |message: String| PyValueError::new_err(format!("{}: {message}", path.display()));
+    // Plans and sketches start with the length of a header in eight bytes, and a brace.
+    if bytes.get(4..9) != Some(b"\0\0\0\0{") {
+        return Ok(Bound::new(py, PyModel::decode(&bytes).map_err(bad)?)?.into_any());
+    }
+    match decode(&bytes).map_err(|e| bad(in_keywords(&e.to_string())))? {
+        File::Plan(plan) => Ok(Bound::new(py, PyPlan::from(plan))?.into_any()),
+        File::Sketch(sketch) => Ok(Bound::new(py, PySketch::from(sketch))?.into_any()),
+    }
+}
+
+/// Landmarks of a plan where no number is given.
+#[pyfunction]
+#[pyo3(signature = (clusters=None))]
+pub fn _default_landmarks(clusters: Option<Natural>) -> usize {
+    default_landmarks(clusters.map(Natural::size))
+}
