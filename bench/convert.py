@@ -1,6 +1,6 @@
 """Parquet tables as NumPy files, for `quality --real`: python bench/convert.py FROM TO
 
-Numeric columns without `label`, rows with missing values left out; `.npy` files are copied.
+Numeric columns except `label`, without rows that have missing values; `.npy` files are copied.
 Needs numpy and pyarrow.
 """
 

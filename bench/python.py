@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-# Run in a process of its own, so that its peak memory is that of the work alone.
+# Run in a separate process, so that its peak memory is that of the work alone.
 PEAK = """
 def peak():  # In MB. Not ru_maxrss, which starts at that of the process before.
     status = open("/proc/self/status").read()

@@ -3,7 +3,7 @@
     python bench/spark.py [--rows 2000000] [--files 8] [--command target/release/nysketch]
 
 Needs the package, pyspark and Java, and the command built for release. Prints a Markdown table: CPU
-seconds of all processes on a running session, what travels, and risk.
+seconds of all processes on a running session, bytes sent, and risk.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def report(args, spark: SparkSession, folder: Path, out: Path) -> None:
     assert sketch.to_bytes() == (out / "s.nys").read_bytes(), "the bytes of one machine"
     partitions, size = df.rdd.getNumPartitions(), len(sketch.to_bytes())
     print(f"{sketch.rows:,} rows × {len(columns)} columns in {partitions} partitions\n")
-    print("| | CPU s | over the command | wall s | travels | risk |")
+    print("| | CPU s | over the command | wall s | sent | risk |")
     print("|---|---|---|---|---|---|")
     print(f"| command, 200 landmarks | {command:.2f} | 1.0 | | | |")
     _, wait, floor, _ = min(nothing, key=lambda r: r[2])
@@ -137,7 +137,7 @@ def report(args, spark: SparkSession, folder: Path, out: Path) -> None:
     X = np.column_stack(df.limit(200_000).toArrow().columns)
     print(
         f"| nysketch.spark.sketch | {cpu:.2f} | {cpu / command:.1f} | {wall:.1f} | "
-        f"{size:,} bytes a partition, {moved:,} shuffled | mse {best.evaluate(X)['mse']:.4f} |"
+        f"{size:,} bytes per partition, {moved:,} shuffled | mse {best.evaluate(X)['mse']:.4f} |"
     )
     by_files = [
         measured(spark, lambda: on_spark.sketch_parquet(spark, str(folder), plan)) for _ in range(8)
@@ -146,7 +146,7 @@ def report(args, spark: SparkSession, folder: Path, out: Path) -> None:
     assert same == sketch
     print(
         f"| nysketch.spark.sketch_parquet | {cpu:.2f} | {cpu / command:.1f} | {wall:.1f} | "
-        f"{size:,} bytes a task, {moved:,} shuffled | the same |"
+        f"{size:,} bytes per task, {moved:,} shuffled | the same |"
     )
     gmm = sketch.fit_gmm(K)
     print(f"| … and fit_gmm on the driver | | | | | nll {gmm.evaluate(X)['nll']:.4f} |")

@@ -2,9 +2,9 @@
 
     python3 bench/peers [--quick] [--data FOLDER] [--command target/release/nysketch] [-o FILE]
 
-Needs the command built for release and Python 3.10 or newer. Makes an environment of its own and
-its data under target/peers, and writes a Markdown document. Results are kept in results.json there,
-and not measured again without --fresh.
+Needs the command built for release and Python 3.10 or newer. Makes its own environment and
+data under target/peers, and writes a Markdown document. Results are kept in results.json there,
+and are not measured again without --fresh.
 """
 
 import argparse
@@ -25,7 +25,7 @@ FAST = 10  # Seconds; what takes less is run three times.
 
 
 def enter_environment() -> None:
-    """Goes on in the environment of the pinned packages, made where it is not there yet."""
+    """Continues in the environment of the pinned packages, which it makes if it is missing."""
     environment, wanted = FOLDER / "environment", (HERE / "requirements.txt").read_text()
     python, mark = environment / "bin" / "python", environment / "requirements.txt"
     if not mark.exists() or mark.read_text() != wanted:

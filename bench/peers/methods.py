@@ -1,4 +1,4 @@
-"""The methods of the benchmark. As a program it runs one of them, in a process of its own.
+"""The methods of the benchmark. As a program it runs one of them, in a separate process.
 
 The job is JSON on the command line. Seconds, peak memory and the bytes to keep go to stdout,
 the model, in the table's own units, to the file that the job names.
@@ -110,7 +110,9 @@ def left_out(method: str, rows: int, k: int, quick: bool) -> str:
     """Why a method is not run."""
     if not method.startswith("pycle") or (rows == 10**6 and k == 10):
         return ""
-    return "pycle is left out of the quick run" if quick else "pycle is run with 10⁶ rows, k = 10"
+    if quick:
+        return "pycle is not part of the quick run"
+    return "pycle is run only with 10⁶ rows and k = 10"
 
 
 def by_command(command: str, *arguments: object) -> dict:

@@ -16,7 +16,7 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "faiss-cpu", "pycle")
 HOW = """\
 # Benchmarks
 
-nysketch beside other ways from a Parquet file to a model. To measure again:
+How nysketch compares with other ways to get from a Parquet file to a model. To measure again:
 
 ```console
 $ cargo build --release
@@ -24,31 +24,35 @@ $ python3 bench/peers
 ```
 
 Measured on {machine}.
-Other programs share the machine: ratios tell more than seconds.
+Other programs share the machine, so ratios mean more than seconds.
 
-- Every run is a process of its own, with all cores and with one thread, three times each where it
+- Every run is a separate process, with all cores and with one thread, three times each if it
   takes less than 10 seconds. The tables give the least CPU time (user and system, all threads), the
   least wall time and the most memory of these runs.
 - nysketch is the command line: `sketch` and `fit`, whole processes. The others are timed in Python
-  from the start of reading the file (pyarrow, into one array of float32) to the model, without the
-  time of imports. Memory is the peak of the process, Python and its packages included.
+  from the start of reading the file (pyarrow, into one array of float32) to the model, without
+  imports. Memory is the peak of the process, Python and its packages included.
 - *To learn* is the part of the CPU time for learning alone: `nysketch fit`, without reading and
-  sketching; for the others all after the array is there and scaled.
-- Columns of the real tables are standardised (`--scale standard`, `StandardScaler`), in the time.
+  sketching; for the others, everything after the array is loaded and scaled.
+- Columns of the real tables are standardised (`--scale standard`, `StandardScaler`); times include
+  this.
 - Risks are computed in doubles on all rows. All methods run with one fixed seed. *To keep* is what
-  must be kept to learn again: the sketch, or else the rows as float32.
-- *Cells at M landmarks* is `nysketch sketch --collect cells --landmarks M`, *defaults* no options.
-- scikit-learn with its defaults, but `KMeans(n_init=1)`, `GaussianMixture(covariance_type="diag")`
-  and for `Birch` the threshold 0.9·√(risk of k-means on 10,000 rows), since its default of 0.5 is
-  far below the distances here; its centres are the means of its clusters.
-- `faiss.Kmeans` takes 256 rows a centre by default; *all rows* sets `max_points_per_centroid`.
-- pycle with 10·k·d frequencies and their scale estimated from 2 % of the rows, as in its demos, by
-  the rule of adapted radii, which does better here than the demos' folded Gaussian; one solver run.
-- A run of more than {limit:g} seconds is ended (one thread is then not tried), as is a peer that
-  wants more than 16 GB of addresses.
-- Kernel means are of 200 landmarks and one bandwidth: by NumPy in blocks of float32 with BLAS, from
-  an array in memory; by the command from an npy file, exact, with a plan made before. The floor of
-  all cores is that of section Floor for d = 20: no way to compute them is faster here.
+  must be kept to learn again: the sketch, or the rows as float32.
+- *Cells at M landmarks* is `nysketch sketch --collect cells --landmarks M`; *defaults* is without
+  options.
+- scikit-learn runs with its defaults, except `KMeans(n_init=1)`,
+  `GaussianMixture(covariance_type="diag")` and, for `Birch`, the threshold 0.9·√(risk of k-means on
+  10,000 rows), since its default of 0.5 is far below the distances here; its centres are the means
+  of its clusters.
+- `faiss.Kmeans` takes 256 rows per centre by default; *all rows* sets `max_points_per_centroid`.
+- pycle runs its solver once, with 10·k·d frequencies. Their scale is estimated from 2 % of the
+  rows, as in its demos, by the rule of adapted radii, which does better here than the demos' folded
+  Gaussian.
+- A run is stopped after {limit:g} seconds (one thread is then not tried), or if a peer asks for more
+  than 16 GB of address space.
+- Kernel means are at 200 landmarks and one bandwidth. NumPy computes them in blocks of float32 with
+  BLAS, from an array in memory; the command computes them exactly, from an npy file, with a plan
+  made before. The floor of all cores is that of section Floor for d = 20: nothing is faster here.
 """
 
 
@@ -91,7 +95,7 @@ def section(table: Table, task: str, results: dict, quick: bool) -> list[str]:
         rows.append((result.get("cpu", 1e9 if result else 1e10), f"| {method} | {row} |"))
     title, risk = f"k-means. Least mean squared distance: {least:.4f}", "risk over the least"
     if task == "gmm":
-        title, risk = f"Mixture. Greatest log-likelihood: {-least:.4f} nats a row", "nats below"
+        title, risk = f"Mixture. Greatest log-likelihood: {-least:.4f} nats per row", "nats below"
     head = (
         f"| method | CPU s | to learn | wall s | {risk} | peak memory | to keep |\n"
         "|---|---|---|---|---|---|---|"
@@ -103,7 +107,12 @@ def section(table: Table, task: str, results: dict, quick: bool) -> list[str]:
 CELLS, MINIBATCH, MIXTURE = methods.CELLS_100, methods.MINIBATCH, methods.MIXTURE
 PROMISES = {
     "CPU: k-means from cells over MiniBatchKMeans": ("cpu", "kmeans", CELLS, MINIBATCH),
-    "CPU: k-means by defaults over MiniBatchKMeans": ("cpu", "kmeans", methods.DEFAULTS, MINIBATCH),
+    "CPU: k-means with defaults over MiniBatchKMeans": (
+        "cpu",
+        "kmeans",
+        methods.DEFAULTS,
+        MINIBATCH,
+    ),
     "CPU: mixture from cells over GaussianMixture": ("cpu", "gmm", CELLS, MIXTURE),
     "CPU to learn: mixture from cells over GaussianMixture": ("learn", "gmm", CELLS, MIXTURE),
     "risk: k-means from cells over KMeans": ("risk", "kmeans", CELLS, methods.KMEANS),
@@ -124,7 +133,7 @@ def promises(tables: list[Table], results: dict) -> list[str]:
         return result.get(what, math.nan) if method else best(table, task, results)
 
     lines = [
-        f"## The promises\n\n{chosen[0].rows:,} rows, k = 10, cells at 100 landmarks:\n",
+        f"## Ratios\n\n{chosen[0].rows:,} rows, k = 10, cells at 100 landmarks:\n",
         "| | " + " | ".join(f"separation {t.separation}" for t in chosen) + " |",
         "|---" * (len(chosen) + 1) + "|",
     ]
@@ -133,7 +142,7 @@ def promises(tables: list[Table], results: dict) -> list[str]:
         nats = name.startswith("nats")
         cells = [f"{a - b:.4f}" if nats else f"{a / b:.3f}" for a, b in pairs]
         lines.append(f"| {name} | {' | '.join(cells)} |".replace("nan", "–"))
-    floor = re.search(r"a pair .*?^\| 20 \| 1000 \| ([0-9.]+)", results.get("floor", ""), re.M | re.S)
+    floor = re.search(r"pair .*?^\| 20 \| 1000 \| ([0-9.]+)", results.get("floor", ""), re.M | re.S)
     if floor:
         pair = float(floor[1]) * 1e-9 / os.cpu_count()
         least = [pair * t.rows * methods.PASS_LANDMARKS for t in chosen]

@@ -1,6 +1,6 @@
-//! `count CASE BLOCKS`: a fixed amount of work for the instruction counter of `cargo xtask instructions`.
+//! `count CASE BLOCKS`: a fixed amount of work for the instruction counter of `cargo xtask count`.
 //!
-//! Two runs that differ in the number of blocks alone tell the instructions of a block, whatever the
+//! Two runs that differ only in the number of blocks give the instructions per block, whatever the
 //! start of the program costs. Data is fixed, and every case is deterministic.
 
 use nysketch::feature_map::fourier::{FourierPass, draw_frequencies};
@@ -57,7 +57,7 @@ fn fourier(blocks: usize) {
     }
 }
 
-/// All of what happens to a row, from doubles to exact sums.
+/// Everything that happens to a row, from doubles to exact sums.
 fn sketch(blocks: usize) {
     let rows = Mixture::new(DIMS, 10, 2.0, 0).expect("a mixture").rows(0, 5000);
     let table = Table::unnamed(DIMS, rows.values).expect("a table");

@@ -1,6 +1,6 @@
-//! `cargo run --release -p nysketch-bench --bin drift [--trials N]`: the test behind `nysketch diff` by
-//! simulation. How often it raises a false alarm at 5 % on samples of one distribution, and how often it
-//! finds a change beside a permutation test of the maximum mean discrepancy on the raw rows. Prints
+//! `cargo run --release -p nysketch-bench --bin drift [--trials N]`: the test behind `nysketch diff`,
+//! simulated: how often it raises a false alarm at 5 % on samples of one distribution, and how often it
+//! finds a change, beside a permutation test of the maximum mean discrepancy on the raw rows. Prints
 //! Markdown tables.
 
 use nysketch::drift::{Comparison, DriftParams};
@@ -27,7 +27,7 @@ fn heavy(rng: &mut Rng) -> Vec<f64> {
     (0..3).map(|_| scale * normal(rng)).collect()
 }
 
-/// Ten columns that say nearly the same.
+/// Ten columns that carry nearly the same information.
 fn correlated(rng: &mut Rng) -> Vec<f64> {
     let shared = normal(rng);
     (0..10).map(|_| shared + 0.2 * normal(rng)).collect()
@@ -42,7 +42,7 @@ fn skewed(rng: &mut Rng) -> Vec<f64> {
     (0..20).map(|_| normal(rng).exp()).collect()
 }
 
-/// Who the plan is made from.
+/// Which rows the plan is made from.
 #[derive(Clone, Copy)]
 enum From {
     First,
@@ -183,7 +183,7 @@ fn main() {
     }
     let trials = trials / 5;
     println!(
-        "\nChanges found at {LEVEL}, 400 rows each, 40 landmarks from A, {trials} trials; beside it the"
+        "\nChanges found at {LEVEL}, 400 rows each, 40 landmarks from A, {trials} trials, beside a"
     );
     println!("permutation test of the MMD on the raw rows, at the middle bandwidth of the plan:\n");
     println!("| rows | change | from the sketches | from the rows |\n|---|---|---|---|");

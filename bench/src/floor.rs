@@ -1,9 +1,9 @@
-//! `cargo run --release -p nysketch-bench --bin floor`: the sketching pass beside what this machine can
-//! do at most. Prints Markdown tables.
+//! `cargo run --release -p nysketch-bench --bin floor`: the sketching pass beside the most that this
+//! machine can do. Prints Markdown tables.
 //!
 //! The floor of a pair (row, landmark) is d fused multiply-adds at the rate of registers that never
-//! wait, plus one exp2 polynomial on data in the cache: nobody computes a kernel value with less.
-//! Times are the best of several; ratios are what to look at, since other programs share the machine.
+//! wait, plus one exp2 polynomial on data in the cache: no kernel value can be computed with less.
+//! Times are the best of several. Other programs share the machine, so ratios mean more than seconds.
 
 use nysketch::kernel::exp2::{EXP2, ROUND};
 use nysketch::kernel::ladder::Ladder;
@@ -80,7 +80,7 @@ impl WithSimd for Exponentials<'_> {
     }
 }
 
-/// The least seconds of several runs.
+/// Seconds of the fastest of several runs.
 fn best(times: usize, mut work: impl FnMut()) -> f64 {
     let run = |_| {
         let start = Instant::now();
@@ -90,7 +90,7 @@ fn best(times: usize, mut work: impl FnMut()) -> f64 {
     (0..times).map(run).fold(f64::INFINITY, f64::min)
 }
 
-/// Nanoseconds of one multiply-add and of one exp2, a number each, on one core.
+/// Nanoseconds per number of a multiply-add and of an exp2, on one core.
 fn machine(arch: Arch) -> (f64, f64) {
     let mut count = 0.0;
     let seconds = best(15, || count = arch.dispatch(FusedMultiplyAdds { rounds: 2_000_000 }));
@@ -111,7 +111,7 @@ fn points(n: usize, d: usize, seed: u64) -> Points {
     Points::new(d, (0..n * d).map(|_| next()).collect())
 }
 
-/// Nanoseconds a pair of the pass over blocks in memory: one bandwidth, with the nearest landmark, and
+/// Nanoseconds per pair of the pass over blocks in memory: one bandwidth, with the nearest landmark, and
 /// with a ladder of three.
 fn pass_times(d: usize, m: usize, instructions: Instructions) -> [f64; 4] {
     let landmarks = points(m, d, 1);
@@ -168,11 +168,11 @@ fn main() {
     let instructions = Instructions::best();
     let (fma, exp) = machine(Arch::new());
     println!(
-        "{}. One core: {:.1} GFLOP/s in fused multiply-adds, {exp:.3} ns an exp2.\n",
+        "{}. One core: {:.1} GFLOP/s in fused multiply-adds, {exp:.3} ns per exp2.\n",
         instructions.name(),
         2.0 / fma
     );
-    println!("Nanoseconds a pair (row, landmark), rows in memory, one core:\n");
+    println!("Nanoseconds per pair (row, landmark), rows in memory, one core:\n");
     println!(
         "| d | m | floor | one bandwidth | of floor | + nearest | cost | three bandwidths | cost | nearest alone |"
     );
@@ -189,7 +189,7 @@ fn main() {
             );
         }
     }
-    println!("\nNanoseconds a row of `Sketch::of`, from doubles in memory to exact sums:\n");
+    println!("\nNanoseconds per row of `Sketch::of`, from doubles in memory to exact sums:\n");
     println!(
         "| d | m | floor | kernel | of floor | + cells | cost | + moments | ladder of 3, all | cost | 2 threads, kernel |"
     );

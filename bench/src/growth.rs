@@ -1,7 +1,7 @@
 //! `cargo run --release -p nysketch-bench --bin growth`: time and memory of a sketch against the number
-//! of rows, columns, landmarks, clusters and threads. Rows are made on the fly, so that 10⁸ of them fit
-//! any machine. Prints Markdown tables; the slope is that of log time over log size, 1 where time grows
-//! in proportion.
+//! of rows, columns, landmarks, clusters and threads. Rows are made on the fly, so 10⁸ of them fit on
+//! any machine. Prints Markdown tables. The slope is that of log time over log size: 1 if time grows in
+//! proportion.
 
 use nysketch::*;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ fn plan(dims: usize, clusters: usize, landmarks: usize) -> Arc<Plan> {
 fn measure(times: usize, mut work: impl FnMut()) -> (f64, f64) {
     let mut best = (f64::INFINITY, f64::INFINITY);
     for _ in 0..times {
-        // Where the kernel allows it, the most so far is forgotten.
+        // Resets the peak, where the kernel allows it.
         let forgotten = std::fs::write("/proc/self/clear_refs", "5").is_ok();
         let start = Instant::now();
         work();
@@ -128,7 +128,7 @@ fn main() {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     println!(
         "Sketches hold kernel sums at three bandwidths, cells and moments. Memory is the peak of the\n\
-         process, with the rows that are handed out over and over. {threads} threads where nothing else is said."
+         process, including the rows, which are used over and over. {threads} threads unless stated otherwise."
     );
     let (d, m, n) = (20, 200, 1_000_000);
     let usual = plan(d, 10, m);

@@ -1,10 +1,10 @@
-//! `cargo run --release -p nysketch-bench --bin quality`: what each decoder reaches on synthetic
+//! `cargo run --release -p nysketch-bench --bin quality`: how good each decoder is on synthetic
 //! data (appendix E.1 of the paper), beside the honest baselines. Prints a Markdown table.
 //!
 //! RSE is the mean squared error over that of the best of 10 Lloyd runs on all rows; gap is the
-//! negative log-likelihood less that of EM on all rows started at the truth, in nats. Medians over
+//! negative log-likelihood minus that of EM on all rows started at the truth, in nats. Medians over
 //! seeds. The baselines learn, with 10 starts, from the landmarks alone and from 2,000 rows.
-//! `--real FOLDER` does real tables in `.npy` form (bench/convert.py), with the plan's defaults.
+//! `--real FOLDER` uses real tables in `.npy` form (bench/convert.py), with the plan's defaults.
 
 use nysketch::atom::Atom;
 use nysketch::decoder::cells::Cells;
@@ -275,7 +275,7 @@ struct Real {
     file: &'static str,
     k: usize,
     scale: Scale,
-    /// Best of several Lloyd runs as the data's manifest gives it, to four digits; `None` for the best
+    /// Best of several Lloyd runs, from the data's manifest, to four digits; `None` for the best
     /// of 3 runs here.
     reference: Option<f64>,
     limit: f64,
@@ -318,11 +318,11 @@ fn read_npy(path: &std::path::Path) -> Option<(usize, Vec<f64>)> {
     Some((columns, values))
 }
 
-/// Plan defaults on real tables. `folder` holds `.npy` files; bench/convert.py makes them of Parquet.
+/// Plan defaults on real tables. `folder` holds `.npy` files; bench/convert.py makes them from Parquet.
 fn real(folder: &std::path::Path, seeds: u64) {
     for set in &REAL {
         let Some((d, values)) = read_npy(&folder.join(format!("{}.npy", set.file))) else {
-            println!("| {} | – | not there | | | | | |", set.file);
+            println!("| {} | – | missing | | | | | |", set.file);
             continue;
         };
         let table = Table::unnamed(d, values).expect("whole rows");

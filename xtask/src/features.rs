@@ -29,7 +29,7 @@ const EDGES: [&str; 2] = ["normal,no-proc-macro", "normal,build"];
 /// Sets of features of every dependency, by name and version.
 type Features = BTreeMap<String, BTreeSet<String>>;
 
-/// Fails where something is built more than once.
+/// Fails if a dependency is built more than once.
 pub fn check() -> Outcome {
     let twice = twice()?;
     match twice.is_empty() {
@@ -38,7 +38,7 @@ pub fn check() -> Outcome {
     }
 }
 
-/// Says what is built more than once; the tests only take longer for it.
+/// Reports what is built more than once; the tests only take longer.
 pub fn note() -> Outcome {
     for line in twice()? {
         eprintln!("   note: built again for {line}");

@@ -1,4 +1,4 @@
-//! Speed without a clock: instructions of the pass over fixed data, counted by valgrind, beside those in
+//! Speed without a clock: instructions of the pass over fixed data, counted by valgrind and compared with
 //! `bench/instructions.txt`. Valgrind knows AVX2 and no wider vectors, on any machine. The dev profile is
 //! counted, with its checks: that shows whether a change costs more, not what a release costs.
 
@@ -9,9 +9,9 @@ use std::process::Command;
 
 /// What is counted; see `bench/src/count.rs`.
 const CASES: [&str; 6] = ["kernel", "ladder", "nearest", "fourier", "predict", "sketch"];
-/// Blocks of the two runs whose difference is printed.
+/// Blocks of the two runs whose difference is reported.
 const BLOCKS: [u64; 2] = [2, 12];
-/// More instructions than before by this share is an error.
+/// An increase by more than this share is an error.
 const TOLERANCE: f64 = 0.10;
 
 /// Counts and compares; with `write`, the counts become the new standard.
@@ -21,7 +21,7 @@ pub fn check(write: bool) -> Outcome {
         return Ok(());
     }
     // The dev profile, and the whole workspace for its features: what the tests have built is used again.
-    step("what is counted", cargo("build --locked --workspace --bin count"))?;
+    step("the program to count", cargo("build --locked --workspace --bin count"))?;
     eprintln!("== instructions");
     let compiler = compiler()?;
     let mut counts = Vec::new();
@@ -31,7 +31,7 @@ pub fn check(write: bool) -> Outcome {
     }
     if write {
         let mut text = format!(
-            "# Instructions of a block of 252 rows in the dev profile; `cargo xtask count --write`\n# {compiler}\n"
+            "# Instructions per block of 252 rows in the dev profile; `cargo xtask count --write`\n# {compiler}\n"
         );
         for (case, count) in counts {
             writeln!(text, "{case} {count}").map_err(|e| e.to_string())?;
@@ -44,10 +44,10 @@ pub fn check(write: bool) -> Outcome {
     for (case, count) in counts {
         let line = before.lines().find_map(|line| line.strip_prefix(case)?.strip_prefix(' '));
         let Some(standard) = line.and_then(|count| count.parse::<f64>().ok()) else {
-            return Err(format!("bench/instructions.txt has no count of '{case}'"));
+            return Err(format!("bench/instructions.txt has no count for '{case}'"));
         };
         let change = count as f64 / standard - 1.0;
-        eprintln!("   {case:8} {count:>9} a block, {:+.1} %", 100.0 * change);
+        eprintln!("   {case:8} {count:>9} per block, {:+.1} %", 100.0 * change);
         if change > TOLERANCE {
             grown.push(case);
         }
@@ -55,11 +55,13 @@ pub fn check(write: bool) -> Outcome {
     match (grown.is_empty(), same_compiler) {
         (true, _) => Ok(()),
         (false, true) => Err(format!(
-            "more instructions than in bench/instructions.txt: {} (cargo xtask count --write if that is meant)",
+            "more instructions than in bench/instructions.txt: {} (if that is intended, run cargo xtask count --write)",
             grown.join(", ")
         )),
         (false, false) => {
-            eprintln!("   another compiler than {compiler} made the standard: not an error");
+            eprintln!(
+                "   the standard was made with another compiler than {compiler}: not an error"
+            );
             Ok(())
         }
     }
@@ -86,5 +88,5 @@ fn count(case: &str, blocks: u64) -> Result<u64, String> {
     let text = String::from_utf8_lossy(&output.stderr);
     let collected = text.lines().find_map(|line| line.split("Collected : ").nth(1));
     let count = collected.and_then(|count| count.trim().parse().ok());
-    count.ok_or_else(|| format!("valgrind counted nothing of '{case}':\n{text}"))
+    count.ok_or_else(|| format!("valgrind counted nothing for '{case}':\n{text}"))
 }

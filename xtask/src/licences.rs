@@ -25,7 +25,7 @@ pub fn check() -> Outcome {
     let packages = metadata["packages"].as_array().ok_or("cargo metadata names no packages")?;
     let refused: Vec<String> = packages.iter().filter_map(refusal).collect();
     if !refused.is_empty() {
-        return Err(format!("licences to look at:\n  {}", refused.join("\n  ")));
+        return Err(format!("licences that are not on the list:\n  {}", refused.join("\n  ")));
     }
     eprintln!("   {} packages, all permissive", packages.len());
     Ok(())

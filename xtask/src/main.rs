@@ -1,5 +1,5 @@
 //! Chores: `cargo xtask test` runs every check of the project, `cargo xtask check` the quick ones; the other
-//! tasks are parts of them, and `advisories`.
+//! tasks are parts of these, except `advisories`.
 
 mod advisories;
 mod cycles;
@@ -23,10 +23,10 @@ const USAGE: &str = "usage: cargo xtask TASK
   cycles            files that import one another
   workflows         actionlint on .github/workflows
   licences          licences of the dependencies
-  package           whether the crates can be published (--verify: build what was packed)
+  package           whether the crates can be published (--verify: build the packages)
   features          dependencies that are built more than once
   python            the wheel and its tests
-  count             instructions of the pass (--write: make them the standard)
+  count             instructions of the pass (--write: set a new standard)
   advisories        known vulnerabilities of the dependencies; not part of test";
 
 fn main() -> ExitCode {
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
 
 /// Everything that must hold before a change is merged.
 ///
-/// Steps follow one another from cheap to dear. Dependencies are checked once, for clippy and the docs, and
+/// Steps run from cheap to expensive. Dependencies are checked once, for clippy and the docs, and
 /// built once, in the dev profile, for the tests, the wheel and the instructions (see `features`).
 fn test() -> Outcome {
     format()?;

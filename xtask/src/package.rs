@@ -1,9 +1,9 @@
-//! Whether the crates could be published: what the registry asks for is there and every file can be packed.
+//! Whether the crates can be published: the manifests are complete and every file can be packed.
 
 use crate::shell::{Outcome, cargo, output, step};
 use serde_json::Value;
 
-/// Packs the crates that are published; with `verify` each is built from what was packed.
+/// Packs the crates that are published; with `verify` each is built from its package.
 pub fn check(verify: bool) -> Outcome {
     let metadata =
         output("cargo metadata", cargo("metadata --format-version 1 --no-deps --locked"))?;

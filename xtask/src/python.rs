@@ -1,5 +1,5 @@
-//! What is tested with Python: the file format from the other side, and the Python package as the wheel
-//! that users install, in an environment of its own.
+//! Tests with Python: the file format, by an independent reader, and the Python package as the wheel that
+//! users install, in a separate environment.
 
 use crate::shell::{Outcome, cargo, program, root, step, target};
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ const LEAST: (u32, u32) = (3, 10);
 
 pub fn test() -> Outcome {
     let Some(version) = version() else {
-        eprintln!("== Python: skipped, python3 is not there");
+        eprintln!("== Python: skipped, python3 is not installed");
         return Ok(());
     };
     if version < LEAST {
@@ -20,11 +20,11 @@ pub fn test() -> Outcome {
         return Ok(());
     }
     let environment = Environment::new()?;
-    // FORMAT.md from the other side: a reader with numpy and safetensors alone computes the golden
+    // An independent check of FORMAT.md: a reader with numpy and safetensors alone computes the golden
     // sketches from their plans and rows.
     let golden = root().join("crates/nysketch/tests/golden/check.py");
     step("golden files by Python", environment.python([golden]))?;
-    step("format of Python", environment.module("ruff format --check --quiet python"))?;
+    step("Python format", environment.module("ruff format --check --quiet python"))?;
     step("lints of Python", environment.module("ruff check --quiet python"))?;
     let wheel = environment.build_wheel()?;
     java();
@@ -32,19 +32,19 @@ pub fn test() -> Outcome {
         "the wheel",
         ["--force-reinstall".as_ref(), "--no-deps".as_ref(), wheel.as_os_str()],
     )?;
-    // All of the workspace is asked for, so that the features are those of the tests.
+    // The whole workspace is built, so that the features are those of the tests.
     step("the command, for its bytes", cargo("build --locked --workspace --bin nysketch"))?;
     let mut tests = environment.module("pytest python/tests");
     tests.env("NYSKETCH_BIN", target().join("debug/nysketch"));
     step("tests of Python", tests)?;
     step("types of Python", environment.module("mypy python/nysketch"))?;
     let mut stubs = environment.module("mypy.stubtest nysketch._core");
-    // Elsewhere than the source tree, so that the installed package is looked at.
+    // Outside the source tree, so that the installed package is tested.
     stubs.current_dir(target());
     step("types of the compiled half", stubs)
 }
 
-/// Spark needs Java; where it cannot be installed the tests on Spark say so and are skipped.
+/// Spark needs Java; if it cannot be installed, the tests on Spark are skipped and say so.
 fn java() {
     if !program("java", "-version", "default-jre-headless") {
         eprintln!("== Java cannot be installed here: the tests on Spark will be skipped");
@@ -60,7 +60,7 @@ fn version() -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// A virtual environment in the target folder, made anew when the list of packages changes.
+/// A virtual environment in the target folder, made again when the list of packages changes.
 struct Environment {
     python: PathBuf,
 }
@@ -102,7 +102,7 @@ impl Environment {
 
     fn build_wheel(&self) -> Result<PathBuf, String> {
         let folder = target().join("wheels");
-        // No wheel of an earlier version is left to be taken for the new one.
+        // A wheel of an earlier version must not be taken for the new one.
         let _ = fs::remove_dir_all(&folder);
         // The dev profile: what the Rust tests have built is used again. Releases are built by a workflow.
         let mut build = self.module("maturin build --profile dev --locked --quiet --out");

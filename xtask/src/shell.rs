@@ -1,9 +1,9 @@
-//! What chores are made of: the root folder, commands, and steps that are announced.
+//! Building blocks of chores: the root folder, commands, and announced steps.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A failed chore says why.
+/// Success, or why the chore failed.
 pub type Outcome = Result<(), String>;
 
 pub fn root() -> PathBuf {
@@ -33,7 +33,7 @@ pub fn step(name: &str, mut command: Command) -> Outcome {
     }
 }
 
-/// What a command that must succeed prints.
+/// The output of a command that must succeed.
 pub fn output(name: &str, mut command: Command) -> Result<String, String> {
     let output = command.output().map_err(|e| format!("{name} could not run: {e}"))?;
     match output.status.success() {

@@ -1,4 +1,4 @@
-//! What can be typed. These structs only record it.
+//! The command line. These structs only record what was typed.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
@@ -27,13 +27,13 @@ pub struct Common {
     /// Print one JSON object on stdout instead of text
     #[arg(long, global = true)]
     pub json: bool,
-    /// Threads to use; the result does not depend on it [default: all cores]
+    /// Threads to use; the result does not depend on their number [default: all cores]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// No progress and no remarks on stderr
+    /// No progress and no notes on stderr
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// More remarks on stderr
+    /// More notes on stderr
     #[arg(short, long, global = true, conflicts_with = "quiet")]
     pub verbose: bool,
 }
@@ -67,10 +67,10 @@ pub enum Command {
     Man(Man),
 }
 
-/// See the whole path in half a minute, no files needed.
+/// See the whole path in half a minute; no files needed.
 ///
-/// Generates a Gaussian mixture, sketches it, takes rows out and puts them back, learns k-means and a
-/// mixture from the sketch alone, and prints their risks beside the honest baselines.
+/// Generates a Gaussian mixture, sketches it, subtracts rows and merges them back, learns k-means and a
+/// mixture from the sketch alone, and prints their risks beside honest baselines.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch demo
@@ -85,12 +85,12 @@ pub struct Demo {
     /// Rows to generate
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(5000..=100_000_000))]
     pub rows: u64,
-    /// Seed of everything random
+    /// Seed of all random choices
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 }
 
-/// Write synthetic data to try things on.
+/// Write synthetic data to try things with.
 ///
 /// A balanced mixture of K unit Gaussians in D dimensions whose means are drawn from
 /// N(0, (S·K^(1/D))²): the synthetic data of the paper. The same seed gives the same rows.
@@ -122,7 +122,7 @@ pub struct Generate {
     /// Also write the cluster of each row to this file: .parquet, .npy or .csv
     #[arg(long, value_name = "FILE")]
     pub labels: Option<PathBuf>,
-    /// Seed of everything random
+    /// Seed of all random choices
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 }
@@ -139,7 +139,7 @@ pub struct ColumnArgs {
     /// Columns to read: names, ranges FIRST..LAST and patterns like 'x*' [default: all numeric ones]
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub columns: Option<Vec<String>>,
-    /// Columns to leave out, written likewise
+    /// Columns to leave out, written the same way
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub exclude: Vec<String>,
 }
@@ -148,16 +148,16 @@ pub struct ColumnArgs {
 #[derive(Debug, Clone, ClapArgs)]
 pub struct InputArgs {
     /// Files, folders or quoted patterns, read in this order: parquet, csv, tsv (also .gz, .zst),
-    /// arrow, npy; '-' is csv or an Arrow stream on stdin, which is read once
+    /// arrow, npy; '-' is csv or an Arrow stream on stdin, which can be read only once
     #[arg(required = true, value_name = "INPUT")]
     pub input: Vec<PathBuf>,
     /// Format of every file [default: by content, then by extension]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub format: Option<FormatArg>,
-    /// The first line of csv files is data; columns are called c0, c1, …
+    /// The first line of csv files is data; columns are named c0, c1, …
     #[arg(long)]
     pub no_header: bool,
-    /// The first line of csv files holds names even if they are numbers
+    /// The first line of csv files holds names, even if they look like numbers
     #[arg(long, conflicts_with = "no_header")]
     pub header: bool,
     /// Character between the columns of csv files [default: comma, tab for .tsv]
@@ -201,7 +201,7 @@ fn delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"\\t" => Ok(b'\t'),
         [c] if c.is_ascii() && !b"\"\n\r".contains(c) => Ok(*c),
-        _ => Err("one ASCII character, or \\t".into()),
+        _ => Err("expected one ASCII character, or \\t".into()),
     }
 }
 
@@ -210,7 +210,7 @@ fn seconds(text: &str) -> Result<std::time::Duration, String> {
     let seconds = text.parse().ok().filter(|s: &f64| *s > 0.0);
     seconds
         .and_then(|s| std::time::Duration::try_from_secs_f64(s).ok())
-        .ok_or_else(|| "a number of seconds above 0".into())
+        .ok_or_else(|| "expected a number of seconds above 0".into())
 }
 
 /// What to measure.
@@ -229,19 +229,19 @@ pub struct PlanOptions {
     /// Take the landmarks from this file (same columns) instead of from the rows
     #[arg(long, value_name = "FILE", help_heading = "Plan", conflicts_with_all = ["landmarks", "sampling", "leverage_lambda"])]
     pub landmarks_from: Option<PathBuf>,
-    /// λ of leverage sampling, as in the paper: the number of landmarks is then random
+    /// λ of leverage sampling, as in the paper; the number of landmarks is then random
     #[arg(long, value_name = "L", help_heading = "Plan")]
     pub leverage_lambda: Option<f64>,
     /// Kernel sums at landmarks, or random Fourier features
     #[arg(long, value_parser = choices::<FeatureKind>(), default_value = "nystrom", help_heading = "Plan")]
     pub features: FeatureKind,
-    /// The kernel that is summed at landmarks
+    /// Kernel to sum at landmarks
     #[arg(long, value_parser = choices::<Kernel>(), default_value = "gaussian", help_heading = "Plan")]
     pub kernel: Kernel,
     /// Number of Fourier frequencies (half the number of features) [default: 200]
     #[arg(long, value_name = "M", help_heading = "Plan")]
     pub frequencies: Option<usize>,
-    /// Bandwidths σ² in squared (scaled) units: 'auto' or a list
+    /// Bandwidths σ² in squared units of the (scaled) columns: 'auto' or a list
     #[arg(long, value_name = "auto|S2,S2,…", default_value = "auto", help_heading = "Plan")]
     pub bandwidth: String,
     /// Divide columns by their standard deviation
@@ -253,10 +253,10 @@ pub struct PlanOptions {
     /// Sums to keep [default: kernel,cells and, up to 64 columns, moments]
     #[arg(long, value_name = "kernel,cells,moments", value_delimiter = ',', help_heading = "Plan")]
     pub collect: Option<Vec<String>>,
-    /// Column of row weights: a row of weight 2 counts as the row twice
+    /// Column of row weights; a row of weight 2 counts as two rows
     #[arg(long, value_name = "COLUMN", help_heading = "Plan")]
     pub weights: Option<String>,
-    /// Weights are whole multiples of this
+    /// Unit of the weights, which are whole multiples of it
     #[arg(
         long,
         value_name = "U",
@@ -265,7 +265,7 @@ pub struct PlanOptions {
         help_heading = "Plan"
     )]
     pub weight_unit: f64,
-    /// Seed of everything random
+    /// Seed of all random choices
     #[arg(long, default_value_t = 0, help_heading = "Plan")]
     pub seed: u64,
 }
@@ -277,11 +277,11 @@ fn choices<T: Named>() -> impl TypedValueParser<Value = T> {
 }
 
 fn landmark_count(text: &str) -> Result<LandmarkCount, String> {
-    text.parse().map_err(|_| "a number or 'auto'".to_string())
+    text.parse().map_err(|_| "expected a number or 'auto'".to_string())
 }
 
 fn sample_rows(text: &str) -> Result<SampleRows, String> {
-    text.parse().map_err(|_| "a number or 'all'".to_string())
+    text.parse().map_err(|_| "expected a number or 'all'".to_string())
 }
 
 /// Decide what to measure, before sketching the parts of a data set.
@@ -312,8 +312,8 @@ pub struct PlanArgs {
 
 /// Compress rows into a sketch, in one pass.
 ///
-/// With --plan the rows are measured as that plan says; without it a plan is made from the rows
-/// first, with the same options as 'nysketch plan'.
+/// With --plan, the rows are measured as that plan says. Without it, a plan is made from the rows
+/// first, with the options of 'nysketch plan'.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch sketch x.parquet -o s.nys
@@ -330,39 +330,39 @@ pub struct SketchArgs {
     pub input: InputArgs,
     #[command(flatten)]
     pub columns: ColumnArgs,
-    /// File to write; with --by a new folder
+    /// File to write; with --by, a new folder
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Measure what this plan, or the plan of this sketch, says
+    /// Use this plan, or the plan of this sketch
     #[arg(long = "plan", value_name = "PLAN|SKETCH", conflicts_with_all = ["landmarks", "sampling", "landmarks_from",
         "leverage_lambda", "features", "frequencies", "bandwidth", "scale", "sample_rows", "collect", "weights",
         "seed", "columns", "exclude"])]
     pub plan_file: Option<PathBuf>,
-    /// Write an empty sketch, instead of an error, where the input has no rows
+    /// Write an empty sketch if the input has no rows, instead of stopping
     #[arg(long, requires = "plan_file")]
     pub allow_empty: bool,
-    /// One sketch for each value of this column, all with the same plan
+    /// Make one sketch per value of this column, all with the same plan
     #[arg(long, value_name = "COLUMN")]
     pub by: Option<String>,
-    /// Most values of that column; each takes the memory of a sketch
+    /// Largest number of values of that column; each takes the memory of a sketch
     #[arg(long, value_name = "N", default_value_t = DEFAULT_GROUPS, requires = "by")]
     pub max_groups: usize,
-    /// Save what is done so far in this file every so often; removed at the end
+    /// Save progress in this file at intervals; it is removed at the end
     #[arg(long, value_name = "FILE", conflicts_with_all = ["by", "allow_empty"])]
     pub checkpoint: Option<PathBuf>,
-    /// Seconds between two savings
+    /// Seconds between two checkpoints
     #[arg(long, value_name = "S", default_value = "30", requires = "checkpoint", value_parser = seconds)]
     pub checkpoint_every: std::time::Duration,
-    /// Go on where the checkpoint was saved, where there is one; the bytes are those of one go
+    /// Continue from the checkpoint if there is one; the result has the same bytes as without a stop
     #[arg(long, requires = "checkpoint")]
     pub resume: bool,
     #[command(flatten)]
     pub plan: PlanOptions,
 }
 
-/// Add sketches of the same plan: the bytes of one sketch of all their rows.
+/// Add sketches of the same plan.
 ///
-/// The order does not matter. Sketches of different plans are refused.
+/// The result has the bytes of one sketch of all their rows. The order does not matter. Sketches of different plans are refused.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch merge day1.nys day2.nys -o week.nys
@@ -378,20 +378,20 @@ pub struct Merge {
     pub output: PathBuf,
 }
 
-/// Take the rows of one sketch out of another.
+/// Subtract the rows of one sketch from another.
 ///
-/// The result has the bytes of a sketch that never saw them. Refused where the second sketch
-/// holds rows that the first cannot hold.
+/// The result has the bytes of a sketch that never saw them. Refused if the second sketch has rows
+/// that cannot be in the first.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch subtract week.nys day1.nys -o rest.nys
 
 JSON fields: file, rows, skipped, fingerprint, bytes")]
 pub struct Subtract {
-    /// Sketch to take rows out of
+    /// Sketch to subtract from
     #[arg(value_name = "A")]
     pub from: PathBuf,
-    /// Sketch of the rows to take out
+    /// Sketch of the rows to subtract
     #[arg(value_name = "B")]
     pub what: PathBuf,
     /// File to write
@@ -401,8 +401,8 @@ pub struct Subtract {
 
 /// Show what a plan or sketch file holds.
 ///
-/// Rows, columns, landmarks, bandwidths, and for each bandwidth the rank of the kernel matrix, how much of
-/// the data the landmarks miss, the effective dimension and the noise floor; which raw rows the file
+/// Shows rows, columns, landmarks and bandwidths; per bandwidth the rank of the kernel matrix, how much of
+/// the data the landmarks miss, the effective dimension and the noise floor; and how many raw rows the file
 /// reveals. With --model, whether a mixture explains the sketch. With --theory, what the paper's theorems
 /// ask for and what the data gives.
 #[derive(Debug, ClapArgs)]
@@ -419,22 +419,22 @@ JSON fields: file, kind, rows, skipped, columns, features, kernel, landmarks, fr
   effective_dimension, largest_leverage, uniform, leverage, least_rows, least_lambda, norm, source {s,
   gamma, t, lambda, m}, distortion, enough}")]
 pub struct Inspect {
-    /// Plan or sketch
+    /// Plan or sketch to show
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Tell whether this mixture explains the sketch
+    /// Also show whether this mixture explains the sketch
     #[arg(long, value_name = "MODEL")]
     pub model: Option<PathBuf>,
-    /// Compute the quantities of the paper's theorems
+    /// Also show the quantities of the paper's theorems
     #[arg(long)]
     pub theory: bool,
     /// λ of the theorems [default: the largest for which C = 2 C_F]
     #[arg(long, value_name = "L", requires = "theory")]
     pub lambda: Option<f64>,
-    /// Probability that the theorems may fail with
+    /// Probability with which the theorems may fail
     #[arg(long, value_name = "P", default_value_t = 0.1, requires = "theory")]
     pub delta: f64,
-    /// Clusters of the models that the theorems are about
+    /// Number of clusters of the models in the theorems
     #[arg(short, value_name = "K", default_value_t = 10, requires = "theory")]
     pub k: usize,
     /// Known variance of the clusters, for mixtures instead of k-means
@@ -447,8 +447,8 @@ pub struct Inspect {
 
 /// Learn a model from a sketch, without the rows.
 ///
-/// 'auto' uses cell moments where the sketch has them (k-means and mixtures as good as on all rows
-/// in most cases), else kernel sums; 'clompr' and 'clomp' are the paper's decoders.
+/// The decoder 'auto' uses cell moments if the sketch has them (in most cases as good as learning from
+/// all rows), else kernel sums; 'clompr' and 'clomp' are the paper's decoders.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch fit kmeans s.nys -k 10 -o model.json
@@ -465,39 +465,39 @@ pub struct FitArgs {
     /// Sketch to learn from
     #[arg(value_name = "SKETCH")]
     pub sketch: PathBuf,
-    /// Number of centres or components; a range such as 2..20 gives the curve and a suggestion
+    /// Number of clusters or components; a range such as 2..20 gives a curve and a suggestion
     #[arg(short, long, value_name = "K|A..B")]
     pub k: String,
     /// Model file to write (JSON)
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Which decoder
+    /// How to learn from the sketch
     #[arg(long, value_parser = choices::<Decoder>(), default_value = "auto")]
     pub decoder: Decoder,
-    /// Which of the sketch's bandwidths to decode: 'auto' or its σ²
+    /// Bandwidth of the sketch to decode: 'auto' or its σ²
     #[arg(long, value_name = "auto|S2", default_value = "auto")]
     pub bandwidth: String,
-    /// Mixtures: every component has this known variance in every (scaled) column
+    /// Mixtures: known variance of every component in every (scaled) column
     #[arg(long, value_name = "V")]
     pub known_variance: Option<f64>,
-    /// clompr, clomp: atoms stay this far from each other (known variance: in deviations)
+    /// clompr, clomp: least distance between atoms (with a known variance, in standard deviations)
     #[arg(long, value_name = "E")]
     pub separation: Option<f64>,
-    /// clompr, clomp: atoms stay within this distance of the plan's centre (likewise)
+    /// clompr, clomp: largest distance of atoms from the plan's centre, in the same unit
     #[arg(long, value_name = "R")]
     pub radius: Option<f64>,
     /// Picture of the curve over k to write
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
-    /// Seed of everything random
+    /// Seed of all random choices
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 }
 
-/// Apply a model to rows: one line of output for each row, in order.
+/// Apply a model to rows: one line of output per row, in order.
 ///
 /// Writes the label and the distance to the nearest centre, in the coordinates of the fit (scaled columns
-/// where the plan scales them); for mixtures also the log density, for principal components the
+/// where the plan scales them). For mixtures also writes the log density; for principal components, the
 /// coordinates along them. Skipped rows get the label -1.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
@@ -515,7 +515,7 @@ pub struct Predict {
     /// File to write: .parquet, .csv, or .npy with the labels alone
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Columns of the input to carry along: names, ranges and patterns
+    /// Columns of the input to copy to the output: names, ranges and patterns
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub keep: Vec<String>,
     /// Also write the probability of each component of a mixture
@@ -525,9 +525,9 @@ pub struct Predict {
 
 /// Measure a model on rows: risks, and agreement with labels.
 ///
-/// Mean squared and plain distance to the nearest centre in the coordinates of the fit (scaled columns where
-/// the plan scales them; 'mse_table_units' is in the units of the table), negative log-likelihood in nats,
-/// adjusted Rand index and normalised mutual information.
+/// Prints the mean squared distance and the mean distance to the nearest centre in the coordinates of the
+/// fit (scaled columns where the plan scales them; 'mse_table_units' is in the units of the table), the
+/// negative log-likelihood in nats, and with --labels the adjusted Rand index and normalised mutual information.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch evaluate model.json x.csv
@@ -543,18 +543,18 @@ pub struct Evaluate {
     /// True labels: a column of the input, or a file with one column
     #[arg(long, value_name = "COLUMN|FILE")]
     pub labels: Option<String>,
-    /// Another model, such as the best known: also print the excess risk over it on the same rows
+    /// Also print the excess risk over this model, such as the best known, on the same rows
     #[arg(long, value_name = "MODEL")]
     pub reference: Option<PathBuf>,
 }
 
-/// Tell how two sketches differ: drift.
+/// Show how two sketches differ: drift.
 ///
-/// Both must be sketches of one plan and of different rows: a part and the whole that holds it cannot be
-/// compared. Prints the maximum mean discrepancy at every
-/// bandwidth beside the noise to expect, one p-value for all of it, and where the change is: columns whose
-/// mean moved and cells whose share of the rows changed. With --against, one line for each of many
-/// sketches, such as one a day; folders stand for the .nys files in them.
+/// Both must be sketches of one plan and of different rows; a part cannot be compared with the whole that
+/// contains it. Prints the maximum mean discrepancy at every bandwidth beside the expected noise, one p-value
+/// for all of it, and where the change is: columns whose mean moved and cells whose share of the rows changed.
+/// With --against, prints one line per sketch, for example one sketch per day; folders stand for the .nys
+/// files in them.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch diff day1.nys day2.nys
@@ -564,7 +564,7 @@ JSON fields: baseline, file, rows, level, p_value, drift, no_test, discrepancies
   columns [{column, means, deviations, z}], cells [{landmark, shares, z, mean}], landmarks [{landmark,
   change, place}], plot; with --against baseline, rows, level, plot and sketches [{…}]")]
 pub struct Diff {
-    /// Two sketches; with --against any number of them, or folders
+    /// Two sketches; with --against, any number of sketches or folders
     #[arg(required = true, value_name = "SKETCH")]
     pub sketches: Vec<PathBuf>,
     /// Compare every sketch with this one
@@ -573,13 +573,13 @@ pub struct Diff {
     /// Write a picture of the discrepancies, in the order of the sketches
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
-    /// p-values up to this are called drift: the share of false alarms
+    /// Largest p-value that is called drift: the share of false alarms
     #[arg(long, value_name = "P", default_value_t = 0.05)]
     pub level: f64,
-    /// Draws from the null distribution; the least p-value is 1/(draws + 1)
+    /// Draws from the null distribution; the smallest p-value is 1/(draws + 1)
     #[arg(long, value_name = "N", default_value_t = 999, value_parser = clap::value_parser!(u64).range(19..=20_000))]
     pub draws: u64,
-    /// Columns, cells and landmarks to show
+    /// Number of columns, cells and landmarks to show
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub top: usize,
     /// Seed of the draws
@@ -589,9 +589,9 @@ pub struct Diff {
 
 /// Write a page about a sketch that opens in any browser.
 ///
-/// One HTML file without links to anything else: what was sketched, clusters with their sizes and centres
-/// in the table's units, the curve over k, bandwidths, and with --against the drift from another sketch.
-/// Without a model, k-means with the k that the curve suggests.
+/// One HTML file without external links: what was sketched, clusters with their sizes and centres in the
+/// table's units, the curve over k, bandwidths, and with --against the drift from another sketch. Without a
+/// model, the page shows k-means with the k that the curve suggests.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch report s.nys -o report.html
@@ -602,19 +602,19 @@ pub struct ReportArgs {
     /// Sketch to report on
     #[arg(value_name = "SKETCH")]
     pub sketch: PathBuf,
-    /// Model of it: k-means, k-medians or a mixture
+    /// Model learned from it: k-means, k-medians or a mixture
     #[arg(value_name = "MODEL")]
     pub model: Option<PathBuf>,
     /// Page to write
     #[arg(short, long, value_name = "FILE.html")]
     pub output: PathBuf,
-    /// Also tell how the sketch differs from this one
+    /// Also show how the sketch differs from this one
     #[arg(long, value_name = "SKETCH")]
     pub against: Option<PathBuf>,
     /// Largest k of the curve
     #[arg(long, value_name = "K", default_value_t = 12, value_parser = clap::value_parser!(u16).range(3..=200))]
     pub most_clusters: u16,
-    /// Seed of everything random
+    /// Seed of all random choices
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 }
@@ -624,34 +624,34 @@ pub struct ReportArgs {
 /// Section 5 and appendix E of "Mean Nyström Embeddings for Adaptive Compressive Learning": random Fourier and
 /// Nyström sketches (uniform, BLESS, greedy) decoded by CL-OMPR, beside our decoders and what all rows, 2,000
 /// rows or the landmarks alone give. Writes trials.csv with every fit, each picture as SVG and PNG, and a page,
-/// index.html. A run that was interrupted goes on where it stopped; more trials or figures in the same folder
-/// add to what is there. Real data is read from the folder --data and left out without it.
+/// index.html. An interrupted run continues where it stopped; more trials or figures in the same folder
+/// add to what is there. Real data is read from the folder --data, and skipped without it.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch reproduce fig3 --quick -o figures
   nysketch reproduce all --trials 50 --data data -o figures     # about 2 hours on 2 cores
 
 Files of --data (others are skipped): mnist_spectral.npy, mnist_labels.npy, cifar10_resnet18_pca50.npy,
-  cifar10_labels.npy, esc50_mfcc20.npy, esc50_labels.npy: rows, and one class number for each
+  cifar10_labels.npy, esc50_mfcc20.npy, esc50_labels.npy: rows, and one class number per row
 
 JSON fields: folder, trials, seed, quick, fits, new, failed, missing, panels, page, seconds")]
 pub struct Reproduce {
-    /// Which figure
+    /// Figure to make
     #[arg(value_enum)]
     pub what: Figure,
-    /// Folder to write to, and to go on from
+    /// Folder to write to, or to continue in
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
     /// Folder with the real data
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// Trials of every fit (figure 2: at most 10) [default: 50; 3 with --quick]
+    /// Trials per fit (figure 2: at most 10) [default: 50; 3 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub trials: Option<u32>,
     /// At most 10,000 rows and sketches of 400 numbers: a few minutes
     #[arg(long)]
     pub quick: bool,
-    /// Seed of everything random
+    /// Seed of all random choices
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 }
@@ -679,19 +679,19 @@ impl Figure {
 
 /// Print a script that completes commands and options in your shell.
 ///
-/// Where it goes depends on the shell; the examples are the usual places.
+/// Where the script belongs depends on the shell; the examples show the usual places.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch completions bash > nysketch.bash     # then: source nysketch.bash
   nysketch completions zsh > _nysketch          # in a folder of $fpath
   nysketch completions fish > nysketch.fish     # in ~/.config/fish/completions")]
 pub struct Completions {
-    /// Which shell
+    /// Shell to complete in
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
 }
 
-/// Print the manual page, or write one page for each command.
+/// Print the manual page, or write one page per command.
 ///
 /// Pages are in the format of man(1).
 #[derive(Debug, ClapArgs)]

@@ -1,4 +1,4 @@
-//! What is printed and written, and which exit code an error has.
+//! What is printed and written, and the exit code of an error.
 
 use crate::args::Common;
 use anyhow::{Context, Result};
@@ -6,7 +6,7 @@ use nysketch::file;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// An error in how the command was used, as opposed to in the data.
+/// An error in how the command was used, not in the data.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
@@ -30,7 +30,7 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     if usage { 2 } else { 1 }
 }
 
-/// Whether the reader of our stdout has gone, as in `nysketch inspect s.nys | head -1`.
+/// Whether the reader of stdout has closed it, as in `nysketch inspect s.nys | head -1`.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|e| {
         e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
@@ -46,7 +46,7 @@ pub fn result(common: &Common, json: &serde_json::Value, text: &str) -> Result<(
     Ok(())
 }
 
-/// A remark for the user on stderr.
+/// Prints a note on stderr, unless `-q`.
 pub fn note(common: &Common, message: &str) {
     if !common.quiet {
         // A closed stderr is no reason to stop.
@@ -54,15 +54,14 @@ pub fn note(common: &Common, message: &str) {
     }
 }
 
-/// A remark that only `-v` shows.
+/// Prints a detail on stderr, with `-v` only.
 pub fn detail(common: &Common, message: &str) {
     if common.verbose {
         drop(writeln!(io::stderr(), "{message}"));
     }
 }
 
-/// Fails before long work if the result could not be written after it, or would replace what it is
-/// made from.
+/// Fails before the work starts if the result could not be written, or would replace an input.
 pub fn check_writable<'a>(
     path: &Path,
     inputs: impl IntoIterator<Item = &'a PathBuf>,
@@ -87,7 +86,7 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     file::write(path, |out| out.write_all(bytes)).with_context(|| cannot_write(path))
 }
 
-/// Names the file in an error of writing it; errors of the rows and Ctrl-C speak for themselves.
+/// Names the file in an error of writing it; errors in rows and Ctrl-C stay as they are.
 pub fn while_writing<T>(path: &Path, result: Result<T>) -> Result<T> {
     let of_rows = |e: &anyhow::Error| {
         e.is::<nysketch::Error>()

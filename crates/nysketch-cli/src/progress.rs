@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// What to say where an interruption does not lose everything.
+/// The message if an interruption does not lose everything.
 static KEPT: OnceLock<&str> = OnceLock::new();
 
-/// From now on Ctrl-C ends the pass at the next block, with nothing half-written; work that does not
-/// look at it within two seconds, such as waiting for stdin, is ended then.
+/// From now on Ctrl-C stops the pass at the next block, with nothing half-written. Work that does not
+/// notice it within two seconds, such as waiting for stdin, is stopped then.
 pub fn stop_on_interrupt() {
     let installed = ctrlc::set_handler(|| {
         if !INTERRUPTED.swap(true, Ordering::Relaxed) {
@@ -39,7 +39,7 @@ pub fn resume() {
     INTERRUPTED.store(false, Ordering::Relaxed);
 }
 
-/// What to say when Ctrl-C ends work that keeps what it has done.
+/// Sets the message for Ctrl-C during work that keeps what is done.
 pub fn on_interrupt(message: &'static str) {
     KEPT.get_or_init(|| message);
 }
@@ -49,7 +49,7 @@ pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// A bar on a terminal; elsewhere one that does not show.
+/// A bar on a terminal; hidden elsewhere.
 fn on_terminal(length: Option<u64>, template: &str, quiet: bool) -> ProgressBar {
     if quiet || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -61,10 +61,10 @@ fn on_terminal(length: Option<u64>, template: &str, quiet: bool) -> ProgressBar 
     bar
 }
 
-/// How far a number of fits has come: a bar on a terminal, else a line now and then.
+/// Progress over a number of fits: a bar on a terminal, else a line now and then.
 pub struct Fits {
     bar: ProgressBar,
-    /// Fits done, work done, and the tenths of it that were printed.
+    /// Fits done, work done, and the tenths of it already reported.
     done: Mutex<(usize, f64, u32)>,
     fits: usize,
     work: f64,
@@ -76,13 +76,13 @@ pub struct Fits {
 const STEPS: f64 = 10_000.0;
 
 impl Fits {
-    /// For so many fits and so much work in all of them, in any unit.
+    /// For this many fits and this much work in total, in any unit.
     pub fn new(fits: usize, work: f64, quiet: bool) -> Self {
         let bar = on_terminal(Some(STEPS as u64), "{wide_bar} {msg}  {eta} left", quiet);
         Fits { bar, done: Mutex::new((0, 0.0, 0)), fits, work, start: Instant::now(), quiet }
     }
 
-    /// One more fit, and the work it was.
+    /// Counts one more fit and its work.
     pub fn advance(&self, work: f64) {
         let mut done = self.done.lock().unwrap_or_else(|e| e.into_inner());
         done.0 += 1;
@@ -107,11 +107,11 @@ impl Drop for Fits {
     }
 }
 
-/// A bar on stderr: rows, rows a second, and how much of the input is read.
+/// A bar on stderr: rows, rows per second, and how much of the input has been read.
 pub struct Bar {
     bar: ProgressBar,
     meter: Option<Arc<Meter>>,
-    /// The reading that the bar shows, when it began, and its rows.
+    /// The pass that the bar shows, when it began, and its rows.
     reading: Mutex<(u64, Instant, u64)>,
 }
 
@@ -121,7 +121,7 @@ impl Bar {
         Self::new(what, input.bytes(), Some(input.meter().clone()), quiet)
     }
 
-    /// For work that makes so many rows.
+    /// For work that makes this many rows.
     pub fn making(what: &str, rows: u64, quiet: bool) -> Self {
         Self::new(what, Some(rows), None, quiet)
     }

@@ -189,7 +189,7 @@ fn bad_csv_files() {
     f.write("ragged.csv", "a,b\n1,2\n3,4\n5\n").fails(
         1,
         "sketch ragged.csv -o s.nys",
-        &["ragged.csv: row 3 (line 4) has 1 fields, expected 2"],
+        &["ragged.csv: row 3 (line 4): expected 2 fields, found 1"],
     );
     f.write("empty.csv", "").fails(1, "sketch empty.csv -o s.nys", &["empty.csv is empty"]);
     f.write("header.csv", "a,b\n").fails(1, "sketch header.csv -o s.nys", &["no rows"]);

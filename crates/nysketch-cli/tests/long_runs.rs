@@ -113,8 +113,8 @@ fn checkpoints_of_something_else_are_refused() {
     f.fails(1, &format!("{line} --resume"), &["x.npy has changed since the checkpoint"]);
     let whole = f.read("c.ckpt");
     f.write("c.ckpt", &whole[..whole.len() - 1]);
-    f.fails(1, &format!("{line} --resume"), &["c.ckpt is not a whole checkpoint"]);
-    f.write("c.ckpt", "").fails(1, &format!("{line} --resume"), &["not a whole checkpoint"]);
+    f.fails(1, &format!("{line} --resume"), &["c.ckpt is not a complete checkpoint"]);
+    f.write("c.ckpt", "").fails(1, &format!("{line} --resume"), &["not a complete checkpoint"]);
     fs::remove_file(f.path("c.ckpt")).unwrap();
     f.ok("plan y.npy -o p.nys");
     f.fails(
@@ -164,7 +164,7 @@ fn an_interrupted_run_with_a_checkpoint_goes_on() {
     let line = format!("sketch {input} --plan p.nys -o s.nys --checkpoint c.ckpt --threads 1");
     let mut child = start(&f, &line);
     interrupt(&mut child);
-    f.command(&format!("{line} --resume")).assert().success().stderr(contains("going on after"));
+    f.command(&format!("{line} --resume")).assert().success().stderr(contains("continuing after"));
     assert!(f.read("s.nys") == f.read("whole.nys"));
 }
 

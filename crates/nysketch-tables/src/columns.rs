@@ -1,4 +1,4 @@
-//! Which columns of a file are read: patterns of names, and where the names stand in a file.
+//! Which columns of a file are read: patterns of names, and where the names are in a file.
 
 use crate::error::{Error, Result};
 
@@ -22,7 +22,7 @@ pub enum Kind {
     Number,
     /// Text at first sight; a number may still be read from it.
     Text,
-    /// Values of this type, which are no numbers.
+    /// Values of this type, which are not numbers.
     Other(String),
 }
 
@@ -59,11 +59,11 @@ pub struct Names {
     pub weight: Option<String>,
     /// Column that comes as text with every row.
     pub key: Option<String>,
-    /// Columns that are carried along as they are.
+    /// Columns to keep as they are.
     pub kept: Vec<String>,
 }
 
-/// Where the wanted columns stand in a file.
+/// Where the wanted columns are in a file.
 #[derive(Debug, Clone)]
 pub struct Places {
     pub names: Names,
@@ -124,7 +124,7 @@ impl Places {
         Ok(Places { names: names.clone(), values, weight, key, kept, projection, by_position })
     }
 
-    /// Where a column of the file stands among those that are read.
+    /// The place of a column of the file among those that are read.
     pub fn place(&self, file_column: usize) -> usize {
         self.projection.partition_point(|c| *c < file_column)
     }

@@ -149,7 +149,7 @@ impl Dataset {
         (!stdin).then(|| self.files.iter().map(|f| f.bytes).sum())
     }
 
-    /// What shows whether a file has changed, for every file.
+    /// The stamp of every file, which shows whether it has changed.
     pub fn stamps(&self) -> Vec<Stamp> {
         self.files.iter().map(|f| Stamp::new(&f.path, f.bytes, f.modified)).collect()
     }
@@ -163,7 +163,7 @@ impl Dataset {
         }
     }
 
-    /// The columns that are carried along, which must have the same type in every file.
+    /// The kept columns, which must have the same type in every file.
     pub fn kept_fields(&self) -> Result<Vec<Field>> {
         let mut fields: Vec<Field> = Vec::new();
         for (n, file) in self.files.iter().enumerate() {
@@ -215,7 +215,7 @@ impl RowSource for Dataset {
     }
 }
 
-/// Name, size and time of change of a file: when none of them differs, the file is taken for unchanged.
+/// Name, size and modification time of a file: if all are the same, the file counts as unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stamp {
@@ -228,7 +228,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Of a file that need not be a table.
+    /// The stamp of a file, which need not be a table.
     pub fn of(store: &dyn Store, path: &Path) -> Result<Self> {
         let metadata = store.metadata(path).map_err(cannot_read(path))?;
         Ok(Self::new(path, metadata.bytes, metadata.modified))

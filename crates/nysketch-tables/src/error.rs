@@ -1,4 +1,4 @@
-//! What can go wrong with a table, as data. The sentence is made here, once.
+//! What can go wrong with a table, as data. The messages are made here, once.
 //!
 //! Advice names parameters in backquotes, such as `` `exclude` ``; a front end puts its own spelling
 //! there with [`nysketch::error::respell`].
@@ -24,7 +24,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A request that no data could fulfil.
+    /// A request that is wrong for any data.
     #[error("{0}")]
     Usage(String),
     /// No file was named.
@@ -38,16 +38,16 @@ pub enum Error {
         /// The reason.
         error: io::Error,
     },
-    /// A file, or stdin, without a byte in it.
+    /// A file, or stdin, without any bytes.
     #[error("{name} is empty")]
     Empty {
         /// Its name.
         name: String,
     },
-    /// A folder or pattern without a table in it.
+    /// A folder without tables, or a pattern that matches none.
     #[error("{0}")]
     NoTables(String),
-    /// Something that is no table, or one of a kind that cannot be read.
+    /// Something that is not a table, or a table that cannot be read.
     #[error("{name} {how}")]
     NotATable {
         /// Its name.
@@ -89,8 +89,8 @@ pub enum Error {
         /// The limit.
         most: usize,
     },
-    /// A column to carry along whose type differs from file to file.
-    #[error("column '{column}' holds {here}, but {first}; predict them one by one")]
+    /// A kept column whose type differs between files.
+    #[error("column '{column}' holds {here}, but {first}; predict the files one by one")]
     MixedTypes {
         /// Its name.
         column: String,
@@ -114,7 +114,7 @@ pub enum Error {
     /// A table that cannot be written.
     #[error("{0}")]
     Write(String),
-    /// An invalid row, a failed reading, or the caller's wish to stop.
+    /// An invalid row, a read error, or the caller's request to stop.
     #[error(transparent)]
     Rows(#[from] nysketch::Error),
 }
@@ -147,7 +147,7 @@ impl Error {
         Error::Columns { name: name.to_string(), how: format!(": {how}") }
     }
 
-    /// The cause of an error of a format's writer, which wraps it in its own words.
+    /// The root cause of an error of a format's writer.
     pub(crate) fn writing(error: impl std::error::Error + 'static) -> Self {
         let mut cause: &(dyn std::error::Error + 'static) = &error;
         while let Some(deeper) = cause.source() {
@@ -157,7 +157,7 @@ impl Error {
     }
 }
 
-/// An error of opening, on its way through a reading of rows.
+/// An error of opening a file while rows are read.
 impl From<Error> for nysketch::Error {
     fn from(error: Error) -> Self {
         match error {

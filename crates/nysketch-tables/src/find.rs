@@ -11,7 +11,7 @@ pub(crate) const ARROW_FILE: &[u8] = b"ARROW1";
 /// How an Arrow stream starts: a continuation marker.
 const ARROW_STREAM: &[u8] = b"\xff\xff\xff\xff";
 
-/// The format that a name promises; `.gz` and `.zst` stand for compressed csv.
+/// The format that the extension stands for; `.gz` and `.zst` are compressed csv.
 pub(crate) fn by_extension(path: &Path) -> Option<Format> {
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
@@ -25,7 +25,7 @@ pub(crate) fn by_extension(path: &Path) -> Option<Format> {
     }
 }
 
-/// The format that the first bytes show, unless they may be text.
+/// The format by the first bytes, unless they may be text.
 pub(crate) fn by_content(start: &[u8]) -> Option<Format> {
     if start.starts_with(b"\x93NUMPY") {
         Some(Format::Npy)
@@ -64,10 +64,10 @@ pub(crate) fn format_of(store: &dyn Store, path: &Path, forced: Option<Format>) 
     Ok(by_content(&start).or_else(|| by_extension(path)).unwrap_or(Format::Csv))
 }
 
-/// A source whose first bytes were looked at.
+/// A source whose first bytes have been read.
 type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// The first bytes of a source, eight where there are so many, and all of it.
+/// The first bytes of a source, up to eight, and the whole source.
 pub(crate) fn peek<R: Read>(mut source: R) -> std::io::Result<(Vec<u8>, Peeked<R>)> {
     let mut start = Vec::new();
     source.by_ref().take(8).read_to_end(&mut start)?;
@@ -86,7 +86,7 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Tables among files.
+/// The tables found, and the files skipped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
     /// The tables, in the order in which they are read.
@@ -95,10 +95,10 @@ pub struct Found {
     pub ignored: Vec<PathBuf>,
 }
 
-/// Expands patterns and folders of a store; the files of each come in the order of their names.
+/// Expands patterns and folders of a store; the files of each are in the order of their names.
 ///
-/// `-` stands for stdin. Files and folders whose names start with `_` or `.` are other programs' notes, such as
-/// Spark's `_SUCCESS`, and left out.
+/// `-` stands for stdin. Files and folders whose names start with `_` or `.`, such as Spark's `_SUCCESS`, are
+/// skipped.
 ///
 /// ```
 /// use nysketch_tables::{find, store::Local};
@@ -134,7 +134,7 @@ pub fn find<P: AsRef<Path>>(
     Ok(found)
 }
 
-/// What a pattern means, each file once, without the hidden files that it does not name.
+/// The files that a pattern means, each once, without hidden files that it does not name.
 fn add_matches(store: &dyn Store, pattern: &str, found: &mut Found) -> Result<()> {
     let matches = store.matching(pattern).map_err(|error| match error.kind() {
         std::io::ErrorKind::InvalidInput => {
@@ -170,7 +170,7 @@ fn add(store: &dyn Store, path: &Path, found: &mut Found) -> Result<()> {
     match store.metadata(path).map_err(cannot_read(path))?.kind {
         Kind::File => found.files.push(path.to_path_buf()),
         Kind::Other => {
-            let how = "is not a regular file, and files are read more than once; \
+            let how = "is not a regular file, and files are read several times; \
                        pipe it into '-' with `plan`";
             return Err(Error::not_a_table(name, how));
         }

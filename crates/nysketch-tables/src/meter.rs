@@ -4,7 +4,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts the bytes of the reading at hand.
+/// Counts the bytes of the current pass.
 ///
 /// ```
 /// use nysketch_tables::{Dataset, ReadOptions};
@@ -25,23 +25,23 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A new reading starts.
+    /// Starts a new pass.
     pub(crate) fn restart(&self) {
         self.bytes.store(0, Ordering::Relaxed);
         self.readings.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// So many bytes more.
+    /// Adds bytes.
     pub(crate) fn add(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes of the reading at hand, so far.
+    /// Bytes of this pass so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// How many readings have begun.
+    /// How many passes have begun.
     pub fn readings(&self) -> u64 {
         self.readings.load(Ordering::Relaxed)
     }

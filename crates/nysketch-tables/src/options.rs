@@ -53,7 +53,7 @@ pub enum Columns {
     Matching {
         /// Names, ranges `FIRST..LAST` and patterns such as `x*`; all numeric columns where `None`.
         include: Option<Vec<String>>,
-        /// Columns to leave out, written likewise.
+        /// Columns to leave out, written the same way.
         exclude: Vec<String>,
     },
 }
@@ -77,7 +77,7 @@ impl Columns {
         Columns::Matching { include, exclude: Vec::new() }
     }
 
-    /// The same without some; of [`Columns::Exactly`] only names can be taken away.
+    /// The same without some columns; from [`Columns::Exactly`] only names can be removed.
     pub fn except<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
         let without: Vec<String> = patterns.into_iter().map(Into::into).collect();
         match &mut self {
@@ -88,7 +88,7 @@ impl Columns {
     }
 }
 
-/// What to read beside the columns of numbers.
+/// What to read in addition to the columns of numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Extras {
@@ -96,7 +96,7 @@ pub struct Extras {
     pub weight: Option<String>,
     /// Column that comes as text with every row, such as a group or a label.
     pub key: Option<String>,
-    /// Patterns of columns that are carried along as they are.
+    /// Patterns of columns to keep as they are.
     pub keep: Vec<String>,
 }
 
@@ -113,14 +113,14 @@ impl Extras {
         self
     }
 
-    /// With columns that are carried along.
+    /// With columns to keep as they are.
     pub fn keep<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
         self.keep = patterns.into_iter().map(Into::into).collect();
         self
     }
 }
 
-/// How to read tables: nothing need be said, since formats are recognised by content.
+/// How to read tables. The defaults usually suffice: formats are recognised by content.
 ///
 /// ```
 /// use nysketch_tables::{Columns, Extras, Header, ReadOptions};
@@ -146,7 +146,7 @@ pub struct ReadOptions {
     pub skip_invalid: bool,
     /// Which columns hold the numbers.
     pub columns: Columns,
-    /// What to read beside them.
+    /// What to read in addition.
     pub extras: Extras,
     /// Where the files are.
     pub store: Arc<dyn Store>,
@@ -173,7 +173,7 @@ impl ReadOptions {
         self
     }
 
-    /// With csv files whose first line is names, or is not.
+    /// With csv files whose first line holds names, or does not.
     pub fn header(mut self, header: Header) -> Self {
         self.header = header;
         self
@@ -197,7 +197,7 @@ impl ReadOptions {
         self
     }
 
-    /// With more than numbers.
+    /// With more than the numbers.
     pub fn extras(mut self, extras: Extras) -> Self {
         self.extras = extras;
         self

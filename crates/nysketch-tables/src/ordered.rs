@@ -1,8 +1,8 @@
 //! Rows in, results out in the order of the rows, worked on by every thread.
 //!
-//! A thread takes the next part of the table, decodes it and works on it; what comes of it waits until all that
-//! stands before it has come, and is then taken, in order, by whichever thread is there. Taking may make *jobs*,
-//! such as a row group to be encoded, which any thread does before it reads on.
+//! A thread takes the next part of the table, decodes it and works on it. The result waits until all results before
+//! it are there, and is then taken, in order, by whichever thread is free. Taking may make *jobs*, such as a row group
+//! to encode, which any thread does before it reads more.
 
 use crate::batch::Batch;
 use crate::dataset::Dataset;
@@ -18,7 +18,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 impl Dataset {
     /// Calls `work` with every batch, on all threads, and `take` with the results, in the order of the rows.
     ///
-    /// A few results per thread wait in memory, no more. The error of the earliest row is returned, whatever the
+    /// At most a few results per thread wait in memory. The error of the earliest row is returned, whatever the
     /// number of threads.
     ///
     /// ```
@@ -49,7 +49,7 @@ impl Dataset {
 
     /// Calls `work` with every batch and writes what it returns, in the order of the rows, on all threads.
     ///
-    /// Rows are encoded by all threads and only appended by one; the bytes do not depend on the number of threads.
+    /// All threads encode rows, and one appends them; the bytes do not depend on the number of threads.
     /// The writer is left open for more rows. Returns the number of rows written.
     ///
     /// ```
@@ -98,8 +98,8 @@ impl Dataset {
         Ok(rows)
     }
 
-    /// The engine of both. `job` is called with the number of a job, and returns how many are done, with none
-    /// before them that is not.
+    /// Does the work of both. `job` is called with the number of a job, and returns how many are done without a
+    /// gap.
     fn run<T: Send, J: Send, E: From<nysketch::Error> + Send>(
         &self,
         threads: usize,
@@ -171,7 +171,7 @@ struct State<T, J, E, F> {
     /// Position of the next row to be taken, and results that wait for it.
     next: u64,
     waiting: BTreeMap<u64, (u64, T)>,
-    /// Jobs that nobody has begun.
+    /// Jobs that no thread has begun.
     jobs: VecDeque<(u64, u64, J)>,
     made: u64,
     done: u64,
@@ -200,7 +200,7 @@ impl<T, J, E, F: FnMut(T) -> Result<Vec<J>, E>> State<T, J, E, F> {
         }
     }
 
-    /// Takes all results that nothing is missing before.
+    /// Takes all results up to the first gap.
     fn advance(&mut self, progress: &dyn Progress) {
         while self.failed.is_none()
             && let Some((end, value)) = self.waiting.remove(&self.next)
@@ -221,7 +221,7 @@ impl<T, J, E, F: FnMut(T) -> Result<Vec<J>, E>> State<T, J, E, F> {
 }
 
 impl<T, J, E, F: FnMut(T) -> Result<Vec<J>, E>> Line<T, J, E, F> {
-    /// Waits where there is nothing to do but more results than may be held; `None` at the end.
+    /// What to do next; waits while too many results are held. `None` at the end.
     fn next_task(&self) -> Option<Task<J>> {
         let mut state = locked(&self.state);
         loop {
@@ -241,7 +241,7 @@ impl<T, J, E, F: FnMut(T) -> Result<Vec<J>, E>> Line<T, J, E, F> {
         }
     }
 
-    /// A result, which waits where too many do already, unless it is the next.
+    /// Adds a result; waits if too many are held, unless it is the next one.
     fn put(&self, start: u64, end: u64, value: T, progress: &dyn Progress) {
         let full = |s: &mut State<T, J, E, F>| {
             s.failed.is_none() && start != s.next && s.waiting.len() >= 2 * self.threads
@@ -278,7 +278,7 @@ struct Append<'w, 'a> {
 }
 
 impl Append<'_, '_> {
-    /// Appends all groups that nothing is missing before; returns how many there are in all.
+    /// Appends all groups up to the first gap; returns how many are appended in total.
     fn put(&mut self, number: u64, encoded: Encoded) -> Result<u64> {
         self.waiting.insert(number, encoded);
         while let Some(encoded) = self.waiting.remove(&self.next) {
@@ -289,7 +289,7 @@ impl Append<'_, '_> {
     }
 }
 
-/// Runs when a thread panics, so that nobody waits for its results.
+/// Runs when a thread panics, so that no other thread waits for its results.
 struct OnPanic<F: Fn()>(F);
 
 impl<F: Fn()> Drop for OnPanic<F> {

@@ -1,6 +1,6 @@
 //! Where the bytes of tables are: the one door between readers and storage.
 //!
-//! Readers ask a [`Store`] for bytes and never open a file themselves, so that another kind of storage is
+//! Readers ask a [`Store`] for bytes and never open a file themselves, so another kind of storage is
 //! one more implementation.
 
 use std::fmt::Debug;
@@ -21,7 +21,7 @@ pub enum Kind {
     File,
     /// A folder.
     Folder,
-    /// A pipe, a device, or the like.
+    /// A pipe, a device or similar.
     Other,
 }
 

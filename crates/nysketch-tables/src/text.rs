@@ -12,7 +12,7 @@ use std::fmt::Write;
 /// Appends the text of a value, by its number; nothing where the value is missing.
 pub(crate) type WriteText<'a> = Box<dyn Fn(usize, &mut String) -> Result<(), ArrowError> + 'a>;
 
-/// Whether values of this type have a text.
+/// Whether values of this type can be written as text.
 pub(crate) fn has_text(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => has_text(values),
@@ -161,7 +161,7 @@ fn text_of_valid(array: &dyn Array) -> Result<WriteText<'_>, ArrowError> {
             DataType::Int32 => runs!(Int32Type),
             _ => runs!(Int64Type),
         },
-        other => return Err(ArrowError::CastError(format!("{other} has no text"))),
+        other => return Err(ArrowError::CastError(format!("{other} cannot be written as text"))),
     })
 }
 

@@ -218,7 +218,7 @@ impl DatasetPart<'_> {
             if missing > position {
                 // Parts are cut as they were when the checkpoint was saved, or rows would count twice.
                 return Err(nysketch::Error::source(format!(
-                    "{}: the checkpoint does not fit; delete it to start anew",
+                    "{}: the checkpoint does not match this file; delete it to start again",
                     file.name
                 )));
             }

@@ -1,4 +1,4 @@
-//! Which file needs which: imports and paths resolved to the file that defines what they name.
+//! Which file imports which: imports and paths resolved to the file that defines what they name.
 
 use super::modules::{Import, Module, Modules};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! No source file may need, directly or through others, a file that needs it.
+//! No source file may import, directly or through others, a file that imports it.
 
 mod graph;
 mod modules;
@@ -22,7 +22,7 @@ pub fn check() -> Outcome {
             found += &report(&folder, &Modules::new(&sources, file));
         }
     }
-    if found.is_empty() { Ok(()) } else { Err(format!("files that need one another:\n{found}")) }
+    if found.is_empty() { Ok(()) } else { Err(format!("files that import one another:\n{found}")) }
 }
 
 /// Source folders, relative to the root.
@@ -61,7 +61,7 @@ fn report(folder: &str, modules: &Modules) -> String {
                 let names: Vec<String> =
                     names.iter().map(|(name, line)| format!("{name} (line {line})")).collect();
                 let (from, to) = (&modules.files[*from], &modules.files[*to]);
-                let _ = writeln!(text, "  {from} needs {to}: {}", names.join(", "));
+                let _ = writeln!(text, "  {from} imports {to}: {}", names.join(", "));
             }
         }
     }
@@ -162,7 +162,7 @@ mod tests {
         let text = report("src", &Modules::new(&sources, "lib.rs"));
         assert_eq!(
             text,
-            "src: a cycle of 2 files\n  a.rs needs b.rs: crate::b (line 2)\n  b.rs needs a.rs: crate::a (line 1)\n"
+            "src: a cycle of 2 files\n  a.rs imports b.rs: crate::b (line 2)\n  b.rs imports a.rs: crate::a (line 1)\n"
         );
     }
 }

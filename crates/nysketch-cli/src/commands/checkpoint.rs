@@ -1,7 +1,7 @@
-//! `--checkpoint`: what is done so far, saved every so often, and taken up again by `--resume`.
+//! `--checkpoint`: saves progress at intervals, for `--resume` to continue from.
 //!
 //! The file is one line of JSON (options, inputs, rows that are done), the bytes of the sketch so
-//! far, and a CRC-32 of both. It is for this program alone and removed at the end.
+//! far, and a CRC-32 of both. Only this program reads it, and removes it at the end.
 
 use crate::args::{InputArgs, SketchArgs};
 use crate::output::{Usage, check_writable, write_bytes};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What the run depends on besides the plan, and how far it has come.
+/// What the run depends on in addition to the plan, and how far it has come.
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
     nysketch_checkpoint: u32,
@@ -25,14 +25,14 @@ struct Header {
 
 const VERSION: u32 = 1;
 
-/// Path, bytes and time of change of a file.
+/// Path, size and modification time of a file.
 pub type Identity = (String, u64, u128);
 
 fn identity(stamp: Stamp) -> Identity {
     (stamp.path, stamp.bytes, stamp.modified)
 }
 
-/// Where to save, and what must be the same to go on.
+/// Where to save, and what must be unchanged to continue.
 pub struct Checkpoint<'a> {
     path: &'a Path,
     every: Duration,
@@ -56,12 +56,12 @@ impl Saved {
         let path = self.path.display();
         if now.iter().map(|f| &f.0).ne(self.inputs.iter().map(|f| &f.0)) {
             bail!(
-                "the checkpoint {path} is of other files; name the same, or delete it to start anew"
+                "the checkpoint {path} is of other files; name the same files, or delete it to start again"
             );
         }
         if let Some((changed, _)) = now.iter().zip(&self.inputs).find(|(a, b)| a != b) {
             bail!(
-                "{} has changed since the checkpoint was saved; delete {path} to start anew",
+                "{} has changed since the checkpoint was saved; delete {path} to start again",
                 changed.0
             );
         }
@@ -71,7 +71,7 @@ impl Saved {
 
 impl<'a> Checkpoint<'a> {
     pub fn new(path: &'a Path, args: &'a SketchArgs) -> Self {
-        // What was typed, but for what may change from one start to the next.
+        // The options, except those that may change from one run to the next.
         let InputArgs { format, no_header, header, delimiter, skip_invalid, .. } = &args.input;
         let input = (format, no_header, header, delimiter, skip_invalid);
         let options = format!("{input:?} {:?} {:?} {:?}", args.columns, args.plan_file, args.plan);
@@ -81,7 +81,7 @@ impl<'a> Checkpoint<'a> {
         Checkpoint { path, every: args.checkpoint_every, options, stdin, inputs, plan_files }
     }
 
-    /// Reads the checkpoint that is to be taken up; `None` where the work starts anew.
+    /// Reads the checkpoint to continue from; `None` if the work starts from the beginning.
     pub fn load(&self, resume: bool) -> Result<Option<Saved>> {
         let name = self.path.display();
         if self.stdin {
@@ -94,16 +94,16 @@ impl<'a> Checkpoint<'a> {
         }
         if !resume {
             bail!(
-                "{name} exists; if it is the checkpoint of this run, go on from it with --resume"
+                "{name} exists; if it is the checkpoint of this run, continue from it with --resume"
             );
         }
         let bytes = std::fs::read(self.path).with_context(|| format!("cannot read {name}"))?;
         let (header, sketch) = decode(&bytes).with_context(|| {
-            format!("{name} is not a whole checkpoint; delete it to start anew")
+            format!("{name} is not a complete checkpoint; delete it to start again")
         })?;
         if header.options != self.options {
             bail!(
-                "the checkpoint {name} was made with other options; use the same, or delete it to start anew"
+                "the checkpoint {name} was made with other options; use the same options, or delete it to start again"
             );
         }
         let done = RowSet::new(header.done.iter().map(|(a, b)| *a..*b));
@@ -111,7 +111,7 @@ impl<'a> Checkpoint<'a> {
         Ok(Some(Saved { run, path: self.path.to_path_buf(), inputs: header.inputs }))
     }
 
-    /// Path, size and time of change of every file that the sketch depends on.
+    /// Path, size and modification time of every file that the sketch depends on.
     pub fn identity(&self, input: &Dataset) -> Result<Vec<Identity>> {
         let mut all: Vec<Identity> = input.stamps().into_iter().map(identity).collect();
         for path in &self.plan_files {
@@ -120,7 +120,7 @@ impl<'a> Checkpoint<'a> {
         Ok(all)
     }
 
-    /// Reads the rows that are left, saving on the way.
+    /// Reads the remaining rows, saving at intervals.
     pub fn finish(
         &self,
         run: &mut Run,
@@ -137,15 +137,15 @@ impl<'a> Checkpoint<'a> {
         save(run)?;
         match run.finish_saving(input, params, progress, self.every, save) {
             Err(Error::Cancelled) => {
-                bail!("stopped before the end; the same command with --resume goes on")
+                bail!("stopped before the end; run the same command with --resume to continue")
             }
             other => Ok(other?),
         }
     }
 
-    /// The work is done.
+    /// Removes the checkpoint when the work is done.
     pub fn remove(&self) {
-        // A checkpoint that stays does no harm: it is of a run that has ended.
+        // A checkpoint left behind does no harm: its run has ended.
         let _ = std::fs::remove_file(self.path);
     }
 
@@ -170,9 +170,10 @@ fn decode(bytes: &[u8]) -> Result<(Header, Sketch)> {
         bail!("its checksum is wrong");
     }
     let line = memchr::memchr(b'\n', body).context("it has no header")?;
-    let header: Header = serde_json::from_slice(&body[..line]).context("its header is unknown")?;
+    let header: Header =
+        serde_json::from_slice(&body[..line]).context("its header is not valid")?;
     if header.nysketch_checkpoint != VERSION {
-        bail!("it is of another version");
+        bail!("it has another version");
     }
     Ok((header, Sketch::from_bytes(&body[line + 1..])?))
 }

@@ -22,9 +22,9 @@ use std::time::Instant;
 
 const DIMS: usize = 10;
 const CLUSTERS: usize = 10;
-/// Rows that are taken out and put back.
+/// Rows that are subtracted and merged back.
 const PART_ROWS: usize = 5000;
-/// Rows of the subsample that a sketch has to beat.
+/// Rows of the sample that a sketch has to beat.
 const SUBSAMPLE: usize = 2000;
 /// Rows in the picture.
 const DRAWN: usize = 3000;
@@ -61,7 +61,7 @@ pub fn run(args: &Demo, common: &Common) -> Result<()> {
     rest.subtract(&part)?;
     let without = rest.rows();
     rest.merge(&part)?;
-    ensure!(rest.to_bytes() == bytes, "taking rows out and putting them back changed the bytes");
+    ensure!(rest.to_bytes() == bytes, "subtracting rows and merging them back changed the bytes");
 
     let values = table.values();
     let (kmeans, lines) = compare(&whole, values, bytes.len(), args.seed)?;

@@ -107,21 +107,21 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
     result(common, &json, &text)
 }
 
-/// A model for the same task and the same columns in the same scale, so that risks compare.
+/// A model for the same task, columns and scales, so that the risks can be compared.
 fn read_reference(file: &Path, model: &Model) -> Result<Model> {
     let reference = read_model(file)?;
     let name = file.display();
     if reference.task != model.task {
-        return Err(Usage(format!("{name} is a model of another task")).into());
+        return Err(Usage(format!("{name} is a model for another task")).into());
     }
     if reference.columns != model.columns {
         return Err(
-            Usage(format!("{name} is a model of other columns, or in another order")).into()
+            Usage(format!("{name} is a model with other columns, or in another order")).into()
         );
     }
     if reference.scale != model.scale {
         return Err(Usage(format!(
-            "{name} is a model of columns scaled otherwise: risks do not compare"
+            "{name} is a model with other scales, so the risks cannot be compared"
         ))
         .into());
     }
@@ -139,7 +139,7 @@ fn find_labels(args: &Evaluate) -> Result<Labels> {
     let input = InputArgs { input: vec![path.to_path_buf()], format: None, ..args.input.clone() };
     let columns = input::names_of(path, &input)?;
     let [column] = &columns[..] else {
-        bail!("{name} has {} columns; a file of labels has one", columns.len());
+        bail!("{name} has {} columns; a file of labels must have one", columns.len());
     };
     let key = Extras::default().key(Some(column));
     let input = input::open(&input, Columns::Exactly(Vec::new()), key)?;
@@ -194,9 +194,8 @@ fn label_of<'a>(
             let at = block.place(block.first_row + i as u64, column);
             Error::source(format!("{at}: the label is missing"))
         }),
-        Labels::File(all) => all
-            .get(block.position as usize + i)
-            .map(Some)
-            .ok_or_else(|| Error::source(format!("there are {} labels but more rows", all.len()))),
+        Labels::File(all) => all.get(block.position as usize + i).map(Some).ok_or_else(|| {
+            Error::source(format!("there are more rows than the {} labels", all.len()))
+        }),
     }
 }

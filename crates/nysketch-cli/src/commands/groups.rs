@@ -1,4 +1,4 @@
-//! `nysketch sketch --by COLUMN`: one sketch for each value of a column.
+//! `nysketch sketch --by COLUMN`: one sketch per value of a column.
 
 use crate::args::{Common, SketchArgs};
 use crate::describe::measured_at;
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Fails before long work where the folder cannot be made after it.
+/// Fails before the work starts if the folder could not be written at the end.
 pub fn check_folder(path: &Path) -> Result<()> {
     let name = path.display();
     if path == Path::new("-") {
@@ -23,10 +23,10 @@ pub fn check_folder(path: &Path) -> Result<()> {
         let mut entries =
             path.read_dir().with_context(|| format!("cannot read the folder {name}"))?;
         if entries.next().is_some() {
-            bail!("the folder {name} is not empty; --by writes a new one");
+            bail!("the folder {name} is not empty; choose a new or empty folder");
         }
     } else if path.exists() {
-        bail!("{name} is a file; with --by the output is a folder");
+        bail!("{name} is a file; with --by, the output must be a folder");
     }
     // As for a file of that name.
     let probe = path.components().as_path().with_extension("nysketch-probe");
@@ -78,14 +78,14 @@ pub fn run(
     folder.persist().with_context(cannot)?;
     if skipped > 0 {
         let message =
-            format!("{} skipped as invalid; the sketches record it", count(skipped, "row"));
+            format!("{} skipped as invalid; the sketches record the count", count(skipped, "row"));
         note(common, &message);
     }
     if groups.without_group > 0 {
         let rows = count(groups.without_group, "row");
         note(
             common,
-            &format!("{rows} skipped because '{column}' is missing; no sketch records it"),
+            &format!("{rows} skipped because '{column}' is missing; no sketch counts them"),
         );
     }
     let seconds = start.elapsed().as_secs_f64();
@@ -112,7 +112,7 @@ pub fn run(
     result(common, &json, &text)
 }
 
-/// The value with `.nys` after it; characters that a file name should not have are written `%XX`.
+/// The value followed by `.nys`; characters that do not belong in a file name are written `%XX`.
 fn file_name(value: &str) -> String {
     if value.is_empty() {
         return "%.nys".into();

@@ -2,7 +2,7 @@
 
 use super::files::read_sketch;
 use crate::args::{Common, Merge, Subtract};
-use crate::output::{check_writable, result, size, thousands, write_bytes};
+use crate::output::{check_writable, count, result, size, write_bytes};
 use anyhow::{Context, Result};
 use nysketch::Sketch;
 use serde_json::json;
@@ -28,7 +28,7 @@ pub fn subtract(args: &Subtract, common: &Common) -> Result<()> {
     check_writable(&args.output, [])?;
     let mut total = read_sketch(&args.from)?;
     total.subtract(&read_sketch(&args.what)?).with_context(|| {
-        format!("cannot take {} out of {}", args.what.display(), args.from.display())
+        format!("cannot subtract {} from {}", args.what.display(), args.from.display())
     })?;
     finish(&total, &args.output, common)
 }
@@ -41,6 +41,6 @@ fn finish(sketch: &Sketch, output: &Path, common: &Common) -> Result<()> {
         "fingerprint": sketch.plan().fingerprint(), "bytes": bytes.len(),
     });
     let text =
-        format!("{}: {} rows, {}", output.display(), thousands(sketch.rows()), size(bytes.len()));
+        format!("{}: {}, {}", output.display(), count(sketch.rows(), "row"), size(bytes.len()));
     result(common, &json, &text)
 }

@@ -71,17 +71,17 @@ pub struct PlanRequest<'a> {
     pub output: &'a Path,
 }
 
-/// Opens the input, makes its plan, and tells the user what happened.
+/// Opens the input, makes its plan, and reports what happened.
 pub fn plan_input(
     request: PlanRequest<'_>,
     common: &Common,
 ) -> Result<(Plan, PlanReport, Dataset)> {
     let PlanRequest { input, columns, options, by, output } = request;
     if input.input.iter().any(|p| p == Path::new("-")) {
-        return Err(Usage("a plan reads the rows first, and stdin can be read only once; make a plan from a file and pass it with --plan".into()).into());
+        return Err(Usage("making a plan reads the rows first, and stdin can be read only once; make a plan from a file and pass it with --plan".into()).into());
     }
     let mut params = params(input, options, common)?;
-    // What cannot be is refused before any file is opened.
+    // Impossible options are refused before any file is opened.
     params.clone().check()?;
     let extras = Extras::default().weight(options.weights.clone()).key(by);
     let source = input::open(input, columns.into(), extras)?;
@@ -101,7 +101,7 @@ pub fn plan_input(
     }
     if let Some(l) = report.leverage {
         let message = format!(
-            "leverage scores at λ = {}: effective dimension {}, accuracy z = {} (measured on {} rows by themselves)",
+            "leverage scores at λ = {}: effective dimension {}, accuracy z = {} (measured on {} rows)",
             short(l.lambda),
             short(l.effective_dimension),
             short(l.accuracy),
@@ -112,7 +112,7 @@ pub fn plan_input(
     detail(
         common,
         &format!(
-            "landmarks and bandwidths from {} of {} rows",
+            "landmarks and bandwidths chosen from {} of {} rows",
             thousands(report.sample_rows as u64),
             thousands(report.rows)
         ),
@@ -120,7 +120,7 @@ pub fn plan_input(
     Ok((plan, report, source))
 }
 
-/// Says which columns are read, unless the user has named them.
+/// Reports which columns are read, unless the user has named them.
 fn tell_columns(source: &Dataset, args: &ColumnArgs, common: &Common) {
     use nysketch::RowSource;
     let columns = source.columns();
@@ -133,27 +133,31 @@ fn tell_columns(source: &Dataset, args: &ColumnArgs, common: &Common) {
         (None, _) => note(common, &all),
     }
     if !source.left_out().is_empty() {
-        let message =
-            format!("left out, since they hold no numbers: {}", source.left_out().join(", "));
+        let message = format!(
+            "columns skipped because they hold no numbers: {}",
+            source.left_out().join(", ")
+        );
         note(common, &message);
     }
     if !source.unused().is_empty() {
-        let message =
-            format!("not used, since the first file lacks them: {}", source.unused().join(", "));
+        let message = format!(
+            "columns skipped because the first file lacks them: {}",
+            source.unused().join(", ")
+        );
         note(common, &message);
     }
 }
 
-/// Says which files were read by position, and which were not read.
+/// Reports which files were read by position, and which were skipped.
 pub fn tell_input(input: &Dataset, common: &Common) {
     for file in input.by_position() {
-        note(common, &format!("{file} does not name its columns; they were matched by position"));
+        note(common, &format!("{file} has no column names; its columns were matched by position"));
     }
     if !input.ignored().is_empty() {
         let names: Vec<String> = input.ignored().iter().map(|p| p.display().to_string()).collect();
         note(
             common,
-            &format!("not read, since they do not look like tables: {}", names.join(", ")),
+            &format!("files skipped because they do not look like tables: {}", names.join(", ")),
         );
     }
 }

@@ -50,7 +50,7 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
     result(common, &json, &format!("{}: {}", args.output.display(), count(rows, "row")))
 }
 
-/// What is written of each row.
+/// The columns to write.
 fn columns(args: &Predict, kind: OutputFormat, model: &Model) -> Result<Vec<Column>> {
     let usage = |message: String| Err(Usage(message).into());
     let mut columns = Column::of(model);
@@ -70,16 +70,16 @@ fn columns(args: &Predict, kind: OutputFormat, model: &Model) -> Result<Vec<Colu
         return Ok(columns);
     }
     if args.scores || !args.keep.is_empty() {
-        return usage("--scores and --keep need a .parquet or .csv file".into());
+        return usage("--scores and --keep need a .parquet or .csv file as output".into());
     }
     columns.retain(|c| c.is_label());
     if columns.is_empty() {
-        return usage("principal components need a .parquet or .csv file".into());
+        return usage("principal components need a .parquet or .csv file as output".into());
     }
     Ok(columns)
 }
 
-/// The columns carried along, then what is predicted, by another name where one is carried along.
+/// The kept columns, then the predictions, renamed where a kept column has the same name.
 fn schema(input: &Dataset, columns: &[Column]) -> Result<SchemaRef> {
     let mut fields = input.kept_fields()?;
     let kept: Vec<String> = fields.iter().map(|f| f.name().clone()).collect();
@@ -95,7 +95,7 @@ fn schema(input: &Dataset, columns: &[Column]) -> Result<SchemaRef> {
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// The columns carried along and the predictions, and how many rows are invalid.
+/// The kept columns and the predictions, and how many rows are invalid.
 fn apply(
     predictor: &Predictor<'_>,
     columns: &[Column],

@@ -67,7 +67,7 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
                 saved.check_inputs(&checkpoint.identity(input)?)?;
             }
             let rows = thousands(saved.run.done().len());
-            note(common, &format!("going on after {rows} rows"));
+            note(common, &format!("continuing after {rows} rows"));
             saved.run
         }
         None => Run::new(plan.clone()),
@@ -101,7 +101,7 @@ fn tell(
 ) -> Result<()> {
     if sketch.skipped() > 0 {
         let rows = count(sketch.skipped(), "row");
-        note(common, &format!("{rows} skipped as invalid; the sketch records it"));
+        note(common, &format!("{rows} skipped as invalid; the sketch records the count"));
     }
     let mut json = serde_json::to_value(PlanSummary::new(plan))?;
     json["file"] = json!(args.output);

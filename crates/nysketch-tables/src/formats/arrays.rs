@@ -57,7 +57,7 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// From now on, panics of decoders that meet a damaged file are not printed; they are errors anyway.
+/// From now on, panics of decoders on damaged files are not printed; they are errors anyway.
 ///
 /// For programs: it replaces the panic hook of the process.
 pub fn quiet_guarded_panics() {
@@ -69,7 +69,7 @@ pub fn quiet_guarded_panics() {
     }));
 }
 
-/// A damaged file may make the decoder panic; here that is an error like others.
+/// A damaged file may make the decoder panic; here that becomes an ordinary error.
 pub fn guarded<T, E: std::fmt::Display>(
     name: &str,
     work: impl FnOnce() -> Result<T, E>,

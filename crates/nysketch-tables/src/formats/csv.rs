@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::io::{BufReader, Read};
 use std::sync::{Arc, Mutex};
 
-/// Records looked at to tell numeric columns from text.
+/// Records that decide which columns are numeric and which are text.
 const SNIFFED: usize = 200;
 /// Bytes of a part, at most.
 const PART_BYTES: usize = 1 << 20;
@@ -65,16 +65,16 @@ impl std::fmt::Debug for Csv {
     }
 }
 
-/// What can be wrong in a CSV file.
+/// What can go wrong in a CSV file.
 #[derive(Debug, thiserror::Error)]
 enum CsvError {
     #[error(
         "{file}: row {row}, column '{column}': '{text}' is not a number; fix it, leave the column out with `exclude`, or skip such rows with `skip_invalid`"
     )]
     NotANumber { file: Arc<str>, row: u64, column: String, text: String },
-    #[error("{file}: row {row}: a text is not valid UTF-8; convert the file")]
+    #[error("{file}: row {row}: a value is not valid UTF-8; convert the file")]
     NotUtf8 { file: Arc<str>, row: u64 },
-    #[error("{file}: row {row} (line {line}) has {found} fields, expected {expected}")]
+    #[error("{file}: row {row} (line {line}): expected {expected} fields, found {found}")]
     Ragged { file: Arc<str>, row: u64, line: u64, found: usize, expected: usize },
     #[error("{file}: {error}")]
     Records { file: Arc<str>, error: RecordError },
@@ -84,7 +84,7 @@ enum CsvError {
     StdinTwice,
 }
 
-/// On its way through the rows, or through the opening of a file.
+/// As an error of reading rows, or of opening a file.
 impl From<CsvError> for Error {
     fn from(error: CsvError) -> Self {
         Error::Rows(nysketch::Error::source(error))
@@ -277,7 +277,7 @@ fn count_lines(bytes: &[u8], at: usize) -> u64 {
     before.iter().filter(|b| **b == b'\n').count() as u64
 }
 
-/// Names of the columns; all are taken for numeric until records say otherwise.
+/// Names of the columns; all count as numeric until records show otherwise.
 fn read_header(records: &mut Records<Source>, name: &Arc<str>, header: Header) -> Result<Schema> {
     let in_file = |error| CsvError::Records { file: name.clone(), error };
     let delimiter = records.delimiter();

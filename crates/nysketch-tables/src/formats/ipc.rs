@@ -183,7 +183,7 @@ impl<R: Read> Iterator for Whole<R> {
         let message = if ended != *b"\xff\xff\xff\xff\0\0\0\0" {
             "the stream ends before its end marker; it is truncated"
         } else if !self.footer && matches!(reader.get_mut().read(&mut [0]), Ok(1)) {
-            "there is more after the end of the stream; a file holds one table"
+            "there are bytes after the end of the stream; a file holds one table"
         } else {
             return None;
         };

@@ -69,7 +69,7 @@ impl Reader {
                 (Reader::Ipc(ipc), schema)
             }
             Format::Npy | Format::Parquet => {
-                let how = "can be csv or an Arrow stream; save this to a file and name it";
+                let how = "must be csv or an Arrow stream; save the data to a file and name that";
                 return Err(Error::not_a_table("stdin", how));
             }
         })
@@ -84,7 +84,7 @@ impl Reader {
         }
     }
 
-    /// Opens a track after so many of its rows.
+    /// Opens a track after this many of its rows.
     pub fn track(
         &self,
         number: usize,
@@ -100,7 +100,7 @@ impl Reader {
         })
     }
 
-    /// The type of a column that is carried along.
+    /// The type of a kept column.
     pub fn data_type(&self, column: usize) -> DataType {
         match self {
             Reader::Csv(_) => DataType::Utf8,

@@ -136,7 +136,7 @@ pub struct Npy {
 }
 
 impl Npy {
-    /// Reads the header and checks that the file holds all the numbers it promises.
+    /// Reads the header and checks that the file holds all the numbers it declares.
     pub fn open(file: Stored) -> Result<(Self, Schema)> {
         let name = file.name.clone();
         let cannot = |e| Error::read(&name, e);
@@ -165,11 +165,11 @@ impl Npy {
             .checked_mul(columns * kind.bytes() as u64)
             .and_then(|s| s.checked_add(offset))
             .ok_or_else(|| {
-                Error::in_file(&name, "the header promises more numbers than a file can hold")
+                Error::in_file(&name, "the header declares more numbers than a file can hold")
             })?;
         if length < size {
             let how = format!(
-                "is truncated: {rows} rows of {columns} need {size} bytes, the file has {length}"
+                "is truncated: {rows} × {columns} values need {size} bytes, but the file has {length}"
             );
             return Err(Error::damaged(name, how));
         }
@@ -190,7 +190,7 @@ impl Npy {
         Ok((npy, schema))
     }
 
-    /// Starts reading after so many rows.
+    /// Starts reading after this many rows.
     pub fn track(
         self: &Arc<Self>,
         skip: u64,

@@ -64,7 +64,7 @@ impl Parquet {
         &self.schema
     }
 
-    /// Starts reading a row group after so many of its rows.
+    /// Starts reading a row group after this many of its rows.
     pub fn track(
         &self,
         group: usize,
@@ -153,7 +153,7 @@ impl ChunkReader for Chunks {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        // A damaged file may promise more than there is.
+        // A damaged file may declare more than there is.
         let mut bytes = Vec::with_capacity(length.min(self.length as usize));
         let read = self.at(start).take(length as u64).read_to_end(&mut bytes)?;
         match read == length {

@@ -1,7 +1,7 @@
 //! Tables out: csv, Parquet or NumPy.
 //!
-//! Rows are *gathered* to groups, in order; groups are *encoded*, by any thread; and what was encoded is
-//! *appended*, in order. Where a group ends depends on the rows alone, so that the number of threads does not show.
+//! Rows are *gathered* into groups, in order; groups are *encoded*, by any thread; and what was encoded is
+//! *appended*, in order. Where a group ends depends on the rows alone, not on the number of threads.
 
 mod csv;
 mod group;
@@ -45,7 +45,8 @@ impl OutputFormat {
             Some("npy") => Ok(OutputFormat::Npy),
             Some("parquet") => Ok(OutputFormat::Parquet),
             _ => {
-                let message = format!("{}: name the file .parquet, .csv or .npy", path.display());
+                let message =
+                    format!("{}: use the extension .parquet, .csv or .npy", path.display());
                 Err(Error::Usage(message))
             }
         }
@@ -54,8 +55,8 @@ impl OutputFormat {
 
 /// A table being written.
 ///
-/// Rows are on their way until [`finish`](TableWriter::finish) is called. To write on all threads what comes from
-/// another table, see [`Dataset::map_to_table`](crate::Dataset::map_to_table).
+/// The file is complete only after [`finish`](TableWriter::finish). To write rows made from another table, on all
+/// threads, see [`Dataset::map_to_table`](crate::Dataset::map_to_table).
 ///
 /// ```
 /// use arrow_array::{Int32Array, RecordBatch};
@@ -115,7 +116,7 @@ impl<'a> TableWriter<'a> {
         Ok(())
     }
 
-    /// Writes what is left, and what a file ends with.
+    /// Writes the remaining rows and the end of the file.
     pub fn finish(mut self) -> Result<()> {
         if let Some(group) = self.gather.rest() {
             self.out.append(self.encoder.encode(group)?)?;
@@ -126,7 +127,7 @@ impl<'a> TableWriter<'a> {
 
 /// Rows of a Parquet row group, at most.
 const GROUP_ROWS: usize = 1 << 17;
-/// Bytes of their values in memory, about, at most.
+/// Bytes of their values in memory, at most, roughly.
 const GROUP_BYTES: usize = 64 << 20;
 
 /// Rows that do not make a group yet.
@@ -144,7 +145,7 @@ impl Gather {
         Gather { group_rows, batches: Vec::new(), rows: 0, bytes: 0 }
     }
 
-    /// The groups that some more rows complete.
+    /// Adds rows, and returns the groups that they complete.
     pub fn push(&mut self, mut batch: RecordBatch) -> Vec<Group> {
         let Some(group_rows) = self.group_rows else { return vec![vec![batch]] };
         let mut groups = Vec::new();
@@ -170,7 +171,7 @@ impl Gather {
     }
 }
 
-/// Size of the values of a batch, not of all that it is a slice of.
+/// Size of the values of a batch, not of the arrays that it is a slice of.
 fn bytes_of(batch: &RecordBatch) -> usize {
     let size = |column: &dyn Array| {
         let data = column.to_data();

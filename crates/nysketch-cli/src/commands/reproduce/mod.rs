@@ -26,12 +26,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use trial::Data;
 
-/// Trials where none are asked for: the paper's number, and that of `--quick`.
+/// Default number of trials: the paper's, and that of `--quick`.
 const TRIALS: u32 = 50;
 const QUICK_TRIALS: u32 = 3;
 
 const INTERRUPTED: &str =
-    "stopped before the end; what was done is kept, and the same command goes on from there";
+    "stopped before the end; finished fits are kept, and the same command continues from there";
 
 pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
     let start = Instant::now();
@@ -44,7 +44,7 @@ pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
         Source::Files { rows, .. } => files.contains_key(rows),
     });
     std::fs::create_dir_all(&args.output)
-        .with_context(|| format!("cannot make the folder {}", args.output.display()))?;
+        .with_context(|| format!("cannot create the folder {}", args.output.display()))?;
     let experiment = Experiment { files: &files, quick: args.quick, seed: args.seed };
     let mut table = Trials::open(&args.output)?;
     on_interrupt(INTERRUPTED);
@@ -53,7 +53,7 @@ pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
     let new = open.len();
     if new < all.len() {
         let there = thousands((all.len() - new) as u64);
-        note(common, &format!("{there} of {} are there already", count(all.len() as u64, "fit")));
+        note(common, &format!("{there} of {} are already done", count(all.len() as u64, "fit")));
     }
     experiment.run(&open, &mut table, common)?;
     table.save()?;
@@ -116,7 +116,7 @@ pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
     match failed {
         0 => Ok(()),
         _ => bail!(
-            "{} failed: the column error of the table says why, and the same command tries again",
+            "{} failed; the column 'error' of the table says why, and the same command tries again",
             count(failed as u64, "fit")
         ),
     }
@@ -164,7 +164,7 @@ impl Experiment<'_> {
         jobs
     }
 
-    /// Does some fits on all threads; each depends on its key alone.
+    /// Runs some fits on all threads; each depends on its key alone.
     fn run(&self, jobs: &[&(Key, Job)], table: &mut Trials, common: &Common) -> Result<()> {
         let cost = |job: &Job| {
             let run = self.of(&job.study);
@@ -209,7 +209,7 @@ impl Experiment<'_> {
     }
 }
 
-/// The files that the panels need, and those that are not there.
+/// The files that the panels need, and those that are missing.
 fn read_files(
     panels: &[Panel],
     args: &Reproduce,
@@ -229,7 +229,7 @@ fn read_files(
                 .into_iter()
                 .find(|file| !folder.join(file).exists())
                 .map(|file| format!("no {} in {}", file, folder.display())),
-            None => Some("name the folder of its files with --data".to_string()),
+            None => Some("name the folder with its files by --data".to_string()),
         };
         match (absent, &args.data) {
             (None, Some(folder)) => {
@@ -249,11 +249,11 @@ fn read_files(
 fn read_set(rows: &Path, labels: &Path, wanted: usize) -> Result<Data> {
     let (dims, values) = read_numbers(rows)?;
     if dims != wanted {
-        bail!("{} has {dims} columns; there should be {wanted}", rows.display());
+        bail!("{} has {dims} columns, expected {wanted}", rows.display());
     }
     let (one, classes) = read_numbers(labels)?;
     if one != 1 {
-        bail!("{} has {one} columns; a file of classes has one", labels.display());
+        bail!("{} has {one} columns; a file of classes must have one", labels.display());
     }
     if classes.len() != values.len() / dims {
         let (n, name) = (values.len() / dims, labels.display());
@@ -277,7 +277,7 @@ fn read_numbers(path: &Path) -> Result<(usize, Vec<f64>)> {
         Ok(())
     })?;
     if values.is_empty() || values.iter().any(|x| !x.is_finite()) {
-        bail!("{} is empty or has values that are missing or infinite", path.display());
+        bail!("{} is empty or has missing or infinite values", path.display());
     }
     Ok((columns, values))
 }
@@ -285,18 +285,18 @@ fn read_numbers(path: &Path) -> Result<(usize, Vec<f64>)> {
 fn introduce(page: &mut Page, args: &Reproduce, trials: u32, missing: &[String]) {
     page.text(&format!(
         "Section 5 and appendix E of “Mean Nyström Embeddings for Adaptive Compressive Learning” (Chatalic et al., \
-         AISTATS 2022): {trials} trials with seed {}{}. Lines are medians. Whole lines, with bands of one standard \
+         AISTATS 2022): {trials} trials with seed {}{}. Lines are medians. Solid lines, with bands of one standard \
          deviation, are the paper's methods, all decoded by CL-OMPR; the variances of figure 1 are those of appendix E.2, \
-         times five for the audio set, whose rows have five times the variance of the paper's. Dashes are ours, with the \
-         defaults of plan and no variance chosen by hand. Dots are what a sketch has to beat: the same number of rows, or \
-         2,000 rows, by themselves, and one cluster for all rows.",
+         times five for the audio set, whose rows have five times the variance of the paper's. Dashed lines are ours, with the \
+         defaults of plan and no variance chosen by hand. Dotted lines are what a sketch has to beat: the same number of rows, or \
+         2,000 rows, on their own, and one cluster for all rows.",
         args.seed,
         if args.quick { ", quick: at most 10,000 rows and small sketches" } else { "" }
     ));
     page.text(
-        "The sketch size m counts real numbers: landmarks, or twice the frequencies. Ours keep more numbers for each \
+        "The sketch size m counts real numbers: landmarks, or twice the frequencies. Ours keep more numbers per \
          landmark: kernel sums at three variances, or a count, d means and d variances of its cell. Risks are relative \
-         to Lloyd's or EM's on the same rows; differences below 0.001 nats are drawn there. Numbers of rows, sizes, λ \
+         to Lloyd's or EM's on the same rows; differences below 0.001 nats are drawn at 0.001. Numbers of rows, sizes, λ \
          and the further synthetic sets are our choice, since the paper's figures are not in its text.",
     );
     for set in missing {

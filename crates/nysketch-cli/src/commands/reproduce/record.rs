@@ -1,7 +1,7 @@
-//! The table of trials: one line a fit, kept while the work goes on.
+//! The table of trials: one line per fit, written as the work proceeds.
 //!
-//! A line begins with everything that decides its result, so a run that was interrupted, or one that wants
-//! more trials or figures, goes on with what is there.
+//! A line begins with everything that decides its result, so a run that was interrupted, or one with
+//! more trials or figures, continues from what is there.
 
 use super::settings::{Job, Study};
 use super::trial::Outcome;
@@ -19,7 +19,7 @@ const HEADER: [&str; 18] = [
 /// The columns that name a fit, and those of them that seed it.
 const KEY: usize = 14;
 pub const SEEDING: usize = 12;
-/// Raised when a fit with the same name would come out otherwise.
+/// Raised when a fit with the same name would give another result.
 const VERSION: u32 = 2;
 
 /// What names a fit, in the order of the columns.
@@ -73,7 +73,7 @@ pub struct Trials {
 
 impl Drop for Trials {
     fn drop(&mut self) {
-        // It is held by whoever has it open; what is left behind harms nobody.
+        // The lock is held by whoever has the file open; a file left behind does no harm.
         drop(std::fs::remove_file(&self.lock.0));
     }
 }
@@ -146,7 +146,7 @@ impl Trials {
         Ok(())
     }
 
-    /// Writes the table anew, in the order of the keys, so that the order of the work does not show.
+    /// Rewrites the table, in the order of the keys, so that the order of the work does not show.
     pub fn save(&mut self) -> Result<()> {
         self.file = None;
         let mut text = HEADER.join(",") + "\n";

@@ -9,9 +9,9 @@ use nysketch::Task;
 /// Where rows come from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Source {
-    /// Appendix E.1, drawn anew for every trial.
+    /// Appendix E.1, drawn again for every trial.
     Mixture { rows: usize, dims: usize, separation: f64 },
-    /// Files in the folder of data: rows of so many columns, and a class for each.
+    /// Files in the folder of data: rows with this many columns, and one class per row.
     Files { rows: &'static str, labels: &'static str, dims: usize },
 }
 
@@ -165,7 +165,7 @@ pub enum View {
     Agreement,
     /// Risk against σ².
     ByVariance,
-    /// Risk of one method against σ², a curve for each sketch size.
+    /// Risk of one method against σ², one curve per sketch size.
     Sizes(Method),
 }
 
@@ -234,7 +234,7 @@ pub enum Method {
     Landmarks,
     /// k-means or EM on [`SUBSAMPLE`] rows.
     Subsample,
-    /// One cluster: the mean of all rows, or one Gaussian. What is no better has found nothing.
+    /// One cluster: the mean of all rows, or one Gaussian. A model that is no better has found nothing.
     One,
     /// Lloyd or EM on all rows.
     AllRows,
@@ -398,7 +398,7 @@ impl Job {
         Job { trial: if of_all_rows && same_rows { 0 } else { trial }, ..self }
     }
 
-    /// Work to expect, in arbitrary units, for telling how much is left.
+    /// Expected work, in arbitrary units, to estimate how much is left.
     pub fn cost(&self, rows: usize, dims: usize) -> f64 {
         let (n, d, k) = (rows as f64, dims as f64, self.study.k as f64);
         let m = match (self.size, self.lambda) {

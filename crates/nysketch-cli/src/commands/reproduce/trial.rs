@@ -56,7 +56,7 @@ impl Data {
         self
     }
 
-    /// At most so many rows, spread evenly.
+    /// At most this many rows, spread evenly.
     pub fn thin(self, most: usize) -> Result<Self> {
         if self.len() <= most {
             return Ok(self);
@@ -100,7 +100,7 @@ pub fn rows_of<'a>(
             Ok(Cow::Owned(Data::new(dims, values, labels)?))
         }
         (Source::Files { .. }, Some(data)) => Ok(Cow::Borrowed(data)),
-        (Source::Files { rows, .. }, None) => Err(Error::source(format!("{rows} is not there"))),
+        (Source::Files { rows, .. }, None) => Err(Error::source(format!("{rows} is missing"))),
     }
 }
 
