@@ -1,6 +1,6 @@
 //! What can be typed. These structs only record it.
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use nysketch::{
     Decoder, FeatureKind, Kernel, LandmarkCount, Named, SampleRows, Sampling, Scale, Task,
@@ -78,8 +78,8 @@ pub enum Command {
 JSON fields: rows, columns, landmarks, bytes, planning_seconds, sketching_seconds, same_bytes,
   picture, results [{task, from, risk, relative, bytes, seconds}]")]
 pub struct Demo {
-    /// Picture of the clusters to write
-    #[arg(short, long, value_name = "FILE.svg", default_value = "nysketch-demo.svg")]
+    /// Picture of the clusters to write, .svg or .png
+    #[arg(short, long, value_name = "FILE", default_value = "nysketch-demo.svg", value_parser = picture())]
     pub output: PathBuf,
     /// Rows to generate
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(5000..=100_000_000))]
@@ -273,6 +273,10 @@ pub struct PlanOptions {
 fn choices<T: Named>() -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(T::choices().map(|c| PossibleValue::new(c.name).help(c.about)))
         .try_map(|name| T::from_name(&name))
+}
+
+fn picture() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(crate::plot::path)
 }
 
 fn landmark_count(text: &str) -> Result<LandmarkCount, String> {
@@ -484,8 +488,8 @@ pub struct FitArgs {
     /// clompr, clomp: atoms stay within this distance of the plan's centre (likewise)
     #[arg(long, value_name = "R")]
     pub radius: Option<f64>,
-    /// Picture of the curve over k to write
-    #[arg(long, value_name = "FILE.svg")]
+    /// Picture of the curve over k to write, .svg or .png
+    #[arg(long, value_name = "FILE", value_parser = picture())]
     pub plot: Option<PathBuf>,
     /// Seed of everything random
     #[arg(long, default_value_t = 0)]
@@ -568,8 +572,8 @@ pub struct Diff {
     /// Compare every sketch with this one
     #[arg(long, value_name = "SKETCH")]
     pub against: Option<PathBuf>,
-    /// Write a picture of the discrepancies, in the order of the sketches
-    #[arg(long, value_name = "FILE.svg")]
+    /// Write a picture (.svg or .png) of the discrepancies, in the order of the sketches
+    #[arg(long, value_name = "FILE", value_parser = picture())]
     pub plot: Option<PathBuf>,
     /// p-values up to this are called drift: the share of false alarms
     #[arg(long, value_name = "P", default_value_t = 0.05)]

@@ -58,7 +58,8 @@ pub fn run(args: &Diff, common: &Common) -> Result<()> {
     }
     if let Some(file) = &args.plot {
         let points: Vec<plot::DriftPoint> = found.iter().map(|(f, d)| point(f, d, args)).collect();
-        plot::write(file, &plot::drift(&points, &first.display().to_string())?)?;
+        let baseline = first.display().to_string();
+        plot::write(file, &plot::drift(&points, &baseline))?;
     }
     let all: Vec<Value> =
         found.iter().map(|(file, d)| describe(file, d, args, &baseline)).collect();
