@@ -2,9 +2,9 @@
 //! screens and papers with small pixels.
 
 use super::glyphs;
-use plotters::backend::text_anchor::{HPos, VPos};
-use plotters::backend::{BackendColor, BackendCoord, BackendStyle, BackendTextStyle};
-use plotters::backend::{DrawingBackend, DrawingErrorKind, FontTransform};
+use plotters_backend::text_anchor::{HPos, VPos};
+use plotters_backend::{BackendColor, BackendCoord, BackendStyle, BackendTextStyle};
+use plotters_backend::{DrawingBackend, DrawingErrorKind, FontTransform};
 use zeno::{Command, Join, Mask, PathBuilder, Scratch, Stroke, Style, Transform, Vector};
 
 /// Pixels for each unit of length.
@@ -217,18 +217,77 @@ impl DrawingBackend for Canvas {
             VPos::Center => glyphs::X_HEIGHT / 2.0,
             VPos::Bottom => -glyphs::X_HEIGHT / 2.0,
         };
-        let quarters = match style.transform() {
-            FontTransform::Rotate90 => 1.0,
-            FontTransform::Rotate180 => 2.0,
-            FontTransform::Rotate270 => 3.0,
-            _ => 0.0,
+        let (cos, sin) = match style.transform() {
+            FontTransform::Rotate90 => (0.0, 1.0),
+            FontTransform::Rotate180 => (-1.0, 0.0),
+            FontTransform::Rotate270 => (0.0, -1.0),
+            _ => (1.0, 0.0),
         };
-        let transform = Transform::translation(left, baseline)
-            .then_scale(em, em)
-            .then_rotate(zeno::Angle::from_degrees(90.0 * quarters))
-            .then_translate(at.0 as f32, at.1 as f32)
-            .then_scale(SCALE, SCALE);
+        // Text is moved to its anchor, scaled, turned clockwise and moved to its place.
+        let (along, across) = (SCALE * em * cos, SCALE * em * sin);
+        let transform = Transform {
+            xx: along,
+            xy: across,
+            yx: -across,
+            yy: along,
+            x: SCALE * at.0 as f32 + left * along - baseline * across,
+            y: SCALE * at.1 as f32 + left * across + baseline * along,
+        };
         self.shape(&line.outlines, zeno::Fill::NonZero, transform, style.color());
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plotters::prelude::{Color, IntoFont, IntoTextStyle};
+    use plotters::style::text_anchor::Pos;
+
+    /// Rows and columns of pixels that are not white: left, right, top, bottom.
+    fn extent(canvas: &Canvas) -> [usize; 4] {
+        let (width, _) = canvas.pixels();
+        let dark = canvas.rgb().chunks_exact(3).enumerate().filter(|(_, p)| p[0] < 200);
+        dark.map(|(i, _)| (i % width, i / width)).fold(
+            [usize::MAX, 0, usize::MAX, 0],
+            |[left, right, top, bottom], (x, y)| {
+                [left.min(x), right.max(x), top.min(y), bottom.max(y)]
+            },
+        )
+    }
+
+    fn text(transform: FontTransform, anchor: Pos) -> [usize; 4] {
+        let mut canvas = Canvas::new((100, 100));
+        let font = ("sans-serif", 12.4).into_font().transform(transform);
+        let style = font.into_text_style(&canvas).pos(anchor);
+        canvas.draw_text("HHHH", &style, (50, 50)).unwrap();
+        extent(&canvas)
+    }
+
+    /// Four capitals of 20 pixels an em are 60 wide (0.752 each) and 15 high (0.729); bearings are 0.098.
+    /// Each anchor and each turn puts them where SVG does, within a pixel.
+    #[test]
+    fn text_stands_where_it_does_in_svg() {
+        let near = |got: [usize; 4], expected: [usize; 4]| {
+            let close = got.iter().zip(expected).all(|(g, e)| g.abs_diff(e) <= 1);
+            assert!(close, "{got:?} is not near {expected:?}");
+        };
+        let none = FontTransform::None;
+        near(text(none.clone(), Pos::new(HPos::Left, VPos::Top)), [102, 157, 100, 115]);
+        near(text(none.clone(), Pos::new(HPos::Right, VPos::Top)), [42, 97, 100, 115]);
+        near(text(none, Pos::new(HPos::Center, VPos::Center)), [72, 127, 91, 105]);
+        // Upwards, to the right of the place; downwards, to the left of it.
+        let top = Pos::new(HPos::Left, VPos::Top);
+        near(text(FontTransform::Rotate270, top), [100, 115, 42, 97]);
+        near(text(FontTransform::Rotate90, top), [84, 99, 102, 157]);
+    }
+
+    #[test]
+    fn shapes_may_leave_the_sheet() {
+        let mut canvas = Canvas::new((10, 10));
+        let style = plotters::prelude::BLACK.stroke_width(4);
+        canvas.draw_circle((0, 0), 9, &style, false).unwrap();
+        canvas.draw_line((-50, 5), (60, 5), &style).unwrap();
+        assert_eq!(extent(&canvas), [0, 19, 0, 19]);
     }
 }

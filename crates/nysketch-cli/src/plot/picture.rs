@@ -4,10 +4,10 @@ use super::canvas::Canvas;
 use super::png;
 use crate::output::{Usage, write_bytes};
 use anyhow::{Result, anyhow};
-use plotters::backend::{BackendColor, BackendCoord, BackendStyle, BackendTextStyle};
-use plotters::backend::{DrawingBackend, DrawingErrorKind};
 use plotters::coord::Shift;
 use plotters::prelude::{DrawingArea, IntoDrawingArea, SVGBackend, WHITE};
+use plotters_backend::{BackendColor, BackendCoord, BackendStyle, BackendTextStyle};
+use plotters_backend::{DrawingBackend, DrawingErrorKind};
 use std::path::{Path, PathBuf};
 
 /// An error of drawing.

@@ -247,7 +247,8 @@ mod tests {
     fn as_others_write_it() {
         let text = "{\"shape\":(5L,) ,'fortran_order':True,'descr':\">i4\"}";
         assert_eq!(parsed(text).unwrap(), header(">i4", true, &[5]));
-        let text = "{'descr': [('a]', '<f8'), ('b', '<i4', (2,))], 'fortran_order': False, 'shape': ()}";
+        let text =
+            "{'descr': [('a]', '<f8'), ('b', '<i4', (2,))], 'fortran_order': False, 'shape': ()}";
         let descr = "[('a]', '<f8'), ('b', '<i4', (2,))]";
         assert_eq!(parsed(text).unwrap(), header(descr, false, &[]));
     }
@@ -266,7 +267,8 @@ mod tests {
         assert!(matches!(missing, HeaderError::Missing("shape")));
         let unknown = parsed("{'descr': '<f8', 'more': 1}").unwrap_err();
         assert!(matches!(unknown, HeaderError::Syntax { what: "key", .. }));
-        let after = parsed("{'descr': '<f8', 'fortran_order': False, 'shape': (1,)} x").unwrap_err();
+        let after =
+            parsed("{'descr': '<f8', 'fortran_order': False, 'shape': (1,)} x").unwrap_err();
         assert!(matches!(after, HeaderError::Syntax { what: "padding", .. }));
         assert!(matches!(read(&mut &b"\x93NUMPX\x01\0"[..]), Err(HeaderError::Magic)));
         assert!(matches!(read(&mut &file(4, "{}")[..]), Err(HeaderError::Version(4))));
