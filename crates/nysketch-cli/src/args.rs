@@ -1,6 +1,6 @@
 //! The command line. These structs only record what was typed.
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use nysketch::sketching::DEFAULT_GROUPS;
 use nysketch::{
@@ -79,8 +79,8 @@ pub enum Command {
 JSON fields: rows, columns, landmarks, bytes, planning_seconds, sketching_seconds, same_bytes,
   picture, results [{task, from, risk, relative, bytes, seconds}]")]
 pub struct Demo {
-    /// Picture of the clusters to write
-    #[arg(short, long, value_name = "FILE.svg", default_value = "nysketch-demo.svg")]
+    /// Picture of the clusters to write, .svg or .png
+    #[arg(short, long, value_name = "FILE", default_value = "nysketch-demo.svg", value_parser = picture())]
     pub output: PathBuf,
     /// Rows to generate
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(5000..=100_000_000))]
@@ -274,6 +274,10 @@ pub struct PlanOptions {
 fn choices<T: Named>() -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(T::choices().map(|c| PossibleValue::new(c.name).help(c.about)))
         .try_map(|name| T::from_name(&name))
+}
+
+fn picture() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(crate::plot::path)
 }
 
 fn landmark_count(text: &str) -> Result<LandmarkCount, String> {
@@ -486,8 +490,8 @@ pub struct FitArgs {
     /// clompr, clomp: largest distance of atoms from the plan's centre, in the same unit
     #[arg(long, value_name = "R")]
     pub radius: Option<f64>,
-    /// Picture of the curve over k to write
-    #[arg(long, value_name = "FILE.svg")]
+    /// Picture of the curve over k to write, .svg or .png
+    #[arg(long, value_name = "FILE", value_parser = picture())]
     pub plot: Option<PathBuf>,
     /// Seed of all random choices
     #[arg(long, default_value_t = 0)]
@@ -570,8 +574,8 @@ pub struct Diff {
     /// Compare every sketch with this one
     #[arg(long, value_name = "SKETCH")]
     pub against: Option<PathBuf>,
-    /// Write a picture of the discrepancies, in the order of the sketches
-    #[arg(long, value_name = "FILE.svg")]
+    /// Write a picture (.svg or .png) of the discrepancies, in the order of the sketches
+    #[arg(long, value_name = "FILE", value_parser = picture())]
     pub plot: Option<PathBuf>,
     /// Largest p-value that is called drift: the share of false alarms
     #[arg(long, value_name = "P", default_value_t = 0.05)]

@@ -1,8 +1,14 @@
 //! Pictures, as SVG and PNG: a curve over k, clusters in the first two principal axes, drift over sketches.
 
-use anyhow::{Result, anyhow};
+mod canvas;
+mod glyphs;
+mod kind;
+mod picture;
+mod png;
+
+pub use kind::path;
+pub use picture::{Area, Picture, failed, write};
 use plotters::prelude::*;
-use std::path::Path;
 
 /// Colours that stay apart on screen and in print (Okabe and Ito), then darker ones.
 pub const COLOURS: [RGBColor; 10] = [
@@ -18,46 +24,6 @@ pub const COLOURS: [RGBColor; 10] = [
     RGBColor(140, 90, 40),
 ];
 
-/// An error of drawing.
-pub fn failed(error: impl std::fmt::Display) -> anyhow::Error {
-    anyhow!("cannot draw: {error}")
-}
-
-/// A picture as text.
-pub fn svg(
-    size: (u32, u32),
-    draw: impl FnOnce(&DrawingArea<SVGBackend<'_>, plotters::coord::Shift>) -> Result<()>,
-) -> Result<String> {
-    let mut text = String::new();
-    {
-        let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
-        root.fill(&WHITE).map_err(failed)?;
-        draw(&root)?;
-        root.present().map_err(failed)?;
-    }
-    Ok(text)
-}
-
-/// A picture as PNG, two pixels for one, in a font of its own: machines without fonts draw it alike.
-pub fn png(picture: &str) -> Result<Vec<u8>> {
-    use resvg::{tiny_skia, usvg};
-    let mut options = usvg::Options::default();
-    let fonts = options.fontdb_mut();
-    fonts.load_font_data(dejavu::sans::regular().to_vec());
-    fonts.set_sans_serif_family("DejaVu Sans");
-    let tree = usvg::Tree::from_str(picture, &options).map_err(failed)?;
-    let size = tree.size().to_int_size().scale_by(2.0).ok_or_else(|| failed("no size"))?;
-    let mut pixels = tiny_skia::Pixmap::new(size.width(), size.height())
-        .ok_or_else(|| failed("too large a picture"))?;
-    resvg::render(&tree, tiny_skia::Transform::from_scale(2.0, 2.0), &mut pixels.as_mut());
-    pixels.encode_png().map_err(failed)
-}
-
-/// Writes a picture whole or not at all.
-pub fn write(path: &Path, picture: &str) -> Result<()> {
-    crate::output::write_bytes(path, picture.as_bytes())
-}
-
 /// The colour of a cluster.
 pub fn colour(cluster: usize) -> RGBColor {
     COLOURS[cluster % COLOURS.len()]
@@ -72,8 +38,8 @@ fn range(values: impl Iterator<Item = f64> + Clone) -> std::ops::Range<f64> {
 }
 
 /// Risk over k, with the suggested k marked.
-pub fn curve(points: &[(usize, f64)], suggested: usize, risk_name: &str) -> Result<String> {
-    svg((640, 420), |root| {
+pub fn curve<'a>(points: &'a [(usize, f64)], suggested: usize, risk_name: &'a str) -> Picture<'a> {
+    Picture::new((640, 420), move |root| {
         let ks = points.iter().map(|p| p.0 as f64);
         let mut chart = ChartBuilder::on(root)
             .margin(12)
@@ -123,13 +89,13 @@ pub struct Dot {
 }
 
 /// Points coloured by cluster, and centres, in two dimensions.
-pub fn clusters(
-    title: &str,
-    axes: [&str; 2],
-    points: &[Dot],
-    centres: &[(f64, f64)],
-) -> Result<String> {
-    svg((720, 560), |root| {
+pub fn clusters<'a>(
+    title: &'a str,
+    axes: [&'a str; 2],
+    points: &'a [Dot],
+    centres: &'a [(f64, f64)],
+) -> Picture<'a> {
+    Picture::new((720, 560), move |root| {
         let mut chart = ChartBuilder::on(root)
             .caption(title, ("sans-serif", 18))
             .margin(12)
@@ -178,8 +144,8 @@ pub struct DriftPoint {
 }
 
 /// Discrepancies in order, the noise to expect below them, those called drift marked.
-pub fn drift(points: &[DriftPoint], baseline: &str) -> Result<String> {
-    svg((760, 420), |root| {
+pub fn drift<'a>(points: &'a [DriftPoint], baseline: &'a str) -> Picture<'a> {
+    Picture::new((760, 420), move |root| {
         let top = points.iter().flat_map(|p| [p.mmd, p.noise]).fold(0.0, f64::max).max(1e-9);
         let mut chart = ChartBuilder::on(root)
             .caption(format!("distance from {baseline}"), ("sans-serif", 17))
@@ -243,9 +209,9 @@ pub fn drift(points: &[DriftPoint], baseline: &str) -> Result<String> {
 }
 
 /// Centres across columns, in standard deviations from the mean, one line a cluster as wide as its share.
-pub fn parallel(columns: &[String], lines: &[(f64, Vec<f64>)]) -> Result<String> {
+pub fn parallel<'a>(columns: &'a [String], lines: &'a [(f64, Vec<f64>)]) -> Picture<'a> {
     let width = (90 * columns.len() as u32 + 120).clamp(480, 1400);
-    svg((width, 420), |root| {
+    Picture::new((width, 420), move |root| {
         let values = lines.iter().flat_map(|l| l.1.iter().copied());
         let mut chart = ChartBuilder::on(root)
             .margin(12)

@@ -210,7 +210,7 @@ fn clusters(page: &mut Page, decoding: &Decoding<'_>, model: &Model) -> Result<(
             .collect();
         let places: Vec<(f64, f64)> = centres.iter().map(|c| axes.place(c)).collect();
         let title = format!("{} cells of {} rows", cells.len(), thousands(sketch.rows()));
-        page.push(&plot::clusters(&title, [&axes.names[0], &axes.names[1]], &dots, &places)?);
+        page.push(&plot::clusters(&title, [&axes.names[0], &axes.names[1]], &dots, &places).svg()?);
         page.note("Each disc is a cell: the rows nearest to one landmark, at their mean, its area their number, its colour the cluster of that mean. Crosses are the centres.");
     }
     if let Some(explanation) = decoding.explain(model)? {
@@ -256,7 +256,7 @@ fn clusters(page: &mut Page, decoding: &Decoding<'_>, model: &Model) -> Result<(
         let lines: Vec<(f64, Vec<f64>)> =
             weights.iter().zip(centres).map(|(w, c)| (*w, line(c))).collect();
         if shown.len() > 1 {
-            page.push(&plot::parallel(&model.columns[..shown.len()], &lines)?);
+            page.push(&plot::parallel(&model.columns[..shown.len()], &lines).svg()?);
             page.note("Centres across the columns; a wider line is a larger cluster.");
         }
     }
@@ -267,7 +267,7 @@ fn k_curve(page: &mut Page, curve: &Curve) -> Result<()> {
     page.heading("How many clusters?");
     let points: Vec<(usize, f64)> = curve.points.iter().map(|p| (p.k, p.risk)).collect();
     let best = curve.points[curve.suggested].k;
-    page.push(&plot::curve(&points, best, "mean squared distance (k-means)")?);
+    page.push(&plot::curve(&points, best, "mean squared distance (k-means)").svg()?);
     page.note(match curve.clear {
         true => "Estimated from the sketch. The elbow of the curve is clear.",
         false => "Estimated from the sketch. No k stands out; the one marked improves most beside the next.",

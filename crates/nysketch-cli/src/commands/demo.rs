@@ -223,5 +223,5 @@ fn draw(args: &Demo, sketch: &Sketch, kmeans: &Model, values: &[f64]) -> Result<
     let title =
         format!("{CLUSTERS} clusters learned from the sketch of {} rows", thousands(args.rows));
     let axes = ["first principal axis", "second principal axis"];
-    plot::write(&args.output, &plot::clusters(&title, axes, &points, &centres)?)
+    plot::write(&args.output, &plot::clusters(&title, axes, &points, &centres))
 }

@@ -61,7 +61,8 @@ pub fn run(args: &Diff, common: &Common) -> Result<()> {
     }
     if let Some(file) = &args.plot {
         let points: Vec<plot::DriftPoint> = found.iter().map(point).collect();
-        plot::write(file, &plot::drift(&points, &first.display().to_string())?)?;
+        let baseline = first.display().to_string();
+        plot::write(file, &plot::drift(&points, &baseline))?;
     }
     if args.against.is_some() {
         let json = json!({"baseline": first, "rows": baseline.rows(), "level": args.level,

@@ -79,7 +79,7 @@ fn finish_curve(args: &FitArgs, common: &Common, curve: &Curve) -> Result<()> {
     };
     if let Some(plot) = &args.plot {
         let line: Vec<(usize, f64)> = points.iter().map(|p| (p.k, p.risk)).collect();
-        plot::write(plot, &plot::curve(&line, best.k, name)?)?;
+        plot::write(plot, &plot::curve(&line, best.k, name))?;
     }
     let (mut json, summary) = describe(args, &best.model, Some(best.risk));
     json["suggested_k"] = json!(best.k);

@@ -4,6 +4,7 @@ mod arrays;
 mod csv;
 mod ipc;
 mod npy;
+mod npy_header;
 mod parquet;
 mod records;
 mod stored;

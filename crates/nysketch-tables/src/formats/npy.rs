@@ -2,6 +2,7 @@
 //! rows or columns first. Read in slices, not mapped: memory stays at one part per thread, and a file
 //! that is cut while it is read is an error, not a crash.
 
+use super::npy_header;
 use super::stored::Stored;
 use crate::batch::Batch;
 use crate::columns::{Places, Schema};
@@ -12,7 +13,6 @@ use crate::track::{Raw, Track};
 use arrow_array::*;
 use arrow_schema::DataType;
 use half::f16;
-use npyz::{DType, NpyHeader, Order};
 use nysketch::Block;
 use nysketch::plan::MAX_COLUMNS;
 use nysketch::rows::part_rows;
@@ -145,11 +145,11 @@ impl Npy {
         let length = bytes.seek(SeekFrom::End(0)).map_err(cannot)?;
         bytes.rewind().map_err(cannot)?;
         let mut reader = BufReader::new(bytes);
-        let header = NpyHeader::from_reader(&mut reader)
+        let header = npy_header::read(&mut reader)
             .map_err(|e| Error::not_a_table(&name, format!("is not a valid npy file: {e}")))?;
         let offset = reader.stream_position().map_err(cannot)?;
-        let (kind, big_endian) = number_type(&header.dtype(), &name)?;
-        let (rows, columns) = match *header.shape() {
+        let (kind, big_endian) = number_type(&header.descr, &name)?;
+        let (rows, columns) = match *header.shape {
             [rows] => (rows, 1),
             [rows, columns] => (rows, columns),
             ref shape => {
@@ -184,7 +184,7 @@ impl Npy {
             columns: columns as usize,
             kind,
             big_endian,
-            column_major: header.order() == Order::Fortran && columns > 1,
+            column_major: header.fortran_order && columns > 1,
         };
         let schema = Schema::unnamed(columns as usize, Some(rows));
         Ok((npy, schema))
@@ -213,17 +213,13 @@ impl Npy {
     }
 }
 
-fn number_type(dtype: &DType, name: &str) -> Result<(Number, bool)> {
-    let text = match dtype {
-        DType::Plain(t) => t.to_string(),
-        other => other.descr(),
-    };
-    let (order, kind) = text.split_at(text.len().min(1));
+fn number_type(descr: &str, name: &str) -> Result<(Number, bool)> {
+    let kind = descr.strip_prefix(['<', '>', '|']).unwrap_or_default();
     match Number::NAMES.iter().find(|(n, _)| *n == kind) {
-        Some((_, kind)) => Ok((*kind, order == ">")),
+        Some((_, kind)) => Ok((*kind, descr.starts_with('>'))),
         None => {
             let how = "only real numbers (float32, float64, integers) can be read";
-            Err(Error::not_a_table(name, format!("holds {text}; {how}")))
+            Err(Error::not_a_table(name, format!("holds {descr}; {how}")))
         }
     }
 }

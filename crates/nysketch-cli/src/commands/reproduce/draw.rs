@@ -2,9 +2,8 @@
 
 use super::curves::{Chart, Curve, Point, Style};
 use super::settings::Method;
-use crate::plot::{COLOURS, failed, svg};
+use crate::plot::{Area, COLOURS, Picture, failed};
 use anyhow::Result;
-use plotters::coord::Shift;
 use plotters::coord::combinators::WithKeyPoints;
 use plotters::prelude::*;
 
@@ -21,9 +20,9 @@ const LEAST_NATS: f64 = 1e-3;
 const HEADROOM: f64 = 1.75;
 
 /// The picture of a chart.
-pub fn draw(chart: &Chart) -> Result<String> {
+pub fn draw(chart: &Chart) -> Picture<'_> {
     let lines = chart.curves.len().div_ceil(ABREAST) as u32;
-    svg((WIDTH, HEIGHT + LINE * lines + 10), |root| {
+    Picture::new((WIDTH, HEIGHT + LINE * lines + 10), |root| {
         let (top, bottom) = root.split_vertically(HEIGHT);
         plot(chart, &top)?;
         legend(&chart.curves, &bottom)
@@ -74,7 +73,7 @@ fn y_range(chart: &Chart) -> (f64, f64) {
     ((low / room).max(floor), high.max(2.0 * floor))
 }
 
-fn plot(chart: &Chart, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<()> {
+fn plot(chart: &Chart, area: &Area<'_>) -> Result<()> {
     let xs = || {
         let of_curves = chart.curves.iter().filter(|c| !c.flat);
         of_curves.flat_map(|c| c.points.iter().map(|p| p.x)).filter(|x| *x > 0.0)
@@ -202,7 +201,7 @@ fn tick(v: f64) -> String {
     }
 }
 
-fn legend(curves: &[Curve], area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<()> {
+fn legend(curves: &[Curve], area: &Area<'_>) -> Result<()> {
     for (i, curve) in curves.iter().enumerate() {
         let x = 24 + (i % ABREAST) as i32 * ((WIDTH as i32 - 30) / ABREAST as i32);
         let y = 14 + (i / ABREAST) as i32 * LINE as i32;

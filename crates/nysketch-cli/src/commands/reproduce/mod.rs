@@ -73,12 +73,12 @@ pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
             page.heading(&format!("Figure {figure}"));
             page.text(about(figure));
         }
-        let picture = draw::draw(chart)?;
+        let picture = draw::draw(chart);
         let file = |kind: &str| args.output.join(format!("{}.{kind}", panel.name()));
         plot::write(&file("svg"), &picture)?;
-        write_bytes(&file("png"), &plot::png(&picture)?)?;
+        plot::write(&file("png"), &picture)?;
         page.push("<figure>\n");
-        page.push(&picture);
+        page.push(&picture.svg()?);
         page.push("</figure>\n");
         if chart.failed > 0 {
             let fits = count(chart.failed as u64, "fit");
