@@ -241,7 +241,7 @@ impl DrawingBackend for Canvas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plotters::prelude::{Color, IntoFont, IntoTextStyle};
+    use plotters::prelude::{IntoFont, IntoTextStyle};
     use plotters::style::text_anchor::Pos;
 
     /// Rows and columns of pixels that are not white: left, right, top, bottom.
