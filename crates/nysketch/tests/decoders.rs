@@ -267,7 +267,7 @@ fn models_survive_their_file_and_bad_ones_are_refused() {
         let json = model.to_json();
         let again = Model::from_json(&json).unwrap();
         assert_eq!(again, model);
-        assert!(Model::from_json(&json.replace("\"schema\": 1", "\"schema\": 7")).is_err());
+        assert!(Model::from_json(&json.replace("\"schema\": 2", "\"schema\": 7")).is_err());
         assert!(Model::from_json(&json[..json.len() / 2]).is_err());
     }
     let model = fit(&sketch, &FitParams::new(Task::Gmm, 3)).unwrap();
