@@ -6,6 +6,7 @@ mod kind;
 mod picture;
 mod png;
 
+use anyhow::Result;
 pub use kind::path;
 pub use picture::{Area, Picture, failed, write};
 use plotters::prelude::*;
@@ -145,67 +146,73 @@ pub struct DriftPoint {
 
 /// Discrepancies in order, the noise to expect below them, those called drift marked.
 pub fn drift<'a>(points: &'a [DriftPoint], baseline: &'a str) -> Picture<'a> {
-    Picture::new((760, 420), move |root| {
-        let top = points.iter().flat_map(|p| [p.mmd, p.noise]).fold(0.0, f64::max).max(1e-9);
-        let mut chart = ChartBuilder::on(root)
-            .caption(format!("distance from {baseline}"), ("sans-serif", 17))
-            .margin(12)
-            .x_label_area_size(64)
-            .y_label_area_size(64)
-            .build_cartesian_2d(-0.5..points.len() as f64 - 0.5, 0.0..1.08 * top)
-            .map_err(failed)?;
-        let names: Vec<&str> = points.iter().map(|p| p.name.as_str()).collect();
-        let name = |x: &f64| name_at(&names, *x, 12, 14);
-        chart
-            .configure_mesh()
-            .light_line_style(WHITE)
-            .y_desc("MMD, middle bandwidth")
-            .x_labels(points.len().min(60))
-            .x_label_formatter(&name)
-            .label_style(("sans-serif", 13))
-            .draw()
-            .map_err(failed)?;
-        let at = |value: fn(&DriftPoint) -> f64| {
-            points.iter().enumerate().map(move |(i, p)| (i as f64, value(p)))
-        };
-        chart
-            .draw_series(std::iter::once(Polygon::new(
-                [(-0.5, 0.0)]
-                    .into_iter()
-                    .chain(at(|p| p.noise))
-                    .chain([(points.len() as f64 - 0.5, 0.0)])
-                    .collect::<Vec<_>>(),
-                BLACK.mix(0.08).filled(),
-            )))
-            .map_err(failed)?
-            .label("noise")
-            .legend(|(x, y)| {
-                Rectangle::new([(x, y - 5), (x + 16, y + 5)], BLACK.mix(0.15).filled())
-            });
-        chart
-            .draw_series(LineSeries::new(at(|p| p.mmd), COLOURS[0].stroke_width(2)))
-            .map_err(failed)?
-            .label("MMD")
-            .legend(|(x, y)| PathElement::new([(x, y), (x + 16, y)], COLOURS[0].stroke_width(2)));
-        chart
-            .draw_series(at(|p| p.mmd).map(|p| Circle::new(p, 3, COLOURS[0].filled())))
-            .map_err(failed)?;
-        let marked = points.iter().enumerate().filter(|(_, p)| p.drift);
-        chart
-            .draw_series(
-                marked.map(|(i, p)| Circle::new((i as f64, p.mmd), 7, COLOURS[5].stroke_width(2))),
-            )
-            .map_err(failed)?
-            .label("drift")
-            .legend(|(x, y)| Circle::new((x + 8, y), 6, COLOURS[5].stroke_width(2)));
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
-            .background_style(WHITE.mix(0.8))
-            .label_font(("sans-serif", 13))
-            .draw()
-            .map_err(failed)
+    Picture::new((760, 430), move |root| {
+        let (chart, below) = root.split_vertically(396);
+        drift_chart(points, baseline, &chart)?;
+        drift_legend(&below)
     })
+}
+
+fn drift_chart(points: &[DriftPoint], baseline: &str, area: &Area<'_>) -> Result<()> {
+    let top = points.iter().flat_map(|p| [p.mmd, p.noise]).fold(0.0, f64::max).max(1e-9);
+    let (left, right) = (-0.5, points.len() as f64 - 0.5);
+    let mut chart = ChartBuilder::on(area)
+        .caption(format!("distance from {baseline}"), ("sans-serif", 17))
+        .margin(12)
+        .x_label_area_size(36)
+        .y_label_area_size(64)
+        .build_cartesian_2d(left..right, 0.0..1.08 * top)
+        .map_err(failed)?;
+    let names: Vec<&str> = points.iter().map(|p| p.name.as_str()).collect();
+    let name = |x: &f64| name_at(&names, *x, 12, 14);
+    chart
+        .configure_mesh()
+        .light_line_style(WHITE)
+        .y_desc("MMD, middle bandwidth")
+        .x_labels(points.len().min(60))
+        .x_label_formatter(&name)
+        .label_style(("sans-serif", 13))
+        .draw()
+        .map_err(failed)?;
+    let at = |value: fn(&DriftPoint) -> f64| {
+        points.iter().enumerate().map(move |(i, p)| (i as f64, value(p)))
+    };
+    let edge = |x: f64, p: Option<&DriftPoint>| (x, p.map_or(0.0, |p| p.noise));
+    let noise = [(left, 0.0), edge(left, points.first())]
+        .into_iter()
+        .chain(at(|p| p.noise))
+        .chain([edge(right, points.last()), (right, 0.0)]);
+    let noise = Polygon::new(noise.collect::<Vec<_>>(), BLACK.mix(0.08).filled());
+    chart.draw_series([noise]).map_err(failed)?;
+    chart
+        .draw_series(LineSeries::new(at(|p| p.mmd), COLOURS[0].stroke_width(2)))
+        .map_err(failed)?;
+    chart
+        .draw_series(at(|p| p.mmd).map(|p| Circle::new(p, 3, COLOURS[0].filled())))
+        .map_err(failed)?;
+    let marked = points.iter().enumerate().filter(|(_, p)| p.drift);
+    chart
+        .draw_series(
+            marked.map(|(i, p)| Circle::new((i as f64, p.mmd), 7, COLOURS[5].stroke_width(2))),
+        )
+        .map_err(failed)?;
+    Ok(())
+}
+
+/// What the signs mean, side by side.
+fn drift_legend(area: &Area<'_>) -> Result<()> {
+    let y = 12;
+    let text = |x, word: &'static str| {
+        area.draw(&Text::new(word, (x, y - 7), ("sans-serif", 13).into_font())).map_err(failed)
+    };
+    let noise = Rectangle::new([(90, y - 5), (106, y + 5)], BLACK.mix(0.15).filled());
+    area.draw(&noise).map_err(failed)?;
+    text(114, "noise")?;
+    let line = PathElement::new([(190, y), (206, y)], COLOURS[0].stroke_width(2));
+    area.draw(&line).map_err(failed)?;
+    text(214, "MMD")?;
+    area.draw(&Circle::new((298, y), 6, COLOURS[5].stroke_width(2))).map_err(failed)?;
+    text(312, "drift")
 }
 
 /// Centres across columns, in standard deviations from the mean, one line a cluster as wide as its share.

@@ -55,7 +55,9 @@ fn the_curve_over_k_is_printed_and_drawn() {
     f.ok("sketch x.npy -o k.nys --landmarks 50 --collect kernel");
     f.fails(1, "fit gmm k.nys -k 2..4 -o t.json", &["k.nys", "needs cells"]);
     f.fails(1, "fit kmeans s.nys -k 2..101 -o t.json", &["k = 101"]);
-    f.fails(2, "fit kmeans s.nys -k 2..4 -o t.json --plot t.png", &[".svg"]);
+    f.fails(2, "fit kmeans s.nys -k 2..4 -o t.json --plot t.pdf", &[".svg or .png"]);
+    f.json("fit kmeans s.nys -k 2..4 -o t.json --plot t.png");
+    assert!(f.read("t.png").starts_with(b"\x89PNG"));
     f.fails(2, "fit kmeans s.nys -k 8..2 -o t.json", &["-k must be"]);
     f.fails(2, "fit kmeans s.nys -k many -o t.json", &["-k must be"]);
     f.fails(2, "fit kmeans s.nys -k 3 -o t.json --plot c.svg", &["range"]);

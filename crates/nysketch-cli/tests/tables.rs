@@ -492,7 +492,7 @@ fn one_sketch_a_group() {
     let x: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0, 4.0]));
     f.write("ts.parquet", parquet(&batch(&[("ts", Arc::new(hours)), ("x", x)]), 9));
     f.ok("sketch ts.parquet --by ts -o ts");
-    assert!(f.path("ts/1970-01-01T01%3A00%3A00+01%3A00.nys").exists());
+    assert!(f.path("ts/1970-01-01T01%3A00%3A00Z.nys").exists());
     // A plan of other rows, csv, and numbers as groups.
     f.ok("plan x.parquet -o p.nys --columns x --landmarks 10");
     f.write("x.csv", "x,g\n0.5,1\n0.25,2\n0.125,1\n");

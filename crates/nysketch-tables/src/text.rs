@@ -6,7 +6,7 @@ use arrow_array::timezone::Tz;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray};
 use arrow_schema::{ArrowError, DataType, IntervalUnit, TimeUnit};
-use chrono::{SecondsFormat, TimeZone, Utc};
+use chrono::{FixedOffset, NaiveDateTime, Offset, SecondsFormat, TimeZone, Utc};
 use std::fmt::Write;
 
 /// Appends the text of a value, by its number; nothing where the value is missing.
@@ -119,7 +119,7 @@ fn text_of_valid(array: &dyn Array) -> Result<WriteText<'_>, ArrowError> {
         DataType::Time64(TimeUnit::Microsecond) => temporal!(Time64MicrosecondType, value_as_time),
         DataType::Time64(_) => temporal!(Time64NanosecondType, value_as_time),
         DataType::Timestamp(unit, zone) => {
-            let zone: Option<Tz> = zone.as_ref().map(|z| z.parse()).transpose()?;
+            let zone = zone.as_deref().map(offset);
             match unit {
                 TimeUnit::Second => timestamp::<TimestampSecondType>(array, zone),
                 TimeUnit::Millisecond => timestamp::<TimestampMillisecondType>(array, zone),
@@ -192,7 +192,15 @@ fn checked<'a, T: ArrowPrimitiveType>(
     })
 }
 
-fn timestamp<T: ArrowTimestampType>(array: &dyn Array, zone: Option<Tz>) -> WriteText<'_> {
+/// The offset of a zone that is one, such as +01:00; UTC for a zone that is named. The same instant either way,
+/// and its text does not depend on the year of a time-zone database.
+fn offset(zone: &str) -> FixedOffset {
+    zone.parse().map_or(Utc.fix(), |zone: Tz| {
+        zone.offset_from_utc_datetime(&NaiveDateTime::UNIX_EPOCH).fix()
+    })
+}
+
+fn timestamp<T: ArrowTimestampType>(array: &dyn Array, zone: Option<FixedOffset>) -> WriteText<'_> {
     checked(array.as_primitive::<T>(), move |array, i| {
         let naive = as_datetime::<T>(array.value(i))?;
         Some(match zone {
@@ -274,8 +282,10 @@ mod tests {
         assert_eq!(texts(&Time64MicrosecondArray::from(vec![1_500_000])), ["00:00:01.500"]);
         let stamps = TimestampMillisecondArray::from(vec![Some(3_600_500), None]);
         assert_eq!(texts(&stamps), ["1970-01-01T01:00:00.500", ""]);
+        let east = stamps.clone().with_timezone("+01:00");
+        assert_eq!(texts(&east), ["1970-01-01T02:00:00.500+01:00", ""]);
         let vienna = stamps.clone().with_timezone("Europe/Vienna");
-        assert_eq!(texts(&vienna), ["1970-01-01T02:00:00.500+01:00", ""]);
+        assert_eq!(texts(&vienna), ["1970-01-01T01:00:00.500Z", ""]);
         assert_eq!(texts(&stamps.with_timezone("UTC"))[0], "1970-01-01T01:00:00.500Z");
         assert_eq!(texts(&DurationMillisecondArray::from(vec![1500])), ["PT1.5S"]);
         let day = IntervalDayTimeType::make_value(2, -61_500);
