@@ -118,7 +118,7 @@ def main() -> None:
         if args.data and (args.data / f"{name}.parquet").exists():
             shown.append(tables.real(args.data, name, *rest))
         else:
-            print(f"{name}.parquet is not there: left out", file=sys.stderr)
+            print(f"{name}.parquet is missing: skipped", file=sys.stderr)
     jobs = [(t, task, m) for t in shown for task in t.tasks for m in methods.of(task, t.k)]
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
         model = Path(folder) / "model.json"
