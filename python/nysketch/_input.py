@@ -52,9 +52,9 @@ class Files:
     """
 
     paths: tuple[str, ...]
-    format: str | None = None
-    delimiter: str | None = None
-    header: bool | None = None
+    format: str | None
+    delimiter: str | None
+    header: bool | None
 
     def __init__(
         self,

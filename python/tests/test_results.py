@@ -256,6 +256,7 @@ def test_the_command_runs_inside_a_program(days, capfd):
 
 
 LONG = ["generate", "gmm", "--rows", "400000000", "--dims", "50", "-o", "x.npy"]
+LONG += ["--clusters", "9"]
 INSIDE = f"""
 import sys
 from nysketch._core import main
