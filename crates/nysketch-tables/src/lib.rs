@@ -22,7 +22,7 @@
 //! |---|---|
 //! | choose columns, separators, formats | [`ReadOptions`], [`Columns`] |
 //! | read weights, groups or labels, or keep columns | [`Extras`] |
-//! | see which files a pattern means | [`find`] |
+//! | see which files a pattern means | [`find()`] |
 //! | go through the rows in order, on all threads | [`Dataset::map_in_order`] |
 //! | write a table, or one made from another | [`TableWriter`], [`Dataset::map_to_table`] |
 //! | read from outside the file system | [`store::Store`] |
