@@ -23,6 +23,7 @@ use clap::Parser;
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::{Mutex, TryLockError};
 
 /// Runs what was typed, as the whole program: Ctrl-C is handled here.
 pub fn main() -> ExitCode {
@@ -38,7 +39,19 @@ pub fn handle_interrupts() {
 
 /// Runs a command line, of which the first word is the program's name, and returns the exit code.
 /// Signals are left to the caller, who may call [`interrupt`].
+///
+/// One command runs at a time in a process: a second is refused until the first has ended, also where
+/// that was interrupted and is still on its way out.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
+    static RUNNING: Mutex<()> = Mutex::new(());
+    let _running = match RUNNING.try_lock() {
+        Ok(guard) => guard,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        Err(TryLockError::WouldBlock) => {
+            let _ = writeln!(std::io::stderr(), "error: another command is still running");
+            return 1;
+        }
+    };
     progress::resume();
     nysketch_tables::quiet_guarded_panics();
     let code = match args::Args::try_parse_from(words) {

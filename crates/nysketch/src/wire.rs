@@ -8,7 +8,7 @@ fn damaged() -> Error {
     Error::source("a part of a plan is damaged or of another version")
 }
 
-/// WireReader to be read from the start.
+/// Words, read from the start.
 pub(crate) struct WireReader<'a>(&'a [u8]);
 
 impl<'a> WireReader<'a> {

@@ -8,6 +8,7 @@ use super::params::FitParams;
 use crate::atom::{Atom, Family};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
+use crate::task::Task;
 use crate::weighted::{Effort, Loss};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -23,6 +24,11 @@ pub struct Pursuit {
 
 impl Decode for Pursuit {
     fn check(&self, context: &Context<'_>, params: &FitParams) -> Result<()> {
+        let kernel = context.plan().kernel;
+        if params.task == Task::Gmm && kernel != Kernel::Gaussian {
+            let expected = "gaussian for a mixture of Gaussians";
+            return Err(Error::parameter("`kernel`", expected, kernel.name()));
+        }
         check_kernel_sums(context, params)
     }
 
@@ -31,11 +37,6 @@ impl Decode for Pursuit {
     }
 
     fn mixture(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {
-        if job.context.plan().kernel != Kernel::Gaussian {
-            let expected = "gaussian for a mixture of Gaussians";
-            let got = job.context.plan().kernel.name();
-            return Err(Error::parameter("`kernel`", expected, got));
-        }
         let family = match job.params.known_variance {
             Some(v) => Family::Known(vec![v; job.context.plan().dims()]),
             None => Family::Diagonal,

@@ -23,7 +23,7 @@ use crate::names::{Choice, Named, name_of};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Decoder {
-    /// Cells where the sketch has them, else kernel.
+    /// Cells where the sketch has them, else kernel sums; `clompr` for other kernels than the Gaussian.
     #[default]
     Auto,
     /// Cell moments.
@@ -39,7 +39,11 @@ pub enum Decoder {
 impl Named for Decoder {
     const PARAMETER: &'static str = "`decoder`";
     const TABLE: &'static [Choice<Self>] = &[
-        Choice::new(Decoder::Auto, "auto", "Cells where the sketch has them, else kernel sums"),
+        Choice::new(
+            Decoder::Auto,
+            "auto",
+            "Cells where the sketch has them, else kernel sums (clompr for the Laplace kernel)",
+        ),
         Choice::new(Decoder::Cells, "cells", "Count, mean and variance of the cells"),
         Choice::new(Decoder::Kernel, "kernel", "Kernel sums, matched by atoms of a learned width"),
         Choice::new(Decoder::Clompr, "clompr", "The paper's matching pursuit, with replacement"),

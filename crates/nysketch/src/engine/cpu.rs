@@ -8,14 +8,14 @@
 //! whose sums are multiplied once. Where a buffer holds too many different weights for that, they are
 //! taken apart into digits, and a row goes through once for each of its digits that is not zero.
 
-use super::Engine;
 use super::cell_moments::CellMoments;
 use super::gram::Gram;
+use super::{Engine, check_weights};
 use crate::error::Result;
 use crate::feature_map::fourier::FourierPass;
 use crate::frame::{FramedRows, PADDING};
 use crate::kernel::exp2::exp2_product;
-use crate::kernel::ladder::Step;
+use crate::kernel::ladder::exponential;
 use crate::kernel::pack::MAX_BLOCK;
 use crate::kernel::scalar::units;
 use crate::kernel::tile::{Nearest, Tiles};
@@ -30,6 +30,8 @@ const FRAMED_VALUES: usize = 1 << 10;
 const WEIGHTED_VALUES: usize = 1 << 18;
 /// Rows of one weight, on average, from which on sorting by weight pays.
 const ROWS_PER_WEIGHT: usize = 8;
+/// Rows from which on digits pay: fewer are as well taken one by one.
+const DIGITS_PAY: usize = 1 << DIGIT_BITS;
 /// Bits of a digit of a weight.
 const DIGIT_BITS: u32 = 8;
 
@@ -41,7 +43,7 @@ pub struct Cpu {
     /// Rows that wait; with weights, up to `weighted_rows` of them.
     waiting: FramedRows,
     weights: Vec<u32>,
-    weighted_rows: usize,
+    pub(super) weighted_rows: usize,
     /// Rows of one weight, picked from those that wait.
     picked: FramedRows,
     pass: BlockPass,
@@ -55,8 +57,8 @@ struct BlockPass {
     tiles: Option<Tiles>,
     fourier: Option<FourierPass>,
     nearest: Nearest,
-    /// How κ² of the nearest landmark is computed at each bandwidth.
-    coverage: Vec<Step>,
+    /// Factor and limit of the exponential for κ² of the nearest landmark, for each bandwidth.
+    coverage: Vec<(f32, f32)>,
     cells: Option<CellMoments>,
     gram: Option<Gram>,
 }
@@ -91,7 +93,8 @@ impl Cpu {
             self.weights.iter().enumerate().map(|(i, w)| (*w, i as u32)).collect();
         by_weight.sort_unstable();
         let different = by_weight.chunk_by(|a, b| a.0 == b.0).count();
-        if different * ROWS_PER_WEIGHT <= by_weight.len() || different == 1 {
+        let few = by_weight.len() < DIGITS_PAY;
+        if different * ROWS_PER_WEIGHT <= by_weight.len() || few {
             self.by_weight(&by_weight, 0, sums);
         } else {
             for shift in (0..u32::BITS).step_by(DIGIT_BITS as usize) {
@@ -128,6 +131,11 @@ impl Engine for Cpu {
     fn add(&mut self, values: &[f64], weights: &[u32], sums: &mut Sums) -> Result<usize> {
         let d = self.plan.dims();
         let rows = values.len() / d;
+        check_weights(rows, weights)?;
+        // Rows with weights and rows without do not wait together.
+        if self.weights.is_empty() != weights.is_empty() {
+            self.flush(sums);
+        }
         let most = if weights.is_empty() { MAX_BLOCK } else { self.weighted_rows };
         let mut at = 0;
         while at < rows {
@@ -181,7 +189,7 @@ impl BlockPass {
             _ => None,
         };
         let covered = plan.collect.kernel && plan.landmarks().is_some();
-        let squared = |s: &f64| kernel.squared_step(*s);
+        let squared = |s: &f64| exponential(kernel.rate(kernel.squared(*s)));
         let coverage = bandwidths.iter().filter(|_| covered).map(squared).collect();
         let cells = plan
             .collect
@@ -237,7 +245,7 @@ impl BlockPass {
 }
 
 struct AddCoverage<'a> {
-    steps: &'a [Step],
+    steps: &'a [(f32, f32)],
     distances: &'a [f32],
     weight: i128,
     totals: &'a mut [i128],
@@ -246,10 +254,7 @@ struct AddCoverage<'a> {
 impl Work for AddCoverage<'_> {
     #[inline(always)]
     fn work(self) {
-        for (step, total) in self.steps.iter().zip(self.totals) {
-            let Step::Exp { factor, limit } = *step else {
-                continue;
-            };
+        for (&(factor, limit), total) in self.steps.iter().zip(self.totals) {
             let value = |s: &f32| u64::from(units(exp2_product(s.min(limit), factor)));
             *total += i128::from(self.distances.iter().map(value).sum::<u64>()) * self.weight;
         }

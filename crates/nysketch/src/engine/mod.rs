@@ -17,7 +17,7 @@ pub(crate) use cpu::Cpu;
 pub use kind::EngineKind;
 pub(crate) use scalar::Scalar;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sums::Sums;
 
 /// Brings rows into sums.
@@ -41,12 +41,22 @@ use crate::sums::Sums;
 pub trait Engine: Send + std::fmt::Debug {
     /// Adds rows, `values` being row-major in the table's units, up to the first invalid row, and
     /// returns how many were added. `weights` holds the weight of each row in whole units, or is empty
-    /// where every row counts once. Rows may wait in the engine until [`finish`](Self::finish).
+    /// where every row counts once. Rows may wait in the engine until [`finish`](Self::finish). The weight of
+    /// all rows in the sums must stay within [`MAX_WEIGHT`](crate::fixed::MAX_WEIGHT): the caller checks it.
     fn add(&mut self, values: &[f64], weights: &[u32], sums: &mut Sums) -> Result<usize>;
 
     /// Brings all rows that wait into the sums: all sums but the numbers of rows and of skipped rows,
     /// which the caller counts. Afterwards rows may be added to other sums.
     fn finish(&mut self, sums: &mut Sums) -> Result<()>;
+}
+
+/// Weights are those of all rows, or none.
+fn check_weights(rows: usize, weights: &[u32]) -> Result<()> {
+    if weights.is_empty() || weights.len() == rows {
+        return Ok(());
+    }
+    let expected = format!("one weight for each of the {rows} rows, or none");
+    Err(Error::parameter("weights", expected, weights.len()))
 }
 
 #[cfg(test)]
@@ -71,11 +81,13 @@ mod contract {
         collect: Collect,
         bandwidths: Vec<f64>,
         offset: f64,
+        /// Whether the first half of the rows comes without weights.
+        mixed: bool,
     }
 
     fn cases() -> impl Strategy<Value = Case> {
         let shape = (1usize..24, 1usize..700);
-        let choices = (0u8..3, any::<[bool; 2]>(), any::<u64>(), 0u8..4, 0u8..3);
+        let choices = (0u8..3, any::<[bool; 3]>(), any::<u64>(), 0u8..4, 0u8..3);
         (shape, choices).prop_map(|((dims, n), (features, flags, seed, weighting, offset))| {
             let mut state = seed;
             let mut next = || {
@@ -90,12 +102,12 @@ mod contract {
                 2 => (0..n).map(|_| (next() % 4) as u32).collect(),
                 _ => (0..n).map(|_| (next() >> (next() % 60)) as u32).collect(),
             };
-            let [cells, moments] = flags;
+            let [cells, moments, mixed] = flags;
             let landmarks = features < 2;
             let cells = cells && features == 0;
             let collect = Collect { kernel: !cells || moments, cells: landmarks && cells, moments };
             let bandwidths = if moments { vec![4.0, 1.0, 0.25] } else { vec![2.0] };
-            Case { dims, rows, weights, features, collect, bandwidths, offset }
+            Case { dims, rows, weights, features, collect, bandwidths, offset, mixed }
         })
     }
 
@@ -111,22 +123,29 @@ mod contract {
         Arc::new(crate::planning::plan_for(&table, params).unwrap().0)
     }
 
-    /// All rows through an engine, in pieces, invalid ones left out.
+    /// All rows through an engine, in pieces, invalid ones left out; each half into sums of its own.
     fn run(engine: &mut dyn Engine, plan: &Plan, case: &Case, rows: &[f64], piece: usize) -> Sums {
-        let mut sums = Sums::zero(plan);
         let d = case.dims;
         let n = rows.len() / d;
-        let mut at = 0;
-        while at < n {
-            let end = n.min(at + piece);
-            let weights = if case.weights.is_empty() { &[][..] } else { &case.weights[at..end] };
-            let added = engine.add(&rows[at * d..end * d], weights, &mut sums).unwrap();
-            at += added;
-            // What stopped it is left out.
-            at += usize::from(at < end);
+        let mut halves = [Sums::zero(plan), Sums::zero(plan)];
+        for (sums, half) in halves.iter_mut().zip([0..n / 2, n / 2..n]) {
+            let without = case.weights.is_empty() || (case.mixed && half.start == 0);
+            let mut at = half.start;
+            while at < half.end {
+                let end = half.end.min(at + piece);
+                let weights = if without { &[][..] } else { &case.weights[at..end] };
+                at += engine.add(&rows[at * d..end * d], weights, sums).unwrap();
+                // What stopped it is left out.
+                at += usize::from(at < end);
+            }
+            if !case.mixed {
+                engine.finish(sums).unwrap();
+            }
         }
-        engine.finish(&mut sums).unwrap();
-        sums
+        let [mut first, mut second] = halves;
+        engine.finish(&mut second).unwrap();
+        first.combine(&second, i128::wrapping_add);
+        first
     }
 
     proptest! {
@@ -148,6 +167,8 @@ mod contract {
             let expected = run(&mut Scalar::new(plan.clone()), &plan, &case, &rows, 100);
             for set in Instructions::all() {
                 let mut cpu = Cpu::with(plan.clone(), set);
+                // So that rows with weights fill it, too.
+                cpu.weighted_rows = 300;
                 let sums = run(&mut cpu, &plan, &case, &rows, piece);
                 prop_assert_eq!(&sums, &expected, "{}", set.name());
             }

@@ -1,6 +1,6 @@
 //! The oracle: FORMAT.md as plain code, one row and one landmark at a time, in 128-bit integers.
 
-use super::Engine;
+use super::{Engine, check_weights};
 use crate::error::Result;
 use crate::feature_map::fourier;
 use crate::fixed::COORDINATE_LIMIT;
@@ -91,6 +91,7 @@ impl Scalar {
 impl Engine for Scalar {
     fn add(&mut self, values: &[f64], weights: &[u32], sums: &mut Sums) -> Result<usize> {
         let d = self.plan.dims();
+        check_weights(values.len() / d, weights)?;
         for (i, row) in values.chunks_exact(d).enumerate() {
             let Some((z, q)) = self.frame(row) else { return Ok(i) };
             self.add_row(&z, &q, weights.get(i).map_or(1, |w| i128::from(*w)), sums);

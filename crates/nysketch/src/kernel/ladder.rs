@@ -33,8 +33,14 @@ pub enum Step {
 impl Step {
     /// A fresh exponential `2^(rate · s)`.
     pub fn exponential(rate: f64) -> Self {
-        Step::Exp { factor: rate as f32, limit: (-30.0 / rate) as f32 }
+        let (factor, limit) = exponential(rate);
+        Step::Exp { factor, limit }
     }
+}
+
+/// What a distance is multiplied with, and the distance beyond which the value is below 2⁻³⁰.
+pub fn exponential(rate: f64) -> (f32, f32) {
+    (rate as f32, (-30.0 / rate) as f32)
 }
 
 /// The steps for bandwidths σ² in strictly falling order.

@@ -107,11 +107,6 @@ impl Kernel {
         Ladder::new(bandwidths, |sigma2| self.step(sigma2), squarings)
     }
 
-    /// A fresh exponential for κ².
-    pub(crate) fn squared_step(self, sigma2: f64) -> Step {
-        self.step(self.squared(sigma2))
-    }
-
     fn step(self, sigma2: f64) -> Step {
         Step::exponential(self.rate(sigma2))
     }

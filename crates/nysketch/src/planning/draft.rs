@@ -137,8 +137,9 @@ impl Draft {
         default.cells &= self.params.kernel == Kernel::Gaussian;
         let collect = self.params.collect.unwrap_or(default);
         if self.params.collect.is_none() && !collect.moments {
+            let all = Collect { moments: true, ..collect }.names().join(",");
             self.report.notes.push(format!(
-                "{d} columns: Σxxᵀ, which PCA needs, is left out; ask for it with `collect=kernel,cells,moments`"
+                "{d} columns: Σxxᵀ, which PCA needs, is left out; ask for it with `collect={all}`"
             ));
         }
         let plan = self.plan(features, collect);

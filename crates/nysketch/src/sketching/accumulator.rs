@@ -5,6 +5,7 @@
 
 use crate::engine::{Engine, EngineKind};
 use crate::error::{Error, Result};
+use crate::fixed::MAX_WEIGHT;
 use crate::plan::Plan;
 use crate::rows::{Block, Invalid};
 use crate::sketch::Sketch;
@@ -62,10 +63,11 @@ impl Accumulator {
             let expected = "one weight per row, as the plan asks for";
             return Err(Error::parameter("weights", expected, block.weights.len()));
         }
+        let plan = self.plan.clone();
         for rows in rows {
-            match self.plan.weighting.clone() {
+            match &plan.weighting {
                 None => self.push_run(block, rows, invalid)?,
-                Some(weighting) => self.push_weighted(&weighting, block, rows, invalid)?,
+                Some(weighting) => self.push_weighted(weighting, block, rows, invalid)?,
             }
         }
         Ok(())
@@ -113,12 +115,13 @@ impl Accumulator {
                 None => &[],
             };
             let values = &block.values[at * d..rows.end * d];
+            // Before any of them is added: sums of more rows might overflow.
+            self.check_room((values.len() / d) as i128, weights)?;
             let added = self.engine.add(values, weights, &mut self.sums)?;
             self.sums[Sum::Rows][0] += match self.plan.weighting {
                 Some(_) => weights[..added].iter().map(|w| i128::from(*w)).sum(),
                 None => added as i128,
             };
-            self.sums.check_rows()?;
             at += added;
             if at < rows.end {
                 if invalid == Invalid::Refuse {
@@ -129,6 +132,18 @@ impl Accumulator {
             }
         }
         Ok(())
+    }
+
+    /// Refuses rows beyond those that the sums are guaranteed for.
+    fn check_room(&self, rows: i128, weights: &[u32]) -> Result<()> {
+        let more = match self.plan.weighting {
+            Some(_) => weights.iter().map(|w| i128::from(*w)).sum(),
+            None => rows,
+        };
+        match self.sums[Sum::Rows][0] + more {
+            rows if rows > MAX_WEIGHT => Err(Error::TooManyRows { rows }),
+            _ => Ok(()),
+        }
     }
 
     fn is_valid(&self, block: &Block, row: usize) -> bool {

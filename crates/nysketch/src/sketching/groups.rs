@@ -144,6 +144,10 @@ impl Shared<'_> {
     /// Adds the rows of a block and returns how many have no group. The error of the first bad row
     /// is reported, whatever its group.
     fn push(&self, accumulator: &mut Accumulator, block: &Block) -> Result<u64> {
+        if block.keys.len() != block.len() {
+            let expected = format!("one key for each of the {} rows", block.len());
+            return Err(Error::parameter("the keys of a block", expected, block.keys.len()));
+        }
         let mut rows: BTreeMap<&Arc<str>, Vec<usize>> = BTreeMap::new();
         let mut without = 0;
         let mut first: Option<Error> = None;
@@ -162,7 +166,9 @@ impl Shared<'_> {
             accumulator.swap_sums(&mut sums)?;
             if let Err(error) =
                 accumulator.push_rows(block, rows.into_iter().map(|i| i..i + 1), self.invalid)
-                && first.as_ref().is_none_or(|f| error.row() < f.row())
+                && first
+                    .as_ref()
+                    .is_none_or(|f| error.row().unwrap_or(u64::MAX) < f.row().unwrap_or(u64::MAX))
             {
                 first = Some(error);
             }

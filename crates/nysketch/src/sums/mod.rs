@@ -49,9 +49,14 @@ pub(crate) struct BrokenRule {
 }
 
 impl Sums {
+    /// No sums at all, to be filled.
+    pub(crate) fn none() -> Self {
+        Sums(Default::default())
+    }
+
     /// All sums zero.
     pub fn zero(plan: &Plan) -> Self {
-        let mut sums = Sums(Default::default());
+        let mut sums = Sums::none();
         for spec in plan.measured().specs() {
             sums[spec.sum] = vec![0; spec.len()];
         }

@@ -1,16 +1,4 @@
 //! The table of sums: names, shapes, units and bounds, in one place.
-//!
-//! | sum | shape | what is summed over the rows | unit |
-//! |---|---|---|---|
-//! | `rows` | 1 | weights | 1 |
-//! | `skipped` | 1 | 1 for each row skipped as invalid | 1 |
-//! | `features` | bandwidths × m | κ(x̃_j, x), or cosines then sines | 2⁻²³ |
-//! | `coverage` | bandwidths | κ(x, nearest landmark)² | 2⁻²³ |
-//! | `cell_rows` | m | weights of the rows nearest to x̃_j | 1 |
-//! | `cell_sum` | m × d | their coordinates | 2^e_k |
-//! | `cell_square` | m × d | their squared coordinates | 2^2e_k |
-//! | `sum` | d | coordinates | 2^e_k |
-//! | `outer` | d(d+1)/2 | products of coordinates k ≥ l, row by row | 2^(e_k+e_l) |
 
 use crate::collect::Collect;
 use crate::fixed::{COORDINATE_LIMIT, FEATURE_ONE, MAX_WEIGHT};
@@ -34,7 +22,7 @@ use crate::fixed::{COORDINATE_LIMIT, FEATURE_ONE, MAX_WEIGHT};
 /// assert_eq!(Sum::CellRows.name(), "cell_rows");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each variant is a row of the module's table")]
+#[allow(missing_docs, reason = "each variant is a row of the table above")]
 pub enum Sum {
     Rows,
     Skipped,
