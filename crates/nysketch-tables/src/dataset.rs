@@ -244,7 +244,7 @@ impl Stamp {
 /// Numeric columns of later files that the first file lacks.
 fn unused_columns(opened: &[Opened]) -> Vec<String> {
     let mut unused = Vec::new();
-    for file in opened.iter().skip(1).filter(|f| f.schema.named) {
+    for file in opened.iter().skip(1).filter(|f| f.schema.named || !opened[0].schema.named) {
         for (name, kind) in file.schema.names.iter().zip(&file.schema.kinds) {
             if *kind == Kind::Number && !opened[0].schema.names.contains(name) {
                 unused.push(format!("'{name}' of {}", file.name));

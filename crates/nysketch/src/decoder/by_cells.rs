@@ -6,6 +6,7 @@ use super::decode::{Decode, Job};
 use super::params::FitParams;
 use crate::atom::Atom;
 use crate::error::{Error, Result};
+use crate::kernel::Kernel;
 use crate::sums::Sum;
 use crate::weighted::Effort;
 
@@ -24,6 +25,10 @@ impl Decode for CellsDecoder {
         if let Some(got) = params.bandwidth {
             let expected = "left out for the cells decoder, which needs none";
             return Err(Error::parameter("`bandwidth`", expected, got));
+        }
+        if context.plan().kernel != Kernel::Gaussian {
+            let expected = "clompr or clomp for a sketch of another kernel than the Gaussian";
+            return Err(Error::parameter("`decoder`", expected, "cells"));
         }
         if !context.plan().collect.cells {
             return Err(Error::MissingSums { task: params.task.name(), what: "cells".into() });

@@ -382,7 +382,7 @@ impl PlanParams {
                 first(&landmarks).or(first(&from)).map(|name| (name, why))
             }
             FeatureKind::Nystrom if self.frequencies.is_some() => {
-                Some(("`frequencies`", "used with `features=fourier`"))
+                Some(("`frequencies`", "left out, or used with `features=fourier`"))
             }
             FeatureKind::Nystrom if self.landmarks_from.is_some() => {
                 first(&landmarks).map(|name| (name, "left out with `landmarks_from`"))
@@ -394,7 +394,7 @@ impl PlanParams {
     /// Checks every parameter that can be checked without the data.
     pub fn check(mut self) -> Result<PlanValid> {
         if let Some((name, expected)) = self.misplaced() {
-            return Err(Error::parameter(name, expected, "both"));
+            return Err(Error::parameter(name, expected, "a value"));
         }
         let measurement = match self.features {
             FeatureKind::Fourier => {
