@@ -1,6 +1,6 @@
 //! Speed without a clock: instructions of the pass over fixed data, counted by valgrind and compared with
-//! `bench/instructions.txt`. Valgrind knows AVX2 and no wider vectors, on any machine. The dev profile is
-//! counted, with its checks: that shows whether a change costs more, not what a release costs.
+//! `bench/instructions.txt`. Valgrind knows AVX2 and no wider vectors, on any machine. The release profile is
+//! counted: with the checks of the dev profile a block takes three times as many.
 
 use crate::shell::{Outcome, cargo, program, root, step, target};
 use std::fmt::Write;
@@ -20,8 +20,7 @@ pub fn check(write: bool) -> Outcome {
         eprintln!("== instructions: skipped, valgrind cannot be installed here");
         return Ok(());
     }
-    // The dev profile, and the whole workspace for its features: what the tests have built is used again.
-    step("the program to count", cargo("build --locked --workspace --bin count"))?;
+    step("the program to count", cargo("build --release --locked -p nysketch-bench --bin count"))?;
     eprintln!("== instructions");
     let compiler = compiler()?;
     let mut counts = Vec::new();
@@ -31,7 +30,7 @@ pub fn check(write: bool) -> Outcome {
     }
     if write {
         let mut text = format!(
-            "# Instructions per block of 252 rows in the dev profile; `cargo xtask count --write`\n# {compiler}\n"
+            "# Instructions per block of 252 rows in the release profile; `cargo xtask count --write`\n# {compiler}\n"
         );
         for (case, count) in counts {
             writeln!(text, "{case} {count}").map_err(|e| e.to_string())?;
@@ -81,7 +80,7 @@ fn compiler() -> Result<String, String> {
 fn count(case: &str, blocks: u64) -> Result<u64, String> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(target().join("debug/count"))
+        .arg(target().join("release/count"))
         .args([case, &blocks.to_string()])
         .output()
         .map_err(|e| format!("valgrind could not run: {e}"))?;

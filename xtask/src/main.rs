@@ -57,7 +57,7 @@ fn main() -> ExitCode {
 /// Everything that must hold before a change is merged.
 ///
 /// Steps run from cheap to expensive. Dependencies are checked once, for clippy and the docs, and
-/// built once, in the dev profile, for the tests, the wheel and the instructions (see `features`).
+/// built once, in the dev profile, for the tests and the wheel (see `features`); instructions are those of the release profile.
 fn test() -> Outcome {
     format()?;
     cycles::check()?;
