@@ -6,7 +6,7 @@ use arrow_array::timezone::Tz;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray};
 use arrow_schema::{ArrowError, DataType, IntervalUnit, TimeUnit};
-use chrono::{FixedOffset, NaiveDateTime, Offset, SecondsFormat, TimeZone, Utc};
+use chrono::{DateTime, FixedOffset, Offset, SecondsFormat, TimeZone, Utc};
 use std::fmt::Write;
 
 /// Appends the text of a value, by its number; nothing where the value is missing.
@@ -196,7 +196,7 @@ fn checked<'a, T: ArrowPrimitiveType>(
 /// and its text does not depend on the year of a time-zone database.
 fn offset(zone: &str) -> FixedOffset {
     zone.parse().map_or(Utc.fix(), |zone: Tz| {
-        zone.offset_from_utc_datetime(&NaiveDateTime::UNIX_EPOCH).fix()
+        zone.offset_from_utc_datetime(&DateTime::UNIX_EPOCH.naive_utc()).fix()
     })
 }
 
