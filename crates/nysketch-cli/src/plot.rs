@@ -203,7 +203,7 @@ fn drift_chart(points: &[DriftPoint], baseline: &str, area: &Area<'_>) -> Result
 fn drift_legend(area: &Area<'_>) -> Result<()> {
     let y = 12;
     let text = |x, word: &'static str| {
-        area.draw(&Text::new(word, (x, y - 7), ("sans-serif", 13).into_font())).map_err(failed)
+        area.draw(&Text::new(word, (x, y - 4), ("sans-serif", 13).into_font())).map_err(failed)
     };
     let noise = Rectangle::new([(90, y - 5), (106, y + 5)], BLACK.mix(0.15).filled());
     area.draw(&noise).map_err(failed)?;

@@ -241,7 +241,7 @@ impl DrawingBackend for Canvas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plotters::prelude::{IntoFont, IntoTextStyle};
+    use plotters::prelude::{BLACK, IntoFont, ShapeStyle, TextStyle};
     use plotters::style::text_anchor::Pos;
 
     /// Rows and columns of pixels that are not white: left, right, top, bottom.
@@ -259,7 +259,7 @@ mod tests {
     fn text(transform: FontTransform, anchor: Pos) -> [usize; 4] {
         let mut canvas = Canvas::new((100, 100));
         let font = ("sans-serif", 12.4).into_font().transform(transform);
-        let style = font.into_text_style(&(64u32, 64u32)).pos(anchor);
+        let style = TextStyle::from(font).pos(anchor);
         canvas.draw_text("HHHH", &style, (50, 50)).unwrap();
         extent(&canvas)
     }
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn shapes_may_leave_the_sheet() {
         let mut canvas = Canvas::new((10, 10));
-        let style = plotters::style::Color::stroke_width(&plotters::prelude::BLACK, 4);
+        let style = ShapeStyle::from(BLACK).stroke_width(4);
         canvas.draw_circle((0, 0), 9, &style, false).unwrap();
         canvas.draw_line((-50, 5), (60, 5), &style).unwrap();
         assert_eq!(extent(&canvas), [0, 19, 0, 19]);

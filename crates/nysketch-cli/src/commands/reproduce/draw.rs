@@ -214,7 +214,7 @@ fn legend(curves: &[Curve], area: &Area<'_>) -> Result<()> {
             from = to + gap.max(1);
         }
         let text = ("sans-serif", TEXT - 2).into_font().color(&BLACK);
-        area.draw(&Text::new(curve.name.clone(), (x + 38, y - 9), text)).map_err(failed)?;
+        area.draw(&Text::new(curve.name.clone(), (x + 38, y - 5), text)).map_err(failed)?;
     }
     Ok(())
 }
