@@ -8,7 +8,7 @@ use crate::plan::{PyPlan, save};
 use crate::sketch::PySketch;
 use crate::work::{SILENT, run};
 use nysketch::drift::{Comparison, DriftParams};
-use nysketch::format::{File, decode};
+use nysketch::format::{File, decode, may_be_file};
 use nysketch::inspect::{InspectParams, inspect};
 use nysketch::planning::default_landmarks;
 use nysketch::theory::TheoryParams;
@@ -154,8 +154,7 @@ pub fn _report(
 pub fn _read<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> {
     let bytes = std::fs::read(&path).map_err(|e| os_error(&e, &path))?;
     let bad = |message: String| PyValueError::new_err(format!("{}: {message}", path.display()));
-    // Plans and sketches start with the length of a header in eight bytes, and a brace.
-    if bytes.get(4..9) != Some(b"\0\0\0\0{") {
+    if !may_be_file(&bytes) {
         return Ok(Bound::new(py, PyModel::decode(&bytes).map_err(bad)?)?.into_any());
     }
     match decode(&bytes).map_err(|e| bad(in_keywords(&e.to_string())))? {

@@ -6,6 +6,7 @@ use nysketch::sketching::DEFAULT_GROUPS;
 use nysketch::{
     Decoder, FeatureKind, Kernel, LandmarkCount, Named, SampleRows, Sampling, Scale, Task,
 };
+use nysketch_tables::Format;
 use std::path::PathBuf;
 
 /// Compress a table of any size, in one pass, into one small file: the sketch.
@@ -152,8 +153,8 @@ pub struct InputArgs {
     #[arg(required = true, value_name = "INPUT")]
     pub input: Vec<PathBuf>,
     /// Format of every file [default: by content, then by extension]
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    pub format: Option<FormatArg>,
+    #[arg(long, value_parser = choices::<Format>(), value_name = "FORMAT")]
+    pub format: Option<Format>,
     /// The first line of csv files is data; columns are named c0, c1, …
     #[arg(long)]
     pub no_header: bool,
@@ -180,20 +181,6 @@ impl InputArgs {
             skip_invalid: false,
         }
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FormatArg {
-    /// Comma-separated text
-    Csv,
-    /// Tab-separated text
-    Tsv,
-    /// NumPy array
-    Npy,
-    /// Apache Parquet
-    Parquet,
-    /// Arrow IPC, file or stream
-    Arrow,
 }
 
 /// A single ASCII character, or `\t`.

@@ -1,7 +1,7 @@
 //! INPUT: from what was typed to a dataset.
 
-use crate::args::{ColumnArgs, FormatArg, InputArgs};
-use nysketch_tables::{Columns, Dataset, Extras, Format, Header, ReadOptions, Result};
+use crate::args::{ColumnArgs, InputArgs};
+use nysketch_tables::{Columns, Dataset, Extras, Header, ReadOptions, Result};
 use std::path::Path;
 
 /// Opens every file, finds the columns, and checks that all files have them.
@@ -16,7 +16,7 @@ pub fn names_of(path: &Path, args: &InputArgs) -> Result<Vec<String>> {
 
 fn options(args: &InputArgs) -> ReadOptions {
     ReadOptions::default()
-        .format(args.format.map(Format::from))
+        .format(args.format)
         .header(match (args.header, args.no_header) {
             (true, _) => Header::Present,
             (_, true) => Header::Absent,
@@ -29,17 +29,5 @@ fn options(args: &InputArgs) -> ReadOptions {
 impl From<&ColumnArgs> for Columns {
     fn from(args: &ColumnArgs) -> Self {
         Columns::Matching { include: args.columns.clone(), exclude: args.exclude.clone() }
-    }
-}
-
-impl From<FormatArg> for Format {
-    fn from(arg: FormatArg) -> Self {
-        match arg {
-            FormatArg::Csv => Format::Csv,
-            FormatArg::Tsv => Format::Tsv,
-            FormatArg::Npy => Format::Npy,
-            FormatArg::Parquet => Format::Parquet,
-            FormatArg::Arrow => Format::Arrow,
-        }
     }
 }

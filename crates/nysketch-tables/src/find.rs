@@ -3,6 +3,7 @@
 use crate::error::{Error, Result, cannot_read};
 use crate::options::Format;
 use crate::store::{Kind, Store};
+use nysketch::format::{START, may_be_file};
 use std::io::{Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
 
@@ -53,7 +54,7 @@ pub(crate) fn format_of(store: &dyn Store, path: &Path, forced: Option<Format>) 
         [b'F', b'E', b'A', b'1', ..] => Some("a Feather file of version 1"),
         [b'B', b'Z', b'h', ..] => Some("compressed with bzip2"),
         [0xfd, b'7', b'z', b'X', b'Z', ..] => Some("compressed with xz"),
-        [_, _, _, _, 0, 0, 0, 0, b'{', ..] => Some("a nysketch file, not a table"),
+        start if may_be_file(start) => Some("a nysketch file, not a table"),
         _ => None,
     };
     if let Some(what) = unreadable {
@@ -77,7 +78,7 @@ pub(crate) fn peek<R: Read>(mut source: R) -> std::io::Result<(Vec<u8>, Peeked<R
 fn first_bytes(store: &dyn Store, path: &Path) -> Result<Vec<u8>> {
     let mut start = Vec::new();
     let file = store.open(path).map_err(cannot_read(path))?;
-    file.take(9).read_to_end(&mut start).map_err(cannot_read(path))?;
+    file.take(START as u64).read_to_end(&mut start).map_err(cannot_read(path))?;
     Ok(start)
 }
 

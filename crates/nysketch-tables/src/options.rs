@@ -1,6 +1,7 @@
 //! What to read, and how.
 
 use crate::store::{Local, Store};
+use nysketch::{Choice, Named};
 use std::sync::Arc;
 
 /// Format of a table.
@@ -17,6 +18,17 @@ pub enum Format {
     Parquet,
     /// Arrow IPC, file or stream.
     Arrow,
+}
+
+impl Named for Format {
+    const PARAMETER: &'static str = "`format`";
+    const TABLE: &'static [Choice<Self>] = &[
+        Choice::new(Format::Csv, "csv", "Comma-separated text"),
+        Choice::new(Format::Tsv, "tsv", "Tab-separated text"),
+        Choice::new(Format::Npy, "npy", "NumPy array"),
+        Choice::new(Format::Parquet, "parquet", "Apache Parquet"),
+        Choice::new(Format::Arrow, "arrow", "Arrow IPC, file or stream"),
+    ];
 }
 
 /// Whether the first line of a csv file holds the names of its columns.

@@ -315,7 +315,7 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 37] = [
+const PARAMETERS: [&str; 38] = [
     "bandwidth",
     "clusters",
     "collect",
@@ -327,6 +327,7 @@ const PARAMETERS: [&str; 37] = [
     "draws",
     "exclude",
     "features",
+    "format",
     "frequencies",
     "header",
     "k",

@@ -91,7 +91,7 @@ impl Sketch {
         same_plan(&self.plan, &other.plan)?;
         let mut sums = self.sums.clone();
         sums.combine(&other.sums, op);
-        sums.check_rows()?;
+        sums.check_room(0)?;
         sums.check(&self.plan).map_err(|rule| Error::Impossible {
             action,
             what: rule.sum,

@@ -2,6 +2,7 @@
 
 use super::{Extras, Input, Wanted, Weights};
 use crate::error::table_exception;
+use crate::options::named;
 use nysketch_tables::{Columns, Dataset, Format, Header, ReadOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -24,24 +25,7 @@ impl Files {
     }
 
     fn options(&self) -> PyResult<ReadOptions> {
-        let formats = [
-            ("csv", Format::Csv),
-            ("tsv", Format::Tsv),
-            ("npy", Format::Npy),
-            ("parquet", Format::Parquet),
-            ("arrow", Format::Arrow),
-        ];
-        let format = match &self.format {
-            None => None,
-            Some(name) => match formats.iter().find(|(known, _)| known == name) {
-                Some((_, format)) => Some(*format),
-                None => {
-                    let known = formats.map(|(known, _)| format!("'{known}'")).join(", ");
-                    let message = format!("format must be one of {known}, got '{name}'");
-                    return Err(PyValueError::new_err(message));
-                }
-            },
-        };
+        let format = self.format.as_deref().map(named::<Format>).transpose()?;
         let delimiter = match self.delimiter.as_deref().map(str::as_bytes) {
             None => None,
             Some([c]) if c.is_ascii() && !b"\"\n\r".contains(c) => Some(*c),

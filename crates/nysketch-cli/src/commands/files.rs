@@ -1,6 +1,7 @@
 //! Plans, sketches and models from their files.
 
 use anyhow::{Context, Result, bail};
+use nysketch::format::{self, START, decode, may_be_file};
 use nysketch::{Model, Plan, Sketch};
 use std::fs::File;
 use std::io::Read;
@@ -15,12 +16,11 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
         bail!("cannot read {name}: it is not a file");
     }
     let mut bytes = Vec::new();
-    let start = (&mut file)
-        .take(9)
+    (&mut file)
+        .take(START as u64)
         .read_to_end(&mut bytes)
         .with_context(|| format!("cannot read {name}"))?;
-    // Eight bytes of length, of which the upper four are zero, and a brace.
-    if start < 9 || bytes[4..] != *b"\0\0\0\0{" {
+    if !may_be_file(&bytes) {
         bail!("{name}: not a nysketch file");
     }
     file.read_to_end(&mut bytes).with_context(|| format!("cannot read {name}"))?;
@@ -29,11 +29,10 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
 
 /// A plan, or the plan of a sketch.
 pub fn read_plan(path: &Path) -> Result<Arc<Plan>> {
-    let bytes = read_bytes(path)?;
-    let plan = Plan::from_bytes(&bytes).map(Arc::new);
-    plan.or_else(|error| match Sketch::from_bytes(&bytes) {
-        Ok(sketch) => Ok(sketch.plan().clone()),
-        Err(_) => Err(error).with_context(|| path.display().to_string()),
+    let read = decode(&read_bytes(path)?).with_context(|| path.display().to_string())?;
+    Ok(match read {
+        format::File::Plan(plan) => plan,
+        format::File::Sketch(sketch) => sketch.plan().clone(),
     })
 }
 

@@ -30,7 +30,8 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     }
     let bytes = plan.to_bytes();
     write_bytes(&args.output, &bytes)?;
-    let mut json = serde_json::to_value(PlanSummary::new(&plan))?;
+    let summary = PlanSummary::new(&plan);
+    let mut json = serde_json::to_value(&summary)?;
     json["file"] = json!(args.output);
     json["rows"] = json!(report.rows);
     json["skipped"] = json!(report.skipped);
@@ -55,7 +56,7 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
             list(&plan.bandwidths),
             plan.collect.names().join(", ")
         ),
-        plan.fingerprint(),
+        summary.fingerprint,
     );
     result(common, &json, &text)
 }

@@ -396,17 +396,27 @@ impl Cells {
         atoms
     }
 
-    /// The mean log-likelihood of a mixture on the cells unfolded by themselves: the same points whatever the
-    /// mixture, so that mixtures can be compared.
+    /// The cells unfolded by themselves into the same points whatever is asked of them, so that models
+    /// can be compared.
+    pub(crate) fn unfold_alike(&self) -> Cells {
+        self.unfold(&mut ChaCha8Rng::seed_from_u64(0))
+    }
+
+    /// The mean log-likelihood of a mixture on the cells as they are: on points, that of the points.
+    pub(crate) fn plain_likelihood(&self, atoms: &[Atom]) -> f64 {
+        self.em(&mut atoms.to_vec(), 1).0
+    }
+
+    /// The mean log-likelihood of a mixture on the cells unfolded by themselves.
     pub fn likelihood(&self, atoms: &[Atom]) -> f64 {
-        self.unfold(&mut ChaCha8Rng::seed_from_u64(0)).em(&mut atoms.to_vec(), 1).0
+        self.unfold_alike().plain_likelihood(atoms)
     }
 
     /// The mean log-likelihood of a mixture on the cells, unfolded by it where it describes them: nearer to that
     /// of the rows.
     pub fn own_likelihood(&self, atoms: &[Atom]) -> f64 {
         match self.unfold_by(atoms, &mut ChaCha8Rng::seed_from_u64(0)) {
-            Some(unfolded) => unfolded.em(&mut atoms.to_vec(), 1).0,
+            Some(unfolded) => unfolded.plain_likelihood(atoms),
             None => self.likelihood(atoms),
         }
     }

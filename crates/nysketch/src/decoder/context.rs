@@ -4,7 +4,7 @@ use super::calibrate::calibrated;
 use super::cells::Cells;
 use super::space::Space;
 use crate::atom::embedding::Embedding;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::feature_map::nystrom::{CUTOFF, NystromMap};
 use crate::plan::{Features, Plan};
 use crate::sketch::Sketch;
@@ -34,6 +34,7 @@ pub struct Context<'a> {
     sketch: &'a Sketch,
     space: OnceLock<Space>,
     cells: OnceLock<Cells>,
+    unfolded: OnceLock<Cells>,
     rungs: Vec<Rung>,
 }
 
@@ -50,7 +51,13 @@ impl<'a> Context<'a> {
     /// Nothing is computed yet.
     pub fn new(sketch: &'a Sketch) -> Self {
         let rungs = sketch.plan().bandwidths.iter().map(|_| Rung::default()).collect();
-        Context { sketch, space: OnceLock::new(), cells: OnceLock::new(), rungs }
+        Context {
+            sketch,
+            space: OnceLock::new(),
+            cells: OnceLock::new(),
+            unfolded: OnceLock::new(),
+            rungs,
+        }
     }
 
     /// The sketch.
@@ -73,26 +80,23 @@ impl<'a> Context<'a> {
         self.cells.get_or_init(|| Cells::new(self.sketch))
     }
 
+    /// The cells unfolded by themselves, always into the same points; needs a sketch that keeps cells.
+    pub(crate) fn unfolded(&self) -> &Cells {
+        self.unfolded.get_or_init(|| self.cells().unfold_alike())
+    }
+
     /// The Nyström map of a bandwidth; `None` for Fourier features.
     pub(crate) fn map(&self, rung: usize) -> Result<Option<&NystromMap>> {
         let plan = self.plan();
         let Features::Nystrom(landmarks, _) = &plan.features else { return Ok(None) };
-        let place = &self.rungs[rung].map;
-        if place.get().is_none() {
-            let kernel = plan.kernel.at(plan.bandwidths[rung]);
-            let _ = place.set(NystromMap::new(landmarks, kernel, CUTOFF)?);
-        }
-        Ok(place.get())
+        let kernel = plan.kernel.at(plan.bandwidths[rung]);
+        once(&self.rungs[rung].map, || NystromMap::new(landmarks, kernel, CUTOFF)).map(Some)
     }
 
     /// What was measured at a bandwidth; needs a sketch with rows and kernel sums.
     #[doc(hidden)]
     pub fn embedding(&self, rung: usize) -> Result<&Embedding> {
-        let place = &self.rungs[rung].embedding;
-        if place.get().is_none() {
-            let _ = place.set(Embedding::new(self.sketch, rung, self.map(rung)?));
-        }
-        place.get().ok_or(Error::NoRows { skipped: self.sketch.skipped() })
+        once(&self.rungs[rung].embedding, || Ok(Embedding::new(self.sketch, rung, self.map(rung)?)))
     }
 
     /// Landmarks weighted so that their sketch is the data's, where there are landmarks.
@@ -103,10 +107,15 @@ impl<'a> Context<'a> {
 
     /// Effective dimensions of the data at a bandwidth; needs a sketch with landmarks.
     pub fn spectrum(&self, rung: usize) -> Result<&Spectrum> {
-        let place = &self.rungs[rung].spectrum;
-        if place.get().is_none() {
-            let _ = place.set(Spectrum::new(self.sketch, rung)?);
-        }
-        place.get().ok_or(Error::NoRows { skipped: self.sketch.skipped() })
+        once(&self.rungs[rung].spectrum, || Spectrum::new(self.sketch, rung))
     }
+}
+
+/// What is in a place, made where nothing is there yet.
+fn once<T>(place: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+    if let Some(made) = place.get() {
+        return Ok(made);
+    }
+    let made = make()?;
+    Ok(place.get_or_init(|| made))
 }

@@ -8,8 +8,6 @@ use crate::model::{Model, Shape};
 use crate::sketch::Sketch;
 use crate::task::Task;
 use crate::weighted::WeightedPoints;
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
 
 /// Models for a range of k.
 ///
@@ -132,7 +130,7 @@ impl Context<'_> {
     fn stand_ins(&self) -> Result<WeightedPoints> {
         let collect = self.plan().collect;
         if collect.cells {
-            return Ok(self.cells().unfold(&mut ChaCha8Rng::seed_from_u64(0)).weighted_means());
+            return Ok(self.unfolded().weighted_means());
         }
         let missing = || Error::MissingSums { task: "a risk estimate", what: "cells".into() };
         if !collect.kernel {
@@ -161,9 +159,11 @@ impl Context<'_> {
                     return Err(missing("cells"));
                 }
                 let atoms = model.shape.atoms(frame).unwrap_or_default();
-                let cells = self.cells();
                 let logs: f64 = frame.scale.iter().map(|s| s.ln()).sum();
-                Ok((logs - cells.own_likelihood(&atoms), -cells.likelihood(&atoms)))
+                Ok((
+                    logs - self.cells().own_likelihood(&atoms),
+                    -self.unfolded().plain_likelihood(&atoms),
+                ))
             }
             Shape::Components { .. } => Err(missing("rows")),
         }

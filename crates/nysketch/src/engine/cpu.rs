@@ -38,8 +38,6 @@ const DIGIT_BITS: u32 = 8;
 /// The vectorised engine.
 #[derive(Debug)]
 pub struct Cpu {
-    plan: Arc<Plan>,
-    instructions: Instructions,
     /// Rows that wait; with weights, up to `weighted_rows` of them.
     waiting: FramedRows,
     weights: Vec<u32>,
@@ -71,15 +69,12 @@ impl Cpu {
 
     /// No rows yet.
     pub(crate) fn with(plan: Arc<Plan>, instructions: Instructions) -> Self {
-        let d = plan.dims();
         Cpu {
-            instructions,
             waiting: FramedRows::default(),
             weights: Vec::new(),
-            weighted_rows: MAX_BLOCK.max(WEIGHTED_VALUES / d),
+            weighted_rows: MAX_BLOCK.max(WEIGHTED_VALUES / plan.dims()),
             picked: FramedRows::default(),
-            pass: BlockPass::new(plan.clone(), instructions),
-            plan,
+            pass: BlockPass::new(plan, instructions),
         }
     }
 
@@ -111,7 +106,7 @@ impl Cpu {
 
     /// Runs rows, sorted by weight, through the pass; weights count 2^shift units.
     fn by_weight(&mut self, rows: &[(u32, u32)], shift: u32, sums: &mut Sums) {
-        let d = self.plan.dims();
+        let d = self.pass.plan.dims();
         for equal in rows.chunk_by(|a, b| a.0 == b.0) {
             let weight = i128::from(equal[0].0) << shift;
             if weight == 0 {
@@ -129,7 +124,7 @@ impl Cpu {
 
 impl Engine for Cpu {
     fn add(&mut self, values: &[f64], weights: &[u32], sums: &mut Sums) -> Result<usize> {
-        let d = self.plan.dims();
+        let d = self.pass.plan.dims();
         let rows = values.len() / d;
         check_weights(rows, weights)?;
         // Rows with weights and rows without do not wait together.
@@ -142,13 +137,13 @@ impl Engine for Cpu {
             let room = most - self.waiting.rows(d);
             let end = rows.min(at + room.min((FRAMED_VALUES / d).max(1)));
             let some = &values[at * d..end * d];
-            let taken = match self.plan.frame.push(self.instructions, some, &mut self.waiting) {
+            let taken = match self.pass.frame(some, &mut self.waiting) {
                 Ok(()) => end - at,
                 Err(bad) => {
                     // The rows before the first invalid one are valid.
                     let valid = bad / d;
                     let some = &some[..valid * d];
-                    let pushed = self.plan.frame.push(self.instructions, some, &mut self.waiting);
+                    let pushed = self.pass.frame(some, &mut self.waiting);
                     debug_assert!(pushed.is_ok(), "rows before the first invalid one are valid");
                     valid
                 }
@@ -206,6 +201,11 @@ impl BlockPass {
             cells,
             gram,
         }
+    }
+
+    /// Appends the coordinates of whole rows; where a value is invalid, says which and appends nothing.
+    fn frame(&self, values: &[f64], out: &mut FramedRows) -> std::result::Result<(), usize> {
+        self.plan.frame.push(self.instructions, values, out)
     }
 
     /// Adds at most [`MAX_BLOCK`] rows of one weight and clears them.

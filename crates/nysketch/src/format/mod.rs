@@ -10,4 +10,4 @@ mod read;
 mod sketch;
 
 pub use plan::VERSIONS;
-pub use read::{File, decode};
+pub use read::{File, START, decode, may_be_file};

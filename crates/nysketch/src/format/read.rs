@@ -18,6 +18,15 @@ pub enum File {
     Sketch(Sketch),
 }
 
+/// First bytes of a file that [`may_be_file`] looks at.
+pub const START: usize = 9;
+
+/// Whether a file that starts like this may be a plan or a sketch: eight bytes with the length of a
+/// header, of which the upper four are zero, and a brace.
+pub fn may_be_file(start: &[u8]) -> bool {
+    start.get(4..START) == Some(b"\0\0\0\0{")
+}
+
 /// Reads a plan or a sketch, checking every rule of the format.
 ///
 /// ```

@@ -5,7 +5,6 @@
 
 use crate::engine::{Engine, EngineKind};
 use crate::error::{Error, Result};
-use crate::fixed::MAX_WEIGHT;
 use crate::plan::Plan;
 use crate::rows::{Block, Invalid};
 use crate::sketch::Sketch;
@@ -108,20 +107,19 @@ impl Accumulator {
     /// Adds rows whose weights, if there are any, are known.
     fn push_run(&mut self, block: &Block, rows: Range<usize>, invalid: Invalid) -> Result<()> {
         let d = self.plan.dims();
+        let weighted = self.plan.weighting.is_some();
+        let weight_of = |weights: &[u32], rows: usize| match weighted {
+            true => weights[..rows].iter().map(|w| i128::from(*w)).sum(),
+            false => rows as i128,
+        };
+        // Before any of them is added: sums of more rows might overflow.
+        self.sums.check_room(weight_of(&self.weights, rows.len()))?;
         let mut at = rows.start;
         while at < rows.end {
-            let weights = match self.plan.weighting {
-                Some(_) => &self.weights[at - rows.start..],
-                None => &[],
-            };
+            let weights = if weighted { &self.weights[at - rows.start..] } else { &[][..] };
             let values = &block.values[at * d..rows.end * d];
-            // Before any of them is added: sums of more rows might overflow.
-            self.check_room((values.len() / d) as i128, weights)?;
             let added = self.engine.add(values, weights, &mut self.sums)?;
-            self.sums[Sum::Rows][0] += match self.plan.weighting {
-                Some(_) => weights[..added].iter().map(|w| i128::from(*w)).sum(),
-                None => added as i128,
-            };
+            self.sums[Sum::Rows][0] += weight_of(weights, added);
             at += added;
             if at < rows.end {
                 if invalid == Invalid::Refuse {
@@ -132,18 +130,6 @@ impl Accumulator {
             }
         }
         Ok(())
-    }
-
-    /// Refuses rows beyond those that the sums are guaranteed for.
-    fn check_room(&self, rows: i128, weights: &[u32]) -> Result<()> {
-        let more = match self.plan.weighting {
-            Some(_) => weights.iter().map(|w| i128::from(*w)).sum(),
-            None => rows,
-        };
-        match self.sums[Sum::Rows][0] + more {
-            rows if rows > MAX_WEIGHT => Err(Error::TooManyRows { rows }),
-            _ => Ok(()),
-        }
     }
 
     fn is_valid(&self, block: &Block, row: usize) -> bool {

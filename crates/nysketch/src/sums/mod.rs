@@ -101,9 +101,9 @@ impl Sums {
         centred_sum(self[Sum::CellSquare][at], sum, sum, self[Sum::CellRows][cell])
     }
 
-    /// Refuses more rows than the sums are guaranteed for.
-    pub(crate) fn check_rows(&self) -> Result<()> {
-        match self[Sum::Rows][0] {
+    /// Refuses so many more rows if the sums are not guaranteed for all of them.
+    pub(crate) fn check_room(&self, more: i128) -> Result<()> {
+        match self[Sum::Rows][0] + more {
             rows if rows > MAX_WEIGHT => Err(Error::TooManyRows { rows }),
             _ => Ok(()),
         }
