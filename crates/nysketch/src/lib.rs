@@ -70,6 +70,7 @@
 //! Programs to copy from are in `examples/`: `table.rs`, `row_source.rs`, `parts.rs`, `drift.rs`, and `file.rs`
 //! of `nysketch-tables`.
 
+pub mod clusters;
 pub mod decoder;
 pub mod drift;
 pub mod engine;
@@ -94,6 +95,7 @@ mod bandwidth;
 mod collect;
 mod names;
 mod optimize;
+mod profile;
 mod report;
 mod task;
 mod weight;
@@ -145,6 +147,7 @@ pub use planning::{
 };
 pub use points::Points;
 pub use predictor::Predictor;
+pub use profile::Profile;
 pub use report::{Report, Status};
 pub use rows::{Block, Invalid, Progress, RowPart, RowSet, RowSource, RowStream, Table};
 #[doc(hidden)]

@@ -6,6 +6,7 @@
 use crate::atom::Atom;
 use crate::error::{Error, Result};
 use crate::frame::Frame;
+use crate::profile::Profile;
 use crate::random::{draw, normal};
 use crate::report::Report;
 use crate::sketch::Sketch;
@@ -53,6 +54,9 @@ pub struct Model {
     /// The parameters.
     #[serde(flatten)]
     pub shape: Shape,
+    /// What its rows look like, where the sketch told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// How it was found.
     pub report: Report,
 }
@@ -252,10 +256,16 @@ impl Model {
             rows: sketch.rows(),
             plan: plan.fingerprint(),
             shape,
+            profile: None,
             report,
         };
         model.check()?;
         Ok(model)
+    }
+
+    /// The same, with what its rows look like.
+    pub(crate) fn with_profile(self, profile: Option<Profile>) -> Self {
+        Model { profile, ..self }
     }
 
     /// Checks everything that [`Predictor`](crate::Predictor) relies on.
@@ -272,6 +282,8 @@ impl Model {
             format!("does not have {d} values in every row")
         } else if !self.shape.numbers().iter().all(|x| x.is_finite()) {
             "holds a number that is not finite".into()
+        } else if self.profile.as_ref().is_some_and(|p| !p.fits(d, self.k())) {
+            "has a profile of other columns or clusters, or of impossible numbers".into()
         } else if let Some(how) = self.shape.broken(self.task) {
             how.into()
         } else {

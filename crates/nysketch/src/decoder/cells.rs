@@ -45,6 +45,15 @@ pub struct Cells {
     landmarks: Option<Points>,
 }
 
+/// One cell, in the plan's coordinates.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cell<'a> {
+    pub rows: f64,
+    pub mean: &'a [f64],
+    /// `None` where no cell has a width.
+    pub variance: Option<&'a [f64]>,
+}
+
 /// Points that all cells are unfolded into, about.
 const UNFOLDED: usize = 20_000;
 /// Starts of a mixture.
@@ -102,6 +111,18 @@ impl Cells {
             .map(|k| (1e-3 * cells.median_variance(k)).max(power_of_two(2 * (exponent[k] + 2))))
             .collect();
         cells
+    }
+
+    /// The cells one by one.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Cell<'_>> {
+        let d = self.dims;
+        self.rows.iter().zip(self.means.chunks_exact(d)).enumerate().map(
+            move |(c, (rows, mean))| Cell {
+                rows: *rows,
+                mean,
+                variance: self.variances.get(c * d..(c + 1) * d),
+            },
+        )
     }
 
     /// Median over the rows of the variance within their cell.

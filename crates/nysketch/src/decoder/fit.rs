@@ -61,7 +61,9 @@ impl Context<'_> {
         };
         let mut report = job.report;
         report.seconds = start.elapsed().as_secs_f64();
-        Model::new(self.sketch(), params.task, shape, report)
+        let model = Model::new(self.sketch(), params.task, shape, report)?;
+        let profile = self.profile(&model);
+        Ok(model.with_profile(profile))
     }
 
     /// Which decoder really runs.

@@ -26,6 +26,7 @@ mod kernel;
 mod list;
 mod matching;
 mod params;
+mod profile;
 mod space;
 
 // Open to the command, the benchmarks and the tests; not part of the stable interface.

@@ -15,6 +15,7 @@ fn model(task: Task, scale: Vec<f64>, shape: Shape) -> Model {
         rows: 1,
         plan: String::new(),
         shape,
+        profile: None,
         report: Report::default(),
     }
 }
