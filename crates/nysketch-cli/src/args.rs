@@ -31,6 +31,9 @@ pub struct Common {
     /// Threads to use; the result does not depend on their number [default: all cores]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+    /// Replace an output that exists, whatever it is; inputs are never replaced
+    #[arg(long, global = true)]
+    pub force: bool,
     /// No progress and no notes on stderr
     #[arg(short, long, global = true)]
     pub quiet: bool,
@@ -358,12 +361,16 @@ pub struct SketchArgs {
 #[command(after_help = "Examples:
   nysketch merge day1.nys day2.nys -o week.nys
   nysketch merge site-*.nys -o all.nys
+  nysketch merge days/ -o year.nys
 
 JSON fields: file, rows, skipped, fingerprint, bytes")]
 pub struct Merge {
-    /// Sketches to add
+    /// Sketches to add, or folders of them (.nys)
     #[arg(required = true, value_name = "SKETCH")]
     pub input: Vec<PathBuf>,
+    /// Count rows twice where two sketches hold the same sums, instead of refusing
+    #[arg(long)]
+    pub allow_duplicates: bool,
     /// File to write
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
@@ -550,6 +557,7 @@ pub struct Evaluate {
 #[command(after_help = "Examples:
   nysketch diff day1.nys day2.nys
   nysketch diff --against site-1.nys day1.nys day2.nys --plot drift.svg
+  nysketch diff yesterday.nys today.nys --exit-code || echo \"something changed\"
 
 JSON fields: baseline, file, rows, level, p_value, drift, no_test, discrepancies [{bandwidth, mmd, noise}],
   columns [{column, means, deviations, z}], cells [{landmark, shares, z, mean}], landmarks [{landmark,
@@ -567,6 +575,9 @@ pub struct Diff {
     /// Largest p-value that is called drift: the share of false alarms
     #[arg(long, value_name = "P", default_value_t = 0.05)]
     pub level: f64,
+    /// Exit with 0 for no drift, 1 for drift, 2 for wrong usage and 3 for any other error
+    #[arg(long)]
+    pub exit_code: bool,
     /// Draws from the null distribution; the smallest p-value is 1/(draws + 1)
     #[arg(long, value_name = "N", default_value_t = 999, value_parser = clap::value_parser!(u64).range(19..=20_000))]
     pub draws: u64,

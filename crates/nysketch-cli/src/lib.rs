@@ -2,7 +2,8 @@
 //!
 //! Two layers: `args` records what was typed, each of `commands` resolves what it means and runs
 //! it with the library. Results go to stdout, progress and remarks to stderr. Exit codes: 0 done,
-//! 1 data or run-time error, 2 usage.
+//! 1 data or run-time error, 2 usage, 128 and its number for a signal; with `diff --exit-code` 0 no drift,
+//! 1 drift, 2 usage, 3 any other error.
 //!
 //! [`main`] is the program, [`run`] the same inside another program, and [`report`] makes the page of
 //! `nysketch report` without the command line.
@@ -11,11 +12,13 @@ mod args;
 mod commands;
 mod describe;
 mod input;
+mod kind;
 mod output;
 mod page;
 mod plot;
 mod progress;
 pub mod report;
+mod writing;
 
 pub use progress::interrupt;
 
@@ -31,10 +34,10 @@ pub fn main() -> ExitCode {
     ExitCode::from(run(std::env::args_os()))
 }
 
-/// Makes Ctrl-C end the work of [`run`] cleanly, and then the process: for a program that does nothing
-/// but to run the command.
+/// Makes Ctrl-C and SIGTERM end the work of [`run`] cleanly, and then the process: for a program that does
+/// nothing but to run the command.
 pub fn handle_interrupts() {
-    progress::stop_on_interrupt();
+    progress::stop_on_signals();
 }
 
 /// Runs a command line, of which the first word is the program's name, and returns the exit code.
@@ -55,7 +58,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     progress::resume();
     nysketch_tables::quiet_guarded_panics();
     let code = match args::Args::try_parse_from(words) {
-        Ok(args) => outcome(commands::run(&args)),
+        Ok(args) => outcome(commands::run(&args), args.command.failure()),
         Err(error) => {
             // Help and version are "errors" too, which go to stdout.
             let _ = error.print();
@@ -67,16 +70,17 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     code
 }
 
-/// Says what went wrong.
-fn outcome(result: anyhow::Result<()>) -> u8 {
+/// The exit code; says what went wrong.
+fn outcome(result: anyhow::Result<u8>, failure: u8) -> u8 {
     match result {
-        Ok(()) => 0,
+        Ok(code) => code,
         Err(error) if output::is_broken_pipe(&error) => 0,
         Err(error) => {
             // A closed stderr must not turn an error into a panic.
             let message = output::in_options(&format!("{error:#}"));
             let _ = writeln!(std::io::stderr(), "error: {message}");
-            output::exit_code(&error)
+            let usage = output::is_usage(&error);
+            progress::interrupted().unwrap_or(if usage { 2 } else { failure })
         }
     }
 }

@@ -1,10 +1,8 @@
-//! What is printed and written, and the exit code of an error.
+//! What is printed.
 
 use crate::args::Common;
-use anyhow::{Context, Result};
-use nysketch::file;
+use anyhow::Result;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 
 /// An error in how the command was used, not in the data.
 #[derive(Debug, thiserror::Error)]
@@ -20,14 +18,13 @@ pub fn in_options(message: &str) -> String {
     })
 }
 
-/// 2 for usage, 1 for everything else.
-pub fn exit_code(error: &anyhow::Error) -> u8 {
-    let usage = error.chain().any(|e| {
+/// Whether the command was used wrongly.
+pub fn is_usage(error: &anyhow::Error) -> bool {
+    error.chain().any(|e| {
         e.is::<Usage>()
             || e.downcast_ref::<nysketch_tables::Error>().is_some_and(|e| e.is_usage())
             || e.downcast_ref::<nysketch::Error>().is_some_and(nysketch::Error::is_usage)
-    });
-    if usage { 2 } else { 1 }
+    })
 }
 
 /// Whether the reader of stdout has closed it, as in `nysketch inspect s.nys | head -1`.
@@ -61,43 +58,9 @@ pub fn detail(common: &Common, message: &str) {
     }
 }
 
-/// Fails before the work starts if the result could not be written, or would replace an input.
-pub fn check_writable<'a>(
-    path: &Path,
-    inputs: impl IntoIterator<Item = &'a PathBuf>,
-) -> Result<()> {
-    if path == Path::new("-") {
-        return Err(Usage("-o needs the name of a file".into()).into());
-    }
-    let output = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    if inputs.into_iter().any(|i| i == path || i.canonicalize().is_ok_and(|i| i == output)) {
-        return Err(Usage(format!("{} is both input and output", path.display())).into());
-    }
-    file::check_writable(path).with_context(|| cannot_write(path))
-}
-
 /// "1 row", "2 rows".
 pub fn count(n: u64, what: &str) -> String {
     format!("{} {what}{}", thousands(n), if n == 1 { "" } else { "s" })
-}
-
-/// Writes a whole file or none.
-pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
-    file::write(path, |out| out.write_all(bytes)).with_context(|| cannot_write(path))
-}
-
-/// Names the file in an error of writing it; errors in rows and Ctrl-C stay as they are.
-pub fn while_writing<T>(path: &Path, result: Result<T>) -> Result<T> {
-    let of_rows = |e: &anyhow::Error| {
-        e.is::<nysketch::Error>()
-            || matches!(e.downcast_ref(), Some(nysketch_tables::Error::Rows(_)))
-    };
-    result.map_err(|e| if of_rows(&e) { e } else { e.context(cannot_write(path)) })
-}
-
-/// The start of a message about a file that cannot be written.
-fn cannot_write(path: &Path) -> String {
-    format!("cannot write {}", path.display())
 }
 
 /// `12345678` as `12,345,678`.

@@ -1,42 +1,56 @@
-//! Progress on a terminal, silence elsewhere; Ctrl-C stops a pass cleanly.
+//! Progress on a terminal, silence elsewhere; Ctrl-C and SIGTERM stop a pass cleanly.
 
 use crate::output::thousands;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nysketch::Progress;
 use nysketch_tables::{Dataset, Meter};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// The signal that asks the work to end; 0 for none.
+static SIGNAL: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 /// The message if an interruption does not lose everything.
 static KEPT: OnceLock<&str> = OnceLock::new();
+/// How long work has to notice a signal, such as when it waits for stdin, before the process ends.
+const GRACE: Duration = Duration::from_secs(2);
 
-/// From now on Ctrl-C stops the pass at the next block, with nothing half-written. Work that does not
-/// notice it within two seconds, such as waiting for stdin, is stopped then.
-pub fn stop_on_interrupt() {
-    let installed = ctrlc::set_handler(|| {
-        if !INTERRUPTED.swap(true, Ordering::Relaxed) {
-            std::thread::sleep(std::time::Duration::from_secs(2));
+/// From now on Ctrl-C and SIGTERM stop the pass at the next block, with nothing half-written; a second
+/// signal, or work that does not notice within [`GRACE`], ends the process at once. The exit code is that of
+/// the signal, 128 and its number.
+pub fn stop_on_signals() {
+    for signal in [SIGINT, SIGTERM] {
+        let again = Arc::new(AtomicBool::new(false));
+        // Where no handler can be installed the signal ends the program at once; files are still renamed
+        // only when whole.
+        let _ = flag::register_conditional_shutdown(signal, 128 + signal, again.clone());
+        let _ = flag::register(signal, again);
+        let _ = flag::register_usize(signal, SIGNAL.clone(), signal as usize);
+    }
+    std::thread::spawn(|| {
+        loop {
+            std::thread::sleep(Duration::from_millis(50));
+            let Some(code) = interrupted() else { continue };
+            std::thread::sleep(GRACE);
+            let cancelled = nysketch::Error::Cancelled.to_string();
+            let message = KEPT.get().map_or(cancelled, |kept| kept.to_string());
+            let _ = writeln!(std::io::stderr(), "error: {message}");
+            std::process::exit(code.into());
         }
-        let cancelled = nysketch::Error::Cancelled.to_string();
-        let message = KEPT.get().map_or(cancelled, |kept| kept.to_string());
-        let _ = writeln!(std::io::stderr(), "error: {message}");
-        std::process::exit(1);
     });
-    // Without a handler Ctrl-C ends the program at once; files are still renamed only when whole.
-    drop(installed);
 }
 
 /// Ends the command that runs at the next block of rows, as Ctrl-C does.
 pub fn interrupt() {
-    INTERRUPTED.store(true, Ordering::Relaxed);
+    SIGNAL.store(SIGINT as usize, Ordering::Relaxed);
 }
 
 /// Forgets an earlier interruption.
 pub fn resume() {
-    INTERRUPTED.store(false, Ordering::Relaxed);
+    SIGNAL.store(0, Ordering::Relaxed);
 }
 
 /// Sets the message for Ctrl-C during work that keeps what is done.
@@ -44,9 +58,12 @@ pub fn on_interrupt(message: &'static str) {
     KEPT.get_or_init(|| message);
 }
 
-/// Whether Ctrl-C was pressed.
-pub fn interrupted() -> bool {
-    INTERRUPTED.load(Ordering::Relaxed)
+/// The exit code of the signal that asks the work to end, if there was one.
+pub fn interrupted() -> Option<u8> {
+    match SIGNAL.load(Ordering::Relaxed) {
+        0 => None,
+        signal => u8::try_from(128 + signal).ok(),
+    }
 }
 
 /// A bar on a terminal; hidden elsewhere.
@@ -164,6 +181,6 @@ impl Progress for Bar {
     }
 
     fn cancelled(&self) -> bool {
-        interrupted()
+        interrupted().is_some()
     }
 }

@@ -331,15 +331,19 @@ fn damaged_sketches_and_wrong_kinds() {
         f.fails(1, command, &["damaged.nys", "checksum"]);
     }
     f.fails(1, "inspect cut.nys", &["cut.nys", "not a nysketch file"]);
-    f.fails(1, "inspect empty.nys", &["empty.nys", "not a nysketch file"]);
-    f.fails(1, "inspect x.csv", &["not a nysketch file"]);
+    f.fails(1, "inspect empty.nys", &["empty.nys is not a plan or a sketch: it is an empty file"]);
+    f.fails(1, "inspect x.csv", &["x.csv is a text file, not a plan", "nysketch sketch x.csv"]);
     f.fails(1, "inspect nothing.nys", &["cannot read nothing.nys"]);
-    f.fails(1, "merge s.nys p.nys -o t.nys", &["p.nys", "is a plan, but a sketch is needed"]);
+    f.fails(
+        1,
+        "merge s.nys p.nys -o t.nys",
+        &["p.nys is a plan, not a sketch", "nysketch sketch INPUT --plan p.nys"],
+    );
     // The plan of a sketch is a plan.
     f.ok("sketch x.csv --plan s.nys -o again.nys");
     assert!(f.read("again.nys") == f.read("s.nys"));
-    f.fails(1, "fit kmeans p.nys -k 2 -o m.json", &["is a plan, but a sketch is needed"]);
-    f.fails(1, "predict s.nys x.csv -o t.csv", &["s.nys is not a model"]);
+    f.fails(1, "fit kmeans p.nys -k 2 -o m.json", &["p.nys is a plan, not a sketch"]);
+    f.fails(1, "predict s.nys x.csv -o t.csv", &["s.nys is a sketch, not a model", "nysketch fit"]);
     f.fails(1, "plan s.nys -o t.nys", &["s.nys is a nysketch file, not a table"]);
     let fingerprint = |file: &str| {
         f.json(&format!("inspect {file}"))["fingerprint"].as_str().unwrap().to_string()
@@ -554,7 +558,7 @@ fn inputs_and_odd_files_are_never_replaced() {
     #[cfg(unix)]
     {
         std::os::unix::fs::symlink("real.nys", f.path("link.nys")).unwrap();
-        f.write("real.nys", "old").ok("plan x.csv -o link.nys");
+        f.write("real.nys", "").ok("plan x.csv -o link.nys");
         assert!(f.path("link.nys").is_symlink());
         assert!(f.read("real.nys") == f.read("p.nys"));
         let made = std::process::Command::new("mkfifo").arg(f.path("pipe")).status();

@@ -131,7 +131,11 @@ fn bad_learning_requests() {
     );
     f.fails(2, "fit kmeans s.nys -k 2 -o u.json --known-variance 1", &["gmm"]);
     f.fails(2, "fit kmeans s.nys -k 2 -o u.json --radius 1", &["clompr"]);
-    f.fails(1, "fit kmeans m.json -k 2 -o u.json", &["not a nysketch file"]);
+    f.fails(
+        1,
+        "fit kmeans m.json -k 2 -o u.json",
+        &["m.json is a model, not a sketch", "nysketch predict"],
+    );
     f.write("bad.json", "{\"schema\": 1}").fails(
         1,
         "evaluate bad.json x.npy",

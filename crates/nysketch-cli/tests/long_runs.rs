@@ -109,7 +109,7 @@ fn checkpoints_of_something_else_are_refused() {
     f.fails(1, &line.replace("x.npy", "x.npy y.npy --resume"), &["of other files"]);
     f.fails(1, &line.replace("x.npy", "y.npy --resume"), &["of other files"]);
     // The same numbers, but the file was written again.
-    f.ok("generate gmm --rows 200000 --dims 4 --clusters 3 -o x.npy");
+    f.ok("generate gmm --rows 200000 --dims 4 --clusters 3 -o x.npy --force");
     f.fails(1, &format!("{line} --resume"), &["x.npy has changed since the checkpoint"]);
     let whole = f.read("c.ckpt");
     f.write("c.ckpt", &whole[..whole.len() - 1]);
@@ -139,7 +139,8 @@ fn interrupt(child: &mut Child) {
     std::thread::sleep(Duration::from_millis(300));
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    assert_eq!(child.wait().unwrap().code(), Some(1));
+    // As shells tell it: 128 and the number of the signal.
+    assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn predictions_carry_columns_along() {
     assert_eq!(out.column(0).as_string::<i32>().value(0), "007");
     assert!(out.column(0).is_null(1));
     f.write("bad.csv", "id,x\n1,10\n2,nan\n");
-    f.fails(1, "predict m.json bad.csv -o t.csv", &["bad.csv: row 2, column 'x'"]);
+    f.fails(1, "predict m.json bad.csv -o t2.csv", &["bad.csv: row 2, column 'x'"]);
     f.ok("predict m.json bad.csv -o bad.parquet --skip-invalid");
     let out = read_parquet(f.read("bad.parquet"));
     assert_eq!(
@@ -131,9 +131,14 @@ fn folder_of_the_examples() -> Folder {
     fs::create_dir(f.path("days")).unwrap();
     f.write("days/1.parquet", &with_id).write("x.parquet", &with_id);
     f.ok("plan x.csv -o p.nys --landmarks 20");
-    for part in ["s", "day1", "day2", "week", "site-1", "site-2"] {
-        f.ok(&format!("sketch x.csv --plan p.nys -o {part}.nys"));
+    for (seed, part) in ["s", "day1", "day2", "site-1", "site-2", "yesterday"].iter().enumerate() {
+        f.ok(&format!(
+            "generate gmm --rows 200 --dims 2 --clusters 3 --seed {seed} -o part.csv --force"
+        ));
+        f.ok(&format!("sketch part.csv --plan p.nys -o {part}.nys"));
     }
+    fs::copy(f.path("yesterday.nys"), f.path("today.nys")).unwrap();
+    fs::copy(f.path("day1.nys"), f.path("days/1.nys")).unwrap();
     f.ok("merge day1.nys day2.nys -o week.nys");
     f.ok("fit kmeans s.nys -k 3 -o model.json");
     f
@@ -171,7 +176,9 @@ fn the_examples_of_the_help_run() {
         for example in examples {
             // As it is written, but smaller.
             let example = match example.trim() {
-                e if e.contains("--rows 1000000") => e.replace("1000000", "1000"),
+                e if e.starts_with("nysketch generate") => {
+                    format!("{} --force", e.replace("1000000", "1000"))
+                }
                 e if e.starts_with("nysketch demo --rows") => e.replace("500000", "5000"),
                 "nysketch demo" => "nysketch demo --rows 5000".into(),
                 e if e.starts_with("nysketch reproduce") => e

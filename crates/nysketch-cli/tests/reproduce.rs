@@ -66,7 +66,7 @@ fn what_cannot_be_reproduced_is_reported() {
     f.ok("generate gmm --rows 40 --dims 3 --clusters 2 -o x.npy --labels data/cifar10_labels.npy");
     let messages = ["cifar10_labels.npy has 40 values", "50 rows"];
     f.fails(1, &format!("{FIGURE} --data data -o out"), &messages);
-    f.ok("generate gmm --rows 50 --dims 3 --clusters 2 -o data/cifar10_resnet18_pca50.npy");
+    f.ok("generate gmm --rows 50 --dims 3 --clusters 2 --force -o data/cifar10_resnet18_pca50.npy");
     f.fails(1, &format!("{FIGURE} --data data -o out"), &["3 columns", "50"]);
     f.fails(2, &format!("{FIGURE} --data nowhere -o out"), &["nowhere", "folder"]);
 }

@@ -156,8 +156,7 @@ impl Dataset {
 
     /// Refuses an output that is one of the files.
     pub fn check_output(&self, output: &Path) -> Result<()> {
-        let Ok(output) = output.canonicalize() else { return Ok(()) };
-        match self.files.iter().find(|f| f.path.canonicalize().is_ok_and(|p| p == output)) {
+        match self.files.iter().find(|f| nysketch::file::same(&f.path, output)) {
             None => Ok(()),
             Some(f) => Err(Error::Usage(format!("{} is both input and output", f.name))),
         }

@@ -1,7 +1,14 @@
 //! Files that are there whole or not at all: written under a temporary name, synced, renamed.
 
+use std::fs::{File, Metadata};
 use std::io::{self, Seek, Write};
 use std::path::Path;
+use std::time::Duration;
+
+/// How temporary names start.
+const PREFIX: &str = ".nysketch-";
+/// Temporary files older than this belong to programs that were killed.
+const LEFT_BEHIND: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What a file is written through.
 pub trait Out: Write + Seek + Send {}
@@ -24,6 +31,10 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
         Ok(m) if !m.is_file() => {
             return refuse(io::ErrorKind::InvalidInput, "it is not a regular file");
         }
+        // Also for users whom nothing stops.
+        Ok(m) if m.permissions().readonly() => {
+            return refuse(io::ErrorKind::PermissionDenied, "it is read-only");
+        }
         _ => {}
     }
     let folder = folder(path);
@@ -35,7 +46,22 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|e| e.kind().into())
 }
 
-/// Writes a file by `fill` and puts it in place only if all of it succeeded.
+/// Whether two paths lead to one file, by whatever links.
+pub fn same(a: &Path, b: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let identity = |path: &Path| path.metadata().map(|m| (m.dev(), m.ino())).ok();
+        identity(a).is_some_and(|a| identity(b) == Some(a))
+    }
+    #[cfg(not(unix))]
+    {
+        a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
+    }
+}
+
+/// Writes a file by `fill` and puts it in place only if all of it succeeded. A file that is replaced keeps
+/// its mode; what killed programs left in the folder a day ago or longer is removed.
 ///
 /// ```
 /// use nysketch::file;
@@ -60,7 +86,7 @@ pub fn write<E: From<io::Error>>(
     let path = target.as_deref().unwrap_or(path);
     check_writable(path)?;
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".nysketch-");
+    builder.prefix(PREFIX);
     #[cfg(unix)]
     {
         // As an ordinary new file: readable for others where the user's mask allows it.
@@ -68,6 +94,12 @@ pub fn write<E: From<io::Error>>(
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
     let file = builder.tempfile_in(folder(path))?;
+    // Held while the file is in the making. Some file systems have no locks, and then age alone tells.
+    let _ = file.as_file().try_lock();
+    remove_leftovers(folder(path), file.as_file());
+    if let Ok(there) = path.metadata() {
+        file.as_file().set_permissions(there.permissions())?;
+    }
     // By the plain file, whose errors do not name the temporary one.
     let mut out = io::BufWriter::with_capacity(1 << 20, file.as_file());
     fill(&mut out)?;
@@ -75,6 +107,40 @@ pub fn write<E: From<io::Error>>(
     file.as_file().sync_all()?;
     file.persist(path).map_err(|e| e.error)?;
     Ok(())
+}
+
+/// Removes temporary files of this user that nobody has touched for long and nobody holds. What cannot be
+/// removed stays: it is not in the way.
+fn remove_leftovers(folder: &Path, ours: &File) {
+    let Ok(entries) = folder.read_dir() else { return };
+    for entry in entries.flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        let Ok(metadata) = entry.metadata() else { continue };
+        let age = metadata.modified().ok().and_then(|then| then.elapsed().ok());
+        if age.is_none_or(|age| age <= LEFT_BEHIND) || !same_owner(&metadata, ours) {
+            continue;
+        }
+        if metadata.is_dir() {
+            let _ = std::fs::remove_dir_all(entry.path());
+        } else if metadata.is_file()
+            && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
+        {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(unix)]
+fn same_owner(metadata: &Metadata, ours: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    ours.metadata().is_ok_and(|ours| ours.uid() == metadata.uid())
+}
+
+#[cfg(not(unix))]
+fn same_owner(_: &Metadata, _: &File) -> bool {
+    true
 }
 
 /// A folder that is there whole or not at all: filled under a temporary name, then renamed.
@@ -101,7 +167,7 @@ impl Folder {
     pub fn new(path: &Path) -> io::Result<Self> {
         let path: std::path::PathBuf = path.components().collect();
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".nysketch-");
+        builder.prefix(PREFIX);
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -123,5 +189,49 @@ impl Folder {
         std::fs::rename(self.temporary.path(), &self.path)?;
         let _ = self.temporary.keep();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn modes_stay_and_read_only_files_too() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.nys");
+        let mode = |m: u32| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(m));
+        let save = |text: &str| write(&path, |out| out.write_all(text.as_bytes()));
+        save("one").unwrap();
+        mode(0o600).unwrap();
+        save("two").unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        mode(0o444).unwrap();
+        assert!(save("three").unwrap_err().to_string().contains("read-only"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
+    }
+
+    #[test]
+    fn leftovers_of_killed_programs_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let old = std::time::SystemTime::now() - 2 * LEFT_BEHIND;
+        let make = |name: &str, time| {
+            let file = File::create(path(name)).unwrap();
+            file.set_modified(time).unwrap();
+            file
+        };
+        make(".nysketch-killed", old);
+        make(".nysketch-young", std::time::SystemTime::now());
+        make("other", old);
+        let held = make(".nysketch-held", old);
+        held.lock().unwrap();
+        write(&path("s.nys"), |out| out.write_all(b"sums")).unwrap();
+        assert!(!path(".nysketch-killed").exists());
+        for name in [".nysketch-young", "other", ".nysketch-held", "s.nys"] {
+            assert!(path(name).exists(), "{name}");
+        }
     }
 }

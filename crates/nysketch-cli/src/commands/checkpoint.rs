@@ -3,8 +3,10 @@
 //! The file is one line of JSON (options, inputs, rows that are done), the bytes of the sketch so
 //! far, and a CRC-32 of both. Only this program reads it, and removes it at the end.
 
-use crate::args::{InputArgs, SketchArgs};
-use crate::output::{Usage, check_writable, write_bytes};
+use crate::args::{Common, InputArgs, SketchArgs};
+use crate::kind::Kind;
+use crate::output::Usage;
+use crate::writing::{check_output, write_bytes};
 use anyhow::{Context, Result, bail};
 use nysketch::{Error, Progress, RowSet, Run, Sketch, SketchParams};
 use nysketch_tables::store::Local;
@@ -82,13 +84,14 @@ impl<'a> Checkpoint<'a> {
     }
 
     /// Reads the checkpoint to continue from; `None` if the work starts from the beginning.
-    pub fn load(&self, resume: bool) -> Result<Option<Saved>> {
+    pub fn load(&self, resume: bool, common: &Common) -> Result<Option<Saved>> {
         let name = self.path.display();
         if self.stdin {
             let message = "stdin cannot be read again, so --checkpoint needs files";
             return Err(Usage(message.into()).into());
         }
-        check_writable(self.path, self.inputs.iter().copied())?;
+        let inputs = self.inputs.iter().map(|p| p.as_path());
+        check_output(common, self.path, Kind::Checkpoint, inputs)?;
         if !self.path.exists() {
             return Ok(None);
         }

@@ -1,9 +1,11 @@
 //! `nysketch demo`: the whole path on generated data, beside the honest baselines.
 
 use crate::args::{Common, Demo};
-use crate::output::{check_writable, result, size, thousands};
+use crate::kind::Kind;
+use crate::output::{result, size, thousands};
 use crate::plot;
 use crate::progress::Bar;
+use crate::writing::check_output;
 use anyhow::{Result, ensure};
 use nysketch::decoder::cells::Cells;
 use nysketch::metrics::Risks;
@@ -39,7 +41,7 @@ struct Line {
 }
 
 pub fn run(args: &Demo, common: &Common) -> Result<()> {
-    check_writable(&args.output, [])?;
+    check_output(common, &args.output, Kind::by_extension(&args.output), [])?;
     let mixture = Mixture::new(DIMS, CLUSTERS, 2.0, args.seed)?;
     let rows = mixture.chunks(args.rows).flat_map(|chunk| chunk.values).collect();
     let table = Table::unnamed(DIMS, rows)?;

@@ -1,23 +1,26 @@
 //! `nysketch diff`: how two sketches of one plan differ, or many from one.
 
-use super::files::{read_bytes, read_sketch};
+use super::files::{read_sketch, sketch_files};
 use crate::args::{Common, Diff};
 use crate::describe::place;
-use crate::output::{Usage, check_writable, count, in_options, note, result, short, thousands};
+use crate::kind::Kind;
+use crate::output::{Usage, count, in_options, note, result, short, thousands};
 use crate::plot;
-use anyhow::{Context, Result};
+use crate::writing::check_output;
+use anyhow::{Context, Result, bail};
 use nysketch::drift::{Comparison, Drift, DriftParams};
 use nysketch::{Plan, Sketch};
 use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-pub fn run(args: &Diff, common: &Common) -> Result<()> {
+/// Compares, and returns the exit code: with `--exit-code`, 1 where there is drift.
+pub fn run(args: &Diff, common: &Common) -> Result<u8> {
     let params =
         DriftParams::default().draws(args.draws as usize).seed(args.seed).level(args.level);
     params.check()?;
     let (first, others) = match &args.against {
-        Some(baseline) => (baseline, sketch_files(&args.sketches, baseline, common)?),
+        Some(baseline) => (baseline, sketch_files(&args.sketches, Some(baseline), common)?),
         None => match &args.sketches[..] {
             [a, b] => (a, vec![b.clone()]),
             files => {
@@ -30,7 +33,8 @@ pub fn run(args: &Diff, common: &Common) -> Result<()> {
         },
     };
     if let Some(plot) = &args.plot {
-        check_writable(plot, others.iter().chain([first]))?;
+        let inputs = others.iter().chain([first]).map(PathBuf::as_path);
+        check_output(common, plot, Kind::by_extension(plot), inputs)?;
     }
     let baseline = read_sketch(first)?;
     if args.plot.is_some() && !baseline.plan().collect.kernel {
@@ -67,12 +71,31 @@ pub fn run(args: &Diff, common: &Common) -> Result<()> {
     if args.against.is_some() {
         let json = json!({"baseline": first, "rows": baseline.rows(), "level": args.level,
             "sketches": found, "plot": args.plot});
-        return result(common, &json, &series(first, &baseline, &found, args));
+        result(common, &json, &series(first, &baseline, &found, args))?;
+        return exit_code(args, &found);
     }
     let mut json = serde_json::to_value(&found[0])?;
     json["baseline"] = json!(first);
     json["plot"] = json!(args.plot);
-    result(common, &json, &pair(first, &found[0], args, baseline.plan()))
+    result(common, &json, &pair(first, &found[0], args, baseline.plan()))?;
+    exit_code(args, &found)
+}
+
+/// For pipelines: 0 no drift, 1 drift, and an error where no test was possible.
+fn exit_code(args: &Diff, found: &[Compared]) -> Result<u8> {
+    if !args.exit_code {
+        return Ok(0);
+    }
+    if found.iter().any(|c| c.drift.drift == Some(true)) {
+        return Ok(1);
+    }
+    match found.iter().find(|c| c.drift.drift.is_none()) {
+        None => Ok(0),
+        Some(c) => {
+            let why = c.drift.no_test.as_deref().unwrap_or("no test was possible");
+            bail!("{}: {why}", c.file.display())
+        }
+    }
 }
 
 /// A sketch that was compared.
@@ -81,38 +104,6 @@ struct Compared {
     file: PathBuf,
     #[serde(flatten)]
     drift: Drift,
-}
-
-/// Files as they are, and the sketches of folders by name.
-fn sketch_files(paths: &[PathBuf], baseline: &Path, common: &Common) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for path in paths {
-        if !path.is_dir() {
-            files.push(path.clone());
-            continue;
-        }
-        let name = path.display();
-        let entries = std::fs::read_dir(path).with_context(|| format!("cannot read {name}"))?;
-        let mut inside = Vec::new();
-        for entry in entries {
-            let file = entry.with_context(|| format!("cannot read {name}"))?.path();
-            if file.extension().is_none_or(|e| e != "nys") {
-                continue;
-            }
-            let same = |a: &Path, b: &Path| a.canonicalize().ok() == b.canonicalize().ok();
-            if same(&file, baseline) || nysketch::Plan::from_bytes(&read_bytes(&file)?).is_ok() {
-                note(common, &format!("{} is left out", file.display()));
-                continue;
-            }
-            inside.push(file);
-        }
-        if inside.is_empty() {
-            return Err(Usage(format!("{name} has no sketches (.nys) to compare")).into());
-        }
-        inside.sort();
-        files.extend(inside);
-    }
-    Ok(files)
 }
 
 /// Other columns are the usual reason for another plan, and easier to understand.

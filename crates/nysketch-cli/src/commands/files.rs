@@ -1,52 +1,99 @@
-//! Plans, sketches and models from their files.
+//! Plans, sketches and models from their files. What is given in the wrong place is named for what it is.
 
-use anyhow::{Context, Result, bail};
-use nysketch::format::{self, START, decode, may_be_file};
+use crate::args::Common;
+use crate::kind::Kind;
+use crate::output::note;
+use anyhow::{Context, Result, anyhow, bail};
+use nysketch::format::{self, decode};
 use nysketch::{Model, Plan, Sketch};
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The bytes of a plan or sketch file. Files that cannot be one are not read to the end.
-pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
+/// The file at a path is of another kind than the command needs.
+fn wrong(path: &Path, wanted: &str, there: Kind) -> anyhow::Error {
     let name = path.display();
-    let mut file = File::open(path).with_context(|| format!("cannot read {name}"))?;
-    if !file.metadata().with_context(|| format!("cannot read {name}"))?.is_file() {
-        bail!("cannot read {name}: it is not a file");
+    let remedy = there.remedy(path).map_or(String::new(), |remedy| format!("; {remedy}"));
+    match there {
+        Kind::Other | Kind::Empty => anyhow!("{name} is not {wanted}: it is {}", there.name()),
+        _ => anyhow!("{name} is {}, not {wanted}{remedy}", there.name()),
     }
-    let mut bytes = Vec::new();
-    (&mut file)
-        .take(START as u64)
-        .read_to_end(&mut bytes)
-        .with_context(|| format!("cannot read {name}"))?;
-    if !may_be_file(&bytes) {
-        bail!("{name}: not a nysketch file");
+}
+
+/// Reads a file that starts as it should; others are not read to the end.
+fn read(path: &Path, wanted: &str, fits: impl Fn(Kind) -> bool) -> Result<Vec<u8>> {
+    let name = path.display();
+    let there = Kind::of(path).with_context(|| format!("cannot read {name}"))?;
+    // A damaged file says itself which rule it breaks.
+    if !fits(there) && there != Kind::Damaged {
+        return Err(wrong(path, wanted, there));
     }
-    file.read_to_end(&mut bytes).with_context(|| format!("cannot read {name}"))?;
-    Ok(bytes)
+    std::fs::read(path).with_context(|| format!("cannot read {name}"))
+}
+
+/// A plan or a sketch, and the size of its file.
+pub fn read_any(path: &Path) -> Result<(format::File, usize)> {
+    let ours = |kind| matches!(kind, Kind::Plan | Kind::Sketch);
+    let bytes = read(path, "a plan or a sketch", ours)?;
+    let file = decode(&bytes).with_context(|| path.display().to_string())?;
+    Ok((file, bytes.len()))
 }
 
 /// A plan, or the plan of a sketch.
 pub fn read_plan(path: &Path) -> Result<Arc<Plan>> {
-    let read = decode(&read_bytes(path)?).with_context(|| path.display().to_string())?;
-    Ok(match read {
+    Ok(match read_any(path)?.0 {
         format::File::Plan(plan) => plan,
         format::File::Sketch(sketch) => sketch.plan().clone(),
     })
 }
 
+/// A sketch.
+pub fn read_sketch(path: &Path) -> Result<Sketch> {
+    let bytes = read(path, "a sketch", |kind| kind == Kind::Sketch)?;
+    Sketch::from_bytes(&bytes).with_context(|| path.display().to_string())
+}
+
 /// A model.
 pub fn read_model(path: &Path) -> Result<Model> {
-    let name = path.display();
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
+    let bytes = read(path, "a model", |kind| matches!(kind, Kind::Model | Kind::Json))?;
     let Ok(text) = String::from_utf8(bytes) else {
-        bail!("{name} is not a model; models are JSON files that 'nysketch fit' writes");
+        bail!("{} is not a model: it is not text", path.display());
     };
     Model::from_json(&text).with_context(|| path.display().to_string())
 }
 
-/// A sketch.
-pub fn read_sketch(path: &Path) -> Result<Sketch> {
-    Sketch::from_bytes(&read_bytes(path)?).with_context(|| path.display().to_string())
+/// Files as they are, and the sketches in folders by name, but for plans and the baseline.
+pub fn sketch_files(
+    paths: &[PathBuf],
+    baseline: Option<&Path>,
+    common: &Common,
+) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let name = path.display();
+        let entries = std::fs::read_dir(path).with_context(|| format!("cannot read {name}"))?;
+        let mut inside = Vec::new();
+        for entry in entries {
+            let file = entry.with_context(|| format!("cannot read {name}"))?.path();
+            if file.extension().is_none_or(|e| e != "nys") {
+                continue;
+            }
+            let is_baseline = baseline.is_some_and(|b| nysketch::file::same(b, &file));
+            if is_baseline || Kind::of(&file).is_ok_and(|kind| kind == Kind::Plan) {
+                let what = if is_baseline { "the baseline" } else { "a plan" };
+                note(common, &format!("{} is left out: it is {what}", file.display()));
+                continue;
+            }
+            inside.push(file);
+        }
+        if inside.is_empty() {
+            bail!("the folder {name} has no sketches (.nys)");
+        }
+        inside.sort();
+        files.extend(inside);
+    }
+    Ok(files)
 }

@@ -2,8 +2,10 @@
 
 use super::files::read_sketch;
 use crate::args::{Common, FitArgs};
-use crate::output::{Usage, check_writable, note, result, short, write_bytes};
+use crate::kind::Kind;
+use crate::output::{Usage, note, result, short};
 use crate::plot;
+use crate::writing::{check_output, write_bytes};
 use anyhow::{Context, Result};
 use nysketch::decoder::Curve;
 use nysketch::inspect::MOST_LANDMARKS;
@@ -11,12 +13,9 @@ use nysketch::{Context as Decoding, FitParams, Model, Status, Task};
 use serde_json::{Value, json};
 
 pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
-    check_writable(&args.output, [&args.sketch])?;
+    check_output(common, &args.output, Kind::Model, [args.sketch.as_path()])?;
     if let Some(plot) = &args.plot {
-        check_writable(plot, [&args.sketch])?;
-        if *plot == args.output {
-            return Err(Usage("--plot and --output name the same file".into()).into());
-        }
+        check_output(common, plot, Kind::by_extension(plot), [args.sketch.as_path()])?;
     }
     let (low, high) = k_range(&args.k)?;
     if args.plot.is_some() && low == high {

@@ -1,8 +1,10 @@
 //! `nysketch generate`: synthetic data.
 
 use crate::args::{Common, Generate};
-use crate::output::{Usage, check_writable, result, thousands, while_writing};
+use crate::kind::Kind;
+use crate::output::{Usage, result, thousands};
 use crate::progress::{Bar, interrupted};
+use crate::writing::{check_output, while_writing};
 use anyhow::Result;
 use arrow_array::{ArrayRef, Float32Array, Float64Array, RecordBatch, UInt32Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -16,13 +18,13 @@ use std::sync::Arc;
 
 pub fn run(args: &Generate, common: &Common) -> Result<()> {
     let kind = OutputFormat::of(&args.output)?;
-    check_writable(&args.output, [])?;
+    check_output(common, &args.output, Kind::by_extension(&args.output), [])?;
     if let Some(labels) = &args.labels {
         if *labels == args.output {
             return Err(Usage("--labels and --output name the same file".into()).into());
         }
         OutputFormat::of(labels)?;
-        check_writable(labels, [])?;
+        check_output(common, labels, Kind::by_extension(labels), [args.output.as_path()])?;
     }
     let mixture = Mixture::new(args.dims, args.clusters, args.separation, args.seed)?;
     let bar = Bar::making("generating", args.rows, common.quiet);
@@ -59,7 +61,7 @@ fn write_chunks(
 ) -> Result<()> {
     let mut writer = TableWriter::new(kind, schema, out)?;
     for chunk in mixture.chunks(rows) {
-        if interrupted() {
+        if interrupted().is_some() {
             return Err(Error::Cancelled.into());
         }
         let count = chunk.labels.len() as u64;

@@ -1,12 +1,12 @@
 //! `nysketch inspect`: what a file holds.
 
-use super::files::{read_bytes, read_model};
+use super::files::{read_any, read_model};
 use crate::args::{Common, Inspect};
 use crate::describe::measured_at;
 use crate::output::{count, list, result, short, size, thousands};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use nysketch::decoder::Explanation;
-use nysketch::format::{File, decode};
+use nysketch::format::File;
 use nysketch::inspect::{InspectParams, Inspection, MOST_LANDMARKS, inspect};
 use nysketch::theory::{Theory, TheoryParams};
 use nysketch::{Features, Plan, Sampling};
@@ -14,8 +14,7 @@ use serde_json::json;
 use std::path::Path;
 
 pub fn run(args: &Inspect, common: &Common) -> Result<()> {
-    let bytes = read_bytes(&args.file)?;
-    let decoded = decode(&bytes).with_context(|| args.file.display().to_string())?;
+    let (decoded, bytes) = read_any(&args.file)?;
     let (plan, sketch) = match &decoded {
         File::Plan(plan) => (plan, None),
         File::Sketch(sketch) => (sketch.plan(), Some(sketch)),
@@ -31,8 +30,8 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     let found = inspect(plan, sketch, &InspectParams { model: model.as_ref(), theory })?;
     let mut json = serde_json::to_value(&found)?;
     json["file"] = json!(args.file);
-    json["bytes"] = json!(bytes.len());
-    result(common, &json, &text(args, plan, &found, bytes.len()))
+    json["bytes"] = json!(bytes);
+    result(common, &json, &text(args, plan, &found, bytes))
 }
 
 fn text(args: &Inspect, plan: &Plan, found: &Inspection, bytes: usize) -> String {

@@ -1,36 +1,105 @@
 //! `nysketch merge` and `nysketch subtract`.
 
-use super::files::read_sketch;
+use super::files::{read_sketch, sketch_files};
 use crate::args::{Common, Merge, Subtract};
-use crate::output::{check_writable, count, result, size, write_bytes};
-use anyhow::{Context, Result};
-use nysketch::Sketch;
+use crate::kind::Kind;
+use crate::output::{count, note, result, size};
+use crate::writing::{check_output, write_bytes};
+use anyhow::{Context, Result, bail};
+use nysketch::{Sketch, Sum};
 use serde_json::json;
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 pub fn merge(args: &Merge, common: &Common) -> Result<()> {
-    check_writable(&args.output, [])?;
+    let files = sketch_files(&args.input, None, common)?;
+    check_output(common, &args.output, Kind::Sketch, files.iter().map(PathBuf::as_path))?;
     let mut total: Option<Sketch> = None;
-    for path in &args.input {
+    let mut parts = Parts::default();
+    for path in &files {
         let sketch = read_sketch(path)?;
+        parts.add(path, &sketch, args.allow_duplicates)?;
         match &mut total {
             Some(total) => total.merge(&sketch).with_context(|| {
-                format!("cannot merge {} with {}", path.display(), args.input[0].display())
+                format!("cannot merge {} with {}", path.display(), files[0].display())
             })?,
             None => total = Some(sketch),
         }
     }
+    parts.tell_contained(common);
     let total = total.context("no sketch to merge")?;
     finish(&total, &args.output, common)
 }
 
 pub fn subtract(args: &Subtract, common: &Common) -> Result<()> {
-    check_writable(&args.output, [])?;
+    let inputs = [args.from.as_path(), args.what.as_path()];
+    check_output(common, &args.output, Kind::Sketch, inputs)?;
     let mut total = read_sketch(&args.from)?;
     total.subtract(&read_sketch(&args.what)?).with_context(|| {
         format!("cannot subtract {} from {}", args.what.display(), args.from.display())
     })?;
+    if total.rows() == 0 {
+        note(common, "no rows are left: the sketch is empty");
+    }
     finish(&total, &args.output, common)
+}
+
+/// The sketches that were merged, to notice rows that are counted twice.
+#[derive(Default)]
+struct Parts<'a> {
+    by_digest: HashMap<String, &'a Path>,
+    /// Rows by cell, or kernel sums where cells are not kept: a part of a sketch has no more of any.
+    counts: Vec<(&'a Path, Vec<i128>)>,
+}
+
+impl<'a> Parts<'a> {
+    /// Refuses a sketch that was there before, unless it has no rows or the user wants it.
+    fn add(&mut self, path: &'a Path, sketch: &Sketch, allow_duplicates: bool) -> Result<()> {
+        if sketch.rows() == 0 {
+            return Ok(());
+        }
+        let twin = self.by_digest.insert(sketch.digest(), path);
+        if let Some(twin) = twin
+            && !allow_duplicates
+        {
+            bail!(
+                "{} and {} hold the same sums, so their rows would count twice; --allow-duplicates merges them all the same",
+                twin.display(),
+                path.display()
+            );
+        }
+        let sum = if sketch.plan().collect.cells { Sum::CellRows } else { Sum::Features };
+        self.counts.push((path, sketch.sums()[sum].clone()));
+        Ok(())
+    }
+
+    /// Notes where the rows of one sketch may be among those of another; sums cannot prove it.
+    fn tell_contained(&self, common: &Common) {
+        let within = |small: &[i128], large: &[i128]| {
+            small != large
+                && small.len() == large.len()
+                && small.iter().zip(large).all(|(s, l)| s <= l)
+        };
+        let pairs = self
+            .counts
+            .iter()
+            .flat_map(|large| self.counts.iter().map(move |small| (small, large)));
+        let mut found = pairs.filter(|(small, large)| within(&small.1, &large.1));
+        if let Some((small, large)) = found.next() {
+            let more = match found.count() {
+                0 => String::new(),
+                n => format!(", and so may {}", count(n as u64, "other pair")),
+            };
+            note(
+                common,
+                &format!(
+                    "the rows of {} may be among those of {}{more}; if they are, they count twice",
+                    small.0.display(),
+                    large.0.display()
+                ),
+            );
+        }
+    }
 }
 
 fn finish(sketch: &Sketch, output: &Path, common: &Common) -> Result<()> {

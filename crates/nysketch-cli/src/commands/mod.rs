@@ -20,10 +20,10 @@ mod sketch;
 use crate::args::{Args, Command};
 use anyhow::Result;
 
-/// Runs what was typed.
-pub fn run(args: &Args) -> Result<()> {
+/// Runs what was typed, and returns the exit code.
+pub fn run(args: &Args) -> Result<u8> {
     let common = &args.common;
-    match &args.command {
+    let done = match &args.command {
         Command::Demo(a) => demo::run(a, common),
         Command::Generate(a) => generate::run(a, common),
         Command::Plan(a) => plan::run(a, common),
@@ -32,12 +32,23 @@ pub fn run(args: &Args) -> Result<()> {
         Command::Subtract(a) => merge::subtract(a, common),
         Command::Inspect(a) => inspect::run(a, common),
         Command::Fit(a) => fit::run(a, common),
-        Command::Diff(a) => diff::run(a, common),
+        Command::Diff(a) => return diff::run(a, common),
         Command::Report(a) => report::run(a, common),
         Command::Reproduce(a) => reproduce::run(a, common),
         Command::Predict(a) => predict::run(a, common),
         Command::Evaluate(a) => evaluate::run(a, common),
         Command::Completions(a) => help::completions(a),
         Command::Man(a) => help::man(a),
+    };
+    done.map(|()| 0)
+}
+
+impl Command {
+    /// The exit code of an error that is not one of usage.
+    pub fn failure(&self) -> u8 {
+        match self {
+            Command::Diff(diff) if diff.exit_code => 3,
+            _ => 1,
+        }
     }
 }

@@ -3,20 +3,20 @@
 use crate::args::{ColumnArgs, Common, InputArgs, PlanArgs, PlanOptions};
 use crate::describe::measured_at;
 use crate::input;
-use crate::output::{
-    Usage, check_writable, count, detail, in_options, list, note, result, short, size, thousands,
-    write_bytes,
-};
+use crate::kind::Kind;
+use crate::output::{Usage, count, detail, in_options, list, note, result, short, size, thousands};
 use crate::progress::Bar;
+use crate::writing::{check_output, write_bytes};
 use anyhow::{Result, bail};
 use nysketch::inspect::PlanSummary;
 use nysketch::{Collect, Invalid, Plan, PlanParams, PlanReport, SampleRows, Weighting, make_plan};
 use nysketch_tables::{Columns, Dataset, Extras};
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
-    check_writable(&args.output, args.input.input.iter().chain(&args.plan.landmarks_from))?;
+    let inputs = args.input.input.iter().chain(&args.plan.landmarks_from).map(PathBuf::as_path);
+    check_output(common, &args.output, Kind::Plan, inputs)?;
     let request = PlanRequest {
         input: &args.input,
         columns: &args.columns,

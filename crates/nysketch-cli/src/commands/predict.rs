@@ -4,8 +4,10 @@ use super::files::read_model;
 use super::plan::{invalid, tell_input};
 use crate::args::{Common, Predict};
 use crate::input;
-use crate::output::{Usage, check_writable, count, note, result, while_writing};
+use crate::kind::Kind;
+use crate::output::{Usage, count, note, result};
 use crate::progress::Bar;
+use crate::writing::{check_output, while_writing};
 use anyhow::Result;
 use arrow_array::{ArrayRef, Float64Array, Int32Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -13,12 +15,14 @@ use nysketch::predictor::{Column, Values};
 use nysketch::{Block, Error, Invalid, Model, Predictor, file};
 use nysketch_tables::{Batch, Columns, Dataset, Extras, OutputFormat, TableWriter};
 use serde_json::json;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub fn run(args: &Predict, common: &Common) -> Result<()> {
     let kind = OutputFormat::of(&args.output)?;
-    check_writable(&args.output, args.input.input.iter().chain([&args.model]))?;
+    let inputs = args.input.input.iter().chain([&args.model]).map(PathBuf::as_path);
+    check_output(common, &args.output, Kind::by_extension(&args.output), inputs)?;
     let model = read_model(&args.model)?;
     let columns = columns(args, kind, &model)?;
     let extras = Extras::default().keep(&args.keep);

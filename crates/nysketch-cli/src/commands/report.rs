@@ -2,14 +2,18 @@
 
 use super::files::{read_model, read_sketch};
 use crate::args::{Common, ReportArgs};
-use crate::output::{check_writable, result, size, write_bytes};
+use crate::kind::Kind;
+use crate::output::{result, size};
 use crate::report::{ReportRequest, page};
+use crate::writing::{check_output, write_bytes};
 use anyhow::Result;
 use serde_json::json;
+use std::path::PathBuf;
 
 pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
     let inputs = [Some(&args.sketch), args.model.as_ref(), args.against.as_ref()];
-    check_writable(&args.output, inputs.into_iter().flatten())?;
+    let inputs = inputs.into_iter().flatten().map(PathBuf::as_path);
+    check_output(common, &args.output, Kind::Page, inputs)?;
     let sketch = read_sketch(&args.sketch)?;
     let model = args.model.as_deref().map(read_model).transpose()?;
     let baseline = args.against.as_deref().map(read_sketch).transpose()?;

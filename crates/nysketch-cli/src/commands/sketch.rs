@@ -7,8 +7,10 @@ use super::plan::{PlanRequest, invalid, plan_input, tell_input};
 use crate::args::{Common, SketchArgs};
 use crate::describe::measured_at;
 use crate::input;
-use crate::output::{check_writable, count, note, result, size, thousands, write_bytes};
+use crate::kind::Kind;
+use crate::output::{count, note, result, size, thousands};
 use crate::progress::Bar;
+use crate::writing::{check_output, write_bytes};
 use anyhow::Result;
 use nysketch::inspect::PlanSummary;
 use nysketch::{Error, Plan, Run, Sketch, SketchParams};
@@ -21,15 +23,16 @@ use std::time::Instant;
 
 pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     let files = args.input.input.iter().chain(&args.plan_file).chain(&args.plan.landmarks_from);
+    let files = files.map(PathBuf::as_path);
     match &args.by {
         Some(_) => groups::check_folder(&args.output)?,
-        None => check_writable(&args.output, files)?,
+        None => check_output(common, &args.output, Kind::Sketch, files)?,
     }
     let start = Instant::now();
     let params = SketchParams::default().threads(common.threads()).invalid(invalid(&args.input));
     let checkpoint = args.checkpoint.as_deref().map(|path| Checkpoint::new(path, args));
     let saved = match &checkpoint {
-        Some(checkpoint) => checkpoint.load(args.resume)?,
+        Some(checkpoint) => checkpoint.load(args.resume, common)?,
         None => None,
     };
     let plan = match (&saved, &args.plan_file) {

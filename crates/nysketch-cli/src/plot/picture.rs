@@ -3,7 +3,8 @@
 use super::canvas::Canvas;
 use super::kind::{KINDS, Kind};
 use super::png;
-use crate::output::{Usage, write_bytes};
+use crate::output::Usage;
+use crate::writing::write_bytes;
 use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
 use plotters::prelude::{DrawingArea, IntoDrawingArea, SVGBackend, WHITE};

@@ -98,8 +98,13 @@ impl Plan {
 
     /// SHA-256 of the plan's file, in hexadecimal.
     pub fn fingerprint(&self) -> String {
-        Sha256::digest(self.to_bytes()).iter().map(|b| format!("{b:02x}")).collect()
+        sha256(&self.to_bytes())
     }
+}
+
+/// SHA-256 in hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// The tensors of a plan.

@@ -1,7 +1,7 @@
 //! The sums in a file.
 
 use super::container::{Reader, Tensor, encode, value_error};
-use super::plan::{Metadata, plan_tensors};
+use super::plan::{Metadata, plan_tensors, sha256};
 use crate::error::{FormatError, Result};
 use crate::plan::Plan;
 use crate::sketch::Sketch;
@@ -23,6 +23,12 @@ impl Sketch {
                 .push(Tensor::new(spec.sum.name(), Dtype::U64, shape, values, |x| x.to_le_bytes()));
         }
         encode(Metadata::new(plan, "sketch", Some(plan.fingerprint())).to_json(), tensors)
+    }
+
+    /// SHA-256 of the sketch's file, in hexadecimal: sketches of the same rows by the same plan, and hardly
+    /// any others, have the same.
+    pub fn digest(&self) -> String {
+        sha256(&self.to_bytes())
     }
 }
 

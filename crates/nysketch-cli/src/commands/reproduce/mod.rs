@@ -8,10 +8,11 @@ mod trial;
 
 use crate::args::{Common, InputArgs, Reproduce};
 use crate::input;
-use crate::output::{Usage, count, detail, note, result, short, thousands, write_bytes};
+use crate::output::{Usage, count, detail, note, result, short, thousands};
 use crate::page::Page;
 use crate::plot;
 use crate::progress::{Fits, interrupted, on_interrupt};
+use crate::writing::write_bytes;
 use anyhow::{Context, Result, bail};
 use curves::Chart;
 use nysketch::rows::read_in_order;
@@ -57,7 +58,7 @@ pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
     }
     experiment.run(&open, &mut table, common)?;
     table.save()?;
-    if interrupted() {
+    if interrupted().is_some() {
         bail!(INTERRUPTED);
     }
     let charts: Vec<(&Panel, Chart)> = wanted
@@ -177,7 +178,7 @@ impl Experiment<'_> {
             for _ in 0..common.threads().min(jobs.len()) {
                 scope.spawn(|| {
                     while let Some((key, job)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        if interrupted() {
+                        if interrupted().is_some() {
                             break;
                         }
                         let start = Instant::now();

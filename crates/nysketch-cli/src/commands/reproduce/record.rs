@@ -5,7 +5,7 @@
 
 use super::settings::{Job, Study};
 use super::trial::Outcome;
-use crate::output::write_bytes;
+use crate::writing::write_bytes;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};

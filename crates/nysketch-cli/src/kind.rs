@@ -1,0 +1,227 @@
+//! What a file is, by its first bytes: so that outputs replace only results of their own kind, and a file
+//! given in the wrong place is named for what it is.
+
+use nysketch::format::may_be_file;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Plan,
+    Sketch,
+    Model,
+    /// What starts as a plan or a sketch, but is neither.
+    Damaged,
+    Checkpoint,
+    Svg,
+    Png,
+    /// A page for a browser.
+    Page,
+    Parquet,
+    Npy,
+    Arrow,
+    /// JSON that is no model.
+    Json,
+    /// Text that may be a table.
+    Text,
+    Folder,
+    Empty,
+    Other,
+}
+
+/// Bytes that tell a kind; the first line of a checkpoint and the first fields of a model are shorter.
+const START: u64 = 512;
+
+/// Longest header that is looked through.
+const LONGEST_HEADER: u32 = 1 << 24;
+
+/// Extensions of files that hold one kind of thing; a result of another kind does not take them.
+const EXTENSIONS: &[(&[&str], &[Kind])] = &[
+    (&["nys"], &[Kind::Plan, Kind::Sketch]),
+    (&["json"], &[Kind::Model]),
+    (&["svg"], &[Kind::Svg]),
+    (&["png"], &[Kind::Png]),
+    (&["html", "htm"], &[Kind::Page]),
+    (&["parquet", "parq", "pq"], &[Kind::Parquet]),
+    (&["npy"], &[Kind::Npy]),
+    (&["arrow", "arrows", "feather", "ipc"], &[Kind::Arrow]),
+    (&["csv", "tsv", "txt", "gz", "zst"], &[Kind::Text]),
+    (&["pdf", "jpg", "jpeg", "gif", "webp", "xls", "xlsx", "md", "yaml", "toml", "zip"], &[]),
+];
+
+impl Kind {
+    /// What the file at a path holds. Only regular files are opened.
+    pub fn of(path: &Path) -> io::Result<Kind> {
+        let metadata = path.metadata()?;
+        if metadata.is_dir() {
+            return Ok(Kind::Folder);
+        }
+        if !metadata.is_file() {
+            return Ok(Kind::Other);
+        }
+        let mut file = File::open(path)?;
+        let mut start = Vec::new();
+        (&mut file).take(START).read_to_end(&mut start)?;
+        if !may_be_file(&start) {
+            return Ok(Kind::of_start(&start));
+        }
+        let length = u32::from_le_bytes([start[0], start[1], start[2], start[3]]);
+        file.take(u64::from(length.min(LONGEST_HEADER))).read_to_end(&mut start)?;
+        Ok(Kind::of_header(&start))
+    }
+
+    /// By the header of a file that starts as plans and sketches do. Quotes inside the metadata's own strings
+    /// have more backslashes.
+    fn of_header(header: &[u8]) -> Kind {
+        let says = |kind: &[u8]| memchr::memmem::find(header, kind).is_some();
+        match (says(br#"\"kind\":\"plan\""#), says(br#"\"kind\":\"sketch\""#)) {
+            (true, false) => Kind::Plan,
+            (false, true) => Kind::Sketch,
+            _ => Kind::Damaged,
+        }
+    }
+
+    /// By the first bytes of a file that is no plan or sketch.
+    fn of_start(start: &[u8]) -> Kind {
+        let text = String::from_utf8_lossy(start);
+        let text = text.trim_start_matches('\u{feff}').trim_start();
+        let lower = text.get(..15.min(text.len())).unwrap_or("").to_ascii_lowercase();
+        if start.is_empty() {
+            Kind::Empty
+        } else if start.starts_with(b"\x93NUMPY") {
+            Kind::Npy
+        } else if start.starts_with(b"PAR1") {
+            Kind::Parquet
+        } else if start.starts_with(b"ARROW1") || start.starts_with(b"\xff\xff\xff\xff") {
+            Kind::Arrow
+        } else if start.starts_with(b"\x89PNG") {
+            Kind::Png
+        } else if text.starts_with("{\"nysketch_checkpoint\"") {
+            Kind::Checkpoint
+        } else if text.starts_with('{') && text.contains("\"schema\"") && text.contains("\"task\"")
+        {
+            Kind::Model
+        } else if text.starts_with('{') {
+            Kind::Json
+        } else if lower.starts_with("<svg") || text.starts_with("<?xml") && text.contains("<svg") {
+            Kind::Svg
+        } else if lower.starts_with("<!doctype html") || lower.starts_with("<html") {
+            Kind::Page
+        } else if !start.contains(&0) {
+            Kind::Text
+        } else {
+            Kind::Other
+        }
+    }
+
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Plan => "a plan",
+            Kind::Sketch => "a sketch",
+            Kind::Model => "a model",
+            Kind::Damaged => "a damaged plan or sketch",
+            Kind::Checkpoint => "a checkpoint",
+            Kind::Svg => "an SVG picture",
+            Kind::Png => "a PNG picture",
+            Kind::Page => "a web page",
+            Kind::Parquet => "a Parquet table",
+            Kind::Npy => "a NumPy array",
+            Kind::Arrow => "an Arrow table",
+            Kind::Json => "a JSON file",
+            Kind::Text => "a text file",
+            Kind::Folder => "a folder",
+            Kind::Empty => "an empty file",
+            Kind::Other => "not a file of nysketch",
+        }
+    }
+
+    /// The command that takes such a file.
+    pub fn remedy(self, path: &Path) -> Option<String> {
+        let file = path.display();
+        match self {
+            Kind::Plan => {
+                Some(format!("make a sketch with it: nysketch sketch INPUT --plan {file} -o s.nys"))
+            }
+            Kind::Sketch => Some(format!(
+                "learn a model from it: nysketch fit kmeans {file} -k 10 -o model.json"
+            )),
+            Kind::Model => Some(format!(
+                "apply it to rows: nysketch predict {file} INPUT -o labels.parquet; or look at it: nysketch inspect {file}"
+            )),
+            Kind::Parquet | Kind::Npy | Kind::Arrow | Kind::Text => {
+                Some(format!("if it is a table, sketch it first: nysketch sketch {file} -o s.nys"))
+            }
+            Kind::Checkpoint => {
+                Some("continue from it: nysketch sketch … --checkpoint FILE --resume".into())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it is a table, which is never replaced unasked: it may be somebody's only copy.
+    pub fn is_table(self) -> bool {
+        matches!(self, Kind::Parquet | Kind::Npy | Kind::Arrow | Kind::Text)
+    }
+
+    /// What a file of this name should hold; `Other` where the extension does not tell.
+    pub fn by_extension(path: &Path) -> Kind {
+        let extension = extension(path);
+        let known = EXTENSIONS.iter().find(|(names, _)| names.contains(&extension.as_str()));
+        known.and_then(|(_, kinds)| kinds.first()).copied().unwrap_or(Kind::Other)
+    }
+
+    /// Whether a file of this kind may be called that: extensions of other kinds are refused.
+    pub fn may_be_called(self, path: &Path) -> bool {
+        let extension = extension(path);
+        EXTENSIONS
+            .iter()
+            .find(|(names, _)| names.contains(&extension.as_str()))
+            .is_none_or(|(_, kinds)| kinds.contains(&self))
+            && (self != Kind::Page || !extension.is_empty())
+    }
+
+    /// The extension that fits it best.
+    pub fn extension(self) -> &'static str {
+        EXTENSIONS.iter().find(|(_, kinds)| kinds.contains(&self)).map_or("", |(names, _)| names[0])
+    }
+}
+
+fn extension(path: &Path) -> String {
+    path.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_known_by_their_first_bytes() {
+        let of = |start: &[u8]| Kind::of_start(start);
+        assert_eq!(of(b""), Kind::Empty);
+        assert_eq!(of(b"a,b\n1,2\n"), Kind::Text);
+        assert_eq!(of(b"\x93NUMPY\x01\0"), Kind::Npy);
+        assert_eq!(of(b"{\n  \"schema\": 2,\n  \"task\": \"kmeans\""), Kind::Model);
+        assert_eq!(of(b"{\"a\": 1}"), Kind::Json);
+        assert_eq!(of(b"<!DOCTYPE html><html>"), Kind::Page);
+        assert_eq!(of(b"\xef\xbb\xbf<svg xmlns"), Kind::Svg);
+        assert_eq!(of(b"\x7fELF\0\0"), Kind::Other);
+        // Cut inside a character.
+        assert_eq!(of("é".repeat(9).as_bytes()), Kind::Text);
+    }
+
+    #[test]
+    fn extensions_decide() {
+        let called = |kind: Kind, name: &str| kind.may_be_called(Path::new(name));
+        assert!(called(Kind::Sketch, "day") && called(Kind::Sketch, "day.nys"));
+        assert!(called(Kind::Sketch, "2024.01") && !called(Kind::Sketch, "day.parquet"));
+        assert!(
+            called(Kind::Page, "r.html")
+                && !called(Kind::Page, "r.pdf")
+                && !called(Kind::Page, "r")
+        );
+        assert!(!called(Kind::Model, "m.nys") && called(Kind::Model, "m.json"));
+    }
+}
