@@ -170,6 +170,9 @@ pub struct InputArgs {
     /// Skip and count rows with missing, infinite or unreadable values instead of stopping
     #[arg(long)]
     pub skip_invalid: bool,
+    /// Largest share of the rows that may be skipped before it is an error
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5, requires = "skip_invalid", value_parser = share)]
+    pub max_skipped: f64,
 }
 
 impl InputArgs {
@@ -182,8 +185,15 @@ impl InputArgs {
             header: false,
             delimiter: None,
             skip_invalid: false,
+            max_skipped: 1.0,
         }
     }
+}
+
+/// A number from 0 to 1.
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|x| (0.0..=1.0).contains(x));
+    share.ok_or_else(|| "expected a number from 0 to 1".to_string())
 }
 
 /// A single ASCII character, or `\t`.
@@ -289,7 +299,7 @@ fn sample_rows(text: &str) -> Result<SampleRows, String> {
   nysketch plan x.npy -o p.nys --sampling leverage --bandwidth 10,2.5
   nysketch plan x.csv -o p.nys --landmarks auto --clusters 10
 
-JSON fields: file, rows, skipped, columns, features, kernel, landmarks, frequencies, sampling, bandwidths,
+JSON fields: file, rows, skipped, skipped_by_column, columns, features, kernel, landmarks, frequencies, sampling, bandwidths,
   collect, fingerprint, bytes, sample_rows, leverage {lambda, effective_dimension, accuracy,
   accuracy_rows}, notes")]
 pub struct PlanArgs {
@@ -316,7 +326,7 @@ pub struct PlanArgs {
   nysketch sketch sales.csv --by country -o countries/
   nysketch sketch days/ --plan p.nys -o all.nys --checkpoint all.ckpt --resume
 
-JSON fields: file, rows, skipped, columns, features, kernel, landmarks, frequencies, sampling, bandwidths,
+JSON fields: file, rows, skipped, skipped_by_column, columns, features, kernel, landmarks, frequencies, sampling, bandwidths,
   collect, fingerprint, bytes, seconds; with --by also without_group and groups [{value, file, rows,
   skipped}]")]
 pub struct SketchArgs {
@@ -409,7 +419,7 @@ pub struct Subtract {
   nysketch inspect s.nys --json
   nysketch inspect s.nys --theory -k 10
 
-JSON fields: file, kind, rows, skipped, columns, features, kernel, landmarks, frequencies, sampling, seed,
+JSON fields: file, kind, rows, skipped, skipped_by_column, columns, features, kernel, landmarks, frequencies, sampling, seed,
   bandwidths, scale, collect, weights, rank, condition, missed, lambda, effective_dimension,
   largest_leverage, noise_floor, single_row_cells, empty_cells, raw_rows, fingerprint, bytes, model
   {explained, verdict, residuals [{bandwidth, residual, floor, missed}]}, theory {bandwidth, delta, k,
@@ -503,7 +513,7 @@ pub struct FitArgs {
   nysketch predict model.json x.csv -o labels.csv
   nysketch predict model.json x.npy -o labels.npy
 
-JSON fields: file, rows, skipped")]
+JSON fields: file, rows, skipped, skipped_by_column")]
 pub struct Predict {
     /// Model to apply
     #[arg(value_name = "MODEL")]
@@ -531,7 +541,7 @@ pub struct Predict {
   nysketch evaluate model.json x.csv
   nysketch evaluate model.json x.npy --labels y.npy --json
 
-JSON fields: rows, skipped, mse, mse_table_units, mean_distance, nll, ari, nmi (those that apply)")]
+JSON fields: rows, skipped, skipped_by_column, mse, mse_table_units, mean_distance, nll, ari, nmi (those that apply)")]
 pub struct Evaluate {
     /// Model to measure
     #[arg(value_name = "MODEL")]

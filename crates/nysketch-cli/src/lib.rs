@@ -13,6 +13,7 @@ mod commands;
 mod describe;
 mod input;
 mod kind;
+mod losses;
 mod output;
 mod page;
 mod plot;

@@ -51,6 +51,13 @@ pub fn note(common: &Common, message: &str) {
     }
 }
 
+/// Prints a warning on stderr, unless `-q`.
+pub fn warn(common: &Common, message: &str) {
+    if !common.quiet {
+        drop(writeln!(io::stderr(), "warning: {}", in_options(message)));
+    }
+}
+
 /// Prints a detail on stderr, with `-v` only.
 pub fn detail(common: &Common, message: &str) {
     if common.verbose {

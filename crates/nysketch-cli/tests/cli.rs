@@ -176,8 +176,20 @@ fn bad_rows_are_named_or_skipped_and_counted() {
         assert_eq!(f.json("inspect ok.nys")["skipped"], 1);
         f.command("sketch x.csv -o ok.nys --skip-invalid")
             .assert()
-            .stderr(contains("1 row skipped as invalid"));
+            .stderr(contains("warning: 1 of 4 rows skipped as invalid (25.0 %), by column: b 1"));
+        assert_eq!(report["skipped_by_column"]["b"], 1);
     }
+    // More than half of the rows is no table any more, unless the user says so.
+    f.write("holes.csv", "a,b,c\n1,2,3\n1,,\n2,,1\n3,4,5\n,,2\n");
+    let lost = ["3 of 5 rows are invalid (60.0 %)", "b 3, a 1, c 1", "--max-skipped 0.6"];
+    f.fails(1, "sketch holes.csv -o s.nys --skip-invalid", &lost);
+    f.fails(1, "plan holes.csv -o p.nys --skip-invalid", &lost);
+    f.ok("sketch holes.csv -o s.nys --skip-invalid --max-skipped 0.6");
+    f.ok("fit kmeans s.nys -k 1 -o m.json");
+    f.fails(1, "predict m.json holes.csv -o y.csv --skip-invalid", &lost);
+    f.fails(1, "evaluate m.json holes.csv --skip-invalid", &lost);
+    f.ok("predict m.json holes.csv -o y.csv --skip-invalid --max-skipped 1");
+    f.fails(2, "plan holes.csv -o p.nys --skip-invalid --max-skipped 2", &["from 0 to 1"]);
     let nan: Vec<u8> = [1.0f32, 2.0, 3.0, f32::NAN].iter().flat_map(|x| x.to_le_bytes()).collect();
     f.write("x.npy", npy("<f4", false, "(2, 2)", &nan));
     f.fails(1, "sketch x.npy -o s.nys", &["x.npy: row 2, column 'c1'"]);

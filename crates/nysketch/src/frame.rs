@@ -302,8 +302,13 @@ impl Frame {
 
     /// Where the first invalid value of whole rows is, counted through all of them.
     pub(crate) fn first_invalid(&self, values: &[f64]) -> Option<usize> {
+        self.all_invalid(values).next()
+    }
+
+    /// Where the invalid values of whole rows are, counted through all of them.
+    pub(crate) fn all_invalid(&self, values: &[f64]) -> impl Iterator<Item = usize> {
         let limit = COORDINATE_LIMIT as f64;
-        (0..values.len()).find(|&at| {
+        (0..values.len()).filter(move |&at| {
             let j = at % self.dims();
             let y = self.coordinate(j, values[at]) * self.cycle.per_unit[j];
             !(y.round_ties_even().abs() <= limit)

@@ -5,7 +5,7 @@
 //! whatever format, on any number of threads.
 
 use crate::error::{Error, Result};
-use crate::rows::{Block, Invalid, Progress, RowSource, pass};
+use crate::rows::{Block, Invalid, Losses, Progress, RowSource, pass};
 use crate::sample::Reservoir;
 use crate::weight::Weighting;
 use crate::wire::{WireReader, put_number, put_whole};
@@ -18,7 +18,7 @@ pub struct Survey {
     /// Rows read, without the skipped ones, each counted once whatever its weight.
     pub rows: u64,
     /// Rows skipped as invalid.
-    pub skipped: u64,
+    pub losses: Losses,
     /// One entry per column.
     pub columns: Vec<Column>,
     /// A uniform sample of the rows (by weight, where rows are weighted), row-major.
@@ -61,7 +61,7 @@ pub struct SurveyParams {
 #[derive(Debug)]
 pub struct SurveyPart {
     rows: u64,
-    skipped: u64,
+    losses: Losses,
     /// By the position of the first row, so that the order of merging does not show.
     moments: BTreeMap<u64, Moments>,
     reservoir: Reservoir,
@@ -71,7 +71,7 @@ impl SurveyPart {
     /// Adds what was found of other rows.
     pub fn merge(&mut self, other: SurveyPart) {
         self.rows += other.rows;
-        self.skipped += other.skipped;
+        self.losses.merge(&other.losses);
         for (position, moments) in other.moments {
             let known = self.moments.remove(&position);
             let both = known.map_or(moments.clone(), |m| m.merged(&moments));
@@ -82,10 +82,10 @@ impl SurveyPart {
 
     /// The survey of all rows.
     pub fn finish(self) -> Result<Survey> {
-        let (rows, skipped) = (self.rows, self.skipped);
+        let (rows, losses) = (self.rows, self.losses);
         let total = self.moments.into_values().reduce(|total, m| total.merged(&m));
         let Some(total) = total.filter(|t| t.weight > 0.0) else {
-            return Err(Error::NoRows { skipped });
+            return Err(Error::NoRows { skipped: losses.skipped() });
         };
         let d = total.columns.len();
         let columns = (0..d).map(|j| total.column(j)).collect();
@@ -95,14 +95,18 @@ impl SurveyPart {
             sample.extend_from_slice(&row[..d]);
             sample_weights.push(if sampled_all { row[d] } else { 1.0 });
         }
-        Ok(Survey { rows, skipped, columns, sample, sample_weights, sampled_all })
+        Ok(Survey { rows, losses, columns, sample, sample_weights, sampled_all })
     }
 
     /// For another machine.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let d = self.moments.values().next().map_or(0, |m| m.columns.len());
-        for word in [self.rows, self.skipped, d as u64, self.moments.len() as u64] {
+        let (skipped, lost) = self.losses.counts();
+        for word in [self.rows, skipped, lost.len() as u64].iter().chain(lost) {
+            put_whole(&mut out, *word);
+        }
+        for word in [d as u64, self.moments.len() as u64] {
             put_whole(&mut out, word);
         }
         for (position, moments) in &self.moments {
@@ -119,7 +123,10 @@ impl SurveyPart {
     /// From another machine.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let mut words = WireReader::new(bytes);
-        let (rows, skipped, d) = (words.whole()?, words.whole()?, words.columns()?);
+        let (rows, skipped) = (words.whole()?, words.whole()?);
+        let lost = (0..words.columns()?).map(|_| words.whole()).collect::<Result<_>>()?;
+        let losses = Losses::from_counts(skipped, lost);
+        let d = words.columns()?;
         let mut moments = BTreeMap::new();
         for _ in 0..words.count(4 * d + 2)? {
             let (position, weight) = (words.whole()?, words.number()?);
@@ -130,7 +137,7 @@ impl SurveyPart {
             }
             moments.insert(position, Moments { weight, columns });
         }
-        Ok(SurveyPart { rows, skipped, moments, reservoir: Reservoir::read(&mut words)? })
+        Ok(SurveyPart { rows, losses, moments, reservoir: Reservoir::read(&mut words)? })
     }
 }
 
@@ -165,7 +172,11 @@ pub fn survey_part(
                     reservoir.offer(position, units, row, units);
                     piece.push(row, units);
                 }
-                None => piece.skipped += 1,
+                None => {
+                    let invalid = (0..d).filter(|j| !row[*j].is_finite());
+                    let weight = row.iter().all(|x| x.is_finite()).then_some(d);
+                    piece.losses.skip(invalid.chain(weight));
+                }
             }
             if (position + 1).is_multiple_of(CHUNK) {
                 piece.end_chunk(position + 1);
@@ -176,10 +187,10 @@ pub fn survey_part(
         Ok(())
     };
     pass(source, params.threads, progress, || (), visit)?;
-    let (first, total, rows, skipped) =
+    let (first, total, rows, losses) =
         fold.into_inner().unwrap_or_else(|e| e.into_inner()).finish();
     let moments = (rows > 0).then_some((first, total)).into_iter().collect();
-    Ok(SurveyPart { rows, skipped, moments, reservoir })
+    Ok(SurveyPart { rows, losses, moments, reservoir })
 }
 
 /// What the row counts, or `None` where it is invalid and may be skipped.
@@ -214,7 +225,7 @@ struct Piece {
     /// Position of its first row.
     first: u64,
     rows: u64,
-    skipped: u64,
+    losses: Losses,
     dims: usize,
     chunks: Vec<Chunk>,
     /// Rows of the chunk at hand, each followed by its weight.
@@ -235,7 +246,7 @@ impl Piece {
         Piece {
             first: position,
             rows: 0,
-            skipped: 0,
+            losses: Losses::default(),
             dims,
             chunks: Vec::new(),
             open: Vec::new(),
@@ -269,7 +280,7 @@ struct Tree {
     /// Position of the first row.
     first: u64,
     rows: u64,
-    skipped: u64,
+    losses: Losses,
     dims: usize,
     /// By the number of the first chunk: how many times they were paired, and their statistics.
     nodes: BTreeMap<u64, (u32, Moments)>,
@@ -282,7 +293,7 @@ impl Tree {
         Tree {
             first: u64::MAX,
             rows: 0,
-            skipped: 0,
+            losses: Losses::default(),
             dims,
             nodes: BTreeMap::new(),
             cut: BTreeMap::new(),
@@ -292,7 +303,7 @@ impl Tree {
     fn add(&mut self, piece: Piece) {
         self.first = self.first.min(piece.first);
         self.rows += piece.rows;
-        self.skipped += piece.skipped;
+        self.losses.merge(&piece.losses);
         for chunk in piece.chunks {
             match chunk {
                 Chunk::Whole(number, moments) => self.insert(number, moments),
@@ -337,14 +348,14 @@ impl Tree {
         self.nodes.insert(number, (level, moments));
     }
 
-    /// The position of the first row, everything, and the numbers of rows kept and skipped.
-    fn finish(mut self) -> (u64, Moments, u64, u64) {
+    /// The position of the first row, everything, and the number of rows kept and what was lost.
+    fn finish(mut self) -> (u64, Moments, u64, Losses) {
         while let Some(number) = self.cut.keys().next().copied() {
             self.close(number);
         }
         let none = Moments::new(self.dims);
         let total = self.nodes.into_values().fold(none, |total, (_, m)| total.merged(&m));
-        (self.first, total, self.rows, self.skipped)
+        (self.first, total, self.rows, self.losses)
     }
 }
 
@@ -532,7 +543,7 @@ mod tests {
         assert!(error.contains("row 4, column 'c1'"), "{error}");
         let skip = SurveyParams { invalid: Invalid::Skip, ..PARAMS };
         let ok = survey(&table, None, skip, &()).unwrap();
-        assert_eq!((ok.rows, ok.skipped), (9, 1));
+        assert_eq!((ok.rows, ok.losses.skipped()), (9, 1));
         let all_bad = Table::unnamed(1, vec![f64::NAN; 3]).unwrap();
         assert!(matches!(survey(&all_bad, None, skip, &()), Err(Error::NoRows { skipped: 3 })));
     }

@@ -5,10 +5,12 @@ use super::plan::{invalid, tell_input};
 use super::predict::unusable_rows;
 use crate::args::{Common, Evaluate, InputArgs};
 use crate::input;
-use crate::output::{Usage, count, note, result, short, thousands};
+use crate::losses::Lost;
+use crate::output::{Usage, result, short, thousands};
 use crate::progress::Bar;
 use anyhow::{Result, bail};
 use nysketch::metrics::Risks;
+use nysketch::rows::Losses;
 use nysketch::{Block, Error, Invalid, Model, Predictor};
 use nysketch_tables::{Batch, Columns, Extras};
 use serde_json::json;
@@ -37,7 +39,8 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
     let bar = Bar::reading("evaluating", &input, common.quiet);
     let predictor = Predictor::new(&model);
     let best_predictor = reference.as_ref().map(Predictor::new);
-    let (mut risks, mut best, mut skipped, mut seen) = (Risks::default(), Risks::default(), 0, 0);
+    let (mut risks, mut best, mut seen) = (Risks::default(), Risks::default(), 0);
+    let mut losses = Losses::default();
     let work = |batch: Batch| {
         let (risks, bad, rows) = measure(&predictor, &batch, &labels, invalid(&args.input))?;
         let best = match &best_predictor {
@@ -46,10 +49,10 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
         };
         Ok((risks, best, bad, rows))
     };
-    let take = |(part, of_best, bad, rows): (Risks, Risks, u64, u64)| {
+    let take = |(part, of_best, bad, rows): (Risks, Risks, Losses, u64)| {
         risks.merge(part);
         best.merge(of_best);
-        skipped += bad;
+        losses.merge(&bad);
         seen += rows;
         Ok(())
     };
@@ -62,14 +65,15 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
         return Err(Usage(format!("there are {} labels but {seen} rows", all.len())).into());
     }
     if risks.rows == 0 {
-        return Err(Error::NoRows { skipped }.into());
+        return Err(Error::NoRows { skipped: losses.skipped() }.into());
     }
-    if skipped > 0 {
-        note(common, &format!("{} skipped as invalid", count(skipped, "row")));
-    }
+    let lost = Lost::new(&losses, &model.columns, None, seen);
+    lost.check(&args.input)?;
+    lost.tell(common, "");
     let e = risks.evaluation(&model);
     let mut json = json!({
-        "rows": e.rows, "skipped": skipped, "mse": e.mse, "mse_table_units": e.mse_table_units,
+        "rows": e.rows, "skipped": losses.skipped(),
+        "skipped_by_column": lost.json(), "mse": e.mse, "mse_table_units": e.mse_table_units,
         "mean_distance": e.mean_distance,
     });
     let scaled = model.scale.iter().any(|s| *s != 1.0);
@@ -157,15 +161,15 @@ fn find_labels(args: &Evaluate) -> Result<Labels> {
     Ok(Labels::File(labels))
 }
 
-/// The risks of some rows, how many are invalid, and how many there are.
+/// The risks of some rows, those that are invalid, and how many there are.
 fn measure(
     predictor: &Predictor<'_>,
     batch: &Batch,
     labels: &Labels,
     invalid: Invalid,
-) -> nysketch::Result<(Risks, u64, u64)> {
+) -> nysketch::Result<(Risks, Losses, u64)> {
     let block = &batch.block;
-    let skipped = unusable_rows(predictor.model(), block, invalid)?;
+    let (skipped, losses) = unusable_rows(predictor.model(), block, invalid)?;
     let used = |i: usize| skipped.binary_search(&i).is_err();
     let mut known = Vec::new();
     for i in (0..block.len()).filter(|i| used(*i)) {
@@ -179,7 +183,7 @@ fn measure(
         let rows: Vec<f64> = rows.flat_map(|(_, (_, row, _))| row).copied().collect();
         risks.add(predictor, &rows, &known);
     }
-    Ok((risks, skipped.len() as u64, block.len() as u64))
+    Ok((risks, losses, block.len() as u64))
 }
 
 /// The true label of a row of a block, where there are labels.

@@ -2,6 +2,7 @@
 
 use crate::args::{Common, SketchArgs};
 use crate::describe::measured_at;
+use crate::losses::Lost;
 use crate::output::{Usage, count, note, result, size, thousands};
 use crate::progress::Bar;
 use anyhow::{Context, Result, anyhow, bail};
@@ -56,11 +57,14 @@ pub fn run(
         }
         None => Groups::default(),
     };
-    let skipped: u64 = groups.sketches.values().map(|s| s.skipped()).sum();
+    let skipped = groups.losses.skipped();
     let rows: u64 = groups.sketches.values().map(|s| s.rows()).sum();
     if rows == 0 && !args.allow_empty {
         return Err(Error::NoRows { skipped: skipped + groups.without_group }.into());
     }
+    let weight = plan.weighting.as_ref().map(|w| w.column.as_str());
+    let lost = Lost::new(&groups.losses, &plan.columns, weight, groups.read);
+    lost.check(&args.input)?;
     let mut listed = Vec::new();
     let cannot = || format!("cannot write {}", args.output.display());
     let folder = file::Folder::new(&args.output).with_context(cannot)?;
@@ -76,11 +80,7 @@ pub fn run(
         }));
     }
     folder.persist().with_context(cannot)?;
-    if skipped > 0 {
-        let message =
-            format!("{} skipped as invalid; the sketches record the count", count(skipped, "row"));
-        note(common, &message);
-    }
+    lost.tell(common, "; the sketches record how many");
     if groups.without_group > 0 {
         let rows = count(groups.without_group, "row");
         note(
@@ -93,6 +93,7 @@ pub fn run(
     json["file"] = json!(args.output);
     json["rows"] = json!(rows);
     json["skipped"] = json!(skipped);
+    json["skipped_by_column"] = lost.json();
     json["without_group"] = json!(groups.without_group);
     json["groups"] = json!(listed);
     json["bytes"] = json!(bytes);

@@ -4,6 +4,7 @@ use crate::args::{ColumnArgs, Common, InputArgs, PlanArgs, PlanOptions};
 use crate::describe::measured_at;
 use crate::input;
 use crate::kind::Kind;
+use crate::losses::Lost;
 use crate::output::{Usage, count, detail, in_options, list, note, result, short, size, thousands};
 use crate::progress::Bar;
 use crate::writing::{check_output, write_bytes};
@@ -25,16 +26,16 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
         output: &args.output,
     };
     let (plan, report, _) = plan_input(request, common)?;
-    if report.skipped > 0 {
-        note(common, &format!("{} skipped as invalid", count(report.skipped, "row")));
-    }
+    let lost = lost(&report, &plan);
+    lost.tell(common, "");
     let bytes = plan.to_bytes();
     write_bytes(&args.output, &bytes)?;
     let summary = PlanSummary::new(&plan);
     let mut json = serde_json::to_value(&summary)?;
     json["file"] = json!(args.output);
     json["rows"] = json!(report.rows);
-    json["skipped"] = json!(report.skipped);
+    json["skipped"] = json!(report.losses.skipped());
+    json["skipped_by_column"] = lost.json();
     json["sample_rows"] = json!(report.sample_rows);
     json["bytes"] = json!(bytes.len());
     json["notes"] = report.warnings.iter().chain(&report.notes).map(|n| in_options(n)).collect();
@@ -59,6 +60,13 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
         summary.fingerprint,
     );
     result(common, &json, &text)
+}
+
+/// The rows that planning skipped.
+fn lost<'a>(report: &'a PlanReport, plan: &Plan) -> Lost<'a> {
+    let weight = plan.weighting.as_ref().map(|w| w.column.as_str());
+    let total = report.rows + report.losses.skipped();
+    Lost::new(&report.losses, &plan.columns, weight, total)
 }
 
 /// What a plan is made from.
@@ -97,6 +105,7 @@ pub fn plan_input(
     let made = make_plan(&source, &params.check()?, &bar);
     drop(bar);
     let (plan, report) = made?;
+    lost(&report, &plan).check(input)?;
     for remark in report.warnings.iter().chain(&report.notes) {
         note(common, remark);
     }

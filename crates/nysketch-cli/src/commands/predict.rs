@@ -5,19 +5,20 @@ use super::plan::{invalid, tell_input};
 use crate::args::{Common, Predict};
 use crate::input;
 use crate::kind::Kind;
-use crate::output::{Usage, count, note, result};
+use crate::losses::Lost;
+use crate::output::{Usage, count, result};
 use crate::progress::Bar;
 use crate::writing::{check_output, while_writing};
 use anyhow::Result;
 use arrow_array::{ArrayRef, Float64Array, Int32Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use nysketch::predictor::{Column, Values};
+use nysketch::rows::Losses;
 use nysketch::{Block, Error, Invalid, Model, Predictor, file};
 use nysketch_tables::{Batch, Columns, Dataset, Extras, OutputFormat, TableWriter};
 use serde_json::json;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 pub fn run(args: &Predict, common: &Common) -> Result<()> {
     let kind = OutputFormat::of(&args.output)?;
@@ -33,24 +34,26 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
     let invalid = invalid(&args.input);
     let predictor = Predictor::new(&model);
     let bar = Bar::reading("predicting", &input, common.quiet);
-    let (mut rows, skipped) = (0, AtomicU64::new(0));
+    let (mut rows, losses) = (0, Mutex::new(Losses::default()));
     let written = file::write(&args.output, |out| -> Result<()> {
         let mut writer = TableWriter::new(kind, &schema, out)?;
         let work = |batch: Batch| {
             let (batch, bad) = apply(&predictor, &columns, batch, invalid, &schema)?;
-            skipped.fetch_add(bad, Ordering::Relaxed);
+            losses.lock().unwrap_or_else(|e| e.into_inner()).merge(&bad);
             Ok(batch)
         };
         rows = input.map_to_table(common.threads(), &bar, work, &mut writer)?;
+        let losses = losses.lock().unwrap_or_else(|e| e.into_inner());
+        Lost::new(&losses, &model.columns, None, rows).check(&args.input)?;
         Ok(writer.finish()?)
     });
     while_writing(&args.output, written)?;
     drop(bar);
-    let skipped = skipped.into_inner();
-    if skipped > 0 {
-        note(common, &format!("{} skipped as invalid; their label is -1", count(skipped, "row")));
-    }
-    let json = json!({"file": args.output, "rows": rows, "skipped": skipped});
+    let losses = losses.into_inner().unwrap_or_else(|e| e.into_inner());
+    let lost = Lost::new(&losses, &model.columns, None, rows);
+    lost.tell(common, "; their label is -1");
+    let json = json!({"file": args.output, "rows": rows, "skipped": losses.skipped(),
+        "skipped_by_column": lost.json()});
     result(common, &json, &format!("{}: {}", args.output.display(), count(rows, "row")))
 }
 
@@ -99,15 +102,15 @@ fn schema(input: &Dataset, columns: &[Column]) -> Result<SchemaRef> {
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// The kept columns and the predictions, and how many rows are invalid.
+/// The kept columns and the predictions, and the rows that are invalid.
 fn apply(
     predictor: &Predictor<'_>,
     columns: &[Column],
     batch: Batch,
     invalid: Invalid,
     schema: &SchemaRef,
-) -> nysketch::Result<(RecordBatch, u64)> {
-    let skipped = unusable_rows(predictor.model(), &batch.block, invalid)?;
+) -> nysketch::Result<(RecordBatch, Losses)> {
+    let (skipped, losses) = unusable_rows(predictor.model(), &batch.block, invalid)?;
     let array = |values: Values| -> ArrayRef {
         match values {
             Values::Labels(labels) => Arc::new(Int32Array::from(labels)),
@@ -120,26 +123,27 @@ fn apply(
     let mut arrays = batch.kept;
     arrays.extend(predictor.columns(&batch.block.values, columns).into_iter().map(array));
     let batch = RecordBatch::try_new(schema.clone(), arrays).map_err(Error::source)?;
-    Ok((batch, skipped.len() as u64))
+    Ok((batch, losses))
 }
 
-/// The rows of a block that cannot be used, counted from 0; an error where rows are not skipped.
+/// The rows of a block that cannot be used, counted from 0, and why; an error where rows are not skipped.
 pub fn unusable_rows(
     model: &Model,
     block: &Block,
     invalid: Invalid,
-) -> nysketch::Result<Vec<usize>> {
+) -> nysketch::Result<(Vec<usize>, Losses)> {
+    let (mut unusable, mut losses) = (Vec::new(), Losses::default());
     if Model::unusable(&block.values).is_none() {
-        return Ok(Vec::new());
+        return Ok((unusable, losses));
     }
-    let mut unusable = Vec::new();
     for (i, (number, row, _)) in block.rows().enumerate() {
         let Some(j) = Model::unusable(row) else { continue };
         if invalid == Invalid::Refuse {
             let at = block.place(number, &model.columns[j]);
             return Err(Error::NonFinite { at, value: row[j] });
         }
+        losses.skip((0..row.len()).filter(|j| Model::unusable(&row[*j..=*j]).is_some()));
         unusable.push(i);
     }
-    Ok(unusable)
+    Ok((unusable, losses))
 }

@@ -8,6 +8,7 @@ use crate::args::{Common, SketchArgs};
 use crate::describe::measured_at;
 use crate::input;
 use crate::kind::Kind;
+use crate::losses::Lost;
 use crate::output::{count, note, result, size, thousands};
 use crate::progress::Bar;
 use crate::writing::{check_output, write_bytes};
@@ -82,34 +83,37 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
             Some(checkpoint) => checkpoint.finish(&mut run, input, params, &bar)?,
         }
     }
+    let (losses, total) = (run.losses().clone(), run.done().len());
     let sketch = run.into_sketch();
+    let weight = plan.weighting.as_ref().map(|w| w.column.as_str());
+    let lost = Lost::new(&losses, &plan.columns, weight, total);
     if sketch.rows() == 0 && !args.allow_empty {
         return Err(Error::NoRows { skipped: sketch.skipped() }.into());
     }
+    lost.check(&args.input)?;
     let bytes = sketch.to_bytes();
     write_bytes(&args.output, &bytes)?;
     if let Some(checkpoint) = &checkpoint {
         checkpoint.remove();
     }
-    tell(args, &plan, &sketch, bytes.len(), start.elapsed().as_secs_f64(), common)
+    lost.tell(common, "; the sketch records how many");
+    let size = (bytes.len(), start.elapsed().as_secs_f64());
+    tell(args, &sketch, &lost, size, common)
 }
 
 fn tell(
     args: &SketchArgs,
-    plan: &Plan,
     sketch: &Sketch,
-    bytes: usize,
-    seconds: f64,
+    lost: &Lost<'_>,
+    (bytes, seconds): (usize, f64),
     common: &Common,
 ) -> Result<()> {
-    if sketch.skipped() > 0 {
-        let rows = count(sketch.skipped(), "row");
-        note(common, &format!("{rows} skipped as invalid; the sketch records the count"));
-    }
+    let plan = sketch.plan();
     let mut json = serde_json::to_value(PlanSummary::new(plan))?;
     json["file"] = json!(args.output);
     json["rows"] = json!(sketch.rows());
     json["skipped"] = json!(sketch.skipped());
+    json["skipped_by_column"] = lost.json();
     json["bytes"] = json!(bytes);
     json["seconds"] = json!(seconds);
     let text = format!(

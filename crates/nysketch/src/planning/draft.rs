@@ -70,7 +70,7 @@ impl Draft {
         let sample = Points::new(columns.len(), sample);
         let mut report = PlanReport {
             rows: found.rows,
-            skipped: found.skipped,
+            losses: found.losses.clone(),
             sample_rows: sample.len(),
             ..PlanReport::default()
         };

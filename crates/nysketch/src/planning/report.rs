@@ -1,5 +1,7 @@
 //! What happened while planning, for people.
 
+use crate::rows::Losses;
+
 /// What happened while planning, for people.
 ///
 /// ```
@@ -7,7 +9,7 @@
 /// # fn main() -> nysketch::Result<()> {
 /// let table = Table::unnamed(2, (0..400).map(|i| f64::from(i % 20) * [1.0, 1e6][i as usize % 2]).collect())?;
 /// let (_, report) = plan_for(&table, PlanParams::default().landmarks(10))?;
-/// assert_eq!((report.rows, report.skipped), (200, 0));
+/// assert_eq!((report.rows, report.losses.skipped()), (200, 0));
 /// for note in report.notes.iter().chain(&report.warnings) {
 ///     println!("{note}");
 /// }
@@ -19,8 +21,8 @@
 pub struct PlanReport {
     /// Rows read.
     pub rows: u64,
-    /// Rows skipped as invalid.
-    pub skipped: u64,
+    /// Rows skipped as invalid, and the columns that cost them; the weight comes after the last column.
+    pub losses: Losses,
     /// Rows that landmarks were chosen from.
     pub sample_rows: usize,
     /// λ, the effective dimension N(λ) and the measured accuracy z of leverage sampling.

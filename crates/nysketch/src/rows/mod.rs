@@ -11,10 +11,12 @@
 //! reading of it, [`RowPart`] the rows that one thread decodes. [`RowSource`] has a whole example. Rows in
 //! memory are a [`Table`]; the crate `nysketch-tables` reads files.
 
+mod losses;
 mod pass;
 mod set;
 mod table;
 
+pub use losses::Losses;
 pub(crate) use pass::read_on;
 pub use pass::{pass, read_in_order};
 pub use set::RowSet;
@@ -313,7 +315,7 @@ impl Progress for () {
 /// let error = plan_for(&table, PlanParams::default()).unwrap_err();
 /// assert!(error.to_string().starts_with("table: row 2, column 'c0'"));
 /// let (_, report) = plan_for(&table, PlanParams::default().invalid(Invalid::Skip))?;
-/// assert_eq!((report.rows, report.skipped), (2, 1));
+/// assert_eq!((report.rows, report.losses.skipped()), (2, 1));
 /// # Ok(())
 /// # }
 /// ```

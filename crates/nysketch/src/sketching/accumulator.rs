@@ -6,7 +6,7 @@
 use crate::engine::{Engine, EngineKind};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
-use crate::rows::{Block, Invalid};
+use crate::rows::{Block, Invalid, Losses};
 use crate::sketch::Sketch;
 use crate::sums::{Sum, Sums};
 use crate::weight::Weighting;
@@ -33,6 +33,7 @@ pub struct Accumulator {
     sums: Sums,
     /// Weights of the rows at hand in whole units.
     weights: Vec<u32>,
+    losses: Losses,
 }
 
 impl Accumulator {
@@ -43,6 +44,7 @@ impl Accumulator {
             sums: Sums::zero(&plan),
             plan,
             weights: Vec::new(),
+            losses: Losses::default(),
         }
     }
 
@@ -95,7 +97,7 @@ impl Accumulator {
                     } else if invalid == Invalid::Refuse {
                         return Err(self.why_invalid(block, i));
                     }
-                    self.sums[Sum::Skipped][0] += 1;
+                    self.skip(block, i);
                     self.weights.clear();
                     start = i + 1;
                 }
@@ -125,11 +127,21 @@ impl Accumulator {
                 if invalid == Invalid::Refuse {
                     return Err(self.why_invalid(block, at));
                 }
-                self.sums[Sum::Skipped][0] += 1;
+                self.skip(block, at);
                 at += 1;
             }
         }
         Ok(())
+    }
+
+    /// Counts a row that is left out: for its invalid values, or else for its weight.
+    fn skip(&mut self, block: &Block, row: usize) {
+        let d = self.plan.dims();
+        let values = &block.values[row * d..(row + 1) * d];
+        let invalid: Vec<usize> = self.plan.frame.all_invalid(values).collect();
+        let weight = invalid.is_empty().then_some(d);
+        self.losses.skip(invalid.into_iter().chain(weight));
+        self.sums[Sum::Skipped][0] += 1;
     }
 
     fn is_valid(&self, block: &Block, row: usize) -> bool {
@@ -151,6 +163,11 @@ impl Accumulator {
         self.engine.finish(&mut self.sums)?;
         std::mem::swap(&mut self.sums, sums);
         Ok(())
+    }
+
+    /// The rows skipped so far, and the columns that cost them; the weight comes after the last column.
+    pub fn losses(&self) -> &Losses {
+        &self.losses
     }
 
     /// The sketch of the rows pushed.

@@ -8,7 +8,7 @@ use super::accumulator::Accumulator;
 use super::run::{SketchParams, check_columns};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
-use crate::rows::{Block, Invalid, Progress, RowSource, pass};
+use crate::rows::{Block, Invalid, Losses, Progress, RowSource, pass};
 use crate::sketch::Sketch;
 use crate::sums::Sums;
 use std::collections::{BTreeMap, HashMap};
@@ -63,6 +63,10 @@ pub struct Groups {
     pub sketches: BTreeMap<Arc<str>, Sketch>,
     /// Rows left out because the column of groups is missing in them.
     pub without_group: u64,
+    /// Rows read, with those that were left out.
+    pub read: u64,
+    /// Rows skipped as invalid, and the columns that cost them; the weight comes after the last column.
+    pub losses: Losses,
 }
 
 /// Groups that [`GroupParams::new`] allows.
@@ -108,9 +112,10 @@ impl Groups {
     ) -> Result<Self> {
         check_columns(plan, source)?;
         let shared = Shared { plan, group, invalid: params.invalid, sums: Mutex::default() };
-        let init = || (Accumulator::new(plan.clone(), params.engine), 0u64);
-        let visit = |(accumulator, without): &mut (Accumulator, u64), block: &Block| {
+        let init = || (Accumulator::new(plan.clone(), params.engine), 0u64, 0u64);
+        let visit = |(accumulator, without, read): &mut (Accumulator, u64, u64), block: &Block| {
             *without += shared.push(accumulator, block)?;
+            *read += block.len() as u64;
             Ok(())
         };
         let threads = pass(source, params.threads, progress, init, visit)?;
@@ -122,7 +127,10 @@ impl Groups {
             }
             sketches.insert(key, sketch);
         }
-        Ok(Groups { sketches, without_group: threads.iter().map(|t| t.1).sum() })
+        let mut losses = Losses::default();
+        threads.iter().for_each(|t| losses.merge(t.0.losses()));
+        let without_group = threads.iter().map(|t| t.1).sum();
+        Ok(Groups { sketches, without_group, read: threads.iter().map(|t| t.2).sum(), losses })
     }
 
     /// Bytes of memory that a group takes.

@@ -4,7 +4,7 @@ use super::accumulator::Accumulator;
 use crate::engine::EngineKind;
 use crate::error::{Error, Result};
 use crate::plan::Plan;
-use crate::rows::{Invalid, Progress, RowSet, RowSource, read_on};
+use crate::rows::{Invalid, Losses, Progress, RowSet, RowSource, read_on};
 use crate::sketch::Sketch;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -102,17 +102,18 @@ impl Sketch {
 pub struct Run {
     sketch: Sketch,
     done: RowSet,
+    losses: Losses,
 }
 
 impl Run {
     /// Before the first row.
     pub fn new(plan: Arc<Plan>) -> Self {
-        Run { sketch: Sketch::empty(plan), done: RowSet::default() }
+        Run::resume(Sketch::empty(plan), RowSet::default())
     }
 
     /// Where an earlier run has come to.
     pub fn resume(sketch: Sketch, done: RowSet) -> Self {
-        Run { sketch, done }
+        Run { sketch, done, losses: Losses::default() }
     }
 
     /// The sketch of the rows so far.
@@ -123,6 +124,12 @@ impl Run {
     /// The sketch of the rows so far.
     pub fn into_sketch(self) -> Sketch {
         self.sketch
+    }
+
+    /// The rows that this run has skipped, and the columns that cost them; the weight comes after the last
+    /// column.
+    pub fn losses(&self) -> &Losses {
+        &self.losses
     }
 
     /// The rows in it.
@@ -166,6 +173,7 @@ impl Run {
                 |accumulator, block| accumulator.push(block, params.invalid),
             )?;
             for accumulator in stretch.states {
+                self.losses.merge(accumulator.losses());
                 self.sketch.merge(&accumulator.freeze()?)?;
             }
             stretch.rows.ranges().iter().for_each(|r| self.done.insert(r.clone()));
