@@ -407,9 +407,10 @@ pub struct Subtract {
     pub output: PathBuf,
 }
 
-/// Show what a plan or sketch file holds.
+/// Show what a plan, a sketch or a model holds.
 ///
-/// Shows rows, columns, landmarks and bandwidths; per bandwidth the rank of the kernel matrix, how much of
+/// Of a model: its clusters, how many rows each has and in which columns it differs most. Of a plan or a sketch:
+/// rows, columns, landmarks and bandwidths; per bandwidth the rank of the kernel matrix, how much of
 /// the data the landmarks miss, the effective dimension and the noise floor; and how many raw rows the file
 /// reveals. With --model, whether a mixture explains the sketch. With --theory, what the paper's theorems
 /// ask for and what the data gives.
@@ -417,6 +418,7 @@ pub struct Subtract {
 #[command(after_help = "Examples:
   nysketch inspect s.nys
   nysketch inspect s.nys --json
+  nysketch inspect model.json
   nysketch inspect s.nys --theory -k 10
 
 JSON fields: file, kind, rows, skipped, skipped_by_column, columns, features, kernel, landmarks, frequencies, sampling, seed,
@@ -425,9 +427,11 @@ JSON fields: file, kind, rows, skipped, skipped_by_column, columns, features, ke
   {explained, verdict, residuals [{bandwidth, residual, floor, missed}]}, theory {bandwidth, delta, k,
   known_variance, secants, rows, landmarks, t, condition, least_condition, lambda, holds, constant,
   effective_dimension, largest_leverage, uniform, leverage, least_rows, least_lambda, norm, source {s,
-  gamma, t, lambda, m}, distortion, enough}")]
+  gamma, t, lambda, m}, distortion, enough}; of a model file, kind, schema, task, k, rows, columns, scale,
+  fingerprint, decoder, status, clusters [{label, share, rows, spread, columns [{column, value, overall,
+  deviations, spread}]}]")]
 pub struct Inspect {
-    /// Plan or sketch to show
+    /// Plan, sketch or model to show
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Also show whether this mixture explains the sketch
@@ -464,8 +468,10 @@ pub struct Inspect {
   nysketch fit gmm s.nys -k 5 -o mixture.json --decoder kernel
   nysketch fit pca s.nys -k 2 -o pca.json
 
-JSON fields: file, task, k, decoder, bandwidth, status, iterations, estimated_risk, seconds; for a
-  range of k also curve [{k, estimated_risk}], suggested_k and clear")]
+JSON fields: file, task, k, decoder, calibrated, bandwidth, status, iterations, estimated_risk (in the
+  coordinates of the fit), scaled, clusters [{label, share, rows, spread, columns [{column, value, overall,
+  deviations, spread}]}] (columns in the units of the table), explained {explained, verdict, residuals},
+  seconds; for a range of k also curve [{k, estimated_risk, bic, silhouette}], suggested_k, clear and at_end")]
 pub struct FitArgs {
     /// What to learn
     #[arg(value_parser = choices::<Task>())]

@@ -1,8 +1,19 @@
-//! Words for plans and changes that several commands show.
+//! Words for plans, models and changes that several commands show.
 
-use crate::output::{count, short};
+use crate::output::{count, short, thousands};
+use nysketch::clusters::{Trait, unusual};
 use nysketch::drift::Drift;
-use nysketch::{Features, Plan};
+use nysketch::{Features, Model, Plan, Shape, Task};
+use serde_json::{Value, json};
+
+/// Columns that a cluster or a cell is told by.
+const TOLD: usize = 3;
+/// Clusters or components that are listed.
+const LISTED: usize = 40;
+/// Differences below this many standard deviations do not tell a cluster from the whole.
+const TELLING: f64 = 0.1;
+/// A component has collapsed where a variance is below this share of the column's.
+const COLLAPSED: f64 = 1e-6;
 
 /// "400 landmarks (dsquared)".
 pub fn measured_at(plan: &Plan) -> String {
@@ -10,21 +21,173 @@ pub fn measured_at(plan: &Plan) -> String {
         Features::Nystrom(points, sampling) => {
             format!("{} ({})", count(points.len() as u64, "landmark"), sampling.name())
         }
-        Features::Fourier(points) => format!("{} Fourier frequencies", points.len()),
+        Features::Fourier(points) => count(points.len() as u64, "Fourier frequency"),
     }
 }
 
-/// A place by the columns in which it is the most unusual.
-pub fn place(mean: &[f64], drift: &Drift, plan: &Plan) -> String {
-    let unusual = |k: usize| {
-        let column = drift.columns.iter().find(|c| c.column == plan.columns[k]);
-        column.map_or(0.0, |c| {
-            let spread = c.deviations[0].max(c.deviations[1]);
-            if spread > 0.0 { ((mean[k] - c.means[0]) / spread).abs() } else { 0.0 }
+/// "distance 2560 ↑ 2.1 (overall 730), air_time 310 ↑ 2.0 (overall 104)": the most telling columns.
+fn told(traits: &[Trait], columns: &[String]) -> String {
+    let telling = traits.iter().take(TOLD).filter(|t| t.deviations.abs() >= TELLING);
+    let words: Vec<String> = telling
+        .map(|t| {
+            let arrow = if t.deviations > 0.0 { '↑' } else { '↓' };
+            let far = short_deviations(t.deviations);
+            let (value, all) = (beside(t.value, t), beside(t.overall, t));
+            format!("{} {value} {arrow}{far} (all {all})", columns[t.column])
         })
+        .collect();
+    if words.is_empty() { "like all rows".into() } else { words.join(", ") }
+}
+
+/// A number beside another one: what is next to nothing beside their difference is 0.
+fn beside(x: f64, t: &Trait) -> String {
+    short(if x.abs() < 1e-4 * (t.value - t.overall).abs() { 0.0 } else { x })
+}
+
+fn short_deviations(deviations: f64) -> String {
+    match deviations.abs() {
+        far if far < 100.0 => format!("{far:.1}"),
+        far => short(far.round()),
+    }
+}
+
+/// A place by the columns in which it is the most unusual, beside the baseline of a comparison.
+pub fn place(mean: &[f64], drift: &Drift, plan: &Plan) -> String {
+    let of = |name: &String| drift.columns.iter().find(|c| c.column == *name);
+    let known: Option<(Vec<f64>, Vec<f64>)> =
+        plan.columns.iter().map(|name| of(name).map(|c| (c.means[0], c.deviations[0]))).collect();
+    match known {
+        Some((means, deviations)) => told(&unusual(mean, &means, &deviations), &plan.columns),
+        None => {
+            let named = plan.columns.iter().zip(mean).take(TOLD);
+            named.map(|(name, x)| format!("{name} {}", short(*x))).collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// "kmeans, 5 clusters", "gmm, 3 components".
+pub fn summary(model: &Model) -> String {
+    let what = match model.shape {
+        Shape::Centres { .. } => "cluster",
+        Shape::Mixture { .. } | Shape::Components { .. } => "component",
     };
-    let mut order: Vec<usize> = (0..mean.len()).collect();
-    order.sort_by(|i, j| unusual(*j).total_cmp(&unusual(*i)));
-    let named = order.iter().take(4).map(|&k| format!("{} {}", plan.columns[k], short(mean[k])));
-    named.collect::<Vec<_>>().join(", ")
+    format!("{}, {}", model.task, count(model.k() as u64, what))
+}
+
+/// What a model holds, as a table.
+pub fn table(model: &Model) -> String {
+    match &model.shape {
+        Shape::Components { components, explained_variance_ratio, .. } => {
+            loadings(model, components, explained_variance_ratio)
+        }
+        _ => clusters(model),
+    }
+}
+
+fn clusters(model: &Model) -> String {
+    let clusters = model.clusters();
+    let (spread, telling) = (
+        clusters.iter().any(|c| c.spread.is_some()),
+        clusters.iter().any(|c| !c.traits.is_empty()),
+    );
+    let what = if model.task == Task::Gmm { "component" } else { "cluster" };
+    let width = what.len();
+    let mut text = format!("{what} {:>7} {:>13}", "share", "rows");
+    if spread {
+        text.push_str(&format!(" {:>9}", "spread"));
+    }
+    text.push_str(if telling {
+        "  differs most in (↑↓ in standard deviations of all rows)\n"
+    } else {
+        "\n"
+    });
+    for c in clusters.iter().take(LISTED) {
+        text.push_str(&format!(
+            "{:>width$} {:>6.1}% {:>13}",
+            c.label,
+            100.0 * c.share,
+            thousands(c.rows)
+        ));
+        if spread {
+            text.push_str(&format!(" {:>9}", c.spread.map_or("-".into(), short)));
+        }
+        if telling {
+            text.push_str(&format!("  {}", told(&c.traits, &model.columns)));
+        }
+        text.push('\n');
+    }
+    more(&mut text, clusters.len());
+    text
+}
+
+fn more(text: &mut String, listed: usize) {
+    if listed > LISTED {
+        text.push_str(&format!(
+            "    … and {} more, in the file\n",
+            thousands((listed - LISTED) as u64)
+        ));
+    }
+}
+
+fn loadings(model: &Model, components: &[Vec<f64>], shares: &[f64]) -> String {
+    let mut text =
+        format!("{:>9} {:>9} {:>9}  largest loadings\n", "component", "explains", "together");
+    let mut together = 0.0;
+    for (i, (component, share)) in components.iter().zip(shares).enumerate().take(LISTED) {
+        together += share;
+        let mut order: Vec<usize> = (0..component.len()).collect();
+        order.sort_by(|a, b| component[*b].abs().total_cmp(&component[*a].abs()));
+        let named =
+            order.iter().take(TOLD).map(|j| format!("{:+.2} {}", component[*j], model.columns[*j]));
+        let named = named.collect::<Vec<_>>().join(", ");
+        let (share, together) = (100.0 * share, 100.0 * together);
+        text.push_str(&format!("{:>9} {share:>8.1}% {together:>8.1}%  {named}\n", i + 1));
+    }
+    more(&mut text, components.len());
+    text
+}
+
+/// The clusters for JSON, each with its most telling columns.
+pub fn clusters_json(model: &Model) -> Value {
+    let one = |c: &nysketch::clusters::Cluster| {
+        let spreads = model.profile.as_ref().and_then(|p| p.spread.get(c.label));
+        let told = c.traits.iter().take(TOLD).map(|t| {
+            json!({"column": model.columns[t.column], "value": t.value, "overall": t.overall,
+                "deviations": t.deviations, "spread": spreads.map(|s| s[t.column])})
+        });
+        json!({"label": c.label, "share": c.share, "rows": c.rows, "spread": c.spread,
+            "columns": told.collect::<Vec<_>>()})
+    };
+    model.clusters().iter().map(one).collect()
+}
+
+/// The name of a risk, with its coordinates where columns are scaled.
+pub fn risk_name(model: &Model) -> String {
+    let name = match model.task {
+        Task::Gmm => return "-log-likelihood".into(),
+        Task::Kmedians => "mean distance",
+        _ => "mean squared distance",
+    };
+    match model.scale.iter().all(|s| *s == 1.0) {
+        true => name.into(),
+        false => format!("{name} in scaled columns"),
+    }
+}
+
+/// What is doubtful about a mixture whose components have no width in some column.
+pub fn collapsed(model: &Model) -> Option<String> {
+    let (Shape::Mixture { variances, .. }, Some(profile)) = (&model.shape, &model.profile) else {
+        return None;
+    };
+    let narrow = |v: &[f64]| {
+        let pairs = v.iter().zip(&profile.deviation).enumerate();
+        pairs.filter(|(_, (v, d))| **d > 0.0 && **v < COLLAPSED * **d * **d).map(|(j, _)| j).next()
+    };
+    let found: Vec<usize> = variances.iter().filter_map(|v| narrow(v)).collect();
+    let first = model.columns.get(*found.first()?)?;
+    Some(format!(
+        "{} of {} collapsed to single values of a column, such as '{first}': their densities say little",
+        found.len(),
+        count(model.k() as u64, "component"),
+    ))
 }

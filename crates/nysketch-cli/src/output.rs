@@ -65,9 +65,14 @@ pub fn detail(common: &Common, message: &str) {
     }
 }
 
-/// "1 row", "2 rows".
+/// "1 row", "2 rows", "3 frequencies".
 pub fn count(n: u64, what: &str) -> String {
-    format!("{} {what}{}", thousands(n), if n == 1 { "" } else { "s" })
+    let one = thousands(n);
+    match (n, what.strip_suffix('y')) {
+        (1, _) => format!("{one} {what}"),
+        (_, Some(stem)) => format!("{one} {stem}ies"),
+        (_, None) => format!("{one} {what}s"),
+    }
 }
 
 /// `12345678` as `12,345,678`.
@@ -81,6 +86,12 @@ pub fn thousands(n: u64) -> String {
         out.push(c);
     }
     out
+}
+
+/// The nearest whole number with separators.
+pub fn thousands_signed(x: f64) -> String {
+    let sign = if x < -0.5 { "-" } else { "" };
+    format!("{sign}{}", thousands(x.abs().round() as u64))
 }
 
 /// A size in bytes for people.

@@ -49,7 +49,14 @@ fn the_curve_over_k_is_printed_and_drawn() {
     assert!(String::from_utf8(f.read("curve.svg")).unwrap().contains("suggested: k = 4"));
     let model: Value = serde_json::from_slice(&f.read("m.json")).unwrap();
     assert_eq!(model["centres"].as_array().unwrap().len(), 4);
-    assert!(f.ok("fit gmm s.nys -k 3..5 -o g.json").contains("<- suggested"));
+    let silhouette = |i: usize| curve["curve"][i]["silhouette"].as_f64().unwrap();
+    assert!(silhouette(2) > silhouette(6));
+    let text = f.ok("fit gmm s.nys -k 3..5 -o g.json");
+    assert!(text.contains("<- suggested") && text.contains("BIC"), "{text}");
+    // Never clear at an end of the range.
+    let end = f.json("fit kmeans s.nys -k 2..4 -o e.json");
+    assert_eq!(end["suggested_k"], 4);
+    assert_eq!((end["clear"].as_bool(), end["at_end"].as_bool()), (Some(false), Some(true)));
     f.ok("sketch x.npy -o f.nys --features fourier");
     f.fails(2, "fit kmeans f.nys -k 2..4 -o t.json", &["f.nys", "Fourier"]);
     f.ok("sketch x.npy -o k.nys --landmarks 50 --collect kernel");
@@ -174,4 +181,33 @@ fn the_demo_compares_with_honest_baselines() {
     assert!(find("kmeans", "cells") < 1.01 && find("gmm", "cells") < 0.01, "{demo}");
     assert!(find("kmeans", "2,000") > find("kmeans", "cells"));
     assert!(String::from_utf8(f.read("d.svg")).unwrap().starts_with("<svg"));
+}
+
+/// Two groups that differ in one column: the table says so, from the fit and from the model's file.
+#[test]
+fn clusters_are_told_by_what_sets_them_apart() {
+    let f = Folder::new();
+    let rows: String = (0..400)
+        .map(|i| format!("{},{},{}\n", i % 7, if i % 4 == 0 { 90 } else { 10 } + i % 3, 5))
+        .collect();
+    f.write("x.csv", format!("noise,price,constant\n{rows}"));
+    f.ok("sketch x.csv -o s.nys --scale standard");
+    let text = f.ok("fit kmeans s.nys -k 2 -o m.json");
+    assert!(text.contains("mean squared distance in scaled columns"), "{text}");
+    assert!(text.contains("25.0%           100") && text.contains("75.0%           300"), "{text}");
+    assert!(text.contains("price 90.99 ↑1.7 (all 31)"), "{text}");
+    let shown = f.ok("inspect m.json");
+    assert!(
+        shown.contains("a model, kmeans, 2 clusters") && shown.contains("price 90.99 ↑1.7"),
+        "{shown}"
+    );
+    let json = f.json("inspect m.json");
+    let columns = &json["clusters"][0]["columns"][0];
+    assert_eq!(columns["column"], "price");
+    assert!(columns["spread"].as_f64().unwrap() < 2.0);
+    assert_eq!(f.json("fit kmeans s.nys -k 2 -o m.json")["clusters"], json["clusters"]);
+    assert!(f.ok("fit pca s.nys -k 2 -o p.json").contains("explains"));
+    f.fails(2, "inspect m.json --theory", &["the file is a model"]);
+    let said = f.command("fit gmm s.nys -k 2 -o g.json").assert().success();
+    assert!(String::from_utf8_lossy(&said.get_output().stdout).contains("component   share"));
 }

@@ -2,12 +2,13 @@
 
 use super::files::read_sketch;
 use crate::args::{Common, FitArgs};
+use crate::describe::{clusters_json, collapsed, risk_name, summary, table};
 use crate::kind::Kind;
-use crate::output::{Usage, note, result, short};
+use crate::output::{Usage, note, result, short, thousands_signed, warn};
 use crate::plot;
 use crate::writing::{check_output, write_bytes};
 use anyhow::{Context, Result};
-use nysketch::decoder::Curve;
+use nysketch::decoder::{Curve, CurvePoint};
 use nysketch::inspect::MOST_LANDMARKS;
 use nysketch::{Context as Decoding, FitParams, Model, Status, Task};
 use serde_json::{Value, json};
@@ -30,26 +31,20 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
     if low == high {
         let model = decoding.fit(&params).with_context(place)?;
         write_bytes(&args.output, model.to_json().as_bytes())?;
-        let risk = decoding.risk(&model);
-        tell_status(common, &model);
-        let (mut json, mut text) = describe(args, &model, risk);
-        // One eigendecomposition per bandwidth: not for very many landmarks.
-        let few = sketch.plan().features.points().len() <= MOST_LANDMARKS;
-        if let Some(explanation) = few.then(|| decoding.explain(&model)).transpose()?.flatten() {
-            text.push_str(&format!("\n{}", explanation.verdict.text()));
-            json["explained"] = serde_json::to_value(explanation)?;
-        }
-        return result(common, &json, &text);
+        tell_doubts(common, &model);
+        let (mut json, text) = describe(args, &model, decoding.risk(&model));
+        let verdict = explain(&decoding, &model, &mut json)?;
+        return result(common, &json, &format!("{text}{verdict}"));
     }
     if params.task == Task::Pca {
         return Err(Usage("pca takes one -k; its components do not depend on it".into()).into());
     }
     let curve = decoding.curve(&params, low, high).with_context(place)?;
-    finish_curve(args, common, &curve)
+    finish_curve(args, common, &decoding, &curve)
 }
 
 /// A model may be valid and still doubtful.
-fn tell_status(common: &Common, model: &Model) {
+fn tell_doubts(common: &Common, model: &Model) {
     match model.report.status {
         Status::TooFewMoments => note(
             common,
@@ -61,61 +56,121 @@ fn tell_status(common: &Common, model: &Model) {
         ),
         _ => {}
     }
+    if let Some(doubt) = collapsed(model) {
+        warn(common, &doubt);
+    }
 }
 
-fn finish_curve(args: &FitArgs, common: &Common, curve: &Curve) -> Result<()> {
-    let points = &curve.points;
-    let best = &points[curve.suggested];
+/// Whether a mixture explains the sketch, where that can be said.
+fn explain(decoding: &Decoding<'_>, model: &Model, json: &mut Value) -> Result<String> {
+    // One eigendecomposition per bandwidth: not for very many landmarks.
+    if decoding.plan().features.points().len() > MOST_LANDMARKS {
+        return Ok(String::new());
+    }
+    let Some(explanation) = decoding.explain(model)? else { return Ok(String::new()) };
+    let text = format!("{}\n", explanation.verdict.text());
+    json["explained"] = serde_json::to_value(explanation)?;
+    Ok(text)
+}
+
+fn finish_curve(
+    args: &FitArgs,
+    common: &Common,
+    decoding: &Decoding<'_>,
+    curve: &Curve,
+) -> Result<()> {
+    let (points, best) = (&curve.points, curve.best());
     write_bytes(&args.output, best.model.to_json().as_bytes())?;
-    let (name, rule) = match args.task {
-        Task::Gmm => ("-log-likelihood", "has the least BIC"),
-        Task::Kmedians => ("mean distance", "is the elbow of the curve"),
-        _ => ("mean squared distance", "is the elbow of the curve"),
-    };
+    let name = risk_name(&best.model);
     if let Some(plot) = &args.plot {
         let line: Vec<(usize, f64)> = points.iter().map(|p| (p.k, p.risk)).collect();
-        plot::write(plot, &plot::curve(&line, best.k, name))?;
+        plot::write(plot, &plot::curve(&line, best.k, &name))?;
     }
     let (mut json, summary) = describe(args, &best.model, Some(best.risk));
     json["suggested_k"] = json!(best.k);
     json["clear"] = json!(curve.clear);
-    json["curve"] = points
-        .iter()
-        .map(|p| json!({"k": p.k, "estimated_risk": p.risk}))
-        .collect::<Vec<_>>()
-        .into();
-    let mut text = format!("{:>5}  {name} (estimated from the sketch)\n", "k");
-    for p in points {
-        let mark = if p.k == best.k { "  <- suggested" } else { "" };
-        text.push_str(&format!("{:>5}  {}{mark}\n", p.k, short(p.risk)));
-    }
-    let doubt = if curve.clear { "" } else { ", but no k stands out" };
-    note(common, &format!("k = {} {rule}{doubt}", best.k));
-    text.push_str(&summary);
-    result(common, &json, &text)
+    json["at_end"] = json!(curve.at_end());
+    let point = |p: &CurvePoint| json!({"k": p.k, "estimated_risk": p.risk, "bic": p.bic, "silhouette": p.silhouette});
+    json["curve"] = points.iter().map(point).collect();
+    note(common, &suggestion(curve));
+    tell_doubts(common, &best.model);
+    let verdict = explain(decoding, &best.model, &mut json)?;
+    result(common, &json, &format!("{}\n{summary}{verdict}", curve_table(curve, &name)))
 }
 
+/// One line for each k.
+fn curve_table(curve: &Curve, name: &str) -> String {
+    let mut text =
+        format!("{name}, estimated from the sketch\n{:>5} {:>12} {:>8}", "k", "risk", "change");
+    let mixture = curve.best().bic.is_some();
+    text.push_str(&match mixture {
+        true => format!(" {:>14}\n", "BIC"),
+        false => format!(" {:>10}\n", "silhouette"),
+    });
+    let mut before: Option<f64> = None;
+    for p in &curve.points {
+        let change = match before {
+            Some(before) if mixture => short(p.risk - before),
+            Some(before) if before != 0.0 => format!("{:+.1} %", 100.0 * (p.risk / before - 1.0)),
+            _ => String::new(),
+        };
+        before = Some(p.risk);
+        text.push_str(&format!("{:>5} {:>12} {change:>8}", p.k, short(p.risk)));
+        text.push_str(&match (p.bic, p.silhouette) {
+            (Some(bic), _) => format!(" {:>14}", thousands_signed(bic)),
+            (None, Some(s)) => format!(" {s:>10.3}"),
+            (None, None) => format!(" {:>10}", ""),
+        });
+        text.push_str(if p.k == curve.best().k { "  <- suggested\n" } else { "\n" });
+    }
+    text
+}
+
+/// Why that k, and what speaks against it.
+fn suggestion(curve: &Curve) -> String {
+    let k = curve.best().k;
+    let end = "the end of the range: a wider one may hold a better";
+    if curve.best().bic.is_some() {
+        return match curve.at_end() {
+            true => format!("k = {k} has the least BIC, but is at {end}"),
+            false => format!("k = {k} has the least BIC"),
+        };
+    }
+    let separate = curve.most_separate().filter(|p| p.k != k).map_or(String::new(), |p| {
+        let silhouette = p.silhouette.unwrap_or(0.0);
+        format!("; the silhouette is largest at k = {} ({silhouette:.2})", p.k)
+    });
+    match (curve.at_end(), curve.clear) {
+        (true, _) => format!("k = {k} improves most, but is at {end}{separate}"),
+        (false, true) => format!("k = {k} is the elbow of the curve{separate}"),
+        (false, false) => {
+            format!("no k stands out; k = {k} improves most beside the next{separate}")
+        }
+    }
+}
+
+/// The JSON fields, and what a person reads.
 fn describe(args: &FitArgs, model: &Model, risk: Option<f64>) -> (Value, String) {
     let r = &model.report;
     let json = json!({
         "file": args.output, "task": model.task, "k": model.k(), "decoder": r.decoder, "calibrated": r.calibrated,
         "bandwidth": r.bandwidth, "status": r.status, "iterations": r.iterations,
-        "estimated_risk": risk, "seconds": r.seconds,
+        "estimated_risk": risk, "scaled": model.scale.iter().any(|s| *s != 1.0),
+        "clusters": clusters_json(model), "seconds": r.seconds,
     });
     let calibrated = if r.calibrated { " (calibrated landmarks)" } else { "" };
-    let decoder = format!("{}{calibrated}", r.decoder);
     let bandwidth = r.bandwidth.map_or(String::new(), |s| format!(" at σ² {}", short(s)));
     let risk = match (args.task, risk) {
         (Task::Pca, _) | (_, None) => String::new(),
-        (_, Some(risk)) => format!(", estimated risk {}", short(risk)),
+        (_, Some(risk)) => format!(", estimated {} {}", risk_name(model), short(risk)),
     };
     let text = format!(
-        "{}: {} with k = {} by {}{bandwidth}{risk}, {:.2} s",
+        "{}: {}{risk}; by {}{calibrated}{bandwidth}, {:.2} s\n\n{}",
         args.output.display(),
-        model.task,
-        model.k(),
-        decoder,
-        r.seconds
+        summary(model),
+        r.decoder,
+        r.seconds,
+        table(model),
     );
     (json, text)
 }

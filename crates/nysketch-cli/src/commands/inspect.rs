@@ -2,8 +2,9 @@
 
 use super::files::{read_any, read_model};
 use crate::args::{Common, Inspect};
-use crate::describe::measured_at;
-use crate::output::{count, list, result, short, size, thousands};
+use crate::describe::{clusters_json, collapsed, measured_at, summary, table};
+use crate::kind::Kind;
+use crate::output::{Usage, count, list, result, short, size, thousands};
 use anyhow::Result;
 use nysketch::decoder::Explanation;
 use nysketch::format::File;
@@ -14,6 +15,9 @@ use serde_json::json;
 use std::path::Path;
 
 pub fn run(args: &Inspect, common: &Common) -> Result<()> {
+    if Kind::of(&args.file).is_ok_and(|kind| kind == Kind::Model) {
+        return inspect_model(args, common);
+    }
     let (decoded, bytes) = read_any(&args.file)?;
     let (plan, sketch) = match &decoded {
         File::Plan(plan) => (plan, None),
@@ -32,6 +36,39 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     json["file"] = json!(args.file);
     json["bytes"] = json!(bytes);
     result(common, &json, &text(args, plan, &found, bytes))
+}
+
+/// A model in the words of `fit`.
+fn inspect_model(args: &Inspect, common: &Common) -> Result<()> {
+    if args.theory || args.model.is_some() {
+        let message = "--model and --theory belong to a sketch; the file is a model";
+        return Err(Usage(message.into()).into());
+    }
+    let model = read_model(&args.file)?;
+    let json = json!({
+        "file": args.file, "kind": "model", "schema": model.schema, "task": model.task, "k": model.k(),
+        "rows": model.rows, "columns": model.columns, "scale": model.scale, "fingerprint": model.plan,
+        "decoder": model.report.decoder, "status": model.report.status, "clusters": clusters_json(&model),
+    });
+    let mut text = format!("{}: a model, {}\n", args.file.display(), summary(&model));
+    line(&mut text, "rows", &thousands(model.rows));
+    columns_line(&mut text, &model.columns);
+    if model.scale.iter().any(|s| *s != 1.0) {
+        line(&mut text, "scale", "columns are divided by their standard deviation");
+    }
+    line(&mut text, "learned by", &model.report.decoder);
+    line(&mut text, "plan", &model.plan);
+    text.push_str(&format!("\n{}", table(&model)));
+    if let Some(doubt) = collapsed(&model) {
+        text.push_str(&format!("{doubt}\n"));
+    }
+    result(common, &json, &text)
+}
+
+fn columns_line(text: &mut String, columns: &[String]) {
+    let shown: Vec<&str> = columns.iter().take(12).map(String::as_str).collect();
+    let more = if columns.len() > shown.len() { ", …" } else { "" };
+    line(text, "columns", &format!("{}: {}{more}", columns.len(), shown.join(", ")));
 }
 
 fn text(args: &Inspect, plan: &Plan, found: &Inspection, bytes: usize) -> String {
@@ -75,9 +112,7 @@ fn rows_text(found: &Inspection, rows: u64) -> String {
 }
 
 fn plan_lines(plan: &Plan, text: &mut String) {
-    let shown: Vec<&str> = plan.columns.iter().take(12).map(String::as_str).collect();
-    let more = if plan.dims() > shown.len() { ", …" } else { "" };
-    line(text, "columns", &format!("{}: {}{more}", plan.dims(), shown.join(", ")));
+    columns_line(text, &plan.columns);
     if plan.frame.scale.iter().any(|s| *s != 1.0) {
         line(text, "scale", "columns are divided by their standard deviation");
     }

@@ -4,10 +4,12 @@
 use super::context::Context;
 use super::params::FitParams;
 use crate::error::{Error, Result};
+use crate::kernel::squared_distance;
 use crate::model::{Model, Shape};
 use crate::sketch::Sketch;
 use crate::task::Task;
 use crate::weighted::WeightedPoints;
+use std::cmp::Ordering;
 
 /// Models for a range of k.
 ///
@@ -34,8 +36,27 @@ pub struct Curve {
     pub points: Vec<CurvePoint>,
     /// The index of the suggested one.
     pub suggested: usize,
-    /// Whether that one stands out.
+    /// Whether that one stands out; never at an end of the range.
     pub clear: bool,
+}
+
+impl Curve {
+    /// The suggested point.
+    pub fn best(&self) -> &CurvePoint {
+        &self.points[self.suggested]
+    }
+
+    /// Whether the suggestion is the first or the last of several k, so that a better one may lie outside.
+    pub fn at_end(&self) -> bool {
+        let last = self.points.len() - 1;
+        last > 0 && (self.suggested == 0 && self.best().k > 1 || self.suggested == last)
+    }
+
+    /// The point of the largest silhouette, where there are any.
+    pub fn most_separate(&self) -> Option<&CurvePoint> {
+        let known = self.points.iter().filter(|p| p.silhouette.is_some());
+        known.max_by(|a, b| a.silhouette.partial_cmp(&b.silhouette).unwrap_or(Ordering::Equal))
+    }
 }
 
 /// One point of the curve over k.
@@ -48,6 +69,12 @@ pub struct CurvePoint {
     pub risk: f64,
     /// Risk by which models of several k are compared.
     compared: f64,
+    /// Bayesian information criterion of a mixture, `2n·risk + p ln n`: the least is best.
+    pub bic: Option<f64>,
+    /// Simplified silhouette of two centres or more: the mean over the rows of `(b − a)/max(a, b)`, where
+    /// `a` and `b` are the distances to the nearest centre and to the second nearest. Near 1 for clusters far
+    /// apart, near 0 where they touch.
+    pub silhouette: Option<f64>,
     /// The model.
     pub model: Model,
 }
@@ -101,11 +128,13 @@ impl Context<'_> {
             };
             let model = self.fit_from(&params.clone().k(k), &warm)?;
             let (risk, compared) = self.risks(&model)?;
-            points.push(CurvePoint { k, risk, compared, model });
+            let bic = mixture.then(|| bic(self.sketch(), params, k, compared));
+            let silhouette = self.silhouette(&model)?;
+            points.push(CurvePoint { k, risk, compared, bic, silhouette, model });
         }
-        let score = |i: usize| match mixture {
-            true => bic_score(self.sketch(), params, &points[i]),
-            false => elbow(&points, i),
+        let score = |i: usize| match points[i].bic {
+            Some(bic) => -bic,
+            None => elbow(&points, i),
         };
         let scores: Vec<f64> = (0..points.len()).map(score).collect();
         let inside = |i: &usize| (low..=high).contains(&points[*i].k);
@@ -113,11 +142,41 @@ impl Context<'_> {
             .filter(inside)
             .max_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(b.cmp(&a)))
             .unwrap_or(0);
-        let clear = mixture || scores[best] >= CLEAR;
+        let stands_out = mixture || scores[best] >= CLEAR;
         let k = points[best].k;
         points.retain(|p| (low..=high).contains(&p.k));
         let suggested = points.iter().position(|p| p.k == k).unwrap_or(0);
-        Ok(Curve { points, suggested, clear })
+        let curve = Curve { points, suggested, clear: false };
+        let clear = stands_out && !curve.at_end();
+        Ok(Curve { clear, ..curve })
+    }
+
+    /// See [`CurvePoint::silhouette`]; `None` for mixtures and for a single centre.
+    fn silhouette(&self, model: &Model) -> Result<Option<f64>> {
+        let Shape::Centres { centres, .. } = &model.shape else { return Ok(None) };
+        if centres.len() < 2 {
+            return Ok(None);
+        }
+        let frame = &self.plan().frame;
+        let centres: Vec<Vec<f64>> = centres.iter().map(|c| frame.coordinates(c)).collect();
+        let points = match self.plan().collect.cells {
+            true => self.cells().weighted_means(),
+            false => self.stand_ins()?,
+        };
+        let one = |(x, weight): (&[f64], f64)| {
+            let mut nearest = [f64::INFINITY; 2];
+            for centre in &centres {
+                let d2 = squared_distance(x, centre);
+                if d2 < nearest[0] {
+                    nearest = [d2, nearest[0]];
+                } else if d2 < nearest[1] {
+                    nearest[1] = d2;
+                }
+            }
+            let [a, b] = nearest.map(f64::sqrt);
+            if b > 0.0 { weight * (b - a) / b } else { 0.0 }
+        };
+        Ok(Some(points.iter().map(one).sum::<f64>() / points.mass()))
     }
 
     /// The risk of a model, estimated from the sketch: mean squared distance or mean distance in the
@@ -179,8 +238,8 @@ fn elbow(points: &[CurvePoint], i: usize) -> f64 {
     (before.compared - here) / (here - next.compared).max(noise)
 }
 
-fn bic_score(sketch: &Sketch, params: &FitParams, point: &CurvePoint) -> f64 {
-    let (n, d, k) = (sketch.rows() as f64, sketch.plan().dims() as f64, point.k as f64);
+fn bic(sketch: &Sketch, params: &FitParams, k: usize, risk: f64) -> f64 {
+    let (n, d, k) = (sketch.rows() as f64, sketch.plan().dims() as f64, k as f64);
     let per_component = if params.known_variance.is_some() { d } else { 2.0 * d };
-    -(2.0 * n * point.compared + (per_component * k + k - 1.0) * n.ln())
+    2.0 * n * risk + (per_component * k + k - 1.0) * n.ln()
 }
