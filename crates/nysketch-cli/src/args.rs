@@ -109,7 +109,7 @@ pub struct Generate {
     #[arg(value_enum)]
     pub what: GenerateKind,
     /// File to write: .parquet, .npy (both float32) or .csv
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
     pub output: PathBuf,
     /// Number of rows
     #[arg(long, value_name = "N")]
@@ -141,10 +141,10 @@ pub enum GenerateKind {
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub struct ColumnArgs {
     /// Columns to read: names, ranges FIRST..LAST and patterns like 'x*' [default: all numeric ones]
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', aliases = ["cols", "column"])]
     pub columns: Option<Vec<String>>,
     /// Columns to leave out, written the same way
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', aliases = ["drop", "ignore", "exclude-columns"])]
     pub exclude: Vec<String>,
 }
 
@@ -308,7 +308,7 @@ pub struct PlanArgs {
     #[command(flatten)]
     pub columns: ColumnArgs,
     /// File to write
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
     pub output: PathBuf,
     #[command(flatten)]
     pub plan: PlanOptions,
@@ -335,7 +335,7 @@ pub struct SketchArgs {
     #[command(flatten)]
     pub columns: ColumnArgs,
     /// File to write; with --by, a new folder
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
     pub output: PathBuf,
     /// Use this plan, or the plan of this sketch
     #[arg(long = "plan", value_name = "PLAN|SKETCH", conflicts_with_all = ["landmarks", "sampling", "landmarks_from",
@@ -382,7 +382,7 @@ pub struct Merge {
     #[arg(long)]
     pub allow_duplicates: bool,
     /// File to write
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
     pub output: PathBuf,
 }
 
@@ -403,7 +403,7 @@ pub struct Subtract {
     #[arg(value_name = "B")]
     pub what: PathBuf,
     /// File to write
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
     pub output: PathBuf,
 }
 
@@ -480,10 +480,10 @@ pub struct FitArgs {
     #[arg(value_name = "SKETCH")]
     pub sketch: PathBuf,
     /// Number of clusters or components; a range such as 2..20 gives a curve and a suggestion
-    #[arg(short, long, value_name = "K|A..B")]
+    #[arg(short, long, value_name = "K|A..B", aliases = ["clusters", "n-clusters", "components", "n-components"])]
     pub k: String,
     /// Model file to write (JSON)
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
     pub output: PathBuf,
     /// How to learn from the sketch
     #[arg(long, value_parser = choices::<Decoder>(), default_value = "auto")]
@@ -527,11 +527,14 @@ pub struct Predict {
     #[command(flatten)]
     pub input: InputArgs,
     /// File to write: .parquet, .csv, or .npy with the labels alone
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
     pub output: PathBuf,
     /// Columns of the input to copy to the output: names, ranges and patterns
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub keep: Vec<String>,
+    /// Start of the names of the predicted columns, where they would collide with columns to keep
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub prefix: String,
     /// Also write the probability of each component of a mixture
     #[arg(long)]
     pub scores: bool,

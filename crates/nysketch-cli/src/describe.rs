@@ -15,6 +15,11 @@ const TELLING: f64 = 0.1;
 /// A component has collapsed where a variance is below this share of the column's.
 const COLLAPSED: f64 = 1e-6;
 
+/// A name inside a table, on one line.
+pub fn one_line(name: &str) -> String {
+    name.replace(['\n', '\r'], "␤")
+}
+
 /// "400 landmarks (dsquared)".
 pub fn measured_at(plan: &Plan) -> String {
     match &plan.features {
@@ -33,7 +38,7 @@ fn told(traits: &[Trait], columns: &[String]) -> String {
             let arrow = if t.deviations > 0.0 { '↑' } else { '↓' };
             let far = short_deviations(t.deviations);
             let (value, all) = (beside(t.value, t), beside(t.overall, t));
-            format!("{} {value} {arrow}{far} (all {all})", columns[t.column])
+            format!("{} {value} {arrow}{far} (all {all})", one_line(&columns[t.column]))
         })
         .collect();
     if words.is_empty() { "like all rows".into() } else { words.join(", ") }
@@ -60,7 +65,10 @@ pub fn place(mean: &[f64], drift: &Drift, plan: &Plan) -> String {
         Some((means, deviations)) => told(&unusual(mean, &means, &deviations), &plan.columns),
         None => {
             let named = plan.columns.iter().zip(mean).take(TOLD);
-            named.map(|(name, x)| format!("{name} {}", short(*x))).collect::<Vec<_>>().join(", ")
+            named
+                .map(|(name, x)| format!("{} {}", one_line(name), short(*x)))
+                .collect::<Vec<_>>()
+                .join(", ")
         }
     }
 }
@@ -137,8 +145,10 @@ fn loadings(model: &Model, components: &[Vec<f64>], shares: &[f64]) -> String {
         together += share;
         let mut order: Vec<usize> = (0..component.len()).collect();
         order.sort_by(|a, b| component[*b].abs().total_cmp(&component[*a].abs()));
-        let named =
-            order.iter().take(TOLD).map(|j| format!("{:+.2} {}", component[*j], model.columns[*j]));
+        let named = order
+            .iter()
+            .take(TOLD)
+            .map(|j| format!("{:+.2} {}", component[*j], one_line(&model.columns[*j])));
         let named = named.collect::<Vec<_>>().join(", ");
         let (share, together) = (100.0 * share, 100.0 * together);
         text.push_str(&format!("{:>9} {share:>8.1}% {together:>8.1}%  {named}\n", i + 1));

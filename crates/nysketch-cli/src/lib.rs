@@ -52,7 +52,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(guard) => guard,
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
         Err(TryLockError::WouldBlock) => {
-            let _ = writeln!(std::io::stderr(), "error: another command is still running");
+            output::error("another command is still running");
             return 1;
         }
     };
@@ -77,9 +77,7 @@ fn outcome(result: anyhow::Result<u8>, failure: u8) -> u8 {
         Ok(code) => code,
         Err(error) if output::is_broken_pipe(&error) => 0,
         Err(error) => {
-            // A closed stderr must not turn an error into a panic.
-            let message = output::in_options(&format!("{error:#}"));
-            let _ = writeln!(std::io::stderr(), "error: {message}");
+            output::error(&format!("{error:#}"));
             let usage = output::is_usage(&error);
             progress::interrupted().unwrap_or(if usage { 2 } else { failure })
         }

@@ -3,6 +3,7 @@
 use crate::args::Common;
 use anyhow::Result;
 use std::io::{self, Write};
+use std::path::Path;
 
 /// An error in how the command was used, not in the data.
 #[derive(Debug, thiserror::Error)]
@@ -36,33 +37,69 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 /// Prints the result: `json` as one object, or `text`.
 pub fn result(common: &Common, json: &serde_json::Value, text: &str) -> Result<()> {
-    let line = if common.json { json.to_string() } else { text.trim_end().to_string() };
+    let shown = match common.json {
+        // Only strings can hold such characters.
+        true => escaped(&json.to_string(), |c| format!("\\u{:04x}", u32::from(c))),
+        false => {
+            let lines = text.trim_end().split('\n').map(printable);
+            lines.collect::<Vec<_>>().join("\n")
+        }
+    };
     let mut out = io::stdout().lock();
-    writeln!(out, "{line}")?;
+    writeln!(out, "{shown}")?;
     out.flush()?;
     Ok(())
+}
+
+/// The name of a file for JSON; what is not Unicode in it is replaced.
+pub fn name(path: &Path) -> serde_json::Value {
+    path.display().to_string().into()
 }
 
 /// Prints a note on stderr, unless `-q`.
 pub fn note(common: &Common, message: &str) {
     if !common.quiet {
-        // A closed stderr is no reason to stop.
-        drop(writeln!(io::stderr(), "note: {}", in_options(message)));
+        say("note: ", message);
     }
 }
 
 /// Prints a warning on stderr, unless `-q`.
 pub fn warn(common: &Common, message: &str) {
     if !common.quiet {
-        drop(writeln!(io::stderr(), "warning: {}", in_options(message)));
+        say("warning: ", message);
     }
+}
+
+/// Prints an error on stderr.
+pub fn error(message: &str) {
+    say("error: ", message);
 }
 
 /// Prints a detail on stderr, with `-v` only.
 pub fn detail(common: &Common, message: &str) {
     if common.verbose {
-        drop(writeln!(io::stderr(), "{message}"));
+        say("", message);
     }
+}
+
+/// One line on stderr. A closed stderr is no reason to stop.
+fn say(kind: &str, message: &str) {
+    let _ = writeln!(io::stderr(), "{kind}{}", printable(&in_options(message)));
+}
+
+/// Text from files and names, without what would steer a terminal or break the line.
+fn printable(text: &str) -> String {
+    escaped(text, |c| c.escape_unicode().to_string())
+}
+
+/// With control characters, and those that turn the direction of text, written otherwise.
+fn escaped(text: &str, write: impl Fn(char) -> String) -> String {
+    let steers =
+        |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if !text.contains(steers) {
+        return text.to_string();
+    }
+    text.chars().map(|c| if steers(c) { write(c) } else { c.to_string() }).collect()
 }
 
 /// "1 row", "2 rows", "3 frequencies".
@@ -128,6 +165,12 @@ pub fn list(values: &[f64]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        assert_eq!(printable("a\u{1b}[31m\u{7}b\nc\u{9b}d"), "a\\u{1b}[31m\\u{7}b\\u{a}c\\u{9b}d");
+        assert_eq!(printable("évident 温度 ✓"), "évident 温度 ✓");
+    }
 
     #[test]
     fn numbers_for_people() {

@@ -1,6 +1,6 @@
 //! Progress on a terminal, silence elsewhere; Ctrl-C and SIGTERM stop a pass cleanly.
 
-use crate::output::thousands;
+use crate::output::{error, thousands};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nysketch::Progress;
 use nysketch_tables::{Dataset, Meter};
@@ -37,7 +37,7 @@ pub fn stop_on_signals() {
             std::thread::sleep(GRACE);
             let cancelled = nysketch::Error::Cancelled.to_string();
             let message = KEPT.get().map_or(cancelled, |kept| kept.to_string());
-            let _ = writeln!(std::io::stderr(), "error: {message}");
+            error(&message);
             std::process::exit(code.into());
         }
     });

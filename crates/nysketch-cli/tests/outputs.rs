@@ -75,8 +75,10 @@ fn predictions_carry_columns_along() {
         (out.column(0).as_primitive::<Int32Type>().value(1), out.column(1).is_null(1)),
         (-1, true)
     );
-    f.write("label.csv", "label,x\n1,10\n").ok("predict m.json label.csv -o l.csv --keep label");
-    assert!(f.read("l.csv").starts_with(b"label,predicted_label,distance\n1,"));
+    f.write("label.csv", "label,x\n1,10\n");
+    f.fails(2, "predict m.json label.csv -o l.csv --keep label", &["'label'", "--prefix"]);
+    f.ok("predict m.json label.csv -o l.csv --keep label --prefix my_");
+    assert!(f.read("l.csv").starts_with(b"label,my_label,my_distance\n1,"));
     f.fails(
         1,
         "predict m.json x.parquet t.csv -o t2.parquet --keep id",

@@ -46,3 +46,37 @@ pub fn centred_sum(product: i128, p: i128, q: i128, n: i128) -> f64 {
     let (c, d) = (q / n, q % n);
     (product - (a * q + b * c + b * d / n)) as f64 - (b * d % n) as f64 / n as f64
 }
+
+/// Whether rows of total weight n > 0 can have these sums: `n Σq² ≥ (Σq)²`, and both sums even or both odd, as
+/// q² and q are; |Σq| ≤ n·2⁴⁴.
+pub fn squares_possible(square: i128, sum: i128, n: i128) -> bool {
+    // Σq = an + b: (Σq)²/n = a Σq + ab + b²/n, rounded up.
+    let (a, b) = (sum / n, sum % n);
+    let least = a * sum + a * b + (b * b + n - 1) / n;
+    square >= least && (square ^ sum) & 1 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Sums of rows are possible; equal rows have the least squares, so that less is impossible.
+        #[test]
+        fn squares_of_rows(
+            rows in prop::collection::vec((1i128..1000, -COORDINATE_LIMIT..=COORDINATE_LIMIT), 1..20),
+            bits in 0u32..44,
+        ) {
+            let rows: Vec<(i128, i128)> = rows.iter().map(|(w, q)| (*w, i128::from(q >> bits))).collect();
+            let n: i128 = rows.iter().map(|(w, _)| w).sum();
+            let sum: i128 = rows.iter().map(|(w, q)| w * q).sum();
+            let square: i128 = rows.iter().map(|(w, q)| w * q * q).sum();
+            prop_assert!(squares_possible(square, sum, n));
+            prop_assert!(!squares_possible(square + 1, sum, n));
+            let (w, q) = rows[0];
+            prop_assert!(squares_possible(w * q * q, w * q, w));
+            prop_assert!(!squares_possible(w * q * q - 2, w * q, w));
+        }
+    }
+}

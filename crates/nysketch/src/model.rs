@@ -313,8 +313,18 @@ impl Model {
             }
             None => return Err(bad("has no schema: it is not a model of nysketch".into())),
         }
-        let model: Model =
-            serde_json::from_value(value).map_err(|e| bad(format!("is not valid: {e}")))?;
+        let fields = match value.get("task").and_then(serde_json::Value::as_str) {
+            Some("kmeans" | "kmedians") => "weights and centres",
+            Some("gmm") => "weights, means and variances",
+            _ => "mean, components, explained_variance and explained_variance_ratio",
+        };
+        let model: Model = serde_json::from_value(value).map_err(|e| match e.to_string() {
+            // What is said of a shape that fits none.
+            how if how.contains("untagged") => {
+                bad(format!("lacks {fields}, or they are not lists of numbers"))
+            }
+            how => bad(format!("is not valid: {how}")),
+        })?;
         model.check()?;
         Ok(model)
     }

@@ -226,3 +226,32 @@ fn heavy_weights_are_exact_up_to_the_limit_and_refused_beyond() {
     assert!(matches!(sum.merge(&full), Err(Error::TooManyRows { .. })));
     assert_eq!(sum, full, "a refused merge changes nothing");
 }
+
+/// Rows that were never there: refused where a cell would be left with squares too small for its sums. Few
+/// rows among many leave no trace, so what is promised is that what is there leaves exactly.
+#[test]
+fn subtracting_rows_that_were_never_there() {
+    let table = |values: &[f64]| Table::unnamed(3, values.to_vec()).unwrap();
+    let mixture = Mixture::new(3, 4, 2.0, 1).unwrap();
+    let mut refused = [0; 3];
+    for seed in 0..20 {
+        let rows = mixture.rows(seed, 3000).values;
+        let params = PlanParams::default().landmarks(50);
+        let plan = Arc::new(plan_for(&table(&rows), params).unwrap().0);
+        let of =
+            |rows: &[f64]| Sketch::of(&plan, &table(rows), SketchParams::default(), &()).unwrap();
+        let mut rest = of(&rows);
+        rest.subtract(&of(&rows[..300 * 3])).unwrap();
+        let before = rest.to_bytes();
+        assert_eq!(before, of(&rows[300 * 3..]).to_bytes());
+        for (i, strangers) in [30, 300, 1000].into_iter().enumerate() {
+            let strangers = of(&mixture.rows(seed + 1000, strangers).values);
+            if rest.clone().subtract(&strangers).is_err() {
+                refused[i] += 1;
+            }
+        }
+        assert_eq!(rest.to_bytes(), before);
+    }
+    assert!(refused[0] <= refused[1] && refused[1] <= refused[2], "{refused:?}");
+    assert!(refused[2] == 20, "{refused:?}");
+}

@@ -110,6 +110,13 @@ impl<'a> Checkpoint<'a> {
             );
         }
         let done = RowSet::new(header.done.iter().map(|(a, b)| *a..*b));
+        let counted = sketch.rows() + sketch.skipped();
+        if sketch.plan().weighting.is_none() && counted != done.len() {
+            bail!(
+                "{name} is damaged: its sketch has {counted} rows, but {} were read; delete it to start again",
+                done.len()
+            );
+        }
         let run = Run::resume(sketch, done);
         Ok(Some(Saved { run, path: self.path.to_path_buf(), inputs: header.inputs }))
     }

@@ -2,7 +2,7 @@
 
 use crate::args::{Common, Demo};
 use crate::kind::Kind;
-use crate::output::{result, size, thousands};
+use crate::output::{name, result, size, thousands};
 use crate::plot;
 use crate::progress::Bar;
 use crate::writing::check_output;
@@ -79,7 +79,7 @@ pub fn run(args: &Demo, common: &Common) -> Result<()> {
     let json = json!({
         "rows": args.rows, "columns": DIMS, "landmarks": plan.features.points().len(), "bytes": bytes.len(),
         "planning_seconds": planning, "sketching_seconds": sketching, "same_bytes": true,
-        "picture": args.output, "results": results,
+        "picture": name(&args.output), "results": results,
     });
     let mut text = format!(
         "\

@@ -2,9 +2,9 @@
 
 use super::files::{read_sketch, sketch_files};
 use crate::args::{Common, Diff};
-use crate::describe::place;
+use crate::describe::{one_line, place};
 use crate::kind::Kind;
-use crate::output::{Usage, count, in_options, note, result, short, thousands};
+use crate::output::{Usage, count, in_options, name, note, result, short, thousands};
 use crate::plot;
 use crate::writing::check_output;
 use anyhow::{Context, Result, bail};
@@ -69,16 +69,20 @@ pub fn run(args: &Diff, common: &Common) -> Result<u8> {
         plot::write(file, &plot::drift(&points, &baseline))?;
     }
     if args.against.is_some() {
-        let json = json!({"baseline": first, "rows": baseline.rows(), "level": args.level,
-            "sketches": found, "plot": args.plot});
+        let json = json!({"baseline": name(first), "rows": baseline.rows(), "level": args.level,
+            "sketches": found, "plot": args.plot.as_deref().map(name)});
         result(common, &json, &series(first, &baseline, &found, args))?;
         return exit_code(args, &found);
     }
     let mut json = serde_json::to_value(&found[0])?;
-    json["baseline"] = json!(first);
-    json["plot"] = json!(args.plot);
+    json["baseline"] = name(first);
+    json["plot"] = json!(args.plot.as_deref().map(name));
     result(common, &json, &pair(first, &found[0], args, baseline.plan()))?;
     exit_code(args, &found)
+}
+
+fn lossy<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
 }
 
 /// For pipelines: 0 no drift, 1 drift, and an error where no test was possible.
@@ -101,6 +105,7 @@ fn exit_code(args: &Diff, found: &[Compared]) -> Result<u8> {
 /// A sketch that was compared.
 #[derive(Serialize)]
 struct Compared {
+    #[serde(serialize_with = "lossy")]
     file: PathBuf,
     #[serde(flatten)]
     drift: Drift,
@@ -184,7 +189,7 @@ fn pair(first: &Path, compared: &Compared, args: &Diff, plan: &Plan) -> String {
         for c in drift.columns.iter().take(args.top) {
             text.push_str(&format!(
                 "{:width$} {:>12} {:>12} {:>12} {:>12} {:>8.1}\n",
-                c.column,
+                one_line(&c.column),
                 short(c.means[0]),
                 short(c.means[1]),
                 short(c.deviations[0]),
@@ -230,8 +235,10 @@ fn series(first: &Path, baseline: &Sketch, found: &[Compared], args: &Diff) -> S
         let drift = &compared.drift;
         let middle = drift.middle();
         let number = |value: Option<f64>| value.map_or("-".to_string(), short);
-        let moved =
-            drift.columns.first().map_or(String::new(), |c| format!("{} (z {:.1})", c.column, c.z));
+        let moved = drift
+            .columns
+            .first()
+            .map_or(String::new(), |c| format!("{} (z {:.1})", one_line(&c.column), c.z));
         text.push_str(&format!(
             "{:width$} {:>12} {:>10} {:>10} {:>14}  {}{moved}\n",
             name(compared),

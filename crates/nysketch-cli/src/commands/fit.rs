@@ -4,7 +4,7 @@ use super::files::read_sketch;
 use crate::args::{Common, FitArgs};
 use crate::describe::{clusters_json, collapsed, risk_name, summary, table};
 use crate::kind::Kind;
-use crate::output::{Usage, note, result, short, thousands_signed, warn};
+use crate::output::{Usage, name, note, result, short, thousands_signed, warn};
 use crate::plot;
 use crate::writing::{check_output, write_bytes};
 use anyhow::{Context, Result};
@@ -153,7 +153,7 @@ fn suggestion(curve: &Curve) -> String {
 fn describe(args: &FitArgs, model: &Model, risk: Option<f64>) -> (Value, String) {
     let r = &model.report;
     let json = json!({
-        "file": args.output, "task": model.task, "k": model.k(), "decoder": r.decoder, "calibrated": r.calibrated,
+        "file": name(&args.output), "task": model.task, "k": model.k(), "decoder": r.decoder, "calibrated": r.calibrated,
         "bandwidth": r.bandwidth, "status": r.status, "iterations": r.iterations,
         "estimated_risk": risk, "scaled": model.scale.iter().any(|s| *s != 1.0),
         "clusters": clusters_json(model), "seconds": r.seconds,

@@ -2,7 +2,7 @@
 
 use crate::args::{Common, Generate};
 use crate::kind::Kind;
-use crate::output::{Usage, result, thousands};
+use crate::output::{Usage, name, result, thousands};
 use crate::progress::{Bar, interrupted};
 use crate::writing::{check_output, while_writing};
 use anyhow::Result;
@@ -37,7 +37,7 @@ pub fn run(args: &Generate, common: &Common) -> Result<()> {
     }
     drop(bar);
     let json = json!({
-        "file": args.output, "rows": args.rows, "dims": args.dims, "clusters": args.clusters,
+        "file": name(&args.output), "rows": args.rows, "dims": args.dims, "clusters": args.clusters,
         "separation": args.separation, "seed": args.seed,
     });
     let text = format!(

@@ -3,7 +3,7 @@
 use crate::args::{Common, SketchArgs};
 use crate::describe::measured_at;
 use crate::losses::Lost;
-use crate::output::{Usage, count, note, result, size, thousands};
+use crate::output::{Usage, count, name, note, result, size, thousands};
 use crate::progress::Bar;
 use anyhow::{Context, Result, anyhow, bail};
 use nysketch::inspect::PlanSummary;
@@ -70,12 +70,12 @@ pub fn run(
     let folder = file::Folder::new(&args.output).with_context(cannot)?;
     let mut bytes = 0;
     for (value, sketch) in &groups.sketches {
-        let name = file_name(value);
+        let file = file_name(value);
         let contents = sketch.to_bytes();
         bytes += contents.len();
-        folder.write(&name, &contents).with_context(cannot)?;
+        folder.write(&file, &contents).with_context(cannot)?;
         listed.push(json!({
-            "value": **value, "file": args.output.join(&name), "rows": sketch.rows(),
+            "value": **value, "file": name(&args.output.join(&file)), "rows": sketch.rows(),
             "skipped": sketch.skipped(),
         }));
     }
@@ -90,7 +90,7 @@ pub fn run(
     }
     let seconds = start.elapsed().as_secs_f64();
     let mut json = serde_json::to_value(PlanSummary::new(plan))?;
-    json["file"] = json!(args.output);
+    json["file"] = name(&args.output);
     json["rows"] = json!(rows);
     json["skipped"] = json!(skipped);
     json["skipped_by_column"] = lost.json();

@@ -2,9 +2,9 @@
 
 use super::files::{read_any, read_model};
 use crate::args::{Common, Inspect};
-use crate::describe::{clusters_json, collapsed, measured_at, summary, table};
+use crate::describe::{clusters_json, collapsed, measured_at, one_line, summary, table};
 use crate::kind::Kind;
-use crate::output::{Usage, count, list, result, short, size, thousands};
+use crate::output::{Usage, count, list, name, result, short, size, thousands};
 use anyhow::Result;
 use nysketch::decoder::Explanation;
 use nysketch::format::File;
@@ -33,7 +33,7 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     );
     let found = inspect(plan, sketch, &InspectParams { model: model.as_ref(), theory })?;
     let mut json = serde_json::to_value(&found)?;
-    json["file"] = json!(args.file);
+    json["file"] = name(&args.file);
     json["bytes"] = json!(bytes);
     result(common, &json, &text(args, plan, &found, bytes))
 }
@@ -46,7 +46,7 @@ fn inspect_model(args: &Inspect, common: &Common) -> Result<()> {
     }
     let model = read_model(&args.file)?;
     let json = json!({
-        "file": args.file, "kind": "model", "schema": model.schema, "task": model.task, "k": model.k(),
+        "file": name(&args.file), "kind": "model", "schema": model.schema, "task": model.task, "k": model.k(),
         "rows": model.rows, "columns": model.columns, "scale": model.scale, "fingerprint": model.plan,
         "decoder": model.report.decoder, "status": model.report.status, "clusters": clusters_json(&model),
     });
@@ -66,7 +66,7 @@ fn inspect_model(args: &Inspect, common: &Common) -> Result<()> {
 }
 
 fn columns_line(text: &mut String, columns: &[String]) {
-    let shown: Vec<&str> = columns.iter().take(12).map(String::as_str).collect();
+    let shown: Vec<String> = columns.iter().take(12).map(|name| one_line(name)).collect();
     let more = if columns.len() > shown.len() { ", …" } else { "" };
     line(text, "columns", &format!("{}: {}{more}", columns.len(), shown.join(", ")));
 }

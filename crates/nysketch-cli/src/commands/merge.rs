@@ -3,7 +3,7 @@
 use super::files::{read_sketch, sketch_files};
 use crate::args::{Common, Merge, Subtract};
 use crate::kind::Kind;
-use crate::output::{count, note, result, size};
+use crate::output::{count, name, note, result, size};
 use crate::writing::{check_output, write_bytes};
 use anyhow::{Context, Result, bail};
 use nysketch::{Sketch, Sum};
@@ -106,7 +106,7 @@ fn finish(sketch: &Sketch, output: &Path, common: &Common) -> Result<()> {
     let bytes = sketch.to_bytes();
     write_bytes(output, &bytes)?;
     let json = json!({
-        "file": output, "rows": sketch.rows(), "skipped": sketch.skipped(),
+        "file": name(output), "rows": sketch.rows(), "skipped": sketch.skipped(),
         "fingerprint": sketch.plan().fingerprint(), "bytes": bytes.len(),
     });
     let text =

@@ -5,7 +5,9 @@ use crate::describe::measured_at;
 use crate::input;
 use crate::kind::Kind;
 use crate::losses::Lost;
-use crate::output::{Usage, count, detail, in_options, list, note, result, short, size, thousands};
+use crate::output::{
+    Usage, count, detail, in_options, list, name, note, result, short, size, thousands,
+};
 use crate::progress::Bar;
 use crate::writing::{check_output, write_bytes};
 use anyhow::{Result, bail};
@@ -32,7 +34,7 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     write_bytes(&args.output, &bytes)?;
     let summary = PlanSummary::new(&plan);
     let mut json = serde_json::to_value(&summary)?;
-    json["file"] = json!(args.output);
+    json["file"] = name(&args.output);
     json["rows"] = json!(report.rows);
     json["skipped"] = json!(report.losses.skipped());
     json["skipped_by_column"] = lost.json();

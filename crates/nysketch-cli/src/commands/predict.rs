@@ -6,7 +6,7 @@ use crate::args::{Common, Predict};
 use crate::input;
 use crate::kind::Kind;
 use crate::losses::Lost;
-use crate::output::{Usage, count, result};
+use crate::output::{Usage, count, name, result};
 use crate::progress::Bar;
 use crate::writing::{check_output, while_writing};
 use anyhow::Result;
@@ -30,7 +30,7 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
     let input = input::open(&args.input, Columns::exactly(&model.columns), extras)?;
     input.check_output(&args.output)?;
     tell_input(&input, common);
-    let schema = schema(&input, &columns)?;
+    let schema = schema(&input, &columns, &args.prefix)?;
     let invalid = invalid(&args.input);
     let predictor = Predictor::new(&model);
     let bar = Bar::reading("predicting", &input, common.quiet);
@@ -52,7 +52,7 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
     let losses = losses.into_inner().unwrap_or_else(|e| e.into_inner());
     let lost = Lost::new(&losses, &model.columns, None, rows);
     lost.tell(common, "; their label is -1");
-    let json = json!({"file": args.output, "rows": rows, "skipped": losses.skipped(),
+    let json = json!({"file": name(&args.output), "rows": rows, "skipped": losses.skipped(),
         "skipped_by_column": lost.json()});
     result(common, &json, &format!("{}: {}", args.output.display(), count(rows, "row")))
 }
@@ -86,16 +86,19 @@ fn columns(args: &Predict, kind: OutputFormat, model: &Model) -> Result<Vec<Colu
     Ok(columns)
 }
 
-/// The kept columns, then the predictions, renamed where a kept column has the same name.
-fn schema(input: &Dataset, columns: &[Column]) -> Result<SchemaRef> {
+/// The kept columns, then the predictions.
+fn schema(input: &Dataset, columns: &[Column], prefix: &str) -> Result<SchemaRef> {
     let mut fields = input.kept_fields()?;
     let kept: Vec<String> = fields.iter().map(|f| f.name().clone()).collect();
     for column in columns {
         let is_label = column.is_label();
         let data_type = if is_label { DataType::Int32 } else { DataType::Float64 };
-        let mut name = column.name();
-        while kept.contains(&name) {
-            name.insert_str(0, "predicted_");
+        let name = format!("{prefix}{}", column.name());
+        if kept.contains(&name) {
+            let message = format!(
+                "the column '{name}' that is kept has the name of a prediction; give predictions other names with --prefix"
+            );
+            return Err(Usage(message).into());
         }
         fields.push(Field::new(name, data_type, !is_label));
     }

@@ -3,7 +3,7 @@
 use super::files::{read_model, read_sketch};
 use crate::args::{Common, ReportArgs};
 use crate::kind::Kind;
-use crate::output::{result, size};
+use crate::output::{name, result, size};
 use crate::report::{ReportRequest, page};
 use crate::writing::{check_output, write_bytes};
 use anyhow::Result;
@@ -17,17 +17,17 @@ pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
     let sketch = read_sketch(&args.sketch)?;
     let model = args.model.as_deref().map(read_model).transpose()?;
     let baseline = args.against.as_deref().map(read_sketch).transpose()?;
-    let name = args.sketch.display().to_string();
+    let title = args.sketch.display().to_string();
     let other = args.against.as_ref().map(|path| path.display().to_string());
     let report = page(&ReportRequest {
         model: model.as_ref(),
         baseline: baseline.as_ref().zip(other.as_deref()),
         most_clusters: usize::from(args.most_clusters),
         seed: args.seed,
-        ..ReportRequest::new(&sketch, &name)
+        ..ReportRequest::new(&sketch, &title)
     })?;
     write_bytes(&args.output, report.html.as_bytes())?;
     let bytes = report.html.len();
-    let json = json!({"file": args.output, "bytes": bytes, "model": args.model, "k": report.k});
+    let json = json!({"file": name(&args.output), "bytes": bytes, "model": args.model.as_deref().map(name), "k": report.k});
     result(common, &json, &format!("{}: {}", args.output.display(), size(bytes)))
 }

@@ -9,7 +9,7 @@ use crate::describe::measured_at;
 use crate::input;
 use crate::kind::Kind;
 use crate::losses::Lost;
-use crate::output::{count, note, result, size, thousands};
+use crate::output::{count, name, note, result, size, thousands};
 use crate::progress::Bar;
 use crate::writing::{check_output, write_bytes};
 use anyhow::Result;
@@ -110,7 +110,7 @@ fn tell(
 ) -> Result<()> {
     let plan = sketch.plan();
     let mut json = serde_json::to_value(PlanSummary::new(plan))?;
-    json["file"] = json!(args.output);
+    json["file"] = name(&args.output);
     json["rows"] = json!(sketch.rows());
     json["skipped"] = json!(sketch.skipped());
     json["skipped_by_column"] = lost.json();

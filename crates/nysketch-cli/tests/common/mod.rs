@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 pub struct Folder(TempDir);
 
+#[allow(dead_code, reason = "not every test binary needs everything")]
 impl Folder {
     pub fn new() -> Self {
         Folder(TempDir::new().unwrap())
@@ -42,7 +43,6 @@ impl Folder {
         String::from_utf8(output).unwrap()
     }
 
-    #[allow(dead_code, reason = "not every test binary asks for JSON")]
     pub fn json(&self, line: &str) -> Value {
         serde_json::from_str(&self.ok(&format!("{line} --json"))).unwrap()
     }

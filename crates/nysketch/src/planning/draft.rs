@@ -4,6 +4,7 @@ use super::params::{
     DEFAULT_LANDMARKS, GivenLandmarks, LandmarkCount, Measurement, PlanParams, PlanValid, Scale,
     default_landmarks,
 };
+use super::remarks;
 use super::report::{LeverageReport, PlanReport};
 use crate::bandwidth;
 use crate::collect::Collect;
@@ -22,7 +23,7 @@ use crate::plan::{Features, Plan};
 use crate::points::Points;
 use crate::sample::Reservoir;
 use crate::simd::Instructions;
-use crate::survey::{Column, Survey};
+use crate::survey::Survey;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -74,9 +75,7 @@ impl Draft {
             sample_rows: sample.len(),
             ..PlanReport::default()
         };
-        if params.scale == Scale::None {
-            note_uneven_columns(columns, &found, &mut report);
-        }
+        report.notes.extend(remarks::of_columns(columns, &found, params.scale));
         warn_of_lost_digits(columns, &found, &frame, &mut report);
         let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
         let bandwidths = match &params.bandwidths {
@@ -265,10 +264,10 @@ impl Draft {
         let (for_model, why) = match self.params.clusters {
             Some(k) => (
                 k.saturating_mul(2 * (d + 1)).max(k.saturating_mul(10)),
-                format!(
-                    "twice the {} numbers of a model of k = {k} in {d} columns",
-                    k.saturating_mul(d + 1)
-                ),
+                match d < 4 {
+                    true => format!("10 for each of {k} clusters"),
+                    false => format!("2k(d + 1) for k = {k} clusters in d = {d} columns"),
+                },
             ),
             None => (DEFAULT_LANDMARKS / 4, "the number of clusters is not known".to_string()),
         };
@@ -446,23 +445,5 @@ fn warn_of_lost_digits(columns: &[String], found: &Survey, frame: &Frame, report
                 columns[j], found.columns[j].low, found.columns[j].high, low, high
             ));
         }
-    }
-}
-
-fn note_uneven_columns(columns: &[String], found: &Survey, report: &mut PlanReport) {
-    let varying =
-        || found.columns.iter().enumerate().filter(|(_, c)| c.deviation > 0.0 && c.low < c.high);
-    let by_deviation =
-        |a: &(usize, &Column), b: &(usize, &Column)| a.1.deviation.total_cmp(&b.1.deviation);
-    if let (Some((i, small)), Some((j, large))) =
-        (varying().min_by(by_deviation), varying().max_by(by_deviation))
-        && large.deviation > 100.0 * small.deviation
-    {
-        report.notes.push(format!(
-            "column '{}' varies {:.0} times as much as '{}' and will dominate the distances; consider `scale=standard`",
-            columns[j],
-            large.deviation / small.deviation,
-            columns[i]
-        ));
     }
 }

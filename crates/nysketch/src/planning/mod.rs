@@ -10,6 +10,7 @@ mod distant;
 mod draft;
 mod make;
 mod params;
+mod remarks;
 mod report;
 
 #[doc(hidden)]

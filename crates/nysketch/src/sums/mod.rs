@@ -5,7 +5,7 @@ pub(crate) mod table;
 pub use table::Sum;
 
 use crate::error::{Error, Result};
-use crate::fixed::{MAX_WEIGHT, centred_sum, coordinate_value};
+use crate::fixed::{MAX_WEIGHT, centred_sum, coordinate_value, squares_possible};
 use crate::plan::Plan;
 use std::ops::{Index, IndexMut};
 use table::{Over, SUMS};
@@ -110,7 +110,7 @@ impl Sums {
     }
 
     /// Checks every bound that sums of real rows keep: counts are not negative and add up, features
-    /// lie in their range, squares are not negative.
+    /// lie in their range, squares are those of numbers with these sums, and cells add up to the whole.
     pub(crate) fn check(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
         let broken = |sum: String, how: &str| Err(BrokenRule { sum, how: how.to_string() });
         let n = self[Sum::Rows][0];
@@ -144,6 +144,62 @@ impl Sums {
         }
         if plan.collect.cells && self[Sum::CellRows].iter().sum::<i128>() != n {
             return broken("the rows of the cells".into(), "not add up to the number of rows");
+        }
+        self.check_squares(plan)?;
+        self.check_totals(plan)
+    }
+
+    /// Sums and squares of the same rows belong together: Cauchy and Schwarz for every cell and column, and for
+    /// every pair of columns.
+    fn check_squares(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
+        let impossible = |sum: String| BrokenRule { sum, how: "be no squares of its rows".into() };
+        let d = plan.dims();
+        let each_once = plan.weighting.is_none();
+        if plan.collect.cells {
+            for (cell, &n) in self[Sum::CellRows].iter().enumerate().filter(|(_, n)| **n > 0) {
+                for at in cell * d..(cell + 1) * d {
+                    let (sum, square) = (self[Sum::CellSum][at], self[Sum::CellSquare][at]);
+                    let one_row = each_once && n == 1;
+                    if !squares_possible(square, sum, n) || one_row && square != sum * sum {
+                        return Err(impossible(format!("cell_square[{at}]")));
+                    }
+                }
+            }
+        }
+        let n = self[Sum::Rows][0];
+        if plan.collect.moments && n > 0 {
+            let (sum, outer) = (&self[Sum::Sum], &self[Sum::Outer]);
+            let centred =
+                |k: usize, l: usize| centred_sum(outer[k * (k + 1) / 2 + l], sum[k], sum[l], n);
+            let squares: Vec<f64> = (0..d).map(|k| centred(k, k)).collect();
+            for k in 0..d {
+                if !squares_possible(outer[k * (k + 3) / 2], sum[k], n) {
+                    return Err(impossible(format!("outer[{}]", k * (k + 3) / 2)));
+                }
+                for l in 0..k {
+                    // Products of centred sums take up to 252 bits; doubles hold them to 2⁻⁵⁰ of their size.
+                    if centred(k, l).powi(2) > squares[k] * squares[l] * (1.0 + 1e-12) {
+                        return Err(impossible(format!("outer[{}]", k * (k + 1) / 2 + l)));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every row is in one cell, so the cells add up to the whole.
+    fn check_totals(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
+        if !(plan.collect.cells && plan.collect.moments) {
+            return Ok(());
+        }
+        let d = plan.dims();
+        let total = |sum: Sum, k: usize| self[sum].iter().skip(k).step_by(d).sum::<i128>();
+        for k in 0..d {
+            let squares = self[Sum::Outer][k * (k + 3) / 2];
+            if total(Sum::CellSum, k) != self[Sum::Sum][k] || total(Sum::CellSquare, k) != squares {
+                let sum = format!("the cells of column {k}");
+                return Err(BrokenRule { sum, how: "not add up to the sums of all rows".into() });
+            }
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ mod trial;
 
 use crate::args::{Common, InputArgs, Reproduce};
 use crate::input;
-use crate::output::{Usage, count, detail, note, result, short, thousands};
+use crate::output::{Usage, count, detail, name, note, result, short, thousands};
 use crate::page::Page;
 use crate::plot;
 use crate::progress::{Fits, interrupted, on_interrupt};
@@ -94,9 +94,9 @@ pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
     let failed: usize = all.iter().filter(|(k, _)| matches!(table.get(k), Some(Err(_)))).count();
     let names: Vec<String> = wanted.iter().map(Panel::name).collect();
     let json = json!({
-        "folder": args.output, "trials": trials, "seed": args.seed, "quick": args.quick,
+        "folder": name(&args.output), "trials": trials, "seed": args.seed, "quick": args.quick,
         "fits": all.len(), "new": new, "failed": failed, "missing": missing, "panels": names,
-        "page": at, "seconds": start.elapsed().as_secs_f64(),
+        "page": name(&at), "seconds": start.elapsed().as_secs_f64(),
     });
     let mut text = format!(
         "fits      {}, {} of them new, in {:.0} s; {trials} trials (figure 2: at most 10)\n",
