@@ -34,6 +34,15 @@ pub struct Common {
     /// Replace an output that exists, whatever it is; inputs are never replaced
     #[arg(long, global = true)]
     pub force: bool,
+    /// Allow so many times the work and memory (2e12 operations, 2 GB) that is done unasked
+    #[arg(
+        long,
+        global = true,
+        value_name = "FACTOR",
+        default_value_t = 1.0,
+        hide_default_value = true
+    )]
+    pub max_work: f64,
     /// No progress and no notes on stderr
     #[arg(short, long, global = true)]
     pub quiet: bool,

@@ -5,6 +5,7 @@ use nysketch::clusters::{Trait, unusual};
 use nysketch::drift::Drift;
 use nysketch::{Features, Model, Plan, Shape, Task};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 
 /// Columns that a cluster or a cell is told by.
 const TOLD: usize = 3;
@@ -58,9 +59,10 @@ fn short_deviations(deviations: f64) -> String {
 
 /// A place by the columns in which it is the most unusual, beside the baseline of a comparison.
 pub fn place(mean: &[f64], drift: &Drift, plan: &Plan) -> String {
-    let of = |name: &String| drift.columns.iter().find(|c| c.column == *name);
+    let whole: HashMap<&str, (f64, f64)> =
+        drift.columns.iter().map(|c| (c.column.as_str(), (c.means[0], c.deviations[0]))).collect();
     let known: Option<(Vec<f64>, Vec<f64>)> =
-        plan.columns.iter().map(|name| of(name).map(|c| (c.means[0], c.deviations[0]))).collect();
+        plan.columns.iter().map(|name| whole.get(name.as_str()).copied()).collect();
     match known {
         Some((means, deviations)) => told(&unusual(mean, &means, &deviations), &plan.columns),
         None => {

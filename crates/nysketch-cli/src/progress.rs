@@ -30,7 +30,8 @@ pub fn stop_on_signals() {
         let _ = flag::register(signal, again);
         let _ = flag::register_usize(signal, SIGNAL.clone(), signal as usize);
     }
-    std::thread::spawn(|| {
+    // Without this thread, signals are noticed at the next block of rows only.
+    let _ = std::thread::Builder::new().spawn(|| {
         loop {
             std::thread::sleep(Duration::from_millis(50));
             let Some(code) = interrupted() else { continue };

@@ -63,3 +63,17 @@ fn names_that_are_no_unicode() {
     }
     run("report --force -o", &[&odd(b"r\xff.html"), &s]);
 }
+
+/// Plans whose linear algebra would take hours are refused before it starts, with the option that allows it.
+#[test]
+fn too_much_work_is_refused_beforehand() {
+    let f = Folder::new();
+    f.ok("generate gmm --rows 9000 --dims 1 --clusters 2 -o x.npy");
+    f.ok(
+        "sketch x.npy -o s.nys --landmarks 9000 --sampling uniform --collect kernel --bandwidth 1",
+    );
+    let words = ["operations", "1.9 GB", "--max-work 4"];
+    f.fails(1, "fit kmeans s.nys -k 2 -o m.json --decoder kernel", &words);
+    f.fails(1, "diff s.nys s.nys", &words);
+    assert!(f.ok("inspect s.nys").contains("would take long"));
+}

@@ -32,6 +32,7 @@ use crate::linalg::{Matrix, dot, symmetric_eigen};
 use crate::plan::{Features, Plan};
 use crate::sketch::{Sketch, same_plan};
 use crate::sums::{Sum, Sums};
+use crate::work::Work;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Binomial, ChiSquared, Distribution};
@@ -234,6 +235,7 @@ impl Comparison {
     pub fn new(plan: &Arc<Plan>) -> Result<Self> {
         let mut maps = Vec::new();
         if let (Features::Nystrom(landmarks, _), true) = (&plan.features, plan.collect.kernel) {
+            Work::eigen(landmarks.len(), plan.bandwidths.len()).check("comparing kernel sums")?;
             for &sigma2 in &plan.bandwidths {
                 maps.push(NystromMap::new(landmarks, plan.kernel.at(sigma2), DECODING_CUTOFF)?);
             }
@@ -401,6 +403,11 @@ impl<'a> PairedCells<'a> {
         let used: Vec<usize> =
             (0..self.counts.len()).filter(|j| self.counts[*j].iter().sum::<f64>() > 0.0).collect();
         let pooled: Vec<f64> = used.iter().map(|&j| self.counts[j].iter().sum()).collect();
+        let (m, d, draws) = (used.len() as f64, plan.dims() as f64, params.draws as f64);
+        let columns =
+            if plan.collect.moments { Work::eigen(plan.dims(), 1) } else { Work::default() };
+        let operations = plan.bandwidths.len() as f64 * m * m * (d + 2.0 * draws) + m * d * d;
+        columns.and(operations, 8.0 * (m * m + 3.0 * m * draws)).check("the test of drift")?;
         let share = self.totals[0] / (self.totals[0] + self.totals[1]);
         let observed: Vec<f64> = used.iter().map(|&j| self.counts[j][0]).collect();
 

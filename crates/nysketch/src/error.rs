@@ -98,7 +98,7 @@ pub enum FormatError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A value that is NaN, infinite or missing.
+    /// A value that is NaN, infinite, missing or too large for distances.
     #[error("{at}: the value is {}; clean the row, or skip such rows with `skip_invalid`", not_a_number(*.value))]
     NonFinite {
         /// Where.
@@ -145,6 +145,20 @@ pub enum Error {
         column: String,
         /// Most groups.
         limit: usize,
+    },
+    /// More than a command does unasked; see [`work`](crate::work).
+    #[error(
+        "{what} would take about {operations:.0e} operations and {gigabytes:.1} GB of memory, more than is done unasked; `max_work={factor}` allows it"
+    )]
+    TooMuchWork {
+        /// What was asked for.
+        what: &'static str,
+        /// Floating-point operations.
+        operations: f64,
+        /// Memory.
+        gigabytes: f64,
+        /// How many times the limit that is.
+        factor: f64,
     },
     /// No row at all, or none that is valid.
     #[error("the input has no rows{}", if *.skipped > 0 { format!(" left: all {} were skipped as invalid", .skipped) } else { String::new() })]
@@ -315,7 +329,7 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 38] = [
+const PARAMETERS: [&str; 39] = [
     "bandwidth",
     "clusters",
     "collect",
@@ -339,6 +353,7 @@ const PARAMETERS: [&str; 38] = [
     "level",
     "leverage_lambda",
     "max_groups",
+    "max_work",
     "model",
     "most_clusters",
     "no_header",
@@ -396,7 +411,11 @@ fn number(x: f64) -> String {
 }
 
 fn not_a_number(value: f64) -> &'static str {
-    if value.is_nan() { "missing or not a number (NaN)" } else { "infinite" }
+    match value {
+        v if v.is_nan() => "missing or not a number (NaN)",
+        v if v.is_infinite() => "infinite",
+        _ => "beyond ±1e100",
+    }
 }
 
 #[cfg(test)]

@@ -14,10 +14,8 @@ use crate::plan::{Features, Plan};
 use crate::sketch::Sketch;
 use crate::sums::Sum;
 use crate::theory::{Theory, TheoryParams};
+use crate::work::Work;
 use serde::Serialize;
-
-/// Landmarks up to which the rank of the kernel matrix is computed: that takes seconds.
-pub const MOST_LANDMARKS: usize = 2000;
 
 /// The column of row weights, as it is shown.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -77,7 +75,7 @@ impl PlanSummary {
     }
 }
 
-/// The kernel matrix of the landmarks at every bandwidth; empty above [`MOST_LANDMARKS`].
+/// The kernel matrix of the landmarks at every bandwidth; empty where that would take long.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Ranks {
     /// Numerical rank.
@@ -280,7 +278,7 @@ pub fn inspect(
 
 /// Whether an eigendecomposition per bandwidth takes seconds at most.
 fn few(plan: &Plan) -> bool {
-    plan.features.points().len() <= MOST_LANDMARKS
+    Work::eigen(plan.features.points().len(), plan.bandwidths.len()).is_small()
 }
 
 fn dimensions(context: &Context<'_>) -> Result<Dimensions> {

@@ -90,6 +90,7 @@ pub mod spectrum;
 pub mod sums;
 pub mod synthetic;
 pub mod theory;
+pub mod work;
 
 mod bandwidth;
 mod collect;

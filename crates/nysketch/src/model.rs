@@ -3,6 +3,8 @@
 //! A model is a JSON file. Distances are taken in the plan's coordinates (columns divided by
 //! `scale`), so that a model of scaled columns assigns rows as it was learned.
 
+mod file;
+
 use crate::atom::Atom;
 use crate::error::{Error, Result};
 use crate::frame::Frame;
@@ -11,10 +13,13 @@ use crate::random::{draw, normal};
 use crate::report::Report;
 use crate::sketch::Sketch;
 use crate::task::Task;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-/// Values beyond this overflow when squared and summed.
-const LARGEST: f64 = 1e150;
+/// Largest magnitude of a value or a centre. With the least scale no squared distance overflows:
+/// `d (2·10¹⁰⁰/10⁻⁵⁰)² < 10³⁰⁸` for up to 10⁷ columns.
+const LARGEST: f64 = 1e100;
+/// Least scale of a column.
+const LEAST_SCALE: f64 = 1e-50;
 
 /// Version of the schema that is written; version 1 is read too.
 pub const SCHEMA: u32 = 2;
@@ -36,7 +41,7 @@ pub const SCHEMA: u32 = 2;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Model {
     /// [`SCHEMA`].
@@ -55,7 +60,7 @@ pub struct Model {
     #[serde(flatten)]
     pub shape: Shape,
     /// What its rows look like, where the sketch told.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
     /// How it was found.
     pub report: Report,
@@ -80,7 +85,7 @@ pub struct Model {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Shape {
     /// A Gaussian mixture with diagonal covariances.
@@ -168,6 +173,15 @@ impl Shape {
                 .chain(explained_variance)
                 .chain(explained_variance_ratio)
                 .collect(),
+        }
+    }
+
+    /// Points of the table that the shape has: centres or means.
+    fn places(&self) -> &[Vec<f64>] {
+        match self {
+            Shape::Mixture { means, .. } => means,
+            Shape::Centres { centres, .. } => centres,
+            Shape::Components { mean, .. } => std::slice::from_ref(mean),
         }
     }
 
@@ -276,12 +290,16 @@ impl Model {
             format!("has schema {}, this program reads {SCHEMA}", self.schema)
         } else if d == 0 || unique.len() != d {
             "needs at least one column, all different".into()
-        } else if self.scale.len() != d || !self.scale.iter().all(|s| *s > 0.0 && s.is_finite()) {
-            "has a scale that is not a positive number for each column".into()
+        } else if self.scale.len() != d
+            || !self.scale.iter().all(|s| (LEAST_SCALE..=LARGEST).contains(s))
+        {
+            format!("does not have a scale between {LEAST_SCALE:e} and {LARGEST:e} for each column")
         } else if self.k() == 0 || self.shape.widths().iter().any(|w| *w != d) {
             format!("does not have {d} values in every row")
-        } else if !self.shape.numbers().iter().all(|x| x.is_finite()) {
-            "holds a number that is not finite".into()
+        } else if !self.shape.numbers().iter().all(|x| x.abs() <= LARGEST * LARGEST) {
+            "holds a number that is not finite, or beyond 1e200".into()
+        } else if !self.shape.places().iter().flatten().all(|x| x.abs() <= LARGEST) {
+            format!("has a centre beyond {LARGEST:e}")
         } else if self.profile.as_ref().is_some_and(|p| !p.fits(d, self.k())) {
             "has a profile of other columns or clusters, or of impossible numbers".into()
         } else if let Some(how) = self.shape.broken(self.task) {
@@ -298,35 +316,6 @@ impl Model {
             serde_json::to_string_pretty(self).expect("finite numbers and strings are valid JSON");
         text.push('\n');
         text
-    }
-
-    /// Reads a model's file. The schema is read first, so that a newer file is not called damaged.
-    pub fn from_json(text: &str) -> Result<Self> {
-        let bad = |how: String| Error::BadModel { how };
-        let mut value: serde_json::Value =
-            serde_json::from_str(text).map_err(|e| bad(format!("is not valid JSON: {e}")))?;
-        match value.get("schema").and_then(serde_json::Value::as_u64) {
-            Some(1) => upgrade(&mut value),
-            Some(schema) if schema == u64::from(SCHEMA) => {}
-            Some(schema) => {
-                return Err(bad(format!("has schema {schema}, this program reads 1 and {SCHEMA}")));
-            }
-            None => return Err(bad("has no schema: it is not a model of nysketch".into())),
-        }
-        let fields = match value.get("task").and_then(serde_json::Value::as_str) {
-            Some("kmeans" | "kmedians") => "weights and centres",
-            Some("gmm") => "weights, means and variances",
-            _ => "mean, components, explained_variance and explained_variance_ratio",
-        };
-        let model: Model = serde_json::from_value(value).map_err(|e| match e.to_string() {
-            // What is said of a shape that fits none.
-            how if how.contains("untagged") => {
-                bad(format!("lacks {fields}, or they are not lists of numbers"))
-            }
-            how => bad(format!("is not valid: {how}")),
-        })?;
-        model.check()?;
-        Ok(model)
     }
 
     /// Number of centres or components.
@@ -429,18 +418,6 @@ impl Model {
         };
         let c = draw(weights, rng)?;
         Some(means[c].iter().zip(&variances[c]).map(|(m, v)| m + v.sqrt() * normal(rng)).collect())
-    }
-}
-
-/// Brings a model of schema 1 to schema 2, where the report says apart which decoder ran and whether the
-/// model is that of calibrated landmarks.
-fn upgrade(model: &mut serde_json::Value) {
-    model["schema"] = SCHEMA.into();
-    let report = &mut model["report"];
-    let decoder = report["decoder"].as_str().unwrap_or_default().to_string();
-    if let Some(name) = decoder.strip_suffix(" (calibrated landmarks)") {
-        report["decoder"] = name.into();
-        report["calibrated"] = true.into();
     }
 }
 

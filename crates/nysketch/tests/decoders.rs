@@ -360,6 +360,12 @@ fn damaged_models_are_refused() {
     assert!(broken(&|j| j["task"] = "kmeans".into()).contains("task"));
     assert!(broken(&|j| j["columns"][1] = "c0".into()).contains("different"));
     assert!(broken(&|j| j["schema"] = 3.into()).contains("schema 3"));
+    assert!(broken(&|j| j["scale"][0] = 1e-200.into()).contains("scale between"));
+    assert!(broken(&|j| j["means"][0][0] = 1e308.into()).contains("beyond"));
+    let without = |key: &'static str| broken(&|j| drop(j.as_object_mut().unwrap().remove(key)));
+    assert!(without("means").contains("has the task gmm, but no means"));
+    assert!(without("columns").contains("columns"));
+    assert!(broken(&|j| j["means"] = "none".into()).contains("is not valid"));
     assert!(broken(&|j| drop(j.as_object_mut().unwrap().remove("schema"))).contains("no schema"));
     // A row so far out that every density is zero still gets numbers.
     let p = gmm.predict_row(&[1e100; D]);

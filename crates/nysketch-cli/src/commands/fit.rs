@@ -9,7 +9,6 @@ use crate::plot;
 use crate::writing::{check_output, write_bytes};
 use anyhow::{Context, Result};
 use nysketch::decoder::{Curve, CurvePoint};
-use nysketch::inspect::MOST_LANDMARKS;
 use nysketch::{Context as Decoding, FitParams, Model, Status, Task};
 use serde_json::{Value, json};
 
@@ -63,8 +62,8 @@ fn tell_doubts(common: &Common, model: &Model) {
 
 /// Whether a mixture explains the sketch, where that can be said.
 fn explain(decoding: &Decoding<'_>, model: &Model, json: &mut Value) -> Result<String> {
-    // One eigendecomposition per bandwidth: not for very many landmarks.
-    if decoding.plan().features.points().len() > MOST_LANDMARKS {
+    // One eigendecomposition per bandwidth, which nobody has asked for.
+    if !decoding.is_small() {
         return Ok(String::new());
     }
     let Some(explanation) = decoding.explain(model)? else { return Ok(String::new()) };

@@ -23,6 +23,7 @@ use anyhow::Result;
 /// Runs what was typed, and returns the exit code.
 pub fn run(args: &Args) -> Result<u8> {
     let common = &args.common;
+    nysketch::work::allow(common.max_work);
     let done = match &args.command {
         Command::Demo(a) => demo::run(a, common),
         Command::Generate(a) => generate::run(a, common),

@@ -10,6 +10,7 @@ use crate::plan::{Features, Plan};
 use crate::sketch::Sketch;
 use crate::spectrum::Spectrum;
 use crate::weighted::WeightedPoints;
+use crate::work::Work;
 use std::sync::OnceLock;
 
 /// A sketch and everything about it that is expensive: eigendecompositions of K_m, cells, calibrated
@@ -90,7 +91,16 @@ impl<'a> Context<'a> {
         let plan = self.plan();
         let Features::Nystrom(landmarks, _) = &plan.features else { return Ok(None) };
         let kernel = plan.kernel.at(plan.bandwidths[rung]);
-        once(&self.rungs[rung].map, || NystromMap::new(landmarks, kernel, CUTOFF)).map(Some)
+        let make = || {
+            Work::eigen(landmarks.len(), 1).check("learning from kernel sums")?;
+            NystromMap::new(landmarks, kernel, CUTOFF)
+        };
+        once(&self.rungs[rung].map, make).map(Some)
+    }
+
+    /// Whether the kernel matrices of all bandwidths take seconds at most.
+    pub fn is_small(&self) -> bool {
+        Work::eigen(self.plan().features.points().len(), self.plan().bandwidths.len()).is_small()
     }
 
     /// What was measured at a bandwidth; needs a sketch with rows and kernel sums.
@@ -107,7 +117,11 @@ impl<'a> Context<'a> {
 
     /// Effective dimensions of the data at a bandwidth; needs a sketch with landmarks.
     pub fn spectrum(&self, rung: usize) -> Result<&Spectrum> {
-        once(&self.rungs[rung].spectrum, || Spectrum::new(self.sketch, rung))
+        once(&self.rungs[rung].spectrum, || {
+            Work::eigen(self.plan().features.points().len(), 1)
+                .check("the spectrum of the kernel")?;
+            Spectrum::new(self.sketch, rung)
+        })
     }
 }
 

@@ -12,6 +12,7 @@ use super::context::Context;
 use crate::error::{self, Error};
 use crate::model::Model;
 use crate::sketch::Sketch;
+use crate::work::Work;
 use serde::{Serialize, Serializer};
 
 /// Residuals up to this many floors count as explained.
@@ -124,6 +125,8 @@ impl Context<'_> {
             return Ok(None);
         }
         let Some(atoms) = model.shape.atoms(&plan.frame) else { return Ok(None) };
+        let (m, rungs) = (plan.features.points().len(), plan.bandwidths.len());
+        Work::eigen(m, rungs).check("explaining a model")?;
         let missed = sketch.missed();
         let mut residuals = Vec::new();
         for rung in 0..plan.bandwidths.len() {

@@ -7,6 +7,7 @@ use crate::linalg::{Matrix, symmetric_eigen};
 use crate::model::Shape;
 use crate::sketch::Sketch;
 use crate::sums::Sum;
+use crate::work::Work;
 
 /// Components in the plan's coordinates.
 #[derive(Debug, Clone)]
@@ -52,8 +53,9 @@ pub fn covariance(sketch: &Sketch) -> (Vec<f64>, Matrix) {
 
 /// The `k` leading components.
 pub fn components(sketch: &Sketch, k: usize) -> Result<Components> {
+    let d = sketch.plan().dims();
+    Work::eigen(d, 1).check("principal components")?;
     let (mean, matrix) = covariance(sketch);
-    let d = mean.len();
     let eigen = symmetric_eigen(&matrix)?;
     let directions = (0..k.min(d))
         .map(|l| {

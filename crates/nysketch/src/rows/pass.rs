@@ -84,7 +84,9 @@ pub(crate) fn read_on<'a, S: Send>(
         (state, rows)
     };
     let results = std::thread::scope(|scope| {
-        let workers: Vec<_> = (1..threads.max(1)).map(|_| scope.spawn(work)).collect();
+        // Where the system gives no more threads, those that are there do the work.
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+        let workers: Vec<_> = (1..threads.max(1)).map_while(start).collect();
         let mut results = vec![work()];
         for worker in workers {
             results.push(worker.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
