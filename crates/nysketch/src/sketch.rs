@@ -6,7 +6,7 @@
 use crate::error::{Error, Result};
 use crate::fixed::{centred_sum, coordinate_value, feature_value, power_of_two};
 use crate::plan::Plan;
-use crate::sums::{Sum, Sums};
+use crate::sums::{BrokenRule, Sum, Sums};
 use std::sync::Arc;
 
 /// A plan, the sums it asks for, and the number of rows in them.
@@ -44,6 +44,18 @@ impl Sketch {
     pub fn empty(plan: Arc<Plan>) -> Self {
         let sums = Sums::zero(&plan);
         Sketch { plan, sums }
+    }
+
+    /// A sketch from sums that were added up elsewhere. Sums that no rows can have are refused.
+    pub fn from_sums(plan: Arc<Plan>, sums: Sums) -> Result<Self> {
+        let other = plan.measured().specs().into_iter().find(|s| sums[s.sum].len() != s.len());
+        if let Some(spec) = other {
+            let expected = format!("{} numbers, as the plan asks for", spec.len());
+            return Err(Error::parameter(spec.sum.name(), expected, sums[spec.sum].len()));
+        }
+        sums.check_room(0)?;
+        sums.check(&plan).map_err(|rule| impossible("take these sums", rule))?;
+        Ok(Sketch { plan, sums })
     }
 
     /// A sketch from sums that have been checked against the plan.
@@ -92,11 +104,7 @@ impl Sketch {
         let mut sums = self.sums.clone();
         sums.combine(&other.sums, op);
         sums.check_room(0)?;
-        sums.check(&self.plan).map_err(|rule| Error::Impossible {
-            action,
-            what: rule.sum,
-            how: rule.how,
-        })?;
+        sums.check(&self.plan).map_err(|rule| impossible(action, rule))?;
         self.sums = sums;
         Ok(())
     }
@@ -163,6 +171,10 @@ impl Sketch {
         };
         Some(means.into_iter().enumerate().map(|(k, mean)| (mean, variance(k))).collect())
     }
+}
+
+fn impossible(action: &'static str, rule: BrokenRule) -> Error {
+    Error::Impossible { action, what: rule.sum, how: rule.how }
 }
 
 /// Plans are the same if their files are.
