@@ -22,13 +22,17 @@ pub struct Args {
     pub common: Common,
 }
 
+/// More threads than this only take memory.
+const THREADS_PER_CORE: usize = 8;
+
 /// Options of every command.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct Common {
     /// Print one JSON object on stdout instead of text
     #[arg(long, global = true)]
     pub json: bool,
-    /// Threads to use; the result does not depend on their number [default: all cores]
+    /// Threads to use, at most 8 for each core; the result does not depend on their number [default: one for
+    /// each core]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
     /// Replace an output that exists, whatever it is; inputs are never replaced
@@ -54,10 +58,8 @@ pub struct Common {
 impl Common {
     /// The number of threads.
     pub fn threads(&self) -> usize {
-        match self.threads {
-            Some(n) => usize::from(n),
-            None => std::thread::available_parallelism().map_or(1, |n| n.get()),
-        }
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        self.threads.map_or(cores, |n| usize::from(n).min(THREADS_PER_CORE * cores))
     }
 }
 
