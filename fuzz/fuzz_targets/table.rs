@@ -11,15 +11,11 @@ struct One(Vec<u8>);
 
 impl Store for One {
     fn metadata(&self, _: &Path) -> io::Result<Metadata> {
-        Ok(Metadata { kind: Kind::File, bytes: self.0.len() as u64, modified: None })
+        Ok(Metadata { kind: Kind::File, bytes: self.0.len() as u64, modified: None, id: None })
     }
 
     fn list(&self, _: &Path) -> io::Result<Vec<PathBuf>> {
         Err(ErrorKind::NotADirectory.into())
-    }
-
-    fn matching(&self, _: &str) -> io::Result<Vec<PathBuf>> {
-        Ok(Vec::new())
     }
 
     fn open(&self, _: &Path) -> io::Result<Box<dyn Bytes>> {
