@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// How an Arrow file starts.
 pub(crate) const ARROW_FILE: &[u8] = b"ARROW1";
 /// How an Arrow stream starts: a continuation marker.
-const ARROW_STREAM: &[u8] = b"\xff\xff\xff\xff";
+pub(crate) const ARROW_STREAM: [u8; 4] = [0xff; 4];
 
 /// The format that the extension stands for; `.gz` and `.zst` are compressed csv.
 pub(crate) fn by_extension(path: &Path) -> Option<Format> {
@@ -35,7 +35,7 @@ pub(crate) fn by_content(start: &[u8]) -> Option<Format> {
         Some(Format::Npy)
     } else if start.starts_with(b"PAR1") {
         Some(Format::Parquet)
-    } else if start.starts_with(ARROW_FILE) || start.starts_with(ARROW_STREAM) {
+    } else if start.starts_with(ARROW_FILE) || start.starts_with(&ARROW_STREAM) {
         Some(Format::Arrow)
     } else {
         None

@@ -1,6 +1,7 @@
 //! One file per format. Each names its columns ([`Schema`]) and opens tracks for chosen ones.
 
 mod arrays;
+mod budget;
 mod csv;
 mod ipc;
 mod npy;
@@ -8,6 +9,7 @@ mod npy_header;
 mod parquet;
 mod records;
 mod stored;
+mod thrift;
 
 pub use arrays::quiet_guarded_panics;
 pub use stored::Stored;
