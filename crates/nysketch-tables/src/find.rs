@@ -5,7 +5,7 @@ use crate::natural::natural_path_order;
 use crate::options::Format;
 use crate::pattern::Pattern;
 use crate::store::{Kind, Metadata, Store};
-use nysketch::format::{START, may_be_file};
+use nysketch::format::may_be_file;
 use std::collections::HashSet;
 use std::io::{Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -52,36 +52,48 @@ pub(crate) fn format_of(store: &dyn Store, path: &Path, forced: Option<Format>) 
     if let Some(forced) = forced {
         return Ok(forced);
     }
-    let unreadable = match &start[..] {
-        [b'P', b'K', 3, 4, ..] => Some("a zip archive (.xlsx, .npz)"),
-        [b'F', b'E', b'A', b'1', ..] => Some("a Feather file of version 1"),
-        [b'B', b'Z', b'h', ..] => Some("compressed with bzip2"),
-        [0xfd, b'7', b'z', b'X', b'Z', ..] => Some("compressed with xz"),
-        start if may_be_file(start) => Some("a nysketch file, not a table"),
-        _ => None,
-    };
-    if let Some(what) = unreadable {
-        let how =
-            format!("is {what}; tables are csv (also .gz, .zst), Parquet, Arrow or npy files");
-        return Err(Error::not_a_table(name, how));
-    }
+    check_readable(&name.to_string(), &start)?;
     Ok(by_content(&start).or_else(|| by_extension(path)).unwrap_or(Format::Csv))
+}
+
+/// Refuses what is known not to be a table, by its first bytes, and says what it is.
+pub(crate) fn check_readable(name: &str, start: &[u8]) -> Result<()> {
+    let json = start.strip_prefix(b"{").map(|rest| rest.trim_ascii_start());
+    let what = match start {
+        start if may_be_file(start) => {
+            "a nysketch plan or sketch, not a table; fit and inspect read it"
+        }
+        _ if json.is_some_and(|rest| rest.starts_with(b"\"schema\"")) => {
+            "a nysketch model, not a table; predict and evaluate apply it to one"
+        }
+        _ if json.is_some_and(|rest| rest.starts_with(b"\"")) => "JSON",
+        [b'P', b'K', 3, 4, ..] => "a zip archive (.xlsx, .npz)",
+        [b'F', b'E', b'A', b'1', ..] => "a Feather file of version 1",
+        [b'B', b'Z', b'h', ..] => "compressed with bzip2",
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => "compressed with xz",
+        _ => return Ok(()),
+    };
+    let how = format!("is {what}; tables are csv (also .gz, .zst), Parquet, Arrow or npy files");
+    Err(Error::not_a_table(name, how))
 }
 
 /// A source whose first bytes have been read.
 type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// The first bytes of a source, up to eight, and the whole source.
+/// First bytes that tell what a file is.
+const START: u64 = 64;
+
+/// The first bytes of a source and the whole source.
 pub(crate) fn peek<R: Read>(mut source: R) -> std::io::Result<(Vec<u8>, Peeked<R>)> {
     let mut start = Vec::new();
-    source.by_ref().take(8).read_to_end(&mut start)?;
+    source.by_ref().take(START).read_to_end(&mut start)?;
     Ok((start.clone(), Cursor::new(start).chain(source)))
 }
 
 fn first_bytes(store: &dyn Store, path: &Path) -> Result<Vec<u8>> {
     let mut start = Vec::new();
     let file = store.open(path).map_err(cannot_read(path))?;
-    file.take(START as u64).read_to_end(&mut start).map_err(cannot_read(path))?;
+    file.take(START).read_to_end(&mut start).map_err(cannot_read(path))?;
     Ok(start)
 }
 

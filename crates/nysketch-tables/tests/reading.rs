@@ -302,3 +302,22 @@ fn the_index_of_a_pandas_table_is_not_a_feature() {
     fs::write(&file, parquet(&batch)).unwrap();
     assert_eq!(open(&[&file]).columns().len(), 2);
 }
+
+#[test]
+fn files_that_are_no_tables_are_named_for_what_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.csv");
+    fs::write(&file, "a,b\n1,2\n3,5\n4,4\n").unwrap();
+    let plan = nysketch::plan_for(&open(&[&file]), Default::default()).unwrap().0;
+    for (bytes, what) in [
+        (plan.to_bytes(), "is a nysketch plan or sketch, not a table"),
+        (b"{\n  \"schema\": 2,\n".to_vec(), "is a nysketch model, not a table"),
+        (b"{\"schema\":1}".to_vec(), "is a nysketch model, not a table"),
+        (b"{\"a\": 1}".to_vec(), "is JSON; tables are csv"),
+        (b"PK\x03\x04 and so on".to_vec(), "is a zip archive"),
+    ] {
+        fs::write(&file, bytes).unwrap();
+        let error = Dataset::open([&file], &ReadOptions::default()).unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    }
+}

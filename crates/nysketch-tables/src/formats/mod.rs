@@ -16,7 +16,7 @@ pub use stored::Stored;
 
 use crate::columns::{Places, Schema};
 use crate::error::{Error, Result};
-use crate::find::{by_content, format_of, peek};
+use crate::find::{by_content, check_readable, format_of, peek};
 use crate::meter::Meter;
 use crate::options::{Format, ReadOptions};
 use crate::track::Track;
@@ -60,6 +60,9 @@ impl Reader {
     pub fn stdin(options: &ReadOptions, meter: &Arc<Meter>) -> Result<(Self, Schema)> {
         let cannot = |e| Error::read("stdin", e);
         let (start, stdin) = peek(meter.count(std::io::stdin())).map_err(cannot)?;
+        if options.format.is_none() {
+            check_readable("stdin", &start)?;
+        }
         let format = options.format.unwrap_or_else(|| by_content(&start).unwrap_or(Format::Csv));
         Ok(match format {
             Format::Csv | Format::Tsv => {
