@@ -13,7 +13,7 @@ use arrow_schema::Field;
 use nysketch::plan::MAX_COLUMNS;
 use nysketch::rows::read_in_order;
 use nysketch::{RowSet, RowSource, RowStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -267,18 +267,13 @@ fn notes(
             notes.push(format!("{what}: {}", names.join(", ")));
         }
     };
-    let paths = |paths: &[PathBuf]| -> Vec<String> {
-        paths.iter().map(|p| p.display().to_string()).collect()
-    };
     listed("columns skipped because they hold no numbers", &chosen.left_out);
     listed(
         "columns skipped because they are the index of a pandas table; `columns` reads them",
         &chosen.indexes,
     );
     listed("columns skipped because the first file lacks them", unused);
-    listed("files skipped because they do not look like tables", &paths(&found.ignored));
-    listed("found twice and read once", &paths(&found.repeated));
-    listed("links to folders, which patterns do not follow", &paths(&found.links));
+    notes.extend(found.notes());
     for (opened, _) in opened.iter().zip(places).filter(|(_, p)| p.by_position) {
         let name = &opened.file.name;
         notes.push(format!("{name} has no column names; its columns were matched by position"));

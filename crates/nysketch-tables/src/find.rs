@@ -116,6 +116,23 @@ pub struct Found {
     pub links: Vec<PathBuf>,
 }
 
+impl Found {
+    /// What a person should know about what was skipped, one sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        let lists = [
+            ("files skipped because they do not look like tables", &self.ignored),
+            ("found twice and read once", &self.repeated),
+            ("links to folders, which patterns do not follow", &self.links),
+        ];
+        let some = lists.into_iter().filter(|(_, paths)| !paths.is_empty());
+        some.map(|(what, paths)| {
+            let names: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
+            format!("{what}: {}", names.join(", "))
+        })
+        .collect()
+    }
+}
+
 /// Expands patterns and folders of a store; the files of each are in [natural order](crate::natural_order).
 ///
 /// `-` stands for stdin. Files and folders whose names start with `_` or `.`, such as Spark's `_SUCCESS`, are

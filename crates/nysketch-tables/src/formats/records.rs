@@ -368,6 +368,9 @@ pub fn fields_of(bytes: &[u8], delimiter: u8) -> impl Iterator<Item = (usize, us
 /// The same records, with fields such as `"1"5` kept as they are written: to the csv crate that is 15, a number
 /// that nobody has written.
 pub fn mended(bytes: &[u8], delimiter: u8) -> Cow<'_, [u8]> {
+    if !may_need_mending(bytes, delimiter) {
+        return Cow::Borrowed(bytes);
+    }
     let mut mended = Vec::new();
     let mut copied = 0;
     let mut at = 0;
@@ -393,11 +396,32 @@ pub fn mended(bytes: &[u8], delimiter: u8) -> Cow<'_, [u8]> {
             copied = at;
         }
     }
-    if copied == 0 {
-        return Cow::Borrowed(bytes);
-    }
     mended.extend_from_slice(&bytes[copied..]);
     Cow::Owned(mended)
+}
+
+/// Whether anything follows a closing quote but the end of its field. One look at every quote, with no more than its
+/// neighbours: quoted files are read in this way throughout.
+fn may_need_mending(bytes: &[u8], delimiter: u8) -> bool {
+    let ends =
+        |byte: Option<&u8>| byte.is_none_or(|b| *b == delimiter || matches!(b, b'\n' | b'\r'));
+    let (mut quoted, mut next) = (false, 0);
+    for quote in memchr::memchr_iter(b'"', bytes) {
+        if quote < next {
+            continue;
+        }
+        let after = bytes.get(quote + 1);
+        if !quoted {
+            quoted = ends(quote.checked_sub(1).map(|i| &bytes[i]));
+        } else if after == Some(&b'"') {
+            next = quote + 2;
+        } else if ends(after) {
+            quoted = false;
+        } else {
+            return true;
+        }
+    }
+    false
 }
 
 /// Where the quoted field that `from` stands in ends; the end of the bytes where it does not.
