@@ -194,11 +194,11 @@ impl PyPlan {
         let params =
             options.params(columns, input.weight_column.clone(), self::threads(threads))?;
         let params = params.check().map_err(exception)?;
-        let left_out = input.left_out;
+        let notes = input.notes;
         let shown = Shown { what: "planning", verbose, rows: input.rows };
         let source = input.source;
         let (plan, report) = run(py, shown, move |watch| make_plan(&*source, &params, watch))?;
-        self::warn(py, &report, &left_out, warn)?;
+        self::warn(py, &report, &notes, warn)?;
         Ok(plan.into())
     }
 
@@ -581,13 +581,10 @@ pub fn save(py: Python<'_>, path: &Path, bytes: impl FnOnce() -> Vec<u8> + Send)
 }
 
 /// Remarks of planning as warnings.
-pub fn warn(py: Python<'_>, report: &PlanReport, left_out: &[String], notes: bool) -> PyResult<()> {
+pub fn warn(py: Python<'_>, report: &PlanReport, input: &[String], notes: bool) -> PyResult<()> {
     let mut told = report.warnings.clone();
     if notes {
-        told.extend(report.notes.iter().cloned());
-        if !left_out.is_empty() {
-            told.push(format!("left out, since they hold no numbers: {}", left_out.join(", ")));
-        }
+        told.extend(report.notes.iter().chain(input).cloned());
     }
     for note in told {
         let text = std::ffi::CString::new(in_keywords(&note))

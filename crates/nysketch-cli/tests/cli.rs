@@ -356,7 +356,7 @@ fn damaged_sketches_and_wrong_kinds() {
     assert!(f.read("again.nys") == f.read("s.nys"));
     f.fails(1, "fit kmeans p.nys -k 2 -o m.json", &["p.nys is a plan, not a sketch"]);
     f.fails(1, "predict s.nys x.csv -o t.csv", &["s.nys is a sketch, not a model", "nysketch fit"]);
-    f.fails(1, "plan s.nys -o t.nys", &["s.nys is a nysketch file, not a table"]);
+    f.fails(1, "plan s.nys -o t.nys", &["s.nys is a nysketch plan or sketch, not a table"]);
     let fingerprint = |file: &str| {
         f.json(&format!("inspect {file}"))["fingerprint"].as_str().unwrap().to_string()
     };

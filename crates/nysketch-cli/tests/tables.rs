@@ -113,6 +113,35 @@ fn every_format_gives_the_same_bytes() {
     }
 }
 
+/// The same values, whether a program writes true and false or 1 and 0.
+#[test]
+fn true_and_false_give_the_bytes_of_parquet() {
+    let f = Folder::new();
+    let bits: Vec<bool> = (0..500).map(|i| i * 7 % 3 == 0).collect();
+    let x = Float64Array::from_iter_values((0..500).map(|i| f64::from(i * 37 % 100)));
+    let table = batch(&[("x", Arc::new(x)), ("b", Arc::new(BooleanArray::from(bits.clone())))]);
+    let csv = |text: fn(bool) -> &'static str| {
+        let line = |(i, b): (usize, &bool)| format!("{},{}\n", i * 37 % 100, text(*b));
+        format!("x,b\n{}", bits.iter().enumerate().map(line).collect::<String>())
+    };
+    f.write("x.parquet", parquet(&table, 99));
+    f.write("lower.csv", csv(|b| if b { "true" } else { "false" }));
+    f.write("python.csv", csv(|b| if b { "True" } else { "False" }));
+    f.write("upper.csv", csv(|b| if b { "TRUE" } else { "FALSE" }));
+    f.write("bits.csv", csv(|b| if b { "1" } else { "0" }));
+    f.ok("sketch x.parquet -o expected.nys --landmarks 9");
+    f.ok("plan x.parquet -o p.nys --landmarks 9");
+    for file in ["lower.csv", "python.csv", "upper.csv", "bits.csv"] {
+        f.ok(&format!("sketch {file} -o s.nys --landmarks 9"));
+        assert!(f.read("s.nys") == f.read("expected.nys"), "{file}");
+        f.command("sketch - --plan p.nys -o s.nys").write_stdin(f.read(file)).assert().success();
+        assert!(f.read("s.nys") == f.read("expected.nys"), "stdin {file}");
+    }
+    // What comes through a pipe is named for what it is, too.
+    let given = f.command("sketch - --plan p.nys -o t.nys").write_stdin(f.read("s.nys")).assert();
+    given.code(1).stderr(contains("stdin is a nysketch plan or sketch, not a table"));
+}
+
 #[test]
 fn other_types_are_read_as_numbers() {
     let f = Folder::new();

@@ -4,7 +4,7 @@ use crate::text::text_of;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
-use arrow_schema::{ArrowError, DataType};
+use arrow_schema::{ArrowError, DataType, Schema};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -24,6 +24,28 @@ pub fn is_numeric(data_type: &DataType) -> bool {
         DataType::Decimal128(..) | DataType::Decimal256(..) => true,
         other => other.is_numeric(),
     }
+}
+
+/// The columns that hold the index of a pandas table, as its metadata say: names of rows, not features.
+///
+/// ```
+/// use arrow_schema::Schema;
+/// use nysketch_tables::arrow::pandas_index;
+///
+/// let noted = r#"{"index_columns": ["__index_level_0__"], "columns": []}"#;
+/// let schema = Schema::empty().with_metadata([("pandas".to_string(), noted.to_string())]);
+/// assert_eq!(pandas_index(&schema), ["__index_level_0__"]);
+/// ```
+pub fn pandas_index(schema: &Schema) -> Vec<String> {
+    #[derive(serde::Deserialize)]
+    struct Pandas {
+        /// Names; a range is described instead, and not stored.
+        index_columns: Vec<serde_json::Value>,
+    }
+    let noted = schema.metadata().get("pandas");
+    let read = noted.and_then(|text| serde_json::from_str::<Pandas>(text).ok());
+    let columns = read.map_or_else(Vec::new, |pandas| pandas.index_columns);
+    columns.iter().filter_map(|c| c.as_str().map(String::from)).collect()
 }
 
 /// Writes an array to every `stride`-th number from `offset` on; null becomes NaN.

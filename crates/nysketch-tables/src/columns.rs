@@ -1,12 +1,15 @@
 //! Which columns of a file are read: patterns of names, and where the names are in a file.
 
 use crate::error::{Error, Result};
+use std::collections::HashMap;
 
 /// The columns of a file.
 #[derive(Debug, Clone)]
 pub struct Schema {
     /// Names; `c0`, `c1`, … where the file has none.
     pub names: Vec<String>,
+    /// The place of each name.
+    places: HashMap<String, usize>,
     /// Whether the file itself names them.
     pub named: bool,
     /// What each holds.
@@ -20,6 +23,10 @@ pub struct Schema {
 pub enum Kind {
     /// Numbers, at least at first sight.
     Number,
+    /// True and false as text, at least at first sight: 1 and 0.
+    Truth,
+    /// Numbers that another program keeps as the names of its rows.
+    Index,
     /// Text at first sight; a number may still be read from it.
     Text,
     /// Values of this type, which are not numbers.
@@ -27,18 +34,32 @@ pub enum Kind {
 }
 
 impl Schema {
-    /// For a file that does not name its columns.
-    pub fn unnamed(columns: usize, rows: Option<u64>) -> Self {
-        Schema {
-            names: nysketch::rows::default_names(columns),
-            named: false,
-            kinds: vec![Kind::Number; columns],
-            rows,
+    /// For a file that names its columns, each differently.
+    pub fn named(
+        file: &str,
+        names: Vec<String>,
+        kinds: Vec<Kind>,
+        rows: Option<u64>,
+    ) -> Result<Self> {
+        let mut places = HashMap::with_capacity(names.len());
+        for (i, name) in names.iter().enumerate() {
+            if places.insert(name.clone(), i).is_some() {
+                return Err(Error::in_file(file, format!("two columns are called '{name}'")));
+            }
         }
+        Ok(Schema { names, places, named: true, kinds, rows })
     }
 
-    fn find(&self, name: &str) -> Option<usize> {
-        self.names.iter().position(|n| n == name)
+    /// For a file that does not name its columns.
+    pub fn unnamed(columns: usize, rows: Option<u64>) -> Self {
+        let names = nysketch::rows::default_names(columns);
+        let places = names.iter().cloned().zip(0..).collect();
+        Schema { names, places, named: false, kinds: vec![Kind::Number; columns], rows }
+    }
+
+    /// The place of a name.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.places.get(name).copied()
     }
 
     /// All names, or how many there are.
@@ -75,6 +96,23 @@ pub struct Places {
     pub projection: Vec<usize>,
     /// Whether names were not found and positions were taken instead.
     pub by_position: bool,
+    /// Whether `true` and `false` are numbers, for each of `values` and for the weight.
+    pub truths: Truths,
+}
+
+/// Where `true` and `false` are numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Truths {
+    pub values: Vec<bool>,
+    pub weight: bool,
+}
+
+impl Truths {
+    /// What one file says, together with what others say: all are one table.
+    pub fn join(&mut self, other: &Truths) {
+        self.values.iter_mut().zip(&other.values).for_each(|(a, b)| *a |= b);
+        self.weight |= other.weight;
+    }
 }
 
 impl Places {
@@ -121,7 +159,13 @@ impl Places {
             values.iter().chain(&weight).chain(&key).chain(&kept).copied().collect();
         projection.sort_unstable();
         projection.dedup();
-        Ok(Places { names: names.clone(), values, weight, key, kept, projection, by_position })
+        let truth = |column: &usize| schema.kinds[*column] == Kind::Truth;
+        let truths = Truths {
+            values: values.iter().map(truth).collect(),
+            weight: weight.as_ref().is_some_and(truth),
+        };
+        let names = names.clone();
+        Ok(Places { names, values, weight, key, kept, projection, by_position, truths })
     }
 
     /// The place of a column of the file among those that are read.
@@ -141,12 +185,19 @@ pub struct Choice<'a> {
     pub taken: &'a [&'a str],
 }
 
-/// The columns to read from a file, and those left out because they do not hold numbers.
-pub fn choose(
-    file: &str,
-    schema: &Schema,
-    choice: Choice<'_>,
-) -> Result<(Vec<String>, Vec<String>)> {
+/// The columns of a file that are read, and those that are not.
+#[derive(Debug, Default)]
+pub struct Chosen {
+    /// Names of the columns to read.
+    pub values: Vec<String>,
+    /// Columns left out because they do not hold numbers.
+    pub left_out: Vec<String>,
+    /// Columns left out because they are the names of rows.
+    pub indexes: Vec<String>,
+}
+
+/// The columns to read from a file.
+pub fn choose(file: &str, schema: &Schema, choice: Choice<'_>) -> Result<Chosen> {
     if let Some(name) = choice.taken.iter().find(|n| schema.find(n).is_none()) {
         let how = format!("has no column '{name}'; it has {}", schema.list());
         return Err(Error::columns(file, how));
@@ -156,20 +207,23 @@ pub fn choose(
         matching(file, schema, pattern)?.into_iter().for_each(|i| excluded[i] = true);
     }
     let mut chosen = Vec::new();
-    let mut left_out = Vec::new();
+    let (mut left_out, mut indexes) = (Vec::new(), Vec::new());
     match choice.include {
         Some(patterns) => {
+            let mut taken = vec![false; schema.names.len()];
             for pattern in patterns {
                 let found = matching(file, schema, pattern)?;
                 if let [one] = found[..]
-                    && chosen.contains(&one)
+                    && taken[one]
                     && schema.names[one] == *pattern
                 {
                     return Err(Error::Usage(format!("`columns` names '{pattern}' twice")));
                 }
-                let new: Vec<usize> =
-                    found.into_iter().filter(|i| !excluded[*i] && !chosen.contains(i)).collect();
-                chosen.extend(new);
+                for i in found.into_iter().filter(|i| !excluded[*i]) {
+                    if !std::mem::replace(&mut taken[i], true) {
+                        chosen.push(i);
+                    }
+                }
             }
         }
         None => {
@@ -178,7 +232,8 @@ pub fn choose(
                     continue;
                 }
                 match &schema.kinds[i] {
-                    Kind::Number => chosen.push(i),
+                    Kind::Number | Kind::Truth => chosen.push(i),
+                    Kind::Index => indexes.push(name.clone()),
                     Kind::Text => left_out.push(name.clone()),
                     Kind::Other(kind) => left_out.push(format!("{name} ({kind})")),
                 }
@@ -203,7 +258,8 @@ pub fn choose(
         let how = format!("has no numeric column to read; it has {}", schema.list());
         return Err(Error::columns(file, how));
     }
-    Ok((chosen.into_iter().map(|i| schema.names[i].clone()).collect(), left_out))
+    let values = chosen.into_iter().map(|i| schema.names[i].clone()).collect();
+    Ok(Chosen { values, left_out, indexes })
 }
 
 /// The columns that a name, a range FIRST..LAST (both included) or a pattern with * ? [ ] means, in
@@ -239,12 +295,7 @@ mod tests {
 
     fn schema() -> Schema {
         let names = ["id", "x1", "x2", "x10", "y", "odd..name", "a*b"];
-        Schema {
-            names: names.map(String::from).to_vec(),
-            named: true,
-            kinds: vec![Kind::Number; 7],
-            rows: None,
-        }
+        Schema::named("f", names.map(String::from).to_vec(), vec![Kind::Number; 7], None).unwrap()
     }
 
     #[test]
@@ -278,7 +329,7 @@ mod tests {
     fn exclusion_and_order() {
         let all = |columns: Option<&[String]>, exclude: &[String]| {
             let choice = Choice { include: columns, exclude, taken: &["id"] };
-            choose("f", &schema(), choice).map(|c| c.0.join(" "))
+            choose("f", &schema(), choice).map(|c| c.values.join(" "))
         };
         let text = |t: &str| vec![t.to_string()];
         assert_eq!(all(None, &text("x*")).unwrap(), "y odd..name a*b");

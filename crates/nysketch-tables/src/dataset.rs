@@ -1,19 +1,19 @@
 //! From paths to a source of rows.
 
-use crate::columns::{self, Choice, Kind, Names, Places, Schema};
+use crate::columns::{self, Choice, Chosen, Kind, Names, Places, Schema};
 use crate::error::{Error, Result, cannot_read};
-use crate::find::{find, is_stdin};
+use crate::find::{Found, find, is_stdin};
 use crate::formats::{Reader, Stored};
 use crate::meter::Meter;
 use crate::options::{Columns, Extras, ReadOptions};
-use crate::store::Store;
+use crate::store::{Metadata, Store};
 use crate::table_file::TableFile;
 use crate::tracks::DatasetStream;
 use arrow_schema::Field;
 use nysketch::plan::MAX_COLUMNS;
 use nysketch::rows::read_in_order;
 use nysketch::{RowSet, RowSource, RowStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -41,20 +41,17 @@ use std::time::SystemTime;
 pub struct Dataset {
     files: Vec<TableFile>,
     names: Names,
-    left_out: Vec<String>,
-    unused: Vec<String>,
-    ignored: Vec<PathBuf>,
+    notes: Vec<String>,
     meter: Arc<Meter>,
 }
 
 /// A file before its columns are chosen.
 struct Opened {
-    name: Arc<str>,
-    path: PathBuf,
+    file: Stored,
     reader: Reader,
     schema: Schema,
-    bytes: u64,
-    modified: Option<SystemTime>,
+    /// `None` for stdin.
+    metadata: Option<Metadata>,
 }
 
 impl Dataset {
@@ -71,41 +68,48 @@ impl Dataset {
         for path in &found.files {
             opened.push(Opened::new(path, options, &meter)?);
         }
-        let Some(first) = opened.first() else { return Err(Error::NoFile) };
+        let Some(Opened { file: first, schema, .. }) = opened.first() else {
+            return Err(Error::NoFile);
+        };
         let Extras { weight, key, keep } = options.extras.clone();
-        let (mut left_out, mut unused) = (Vec::new(), Vec::new());
-        let values = match &options.columns {
-            Columns::Exactly(columns) => columns.clone(),
+        let (chosen, unused) = match &options.columns {
+            Columns::Exactly(columns) => {
+                (Chosen { values: columns.clone(), ..Chosen::default() }, Vec::new())
+            }
             Columns::Matching { include, exclude } => {
                 let taken: Vec<&str> = weight.iter().chain(&key).map(String::as_str).collect();
                 let choice = Choice { include: include.as_deref(), exclude, taken: &taken };
-                let (values, others) = columns::choose(&first.name, &first.schema, choice)?;
-                left_out = others;
-                if include.is_none() {
-                    unused = unused_columns(&opened);
-                }
-                values
+                let unused = if include.is_none() { unused_columns(&opened) } else { Vec::new() };
+                (columns::choose(&first.name, schema, choice)?, unused)
             }
         };
-        if values.len() > MAX_COLUMNS {
-            return Err(Error::TooManyColumns { found: values.len(), most: MAX_COLUMNS });
+        if chosen.values.len() > MAX_COLUMNS {
+            return Err(Error::TooManyColumns { found: chosen.values.len(), most: MAX_COLUMNS });
         }
         let mut kept = Vec::new();
+        let mut seen = vec![false; schema.names.len()];
         for pattern in &keep {
-            for i in columns::matching(&first.name, &first.schema, pattern)? {
-                if !kept.contains(&first.schema.names[i]) {
-                    kept.push(first.schema.names[i].clone());
+            for i in columns::matching(&first.name, schema, pattern)? {
+                if !std::mem::replace(&mut seen[i], true) {
+                    kept.push(schema.names[i].clone());
                 }
             }
         }
-        let names = Names { values, weight, key, kept };
-        let mut files = Vec::new();
-        for Opened { name, path, reader, schema, bytes, modified } in opened {
-            let places = Arc::new(Places::find(&name, &schema, &names)?);
-            let rows = schema.rows;
-            files.push(TableFile { name, path, reader, rows, places, bytes, modified });
+        let names = Names { values: chosen.values.clone(), weight, key, kept };
+        let mut places: Vec<Places> = Vec::new();
+        for Opened { file, schema, .. } in &opened {
+            places.push(Places::find(&file.name, schema, &names)?);
         }
-        Ok(Dataset { files, names, left_out, unused, ignored: found.ignored, meter })
+        same_widths(&opened)?;
+        let mut truths = places[0].truths.clone();
+        places.iter().for_each(|p| truths.join(&p.truths));
+        let notes = notes(&opened, &places, &chosen, &unused, &found);
+        let mut files = Vec::new();
+        for (Opened { file, reader, schema, metadata }, places) in opened.into_iter().zip(places) {
+            let places = Arc::new(Places { truths: truths.clone(), ..places });
+            files.push(TableFile { file, reader, rows: schema.rows, places, metadata });
+        }
+        Ok(Dataset { files, names, notes, meter })
     }
 
     /// Names of all columns of a file, whatever they hold.
@@ -113,19 +117,10 @@ impl Dataset {
         Ok(Opened::new(path.as_ref(), options, &Arc::default())?.schema.names)
     }
 
-    /// Columns of the first file that were left out because they do not hold numbers.
-    pub fn left_out(&self) -> &[String] {
-        &self.left_out
-    }
-
-    /// Numeric columns that only later files have: "'z' of day2.csv".
-    pub fn unused(&self) -> &[String] {
-        &self.unused
-    }
-
-    /// Files in folders that were skipped because they do not look like tables.
-    pub fn ignored(&self) -> &[PathBuf] {
-        &self.ignored
+    /// What a person should know about the input, one sentence each: columns and files that are left out, files
+    /// that are read once although they were found twice, columns matched by position.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Number of rows, where every file says how many it has.
@@ -138,27 +133,21 @@ impl Dataset {
         &self.meter
     }
 
-    /// Names of the files that do not name their columns, so that these were matched by position.
-    pub fn by_position(&self) -> Vec<String> {
-        self.files.iter().filter(|f| f.places.by_position).map(|f| f.name.to_string()).collect()
-    }
-
     /// Size of all files; `None` where one is stdin.
     pub fn bytes(&self) -> Option<u64> {
-        let stdin = self.files.iter().any(|f| is_stdin(&f.path));
-        (!stdin).then(|| self.files.iter().map(|f| f.bytes).sum())
+        self.files.iter().map(|f| f.metadata.map(|m| m.bytes)).sum()
     }
 
     /// The stamp of every file, which shows whether it has changed.
     pub fn stamps(&self) -> Vec<Stamp> {
-        self.files.iter().map(|f| Stamp::new(&f.path, f.bytes, f.modified)).collect()
+        self.files.iter().map(|f| Stamp::new(&f.file.path, f.metadata)).collect()
     }
 
     /// Refuses an output that is one of the files.
     pub fn check_output(&self, output: &Path) -> Result<()> {
-        match self.files.iter().find(|f| nysketch::file::same(&f.path, output)) {
+        match self.files.iter().find(|f| nysketch::file::same(&f.file.path, output)) {
             None => Ok(()),
-            Some(f) => Err(Error::Usage(format!("{} is both input and output", f.name))),
+            Some(f) => Err(Error::Usage(format!("{} is both input and output", f.file.name))),
         }
     }
 
@@ -171,8 +160,9 @@ impl Dataset {
                 if n == 0 {
                     fields.push(Field::new(name, data_type, true));
                 } else if *fields[i].data_type() != data_type {
-                    let first = format!("{} in {}", fields[i].data_type(), self.files[0].name);
-                    let (column, here) = (name.clone(), format!("{data_type} in {}", file.name));
+                    let first = format!("{} in {}", fields[i].data_type(), self.files[0].file.name);
+                    let (column, here) =
+                        (name.clone(), format!("{data_type} in {}", file.file.name));
                     return Err(Error::MixedTypes { column, here, first });
                 }
             }
@@ -230,22 +220,77 @@ impl Stamp {
     /// The stamp of a file, which need not be a table.
     pub fn of(store: &dyn Store, path: &Path) -> Result<Self> {
         let metadata = store.metadata(path).map_err(cannot_read(path))?;
-        Ok(Self::new(path, metadata.bytes, metadata.modified))
+        Ok(Self::new(path, Some(metadata)))
     }
 
-    fn new(path: &Path, bytes: u64, modified: Option<SystemTime>) -> Self {
+    fn new(path: &Path, metadata: Option<Metadata>) -> Self {
+        let modified = metadata.and_then(|m| m.modified);
         let since = modified.and_then(|t| t.duration_since(SystemTime::UNIX_EPOCH).ok());
-        let modified = since.map_or(0, |d| d.as_nanos());
-        Stamp { path: path.display().to_string(), bytes, modified }
+        Stamp {
+            path: path.display().to_string(),
+            bytes: metadata.map_or(0, |m| m.bytes),
+            modified: since.map_or(0, |d| d.as_nanos()),
+        }
     }
 }
 
-/// Numeric columns of later files that the first file lacks.
+/// Files that do not name their columns must have as many as the first one: nothing else tells which is which.
+fn same_widths(opened: &[Opened]) -> Result<()> {
+    let unnamed = |o: &&Opened| !o.schema.named;
+    let width = |o: &Opened| o.schema.names.len();
+    let Some(first) = opened.iter().find(unnamed) else { return Ok(()) };
+    match opened.iter().filter(unnamed).find(|o| width(o) != width(first)) {
+        None => Ok(()),
+        Some(other) => {
+            let how = format!(
+                "has {} columns, but {} has {}; without names they cannot be matched",
+                width(other),
+                first.file.name,
+                width(first)
+            );
+            Err(Error::columns(&other.file.name, how))
+        }
+    }
+}
+
+/// See [`Dataset::notes`].
+fn notes(
+    opened: &[Opened],
+    places: &[Places],
+    chosen: &Chosen,
+    unused: &[String],
+    found: &Found,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut listed = |what: &str, names: &[String]| {
+        if !names.is_empty() {
+            notes.push(format!("{what}: {}", names.join(", ")));
+        }
+    };
+    listed("columns skipped because they hold no numbers", &chosen.left_out);
+    listed(
+        "columns skipped because they are the index of a pandas table; `columns` reads them",
+        &chosen.indexes,
+    );
+    listed("columns skipped because the first file lacks them", unused);
+    notes.extend(found.notes());
+    for (opened, _) in opened.iter().zip(places).filter(|(_, p)| p.by_position) {
+        let name = &opened.file.name;
+        notes.push(format!("{name} has no column names; its columns were matched by position"));
+    }
+    notes
+}
+
+/// Numeric columns of later files that the first file lacks: "'z' of day2.csv".
 fn unused_columns(opened: &[Opened]) -> Vec<String> {
     let mut unused = Vec::new();
-    for file in opened.iter().skip(1).filter(|f| f.schema.named || !opened[0].schema.named) {
-        for (name, kind) in file.schema.names.iter().zip(&file.schema.kinds) {
-            if *kind == Kind::Number && !opened[0].schema.names.contains(name) {
+    let first = &opened[0].schema;
+    for Opened { file, schema, .. } in opened.iter().skip(1) {
+        if !schema.named && first.named {
+            continue;
+        }
+        for (name, kind) in schema.names.iter().zip(&schema.kinds) {
+            if matches!(kind, Kind::Number | Kind::Truth) && first.find(name).is_none() {
                 unused.push(format!("'{name}' of {}", file.name));
             }
         }
@@ -255,17 +300,19 @@ fn unused_columns(opened: &[Opened]) -> Vec<String> {
 
 impl Opened {
     fn new(path: &Path, options: &ReadOptions, meter: &Arc<Meter>) -> Result<Self> {
-        let path = path.to_path_buf();
-        if is_stdin(&path) {
+        let stdin = is_stdin(path);
+        let name = if stdin { "stdin".to_string() } else { path.display().to_string() };
+        let file = Stored {
+            store: options.store.clone(),
+            path: path.to_path_buf(),
+            name: Arc::from(name),
+        };
+        if stdin {
             let (reader, schema) = Reader::stdin(options, meter)?;
-            let name = Arc::from("stdin");
-            return Ok(Opened { name, path, reader, schema, bytes: 0, modified: None });
+            return Ok(Opened { file, reader, schema, metadata: None });
         }
-        let name: Arc<str> = Arc::from(path.display().to_string());
-        let metadata = options.store.metadata(&path).map_err(cannot_read(&path))?;
-        let file = Stored { store: options.store.clone(), path: path.clone(), name: name.clone() };
-        let (reader, schema) = Reader::open(file, options)?;
-        let (bytes, modified) = (metadata.bytes, metadata.modified);
-        Ok(Opened { name, path, reader, schema, bytes, modified })
+        let metadata = options.store.metadata(path).map_err(cannot_read(path))?;
+        let (reader, schema) = Reader::open(file.clone(), options)?;
+        Ok(Opened { file, reader, schema, metadata: Some(metadata) })
     }
 }

@@ -1,16 +1,19 @@
 //! From paths to files: globs, folders, formats.
 
 use crate::error::{Error, Result, cannot_read};
+use crate::natural::natural_path_order;
 use crate::options::Format;
-use crate::store::{Kind, Store};
-use nysketch::format::{START, may_be_file};
+use crate::pattern::Pattern;
+use crate::store::{Kind, Metadata, Store};
+use nysketch::format::may_be_file;
+use std::collections::HashSet;
 use std::io::{Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 /// How an Arrow file starts.
 pub(crate) const ARROW_FILE: &[u8] = b"ARROW1";
 /// How an Arrow stream starts: a continuation marker.
-const ARROW_STREAM: &[u8] = b"\xff\xff\xff\xff";
+pub(crate) const ARROW_STREAM: [u8; 4] = [0xff; 4];
 
 /// The format that the extension stands for; `.gz` and `.zst` are compressed csv.
 pub(crate) fn by_extension(path: &Path) -> Option<Format> {
@@ -32,7 +35,7 @@ pub(crate) fn by_content(start: &[u8]) -> Option<Format> {
         Some(Format::Npy)
     } else if start.starts_with(b"PAR1") {
         Some(Format::Parquet)
-    } else if start.starts_with(ARROW_FILE) || start.starts_with(ARROW_STREAM) {
+    } else if start.starts_with(ARROW_FILE) || start.starts_with(&ARROW_STREAM) {
         Some(Format::Arrow)
     } else {
         None
@@ -49,36 +52,48 @@ pub(crate) fn format_of(store: &dyn Store, path: &Path, forced: Option<Format>) 
     if let Some(forced) = forced {
         return Ok(forced);
     }
-    let unreadable = match &start[..] {
-        [b'P', b'K', 3, 4, ..] => Some("a zip archive (.xlsx, .npz)"),
-        [b'F', b'E', b'A', b'1', ..] => Some("a Feather file of version 1"),
-        [b'B', b'Z', b'h', ..] => Some("compressed with bzip2"),
-        [0xfd, b'7', b'z', b'X', b'Z', ..] => Some("compressed with xz"),
-        start if may_be_file(start) => Some("a nysketch file, not a table"),
-        _ => None,
-    };
-    if let Some(what) = unreadable {
-        let how =
-            format!("is {what}; tables are csv (also .gz, .zst), Parquet, Arrow or npy files");
-        return Err(Error::not_a_table(name, how));
-    }
+    check_readable(&name.to_string(), &start)?;
     Ok(by_content(&start).or_else(|| by_extension(path)).unwrap_or(Format::Csv))
+}
+
+/// Refuses what is known not to be a table, by its first bytes, and says what it is.
+pub(crate) fn check_readable(name: &str, start: &[u8]) -> Result<()> {
+    let json = start.strip_prefix(b"{").map(|rest| rest.trim_ascii_start());
+    let what = match start {
+        start if may_be_file(start) => {
+            "a nysketch plan or sketch, not a table; fit and inspect read it"
+        }
+        _ if json.is_some_and(|rest| rest.starts_with(b"\"schema\"")) => {
+            "a nysketch model, not a table; predict and evaluate apply it to one"
+        }
+        _ if json.is_some_and(|rest| rest.starts_with(b"\"")) => "JSON",
+        [b'P', b'K', 3, 4, ..] => "a zip archive (.xlsx, .npz)",
+        [b'F', b'E', b'A', b'1', ..] => "a Feather file of version 1",
+        [b'B', b'Z', b'h', ..] => "compressed with bzip2",
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => "compressed with xz",
+        _ => return Ok(()),
+    };
+    let how = format!("is {what}; tables are csv (also .gz, .zst), Parquet, Arrow or npy files");
+    Err(Error::not_a_table(name, how))
 }
 
 /// A source whose first bytes have been read.
 type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// The first bytes of a source, up to eight, and the whole source.
+/// First bytes that tell what a file is.
+const START: u64 = 64;
+
+/// The first bytes of a source and the whole source.
 pub(crate) fn peek<R: Read>(mut source: R) -> std::io::Result<(Vec<u8>, Peeked<R>)> {
     let mut start = Vec::new();
-    source.by_ref().take(8).read_to_end(&mut start)?;
+    source.by_ref().take(START).read_to_end(&mut start)?;
     Ok((start.clone(), Cursor::new(start).chain(source)))
 }
 
 fn first_bytes(store: &dyn Store, path: &Path) -> Result<Vec<u8>> {
     let mut start = Vec::new();
     let file = store.open(path).map_err(cannot_read(path))?;
-    file.take(START as u64).read_to_end(&mut start).map_err(cannot_read(path))?;
+    file.take(START).read_to_end(&mut start).map_err(cannot_read(path))?;
     Ok(start)
 }
 
@@ -87,29 +102,51 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// The tables found, and the files skipped.
+/// The tables found, and what was skipped on the way.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Found {
-    /// The tables, in the order in which they are read.
+    /// The tables, in the order in which they are read, each real file once.
     pub files: Vec<PathBuf>,
     /// Files in folders that do not look like tables.
     pub ignored: Vec<PathBuf>,
+    /// Other names of files and folders that are read already.
+    pub repeated: Vec<PathBuf>,
+    /// Links to folders that match a pattern; patterns do not follow them.
+    pub links: Vec<PathBuf>,
 }
 
-/// Expands patterns and folders of a store; the files of each are in the order of their names.
+impl Found {
+    /// What a person should know about what was skipped, one sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        let lists = [
+            ("files skipped because they do not look like tables", &self.ignored),
+            ("found twice and read once", &self.repeated),
+            ("links to folders, which patterns do not follow", &self.links),
+        ];
+        let some = lists.into_iter().filter(|(_, paths)| !paths.is_empty());
+        some.map(|(what, paths)| {
+            let names: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
+            format!("{what}: {}", names.join(", "))
+        })
+        .collect()
+    }
+}
+
+/// Expands patterns and folders of a store; the files of each are in [natural order](crate::natural_order).
 ///
 /// `-` stands for stdin. Files and folders whose names start with `_` or `.`, such as Spark's `_SUCCESS`, are
-/// skipped.
+/// skipped. A file that is found twice, by another link or because it was named twice, is read once.
 ///
 /// ```
 /// use nysketch_tables::{find, store::Local};
 ///
 /// let folder = tempfile::tempdir()?;
-/// for name in ["b.csv", "a.csv", "README"] {
+/// for name in ["10.csv", "9.csv", "README"] {
 ///     std::fs::write(folder.path().join(name), "x\n1\n")?;
 /// }
 /// let found = find(&Local, [folder.path()])?;
-/// assert_eq!(found.files, [folder.path().join("a.csv"), folder.path().join("b.csv")]);
+/// assert_eq!(found.files, [folder.path().join("9.csv"), folder.path().join("10.csv")]);
 /// assert_eq!(found.ignored, [folder.path().join("README")]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -117,95 +154,141 @@ pub fn find<P: AsRef<Path>>(
     store: &dyn Store,
     paths: impl IntoIterator<Item = P>,
 ) -> Result<Found> {
-    let mut found = Found::default();
+    let mut finder = Finder { store, found: Found::default(), seen: HashSet::new() };
     for path in paths {
         let path = path.as_ref();
         let text = path.to_string_lossy();
         if is_stdin(path) {
-            if found.files.iter().any(|f| is_stdin(f)) {
+            if finder.found.files.iter().any(|f| is_stdin(f)) {
                 return Err(Error::Usage("stdin ('-') can be named only once".into()));
             }
-            found.files.push(path.to_path_buf());
+            finder.found.files.push(path.to_path_buf());
         } else if text.contains(['*', '?', '[']) && store.metadata(path).is_err() {
-            add_matches(store, &text, &mut found)?;
+            finder.add_matches(&text)?;
         } else {
-            add(store, path, &mut found)?;
+            finder.add(path)?;
         }
     }
-    Ok(found)
+    Ok(finder.found)
 }
 
-/// The files that a pattern means, each once, without hidden files that it does not name.
-fn add_matches(store: &dyn Store, pattern: &str, found: &mut Found) -> Result<()> {
-    let matches = store.matching(pattern).map_err(|error| match error.kind() {
-        std::io::ErrorKind::InvalidInput => {
-            Error::NoTables(format!("{pattern} is not a valid pattern: {error}"))
-        }
-        _ => Error::read(pattern, error),
-    })?;
-    let names_notes = pattern.rsplit('/').next().is_some_and(|last| last.starts_with('_'));
-    let mut matched = Found::default();
-    for path in matches {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if name.starts_with('_') && !names_notes {
-            continue;
-        }
-        // `**` gives folders and then what is in them.
-        let folder = || store.metadata(&path).is_ok_and(|m| m.kind == Kind::Folder);
-        if pattern.contains("**") && folder() {
-            continue;
-        }
-        add(store, &path, &mut matched)?;
-    }
-    if matched.files.is_empty() {
-        return Err(Error::NoTables(format!("no table matches {pattern}")));
-    }
-    found.files.append(&mut matched.files);
-    found.ignored.append(&mut matched.ignored);
-    Ok(())
+/// What tells a file from all others: its numbers, or its path where it has none.
+#[derive(PartialEq, Eq, Hash)]
+enum Identity {
+    Numbers([u64; 2]),
+    Path(PathBuf),
 }
 
-/// A file, or all tables of a folder.
-fn add(store: &dyn Store, path: &Path, found: &mut Found) -> Result<()> {
-    let name = path.display();
-    match store.metadata(path).map_err(cannot_read(path))?.kind {
-        Kind::File => found.files.push(path.to_path_buf()),
-        Kind::Other => {
-            let how = "is not a regular file, and files are read several times; \
-                       pipe it into '-' with `plan`";
-            return Err(Error::not_a_table(name, how));
+impl Identity {
+    fn new(path: &Path, metadata: &Metadata) -> Self {
+        metadata.id.map_or_else(|| Identity::Path(path.to_path_buf()), Identity::Numbers)
+    }
+}
+
+/// Collects what is found.
+struct Finder<'a> {
+    store: &'a dyn Store,
+    found: Found,
+    /// The files that are read.
+    seen: HashSet<Identity>,
+}
+
+impl Finder<'_> {
+    fn metadata(&self, path: &Path) -> Result<Metadata> {
+        self.store.metadata(path).map_err(cannot_read(path))
+    }
+
+    /// How many tables were found, once or again.
+    fn tables(&self) -> usize {
+        self.found.files.len() + self.found.repeated.len()
+    }
+
+    /// The files that a pattern means, without hidden files that it does not name.
+    fn add_matches(&mut self, text: &str) -> Result<()> {
+        let mut matches = Pattern::new(text)?.matches(self.store, &mut self.found.links)?;
+        matches.sort_by(|a, b| natural_path_order(a, b));
+        matches.dedup();
+        let names_notes = text.rsplit('/').next().is_some_and(|last| last.starts_with('_'));
+        let before = self.tables();
+        for path in matches {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with('_') && !names_notes {
+                continue;
+            }
+            // `**` gives folders and then what is in them.
+            if text.contains("**") && self.metadata(&path).is_ok_and(|m| m.kind == Kind::Folder) {
+                continue;
+            }
+            self.add(&path)?;
         }
-        Kind::Folder => {
-            let before = found.files.len();
-            add_folder(store, path, found)?;
-            if found.files.len() == before {
-                let message =
-                    format!("the folder {name} holds no tables (csv, tsv, npy, parquet, arrow)");
-                return Err(Error::NoTables(message));
+        if self.tables() == before {
+            return Err(Error::NoTables(format!("no table matches {text}")));
+        }
+        Ok(())
+    }
+
+    /// A file, or all tables of a folder.
+    fn add(&mut self, path: &Path) -> Result<()> {
+        let name = path.display();
+        let metadata = self.metadata(path)?;
+        match metadata.kind {
+            Kind::File => self.add_file(path.to_path_buf(), &metadata),
+            Kind::Other => {
+                let how = "is not a regular file, and files are read several times; \
+                           pipe it into '-' with `plan`";
+                return Err(Error::not_a_table(name, how));
+            }
+            Kind::Folder => {
+                let before = self.tables();
+                self.add_folder(path, &metadata, &mut HashSet::new())?;
+                if self.tables() == before {
+                    let message = format!(
+                        "the folder {name} holds no tables (csv, tsv, npy, parquet, arrow)"
+                    );
+                    return Err(Error::NoTables(message));
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-fn add_folder(store: &dyn Store, folder: &Path, found: &mut Found) -> Result<()> {
-    let cannot = |error| Error::read(format!("the folder {}", folder.display()), error);
-    let mut entries = store.list(folder).map_err(cannot)?;
-    entries.sort();
-    for path in entries {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.starts_with(['_', '.']) {
-            continue;
-        }
-        let kind = store.metadata(&path).map_err(cannot_read(&path))?.kind;
-        let is_table = || -> Result<bool> {
-            Ok(by_extension(&path).is_some() || by_content(&first_bytes(store, &path)?).is_some())
-        };
-        match kind {
-            Kind::Folder => add_folder(store, &path, found)?,
-            Kind::File if is_table()? => found.files.push(path),
-            _ => found.ignored.push(path),
+    fn add_file(&mut self, path: PathBuf, metadata: &Metadata) {
+        match self.seen.insert(Identity::new(&path, metadata)) {
+            true => self.found.files.push(path),
+            false => self.found.repeated.push(path),
         }
     }
-    Ok(())
+
+    /// The tables of a folder that was not visited yet: links may lead in circles.
+    fn add_folder(
+        &mut self,
+        folder: &Path,
+        metadata: &Metadata,
+        visited: &mut HashSet<Identity>,
+    ) -> Result<()> {
+        if !visited.insert(Identity::new(folder, metadata)) {
+            self.found.repeated.push(folder.to_path_buf());
+            return Ok(());
+        }
+        let cannot = |error| Error::read(format!("the folder {}", folder.display()), error);
+        let mut entries = self.store.list(folder).map_err(cannot)?;
+        entries.sort_by(|a, b| natural_path_order(a, b));
+        for path in entries {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with(['_', '.']) {
+                continue;
+            }
+            let metadata = self.metadata(&path)?;
+            let is_table = || -> Result<bool> {
+                Ok(by_extension(&path).is_some()
+                    || by_content(&first_bytes(self.store, &path)?).is_some())
+            };
+            match metadata.kind {
+                Kind::Folder => self.add_folder(&path, &metadata, visited)?,
+                Kind::File if is_table()? => self.add_file(path, &metadata),
+                _ => self.found.ignored.push(path),
+            }
+        }
+        Ok(())
+    }
 }

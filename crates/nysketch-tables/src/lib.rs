@@ -26,6 +26,7 @@
 //! | go through the rows in order, on all threads | [`Dataset::map_in_order`] |
 //! | write a table, or one made from another | [`TableWriter`], [`Dataset::map_to_table`] |
 //! | read from outside the file system | [`store::Store`] |
+//! | put names in the order in which people count | [`natural_order`], [`natural_path_order`] |
 //! | turn Arrow arrays into numbers | [`arrow`] |
 
 pub mod arrow;
@@ -36,8 +37,10 @@ mod error;
 mod find;
 mod formats;
 mod meter;
+mod natural;
 mod options;
 mod ordered;
+mod pattern;
 pub mod store;
 mod table_file;
 mod text;
@@ -51,5 +54,6 @@ pub use error::{Error, Result};
 pub use find::{Found, find};
 pub use formats::quiet_guarded_panics;
 pub use meter::Meter;
+pub use natural::{natural_order, natural_path_order};
 pub use options::{Columns, Extras, Format, Header, ReadOptions};
 pub use write::{OutputFormat, TableWriter};

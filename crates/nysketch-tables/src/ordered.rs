@@ -133,6 +133,9 @@ impl Dataset {
                         match read(part) {
                             Ok(None) => {}
                             Ok(Some((start, end, value))) => line.put(start, end, value, progress),
+                            Err(nysketch::Error::Cancelled) => {
+                                line.fail(0, nysketch::Error::Cancelled);
+                            }
                             Err(error) => line.fail(position, error),
                         }
                     }
@@ -177,6 +180,7 @@ struct State<T, J, E, F> {
     done: u64,
     /// Whether all parts are handed out.
     ended: bool,
+    /// The earliest error so far, with the position of its row. What comes before it goes on: it may fail, too.
     failed: Option<(u64, E)>,
 }
 
@@ -195,14 +199,19 @@ impl<T, J, E, F: FnMut(T) -> Result<Vec<J>, E>> State<T, J, E, F> {
     }
 
     fn fail(&mut self, position: u64, error: E) {
-        if self.failed.as_ref().is_none_or(|(first, _)| position < *first) {
+        if self.is_wanted(position) {
             self.failed = Some((position, error));
         }
     }
 
-    /// Takes all results up to the first gap.
+    /// Whether nothing before this position has failed.
+    fn is_wanted(&self, position: u64) -> bool {
+        self.failed.as_ref().is_none_or(|(first, _)| position < *first)
+    }
+
+    /// Takes all results up to the first gap, or error.
     fn advance(&mut self, progress: &dyn Progress) {
-        while self.failed.is_none()
+        while self.is_wanted(self.next)
             && let Some((end, value)) = self.waiting.remove(&self.next)
         {
             progress.advance(end - self.next);
@@ -225,11 +234,16 @@ impl<T, J, E, F: FnMut(T) -> Result<Vec<J>, E>> Line<T, J, E, F> {
     fn next_task(&self) -> Option<Task<J>> {
         let mut state = locked(&self.state);
         loop {
+            if let Some((number, position, job)) = state.jobs.pop_front() {
+                if state.is_wanted(position) {
+                    return Some(Task::Job(number, position, job));
+                }
+                continue;
+            }
+            // Parts are handed out in order: those before the error are with other threads, which take their results
+            // and do the jobs that these make.
             if state.failed.is_some() {
                 return None;
-            }
-            if let Some((number, position, job)) = state.jobs.pop_front() {
-                return Some(Task::Job(number, position, job));
             }
             if state.made - state.done < 2 * self.threads as u64 && !state.ended {
                 return Some(Task::Read);

@@ -4,7 +4,7 @@
 //! one more implementation.
 
 use std::fmt::Debug;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -25,8 +25,8 @@ pub enum Kind {
     Other,
 }
 
-/// What is known of a path without reading it.
-#[derive(Debug, Clone, Copy)]
+/// What is known of a path without reading it. If all of it is the same, a file counts as unchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metadata {
     /// What it names.
     pub kind: Kind,
@@ -34,6 +34,9 @@ pub struct Metadata {
     pub bytes: u64,
     /// When it was last changed, where that is known.
     pub modified: Option<SystemTime>,
+    /// Two numbers that no other file or folder of the store has, such as device and inode, whatever it is called;
+    /// `None` where a path is all that is known.
+    pub id: Option<[u64; 2]>,
 }
 
 /// A place that holds files by name.
@@ -53,13 +56,10 @@ pub struct Metadata {
 ///
 /// impl Store for One {
 ///     fn metadata(&self, _: &Path) -> io::Result<Metadata> {
-///         Ok(Metadata { kind: Kind::File, bytes: self.0.len() as u64, modified: None })
+///         Ok(Metadata { kind: Kind::File, bytes: self.0.len() as u64, modified: None, id: None })
 ///     }
 ///     fn list(&self, _: &Path) -> io::Result<Vec<PathBuf>> {
 ///         Err(ErrorKind::NotADirectory.into())
-///     }
-///     fn matching(&self, _: &str) -> io::Result<Vec<PathBuf>> {
-///         Ok(vec![])
 ///     }
 ///     fn open(&self, _: &Path) -> io::Result<Box<dyn Bytes>> {
 ///         Ok(Box::new(Cursor::new(self.0)))
@@ -78,9 +78,11 @@ pub trait Store: Debug + Send + Sync {
     fn metadata(&self, path: &Path) -> io::Result<Metadata>;
     /// What is in a folder, in any order.
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
-    /// The paths that match a pattern with `*`, `?`, `[…]` and `**`, sorted; files whose names start with a dot
-    /// only where the pattern has that dot.
-    fn matching(&self, pattern: &str) -> io::Result<Vec<PathBuf>>;
+    /// Whether a path is a link to another one.
+    fn is_link(&self, path: &Path) -> io::Result<bool> {
+        let _ = path;
+        Ok(false)
+    }
     /// Starts reading a file.
     fn open(&self, path: &Path) -> io::Result<Box<dyn Bytes>>;
 }
@@ -91,28 +93,36 @@ pub struct Local;
 
 impl Store for Local {
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        let metadata = std::fs::metadata(path)?;
+        let metadata = fs::metadata(path)?;
         let kind = match metadata.is_dir() {
             true => Kind::Folder,
             false if metadata.is_file() => Kind::File,
             false => Kind::Other,
         };
-        Ok(Metadata { kind, bytes: metadata.len(), modified: metadata.modified().ok() })
+        let (bytes, modified) = (metadata.len(), metadata.modified().ok());
+        Ok(Metadata { kind, bytes, modified, id: id(&metadata) })
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
-        std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
     }
 
-    fn matching(&self, pattern: &str) -> io::Result<Vec<PathBuf>> {
-        let options =
-            glob::MatchOptions { require_literal_leading_dot: true, ..Default::default() };
-        let found = glob::glob_with(pattern, options)
-            .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?;
-        found.map(|path| path.map_err(io::Error::from)).collect()
+    fn is_link(&self, path: &Path) -> io::Result<bool> {
+        Ok(fs::symlink_metadata(path)?.is_symlink())
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn Bytes>> {
         Ok(Box::new(File::open(path)?))
     }
+}
+
+#[cfg(unix)]
+fn id(metadata: &fs::Metadata) -> Option<[u64; 2]> {
+    use std::os::unix::fs::MetadataExt;
+    Some([metadata.dev(), metadata.ino()])
+}
+
+#[cfg(not(unix))]
+fn id(_: &fs::Metadata) -> Option<[u64; 2]> {
+    None
 }

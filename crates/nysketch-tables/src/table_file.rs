@@ -1,27 +1,40 @@
 //! One file of a dataset, with its reader and the places of its columns.
 
 use crate::columns::Places;
-use crate::formats::Reader;
-use std::path::PathBuf;
+use crate::error::{Error, Result};
+use crate::formats::{Reader, Stored};
+use crate::store::Metadata;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 /// One file of a dataset.
 #[derive(Debug)]
 pub(crate) struct TableFile {
-    pub name: Arc<str>,
-    pub path: PathBuf,
+    pub file: Stored,
     pub reader: Reader,
     pub rows: Option<u64>,
     pub places: Arc<Places>,
-    pub bytes: u64,
-    pub modified: Option<SystemTime>,
+    /// What it was when it was opened; `None` for stdin.
+    pub metadata: Option<Metadata>,
 }
 
 impl TableFile {
     /// Bytes that so many rows take, as far as the number of rows is known.
     pub fn bytes_of(&self, rows: u64) -> u64 {
-        let share = |total: u64| self.bytes as f64 * (rows as f64 / total.max(1) as f64);
+        let bytes = self.metadata.map_or(0, |m| m.bytes);
+        let share = |total: u64| bytes as f64 * (rows as f64 / total.max(1) as f64);
         self.rows.map_or(0, |total| share(total) as u64)
+    }
+
+    /// Refuses a file that is not what it was when it was opened: every reading must see the same rows.
+    pub fn check_unchanged(&self) -> Result<()> {
+        let Some(before) = self.metadata else { return Ok(()) };
+        match self.file.store.metadata(&self.file.path) {
+            Ok(now) if now == before => Ok(()),
+            Ok(_) => Err(Error::damaged(
+                &self.file.name,
+                "was changed while it was read; wait until it is complete, and start again",
+            )),
+            Err(error) => Err(Error::read(&self.file.name, error)),
+        }
     }
 }

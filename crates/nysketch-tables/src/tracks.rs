@@ -191,7 +191,16 @@ impl Drop for Loan {
 
 impl DatasetPart<'_> {
     /// The next rows of the track that are not done, with the columns carried along.
-    pub fn decode_batch(mut self) -> nysketch::Result<Option<Batch>> {
+    pub fn decode_batch(self) -> nysketch::Result<Option<Batch>> {
+        let file = match &self.state {
+            State::Open(open) => &self.files[open.file],
+            State::Closed(closed) => &self.files[closed.file],
+        };
+        // Of a file that changes, rows may be cut or mixed: then that is the error.
+        self.next_batch().map_err(|error| file.check_unchanged().err().map_or(error, Into::into))
+    }
+
+    fn next_batch(mut self) -> nysketch::Result<Option<Batch>> {
         let mut open = match self.state {
             State::Open(open) => open,
             State::Closed(closed) => open_track(self.files, self.meter, closed, &self.done)?,
@@ -199,10 +208,10 @@ impl DatasetPart<'_> {
         let file: &TableFile = &self.files[open.file];
         loop {
             let Some(raw) = open.track.read()? else {
+                file.check_unchanged()?;
                 if open.end.is_some_and(|end| end != open.position) {
-                    let how = "holds fewer rows than its header says; it is damaged, or was changed \
-                               while it was read";
-                    return Err(Error::damaged(&file.name, how).into());
+                    let how = "holds fewer rows than its header says; it is damaged";
+                    return Err(Error::damaged(&file.file.name, how).into());
                 }
                 let end = open.end.is_none().then_some(open.position);
                 self.loan.put_back(None, end);
@@ -219,18 +228,18 @@ impl DatasetPart<'_> {
                 // Parts are cut as they were when the checkpoint was saved, or rows would count twice.
                 return Err(nysketch::Error::source(format!(
                     "{}: the checkpoint does not match this file; delete it to start again",
-                    file.name
+                    file.file.name
                 )));
             }
             self.loan.put_back(Some(open), None);
             let mut batch = raw.decode(first_row)?;
             if batch.block.len() as u64 != rows {
-                let (name, found) = (&file.name, batch.block.len());
+                let (name, found) = (&file.file.name, batch.block.len());
                 return Err(nysketch::Error::source(format!(
                     "{name}: {rows} rows were counted from row {first_row} on, but {found} were read"
                 )));
             }
-            batch.block.file = file.name.clone();
+            batch.block.file = file.file.name.clone();
             batch.block.first_row = first_row;
             batch.block.position = position;
             return Ok(Some(batch));
@@ -250,6 +259,7 @@ fn open_track(
     let source = &files[file];
     meter.add(source.bytes_of(skip));
     let track = source.reader.track(number, skip, &source.places, meter)?;
+    source.check_unchanged()?;
     Ok(Open {
         track,
         file,

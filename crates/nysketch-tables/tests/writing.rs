@@ -2,7 +2,7 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
-use arrow_array::{Array, Float64Array, Int32Array, ListArray, RecordBatch};
+use arrow_array::{Array, Float32Array, Float64Array, Int32Array, ListArray, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use nysketch::{Progress, RowSource};
 use nysketch_tables::{
@@ -181,6 +181,45 @@ fn the_earliest_error_is_reported_on_any_number_of_threads() {
         let error = dataset.map_in_order(threads, &(), fail, Ok).unwrap_err();
         assert_eq!(error.to_string(), "0");
     }
+}
+
+/// What fails first in time need not be first in order.
+#[test]
+fn an_earlier_error_of_taking_or_writing_goes_before_a_later_one_of_reading() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = dataset(folder.path());
+    let late = |batch: Batch| match batch.block.position {
+        0 => {
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            Ok(batch)
+        }
+        _ => Err(nysketch::Error::source("work")),
+    };
+    for threads in [1, 2, 4] {
+        let take = |_| Err(nysketch::Error::source("take"));
+        let error = dataset.map_in_order(threads, &(), late, take).unwrap_err();
+        assert_eq!(error.to_string(), "take", "{threads} threads");
+        let schema = schema(false);
+        let mut out = Small(150);
+        let mut writer = TableWriter::new(OutputFormat::Npy, &schema, &mut out).unwrap();
+        let work = |batch| late(batch).and_then(|batch| work(batch, &schema));
+        let error = dataset.map_to_table(threads, &(), work, &mut writer).unwrap_err();
+        assert!(matches!(error, Error::Write(_)), "{threads} threads: {error}");
+    }
+}
+
+#[test]
+fn arrays_hold_missing_values_only_as_nan() {
+    let write = |column: Arc<dyn Array>| {
+        let batch = RecordBatch::try_from_iter_with_nullable([("x", column, true)]).unwrap();
+        let mut out = Cursor::new(Vec::new());
+        let mut writer = TableWriter::new(OutputFormat::Npy, &batch.schema(), &mut out).unwrap();
+        writer.write(&batch).map(|()| writer.finish().unwrap()).map(|()| out.into_inner())
+    };
+    let floats = write(Arc::new(Float32Array::from(vec![Some(1.5), None]))).unwrap();
+    assert_eq!(floats[floats.len() - 8..], [1.5f32.to_le_bytes(), f32::NAN.to_le_bytes()].concat());
+    let error = write(Arc::new(Int32Array::from(vec![Some(1), None]))).unwrap_err().to_string();
+    assert!(error.contains("column 'x' holds missing values, which npy files cannot"), "{error}");
 }
 
 #[test]

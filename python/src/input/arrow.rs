@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, SchemaRef};
 use nysketch::rows::part_rows;
 use nysketch::{Block, Error, Result, RowPart, RowSet, RowSource, RowStream};
-use nysketch_tables::arrow::{is_numeric, numbers, texts};
+use nysketch_tables::arrow::{is_numeric, numbers, pandas_index, texts};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -36,7 +36,7 @@ enum Weight {
 }
 
 impl ArrowSource {
-    /// The source, and the columns left out because they hold no numbers.
+    /// The source, and notes about columns that are left out.
     pub fn new(
         origin: &Bound<'_, PyAny>,
         wanted: Wanted<'_>,
@@ -66,20 +66,21 @@ impl ArrowSource {
             extras.exclude.iter().try_for_each(|name| find(name).map(drop))?;
         }
         let excluded = |name: &String| extras.exclude.contains(name);
-        let mut left_out = Vec::new();
+        let (mut left_out, mut index) = (Vec::new(), Vec::new());
         let columns = match &wanted {
             Wanted::Given(names) => names.to_vec(),
             Wanted::Chosen(names) => names.iter().filter(|n| !excluded(n)).cloned().collect(),
             Wanted::Numbers | Wanted::All => {
                 let all = matches!(wanted, Wanted::All);
+                let indexes = pandas_index(&schema);
                 let mut chosen = Vec::new();
                 for (i, field) in schema.fields().iter().enumerate() {
                     match &weight {
                         Weight::Column(w) if *w == i => {}
                         _ if key == Some(i) || excluded(field.name()) => {}
-                        _ if all || is_numeric(field.data_type()) => {
-                            chosen.push(field.name().clone());
-                        }
+                        _ if all => chosen.push(field.name().clone()),
+                        _ if indexes.contains(field.name()) => index.push(field.name().clone()),
+                        _ if is_numeric(field.data_type()) => chosen.push(field.name().clone()),
                         _ => left_out.push(format!("{} ({})", field.name(), field.data_type())),
                     }
                 }
@@ -111,7 +112,12 @@ impl ArrowSource {
             first: Mutex::new(Some(reader)),
             rows: Mutex::new(None),
         };
-        Ok((source, left_out))
+        let listed = |what: &str, names: Vec<String>| {
+            (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")))
+        };
+        let left_out = listed("columns skipped because they hold no numbers", left_out);
+        let index = listed("columns skipped because they are the index", index);
+        Ok((source, left_out.into_iter().chain(index).collect()))
     }
 
     /// The first reader, or a new one.

@@ -72,7 +72,7 @@ impl Files {
         let dataset = Dataset::open(&self.paths, &options).map_err(table_exception)?;
         Ok(Input {
             rows: dataset.rows(),
-            left_out: dataset.left_out().to_vec(),
+            notes: dataset.notes().to_vec(),
             weight_column: weight,
             source: Arc::new(dataset),
         })

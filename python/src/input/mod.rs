@@ -56,8 +56,8 @@ pub struct Input {
     pub source: Arc<dyn RowSource + Send + Sync>,
     /// Number of rows, where it is known.
     pub rows: Option<u64>,
-    /// Columns left out because they hold no numbers.
-    pub left_out: Vec<String>,
+    /// What a person should know about it: columns left out, and the like.
+    pub notes: Vec<String>,
     /// The name of the column of weights, where there are weights.
     pub weight_column: Option<String>,
 }
@@ -181,7 +181,7 @@ impl Input {
         };
         let weight_column = weights.is_some().then(|| WEIGHTS.to_string());
         let source = Arc::new(ArraySource::new(array, names, weights)?);
-        Ok(Input { source, rows: Some(rows as u64), left_out: Vec::new(), weight_column })
+        Ok(Input { source, rows: Some(rows as u64), notes: Vec::new(), weight_column })
     }
 
     fn of_arrow(x: &Bound<'_, PyAny>, wanted: Wanted<'_>, extras: Extras) -> PyResult<Self> {
@@ -190,11 +190,11 @@ impl Input {
             Weights::Column(name) => Some(name.clone()),
             Weights::Values(_) => Some(WEIGHTS.to_string()),
         };
-        let (source, left_out) = ArrowSource::new(x, wanted, extras)?;
+        let (source, notes) = ArrowSource::new(x, wanted, extras)?;
         // Tables know their number of rows; streams do not.
         let rows = ["num_rows", "height"].iter().find_map(|name| x.getattr(*name).ok());
         let rows = rows.and_then(|n| n.extract::<u64>().ok());
-        Ok(Input { source: Arc::new(source), rows, left_out, weight_column })
+        Ok(Input { source: Arc::new(source), rows, notes, weight_column })
     }
 }
 

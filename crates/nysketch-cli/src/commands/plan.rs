@@ -144,34 +144,11 @@ fn tell_columns(source: &Dataset, args: &ColumnArgs, common: &Common) {
         }
         (None, _) => note(common, &all),
     }
-    if !source.left_out().is_empty() {
-        let message = format!(
-            "columns skipped because they hold no numbers: {}",
-            source.left_out().join(", ")
-        );
-        note(common, &message);
-    }
-    if !source.unused().is_empty() {
-        let message = format!(
-            "columns skipped because the first file lacks them: {}",
-            source.unused().join(", ")
-        );
-        note(common, &message);
-    }
 }
 
-/// Reports which files were read by position, and which were skipped.
+/// Reports what the input itself has to tell: columns and files left out, and the like.
 pub fn tell_input(input: &Dataset, common: &Common) {
-    for file in input.by_position() {
-        note(common, &format!("{file} has no column names; its columns were matched by position"));
-    }
-    if !input.ignored().is_empty() {
-        let names: Vec<String> = input.ignored().iter().map(|p| p.display().to_string()).collect();
-        note(
-            common,
-            &format!("files skipped because they do not look like tables: {}", names.join(", ")),
-        );
-    }
+    input.notes().iter().for_each(|message| note(common, message));
 }
 
 /// The rows of a file of landmarks.

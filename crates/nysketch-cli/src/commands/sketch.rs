@@ -134,7 +134,9 @@ fn open_for_plan(args: &SketchArgs, plan: &Plan, common: &Common) -> Result<Opti
     if args.allow_empty {
         let not_empty =
             |p: &PathBuf| stdin(p) || std::fs::metadata(p).map_or(true, |m| m.len() > 0);
-        input.input = find(&Local, &input.input)?.files.into_iter().filter(not_empty).collect();
+        let found = find(&Local, &input.input)?;
+        found.notes().iter().for_each(|message| note(common, message));
+        input.input = found.files.into_iter().filter(not_empty).collect();
         if input.input.is_empty() {
             return Ok(None);
         }

@@ -1,6 +1,6 @@
 //! From Arrow tables to numbers and text: what Parquet and Arrow files have in common.
 
-use crate::arrow::{is_numeric, numbers, texts};
+use crate::arrow::{is_numeric, numbers, pandas_index, texts};
 use crate::batch::Batch;
 use crate::columns::{Kind, Places, Schema};
 use crate::error::Error;
@@ -41,16 +41,14 @@ pub fn batch(arrays: &[ArrayRef], columns: &Places) -> Result<Batch, ArrowError>
 /// What the schema of an Arrow table says about its columns.
 pub fn schema_of(name: &str, schema: &SchemaRef, rows: Option<u64>) -> crate::Result<Schema> {
     let names: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
-    let mut seen = std::collections::HashSet::new();
-    if let Some(twice) = names.iter().find(|n| !seen.insert(*n)) {
-        return Err(Error::in_file(name, format!("two columns are called '{twice}'")));
-    }
+    let indexes = pandas_index(schema);
     let kind = |field: &Arc<Field>| match field.data_type() {
-        t if is_numeric(t) => Kind::Number,
-        t => Kind::Other(t.to_string()),
+        t if !is_numeric(t) => Kind::Other(t.to_string()),
+        _ if indexes.contains(field.name()) => Kind::Index,
+        _ => Kind::Number,
     };
     let kinds = schema.fields().iter().map(kind).collect();
-    Ok(Schema { names, named: true, kinds, rows })
+    Schema::named(name, names, kinds, rows)
 }
 
 thread_local! {

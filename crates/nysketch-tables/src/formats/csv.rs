@@ -1,7 +1,7 @@
 //! CSV and TSV files, plain or compressed. Records are split while a part is handed out; numbers are
 //! read by the thread that took it.
 
-use super::records::{Chunk, RecordError, Records, single_fields};
+use super::records::{Chunk, RecordError, Records, fields_of, mended, single_fields};
 use super::stored::Stored;
 use crate::batch::Batch;
 use crate::columns::{Kind, Places, Schema};
@@ -22,6 +22,8 @@ use std::sync::{Arc, Mutex};
 const SNIFFED: usize = 200;
 /// Bytes of a part, at most.
 const PART_BYTES: usize = 1 << 20;
+/// Columns of a file, at most.
+const MOST_COLUMNS: usize = 1 << 20;
 
 /// How to read csv files.
 #[derive(Debug, Clone, Copy)]
@@ -111,64 +113,75 @@ impl Csv {
     pub fn open(file: Stored, dialect: Dialect) -> Result<(Self, Schema)> {
         let name = file.name.clone();
         let source = decompressed(file.open()?).map_err(|e| Error::read(&name, e))?;
+        let (csv, schema, _) = Self::start(name, source, dialect)?;
+        Ok((Csv { file: Some(file), ..csv }, schema))
+    }
+
+    /// Looks at the first records from stdin and keeps all of them for the one track there can be.
+    pub fn stdin(source: Source, dialect: Dialect) -> Result<(Self, Schema)> {
+        let (csv, mut schema, records) = Self::start(Arc::from("stdin"), source, dialect)?;
+        // Rows may come slowly: what comes later may still be numbers.
+        let text = schema.kinds.iter_mut().filter(|kind| **kind == Kind::Text);
+        text.for_each(|kind| *kind = Kind::Number);
+        Ok((Csv { stdin: Mutex::new(Some(records)), record_bytes: PART_BYTES, ..csv }, schema))
+    }
+
+    /// Reads the header and looks at the records after it, which are not taken.
+    fn start(
+        name: Arc<str>,
+        source: Source,
+        dialect: Dialect,
+    ) -> Result<(Self, Schema, Records<Source>)> {
         let mut records = Records::new(source, dialect.delimiter);
         let mut schema = read_header(&mut records, &name, dialect.header)?;
         let fields = schema.names.len();
-        let mut csv = Csv {
-            name: name.clone(),
-            file: Some(file),
-            dialect,
-            fields,
-            record_bytes: 1,
-            stdin: Mutex::new(None),
-        };
-        let in_file = |error| CsvError::Records { file: name.clone(), error };
-        if let Some(chunk) = records.next_chunk(1 << 16).map_err(in_file)? {
+        let stdin = Mutex::default();
+        let mut csv = Csv { name, file: None, dialect, fields, record_bytes: 1, stdin };
+        let in_file = |error| CsvError::Records { file: csv.name.clone(), error };
+        if let Some(chunk) = records.look(1 << 16).map_err(in_file)? {
             csv.record_bytes = (chunk.bytes.len() as u64).div_ceil(chunk.rows) as usize;
             schema.kinds = csv.sniff(&chunk)?;
         }
-        Ok((csv, schema))
-    }
-
-    /// Reads the header from stdin and keeps the rest for the one track there can be.
-    pub fn stdin(source: Source, dialect: Dialect) -> Result<(Self, Schema)> {
-        let name: Arc<str> = Arc::from("stdin");
-        let mut records = Records::new(source, dialect.delimiter);
-        let schema = read_header(&mut records, &name, dialect.header)?;
-        let fields = schema.names.len();
-        let stdin = Mutex::new(Some(records));
-        let file = None;
-        Ok((Csv { name, file, dialect, fields, record_bytes: PART_BYTES, stdin }, schema))
+        Ok((csv, schema, records))
     }
 
     /// A column is text where most of its values are, or all are missing; one odd value among numbers is
-    /// an error later.
+    /// an error later. Where most are `true` or `false`, these are numbers.
     fn sniff(&self, chunk: &Chunk) -> Result<Vec<Kind>> {
-        let mut balance = vec![0i32; self.fields];
-        let mut numbers = vec![false; self.fields];
+        #[derive(Clone, Default)]
+        struct Seen {
+            numbers: usize,
+            truths: usize,
+            texts: usize,
+        }
+        let mut columns = vec![Seen::default(); self.fields];
         let mut seen = 0;
-        self.for_each_record(chunk, 1, |_, fields| {
+        let looked = self.for_each_record(chunk, 1, |_, fields| {
             seen += 1;
             if seen > SNIFFED {
                 return Ok(());
             }
-            for (j, balance) in balance.iter_mut().enumerate() {
-                *balance += match parse(fields.get(j)) {
-                    Some(x) if x.is_nan() => 0,
-                    Some(_) => {
-                        numbers[j] = true;
-                        1
-                    }
-                    None => -1,
-                };
+            for (j, column) in columns.iter_mut().enumerate() {
+                match parse(fields.get(j)) {
+                    Some(x) if x.is_nan() => {}
+                    Some(_) => column.numbers += 1,
+                    None if truth(fields.get(j)).is_some() => column.truths += 1,
+                    None => column.texts += 1,
+                }
             }
             Ok(())
-        })?;
-        let kind = |(b, numbers): (&i32, &bool)| match *b >= 0 && *numbers {
-            true => Kind::Number,
-            false => Kind::Text,
+        });
+        // What is wrong with a later record is reported when it is read, in its turn.
+        if seen == 0 {
+            looked?;
+        }
+        let kind = |seen: &Seen| match seen {
+            Seen { numbers, truths, texts } if *texts > numbers + truths => Kind::Text,
+            Seen { numbers: 0, truths: 0, .. } => Kind::Text,
+            Seen { numbers, truths, .. } if truths > numbers => Kind::Truth,
+            _ => Kind::Number,
         };
-        Ok(balance.iter().zip(&numbers).map(kind).collect())
+        Ok(columns.iter().map(kind).collect())
     }
 
     /// Starts reading.
@@ -205,16 +218,28 @@ impl Csv {
         first_row: u64,
         mut visit: impl FnMut(u64, &ByteRecord) -> Result<(), CsvError>,
     ) -> Result<(), CsvError> {
+        let bytes = &*mended(&chunk.bytes, self.dialect.delimiter);
+        let ragged = |row: u64, at: usize, found: usize| CsvError::Ragged {
+            file: self.name.clone(),
+            row,
+            line: chunk.line + count_lines(bytes, at),
+            found,
+            expected: self.fields,
+        };
+        // A record of millions of fields would take many times its bytes.
+        let usual = (chunk.rows as usize).saturating_mul(self.fields).max(MOST_COLUMNS);
+        let counted = |byte: u8| memchr::memchr_iter(byte, bytes).count();
+        if bytes.len() > usual && counted(self.dialect.delimiter) > usual.saturating_mul(2) {
+            let most = self.fields.max(MOST_COLUMNS);
+            let long = fields_of(bytes, self.dialect.delimiter).enumerate();
+            if let Some((i, (at, found))) = { long }.find(|(_, (_, found))| *found > most) {
+                return Err(ragged(first_row + i as u64, at, found));
+            }
+        }
         let mut row = first_row;
         let mut check = |at: usize, record: &ByteRecord| {
             if record.len() != self.fields {
-                return Err(CsvError::Ragged {
-                    file: self.name.clone(),
-                    row,
-                    line: chunk.line + count_lines(&chunk.bytes, at),
-                    found: record.len(),
-                    expected: self.fields,
-                });
+                return Err(ragged(row, at, record.len()));
             }
             visit(row, record)?;
             row += 1;
@@ -224,7 +249,7 @@ impl Csv {
         reader.has_headers(false).flexible(true).delimiter(self.dialect.delimiter);
         let mut record = ByteRecord::new();
         if self.fields > 1 {
-            let mut reader = reader.from_reader(&chunk.bytes[..]);
+            let mut reader = reader.from_reader(bytes);
             loop {
                 let at = reader.position().byte() as usize;
                 match reader.read_byte_record(&mut record) {
@@ -238,7 +263,7 @@ impl Csv {
             }
         }
         let mut result = Ok(());
-        single_fields(&chunk.bytes, self.dialect.delimiter, |field| {
+        single_fields(bytes, self.dialect.delimiter, |field| {
             if result.is_err() {
                 return;
             }
@@ -249,15 +274,23 @@ impl Csv {
             } else {
                 record.push_field(field);
             }
-            let at = field.as_ptr().addr().wrapping_sub(chunk.bytes.as_ptr().addr());
+            let at = field.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr());
             result = check(at, &record);
         });
         result
     }
 
-    fn number(&self, row: u64, field: Option<&[u8]>, column: &str) -> Result<f64, CsvError> {
+    /// The number in a field; `truths` says whether `true` and `false` are numbers.
+    fn number(
+        &self,
+        row: u64,
+        field: Option<&[u8]>,
+        column: &str,
+        truths: bool,
+    ) -> Result<f64, CsvError> {
         match parse(field) {
             Some(x) => Ok(x),
+            None if truths && let Some(x) = truth(field) => Ok(x),
             None if self.dialect.lenient => Ok(f64::NAN),
             None => Err(CsvError::NotANumber {
                 file: self.name.clone(),
@@ -285,6 +318,13 @@ fn read_header(records: &mut Records<Source>, name: &Arc<str>, header: Header) -
     if first.starts_with(b"\xff\xfe") || first.starts_with(b"\xfe\xff") {
         return Err(Error::not_a_table(name, "is UTF-16 text; convert it to UTF-8"));
     }
+    if memchr::memchr_iter(delimiter, first).count() >= MOST_COLUMNS {
+        let columns = fields_of(first, delimiter).next().map_or(0, |(_, fields)| fields);
+        if columns > MOST_COLUMNS {
+            let how = format!("has {columns} columns; at most {MOST_COLUMNS} can be read");
+            return Err(Error::not_a_table(name, how));
+        }
+    }
     let mut reader = ReaderBuilder::new();
     let mut reader = reader.has_headers(false).delimiter(delimiter).from_reader(first);
     let mut record = ByteRecord::new();
@@ -301,17 +341,12 @@ fn read_header(records: &mut Records<Source>, name: &Arc<str>, header: Header) -
         return Ok(Schema::unnamed(record.len(), None));
     }
     let mut names: Vec<String> = Vec::new();
-    let mut seen = std::collections::HashSet::new();
     for (j, field) in record.iter().enumerate() {
         let not_text =
             |_| Error::in_file(name, format!("the name of column {} is not valid UTF-8", j + 1));
         let text = std::str::from_utf8(field).map_err(not_text)?.trim();
         // As pandas writes its index.
-        let text = if text.is_empty() { format!("c{j}") } else { text.to_string() };
-        if !seen.insert(text.clone()) {
-            return Err(Error::in_file(name, format!("two columns are called '{text}'")));
-        }
-        names.push(text);
+        names.push(if text.is_empty() { format!("c{j}") } else { text.to_string() });
     }
     if header == Header::Expected && names.iter().all(|n| n.parse::<f64>().is_ok()) {
         let start = names[..names.len().min(3)].join(",");
@@ -321,11 +356,13 @@ fn read_header(records: &mut Records<Source>, name: &Arc<str>, header: Header) -
         );
         return Err(Error::in_file(name, how));
     }
+    let kinds = vec![Kind::Number; names.len()];
+    let schema = Schema::named(name, names, kinds, None)?;
     records.skip().map_err(in_file)?;
     if single {
         records.single_column();
     }
-    Ok(Schema { kinds: vec![Kind::Number; names.len()], names, named: true, rows: None })
+    Ok(schema)
 }
 
 /// Fields that stand for a missing value.
@@ -337,6 +374,28 @@ fn is_missing(text: &str) -> bool {
 fn parse(field: Option<&[u8]>) -> Option<f64> {
     let text = std::str::from_utf8(field.unwrap_or_default()).ok()?.trim_ascii();
     if is_missing(text) { Some(f64::NAN) } else { text.parse().ok() }
+}
+
+/// `true` and `false`, as programs write them.
+fn truth(field: Option<&[u8]>) -> Option<f64> {
+    match field.unwrap_or_default().trim_ascii() {
+        b"true" | b"True" | b"TRUE" => Some(1.0),
+        b"false" | b"False" | b"FALSE" => Some(0.0),
+        _ => None,
+    }
+}
+
+/// The error of the first row that misses a value: it comes before that of a later row which cannot be read.
+fn first_missing(block: &Block, columns: &Places) -> Option<nysketch::Error> {
+    // Values of the row that cannot be read do not count.
+    for (number, row, weight) in block.rows() {
+        let names = columns.names.values.iter().chain(&columns.names.weight);
+        let values = row.iter().copied().chain(columns.weight.map(|_| weight));
+        if let Some((value, name)) = values.zip(names).find(|(x, _)| !x.is_finite()) {
+            return Some(nysketch::Error::NonFinite { at: block.place(number, name), value });
+        }
+    }
+    None
 }
 
 /// A CSV file being read.
@@ -384,11 +443,13 @@ impl Raw for CsvRaw {
             Err(_) => Err(CsvError::NotUtf8 { file: csv.name.clone(), row }),
         };
         let visited = csv.for_each_record(&self.chunk, first_row, |row, record| {
-            for (&column, name) in columns.values.iter().zip(&columns.names.values) {
-                block.values.push(csv.number(row, record.get(column), name)?);
+            let wanted = columns.values.iter().zip(&columns.names.values);
+            for ((&column, name), &truths) in wanted.zip(&columns.truths.values) {
+                block.values.push(csv.number(row, record.get(column), name, truths)?);
             }
             if let (Some(column), Some(name)) = (columns.weight, &columns.names.weight) {
-                block.weights.push(csv.number(row, record.get(column), name)?);
+                let truths = columns.truths.weight;
+                block.weights.push(csv.number(row, record.get(column), name, truths)?);
             }
             if let Some(column) = columns.key {
                 let key = text(row, record.get(column))?
@@ -400,7 +461,13 @@ impl Raw for CsvRaw {
             }
             Ok(())
         });
-        visited.map_err(nysketch::Error::source)?;
+        if let Err(error) = visited {
+            block.first_row = first_row;
+            block.file = csv.name.clone();
+            return Err(
+                first_missing(&block, columns).unwrap_or_else(|| nysketch::Error::source(error))
+            );
+        }
         let kept = kept.into_iter().map(|k| Arc::new(StringArray::from(k)) as _).collect();
         Ok(Batch::new(block, kept))
     }

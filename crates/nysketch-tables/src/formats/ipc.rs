@@ -1,17 +1,20 @@
-//! Arrow IPC: files and streams, also from stdin.
+//! Arrow IPC: files and streams, also from stdin. Messages are read and checked here, and decoded by the Arrow crate.
 
 use super::arrays::{ArrowRaw, guarded, schema_of};
+use super::budget::check_expansion;
 use super::stored::Stored;
 use crate::columns::{Places, Schema};
 use crate::error::{Error, Result};
-use crate::find::{ARROW_FILE, peek};
+use crate::find::{ARROW_FILE, ARROW_STREAM as CONTINUATION, peek};
 use crate::meter::Meter;
 use crate::track::{Raw, Track};
 use arrow_array::RecordBatch;
-use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_ipc::convert::try_fb_to_schema;
+use arrow_ipc::reader::{FileDecoder, read_footer_length};
+use arrow_ipc::{Block, Message, MessageHeader, MetadataVersion, root_as_footer, root_as_message};
 use arrow_schema::{ArrowError, SchemaRef};
 use nysketch::rows::part_rows;
-use std::io::{BufReader, Cursor, ErrorKind, Read, Seek};
+use std::io::{self, BufReader, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex};
 
 type NextBatch = std::result::Result<RecordBatch, ArrowError>;
@@ -74,43 +77,19 @@ impl Ipc {
 /// The batches of a file: by its footer where it has one, so that none can be missing.
 fn batches(
     name: &str,
-    file: impl Read + Seek + Send + 'static,
+    mut file: impl Read + Seek + Send + 'static,
     columns: Option<&[usize]>,
 ) -> Result<(SchemaRef, Batches)> {
-    let mut file = BufReader::with_capacity(1 << 17, file);
     let cannot = |e| Error::read(name, e);
+    let length = file.seek(SeekFrom::End(0)).map_err(cannot)?;
+    file.rewind().map_err(cannot)?;
     let (start, _) = peek(&mut file).map_err(cannot)?;
     file.rewind().map_err(cannot)?;
     if !start.starts_with(ARROW_FILE) {
         return stream(name, file, columns);
     }
-    let reader = guarded(name, || FileReader::try_new(file, columns.map(|c| c.to_vec())))?;
-    let left = reader.num_batches();
-    Ok((reader.schema(), Box::new(Counted { batches: reader, left })))
-}
-
-/// As many batches as the footer says.
-struct Counted<I> {
-    batches: I,
-    left: usize,
-}
-
-impl<I: Iterator<Item = NextBatch>> Iterator for Counted<I> {
-    type Item = NextBatch;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        match self.batches.next() {
-            None if self.left > 0 => {
-                let message = format!("it is damaged: {} batches are missing", self.left);
-                self.left = 0;
-                Some(Err(ArrowError::IpcError(message)))
-            }
-            next => {
-                self.left = self.left.saturating_sub(1);
-                next
-            }
-        }
-    }
+    let blocks = guarded(name, || Blocks::open(file, length, columns))?;
+    Ok((blocks.schema.clone(), Box::new(blocks)))
 }
 
 /// The batches of a stream. One in the file format is a stream after its first bytes, which are
@@ -139,56 +118,242 @@ fn stream(
             start = next()?;
         }
     }
-    let last = Arc::new(Mutex::new([0; 8]));
-    let source = Tail { source: Cursor::new(start).chain(source), last: last.clone() };
-    let reader = guarded(name, || StreamReader::try_new(source, columns.map(|c| c.to_vec())))?;
-    Ok((reader.schema(), Box::new(Whole { reader: Some(reader), last, footer: is_file })))
+    let source = Cursor::new(start).chain(source);
+    let stream = guarded(name, || Stream::open(source, columns, is_file))?;
+    Ok((stream.schema.clone(), Box::new(stream)))
 }
 
-/// Remembers the last eight bytes.
-struct Tail<R> {
-    source: R,
-    last: Arc<Mutex<[u8; 8]>>,
+/// Batches at the places that the footer of a file names.
+struct Blocks<R> {
+    file: R,
+    length: u64,
+    schema: SchemaRef,
+    decoder: FileDecoder,
+    /// Dictionaries, which come before all batches.
+    dictionaries: std::vec::IntoIter<Block>,
+    batches: std::vec::IntoIter<Block>,
 }
 
-impl<R: Read> Read for Tail<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let n = self.source.read(buffer)?;
-        let mut last = self.last.lock().unwrap_or_else(|e| e.into_inner());
-        let fresh = &buffer[n.saturating_sub(8)..n];
-        last.rotate_left(fresh.len());
-        last[8 - fresh.len()..].copy_from_slice(fresh);
-        Ok(n)
+impl<R: Read + Seek> Blocks<R> {
+    fn open(mut file: R, length: u64, columns: Option<&[usize]>) -> Result<Self, ArrowError> {
+        let mut end = [0; 10];
+        file.seek(SeekFrom::Start(length.saturating_sub(10)))?;
+        file.read_exact(&mut end)?;
+        let footer_length = read_footer_length(end)? as u64;
+        let Some(start) = length.checked_sub(10 + footer_length) else {
+            return Err(damaged("its footer is longer than the file"));
+        };
+        file.seek(SeekFrom::Start(start))?;
+        let bytes = bytes_of(&mut file, footer_length)?;
+        let footer =
+            root_as_footer(&bytes).map_err(|e| damaged(format!("its footer is not valid: {e}")))?;
+        let (Some(schema), Some(batches)) = (footer.schema(), footer.recordBatches()) else {
+            return Err(damaged("its footer has no schema or no batches"));
+        };
+        let schema = schema_from(schema)?;
+        let dictionaries = footer.dictionaries().iter().flatten().copied().collect::<Vec<_>>();
+        Ok(Blocks {
+            file,
+            length,
+            decoder: decoder(&schema, footer.version(), columns),
+            schema,
+            dictionaries: dictionaries.into_iter(),
+            batches: batches.iter().copied().collect::<Vec<_>>().into_iter(),
+        })
+    }
+
+    /// The message of a block, checked.
+    fn read(&mut self, block: &Block) -> Result<Vec<u8>, ArrowError> {
+        let size = |bytes: i64| u64::try_from(bytes).ok();
+        let (start, metadata) = (size(block.offset()), size(block.metaDataLength().into()));
+        let length = metadata.zip(size(block.bodyLength())).and_then(|(m, b)| m.checked_add(b));
+        let ends = start.zip(length).and_then(|(start, length)| start.checked_add(length));
+        let (Some(start), Some(length), true) =
+            (start, length, ends.is_some_and(|end| end <= self.length))
+        else {
+            return Err(damaged("a block is longer than the file"));
+        };
+        self.file.seek(SeekFrom::Start(start))?;
+        let bytes = bytes_of(&mut self.file, length)?;
+        check_message(&bytes, block.metaDataLength() as usize)?;
+        Ok(bytes)
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        while let Some(block) = self.dictionaries.next() {
+            let bytes = self.read(&block)?;
+            self.decoder.read_dictionary(&block, &bytes.into())?;
+        }
+        let Some(block) = self.batches.next() else { return Ok(None) };
+        let bytes = self.read(&block)?;
+        match self.decoder.read_record_batch(&block, &bytes.into())? {
+            Some(batch) => Ok(Some(batch)),
+            None => Err(damaged("a batch is missing")),
+        }
     }
 }
 
-/// A stream that must end with its marker: one that was cut between two batches reads well, too.
-struct Whole<R: Read> {
-    reader: Option<StreamReader<R>>,
-    last: Arc<Mutex<[u8; 8]>>,
-    /// Whether a footer follows.
-    footer: bool,
-}
-
-impl<R: Read> Iterator for Whole<R> {
+impl<R: Read + Seek> Iterator for Blocks<R> {
     type Item = NextBatch;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = self.reader.as_mut()?.next();
-        if next.is_some() {
-            return next;
-        }
-        let mut reader = self.reader.take()?;
-        let ended = *self.last.lock().unwrap_or_else(|e| e.into_inner());
-        let message = if ended != *b"\xff\xff\xff\xff\0\0\0\0" {
-            "the stream ends before its end marker; it is truncated"
-        } else if !self.footer && matches!(reader.get_mut().read(&mut [0]), Ok(1)) {
-            "there are bytes after the end of the stream; a file holds one table"
-        } else {
-            return None;
-        };
-        Some(Err(ArrowError::IpcError(message.into())))
+        self.next_batch().transpose()
     }
+}
+
+/// Batches one after the other, up to an end marker: a stream that was cut between two batches reads well, too.
+struct Stream<R> {
+    source: R,
+    schema: SchemaRef,
+    decoder: FileDecoder,
+    /// Whether a footer follows.
+    footer: bool,
+    ended: bool,
+}
+
+impl<R: Read> Stream<R> {
+    fn open(mut source: R, columns: Option<&[usize]>, footer: bool) -> Result<Self, ArrowError> {
+        let Some((bytes, metadata)) = next_message(&mut source)? else {
+            return Err(damaged("the stream has no schema"));
+        };
+        let message = message_of(&bytes[..metadata])?;
+        let Some(schema) = message.header_as_schema() else {
+            return Err(damaged("the stream does not start with a schema"));
+        };
+        let schema = schema_from(schema)?;
+        let decoder = decoder(&schema, message.version(), columns);
+        Ok(Stream { source, schema, decoder, footer, ended: false })
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        while !self.ended {
+            let Some((bytes, metadata)) = next_message(&mut self.source)? else {
+                self.ended = true;
+                if !self.footer && matches!(self.source.read(&mut [0]), Ok(1)) {
+                    let how = "there are bytes after the end of the stream; a file holds one table";
+                    return Err(ArrowError::IpcError(how.into()));
+                }
+                break;
+            };
+            check_message(&bytes, metadata)?;
+            let kind = message_of(&bytes[..metadata])?.header_type();
+            let block = Block::new(0, metadata as i32, (bytes.len() - metadata) as i64);
+            if kind == MessageHeader::DictionaryBatch {
+                self.decoder.read_dictionary(&block, &bytes.into())?;
+            } else if let Some(batch) = self.decoder.read_record_batch(&block, &bytes.into())? {
+                return Ok(Some(batch));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl<R: Read> Iterator for Stream<R> {
+    type Item = NextBatch;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_batch().transpose()
+    }
+}
+
+fn decoder(schema: &SchemaRef, version: MetadataVersion, columns: Option<&[usize]>) -> FileDecoder {
+    let decoder = FileDecoder::new(schema.clone(), version);
+    match columns {
+        Some(columns) => decoder.with_projection(columns.to_vec()),
+        None => decoder,
+    }
+}
+
+fn schema_from(schema: arrow_ipc::Schema<'_>) -> Result<SchemaRef, ArrowError> {
+    if !schema.endianness().equals_to_target_endianness() {
+        return Err(damaged("its numbers have the byte order of another kind of machine"));
+    }
+    Ok(Arc::new(try_fb_to_schema(schema)?))
+}
+
+fn damaged(how: impl Into<String>) -> ArrowError {
+    ArrowError::IpcError(format!("it is damaged: {}", how.into()))
+}
+
+/// So many bytes; memory is taken as they come, whatever was declared.
+fn bytes_of(source: &mut impl Read, length: u64) -> Result<Vec<u8>, ArrowError> {
+    let mut bytes = Vec::with_capacity(length.min(16 << 20) as usize);
+    source.take(length).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 == length {
+        true => Ok(bytes),
+        false => Err(ArrowError::IpcError("it is truncated".into())),
+    }
+}
+
+/// The next message of a stream, and where its body starts; `None` at the end marker.
+fn next_message(source: &mut impl Read) -> Result<Option<(Vec<u8>, usize)>, ArrowError> {
+    let ends = |e: io::Error| match e.kind() {
+        ErrorKind::UnexpectedEof => {
+            ArrowError::IpcError("the stream ends before its end marker; it is truncated".into())
+        }
+        _ => e.into(),
+    };
+    let mut word = [0; 4];
+    source.read_exact(&mut word).map_err(ends)?;
+    let mut bytes = word.to_vec();
+    // Before version 0.15 of Arrow the length came first.
+    if word == CONTINUATION {
+        source.read_exact(&mut word).map_err(ends)?;
+        bytes.extend(word);
+    }
+    let length = match u64::try_from(i32::from_le_bytes(word)) {
+        Ok(0) => return Ok(None),
+        Ok(length) => length,
+        Err(_) => return Err(damaged("a message has a negative length")),
+    };
+    bytes.extend(bytes_of(source, length)?);
+    let metadata = bytes.len();
+    let Ok(body) = u64::try_from(message_of(&bytes)?.bodyLength()) else {
+        return Err(damaged("a message has a negative length"));
+    };
+    bytes.reserve_exact(body.min(16 << 20) as usize);
+    let read = source.take(body).read_to_end(&mut bytes)?;
+    match read as u64 == body {
+        true => Ok(Some((bytes, metadata))),
+        false => Err(ArrowError::IpcError("it is truncated".into())),
+    }
+}
+
+/// What the metadata of a message say, after their length.
+fn message_of(metadata: &[u8]) -> Result<Message<'_>, ArrowError> {
+    let prefix = if metadata.starts_with(&CONTINUATION) { 8 } else { 4 };
+    root_as_message(metadata.get(prefix..).unwrap_or_default())
+        .map_err(|e| damaged(format!("a message is not valid: {e}")))
+}
+
+/// Checks the buffers of a message against its body, and what they expand to: the decoder takes as much memory as
+/// they declare.
+fn check_message(bytes: &[u8], metadata: usize) -> Result<(), ArrowError> {
+    let (metadata, body) =
+        bytes.split_at_checked(metadata).ok_or_else(|| damaged("a block is too short"))?;
+    let message = message_of(metadata)?;
+    let dictionary = message.header_as_dictionary_batch().and_then(|d| d.data());
+    let Some(batch) = message.header_as_record_batch().or(dictionary) else { return Ok(()) };
+    let nodes = batch.nodes().into_iter().flatten();
+    let mut counts = nodes.flat_map(|node| [node.length(), node.null_count()]);
+    if batch.length() < 0 || counts.any(|count| count < 0) {
+        return Err(damaged("a batch has a negative number of rows"));
+    }
+    let compressed = batch.compression().is_some();
+    let mut expanded = 0u64;
+    for buffer in batch.buffers().iter().flatten() {
+        let place =
+            usize::try_from(buffer.offset()).ok().zip(usize::try_from(buffer.length()).ok());
+        let end = place.and_then(|(start, length)| start.checked_add(length));
+        let Some(bytes) = place.zip(end).and_then(|((start, _), end)| body.get(start..end)) else {
+            return Err(damaged("a buffer is longer than its batch"));
+        };
+        // Of a compressed buffer the first eight bytes are its length when expanded; -1 where it is not compressed.
+        let declared = bytes.first_chunk().map(|b| i64::from_le_bytes(*b)).filter(|_| compressed);
+        let declared = declared.and_then(|length| u64::try_from(length).ok());
+        expanded = expanded.saturating_add(declared.unwrap_or(bytes.len() as u64));
+    }
+    check_expansion(body.len() as u64, expanded).map_err(damaged)
 }
 
 /// An Arrow file being read.

@@ -1,6 +1,7 @@
 //! One file per format. Each names its columns ([`Schema`]) and opens tracks for chosen ones.
 
 mod arrays;
+mod budget;
 mod csv;
 mod ipc;
 mod npy;
@@ -8,13 +9,14 @@ mod npy_header;
 mod parquet;
 mod records;
 mod stored;
+mod thrift;
 
 pub use arrays::quiet_guarded_panics;
 pub use stored::Stored;
 
 use crate::columns::{Places, Schema};
 use crate::error::{Error, Result};
-use crate::find::{by_content, format_of, peek};
+use crate::find::{by_content, check_readable, format_of, peek};
 use crate::meter::Meter;
 use crate::options::{Format, ReadOptions};
 use crate::track::Track;
@@ -58,6 +60,9 @@ impl Reader {
     pub fn stdin(options: &ReadOptions, meter: &Arc<Meter>) -> Result<(Self, Schema)> {
         let cannot = |e| Error::read("stdin", e);
         let (start, stdin) = peek(meter.count(std::io::stdin())).map_err(cannot)?;
+        if options.format.is_none() {
+            check_readable("stdin", &start)?;
+        }
         let format = options.format.unwrap_or_else(|| by_content(&start).unwrap_or(Format::Csv));
         Ok(match format {
             Format::Csv | Format::Tsv => {

@@ -1,7 +1,9 @@
 //! Parquet files: the wanted columns alone, one track per row group.
 
 use super::arrays::{ArrowRaw, guarded, schema_of};
+use super::budget::check_expansion;
 use super::stored::Stored;
+use super::thrift::{PageSize, Refused, check_page, check_schema};
 use crate::arrow::is_numeric;
 use crate::columns::{Places, Schema};
 use crate::error::{Error, Result};
@@ -17,8 +19,9 @@ use parquet::arrow::arrow_reader::{
     ParquetRecordBatchReaderBuilder,
 };
 use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
-use std::io::{self, BufReader, Read, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, SeekFrom};
 use std::sync::{Arc, Mutex};
 
 /// A Parquet file.
@@ -76,7 +79,8 @@ impl Parquet {
         let metadata = self.metadata(group, &chunks)?;
         let roots = columns.projection.iter().copied();
         let mask = ProjectionMask::roots(metadata.parquet_schema(), roots);
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, metadata)
+        let pages = Pages::new(chunks, metadata.metadata().row_group(group));
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(pages, metadata)
             .with_row_groups(vec![group])
             .with_projection(mask)
             .with_batch_size(part_rows(columns.values.len()))
@@ -94,12 +98,15 @@ impl Parquet {
         let mut kept = self.metadata.lock().unwrap_or_else(|e| e.into_inner());
         let metadata = match kept.take() {
             Some(metadata) => metadata,
-            None => load(&self.file.name, chunks)?,
+            None => {
+                let metadata = load(&self.file.name, chunks)?;
+                let rows = metadata.metadata().row_groups().iter().map(|g| g.num_rows());
+                if rows.ne(self.groups.iter().map(|rows| *rows as i64)) {
+                    return Err(Error::damaged(&self.file.name, "was changed while it was read"));
+                }
+                metadata
+            }
         };
-        let rows = metadata.metadata().row_groups().iter().map(|g| g.num_rows());
-        if rows.ne(self.groups.iter().map(|rows| *rows as i64)) {
-            return Err(Error::damaged(&self.file.name, "was changed while it was read"));
-        }
         if group + 1 < self.groups.len() {
             *kept = Some(metadata.clone());
         }
@@ -108,6 +115,9 @@ impl Parquet {
 }
 
 fn load(name: &str, chunks: &Chunks) -> Result<ArrowReaderMetadata> {
+    if let Err(Refused::Broken(how)) = check_schema(&chunks.footer(name)?) {
+        return Err(Error::damaged(name, format!("cannot be read: {how}")));
+    }
     let load = |options| guarded(name, || ArrowReaderMetadata::load(chunks, options));
     let metadata = load(ArrowReaderOptions::new())?;
     // The reader makes dictionaries of texts only; other columns it can read as plain ones.
@@ -137,6 +147,27 @@ impl Chunks {
     fn at(&self, at: u64) -> ChunkBytes {
         ChunkBytes { file: self.file.clone(), at }
     }
+
+    /// Up to so many bytes from one place on.
+    fn some(&self, at: u64, length: u64) -> io::Result<Vec<u8>> {
+        // A damaged file may declare more than there is.
+        let mut bytes = Vec::with_capacity(length.min(self.length) as usize);
+        self.at(at).take(length).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The footer without its length; empty where the file is too short to have one.
+    fn footer(&self, name: &str) -> Result<Vec<u8>> {
+        let cannot = |e| Error::read(name, e);
+        let end = self.some(self.length.saturating_sub(8), 8).map_err(cannot)?;
+        let Some(length) = end.first_chunk().map(|b| u64::from(u32::from_le_bytes(*b))) else {
+            return Ok(Vec::new());
+        };
+        match self.length.checked_sub(8 + length) {
+            Some(start) => self.some(start, length).map_err(cannot),
+            None => Ok(Vec::new()),
+        }
+    }
 }
 
 impl Length for Chunks {
@@ -153,12 +184,13 @@ impl ChunkReader for Chunks {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        // A damaged file may declare more than there is.
-        let mut bytes = Vec::with_capacity(length.min(self.length as usize));
-        let read = self.at(start).take(length as u64).read_to_end(&mut bytes)?;
-        match read == length {
+        let bytes = self.some(start, length as u64)?;
+        match bytes.len() == length {
             true => Ok(bytes.into()),
-            false => Err(ParquetError::EOF(format!("expected {length} bytes, found {read}"))),
+            false => {
+                let found = bytes.len();
+                Err(ParquetError::EOF(format!("expected {length} bytes, found {found}")))
+            }
         }
     }
 }
@@ -176,6 +208,113 @@ impl Read for ChunkBytes {
         let read = file.read(buffer)?;
         self.at += read as u64;
         Ok(read)
+    }
+}
+
+/// The pages of a row group. Their headers are checked before the Parquet crate sees them.
+struct Pages {
+    chunks: Chunks,
+    largest: Arc<Mutex<Largest>>,
+}
+
+/// What the pages of a row group take in memory: of every column one is held, and its dictionary.
+struct Largest {
+    /// Where each column starts, in order, and its largest page so far.
+    columns: Vec<(u64, u64)>,
+    /// All of these pages together.
+    expanded: u64,
+    /// The row group in the file.
+    compressed: u64,
+}
+
+impl Largest {
+    fn new(group: &RowGroupMetaData) -> Self {
+        let size = |bytes: i64| u64::try_from(bytes).unwrap_or(0);
+        let start = |column: &ColumnChunkMetaData| {
+            let data = column.data_page_offset();
+            size(column.dictionary_page_offset().map_or(data, |at| at.min(data)))
+        };
+        let mut columns: Vec<(u64, u64)> =
+            group.columns().iter().map(|column| (start(column), 0)).collect();
+        columns.sort_unstable();
+        let compressed = group.columns().iter().map(|column| size(column.compressed_size()));
+        Largest { columns, expanded: 0, compressed: compressed.fold(0, u64::saturating_add) }
+    }
+
+    /// Counts a page; refuses it where memory would have to grow out of proportion.
+    fn add(&mut self, at: u64, page: PageSize) -> std::result::Result<(), String> {
+        let after = self.columns.partition_point(|(start, _)| *start <= at);
+        if let Some((_, largest)) = after.checked_sub(1).and_then(|i| self.columns.get_mut(i)) {
+            self.expanded += page.expanded.saturating_sub(*largest);
+            *largest = page.expanded.max(*largest);
+        }
+        check_expansion(self.compressed, self.expanded)
+    }
+}
+
+impl Pages {
+    fn new(chunks: Chunks, group: &RowGroupMetaData) -> Self {
+        Pages { chunks, largest: Arc::new(Mutex::new(Largest::new(group))) }
+    }
+}
+
+impl Length for Pages {
+    fn len(&self) -> u64 {
+        self.chunks.length
+    }
+}
+
+impl ChunkReader for Pages {
+    type T = PageBytes;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        let bytes = BufReader::new(self.chunks.at(start));
+        Ok(PageBytes { bytes, start, checked: false, largest: self.largest.clone() })
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        self.chunks.get_bytes(start, length)
+    }
+}
+
+/// A page from its header on. The crate asks for readers that it does not use, so the header is checked when the first
+/// byte is read.
+struct PageBytes {
+    bytes: BufReader<ChunkBytes>,
+    start: u64,
+    checked: bool,
+    largest: Arc<Mutex<Largest>>,
+}
+
+impl PageBytes {
+    /// Headers hold statistics, so they may be long, but hardly longer than this.
+    const LONGEST: u64 = 16 << 20;
+
+    fn check(&self, start: &[u8]) -> io::Result<()> {
+        let mut page = check_page(start);
+        if page == Err(Refused::Short) {
+            let mut longer = Vec::new();
+            let bytes = ChunkBytes { file: self.bytes.get_ref().file.clone(), at: self.start };
+            bytes.take(Self::LONGEST).read_to_end(&mut longer)?;
+            page = check_page(&longer);
+        }
+        let page = page.map_err(|refused| match refused {
+            Refused::Short => io::Error::other("a page ends within its header"),
+            Refused::Broken(how) => io::Error::other(how),
+        })?;
+        let mut largest = self.largest.lock().unwrap_or_else(|e| e.into_inner());
+        largest.add(self.start, page).map_err(io::Error::other)
+    }
+}
+
+impl Read for PageBytes {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if !self.checked {
+            self.bytes.fill_buf()?;
+            self.check(self.bytes.buffer())?;
+            self.checked = true;
+        }
+        self.bytes.read(buffer)
     }
 }
 

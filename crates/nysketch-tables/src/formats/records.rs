@@ -5,6 +5,7 @@
 //! start, two quotes within one are one, a record ends at `\n`, `\r` or `\r\n`, and blank lines are
 //! not records (but missing values where there is one column).
 
+use std::borrow::Cow;
 use std::io::{self, Read};
 
 /// Bytes of one record beyond which something must be wrong, such as a quote left open.
@@ -180,14 +181,9 @@ impl<R: Read> Records<R> {
 
     /// Whole records of about `size` bytes, at least one, or `None` at the end.
     pub fn next_chunk(&mut self, size: usize) -> Result<Option<Chunk>, RecordError> {
-        while self.rows == 0 || self.buffer.len() < size || self.after_return() {
-            if self.at_end || self.broken.is_some() {
-                break;
-            }
-            self.fill(size.saturating_sub(self.buffer.len()).max(self.read_size))?;
-        }
+        self.fill_chunk(size)?;
         if self.rows == 0 {
-            return if self.broken.is_some() { Err(self.error()) } else { Ok(None) };
+            return Ok(None);
         }
         let rest = self.buffer.split_off(self.cut);
         let bytes = std::mem::replace(&mut self.buffer, rest);
@@ -197,6 +193,25 @@ impl<R: Read> Records<R> {
         self.scanned -= self.cut;
         (self.cut, self.rows, self.first) = (0, 0, None);
         Ok(Some(chunk))
+    }
+
+    /// Reads until a chunk can be cut, or to the end.
+    fn fill_chunk(&mut self, size: usize) -> Result<(), RecordError> {
+        while self.rows == 0 || self.buffer.len() < size || self.after_return() {
+            if self.at_end || self.broken.is_some() {
+                break;
+            }
+            self.fill(size.saturating_sub(self.buffer.len()).max(self.read_size))?;
+        }
+        if self.rows == 0 && self.broken.is_some() { Err(self.error()) } else { Ok(()) }
+    }
+
+    /// The records that the next chunk of this size would begin with, without taking them.
+    pub fn look(&mut self, size: usize) -> Result<Option<Chunk>, RecordError> {
+        self.fill_chunk(size)?;
+        let bytes = self.buffer[..self.cut].to_vec();
+        let chunk = Chunk { rows: self.rows, line: self.lines_before + 1, bytes };
+        Ok((self.rows > 0).then_some(chunk))
     }
 
     /// Whether the next byte may belong to the end of the last record.
@@ -328,6 +343,99 @@ pub fn single_fields(chunk: &[u8], delimiter: u8, mut visit: impl FnMut(&[u8])) 
     }
 }
 
+/// Where each record starts, and how many fields it has.
+pub fn fields_of(bytes: &[u8], delimiter: u8) -> impl Iterator<Item = (usize, usize)> {
+    let (mut state, mut at) = (State::Record, 0);
+    std::iter::from_fn(move || {
+        let (mut start, mut fields) = (at, 1);
+        while at < bytes.len() {
+            let byte = bytes[at];
+            let quoted = state == State::Quoted;
+            at += 1;
+            match state.step(byte, delimiter) {
+                End::Record => return Some((start, fields)),
+                End::BlankLine => start = at,
+                End::Nothing if state == State::Record => start = at,
+                End::Nothing => fields += usize::from(byte == delimiter && !quoted),
+            }
+        }
+        let open = !matches!(state, State::Record | State::AfterReturn);
+        state = State::Record;
+        open.then_some((start, fields))
+    })
+}
+
+/// The same records, with fields such as `"1"5` kept as they are written: to the csv crate that is 15, a number
+/// that nobody has written.
+pub fn mended(bytes: &[u8], delimiter: u8) -> Cow<'_, [u8]> {
+    if !may_need_mending(bytes, delimiter) {
+        return Cow::Borrowed(bytes);
+    }
+    let mut mended = Vec::new();
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some(quote) = memchr::memchr(b'"', &bytes[at..]).map(|n| at + n) {
+        let before = quote.checked_sub(1).map(|i| bytes[i]);
+        let opens = before.is_none_or(|b| b == delimiter || matches!(b, b'\n' | b'\r'));
+        at = quote + 1;
+        if !opens {
+            continue;
+        }
+        at = closing_quote(bytes, at) + 1;
+        let ends = |b: &u8| *b == delimiter || matches!(*b, b'\n' | b'\r');
+        let rest = bytes.get(at..).unwrap_or_default();
+        let length = rest.iter().position(ends).unwrap_or(rest.len());
+        if !rest[..length].trim_ascii().is_empty() {
+            at += length;
+            mended.extend_from_slice(&bytes[copied..quote]);
+            mended.push(b'"');
+            for byte in &bytes[quote..at] {
+                mended.extend(std::iter::repeat_n(*byte, 1 + usize::from(*byte == b'"')));
+            }
+            mended.push(b'"');
+            copied = at;
+        }
+    }
+    mended.extend_from_slice(&bytes[copied..]);
+    Cow::Owned(mended)
+}
+
+/// Whether anything follows a closing quote but the end of its field. One look at every quote, with no more than its
+/// neighbours: quoted files are read in this way throughout.
+fn may_need_mending(bytes: &[u8], delimiter: u8) -> bool {
+    let ends =
+        |byte: Option<&u8>| byte.is_none_or(|b| *b == delimiter || matches!(b, b'\n' | b'\r'));
+    let (mut quoted, mut next) = (false, 0);
+    for quote in memchr::memchr_iter(b'"', bytes) {
+        if quote < next {
+            continue;
+        }
+        let after = bytes.get(quote + 1);
+        if !quoted {
+            quoted = ends(quote.checked_sub(1).map(|i| &bytes[i]));
+        } else if after == Some(&b'"') {
+            next = quote + 2;
+        } else if ends(after) {
+            quoted = false;
+        } else {
+            return true;
+        }
+    }
+    false
+}
+
+/// Where the quoted field that `from` stands in ends; the end of the bytes where it does not.
+fn closing_quote(bytes: &[u8], mut from: usize) -> usize {
+    while let Some(quote) = memchr::memchr(b'"', bytes.get(from..).unwrap_or_default()) {
+        let quote = from + quote;
+        if bytes.get(quote + 1) != Some(&b'"') {
+            return quote;
+        }
+        from = quote + 2;
+    }
+    bytes.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -399,6 +507,34 @@ mod tests {
             prop_assert_eq!(fields, whole);
         }
 
+        /// Fields are counted as the csv crate finds them.
+        #[test]
+        fn fields_are_counted(text in text()) {
+            let Some(chunks) = chunks(&text, false, 60, 9) else { return Ok(()) };
+            for Chunk { bytes, .. } in chunks {
+                let counted: Vec<usize> = fields_of(&bytes, b',').map(|(_, fields)| fields).collect();
+                let parsed: Vec<usize> = parse(&bytes).iter().map(|r| r.len()).collect();
+                prop_assert_eq!(counted, parsed);
+            }
+        }
+
+        /// Only fields with text after their closing quote change, and these to what is written.
+        #[test]
+        fn mending_keeps_records_and_whole_fields(text in text()) {
+            let Some(chunks) = chunks(&text, false, 60, 9) else { return Ok(()) };
+            for Chunk { bytes, .. } in chunks {
+                let (before, after) = (parse(&bytes), parse(&mended(&bytes, b',')));
+                prop_assert_eq!(before.len(), after.len());
+                for (a, b) in before.iter().zip(&after) {
+                    prop_assert_eq!(a.len(), b.len());
+                    for (a, b) in a.iter().zip(b) {
+                        prop_assert!(a == b || bytes.windows(b.len()).any(|w| w == b));
+                        prop_assert!(a == b || b.starts_with(b"\""));
+                    }
+                }
+            }
+        }
+
         #[test]
         fn the_header_is_taken_off(text in text(), read in 1usize..9) {
             let mut records = Records::new(&text[..], b',');
@@ -420,6 +556,18 @@ mod tests {
             }
             prop_assert_eq!(&rest[..], all.get(1..).unwrap_or(&[]));
         }
+    }
+
+    #[test]
+    fn text_after_a_closing_quote_is_kept_with_the_quotes() {
+        let fields = |text: &str| -> Vec<String> {
+            let records = parse(&mended(text.as_bytes(), b','));
+            records.iter().flatten().map(|f| String::from_utf8_lossy(f).into_owned()).collect()
+        };
+        assert_eq!(fields("\"1\"5,2\n"), ["\"1\"5", "2"]);
+        assert_eq!(fields("3,\"a,\"\"b\"c"), ["3", "\"a,\"\"b\"c"]);
+        assert_eq!(fields("\"1\",\"2\"\r\n\"3\" ,4\"\"5"), ["1", "2", "3 ", "4\"\"5"]);
+        assert!(matches!(mended(b"\"1\",\"\"\"2\"\n3,4", b','), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -37,20 +37,28 @@ pub fn header(rows: u64, schema: &SchemaRef) -> Result<Vec<u8>> {
 /// The numbers of a group, row by row.
 pub fn encode(group: &Group) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    group.iter().for_each(|batch| bytes.extend(row_major(batch)));
+    for batch in group {
+        bytes.extend(row_major(batch)?);
+    }
     Ok(bytes)
 }
 
-/// The header has checked the types.
-fn row_major(batch: &RecordBatch) -> Vec<u8> {
+/// The header has checked the types. A missing value is NaN; whole numbers have none.
+fn row_major(batch: &RecordBatch) -> Result<Vec<u8>> {
     let d = batch.num_columns();
     let mut bytes = vec![0u8; batch.num_rows() * d * 4];
-    for (j, column) in batch.columns().iter().enumerate() {
+    for (j, (column, field)) in batch.columns().iter().zip(batch.schema_ref().fields()).enumerate()
+    {
         let places = bytes.as_chunks_mut::<4>().0.iter_mut().skip(j).step_by(d);
         match column.data_type() {
             DataType::Float32 => places
-                .zip(column.as_primitive::<Float32Type>().values())
-                .for_each(|(place, x)| *place = x.to_le_bytes()),
+                .zip(column.as_primitive::<Float32Type>())
+                .for_each(|(place, x)| *place = x.unwrap_or(f32::NAN).to_le_bytes()),
+            _ if column.null_count() > 0 => {
+                let column = field.name().clone();
+                let kind = "missing values".to_string();
+                return Err(Error::CannotHold { column, kind, format: "npy" });
+            }
             DataType::Int32 => places
                 .zip(column.as_primitive::<Int32Type>().values())
                 .for_each(|(place, x)| *place = x.to_le_bytes()),
@@ -59,5 +67,5 @@ fn row_major(batch: &RecordBatch) -> Vec<u8> {
                 .for_each(|(place, x)| *place = x.to_le_bytes()),
         }
     }
-    bytes
+    Ok(bytes)
 }

@@ -1,0 +1,6 @@
+//! See `table::arrow`.
+#![no_main]
+
+mod table;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| table::arrow(bytes));
