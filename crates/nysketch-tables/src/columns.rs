@@ -148,10 +148,7 @@ impl Places {
         let kept: Vec<usize> = names.kept.iter().map(|n| place(0, n)).collect();
         for &column in values.iter().chain(&weight) {
             if let Kind::Other(kind) = &schema.kinds[column] {
-                let how = format!(
-                    "column '{}' holds {kind}, not numbers; leave it out with `exclude`",
-                    schema.names[column]
-                );
+                let how = format!("column '{}' holds {kind}, not numbers", schema.names[column]);
                 return Err(Error::in_file(file, how));
             }
         }

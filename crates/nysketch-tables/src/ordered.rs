@@ -147,7 +147,9 @@ impl Dataset {
             }
         };
         std::thread::scope(|scope| {
-            (1..threads).for_each(|_| drop(scope.spawn(run)));
+            // Where the system gives no more threads, those that are there do the work.
+            let start = |_| std::thread::Builder::new().spawn_scoped(scope, run).ok();
+            (1..threads).map_while(start).for_each(drop);
             run();
         });
         let state = line.state.into_inner().unwrap_or_else(|e| e.into_inner());

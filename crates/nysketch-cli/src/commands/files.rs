@@ -6,6 +6,7 @@ use crate::output::note;
 use anyhow::{Context, Result, anyhow, bail};
 use nysketch::format::{self, decode};
 use nysketch::{Model, Plan, Sketch};
+use nysketch_tables::natural_path_order;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -92,7 +93,7 @@ pub fn sketch_files(
         if inside.is_empty() {
             bail!("the folder {name} has no sketches (.nys)");
         }
-        inside.sort();
+        inside.sort_by(|a, b| natural_path_order(a, b));
         files.extend(inside);
     }
     Ok(files)

@@ -8,7 +8,7 @@ use crate::progress::Bar;
 use anyhow::{Context, Result, anyhow, bail};
 use nysketch::inspect::PlanSummary;
 use nysketch::{Error, GroupParams, Groups, Plan, SketchParams, file};
-use nysketch_tables::Dataset;
+use nysketch_tables::{Dataset, natural_order};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -69,7 +69,9 @@ pub fn run(
     let cannot = || format!("cannot write {}", args.output.display());
     let folder = file::Folder::new(&args.output).with_context(cannot)?;
     let mut bytes = 0;
-    for (value, sketch) in &groups.sketches {
+    let mut sketches: Vec<_> = groups.sketches.iter().collect();
+    sketches.sort_by(|a, b| natural_order(a.0, b.0));
+    for (value, sketch) in sketches {
         let file = file_name(value);
         let contents = sketch.to_bytes();
         bytes += contents.len();
