@@ -232,7 +232,7 @@ def sketch_parquet(
         return plan.empty()
     data = plan.to_bytes()
     ready = _spark.readying()
-    # Two tasks a core, so that none waits long for the slowest, and none too large.
+    # Two tasks per core, so that none waits long for the slowest, and none too large.
     tasks = min(len(pieces), max(2 * _spark.cores(spark), size // _spark.TASK_BYTES))
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:

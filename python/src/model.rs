@@ -168,7 +168,7 @@ impl PyModel {
     /// X : array-like, path or Arrow
     ///     The rows, read once and batch by batch.
     /// threads : int, optional
-    ///     Threads to use; one a core.
+    ///     Threads to use; one per core.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     /// skip_invalid : bool, default=False
@@ -207,7 +207,7 @@ impl PyModel {
     /// X : array-like, path or Arrow
     ///     The rows.
     /// threads : int, optional
-    ///     Threads to use; one a core.
+    ///     Threads to use; one per core.
     /// skip_invalid : bool, default=False
     ///     Give rows with NaN, infinity or null NaN, instead of raising.
     ///
@@ -237,7 +237,7 @@ impl PyModel {
     /// X : array-like, path or Arrow
     ///     The rows.
     /// threads : int, optional
-    ///     Threads to use; one a core.
+    ///     Threads to use; one per core.
     /// skip_invalid : bool, default=False
     ///     Give rows with NaN, infinity or null NaN, instead of raising.
     ///
@@ -267,7 +267,7 @@ impl PyModel {
     /// X : array-like, path or Arrow
     ///     The rows, read once and batch by batch.
     /// threads : int, optional
-    ///     Threads to use; one a core.
+    ///     Threads to use; one per core.
     ///
     /// Returns
     /// -------

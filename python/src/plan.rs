@@ -117,7 +117,7 @@ impl PyPlan {
     /// seed : int, default=0
     ///     The same rows, order and seed give the same plan.
     /// threads : int, optional
-    ///     Threads to use; one a core. They do not change the plan.
+    ///     Threads to use; one per core. They do not change the plan.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     /// warn : bool, default=True
@@ -216,7 +216,7 @@ impl PyPlan {
     /// skip_invalid : bool, default=False
     ///     Leave invalid rows out and count them, instead of raising.
     /// threads : int, optional
-    ///     Threads to use; one a core. They do not change the sketch.
+    ///     Threads to use; one per core. They do not change the sketch.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     /// allow_empty : bool, default=False
@@ -257,7 +257,7 @@ impl PyPlan {
     /// max_groups : int, optional
     ///     More different values than this, 1,000, are an error: each takes the memory of a sketch.
     /// threads : int, optional
-    ///     Threads to use; one a core.
+    ///     Threads to use; one per core.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     ///
@@ -315,7 +315,7 @@ impl PyPlan {
     /// bandwidth : float, optional
     ///     σ²; the middle one of the plan by default.
     /// threads : int, optional
-    ///     Threads to use; one a core.
+    ///     Threads to use; one per core.
     ///
     /// Returns
     /// -------

@@ -159,7 +159,7 @@ impl PySketch {
     /// skip_invalid : bool, default=False
     ///     Leave invalid rows out and count them, instead of raising.
     /// threads : int, optional
-    ///     Threads to use; one a core.
+    ///     Threads to use; one per core.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     /// allow_empty : bool, default=False
@@ -379,6 +379,7 @@ impl PySketch {
     ///     With ``ks``, ``risks``, ``models``, ``suggested`` (the elbow, or the least BIC of a
     ///     mixture) and ``clear``.
     #[pyo3(signature = (low, high, *, task="kmeans", decoder="auto", seed=0, verbose=false))]
+    #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn k_curve(
         &self,
         py: Python<'_>,

@@ -161,7 +161,7 @@ pub fn _join_left_work(py: Python<'_>) {
     });
 }
 
-/// The number of threads that was asked for, or one a core.
+/// The number of threads that was asked for, or one per core.
 pub fn threads(asked: Option<Natural>) -> usize {
     asked
         .map(Natural::size)

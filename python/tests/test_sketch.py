@@ -270,7 +270,7 @@ def test_remarks_are_warnings(rows):
         ({"sample_rows": "some"}, "sample_rows must be a number or 'all'"),
         ({"weights": [1.0]}, "weights has 1 values, but X has 3000 rows"),
         ({"weights": np.full(3000, -0.5)}, "row 0, column 'weights': the weight -0.5 is negative"),
-        ({"weights": np.ones(3000), "weight_unit": 1e-10}, "weight_unit 1e-10 allows|weight_unit"),
+        ({"weights": np.ones(3000), "weight_unit": 0.1**9}, "weight 1 is not between 0 and 4.29"),
         ({"weights": np.ones(3000), "weight_unit": 0.0}, "weight_unit must be a positive number"),
         ({"scale": True}, "scale must be one of none, standard, got True"),
         ({"sampling": 3}, "sampling must be one of uniform.*got 3"),

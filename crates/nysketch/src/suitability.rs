@@ -26,17 +26,17 @@ const NAMED: usize = 3;
 /// ```
 /// use nysketch::{Mixture, PlanParams, Scale, Sketch, SketchParams, Suitability, Table, plan_for};
 /// # fn main() -> nysketch::Result<()> {
-/// let day = |shift: f64| {
+/// let day = |factor: f64| {
 ///     let rows = Mixture::new(2, 3, 3.0, 1)?.rows(0, 900).values;
-///     Table::unnamed(2, rows.iter().map(|x| x * (1.0 + shift)).collect())
+///     Table::unnamed(2, rows.iter().map(|x| x * factor).collect())
 /// };
 /// let params = PlanParams::default().landmarks(50).scale(Scale::Standard);
-/// let plan = std::sync::Arc::new(plan_for(&day(0.0)?, params)?.0);
-/// let sketch = |shift| Sketch::of(&plan, &day(shift)?, SketchParams::default(), &());
-/// assert!(Suitability::of(&sketch(0.0)?).notes(false).is_empty());
-/// let found = Suitability::of(&sketch(9.0)?);
+/// let plan = std::sync::Arc::new(plan_for(&day(1.0)?, params)?.0);
+/// let sketch = |factor| Sketch::of(&plan, &day(factor)?, SketchParams::default(), &());
+/// assert!(Suitability::of(&sketch(1.0)?).notes(false).is_empty());
+/// let found = Suitability::of(&sketch(10.0)?);
 /// assert_eq!(found.scales.len(), 2);
-/// assert!(found.unresolved.is_some_and(|share| share > 0.5));
+/// assert!(found.notes(false)[0].starts_with("the plan divides the column 'c0' by"));
 /// # Ok(())
 /// # }
 /// ```

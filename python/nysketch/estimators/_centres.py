@@ -259,7 +259,7 @@ class CompressiveKMeans(Centres):
     random_state : int, RandomState instance or None, default=None
         An integer makes the result reproducible.
     threads : int, optional
-        Threads to use; one a core. They do not change the result.
+        Threads to use; one per core. They do not change the result.
     verbose : int, default=0
         Whether to show progress.
 
@@ -346,7 +346,7 @@ class CompressiveKMedians(Centres):
     random_state : int, RandomState instance or None, default=None
         An integer makes the result reproducible.
     threads : int, optional
-        Threads to use; one a core.
+        Threads to use; one per core.
     verbose : int, default=0
         Whether to show progress.
 

@@ -50,7 +50,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
     random_state : int, RandomState instance or None, default=None
         An integer makes the result reproducible.
     threads : int, optional
-        Threads to use; one a core.
+        Threads to use; one per core.
     verbose : int, default=0
         Whether to show progress.
 
