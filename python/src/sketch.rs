@@ -82,12 +82,12 @@ impl PySketch {
             SketchParams::default().threads(self::threads(threads)).invalid(invalid(skip_invalid));
         let shown = Shown { what: "sketching", verbose, rows: input.rows };
         let plan = plan.clone();
-        let (sketch, note) = run(x.py(), shown, move |watch| {
+        let (sketch, notes) = run(x.py(), shown, move |watch| {
             let mut pass = Run::new(plan);
             pass.finish(&*input.source, params, watch)?;
-            let note = pass.rounding_note();
+            let (rounding, skipped) = (pass.rounding_note(), skipped_note(&pass));
             let sketch = pass.into_sketch();
-            if let (0, Some(note)) = (sketch.rows(), &note) {
+            if let (0, Some(note)) = (sketch.rows(), &rounding) {
                 return Err(Error::source(format!("every weight is rounded to zero: {note}")));
             }
             match (sketch.rows(), sketch.skipped()) {
@@ -96,10 +96,10 @@ impl PySketch {
                      needs allow_empty=True",
                 )),
                 (0, skipped) if !allow_empty => Err(Error::NoRows { skipped }),
-                _ => Ok((sketch, note)),
+                _ => Ok((sketch, rounding.into_iter().chain(skipped))),
             }
         })?;
-        warn_each(x.py(), note)?;
+        warn_each(x.py(), notes)?;
         Ok(sketch)
     }
 
@@ -118,6 +118,35 @@ impl PySketch {
             _ => Ok(sketch),
         }
     }
+}
+
+/// A share of skipped rows above this is worth a warning.
+const MANY_SKIPPED: f64 = 0.05;
+/// Columns that the warning names.
+const NAMED: usize = 5;
+
+/// A remark where many rows were skipped, with the columns that cost most.
+fn skipped_note(pass: &Run) -> Option<String> {
+    let (skipped, rows) = (pass.losses().skipped(), pass.done().len());
+    let share = skipped as f64 / rows.max(1) as f64;
+    let plan = pass.sketch().plan();
+    let names: Vec<String> = plan
+        .columns
+        .iter()
+        .cloned()
+        .chain(plan.weighting.iter().map(|w| w.column.clone()))
+        .collect();
+    let costly = pass.losses().by_column(&names);
+    let named = costly.iter().take(NAMED).map(|(name, rows)| format!("{name} {rows}"));
+    (share > MANY_SKIPPED).then(|| {
+        let percent = 100.0 * share;
+        let named: Vec<String> = named.collect();
+        let more = if costly.len() > NAMED { ", …" } else { "" };
+        format!(
+            "{skipped} of {rows} rows are skipped as invalid ({percent:.1} %), by column: {}{more}",
+            named.join(", ")
+        )
+    })
 }
 
 /// What learning is called.

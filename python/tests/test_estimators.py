@@ -473,13 +473,15 @@ def test_single_precision_stays_single(rows):
     assert isinstance(mixture.score(single), float) and isinstance(kmeans.inertia_, float)
 
 
+@pytest.mark.filterwarnings("ignore:.*rows are skipped as invalid")
 def test_invalid_rows_may_be_skipped(rows):
     holes = rows.copy()
     holes[::10, 1] = np.nan
     bad = np.isnan(holes[:, 1])
     with pytest.raises(ValueError, match="contains NaN"):
         CompressiveKMeans(5).fit(holes)
-    kmeans = CompressiveKMeans(5, skip_invalid=True, random_state=0).fit(holes)
+    with pytest.warns(UserWarning, match=r"300 of 3000 rows are skipped.*10.0 %.*column: c1 300"):
+        kmeans = CompressiveKMeans(5, skip_invalid=True, random_state=0).fit(holes)
     assert (kmeans.sketch_.rows, kmeans.sketch_.skipped) == (2700, 300)
     assert np.array_equal(kmeans.labels_ == -1, bad)
     assert np.array_equal(kmeans.predict(holes), kmeans.labels_)
