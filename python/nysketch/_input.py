@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Files",
     "Named",
-    "array_of",
+    "Sparse",
     "files",
     "has_names",
     "is_arrow",
@@ -174,12 +174,6 @@ def refuse(X: Any) -> None:
         raise TypeError(f"X must be a table of rows or a path, got {kind}")
 
 
-def array_of(X: Any) -> np.ndarray | None:
-    """The array of checked rows; None where they come in batches."""
-    X = X.array if isinstance(X, Named) else X
-    return X if isinstance(X, np.ndarray) else None
-
-
 def unmasked(X: Any) -> Any:
     """What is masked is missing."""
     if isinstance(X, np.ma.MaskedArray):
@@ -196,8 +190,8 @@ def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
     refuse(X)
     if isinstance(X, Named):
         return _of_named(X, read)
-    if is_sparse(X):
-        return Sparse(X), None
+    if isinstance(X, Sparse) or is_sparse(X):
+        return X if isinstance(X, Sparse) else Sparse(X), None
     if is_iterator(X):
         return _stream(X)[0], None
     if is_pandas(X):
@@ -248,7 +242,7 @@ class Sparse:
         if X.dtype.kind == "c":
             raise ValueError("Complex data not supported")
         self._rows = X.tocsr()
-        self.shape = X.shape
+        self.shape, self.dtype = X.shape, X.dtype
         share = 100 * X.nnz / max(1, X.shape[0] * X.shape[1])
         warnings.warn(
             f"X is sparse; its rows are made dense, some at a time ({share:.2g} % of the "

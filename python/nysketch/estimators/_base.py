@@ -170,6 +170,8 @@ class Sketching(BaseEstimator):
         )
         if first:
             self._dtype = _float_type(array)
+        if _input.is_sparse(array):
+            return _input.Sparse(array)
         if hasattr(X, "columns") and hasattr(self, "feature_names_in_"):
             return _input.Named(array, [str(name) for name in self.feature_names_in_])
         return array
