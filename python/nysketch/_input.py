@@ -298,6 +298,7 @@ def _batches(item: Any) -> Iterable[Any]:
     if is_arrow(item):
         whole = pyarrow.table(item)
         return whole.to_batches() or [pyarrow.RecordBatch.from_pylist([], schema=whole.schema)]
+    item = item.toarray() if is_sparse(item) else item
     array = np.asarray(_array(item), dtype=np.float64)
     columns = [pyarrow.array(np.ascontiguousarray(column)) for column in array.T]
     return [pyarrow.RecordBatch.from_arrays(columns, [f"c{j}" for j in range(len(columns))])]
@@ -309,7 +310,7 @@ def _opened(X: Any) -> Any:
         return _stream(X)[0]
     if is_arrow(X) and callable(X) and not hasattr(X, "__arrow_c_stream__"):
         raise TypeError("X is a function that returns a function; return the rows themselves")
-    if isinstance(X, np.ndarray) or _is_array(X):
+    if _is_array(X) or is_sparse(X):
         return _stream(iter([X]))[0]
     X = table(X, None)[0] if is_pandas(X) or _is_dataset(X) or _is_lazy(X) else X
     return X() if callable(X) and not hasattr(X, "__arrow_c_stream__") else X

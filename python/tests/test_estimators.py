@@ -429,6 +429,8 @@ def test_parameters_of_scikit_learn(rows):
         ).fit(rows)
     assert len(told) == 1 and "ignores n_init=10, max_iter=50, tol=0.001" in str(told[0].message)
     assert ours.n_iter_ >= 1
+    with pytest.warns(UserWarning, match="CompressiveKMedians ignores init='random': a sketch"):
+        CompressiveKMedians(5, init="random").fit(rows)
     with pytest.warns(UserWarning, match="CompressiveGaussianMixture ignores max_iter=9, n_init=3"):
         mixture = CompressiveGaussianMixture(5, n_init=3, max_iter=9, random_state=0).fit(rows)
     assert np.array_equal(mixture.lower_bounds_, [mixture.lower_bound_])
@@ -545,6 +547,9 @@ def test_sparse_matrices(rows):
     assert found.sketch_ == whole.sketch_ and np.array_equal(found.labels_, whole.labels_)
     with pytest.warns(UserWarning, match="sparse"):
         assert np.array_equal(found.predict(scipy.sparse.coo_matrix(dense)), whole.labels_)
+    batches = (scipy.sparse.csr_array(part) for part in np.array_split(dense, 5))
+    assert np.array_equal(found.predict(batches), whole.labels_)
+    with pytest.warns(UserWarning, match="sparse"):
         plan = Plan.from_data(scipy.sparse.lil_array(dense), landmarks=50, weights=np.ones(3000))
     assert plan == Plan.from_data(dense, landmarks=50, weights=np.ones(3000))
 

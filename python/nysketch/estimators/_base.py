@@ -186,7 +186,12 @@ class Sketching(BaseEstimator):
 
     def _warn_ignored(self) -> None:
         given = {name: getattr(self, name) for name in self._IGNORED}
-        other = [f"{name}={given[name]!r}" for name in given if given[name] != self._IGNORED[name]]
+        other = [
+            f"{name}={value!r}"
+            for name, value in given.items()
+            # An array is not ignored.
+            if np.ndim(value) == 0 and value != self._IGNORED[name]
+        ]
         if other:
             warnings.warn(
                 f"{type(self).__name__} ignores {', '.join(other)}: a sketch is decoded from many "

@@ -18,6 +18,7 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
 
     _k_name = "n_clusters"
     _IGNORED = {
+        "init": "k-means++",
         "n_init": "auto",
         "max_iter": 300,
         "tol": 1e-4,
