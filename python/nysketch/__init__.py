@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         CompressiveKMedians,
         NystromSketcher,
     )
-    from nysketch.plot import plot_clusters, plot_k_curve
+    from nysketch.plot import plot_clusters, plot_explained_variance, plot_k_curve
 
 __all__ = [
     "CompressiveGaussianMixture",
@@ -47,6 +47,7 @@ __all__ = [
     "diff",
     "inspect",
     "plot_clusters",
+    "plot_explained_variance",
     "plot_k_curve",
     "read",
     "report",
@@ -55,7 +56,7 @@ __all__ = [
 # Work that Ctrl-C has left behind may still want the interpreter.
 atexit.register(_join_left_work)
 
-_PLOTS = ("plot_clusters", "plot_k_curve")
+_PLOTS = ("plot_clusters", "plot_explained_variance", "plot_k_curve")
 
 
 def __getattr__(name: str) -> object:

@@ -46,7 +46,7 @@ class Plan:
         sampling: _Sampling | None = None,
         leverage_lambda: float | None = None,
         landmarks_from: ArrayLike | _Path | None = None,
-        features: Literal["nystrom", "fourier"] = "nystrom",
+        features: Literal["nystrom", "fourier"] | None = None,
         frequencies: int | None = None,
         kernel: Literal["gaussian", "laplace"] | None = None,
         bandwidth: float | Sequence[float] | None = None,
@@ -56,7 +56,7 @@ class Plan:
         columns: Sequence[str] | Literal["all"] | None = None,
         exclude: str | Sequence[str] | None = None,
         weights: str | ArrayLike | None = None,
-        weight_unit: float = 1.0,
+        weight_unit: float | None = None,
         skip_invalid: bool = False,
         seed: int = 0,
         threads: int | None = None,
@@ -155,7 +155,9 @@ class Sketch:
         bandwidth: float | None = None,
         separation: float | None = None,
         radius: float | None = None,
+        init: ArrayLike | None = None,
         seed: int = 0,
+        verbose: bool = False,
     ) -> Model: ...
     def fit_kmedians(
         self,
@@ -163,7 +165,9 @@ class Sketch:
         *,
         decoder: _Decoder = "auto",
         bandwidth: float | None = None,
+        init: ArrayLike | None = None,
         seed: int = 0,
+        verbose: bool = False,
     ) -> Model: ...
     def fit_gmm(
         self,
@@ -175,6 +179,7 @@ class Sketch:
         separation: float | None = None,
         radius: float | None = None,
         seed: int = 0,
+        verbose: bool = False,
     ) -> Model: ...
     def fit_pca(self, k: int) -> Model: ...
     def k_curve(
@@ -185,6 +190,7 @@ class Sketch:
         task: Literal["kmeans", "kmedians", "gmm"] = "kmeans",
         decoder: _Decoder = "auto",
         seed: int = 0,
+        verbose: bool = False,
     ) -> KCurve: ...
     def estimated_risk(self, model: Model) -> float | None: ...
     def explain(self, model: Model) -> Explanation: ...
@@ -211,7 +217,10 @@ class Sketch:
     @property
     def rows(self) -> int: ...
     @property
+    def weight(self) -> float: ...
+    @property
     def skipped(self) -> int: ...
+    def _plan_notes(self, part: bool) -> list[str]: ...
     @property
     def kernel_means(self) -> NDArray[np.float64] | None: ...
     @property
@@ -232,10 +241,19 @@ class Sketch:
 @final
 class Model:
     def predict(
-        self, X: Any, *, threads: int | None = None, verbose: bool = False
+        self,
+        X: Any,
+        *,
+        threads: int | None = None,
+        verbose: bool = False,
+        skip_invalid: bool = False,
     ) -> NDArray[np.int32]: ...
-    def transform(self, X: Any, *, threads: int | None = None) -> NDArray[np.float64]: ...
-    def log_density(self, X: Any, *, threads: int | None = None) -> NDArray[np.float64]: ...
+    def transform(
+        self, X: Any, *, threads: int | None = None, skip_invalid: bool = False
+    ) -> NDArray[np.float64]: ...
+    def log_density(
+        self, X: Any, *, threads: int | None = None, skip_invalid: bool = False
+    ) -> NDArray[np.float64]: ...
     def evaluate(self, X: Any, *, threads: int | None = None) -> dict[str, float]: ...
     def sample(self, n: int, *, seed: int = 0) -> NDArray[np.float64]: ...
     def save(self, path: _Path) -> None: ...
@@ -277,7 +295,11 @@ class Model:
     def _column_names(self) -> list[tuple[str, bool]]: ...
     def _columns(self, X: Any, skip_invalid: bool = False) -> dict[str, NDArray[Any]]: ...
     def _assign(
-        self, X: Any, weights: Any | None = None, threads: int | None = None
+        self,
+        X: Any,
+        weights: Any | None = None,
+        threads: int | None = None,
+        skip_invalid: bool = False,
     ) -> tuple[NDArray[np.int32], float]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...

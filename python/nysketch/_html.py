@@ -20,7 +20,10 @@ def plan(plan: Any) -> str:
 
 def sketch(sketch: Any) -> str:
     """A table of what a sketch holds."""
-    entries = {"rows": f"{sketch.rows:,}"}
+    if sketch.plan.weight_unit is None:
+        entries = {"rows": f"{sketch.rows:,}"}
+    else:
+        entries = {"weight of the rows": f"{sketch.weight:,.6g}"}
     if sketch.skipped:
         entries["skipped as invalid"] = f"{sketch.skipped:,}"
     return _titled("Sketch", _pairs({**entries, **_measured(sketch.plan)}))

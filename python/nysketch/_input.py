@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterable
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow
 
 __all__ = [
     "Files",
     "Named",
-    "array_of",
+    "Sparse",
     "files",
+    "has_names",
     "is_arrow",
     "is_batches",
+    "is_iterator",
     "is_pandas",
+    "is_sparse",
     "matrix",
+    "refuse",
+    "spooled",
     "table",
     "unmasked",
     "weights",
@@ -72,6 +83,17 @@ class Files:
         set_(self, "header", header)
 
 
+class Spooled(Files):
+    """Batches that could be read only once, in a temporary file that lives as long as this."""
+
+    named: bool
+
+    def __init__(self, folder: tempfile.TemporaryDirectory[str], path: str, named: bool) -> None:
+        super().__init__(path, format="arrow")
+        object.__setattr__(self, "folder", folder)
+        object.__setattr__(self, "named", named)
+
+
 def files(X: Any) -> Files | None:
     """The files that X names; None where X is something else."""
     if isinstance(X, Files):
@@ -84,8 +106,28 @@ def files(X: Any) -> Files | None:
 
 
 def is_batches(X: Any) -> bool:
-    """Whether X is read batch by batch: files, or Arrow streams."""
-    return files(X) is not None or (is_arrow(X) and not is_pandas(X))
+    """Whether X is read batch by batch: files, Arrow streams, or an iterator of batches."""
+    return files(X) is not None or is_iterator(X) or (is_arrow(X) and not is_pandas(X))
+
+
+def is_iterator(X: Any) -> bool:
+    """Whether X is a generator or another iterator, of batches, which can be read only once."""
+    return hasattr(X, "__next__") and not hasattr(X, "__arrow_c_stream__")
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is a sparse matrix or array of scipy."""
+    return hasattr(X, "toarray") and hasattr(X, "nnz")
+
+
+def has_names(X: Any) -> bool | None:
+    """Whether the columns of batches have names of their own; None where that shows only later."""
+    if isinstance(X, Spooled):
+        return X.named
+    if isinstance(X, Files) or _is_path(X):
+        paths = X.paths if isinstance(X, Files) else (os.fspath(X),)
+        return not all(str(path).endswith(".npy") for path in paths)
+    return None if callable(X) and not hasattr(X, "__arrow_c_stream__") else True
 
 
 def _is_path(X: Any) -> bool:
@@ -101,7 +143,8 @@ class Named(NamedTuple):
 
 def is_arrow(X: Any) -> bool:
     """Whether X is read batch by batch, through the Arrow stream interface."""
-    return (
+    # An array with labels, as xarray has them, gives a stream of one row per value.
+    return not _is_array(X) and (
         hasattr(X, "__arrow_c_stream__")
         or hasattr(X, "__arrow_c_array__")
         or _is_dataset(X)
@@ -115,10 +158,20 @@ def is_pandas(X: Any) -> bool:
     return type(X).__module__.split(".")[0] == "pandas" and hasattr(X, "columns")
 
 
-def array_of(X: Any) -> np.ndarray | None:
-    """The array of checked rows; None where they come in batches."""
-    X = X.array if isinstance(X, Named) else X
-    return X if isinstance(X, np.ndarray) else None
+def refuse(X: Any) -> None:
+    """Raise for what looks like a table and is none, with what to pass instead."""
+    kind, module = type(X).__name__, type(X).__module__.split(".")[0]
+    if kind == "Series" and hasattr(X, "to_frame"):
+        raise ValueError("X is a Series, which is one column; pass X.to_frame()")
+    if module == "pyspark":
+        raise TypeError(
+            f"X is a {kind} of Spark; use nysketch.spark.plan, sketch and predict, or pass "
+            "X.toArrow(), which brings all rows to this machine"
+        )
+    if kind == "LazyFrame" and not _is_lazy(X):
+        raise TypeError("X is a LazyFrame; pass X.collect()")
+    if X is None or isinstance(X, bytes):
+        raise TypeError(f"X must be a table of rows or a path, got {kind}")
 
 
 def unmasked(X: Any) -> Any:
@@ -134,8 +187,13 @@ def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
     Where it is known which columns to ``read``, no others are, and those of an array with names
     are brought in that order.
     """
+    refuse(X)
     if isinstance(X, Named):
         return _of_named(X, read)
+    if isinstance(X, Sparse) or is_sparse(X):
+        return X if isinstance(X, Sparse) else Sparse(X), None
+    if is_iterator(X):
+        return _stream(X)[0], None
     if is_pandas(X):
         return _of_pandas(X, read)
     if _is_dataset(X) or _is_lazy(X):
@@ -147,19 +205,19 @@ def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
         from nysketch.cluster import stream
 
         return stream(X, X.schema), None  # It may be of Python's batches, which nobody has checked.
+    if is_arrow(X) and callable(X) and not hasattr(X, "__arrow_c_stream__"):
+        return lambda: _opened(X()), None
     if is_arrow(X):
         if type(X).__module__.startswith("polars") and set(read or [""]) <= set(X.columns):
             X = X.select(read)  # Columns of types that Arrow lacks do no harm if nobody wants them.
         return X, None
-    if hasattr(X, "collect_schema"):
-        raise TypeError(f"X is a lazy {type(X).__name__}; pass X.collect()")
     return _array(X), None
 
 
 def matrix(X: Any) -> np.ndarray:
     """A small table as doubles."""
     if is_arrow(X) and not is_pandas(X):
-        raise TypeError("landmarks_from must be an array or a file, one landmark per row")
+        raise TypeError("expected an array of points, one per row")
     X = X.to_numpy() if is_pandas(X) else X
     return np.ascontiguousarray(_array(X), dtype=np.float64)
 
@@ -169,10 +227,102 @@ def weights(w: Any) -> np.ndarray:
     w = np.asarray(w)
     if w.ndim != 1 or w.dtype.kind not in "biuf":
         raise ValueError(
-            "weights must be the name of a column or one number a row, "
+            "weights must be the name of a column or one number per row, "
             f"got {w.dtype} of shape {w.shape}"
         )
     return w.astype(np.float64)
+
+
+class Sparse:
+    """A sparse matrix, some rows of which are dense at a time."""
+
+    def __init__(self, X: Any) -> None:
+        if X.ndim != 2:
+            raise ValueError(f"Expected 2D array, got {X.ndim}D array instead")
+        if X.dtype.kind == "c":
+            raise ValueError("Complex data not supported")
+        self._rows = X.tocsr()
+        self.shape, self.dtype = X.shape, X.dtype
+        share = 100 * X.nnz / max(1, X.shape[0] * X.shape[1])
+        warnings.warn(
+            f"X is sparse; its rows are made dense, some at a time ({share:.2g} % of the "
+            f"{X.shape[0]:,} × {X.shape[1]:,} values are stored)",
+            UserWarning,
+            stacklevel=2,
+        )
+
+    def block(self, start: int, stop: int) -> np.ndarray:
+        """Rows as doubles."""
+        return np.ascontiguousarray(self._rows[start:stop].toarray(), dtype=np.float64)
+
+
+def spooled(batches: Iterator[Any]) -> Spooled:
+    """Batches written to a temporary file, so that they can be read more than once."""
+    stream, named = _stream(batches)
+    import pyarrow.ipc
+
+    folder = tempfile.TemporaryDirectory(prefix="nysketch-")
+    path = os.path.join(folder.name, "batches.arrow")
+    with pyarrow.ipc.new_file(path, stream.schema) as out:
+        for batch in stream:
+            out.write_batch(batch)
+    return Spooled(folder, path, named)
+
+
+def _stream(items: Iterator[Any]) -> tuple[pyarrow.RecordBatchReader, bool]:
+    """A stream of the rows of all items, and whether their columns have names."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise ImportError("batches are read with pyarrow: pip install pyarrow") from error
+    from nysketch.cluster import stream
+
+    first = next(items, None)
+    if first is None:
+        raise ValueError("X has no batches; a generator that was read before has none left")
+    named = is_pandas(first) or is_arrow(first)
+    batches = itertools.chain.from_iterable(map(_batches, itertools.chain([first], items)))
+    batch = next(batches)
+    return stream(itertools.chain([batch], batches), batch.schema), named
+
+
+def _batches(item: Any) -> Iterable[Any]:
+    """The record batches of a batch of any kind; at least one."""
+    import pyarrow
+
+    refuse(item)
+    if isinstance(item, pyarrow.RecordBatch):
+        return [item]
+    if is_pandas(item):
+        item = _of_pandas(item, None)[0]
+    if is_arrow(item):
+        whole = pyarrow.table(item)
+        return whole.to_batches() or [pyarrow.RecordBatch.from_pylist([], schema=whole.schema)]
+    item = item.toarray() if is_sparse(item) else item
+    array = np.asarray(_array(item), dtype=np.float64)
+    columns = [pyarrow.array(np.ascontiguousarray(column)) for column in array.T]
+    return [pyarrow.RecordBatch.from_arrays(columns, [f"c{j}" for j in range(len(columns))])]
+
+
+def _opened(X: Any) -> Any:
+    """What a function has returned, as something with the Arrow stream interface."""
+    if is_iterator(X):
+        return _stream(X)[0]
+    if is_arrow(X) and callable(X) and not hasattr(X, "__arrow_c_stream__"):
+        raise TypeError("X is a function that returns a function; return the rows themselves")
+    if _is_array(X) or is_sparse(X):
+        return _stream(iter([X]))[0]
+    X = table(X, None)[0] if is_pandas(X) or _is_dataset(X) or _is_lazy(X) else X
+    return X() if callable(X) and not hasattr(X, "__arrow_c_stream__") else X
+
+
+def _is_array(X: Any) -> bool:
+    """An array: it has a shape, and no columns."""
+    return (
+        hasattr(X, "__array__")
+        and isinstance(getattr(X, "shape", None), tuple)
+        and not hasattr(X, "columns")
+    )
 
 
 def _is_dataset(X: Any) -> bool:
@@ -222,12 +372,6 @@ def _of_pandas(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
 
 
 def _array(X: Any) -> np.ndarray:
-    if hasattr(X, "toarray") and hasattr(X, "nnz"):
-        raise TypeError(
-            "Sparse data was passed, but dense data is required. Use X.toarray() to make it dense."
-        )
-    if X is None or isinstance(X, bytes):
-        raise TypeError(f"X must be a table of rows or a path, got {type(X).__name__}")
     X = np.asarray(unmasked(X))
     kind = X.dtype.kind
     if kind == "c":

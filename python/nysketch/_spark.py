@@ -247,6 +247,11 @@ def told() -> Iterator[None]:
 
 def columns(df: DataFrame, columns: list[str] | None, weights: str | None) -> list[str]:
     """The columns to measure, which hold numbers, as the weights do."""
+    if not hasattr(df, "mapInArrow"):
+        raise TypeError(
+            f"df must be a DataFrame of Spark (pip install 'nysketch[spark]'), got "
+            f"{type(df).__name__}; nysketch.Plan takes tables on this machine"
+        )
     from pyspark.sql.types import BooleanType, NumericType
 
     fields = df.schema.fields

@@ -1,4 +1,4 @@
-"""Pictures, with matplotlib: ``pip install '.[plot]'``."""
+"""Pictures, with matplotlib: ``pip install 'nysketch[plot]'``."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nysketch import _input
 from nysketch._core import KCurve, Model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_clusters", "plot_k_curve"]
+__all__ = ["plot_clusters", "plot_explained_variance", "plot_k_curve"]
+
+# More clusters than this are not listed beside the picture.
+_LISTED = 20
 
 
 def _axes(ax: Axes | None) -> Axes:
@@ -20,8 +24,15 @@ def _axes(ax: Axes | None) -> Axes:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install '.[plot]' in a clone") from error
+        raise ImportError("pictures need matplotlib: pip install 'nysketch[plot]'") from error
     return plt.subplots(figsize=(6, 4.5), layout="constrained")[1]
+
+
+def _count_whole(ax: Axes) -> None:
+    """Whole numbers below the picture."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def plot_clusters(
@@ -29,12 +40,14 @@ def plot_clusters(
 ) -> Axes:
     """Rows and centres in the plane of the rows' two principal axes.
 
+    Crosses are larger where a cluster has more rows; the legend has their shares.
+
     Parameters
     ----------
     model : Model or fitted estimator
         Centres or a mixture. Ellipses show two standard deviations of a mixture's components.
-    X : array-like of shape (n_rows, n_columns)
-        Rows to show.
+    X : array-like of shape (n_rows, n_columns), or a table
+        Rows to show. Columns of a table are found by name.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     max_points : int, default=5000
@@ -56,17 +69,15 @@ def plot_clusters(
     """
     model = model if isinstance(model, Model) else model.model_
     if model.task == "pca":
-        raise ValueError("principal components are not clusters")
-    X = np.asarray(X, dtype=float)
-    if X.ndim != 2 or X.shape[1] != len(model.columns):
-        raise ValueError(f"X must have {len(model.columns)} columns, got shape {X.shape}")
+        raise ValueError("principal components are not clusters; use plot_explained_variance")
+    X = _rows(model, X)
     ax = _axes(ax)
     if len(X) > max_points:
         X = X[np.random.default_rng(seed).choice(len(X), max_points, replace=False)]
     labels = model.predict(X)
     scale = model.scale
     centre = X.mean(axis=0)
-    _, _, vectors = np.linalg.svd((X - centre) / scale, full_matrices=False)
+    _, spread, vectors = np.linalg.svd((X - centre) / scale, full_matrices=False)
     axes = vectors[:2]
 
     def project(points: np.ndarray) -> np.ndarray:
@@ -76,7 +87,7 @@ def plot_clusters(
     points = project(X)[:, :2]
     # Ten colours that are easy to tell apart, twenty where they do not suffice.
     colours = 10 if model.k <= 10 else 20
-    ax.scatter(
+    drawn = ax.scatter(
         points[:, 0],
         points[:, 1],
         c=labels % colours,
@@ -90,11 +101,55 @@ def plot_clusters(
     centres = project(model.means if model.task == "gmm" else model.centres)
     if model.task == "gmm":
         _ellipses(ax, centres, model.variances / scale**2, axes)
-    ax.scatter(centres[:, 0], centres[:, 1], marker="x", s=60, c="black", linewidths=1.5)
-    ax.set_xlabel("first principal axis")
-    ax.set_ylabel("second principal axis")
+    size = 20 + 160 * np.sqrt(model.weights / max(model.weights.max(), 1e-300))
+    ax.scatter(centres[:, 0], centres[:, 1], marker="x", s=size, c="black", linewidths=1.5)
+    shares = spread**2 / max((spread**2).sum(), 1e-300)
+    ax.set_xlabel(f"first principal axis ({100 * shares[0]:.0f} % of the variance)")
+    if len(shares) > 1:
+        ax.set_ylabel(f"second principal axis ({100 * shares[1]:.0f} % of the variance)")
+    else:
+        ax.set_yticks([])
     ax.set_title(f"{model.task}, k = {model.k}")
+    if model.k <= _LISTED:
+        from matplotlib.lines import Line2D
+
+        colour = drawn.cmap(np.arange(model.k) % colours / (colours - 1))
+        signs = [
+            Line2D([], [], linestyle="none", marker="o", markersize=5, color=tuple(colour[c]),
+                   label=f"{c}: {100 * w:.1f} %")
+            for c, w in enumerate(model.weights)
+        ]  # fmt: skip
+        style: dict[str, Any] = {"fontsize": "small", "title_fontsize": "small", "frameon": False}
+        ax.legend(
+            handles=signs,
+            title="share of rows",
+            loc="center left",
+            bbox_to_anchor=(1.0, 0.5),
+            **style,
+        )
     return ax
+
+
+def _rows(model: Model, X: Any) -> np.ndarray:
+    """Rows in memory, with the columns of the model."""
+    _input.refuse(X)
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a LazyFrame; pass X.collect(), or X.head(5000).collect()")
+    if _input.files(X) is not None or _input.is_iterator(X) or callable(X):
+        raise TypeError("X must be rows in memory to be drawn: an array or a table")
+    rows, names = _input.table(X, list(model.columns))
+    if hasattr(rows, "block"):
+        rows = rows.block(0, rows.shape[0])
+    elif names is None and not isinstance(rows, np.ndarray):
+        import pyarrow
+
+        table = pyarrow.table(rows)
+        if missing := [name for name in model.columns if name not in table.column_names]:
+            raise ValueError(f"X lacks the column '{missing[0]}'")
+        rows = np.column_stack([table[name].to_numpy() for name in model.columns])
+    if rows.shape[1] != len(model.columns):
+        raise ValueError(f"X must have {len(model.columns)} columns, got shape {rows.shape}")
+    return np.asarray(rows, dtype=float)
 
 
 def _ellipses(ax: Axes, centres: np.ndarray, variances: np.ndarray, axes: np.ndarray) -> None:
@@ -141,7 +196,46 @@ def plot_k_curve(curve: KCurve, *, ax: Axes | None = None) -> Axes:
         [ks[best]], [risks[best]], marker="o", markersize=11, fillstyle="none", color="tab:red",
         linestyle="none", label=f"suggested: k = {curve.suggested}{doubt}",
     )  # fmt: skip
+    _count_whole(ax)
     ax.set_xlabel("k")
     ax.set_ylabel(f"{names.get(task, 'mean squared distance')}, estimated from the sketch")
-    ax.legend()
+    # The curve falls from the upper left.
+    ax.legend(loc="upper right", frameon=False)
+    return ax
+
+
+def plot_explained_variance(model: Any, *, ax: Axes | None = None) -> Axes:
+    """The share of the variance along each principal component, and along all up to it.
+
+    Parameters
+    ----------
+    model : Model
+        What ``Sketch.fit_pca`` returned.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np, nysketch
+    >>> X = np.random.default_rng(0).normal(size=(1000, 3))
+    >>> model = nysketch.Plan.from_data(X).sketch(X).fit_pca(3)
+    >>> axes = nysketch.plot_explained_variance(model)  # doctest: +SKIP
+    """
+    if getattr(model, "task", None) != "pca":
+        raise ValueError("only principal components (fit_pca) explain variance; use plot_clusters")
+    ax = _axes(ax)
+    shares = 100 * model.explained_variance_ratio
+    numbers = np.arange(1, len(shares) + 1)
+    ax.bar(numbers, shares, color="tab:blue", label="each")
+    ax.plot(numbers, shares.cumsum(), marker="o", markersize=4, color="tab:red", label="together")
+    _count_whole(ax)
+    ax.set_ylim(0, 105)
+    ax.set_xlabel("principal component")
+    ax.set_ylabel("share of the variance, %")
+    # Above the picture: the curve may go anywhere.
+    ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False)
     return ax

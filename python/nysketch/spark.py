@@ -30,7 +30,7 @@ def plan(
     *,
     columns: list[str] | None = None,
     weights: str | None = None,
-    weight_unit: float = 1.0,
+    weight_unit: float | None = None,
     landmarks: int | str | None = None,
     clusters: int | None = None,
     sampling: str | None = None,
@@ -62,9 +62,10 @@ def plan(
     columns : list of str, optional
         Columns to measure; those that hold numbers by default.
     weights : str, optional
-        The column of row weights, whole multiples of ``weight_unit``.
-    weight_unit : float, default=1.0
-        One row of this weight counts as one.
+        The column of row weights.
+    weight_unit : float, optional
+        Weights are rounded to whole multiples of this; by default 1 where all weights are whole
+        numbers, otherwise a small power of two.
     landmarks, clusters, sampling, leverage_lambda, landmarks_from, features, frequencies, kernel, \
 bandwidth, scale, sample_rows, collect, skip_invalid, seed, warn
         As for ``Plan.from_data``.
@@ -231,7 +232,7 @@ def sketch_parquet(
         return plan.empty()
     data = plan.to_bytes()
     ready = _spark.readying()
-    # Two tasks a core, so that none waits long for the slowest, and none too large.
+    # Two tasks per core, so that none waits long for the slowest, and none too large.
     tasks = min(len(pieces), max(2 * _spark.cores(spark), size // _spark.TASK_BYTES))
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:
@@ -249,7 +250,9 @@ def sketch_parquet(
     return plan.empty() if whole is None else Sketch.from_bytes(whole)
 
 
-def predict(df: DataFrame, model: Model, *, skip_invalid: bool = False) -> DataFrame:
+def predict(
+    df: DataFrame, model: Model, *, prefix: str = "", skip_invalid: bool = False
+) -> DataFrame:
     """Add what a model says of every row.
 
     Parameters
@@ -258,6 +261,8 @@ def predict(df: DataFrame, model: Model, *, skip_invalid: bool = False) -> DataF
         The rows.
     model : Model
         What was learned.
+    prefix : str, default=""
+        What the names of new columns begin with, where ``df`` has columns of these names.
     skip_invalid : bool, default=False
         Rows with null, NaN or infinity get label -1 and null instead of an error.
 
@@ -265,8 +270,12 @@ def predict(df: DataFrame, model: Model, *, skip_invalid: bool = False) -> DataF
     -------
     DataFrame
         All columns of ``df`` and ``label``, ``distance`` (in the coordinates of the fit) and for
-        mixtures ``log_density``, or ``pc1``, ``pc2``, …; ``predicted_label`` and so on where ``df``
-        has such a column.
+        mixtures ``log_density``, or ``pc1``, ``pc2``, …, each after the prefix.
+
+    Raises
+    ------
+    ValueError
+        Where ``df`` has a column of such a name.
     """
     from pyspark.sql.types import DoubleType, IntegerType, StructField, StructType
 
@@ -274,13 +283,12 @@ def predict(df: DataFrame, model: Model, *, skip_invalid: bool = False) -> DataF
     ready = _spark.readying()
     data = model.to_bytes()
     names, holds_labels = zip(*model._column_names(), strict=True)
+    called = [f"{prefix}{name}" for name in names]
     taken = {column.casefold() for column in df.columns}
-    called = []
-    for name in names:
-        new = name
-        while new.casefold() in taken:
-            new = f"predicted_{new}"
-        called.append(new)
+    if twice := [name for name in called if name.casefold() in taken]:
+        raise ValueError(
+            f"the table has a column '{twice[0]}' already; pass prefix='predicted_' or the like"
+        )
     # By number: mapInArrow stumbles over dots and over names that differ in case only.
     safe = df.toDF(*(f"_{i}" for i in range(len(df.columns))))
     own = df.columns

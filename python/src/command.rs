@@ -1,13 +1,8 @@
 //! The command line inside a Python process.
 
-use crate::work::{GRACE, STACK, TICK};
-use pyo3::exceptions::PyRuntimeError;
+use crate::work::run_beside;
 use pyo3::prelude::*;
 use std::ffi::OsString;
-use std::sync::Mutex;
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
-use std::time::Duration;
 
 /// Run the command line, as the program ``nysketch`` does.
 ///
@@ -31,33 +26,5 @@ pub fn main(py: Python<'_>, argv: Vec<OsString>, main_program: bool) -> PyResult
         nysketch_cli::handle_interrupts();
         return Ok(py.detach(|| nysketch_cli::run(argv)));
     }
-    let (send, receive) = channel();
-    let body = move || {
-        // Nobody listens after Ctrl-C.
-        let _ = send.send(nysketch_cli::run(argv));
-    };
-    thread::Builder::new()
-        .stack_size(STACK)
-        .spawn(body)
-        .map_err(|e| PyRuntimeError::new_err(format!("cannot start a thread: {e}")))?;
-    // Not shared in truth: only a closure that runs without the GIL must be able to be sent.
-    let receive = Mutex::new(receive);
-    let next = |time| receive.lock().unwrap_or_else(|e| e.into_inner()).recv_timeout(time);
-    let wait = |time: Duration| py.detach(|| next(time));
-    loop {
-        match wait(TICK) {
-            Ok(code) => return Ok(code),
-            Err(RecvTimeoutError::Disconnected) => {
-                return Err(PyRuntimeError::new_err("internal error: the command has panicked"));
-            }
-            Err(RecvTimeoutError::Timeout) => {
-                if let Err(interrupt) = py.check_signals() {
-                    nysketch_cli::interrupt();
-                    // Either it has ended by then, or it is left alone.
-                    let _ = wait(GRACE);
-                    return Err(interrupt);
-                }
-            }
-        }
-    }
+    run_beside(py, || nysketch_cli::run(argv), || Ok(()), nysketch_cli::interrupt)
 }

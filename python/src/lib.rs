@@ -1,9 +1,8 @@
 //! The compiled half of the Python package `nysketch`: convert, release the GIL, call, map the error.
 //!
-//! [`input`] makes sources of the library out of arrays and Arrow streams, [`work`] runs long work
-//! beside the interpreter, and [`plan`], [`sketch`] and [`model`] are the classes, [`results`] and [`command`] what the command does
-//! beside them. The estimators of
-//! scikit-learn's kind are Python: `nysketch/estimators.py`.
+//! [`input`] makes sources of the library out of files, arrays, sparse matrices and Arrow streams, [`work`] runs long
+//! work beside the interpreter, [`plan`], [`sketch`] and [`model`] are the classes, and [`results`] and [`command`]
+//! what the command does. The estimators are Python: `nysketch/estimators/`.
 
 mod cluster;
 mod command;

@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -51,25 +52,28 @@ impl PartialEq for PyModel {
 }
 
 impl PyModel {
-    /// `width` numbers for each row of X, from what the model says of the rows.
-    fn map<T: Clone + Default + Send + 'static>(
+    /// Numbers for each row of X, from what the model says of the rows.
+    fn map<T: Copy + Default + Send + Sync + 'static>(
         &self,
         x: &Bound<'_, PyAny>,
-        shown: (&'static str, bool),
-        threads: Option<Natural>,
-        width: usize,
-        detail: Detail,
+        how: How,
+        each: Each<T>,
         take: impl Fn(Predictions, &mut Vec<T>) + Send + Sync + 'static,
     ) -> PyResult<(usize, Vec<T>)> {
-        let input = Input::open(x, Wanted::Given(&self.model.columns), Extras::default())?;
-        let shown = Shown { what: shown.0, verbose: shown.1, rows: input.rows };
-        let (model, threads) = (self.model.clone(), self::threads(threads));
+        let extras = Extras { skip_invalid: how.skip_invalid, ..Extras::default() };
+        let input = Input::open(x, Wanted::Given(&self.model.columns), extras)?;
+        let shown = Shown { what: "predicting", verbose: how.verbose, rows: input.rows };
+        let (model, threads) = (self.model.clone(), self::threads(how.threads));
         run(x.py(), shown, move |watch| {
             let predictor = Predictor::new(&model);
-            let each = |block: &Block, out: &mut Vec<T>| {
-                take(predictor.predict(&block.values, detail), out);
+            let Each { width, detail, invalid } = each;
+            let map = |block: &Block, out: &mut Vec<T>| {
+                let usable = Usable::of(&block.values, block.columns);
+                let mut found = Vec::with_capacity(usable.rows() * width);
+                take(predictor.predict(&usable.values, detail), &mut found);
+                usable.spread(found, width, invalid, out);
             };
-            map_rows(&input, threads, watch, width, each)
+            map_valid_rows(&input, threads, watch, width, how.skip_invalid, map)
         })
     }
 
@@ -81,6 +85,66 @@ impl PyModel {
         match self.model.shape {
             Shape::Mixture { .. } => Ok(()),
             _ => Err(PyValueError::new_err(format!("{what} needs a mixture (fit_gmm)"))),
+        }
+    }
+}
+
+/// How rows are read.
+struct How {
+    threads: Option<Natural>,
+    verbose: bool,
+    /// Whether rows that cannot be used get a number of their own instead of an error.
+    skip_invalid: bool,
+}
+
+/// What is computed for each row: so many numbers from so much detail, and the number of a row that cannot be used.
+struct Each<T> {
+    width: usize,
+    detail: Detail,
+    invalid: T,
+}
+
+/// The rows of a block that can be used.
+struct Usable<'a> {
+    values: Cow<'a, [f64]>,
+    columns: usize,
+    /// Which rows of the block they are; `None` where all are.
+    at: Option<Vec<bool>>,
+}
+
+impl<'a> Usable<'a> {
+    fn of(values: &'a [f64], columns: usize) -> Self {
+        if Model::unusable(values).is_none() {
+            return Usable { values: values.into(), columns, at: None };
+        }
+        let usable = |row: &&[f64]| Model::unusable(row).is_none();
+        let rows = || values.chunks_exact(columns);
+        let some: Vec<f64> = rows().filter(usable).flatten().copied().collect();
+        let at = rows().map(|row| usable(&row)).collect();
+        Usable { values: some.into(), columns, at: Some(at) }
+    }
+
+    fn rows(&self) -> usize {
+        self.values.len() / self.columns
+    }
+
+    /// Whether the i-th row of the block is one of them.
+    fn has(&self, i: usize) -> bool {
+        self.at.as_ref().is_none_or(|at| at[i])
+    }
+
+    /// `width` numbers for each row of the block: those found, in order, or `invalid`.
+    fn spread<T: Copy>(&self, mut found: Vec<T>, width: usize, invalid: T, out: &mut Vec<T>) {
+        let Some(at) = &self.at else {
+            out.append(&mut found);
+            return;
+        };
+        let mut found = found.chunks_exact(width);
+        for usable in at {
+            match if *usable { found.next() } else { None } {
+                Some(numbers) => out.extend_from_slice(numbers),
+                None => out.extend(std::iter::repeat_n(invalid, width)),
+            }
         }
     }
 }
@@ -104,30 +168,32 @@ impl PyModel {
     /// X : array-like, path or Arrow
     ///     The rows, read once and batch by batch.
     /// threads : int, optional
-    ///     Threads to use; one a core.
+    ///     Threads to use; one per core.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
+    /// skip_invalid : bool, default=False
+    ///     Give rows with NaN, infinity or null the label -1, instead of raising.
     ///
     /// Returns
     /// -------
     /// ndarray of shape (n_rows,), int32
-    #[pyo3(signature = (X, *, threads=None, verbose=false))]
+    #[pyo3(signature = (X, *, threads=None, verbose=false, skip_invalid=false))]
     #[allow(non_snake_case, reason = "keywords of Python")]
     fn predict<'py>(
         &self,
         X: &Bound<'py, PyAny>,
         threads: Option<Natural>,
         verbose: bool,
+        skip_invalid: bool,
     ) -> PyResult<Bound<'py, PyArray1<i32>>> {
         if matches!(self.model.shape, Shape::Components { .. }) {
             return Err(PyValueError::new_err(
                 "principal components have no labels; use transform",
             ));
         }
-        let shown = ("predicting", verbose);
-        let (_, found) = self.map(X, shown, threads, 1, Detail::Label, |said, out| {
-            out.extend(labels(&said));
-        })?;
+        let how = How { threads, verbose, skip_invalid };
+        let each = Each { width: 1, detail: Detail::Label, invalid: -1 };
+        let (_, found) = self.map(X, how, each, |said, out| out.extend(labels(&said)))?;
         Ok(PyArray1::from_vec(X.py(), found))
     }
 
@@ -141,23 +207,26 @@ impl PyModel {
     /// X : array-like, path or Arrow
     ///     The rows.
     /// threads : int, optional
-    ///     Threads to use; one a core.
+    ///     Threads to use; one per core.
+    /// skip_invalid : bool, default=False
+    ///     Give rows with NaN, infinity or null NaN, instead of raising.
     ///
     /// Returns
     /// -------
     /// ndarray of shape (n_rows, k)
-    #[pyo3(signature = (X, *, threads=None))]
+    #[pyo3(signature = (X, *, threads=None, skip_invalid=false))]
     #[allow(non_snake_case, reason = "keywords of Python")]
     fn transform<'py>(
         &self,
         X: &Bound<'py, PyAny>,
         threads: Option<Natural>,
+        skip_invalid: bool,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let k = self.model.k();
+        let how = How { threads, verbose: false, skip_invalid };
+        let each = Each { width: k, detail: Detail::All, invalid: f64::NAN };
         let (rows, values) =
-            self.map(X, ("", false), threads, k, Detail::All, |mut said, out| {
-                out.append(&mut said.transformed);
-            })?;
+            self.map(X, how, each, |mut said, out| out.append(&mut said.transformed))?;
         PyArray1::from_vec(X.py(), values).reshape([rows, k])
     }
 
@@ -168,23 +237,26 @@ impl PyModel {
     /// X : array-like, path or Arrow
     ///     The rows.
     /// threads : int, optional
-    ///     Threads to use; one a core.
+    ///     Threads to use; one per core.
+    /// skip_invalid : bool, default=False
+    ///     Give rows with NaN, infinity or null NaN, instead of raising.
     ///
     /// Returns
     /// -------
     /// ndarray of shape (n_rows,)
-    #[pyo3(signature = (X, *, threads=None))]
+    #[pyo3(signature = (X, *, threads=None, skip_invalid=false))]
     #[allow(non_snake_case, reason = "keywords of Python")]
     fn log_density<'py>(
         &self,
         X: &Bound<'py, PyAny>,
         threads: Option<Natural>,
+        skip_invalid: bool,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         self.mixture_only("log_density")?;
+        let how = How { threads, verbose: false, skip_invalid };
+        let each = Each { width: 1, detail: Detail::Density, invalid: f64::NAN };
         let (_, values) =
-            self.map(X, ("", false), threads, 1, Detail::Density, |mut said, out| {
-                out.append(&mut said.log_density);
-            })?;
+            self.map(X, how, each, |mut said, out| out.append(&mut said.log_density))?;
         Ok(PyArray1::from_vec(X.py(), values))
     }
 
@@ -195,7 +267,7 @@ impl PyModel {
     /// X : array-like, path or Arrow
     ///     The rows, read once and batch by batch.
     /// threads : int, optional
-    ///     Threads to use; one a core.
+    ///     Threads to use; one per core.
     ///
     /// Returns
     /// -------
@@ -500,15 +572,16 @@ impl PyModel {
 
     /// Labels, and the sum over the rows of weight × squared distance (distance for k-medians), in
     /// the plan's coordinates: what an estimator needs in one pass.
-    #[pyo3(signature = (X, weights=None, threads=None))]
+    #[pyo3(signature = (X, weights=None, threads=None, skip_invalid=false))]
     #[allow(non_snake_case, reason = "keywords of Python")]
     fn _assign<'py>(
         &self,
         X: &Bound<'py, PyAny>,
         weights: Option<&Bound<'py, PyAny>>,
         threads: Option<Natural>,
+        skip_invalid: bool,
     ) -> PyResult<(Bound<'py, PyArray1<i32>>, f64)> {
-        let extras = Extras::weights(weights)?;
+        let extras = Extras { skip_invalid, ..Extras::weights(weights)? };
         let input = Input::open(X, Wanted::Given(&self.model.columns), extras)?;
         let (model, threads) = (self.model.clone(), self::threads(threads));
         let medians = model.task == nysketch::Task::Kmedians;
@@ -516,15 +589,17 @@ impl PyModel {
             let predictor = Predictor::new(&model);
             let sums = InOrder::default();
             let each = |block: &Block, out: &mut Vec<i32>| {
-                let said = predictor.predict(&block.values, Detail::Label);
+                let usable = Usable::of(&block.values, block.columns);
+                let said = predictor.predict(&usable.values, Detail::Label);
                 let mut sum = 0.0;
-                for ((_, _, weight), d2) in block.rows().zip(&said.squared_distance) {
+                let rows = block.rows().enumerate().filter(|(i, _)| usable.has(*i));
+                for ((_, (_, _, weight)), d2) in rows.zip(&said.squared_distance) {
                     sum += weight * if medians { d2.sqrt() } else { *d2 };
                 }
-                out.extend(self::labels(&said));
+                usable.spread(self::labels(&said).collect(), 1, -1, out);
                 sums.push(block, sum);
             };
-            let (_, labels) = map_rows(&input, threads, watch, 1, each)?;
+            let (_, labels) = map_valid_rows(&input, threads, watch, 1, skip_invalid, each)?;
             Ok((labels, sums.into_iter().sum()))
         })?;
         Ok((PyArray1::from_vec(X.py(), labels), risk))

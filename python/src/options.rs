@@ -4,7 +4,10 @@ use crate::error::exception;
 use crate::input::Files;
 use crate::natural::Natural;
 use numpy::PyReadonlyArray2;
-use nysketch::{Collect, Invalid, LandmarkCount, Named, PlanParams, SampleRows, Weighting};
+use nysketch::{
+    Collect, FeatureKind, Invalid, Kernel, LandmarkCount, Named, PlanParams, SampleRows, Sampling,
+    Scale,
+};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -50,26 +53,26 @@ pub struct PlanOptions<'py> {
     #[pyo3(default)]
     pub clusters: Option<Natural>,
     #[pyo3(default)]
-    pub sampling: Option<String>,
+    pub sampling: Option<Chosen<Sampling>>,
     #[pyo3(default)]
     pub leverage_lambda: Option<f64>,
     #[pyo3(default)]
     pub landmarks_from: Option<Bound<'py, PyAny>>,
-    pub features: String,
+    pub features: Chosen<FeatureKind>,
     #[pyo3(default)]
     pub frequencies: Option<Natural>,
     #[pyo3(default)]
-    pub kernel: Option<String>,
+    pub kernel: Option<Chosen<Kernel>>,
     #[pyo3(default)]
     pub bandwidth: Option<OneOrMore<f64>>,
     #[pyo3(default)]
-    pub scale: Option<String>,
+    pub scale: Option<Chosen<Scale>>,
     #[pyo3(default)]
     pub sample_rows: Option<Bound<'py, PyAny>>,
     #[pyo3(default)]
     pub collect: Option<OneOrMore<String>>,
-    #[pyo3(default = 1.0)]
-    pub weight_unit: f64,
+    #[pyo3(default)]
+    pub weight_unit: Option<f64>,
     #[pyo3(default)]
     pub skip_invalid: bool,
     #[pyo3(default = Natural(0))]
@@ -90,26 +93,27 @@ impl PlanOptions<'_> {
             .seed(self.seed.0)
             .invalid(invalid(self.skip_invalid))
             .threads(threads);
-        params.features = named(&self.features)?;
+        params.features = self.features.0;
         params.landmarks = self.landmarks.map(|Landmarks(count)| count);
         params.clusters = self.clusters.map(Natural::size);
-        params.sampling = self.sampling.as_deref().map(named).transpose()?;
+        params.sampling = self.sampling.map(|Chosen(rule)| rule);
         params.leverage_lambda = self.leverage_lambda;
         params.frequencies = self.frequencies.map(Natural::size);
         params.bandwidths = self.bandwidth.map(OneOrMore::into_vec);
-        if let Some(kernel) = self.kernel {
-            params.kernel = named(&kernel)?;
+        if let Some(Chosen(kernel)) = self.kernel {
+            params.kernel = kernel;
         }
-        if let Some(scale) = self.scale {
-            params.scale = named(&scale)?;
+        if let Some(Chosen(scale)) = self.scale {
+            params.scale = scale;
         }
         if let Some(names) = self.collect {
             let names = names.into_vec();
             let collect = Collect::from_names(names.iter().map(String::as_str));
             params.collect = Some(collect.map_err(exception)?);
         }
-        let unit = self.weight_unit;
-        params.weighting = weights.map(|column| Weighting { column, unit });
+        if let Some(column) = weights {
+            params = params.weights(column, self.weight_unit);
+        }
         if let Some(rows) = self.landmarks_from {
             params = params.landmarks_from("landmarks_from", given(&rows, columns)?);
         }
@@ -120,6 +124,20 @@ impl PlanOptions<'_> {
 /// A choice of the library, by name.
 pub fn named<T: Named>(name: &str) -> PyResult<T> {
     T::from_name(name).map_err(exception)
+}
+
+/// A choice of the library by name; anything else than a name is refused with the names to choose from.
+pub struct Chosen<T>(pub T);
+
+impl<'a, 'py, T: Named> FromPyObject<'a, 'py> for Chosen<T> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        match object.extract::<String>() {
+            Ok(name) => named(&name).map(Chosen),
+            Err(_) => named(&object.repr()?.to_string()).map(Chosen),
+        }
+    }
 }
 
 /// A number of landmarks, or 'auto'.
@@ -145,7 +163,12 @@ fn given(rows: &Bound<'_, PyAny>, columns: Option<&[String]>) -> PyResult<Vec<Ve
             false => Ok(rows),
         };
     }
-    let rows = rows.py().import("nysketch._input")?.call_method1("matrix", (rows,))?;
+    rows_of(rows)
+}
+
+/// The rows of a small array.
+pub fn rows_of(array: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<f64>>> {
+    let rows = array.py().import("nysketch._input")?.call_method1("matrix", (array,))?;
     let rows: PyReadonlyArray2<'_, f64> = rows.extract()?;
     Ok(rows.as_array().rows().into_iter().map(|r| r.to_vec()).collect())
 }

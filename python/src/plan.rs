@@ -4,7 +4,7 @@ use crate::error::{exception, in_keywords, os_error};
 use crate::input::{Extras, Input, Wanted};
 use crate::map::map_rows;
 use crate::natural::Natural;
-use crate::options::{Landmarks, OneOrMore, PlanOptions, invalid};
+use crate::options::{Chosen, Landmarks, OneOrMore, PlanOptions, invalid};
 use crate::results::html;
 use crate::sketch::{PySketch, check_weights};
 use crate::work::{Shown, run, threads};
@@ -13,7 +13,8 @@ use nysketch::feature_map::fourier;
 use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::sketching::DEFAULT_GROUPS;
 use nysketch::{
-    Block, Features, GroupParams, Groups, Plan, PlanReport, Sketch, SketchParams, make_plan,
+    Block, FeatureKind, Features, GroupParams, Groups, Kernel, Plan, PlanReport, Sampling, Scale,
+    Sketch, SketchParams, make_plan,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
@@ -87,8 +88,8 @@ impl PyPlan {
     ///     Leverage sampling as in the paper: the number of landmarks is random.
     /// landmarks_from : array-like or path, optional
     ///     Landmarks of your own, one per row.
-    /// features : {'nystrom', 'fourier'}, default='nystrom'
-    ///     Kernel values at landmarks, or random Fourier features.
+    /// features : {'nystrom', 'fourier'}, optional
+    ///     Kernel values at landmarks, the default, or random Fourier features.
     /// frequencies : int, optional
     ///     Number of random frequencies; 200.
     /// kernel : {'gaussian', 'laplace'}, optional
@@ -107,15 +108,16 @@ impl PyPlan {
     /// exclude : str or sequence of str, optional
     ///     Columns to leave out, likewise.
     /// weights : str or array-like, optional
-    ///     Row weights: the name of a column, or one number a row.
-    /// weight_unit : float, default=1.0
-    ///     Weights are whole multiples of this.
+    ///     Row weights: the name of a column, or one number per row.
+    /// weight_unit : float, optional
+    ///     Weights are rounded to whole multiples of this; by default 1 where all weights are whole numbers,
+    ///     otherwise a small power of two.
     /// skip_invalid : bool, default=False
     ///     Leave rows out that hold NaN, infinity or null, instead of raising.
     /// seed : int, default=0
     ///     The same rows, order and seed give the same plan.
     /// threads : int, optional
-    ///     Threads to use; one a core. They do not change the plan.
+    ///     Threads to use; one per core. They do not change the plan.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     /// warn : bool, default=True
@@ -131,26 +133,26 @@ impl PyPlan {
     /// ValueError
     ///     Where a row is invalid or a parameter out of range. Rows are counted from 0.
     #[staticmethod]
-    #[pyo3(signature = (X, *, landmarks=None, clusters=None, sampling=None, leverage_lambda=None, landmarks_from=None, features="nystrom", frequencies=None, kernel=None, bandwidth=None, scale=None, sample_rows=None, collect=None, columns=None, exclude=None, weights=None, weight_unit=1.0, skip_invalid=false, seed=0, threads=None, verbose=false, warn=true))]
+    #[pyo3(signature = (X, *, landmarks=None, clusters=None, sampling=None, leverage_lambda=None, landmarks_from=None, features=None, frequencies=None, kernel=None, bandwidth=None, scale=None, sample_rows=None, collect=None, columns=None, exclude=None, weights=None, weight_unit=None, skip_invalid=false, seed=0, threads=None, verbose=false, warn=true))]
     #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
     fn from_data(
         X: &Bound<'_, PyAny>,
         landmarks: Option<Landmarks>,
         clusters: Option<Natural>,
-        sampling: Option<String>,
+        sampling: Option<Chosen<Sampling>>,
         leverage_lambda: Option<f64>,
         landmarks_from: Option<Bound<'_, PyAny>>,
-        features: &str,
+        features: Option<Chosen<FeatureKind>>,
         frequencies: Option<Natural>,
-        kernel: Option<String>,
+        kernel: Option<Chosen<Kernel>>,
         bandwidth: Option<OneOrMore<f64>>,
-        scale: Option<String>,
+        scale: Option<Chosen<Scale>>,
         sample_rows: Option<Bound<'_, PyAny>>,
         collect: Option<OneOrMore<String>>,
         columns: Option<OneOrMore<String>>,
         exclude: Option<OneOrMore<String>>,
         weights: Option<&Bound<'_, PyAny>>,
-        weight_unit: f64,
+        weight_unit: Option<f64>,
         skip_invalid: bool,
         #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
         threads: Option<Natural>,
@@ -163,7 +165,7 @@ impl PyPlan {
             sampling,
             leverage_lambda,
             landmarks_from,
-            features: features.to_string(),
+            features: features.unwrap_or(Chosen(FeatureKind::default())),
             frequencies,
             kernel,
             bandwidth,
@@ -214,7 +216,7 @@ impl PyPlan {
     /// skip_invalid : bool, default=False
     ///     Leave invalid rows out and count them, instead of raising.
     /// threads : int, optional
-    ///     Threads to use; one a core. They do not change the sketch.
+    ///     Threads to use; one per core. They do not change the sketch.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     /// allow_empty : bool, default=False
@@ -255,7 +257,7 @@ impl PyPlan {
     /// max_groups : int, optional
     ///     More different values than this, 1,000, are an error: each takes the memory of a sketch.
     /// threads : int, optional
-    ///     Threads to use; one a core.
+    ///     Threads to use; one per core.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     ///
@@ -286,6 +288,8 @@ impl PyPlan {
             let group = GroupParams::new(&by).limit(limit);
             Groups::of(&plan, &*input.source, group, params, watch)
         })?;
+        let note = self.plan.weighting.as_ref().and_then(|w| groups.rounding.note(w));
+        warn_each(X.py(), note)?;
         let sketches = groups.sketches.into_iter();
         Ok(sketches.map(|(key, sketch)| (key.to_string(), sketch.into())).collect())
     }
@@ -311,7 +315,7 @@ impl PyPlan {
     /// bandwidth : float, optional
     ///     σ²; the middle one of the plan by default.
     /// threads : int, optional
-    ///     Threads to use; one a core.
+    ///     Threads to use; one per core.
     ///
     /// Returns
     /// -------
@@ -586,8 +590,13 @@ pub fn warn(py: Python<'_>, report: &PlanReport, input: &[String], notes: bool) 
     if notes {
         told.extend(report.notes.iter().chain(input).cloned());
     }
-    for note in told {
-        let text = std::ffi::CString::new(in_keywords(&note))
+    warn_each(py, told)
+}
+
+/// Remarks of the library as warnings.
+pub fn warn_each(py: Python<'_>, remarks: impl IntoIterator<Item = String>) -> PyResult<()> {
+    for remark in remarks {
+        let text = std::ffi::CString::new(in_keywords(&remark))
             .map_err(|_| PyTypeError::new_err("a column name holds a zero byte"))?;
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
     }

@@ -5,8 +5,8 @@ use crate::error::{exception, in_keywords, os_error};
 use crate::input::{Extras, Input, Wanted};
 use crate::model::PyModel;
 use crate::natural::Natural;
-use crate::options::{invalid, named};
-use crate::plan::{PyPlan, reduced, save};
+use crate::options::{invalid, named, rows_of};
+use crate::plan::{PyPlan, reduced, save, warn_each};
 use crate::results::{html, result};
 use crate::work::{SILENT, Shown, run, threads};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
@@ -14,7 +14,9 @@ use nysketch::decoder::{estimated_risk, fit_curve};
 use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::fixed::{centred_sum, coordinate_value, power_of_two};
 use nysketch::theory::{TheoryParams, theory};
-use nysketch::{Context, Error, FitParams, Plan, Sketch, SketchParams, Sum, Task, fit};
+use nysketch::{
+    Context, Error, FitParams, Plan, Run, Sketch, SketchParams, Suitability, Sum, Task, fit,
+};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -80,22 +82,31 @@ impl PySketch {
             SketchParams::default().threads(self::threads(threads)).invalid(invalid(skip_invalid));
         let shown = Shown { what: "sketching", verbose, rows: input.rows };
         let plan = plan.clone();
-        run(x.py(), shown, move |watch| {
-            let sketch = Sketch::of(&plan, &*input.source, params, watch)?;
+        let (sketch, notes) = run(x.py(), shown, move |watch| {
+            let mut pass = Run::new(plan);
+            pass.finish(&*input.source, params, watch)?;
+            let (rounding, skipped) = (pass.rounding_note(), skipped_note(&pass));
+            let sketch = pass.into_sketch();
+            if let (0, Some(note)) = (sketch.rows(), &rounding) {
+                return Err(Error::source(format!("every weight is rounded to zero: {note}")));
+            }
             match (sketch.rows(), sketch.skipped()) {
                 (0, 0) if !allow_empty => Err(Error::source(
                     "X has no rows; a stream that was read before has none left, and what may be empty \
                      needs allow_empty=True",
                 )),
                 (0, skipped) if !allow_empty => Err(Error::NoRows { skipped }),
-                _ => Ok(sketch),
+                _ => Ok((sketch, rounding.into_iter().chain(skipped))),
             }
-        })
+        })?;
+        warn_each(x.py(), notes)?;
+        Ok(sketch)
     }
 
-    fn fit(&self, py: Python<'_>, params: FitParams) -> PyResult<PyModel> {
+    fn fit(&self, py: Python<'_>, params: FitParams, verbose: bool) -> PyResult<PyModel> {
         let sketch = self.get();
-        let model = run(py, SILENT, move |_| fit(&sketch, &params))?;
+        let shown = Shown { what: fitting(params.task), verbose, rows: None };
+        let model = run(py, shown, move |_| fit(&sketch, &params))?;
         Ok(PyModel { model: Arc::new(model) })
     }
 
@@ -106,6 +117,45 @@ impl PySketch {
             0 => Err(PyValueError::new_err("the sketch has no rows")),
             _ => Ok(sketch),
         }
+    }
+}
+
+/// A share of skipped rows above this is worth a warning.
+const MANY_SKIPPED: f64 = 0.05;
+/// Columns that the warning names.
+const NAMED: usize = 5;
+
+/// A remark where many rows were skipped, with the columns that cost most.
+fn skipped_note(pass: &Run) -> Option<String> {
+    let (skipped, rows) = (pass.losses().skipped(), pass.done().len());
+    let share = skipped as f64 / rows.max(1) as f64;
+    let plan = pass.sketch().plan();
+    let names: Vec<String> = plan
+        .columns
+        .iter()
+        .cloned()
+        .chain(plan.weighting.iter().map(|w| w.column.clone()))
+        .collect();
+    let costly = pass.losses().by_column(&names);
+    let named = costly.iter().take(NAMED).map(|(name, rows)| format!("{name} {rows}"));
+    (share > MANY_SKIPPED).then(|| {
+        let percent = 100.0 * share;
+        let named: Vec<String> = named.collect();
+        let more = if costly.len() > NAMED { ", …" } else { "" };
+        format!(
+            "{skipped} of {rows} rows are skipped as invalid ({percent:.1} %), by column: {}{more}",
+            named.join(", ")
+        )
+    })
+}
+
+/// What learning is called.
+fn fitting(task: Task) -> &'static str {
+    match task {
+        Task::Kmeans => "fitting kmeans",
+        Task::Kmedians => "fitting kmedians",
+        Task::Gmm => "fitting gmm",
+        Task::Pca => "fitting pca",
     }
 }
 
@@ -138,7 +188,7 @@ impl PySketch {
     /// skip_invalid : bool, default=False
     ///     Leave invalid rows out and count them, instead of raising.
     /// threads : int, optional
-    ///     Threads to use; one a core.
+    ///     Threads to use; one per core.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     /// allow_empty : bool, default=False
@@ -205,13 +255,17 @@ impl PySketch {
     /// separation, radius : float, optional
     ///     Constraints of 'clompr': least distance between centres, largest distance from the plan's
     ///     centre, both in the plan's coordinates.
+    /// init : array-like of shape (k, n_columns), optional
+    ///     The only centres to start from, for 'cells'; drawn several times by default.
     /// seed : int, default=0
     ///     Seed of everything random.
+    /// verbose : bool, default=False
+    ///     Show progress on stderr.
     ///
     /// Returns
     /// -------
     /// Model
-    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, separation=None, radius=None, seed=0))]
+    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, separation=None, radius=None, init=None, seed=0, verbose=false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn fit_kmeans(
         &self,
@@ -221,14 +275,17 @@ impl PySketch {
         bandwidth: Option<f64>,
         separation: Option<f64>,
         radius: Option<f64>,
+        init: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
+        verbose: bool,
     ) -> PyResult<PyModel> {
         let params = FitParams::new(Task::Kmeans, k.size())
             .decoder(named(decoder)?)
             .bandwidth(bandwidth)
             .constraints(separation, radius)
+            .init(init.map_or(Ok(Vec::new()), rows_of)?)
             .seed(seed);
-        self.fit(py, params)
+        self.fit(py, params, verbose)
     }
 
     /// Learn centres of least mean distance.
@@ -241,26 +298,34 @@ impl PySketch {
     ///     What to learn from.
     /// bandwidth : float, optional
     ///     Which of the plan's bandwidths kernel sums are decoded at.
+    /// init : array-like of shape (k, n_columns), optional
+    ///     The only centres to start from, for 'cells'; drawn several times by default.
     /// seed : int, default=0
     ///     Seed of everything random.
+    /// verbose : bool, default=False
+    ///     Show progress on stderr.
     ///
     /// Returns
     /// -------
     /// Model
-    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, seed=0))]
+    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, init=None, seed=0, verbose=false))]
+    #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn fit_kmedians(
         &self,
         py: Python<'_>,
         k: Natural,
         decoder: &str,
         bandwidth: Option<f64>,
+        init: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
+        verbose: bool,
     ) -> PyResult<PyModel> {
         let params = FitParams::new(Task::Kmedians, k.size())
             .decoder(named(decoder)?)
             .bandwidth(bandwidth)
+            .init(init.map_or(Ok(Vec::new()), rows_of)?)
             .seed(seed);
-        self.fit(py, params)
+        self.fit(py, params, verbose)
     }
 
     /// Learn a Gaussian mixture with diagonal covariances.
@@ -279,11 +344,13 @@ impl PySketch {
     ///     Constraints of 'clompr'.
     /// seed : int, default=0
     ///     Seed of everything random.
+    /// verbose : bool, default=False
+    ///     Show progress on stderr.
     ///
     /// Returns
     /// -------
     /// Model
-    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, known_variance=None, separation=None, radius=None, seed=0))]
+    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, known_variance=None, separation=None, radius=None, seed=0, verbose=false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn fit_gmm(
         &self,
@@ -295,6 +362,7 @@ impl PySketch {
         separation: Option<f64>,
         radius: Option<f64>,
         #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
+        verbose: bool,
     ) -> PyResult<PyModel> {
         let params = FitParams::new(Task::Gmm, k.size())
             .decoder(named(decoder)?)
@@ -302,7 +370,7 @@ impl PySketch {
             .known_variance(known_variance)
             .constraints(separation, radius)
             .seed(seed);
-        self.fit(py, params)
+        self.fit(py, params, verbose)
     }
 
     /// Learn principal components, exactly.
@@ -316,7 +384,7 @@ impl PySketch {
     /// -------
     /// Model
     fn fit_pca(&self, py: Python<'_>, k: Natural) -> PyResult<PyModel> {
-        self.fit(py, FitParams::new(Task::Pca, k.size()))
+        self.fit(py, FitParams::new(Task::Pca, k.size()), false)
     }
 
     /// Learn a model for every k of a range, and suggest one.
@@ -331,13 +399,16 @@ impl PySketch {
     ///     What to learn from.
     /// seed : int, default=0
     ///     Seed of everything random.
+    /// verbose : bool, default=False
+    ///     Show progress on stderr.
     ///
     /// Returns
     /// -------
     /// KCurve
     ///     With ``ks``, ``risks``, ``models``, ``suggested`` (the elbow, or the least BIC of a
     ///     mixture) and ``clear``.
-    #[pyo3(signature = (low, high, *, task="kmeans", decoder="auto", seed=0))]
+    #[pyo3(signature = (low, high, *, task="kmeans", decoder="auto", seed=0, verbose=false))]
+    #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn k_curve(
         &self,
         py: Python<'_>,
@@ -346,6 +417,7 @@ impl PySketch {
         task: &str,
         decoder: &str,
         #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
+        verbose: bool,
     ) -> PyResult<PyCurve> {
         let task = named::<Task>(task)?;
         if task == Task::Pca {
@@ -359,7 +431,8 @@ impl PySketch {
         }
         let params = FitParams::new(task, low).decoder(named(decoder)?).seed(seed);
         let sketch = self.get();
-        let curve = run(py, SILENT, move |_| fit_curve(&sketch, &params, low, high))?;
+        let shown = Shown { what: fitting(task), verbose, rows: None };
+        let curve = run(py, shown, move |_| fit_curve(&sketch, &params, low, high))?;
         Ok(PyCurve::new(curve))
     }
 
@@ -519,10 +592,23 @@ impl PySketch {
         self.get().rows()
     }
 
+    /// Total weight of the rows; their number where they are not weighted.
+    #[getter]
+    fn weight(&self) -> f64 {
+        self.get().weight()
+    }
+
     /// Number of rows left out as invalid.
     #[getter]
     fn skipped(&self) -> u64 {
         self.get().skipped()
+    }
+
+    /// Remarks where the plan does not suit the rows; of a `part` of the rows that it was made for, columns
+    /// may vary less.
+    fn _plan_notes(&self, part: bool) -> Vec<String> {
+        let notes = Suitability::of(&self.get()).notes(part);
+        notes.iter().map(|note| in_keywords(note)).collect()
     }
 
     /// Mean kernel values at the landmarks (or cosines, then sines), shape (n_bandwidths, m); None
@@ -665,10 +751,15 @@ impl PySketch {
             0 => String::new(),
             n => format!(", skipped={n}"),
         };
-        let (rows, d) = (sketch.rows(), sketch.plan().dims());
+        let d = sketch.plan().dims();
+        // Units say nothing to people.
+        let rows = match sketch.plan().weighting {
+            Some(_) => format!("weight={}", shortened(sketch.weight())),
+            None => format!("rows={}", sketch.rows()),
+        };
         let points = sketch.plan().features.points().len();
         let name = if sketch.plan().landmarks().is_some() { "landmarks" } else { "frequencies" };
-        format!("Sketch(rows={rows}{skipped}, columns={d}, {name}={points})")
+        format!("Sketch({rows}{skipped}, columns={d}, {name}={points})")
     }
 
     fn __reduce__<'py>(
@@ -676,6 +767,14 @@ impl PySketch {
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         reduced::<Self>(py, &self.get().to_bytes())
+    }
+}
+
+/// A number with the digits that matter.
+fn shortened(x: f64) -> String {
+    match x == x.round() {
+        true => format!("{x}"),
+        false => format!("{x:.2}"),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::natural::Natural;
 use nysketch::Progress;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -13,26 +14,33 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How often signals are looked at and progress is drawn.
-pub const TICK: Duration = Duration::from_millis(100);
+const TICK: Duration = Duration::from_millis(100);
 /// How long work may take to end after Ctrl-C before it is left alone, its result unwanted.
-pub const GRACE: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_secs(2);
 /// The same when the interpreter ends.
 const LAST_GRACE: Duration = Duration::from_secs(5);
 /// More threads than this help nobody, and an operating system may refuse them.
 const MOST_THREADS: usize = 256;
 /// Decoders recurse into matrix algorithms; the usual 2 MB of a thread is less than a main thread has.
-pub const STACK: usize = 16 << 20;
+const STACK: usize = 16 << 20;
 
 /// What the work and its watcher share.
 #[derive(Default)]
 pub struct Watch {
     rows: AtomicU64,
+    /// What is done between readings.
+    stage: Mutex<Option<&'static str>>,
     cancelled: AtomicBool,
 }
 
 impl Progress for Watch {
     fn advance(&self, rows: u64) {
         self.rows.fetch_add(rows, Ordering::Relaxed);
+        *self.stage.lock().unwrap_or_else(|e| e.into_inner()) = None;
+    }
+
+    fn stage(&self, what: &'static str) {
+        *self.stage.lock().unwrap_or_else(|e| e.into_inner()) = Some(what);
     }
 
     fn cancelled(&self) -> bool {
@@ -52,24 +60,41 @@ pub struct Shown {
 /// Work that is not shown.
 pub const SILENT: Shown = Shown { what: "", verbose: false, rows: None };
 
-/// Runs `work` on a thread of its own and waits for it without the GIL. Everything it needs is its
-/// own, so that after Ctrl-C the caller need not wait for a step that cannot be interrupted.
+/// Runs `work` and shows how far it has come.
 pub fn run<T: Send + 'static>(
     py: Python<'_>,
     shown: Shown,
     work: impl FnOnce(&Watch) -> nysketch::Result<T> + Send + 'static,
 ) -> PyResult<T> {
     let watch = Arc::new(Watch::default());
+    let (theirs, start) = (watch.clone(), Instant::now());
+    let done = run_beside(
+        py,
+        move || work(&theirs),
+        || draw(py, shown, &watch, start, false),
+        || watch.cancelled.store(true, Ordering::Relaxed),
+    )?;
+    draw(py, shown, &watch, start, true)?;
+    done.map_err(exception)
+}
+
+/// Runs `work` on a thread of its own and waits for it without the GIL. Everything it needs is its own, so
+/// that after Ctrl-C, or an error of `each_tick`, the caller need not wait for a step that cannot be
+/// interrupted: it calls `cancel` and waits for a moment only.
+pub fn run_beside<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+    each_tick: impl Fn() -> PyResult<()>,
+    cancel: impl FnOnce(),
+) -> PyResult<T> {
     let (send, receive) = channel();
     let (ended, has_ended) = channel();
-    let theirs = watch.clone();
     let body = move || {
-        let done = catch_unwind(AssertUnwindSafe(|| work(&theirs)));
+        let done = catch_unwind(AssertUnwindSafe(work));
         // Nobody listens after Ctrl-C.
         drop(send.send(done));
         drop(ended);
     };
-    let start = Instant::now();
     thread::Builder::new()
         .stack_size(STACK)
         .spawn(body)
@@ -80,24 +105,14 @@ pub fn run<T: Send + 'static>(
     let wait = |time: Duration| py.detach(|| next(time));
     loop {
         match wait(TICK) {
-            Ok(Ok(done)) => {
-                draw(py, shown, &watch, start, true)?;
-                return done.map_err(exception);
-            }
-            Ok(Err(panic)) => {
-                let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-                let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-                let text = text.unwrap_or_else(|| "unknown".into());
-                let message = format!("internal error, please report it: {text}");
-                return Err(PyRuntimeError::new_err(message));
-            }
+            Ok(Ok(done)) => return Ok(done),
+            Ok(Err(panic)) => return Err(panicked(&*panic)),
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(PyRuntimeError::new_err("internal error: the work has vanished"));
             }
             Err(RecvTimeoutError::Timeout) => {
-                let drawn = draw(py, shown, &watch, start, false);
-                if let Err(interrupt) = drawn.and_then(|()| py.check_signals()) {
-                    watch.cancelled.store(true, Ordering::Relaxed);
+                if let Err(interrupt) = each_tick().and_then(|()| py.check_signals()) {
+                    cancel();
                     if let Err(RecvTimeoutError::Timeout) = wait(GRACE) {
                         LEFT.lock().unwrap_or_else(|e| e.into_inner()).push(has_ended);
                     }
@@ -108,13 +123,22 @@ pub fn run<T: Send + 'static>(
     }
 }
 
+/// The exception for a panic.
+fn panicked(panic: &(dyn Any + Send)) -> PyErr {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    let text = text.unwrap_or_else(|| "unknown".into());
+    PyRuntimeError::new_err(format!("internal error, please report it: {text}"))
+}
+
 /// Draws a line of `nysketch/_progress.py`.
 fn draw(py: Python<'_>, shown: Shown, watch: &Watch, start: Instant, end: bool) -> PyResult<()> {
     if !shown.verbose {
         return Ok(());
     }
     let rows = watch.rows.load(Ordering::Relaxed);
-    let line = (shown.what, rows, shown.rows, start.elapsed().as_secs_f64(), end);
+    let stage = *watch.stage.lock().unwrap_or_else(|e| e.into_inner());
+    let line = (shown.what, stage, rows, shown.rows, start.elapsed().as_secs_f64(), end);
     py.import("nysketch._progress")?.call_method1("draw", line)?;
     Ok(())
 }
@@ -137,7 +161,7 @@ pub fn _join_left_work(py: Python<'_>) {
     });
 }
 
-/// The number of threads that was asked for, or one a core.
+/// The number of threads that was asked for, or one per core.
 pub fn threads(asked: Option<Natural>) -> usize {
     asked
         .map(Natural::size)

@@ -7,7 +7,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import scipy.sparse
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -31,16 +33,25 @@ ALL = [CompressiveKMeans, CompressiveKMedians, CompressiveGaussianMixture, Nystr
 
 
 def expected_failures(estimator):
+    failures = {}
+    if isinstance(estimator, CompressiveGaussianMixture):
+        reason = "takes whatever has predict_proba and takes sparse matrices for a classifier"
+        failures |= dict.fromkeys(["check_estimator_sparse_array"], reason)
+        failures |= dict.fromkeys(["check_estimator_sparse_matrix"], reason)
     if estimator.get_params().get("n_components") == 1:
-        return {}
+        return failures
     # As for KMeans, MiniBatchKMeans and BisectingKMeans in scikit-learn itself: landmarks and
     # starts are drawn by the position of a row, so that others are drawn when rows are repeated.
     # The sketch of a given plan is the same to the last bit (test_sketch.py).
     reason = "sample_weight is not equivalent to removing/repeating samples"
-    return {"check_sample_weight_equivalence_on_dense_data": reason}
+    for data in ("dense", "sparse"):
+        failures[f"check_sample_weight_equivalence_on_{data}_data"] = reason
+    return failures
 
 
-@pytest.mark.filterwarnings("ignore:landmarks are chosen", "ignore:Number of distinct clusters")
+@pytest.mark.filterwarnings(
+    "ignore:landmarks are chosen", "ignore:Number of distinct clusters", "ignore:X is sparse"
+)
 @parametrize_with_checks(
     [kind() for kind in ALL]
     + [
@@ -93,7 +104,11 @@ def test_partial_fit_is_fit_on_the_same_plan(rows):
         parts.partial_fit(part)
     assert parts.sketch_ == whole.sketch_
     assert np.array_equal(parts.cluster_centers_, whole.cluster_centers_)
-    assert not hasattr(parts, "labels_")
+    last = np.array_split(rows, 6)[-1]
+    assert np.array_equal(parts.labels_, whole.predict(last)), "of the last rows"
+    # What the sketch tells of all rows: well separated clusters cut few cells.
+    assert np.isclose(parts.inertia_, whole.inertia_, rtol=0.02)
+    assert not hasattr(pickle.loads(pickle.dumps(parts)), "_last"), "rows are not pickled"
     before = parts.cluster_centers_
     parts.partial_fit(rows[:5] + 1000)
     assert not np.array_equal(parts.cluster_centers_, before), "learned anew when asked for"
@@ -120,6 +135,7 @@ def test_sample_weights(rows):
     assert weighted.inertia_ < 1.01 * theirs.inertia_
     # The unit is a power of two of at most twice a 2**28th of the sum of weights.
     assert weighted.plan_.weight_unit <= weights.sum() / 2**27
+    assert repr(weighted.sketch_).startswith(f"Sketch(weight={weights.sum():.2f}, columns=4")
     assert np.isclose(weighted.sketch_.rows * weighted.plan_.weight_unit, weights.sum())
     assert np.isclose(weighted.score(rows, sample_weight=weights), -weighted.inertia_, rtol=1e-6)
     whole = CompressiveKMeans(5, random_state=0).fit(rows, sample_weight=np.full(3000, 2))
@@ -134,8 +150,14 @@ def test_sample_weights(rows):
     for bad in (np.zeros(3000), -np.ones(3000), np.full(3000, np.nan), np.ones(7)):
         with pytest.raises(ValueError):
             CompressiveKMeans(5).fit(rows, sample_weight=bad)
-    with pytest.raises(ValueError, match="first call or never"):
+    with pytest.raises(ValueError, match="the first call was without weights"):
         CompressiveKMeans(5).fit(rows).partial_fit(rows, sample_weight=weights)
+    with pytest.raises(ValueError, match="the first call was with weights; pass sample_weight"):
+        CompressiveKMeans(5).partial_fit(rows, sample_weight=weights).partial_fit(rows)
+    with pytest.raises(ValueError, match="the plan was made without weights"):
+        CompressiveKMeans(5, plan=Plan.from_data(rows)).fit(rows, sample_weight=weights)
+    with pytest.raises(ValueError, match="the plan was made with weights; pass sample_weight"):
+        CompressiveKMeans(5, plan=weighted.plan_).fit(rows)
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -276,7 +298,7 @@ def test_every_decoder_collects_what_it_needs(rows):
     assert kept.sketch_.fit_pca(2).k == 2
 
 
-def test_no_weight_is_lost(rows):
+def test_ordinary_weights_are_rounded(rows):
     table = pa.table({f"c{j}": rows[:, j] for j in range(4)})
     weights = np.random.default_rng(0).random(3000)
     by_array = CompressiveKMeans(5, random_state=0).fit(table, sample_weight=weights)
@@ -284,13 +306,22 @@ def test_no_weight_is_lost(rows):
         by_array.sketch_
         == CompressiveKMeans(5, random_state=0).fit(rows, sample_weight=weights).sketch_
     )
+    by_name = CompressiveKMeans(5, random_state=0)
+    by_name.fit(table.append_column("w", pa.array(weights)), sample_weight="w")
+    assert np.array_equal(by_name.cluster_centers_, by_array.cluster_centers_)
+    many = np.random.default_rng(1)
+    with warnings.catch_warnings():
+        # A few of so many weights are less than a unit, which does not matter.
+        warnings.simplefilter("error")
+        CompressiveKMeans(2).fit(many.normal(size=(100_000, 2)), sample_weight=many.random(100_000))
     started = CompressiveKMeans(5, random_state=0).partial_fit(rows, sample_weight=np.ones(3000))
-    with pytest.raises(ValueError, match="the weight 0.4 is lost beside the unit 1"):
+    mixed = np.where(np.arange(3000) < 1500, 0.3, 1.0)
+    with pytest.warns(UserWarning, match="rounded to multiples of 1, which .* by 23.08 % of the"):
+        started.partial_fit(rows, sample_weight=mixed)
+    assert started.sketch_.rows == 4500
+    with pytest.raises(ValueError, match="every weight is rounded to zero"):
         started.partial_fit(rows, sample_weight=np.full(3000, 0.4))
-    assert started.sketch_.rows == 3000
-    large = CompressiveKMeans(5, random_state=0).partial_fit(rows, sample_weight=1e12 * weights)
-    with pytest.raises(ValueError, match="is lost beside the unit"):
-        large.partial_fit(rows)
+    assert started.sketch_.rows == 4500
 
 
 def test_columns_go_by_name_where_there_are_names(rows):
@@ -364,3 +395,170 @@ def test_an_extreme_value_is_warned_of(rows):
     far[0, 1] = 1e10
     with pytest.warns(UserWarning, match="column 'c1' reaches from .* only to steps of"):
         CompressiveKMeans(5, random_state=0).fit(far)
+
+
+def test_a_plan_of_the_first_rows_that_does_not_suit_is_warned_of(rows):
+    rng = np.random.default_rng(0)
+    # In file order: the second column hardly varies at first.
+    early = rng.normal(size=(2000, 2)) * [1, 0.02]
+    late = rng.normal(size=(8000, 2))
+    estimator = CompressiveKMeans(3, scale="standard", random_state=0).partial_fit(early)
+    with pytest.warns(UserWarning, match=r"the column 'c1' by 0.02.*sample of all rows.*\(plan\)"):
+        estimator.partial_fit(late)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        estimator.partial_fit(late)  # once
+        plan = Plan.from_data(np.r_[early, late], scale="standard")
+        CompressiveKMeans(3, plan=plan).partial_fit(early).partial_fit(late)
+        CompressiveKMeans(3, scale="standard").partial_fit(late[:4000]).partial_fit(late[4000:])
+    # Four clusters, one per call.
+    centres = np.array([[0, 0, 0], [20, 0, 0], [24, 5, 0], [30, 0, 9]])
+    calls = [c + rng.normal(size=(1000, 3)) for c in centres]
+    estimator = CompressiveKMeans(4, landmarks=100, random_state=0).partial_fit(calls[0])
+    with pytest.warns(UserWarning, match="many rows lie where the plan has no landmarks"):
+        for call in calls[1:]:
+            estimator.partial_fit(call)
+    with pytest.warns(UserWarning, match="no landmarks"):
+        CompressiveKMeans(4, plan=estimator.plan_).fit(np.concatenate(calls))
+
+
+def test_parameters_of_scikit_learn(rows):
+    with pytest.warns(UserWarning) as told:
+        ours = CompressiveKMeans(
+            5, n_init=10, max_iter=50, tol=1e-3, algorithm="elkan", copy_x=False, random_state=0
+        ).fit(rows)
+    assert len(told) == 1 and "ignores n_init=10, max_iter=50, tol=0.001" in str(told[0].message)
+    assert ours.n_iter_ >= 1
+    with pytest.warns(UserWarning, match="CompressiveKMedians ignores init='random': a sketch"):
+        CompressiveKMedians(5, init="random").fit(rows)
+    with pytest.warns(UserWarning, match="CompressiveGaussianMixture ignores max_iter=9, n_init=3"):
+        mixture = CompressiveGaussianMixture(5, n_init=3, max_iter=9, random_state=0).fit(rows)
+    assert np.array_equal(mixture.lower_bounds_, [mixture.lower_bound_])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plain = KMeans(5, n_init=1, random_state=0).fit(rows)
+        start = rows[:5]
+        again = CompressiveKMeans(5, init=plain.cluster_centers_, random_state=0).fit(rows)
+        theirs = KMeans(5, init=start, n_init=1).fit(rows)
+        named = CompressiveKMeans(5, init=start, random_state=0).fit(rows)
+    # Centre i is where start i went.
+    assert np.allclose(again.cluster_centers_, plain.cluster_centers_, atol=0.1)
+    assert np.isclose(named.inertia_, theirs.inertia_, rtol=0.05)
+    for init, message in [
+        (lambda X, k, random_state: X[:k], "a function of the rows cannot be used"),
+        ("kmeans", "init must be 'k-means\\+\\+'"),
+        (rows[:4], "does not match the number of clusters 5"),
+        (rows[:5, :2], "init must be centres of 4 finite numbers"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            CompressiveKMeans(5, init=init).fit(rows)
+
+
+def test_single_precision_stays_single(rows):
+    single = rows.astype(np.float32)
+    kmeans = CompressiveKMeans(3, random_state=0).fit(single)
+    mixture = CompressiveGaussianMixture(3, random_state=0).fit(single)
+    sketcher = NystromSketcher(20, random_state=0).fit(single)
+    for found in [
+        kmeans.cluster_centers_,
+        kmeans.transform(single),
+        mixture.means_,
+        mixture.weights_,
+        mixture.covariances_,
+        mixture.predict_proba(single),
+        mixture.score_samples(single),
+        sketcher.transform(single),
+    ]:
+        assert found.dtype == np.float32
+    assert kmeans.transform(rows).dtype == np.float64
+    assert CompressiveKMeans(3).fit(rows).cluster_centers_.dtype == np.float64
+    assert isinstance(mixture.score(single), float) and isinstance(kmeans.inertia_, float)
+
+
+@pytest.mark.filterwarnings("ignore:.*rows are skipped as invalid")
+def test_invalid_rows_may_be_skipped(rows):
+    holes = rows.copy()
+    holes[::10, 1] = np.nan
+    bad = np.isnan(holes[:, 1])
+    with pytest.raises(ValueError, match="contains NaN"):
+        CompressiveKMeans(5).fit(holes)
+    with pytest.warns(UserWarning, match=r"300 of 3000 rows are skipped.*10.0 %.*column: c1 300"):
+        kmeans = CompressiveKMeans(5, skip_invalid=True, random_state=0).fit(holes)
+    assert (kmeans.sketch_.rows, kmeans.sketch_.skipped) == (2700, 300)
+    assert np.array_equal(kmeans.labels_ == -1, bad)
+    assert np.array_equal(kmeans.predict(holes), kmeans.labels_)
+    assert np.array_equal(np.isnan(kmeans.transform(holes)).any(axis=1), bad)
+    assert np.isclose(kmeans.inertia_, -kmeans.score(rows[~bad]))
+    weights = np.ones(3000)
+    weighted = CompressiveKMeans(5, skip_invalid=True, random_state=0)
+    assert np.array_equal(weighted.fit(holes, sample_weight=weights).labels_, kmeans.labels_)
+    mixture = CompressiveGaussianMixture(5, skip_invalid=True, random_state=0).fit(holes)
+    assert np.array_equal(np.isnan(mixture.score_samples(holes)), bad)
+    assert np.isclose(mixture.score(holes), mixture.score(rows[~bad]))
+    assert np.isclose(mixture.bic(holes), mixture.bic(rows[~bad]))
+    table = pa.table({"a": [1.0, None, 3.0] * 100})
+    assert (CompressiveKMeans(2, skip_invalid=True).fit(table).labels_[1::3] == -1).all()
+
+
+def test_columns_are_chosen_by_name(rows, tmp_path):
+    table = pa.table({**{f"c{j}": rows[:, j] for j in range(4)}, "name": ["x"] * 3000})
+    expected = CompressiveKMeans(3, random_state=0).fit(rows[:, [2, 0]])
+    pq.write_table(table, tmp_path / "x.parquet")
+    for X in (table, table.to_pandas(), pl.from_arrow(table), tmp_path / "x.parquet"):
+        some = CompressiveKMeans(3, columns=["c2", "c0"], random_state=0).fit(X)
+        assert list(some.feature_names_in_) == ["c2", "c0"]
+        assert np.array_equal(some.cluster_centers_, expected.cluster_centers_)
+        assert np.array_equal(some.predict(X), expected.labels_)
+    with pytest.raises(ValueError, match="lacks the column 'c9'"):
+        CompressiveKMeans(3, columns=["c9"]).fit(table.to_pandas())
+    with pytest.raises(ValueError, match="names in a list"):
+        CompressiveKMeans(3, columns="c1").fit(table)
+    with pytest.raises(ValueError, match="columns chooses by name"):
+        CompressiveKMeans(3, columns=["c1"]).fit(rows)
+
+
+def test_batches_of_any_kind(rows):
+    whole = CompressiveKMeans(5, random_state=0).fit(rows)
+    parts = np.array_split(rows, 7)
+    frames = [pd.DataFrame(part, columns=list("abcd")) for part in parts]
+    for batches, names in [(parts, False), (frames, True), ([pa.table(f) for f in frames], True)]:
+        for X in ((part for part in batches), lambda batches=batches: iter(batches)):
+            found = CompressiveKMeans(5, random_state=0).fit(X)
+            assert np.array_equal(found.cluster_centers_, whole.cluster_centers_)
+            assert np.array_equal(found.labels_, whole.labels_)
+            assert hasattr(found, "feature_names_in_") == names
+        assert np.array_equal(found.predict(iter(batches)), whole.labels_)
+        first = CompressiveKMeans(5, random_state=0).partial_fit(iter(batches[:4]))
+        assert first.partial_fit(iter(batches[4:])).sketch_.rows == 3000
+    assert whole.plan_.sketch(iter(parts)) == whole.sketch_
+    used_up = iter(parts)
+    list(used_up)
+    with pytest.raises(ValueError, match="read before has none left"):
+        CompressiveKMeans(5).fit(used_up)
+    with pytest.raises(ValueError, match="a batch has the columns"):
+        CompressiveKMeans(5).fit(iter([frames[0], parts[1]]))
+
+
+def test_sparse_matrices(rows):
+    dense = np.where(np.abs(rows) < 4, 0, rows)
+    with pytest.warns(UserWarning, match="X is sparse; its rows are made dense, some at a time"):
+        found = CompressiveKMeans(5, random_state=0).fit(scipy.sparse.csc_array(dense))
+    whole = CompressiveKMeans(5, random_state=0).fit(dense)
+    assert found.sketch_ == whole.sketch_ and np.array_equal(found.labels_, whole.labels_)
+    with pytest.warns(UserWarning, match="sparse"):
+        assert np.array_equal(found.predict(scipy.sparse.coo_matrix(dense)), whole.labels_)
+    batches = (scipy.sparse.csr_array(part) for part in np.array_split(dense, 5))
+    assert np.array_equal(found.predict(batches), whole.labels_)
+    with pytest.warns(UserWarning, match="sparse"):
+        plan = Plan.from_data(scipy.sparse.lil_array(dense), landmarks=50, weights=np.ones(3000))
+    assert plan == Plan.from_data(dense, landmarks=50, weights=np.ones(3000))
+
+
+def test_unknown_keywords_name_the_class():
+    class Own(CompressiveKMeans):
+        pass
+
+    for kind in (*ALL, Own):
+        with pytest.raises(TypeError, match=rf"{kind.__name__}.__init__\(\) got an unexpected"):
+            kind(clusters=3)
+    assert clone(Own(4, init="random")).get_params()["n_clusters"] == 4

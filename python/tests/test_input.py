@@ -227,8 +227,10 @@ def test_errors_of_the_stream_are_raised(columns, plan):
         (np.array([["a", "b"]]), ValueError, "not numbers"),
         (np.array([[1, "b"]], dtype=object), ValueError, "holds object, not numbers"),
         (np.array([[datetime.datetime(2026, 1, 1)]], dtype="M8[s]"), TypeError, "datetime64"),
-        (scipy.sparse.csr_matrix(np.eye(3)), TypeError, "Sparse data"),
-        (scipy.sparse.csr_array(np.eye(3)), TypeError, "Sparse data"),
+        (scipy.sparse.csr_array(np.eye(3) + 1j), ValueError, "Complex data not supported"),
+        (scipy.sparse.coo_array(np.ones(3)), ValueError, "Expected 2D array"),
+        (pd.Series([1.0, 2.0]), ValueError, r"a Series.*pass X.to_frame\(\)"),
+        (pl.Series([1.0, 2.0]), ValueError, r"a Series.*pass X.to_frame\(\)"),
         (None, TypeError, "NoneType"),
         ("no such file.parquet", FileNotFoundError, "no such file.parquet"),
         (b"x.parquet", TypeError, "bytes"),
@@ -248,7 +250,7 @@ def test_bad_tables_are_told(X, error, message):
     [
         (np.ones((3, 2)) + 1j, ValueError, "Complex data not supported"),
         (np.array([["a", "b"]] * 9, dtype=object), ValueError, "could not convert string to float"),
-        (scipy.sparse.csr_matrix(np.eye(3)), TypeError, "Sparse data was passed"),
+        (pd.Series([1.0, 2.0]), ValueError, r"a Series.*pass X.to_frame\(\)"),
         (np.array([[np.nan]] * 9), ValueError, "Input X contains NaN"),
         (np.ones((0, 3)), ValueError, "0 sample"),
         (pa.table({"a": ["x"] * 9}), ValueError, "'a' of X holds Utf8, not numbers"),
@@ -418,3 +420,48 @@ def test_bad_files_are_told(rows, plan, folder):
         folder / "text.csv", skip_invalid=True
     )
     assert (sketch.rows, sketch.skipped) == (3, 1)
+
+
+def test_arrays_with_labels_are_arrays(rows, plan):
+    xarray = pytest.importorskip("xarray")
+    # Its Arrow stream has one row per value.
+    X = xarray.DataArray(rows, dims=("time", "sensor"))
+    assert plan.sketch(X) == plan.sketch(rows)
+    assert Plan.from_data(X, landmarks=50) == plan
+    kmeans = CompressiveKMeans(5, random_state=0).fit(X)
+    assert kmeans.cluster_centers_.shape == (5, 4) and kmeans.labels_.shape == (3000,)
+    with pytest.raises(ValueError, match="Expected 2D array, got 3D"):
+        Plan.from_data(xarray.DataArray(np.ones((2, 2, 2))))
+
+
+def test_frames_of_spark_are_told_where_to_go(rows):
+    # Frames of Spark Connect have other classes than those of a session.
+    for module in ("pyspark.sql.classic.dataframe", "pyspark.sql.connect.dataframe"):
+        frame = type("DataFrame", (), {"__module__": module})()
+        for call in (Plan.from_data, CompressiveKMeans(2).fit):
+            with pytest.raises(TypeError, match=r"nysketch.spark.plan.*X.toArrow\(\)"):
+                call(frame)
+
+
+def test_functions_may_return_rows_of_any_kind(rows, columns, plan):
+    table = pa.table(columns)
+    for made in (rows, table, table.to_pandas(), ds.dataset(table), pl.DataFrame(columns).lazy()):
+        assert Plan.from_data(lambda made=made: made, landmarks=50) == plan
+    with pytest.raises(TypeError, match="a function that returns a function"):
+        plan.sketch(lambda: lambda: table)
+
+
+def test_fractional_weights_are_rounded_alike_everywhere(rows, columns, command, tmp_path):
+    weights = np.random.default_rng(0).random(3000) * 5
+    table = pa.table({**columns, "w": weights})
+    pq.write_table(table, tmp_path / "w.parquet")
+    plan = Plan.from_data(table, weights="w", landmarks=50)
+    assert plan.weight_unit < 1e-4
+    sketch = plan.sketch(table, weights="w")
+    assert np.isclose(sketch.weight, weights.sum(), rtol=1e-6)
+    order = np.random.default_rng(1).permutation(3000)
+    parts = [plan.sketch(rows[at], weights=weights[at]) for at in np.array_split(order, 7)]
+    assert sum(parts) == sketch, "a row weighs the same wherever it stands"
+    command("sketch", tmp_path / "w.parquet", "-o", tmp_path / "w.nys", "--weights", "w",
+            "--landmarks", 50)  # fmt: skip
+    assert (tmp_path / "w.nys").read_bytes() == sketch.to_bytes()

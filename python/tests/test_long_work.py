@@ -124,6 +124,15 @@ def test_progress_is_told_on_stderr(rows, capfd):
     assert out == ""
     assert re.search(r"planning: 3,000 rows read, [\d,]+/s, \d+\.\d s", err)
     assert re.search(r"sketching: 3,000 rows read", err)
+    sketch = plan.sketch(rows)
+    sketch.fit_gmm(5, verbose=True)
+    sketch.k_curve(2, 4, verbose=True)
+    assert re.findall(r"fitting \w+, \d+\.\d s", capfd.readouterr().err)[-1].startswith(
+        "fitting kmeans"
+    )
+    # Choosing so many landmarks takes longer than a tick.
+    Plan.from_data(rows, landmarks=2500, sampling="leverage", verbose=True, warn=False)
+    assert "3,000 rows read" in (err := capfd.readouterr().err) and "choosing landmarks" in err
     plan.sketch(rows)
     assert capfd.readouterr() == ("", "")
 

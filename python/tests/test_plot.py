@@ -1,6 +1,9 @@
 """Pictures show what they should."""
 
+import importlib.metadata
+
 import numpy as np
+import polars as pl
 import pytest
 
 from nysketch import (
@@ -8,6 +11,7 @@ from nysketch import (
     CompressiveKMeans,
     Plan,
     plot_clusters,
+    plot_explained_variance,
     plot_k_curve,
 )
 
@@ -21,12 +25,56 @@ def test_clusters(rows):
         points, centres = axes.collections
         assert len(points.get_offsets()) == 500 and len(centres.get_offsets()) == 5
         assert len(axes.lines) == (5 if hasattr(estimator, "means_") else 0), "ellipses"
+        listed = [text.get_text() for text in axes.get_legend().get_texts()]
+        model = estimator.model_
+        assert listed == [f"{c}: {100 * w:.1f} %" for c, w in enumerate(model.weights)]
+        sizes = centres.get_sizes()
+        assert sizes.argmax() == model.weights.argmax() and sizes.min() < sizes.max()
+        assert axes.get_xlabel().endswith("% of the variance)")
     one = CompressiveKMeans(2, random_state=0).fit(rows[:, :1])
     assert plot_clusters(one.model_, rows[:, :1]).get_title() == "kmeans, k = 2"
     with pytest.raises(ValueError, match="4 columns"):
         plot_clusters(estimator, rows[:, :2])
     with pytest.raises(ValueError, match="not clusters"):
         plot_clusters(Plan.from_data(rows).sketch(rows).fit_pca(2), rows)
+
+
+def test_rows_of_a_picture_are_in_memory(rows):
+    names = ["a", "b", "c", "d"]
+    frame = pl.DataFrame(rows, schema=names)
+    model = CompressiveKMeans(3, random_state=0).fit(frame).model_
+    places = plot_clusters(model, frame).collections[0].get_offsets()
+    for X in (rows, frame.select(names[::-1]), frame.to_arrow(), frame.to_pandas()):
+        assert np.allclose(plot_clusters(model, X).collections[0].get_offsets(), places)
+    for X, message in [
+        (frame.lazy(), r"a LazyFrame; pass X.collect\(\)"),
+        ("x.parquet", "rows in memory"),
+        (iter([rows]), "rows in memory"),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            plot_clusters(model, X)
+    with pytest.raises(ValueError, match="lacks the column 'd'"):
+        plot_clusters(model, frame.drop("d"))
+
+
+def test_explained_variance(rows):
+    pca = Plan.from_data(rows).sketch(rows).fit_pca(4)
+    axes = plot_explained_variance(pca)
+    assert np.allclose(
+        [bar.get_height() for bar in axes.patches], 100 * pca.explained_variance_ratio
+    )
+    assert np.isclose(axes.lines[0].get_ydata()[-1], 100)
+    with pytest.raises(ValueError, match="use plot_clusters"):
+        plot_explained_variance(Plan.from_data(rows).sketch(rows).fit_kmeans(2))
+
+
+def test_no_matplotlib_names_the_extra(rows, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
+    model = CompressiveKMeans(2, random_state=0).fit(rows).model_
+    with pytest.raises(ImportError, match=r"pip install 'nysketch\[plot\]'"):
+        plot_clusters(model, rows)
+    extras = importlib.metadata.metadata("nysketch").get_all("Provides-Extra")
+    assert {"plot", "spark"} <= set(extras)
 
 
 def test_k_curve(rows):
@@ -36,3 +84,5 @@ def test_k_curve(rows):
     line, mark = axes.lines
     assert np.array_equal(line.get_xdata(), range(2, 9))
     assert mark.get_xdata()[0] == curve.suggested
+    axes.set_xlim(2, 4)
+    assert all(tick == round(tick) for tick in axes.get_xticks()), "whole numbers"

@@ -194,7 +194,7 @@ def test_landmarks_by_themselves(rows, command, tmp_path):
     np.save(tmp_path / "x.npy", rows)
     line = ("plan", tmp_path / "x.npy", "-o", tmp_path / "p.nys")
     command(*line, "--landmarks", "auto", "--clusters", 8)
-    with pytest.warns(UserWarning, match="landmarks: twice the 40 numbers of a model"):
+    with pytest.warns(UserWarning, match="129 landmarks: .* for k = 8 clusters in d = 4 columns"):
         plan = Plan.from_data(rows, landmarks="auto", clusters=8)
     assert plan.to_bytes() == (tmp_path / "p.nys").read_bytes()
     # Ten for each cluster where that is more than 400.
@@ -271,7 +271,8 @@ except KeyboardInterrupt:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize(
     ("line", "code", "out"),
-    [(["-m", "nysketch", *LONG], 1, ""), (["-c", INSIDE], 7, "interrupted\n")],
+    # The program ends as the signal ends programs.
+    [(["-m", "nysketch", *LONG], -signal.SIGINT, ""), (["-c", INSIDE], 7, "interrupted\n")],
     ids=["program", "inside"],
 )
 def test_ctrl_c_stops_the_command(line, code, out, tmp_path):

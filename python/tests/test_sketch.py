@@ -33,7 +33,9 @@ def test_the_command_line_writes_the_same_bytes(rows, command, tmp_path):
         ours = sketch.fit_gmm(5, seed=3)
         assert np.array_equal(ours.means, theirs.means)
         assert np.array_equal(ours.variances, theirs.variances)
-        command("predict", tmp_path / "m.json", tmp_path / file, "-o", tmp_path / "y.npy")
+        command(
+            "predict", tmp_path / "m.json", tmp_path / file, "-o", tmp_path / "y.npy", "--force"
+        )
         assert np.array_equal(np.load(tmp_path / "y.npy"), ours.predict(X))
 
 
@@ -269,7 +271,11 @@ def test_remarks_are_warnings(rows):
         ({"leverage_lambda": 2.0}, "leverage_lambda must be between"),
         ({"sample_rows": "some"}, "sample_rows must be a number or 'all'"),
         ({"weights": [1.0]}, "weights has 1 values, but X has 3000 rows"),
-        ({"weights": np.full(3000, 0.5)}, "weight_unit sets the unit"),
+        ({"weights": np.full(3000, -0.5)}, "row 0, column 'weights': the weight -0.5 is negative"),
+        ({"weights": np.ones(3000), "weight_unit": 1e-10}, "weight 1 is not between 0 and 0.429"),
+        ({"weights": np.ones(3000), "weight_unit": 0.0}, "weight_unit must be a positive number"),
+        ({"scale": True}, "scale must be one of none, standard, got True"),
+        ({"sampling": 3}, "sampling must be one of uniform.*got 3"),
         ({"seed": -1}, "whole number"),
         ({"columns": ["a"]}, "columns chooses by name"),
     ],

@@ -227,8 +227,11 @@ def test_names_of_any_kind(df, table, plan):
     sketch = on_spark.sketch(renamed, there)
     assert np.array_equal(sketch.kernel_means, plan.sketch(table).kernel_means)
     model = sketch.fit_kmeans(2)
-    said = on_spark.predict(renamed.withColumnRenamed("the.Label", "Label"), model)
-    assert said.columns == [*odd.values(), "n", "Label", "predicted_label", "distance"]
+    labelled = renamed.withColumnRenamed("the.Label", "Label")
+    with pytest.raises(ValueError, match="a column 'label' already; pass prefix='predicted_'"):
+        on_spark.predict(labelled, model)
+    said = on_spark.predict(labelled, model, prefix="predicted_")
+    assert said.columns == [*odd.values(), "n", "Label", "predicted_label", "predicted_distance"]
     assert said.select("predicted_label").distinct().count() == 2
 
 
@@ -300,8 +303,8 @@ def test_predictions_are_those_of_one_machine(df, table, plan):
         for name, expected in model._columns(rows).items():
             assert np.array_equal(got[name], expected), name
     kmeans = sketch.fit_kmeans(4)
-    twice = on_spark.predict(on_spark.predict(df, kmeans), kmeans)
-    assert twice.columns[-2:] == ["predicted_label", "predicted_distance"]
+    twice = on_spark.predict(on_spark.predict(df, kmeans), kmeans, prefix="again_")
+    assert twice.columns[-4:] == ["label", "distance", "again_label", "again_distance"]
     holes = df.selectExpr("IF(c0 > 8, NULL, c0) AS c0", "c1", "c2", "c3")
     marked = on_spark.predict(holes, kmeans, skip_invalid=True).filter("c0 IS NULL")
     assert {tuple(r) for r in marked.select("label", "distance").collect()} == {(-1, None)}

@@ -267,15 +267,9 @@ pub struct PlanOptions {
     /// Column of row weights; a row of weight 2 counts as two rows
     #[arg(long, value_name = "COLUMN", help_heading = "Plan")]
     pub weights: Option<String>,
-    /// Unit of the weights, which are whole multiples of it
-    #[arg(
-        long,
-        value_name = "U",
-        default_value_t = 1.0,
-        requires = "weights",
-        help_heading = "Plan"
-    )]
-    pub weight_unit: f64,
+    /// Unit that weights are rounded to [default: 1 for whole numbers, else chosen from the weights]
+    #[arg(long, value_name = "U", requires = "weights", help_heading = "Plan")]
+    pub weight_unit: Option<f64>,
     /// Seed of all random choices
     #[arg(long, default_value_t = 0, help_heading = "Plan")]
     pub seed: u64,

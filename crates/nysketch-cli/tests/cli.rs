@@ -128,8 +128,28 @@ fn weights_count_rows() {
     f.ok("sketch t.csv --plan p.nys -o t.nys");
     assert!(f.read("w.nys") == f.read("t.nys"));
     assert_eq!(f.json("inspect w.nys")["rows"], 3);
-    f.write("bad.csv", "a,w\n1,2\n5,1.5\n");
-    f.fails(1, "sketch bad.csv --plan p.nys -o s.nys", &["row 2, column 'w'", "1.5"]);
+    f.write("bad.csv", "a,w\n1,2\n5,-1.5\n");
+    f.fails(1, "sketch bad.csv --plan p.nys -o s.nys", &["row 2, column 'w'", "-1.5"]);
+    f.fails(1, "plan bad.csv --weights w -o s.nys", &["row 2, column 'w'", "-1.5 is negative"]);
+}
+
+#[test]
+fn fractional_weights_are_rounded_with_a_note() {
+    let f = Folder::new();
+    f.write("w.csv", "a,w\n1,0.3\n5,1.25\n9,2\n").write("n.csv", "a,w\n1,2\n5,1\n9,3\n");
+    // The unit is chosen from the weights.
+    let said = |line: &str| String::from_utf8(f.command(line).output().unwrap().stderr).unwrap();
+    let quiet = said("sketch w.csv -o w.nys --weights w");
+    assert!(!quiet.contains("rounded"), "{quiet}");
+    let unit = f.json("inspect w.nys")["weights"]["unit"].as_f64().unwrap();
+    assert!(unit < 1e-6, "{unit}");
+    // That of a plan for whole weights is 1.
+    f.ok("plan n.csv -o p.nys --weights w");
+    let said = said("sketch w.csv --plan p.nys -o s.nys");
+    assert!(said.contains("rounded to multiples of 1") && said.contains("--weight-unit"), "{said}");
+    // 0.3 + 0.25 of 3.55: both change by more than a tenth.
+    assert!(said.contains("15.49 %"), "{said}");
+    assert_eq!(f.json("inspect s.nys")["rows"], 3);
 }
 
 #[test]

@@ -120,8 +120,8 @@ pub enum Error {
         /// The largest distance from the centre the plan allows.
         limit: f64,
     },
-    /// A row weight that is not a multiple of the plan's unit in `0 ..= 2³²−1` units.
-    #[error("{at}: the weight {value} is not a whole multiple of {unit} between 0 and {}; `weight_unit` sets the unit", *.unit * f64::from(u32::MAX))]
+    /// A row weight that is not within `0 ..= 2³²−1` of the plan's units.
+    #[error("{at}: the weight {value} is not between 0 and {}, the most that `weight_unit` {unit} allows", *.unit * f64::from(u32::MAX))]
     BadWeight {
         /// Where.
         at: Place,
@@ -129,6 +129,14 @@ pub enum Error {
         value: f64,
         /// The plan's weight unit.
         unit: f64,
+    },
+    /// A row weight below zero.
+    #[error("{at}: the weight {value} is negative")]
+    NegativeWeight {
+        /// Where.
+        at: Place,
+        /// What was found.
+        value: f64,
     },
     /// A row whose group is missing.
     #[error("{at}: the group is missing; clean the row, or skip such rows with `skip_invalid`")]
@@ -304,6 +312,7 @@ impl Error {
             Error::NonFinite { at, .. }
             | Error::OutOfRange { at, .. }
             | Error::BadWeight { at, .. }
+            | Error::NegativeWeight { at, .. }
             | Error::NoGroup { at } => Some(at.row),
             _ => None,
         }
@@ -329,7 +338,7 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 39] = [
+const PARAMETERS: [&str; 40] = [
     "bandwidth",
     "clusters",
     "collect",
@@ -342,6 +351,7 @@ const PARAMETERS: [&str; 39] = [
     "exclude",
     "features",
     "format",
+    "init",
     "frequencies",
     "header",
     "k",

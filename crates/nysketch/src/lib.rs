@@ -98,6 +98,7 @@ mod names;
 mod optimize;
 mod profile;
 mod report;
+mod suitability;
 mod task;
 mod weight;
 mod wire;
@@ -155,7 +156,8 @@ pub use rows::{Block, Invalid, Progress, RowPart, RowSet, RowSource, RowStream, 
 pub use simd::Instructions;
 pub use sketch::Sketch;
 pub use sketching::{Accumulator, GroupParams, Groups, Run, SketchParams};
+pub use suitability::{ScaleGap, Suitability};
 pub use sums::{Sum, Sums};
 pub use synthetic::Mixture;
 pub use task::Task;
-pub use weight::Weighting;
+pub use weight::{Rounding, WeightParams, Weighting};

@@ -73,9 +73,14 @@ impl Sketch {
         &self.sums
     }
 
-    /// Number of rows, weights counted.
+    /// Number of rows, weights counted in the plan's unit.
     pub fn rows(&self) -> u64 {
         self.sums[Sum::Rows][0] as u64
+    }
+
+    /// Total weight of the rows; their number where they are not weighted.
+    pub fn weight(&self) -> f64 {
+        self.rows() as f64 * self.plan.weighting.as_ref().map_or(1.0, |w| w.unit)
     }
 
     /// Number of rows left out as invalid.

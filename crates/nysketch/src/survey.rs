@@ -7,7 +7,7 @@
 use crate::error::{Error, Result};
 use crate::rows::{Block, Invalid, Losses, Progress, RowSource, pass};
 use crate::sample::Reservoir;
-use crate::weight::Weighting;
+use crate::weight::{WeightParams, WeightRange};
 use crate::wire::{WireReader, put_number, put_whole};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -19,6 +19,11 @@ pub struct Survey {
     pub rows: u64,
     /// Rows skipped as invalid.
     pub losses: Losses,
+    /// The total of what rows count: their weights in units, or as they are where the unit is still to be
+    /// chosen.
+    pub weight: f64,
+    /// The weights, where rows are weighted.
+    pub(crate) weights: WeightRange,
     /// One entry per column.
     pub columns: Vec<Column>,
     /// A uniform sample of the rows (by weight, where rows are weighted), row-major.
@@ -62,6 +67,7 @@ pub struct SurveyParams {
 pub struct SurveyPart {
     rows: u64,
     losses: Losses,
+    weights: WeightRange,
     /// By the position of the first row, so that the order of merging does not show.
     moments: BTreeMap<u64, Moments>,
     reservoir: Reservoir,
@@ -72,6 +78,7 @@ impl SurveyPart {
     pub fn merge(&mut self, other: SurveyPart) {
         self.rows += other.rows;
         self.losses.merge(&other.losses);
+        self.weights.merge(other.weights);
         for (position, moments) in other.moments {
             let known = self.moments.remove(&position);
             let both = known.map_or(moments.clone(), |m| m.merged(&moments));
@@ -82,7 +89,7 @@ impl SurveyPart {
 
     /// The survey of all rows.
     pub fn finish(self) -> Result<Survey> {
-        let (rows, losses) = (self.rows, self.losses);
+        let (rows, losses, weights) = (self.rows, self.losses, self.weights);
         let total = self.moments.into_values().reduce(|total, m| total.merged(&m));
         let Some(total) = total.filter(|t| t.weight > 0.0) else {
             return Err(Error::NoRows { skipped: losses.skipped() });
@@ -95,7 +102,8 @@ impl SurveyPart {
             sample.extend_from_slice(&row[..d]);
             sample_weights.push(if sampled_all { row[d] } else { 1.0 });
         }
-        Ok(Survey { rows, losses, columns, sample, sample_weights, sampled_all })
+        let weight = total.weight;
+        Ok(Survey { rows, losses, weight, weights, columns, sample, sample_weights, sampled_all })
     }
 
     /// For another machine.
@@ -109,6 +117,8 @@ impl SurveyPart {
         for word in [d as u64, self.moments.len() as u64] {
             put_whole(&mut out, word);
         }
+        put_number(&mut out, self.weights.largest);
+        put_whole(&mut out, u64::from(self.weights.whole));
         for (position, moments) in &self.moments {
             put_whole(&mut out, *position);
             put_number(&mut out, moments.weight);
@@ -127,8 +137,10 @@ impl SurveyPart {
         let lost = (0..words.columns()?).map(|_| words.whole()).collect::<Result<_>>()?;
         let losses = Losses::from_counts(skipped, lost);
         let d = words.columns()?;
+        let parts = words.count(4 * d + 2)?;
+        let weights = WeightRange { largest: words.number()?, whole: words.whole()? == 1 };
         let mut moments = BTreeMap::new();
-        for _ in 0..words.count(4 * d + 2)? {
+        for _ in 0..parts {
             let (position, weight) = (words.whole()?, words.number()?);
             let mut columns = Vec::with_capacity(d);
             for _ in 0..d {
@@ -137,14 +149,15 @@ impl SurveyPart {
             }
             moments.insert(position, Moments { weight, columns });
         }
-        Ok(SurveyPart { rows, losses, moments, reservoir: Reservoir::read(&mut words)? })
+        let reservoir = Reservoir::read(&mut words)?;
+        Ok(SurveyPart { rows, losses, weights, moments, reservoir })
     }
 }
 
 /// Reads the source once.
 pub fn survey(
     source: &dyn RowSource,
-    weighting: Option<&Weighting>,
+    weighting: Option<&WeightParams>,
     params: SurveyParams,
     progress: &dyn Progress,
 ) -> Result<Survey> {
@@ -154,7 +167,7 @@ pub fn survey(
 /// Reads the source, which holds some of the rows, once.
 pub fn survey_part(
     source: &dyn RowSource,
-    weighting: Option<&Weighting>,
+    weighting: Option<&WeightParams>,
     params: SurveyParams,
     progress: &dyn Progress,
 ) -> Result<SurveyPart> {
@@ -187,16 +200,17 @@ pub fn survey_part(
         Ok(())
     };
     pass(source, params.threads, progress, || (), visit)?;
-    let (first, total, rows, losses) =
-        fold.into_inner().unwrap_or_else(|e| e.into_inner()).finish();
-    let moments = (rows > 0).then_some((first, total)).into_iter().collect();
-    Ok(SurveyPart { rows, losses, moments, reservoir })
+    let mut found = fold.into_inner().unwrap_or_else(|e| e.into_inner());
+    let losses = std::mem::take(&mut found.losses);
+    let Tree { first, rows, weights, .. } = found;
+    let moments = (rows > 0).then(|| (first, found.total())).into_iter().collect();
+    Ok(SurveyPart { rows, losses, weights, moments, reservoir })
 }
 
 /// What the row counts, or `None` where it is invalid and may be skipped.
 fn valid_units(
     params: &SurveyParams,
-    weighting: Option<&Weighting>,
+    weighting: Option<&WeightParams>,
     columns: &[String],
     block: &Block,
     number: u64,
@@ -213,7 +227,7 @@ fn valid_units(
     }
     match weighting {
         None => Ok(Some(1.0)),
-        Some(w) => Ok(w.units(weight, params.invalid, block, number)?.map(f64::from)),
+        Some(weighting) => weighting.count(weight, params.invalid, block, number),
     }
 }
 
@@ -226,6 +240,7 @@ struct Piece {
     first: u64,
     rows: u64,
     losses: Losses,
+    weights: WeightRange,
     dims: usize,
     chunks: Vec<Chunk>,
     /// Rows of the chunk at hand, each followed by its weight.
@@ -247,6 +262,7 @@ impl Piece {
             first: position,
             rows: 0,
             losses: Losses::default(),
+            weights: WeightRange::default(),
             dims,
             chunks: Vec::new(),
             open: Vec::new(),
@@ -256,6 +272,7 @@ impl Piece {
 
     fn push(&mut self, row: &[f64], units: f64) {
         self.rows += 1;
+        self.weights.add(units);
         self.open.extend_from_slice(row);
         self.open.push(units);
     }
@@ -281,6 +298,7 @@ struct Tree {
     first: u64,
     rows: u64,
     losses: Losses,
+    weights: WeightRange,
     dims: usize,
     /// By the number of the first chunk: how many times they were paired, and their statistics.
     nodes: BTreeMap<u64, (u32, Moments)>,
@@ -294,6 +312,7 @@ impl Tree {
             first: u64::MAX,
             rows: 0,
             losses: Losses::default(),
+            weights: WeightRange::default(),
             dims,
             nodes: BTreeMap::new(),
             cut: BTreeMap::new(),
@@ -304,6 +323,7 @@ impl Tree {
         self.first = self.first.min(piece.first);
         self.rows += piece.rows;
         self.losses.merge(&piece.losses);
+        self.weights.merge(piece.weights);
         for chunk in piece.chunks {
             match chunk {
                 Chunk::Whole(number, moments) => self.insert(number, moments),
@@ -348,14 +368,13 @@ impl Tree {
         self.nodes.insert(number, (level, moments));
     }
 
-    /// The position of the first row, everything, and the number of rows kept and what was lost.
-    fn finish(mut self) -> (u64, Moments, u64, Losses) {
+    /// The statistics of all rows.
+    fn total(mut self) -> Moments {
         while let Some(number) = self.cut.keys().next().copied() {
             self.close(number);
         }
         let none = Moments::new(self.dims);
-        let total = self.nodes.into_values().fold(none, |total, (_, m)| total.merged(&m));
-        (self.first, total, self.rows, self.losses)
+        self.nodes.into_values().fold(none, |total, (_, m)| total.merged(&m))
     }
 }
 
@@ -467,8 +486,9 @@ mod tests {
         let table = Table::unnamed(3, values).unwrap();
         let weights: Vec<f64> = (0..1000).map(|i| f64::from(i % 4)).collect();
         let table = table.with_weights(weights).unwrap();
-        let weighting = Weighting { column: "w".into(), unit: 1.0 };
-        for weighting in [None, Some(&weighting)] {
+        let known = WeightParams { column: "w".into(), unit: Some(1.0) };
+        let chosen = WeightParams { unit: None, ..known.clone() };
+        for weighting in [None, Some(&known), Some(&chosen)] {
             let whole = survey(&table, weighting, PARAMS, &()).unwrap();
             for rows in [1, 2, 63, 64, 65, 100, 128, 999] {
                 let params = SurveyParams { threads: 1 + rows % 3, ..PARAMS };

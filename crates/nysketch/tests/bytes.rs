@@ -50,7 +50,7 @@ fn params_of(case: &Case) -> PlanParams {
         params.collect = Some(Collect { kernel: false, cells: true, moments: false });
     }
     if case.kind == 1 {
-        params.weighting = Some(Weighting { column: "w".into(), unit: 1.0 });
+        params = params.weights("w", 1.0);
     }
     params
 }
@@ -119,18 +119,28 @@ fn a_row_of_weight_three_is_the_row_three_times() {
 }
 
 #[test]
-fn fractional_weights_need_a_unit_and_bad_ones_are_named() {
+fn fractional_weights_are_rounded_alike_and_bad_ones_are_named() {
     let rows = Table::unnamed(1, vec![1.0, 2.0, 3.0]).unwrap();
-    let with = |w: Vec<f64>, unit| {
+    let with = |w: Vec<f64>, unit: Option<f64>| {
         let params = PlanParams::default().weights("w", unit);
         plan_for(&rows.clone().with_weights(w).unwrap(), params)
     };
-    assert!(with(vec![0.1, 0.25, 0.35], 0.05).is_ok());
-    for bad in [vec![1.0, 0.5, 1.0], vec![1.0, -1.0, 1.0], vec![1.0, 1e10, 1.0]] {
-        let error = with(bad, 1.0).unwrap_err().to_string();
-        assert!(error.contains("row 2, column 'w'"), "{error}");
+    // Nearest, ties to even, whatever stands beside them: 0.124 and 0.126 of a quarter are 0 and 1.
+    let plan = Arc::new(with(vec![0.1, 0.25, 0.35], Some(0.25)).unwrap().0);
+    let whole = rows.clone().with_weights(vec![0.124, 0.126, 0.625]).unwrap();
+    let mut parts = Sketch::empty(plan.clone());
+    for (x, w) in [(3.0, 0.5), (1.0, 0.0), (2.0, 0.25)] {
+        let row = Table::unnamed(1, vec![x]).unwrap().with_weights(vec![w]).unwrap();
+        parts.merge(&sketch(&plan, &row)).unwrap();
     }
-    let error = with(vec![1.0, f64::NAN, 1.0], 1.0).unwrap_err().to_string();
+    assert_eq!(sketch(&plan, &whole).to_bytes(), parts.to_bytes());
+    for unit in [Some(1.0), None] {
+        for bad in [vec![1.0, -1.0, 1.0], vec![1.0, f64::NAN, 1.0]] {
+            let error = with(bad, unit).unwrap_err().to_string();
+            assert!(error.contains("row 2, column 'w'"), "{error}");
+        }
+    }
+    let error = with(vec![1.0, 1e10, 1.0], Some(1.0)).unwrap_err().to_string();
     assert!(error.contains("row 2, column 'w'"), "{error}");
 }
 

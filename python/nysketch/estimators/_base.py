@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -20,18 +21,44 @@ if TYPE_CHECKING:
 
 
 class Rows(NamedTuple):
-    """Checked rows and their weights in whole units."""
+    """Checked rows and their weights."""
 
     X: Any
     weights: Any
-    unit: float
 
 
 class Sketching(BaseEstimator):
     """An estimator with a plan and a sketch."""
 
+    #: Parameters of scikit-learn's estimators that mean nothing here, with their defaults there.
+    _IGNORED: ClassVar[dict[str, Any]] = {}
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        init = cls.__init__
+        if "__init__" not in vars(cls) and isinstance(init, FunctionType):
+            # An unknown keyword is an error of the class that was called, not of its base.
+            own = FunctionType(
+                init.__code__, init.__globals__, "__init__", init.__defaults__, init.__closure__
+            )
+            own.__kwdefaults__, own.__module__ = init.__kwdefaults__, cls.__module__
+            own.__qualname__ = f"{cls.__qualname__}.__init__"
+            cls.__init__ = own  # type: ignore[method-assign]
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "sketch_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        if tags.transformer_tags is not None:
+            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def __getstate__(self) -> Any:
+        state = super().__getstate__()
+        state.pop("_last", None)
+        return state
 
     def _collect(self) -> list[Any]:
         """The sums that are needed."""
@@ -43,59 +70,61 @@ class Sketching(BaseEstimator):
 
     def _forget(self) -> None:
         """Before a new fit: one that fails leaves an estimator that is not fitted."""
-        for name in ("sketch_", "plan_", "labels_", "inertia_", "_model"):
+        for name in ("sketch_", "plan_", "_labels", "_inertia", "_last", "_model"):
             self.__dict__.pop(name, None)
 
     def _sketched(self, X: Any, sample_weight: Any, *, first: bool) -> tuple[Rows, Plan, Sketch]:
         """X, its plan, which is made if this is the ``first`` call, and its sketch."""
         self._check_parameters()
         if first:
+            self._warn_ignored()
             self._forget()
             self._seed = _seed(self.random_state)
+            self._unsuited = False
         plan = self.plan if self.plan is not None else None if first else self.plan_
         rows = self._rows(X, sample_weight, plan, first=first)
         common = {
             "weights": rows.weights,
+            "skip_invalid": bool(self.skip_invalid),
             "threads": self.threads,
             "verbose": bool(self.verbose),
         }
-        try:
-            if plan is None:
-                plan = self._make_plan(rows, common)
-            sketch = plan.sketch(rows.X, **common)
-        except ValueError as error:
-            # Rows of an estimator get labels, so that none may be skipped.
-            message = str(error).replace(", or skip such rows with skip_invalid=True", "")
-            raise ValueError(message) from None
-        if _input.array_of(rows.X) is None:
+        if plan is None:
+            plan = self._make_plan(rows, common)
+        sketch = plan.sketch(rows.X, **common)
+        if first and _input.is_batches(rows.X):
             self.n_features_in_ = len(plan.columns)
-            self.feature_names_in_ = np.asarray(plan.columns, dtype=object)
+            named = _input.has_names(rows.X)
+            if named is None:
+                named = plan.columns != [f"c{j}" for j in range(len(plan.columns))]
+            if named:
+                self.feature_names_in_ = np.asarray(plan.columns, dtype=object)
         return rows, plan, sketch
 
     def _rows(self, X: Any, sample_weight: Any, plan: Plan | None, *, first: bool) -> Rows:
-        unit = None if plan is None else plan.weight_unit
-        if plan is not None and sample_weight is not None and unit is None:
+        weighted = sample_weight is not None
+        if plan is not None and weighted != (plan.weight_unit is not None):
+            made = "the plan was made" if self.plan is not None else "the first call was"
             raise ValueError(
-                "sample_weight must be given at the first call or never, and with a plan only "
-                "where it was made with weights"
+                f"{made} without weights; leave sample_weight out, or start with weights"
+                if weighted
+                else f"{made} with weights; pass sample_weight, np.ones(len(X)) for ordinary rows"
             )
         X = self._checked(X, first=first)
-        array = _input.array_of(X)
-        if unit is not None and sample_weight is None and array is not None:
-            sample_weight = np.ones(len(array))
-        return Rows(X, *_in_units(sample_weight, array, unit))
+        if first and _input.is_iterator(X):
+            X = _input.spooled(X)
+        return Rows(X, _checked_weights(sample_weight, X))
 
     def _make_plan(self, rows: Rows, common: dict[str, Any]) -> Plan:
         return Plan.from_data(
             rows.X,
-            columns="all",
+            columns="all" if self.columns is None else self.columns,
             landmarks=self.landmarks,
             clusters=self._clusters(),
             sampling=self.sampling,
             bandwidth=self.bandwidth,
             scale=self.scale,
             collect=self.collect if self.collect is not None else self._collect(),
-            weight_unit=rows.unit,
             seed=self._seed,
             warn=False,
             **common,
@@ -121,11 +150,28 @@ class Sketching(BaseEstimator):
 
     def _checked(self, X: Any, *, first: bool) -> Any:
         """X as an array, with names where it has some, or as it is where it comes in batches."""
+        _input.refuse(X)
         if _input.is_batches(X):
             if first:
                 self.__dict__.pop("feature_names_in_", None)
+                self._dtype = np.dtype(np.float64)
             return X
-        array = validate_data(self, _input.unmasked(X), reset=first, dtype="numeric")
+        if self.columns is not None and _input.is_pandas(X):
+            if missing := [name for name in self.columns if name not in X.columns]:
+                raise ValueError(f"X lacks the column '{missing[0]}'")
+            X = X[list(self.columns)]
+        array = validate_data(
+            self,
+            _input.unmasked(X),
+            reset=first,
+            dtype="numeric",
+            accept_sparse="csr",
+            ensure_all_finite=not self.skip_invalid,
+        )
+        if first:
+            self._dtype = _float_type(array)
+        if _input.is_sparse(array):
+            return _input.Sparse(array)
         if hasattr(X, "columns") and hasattr(self, "feature_names_in_"):
             return _input.Named(array, [str(name) for name in self.feature_names_in_])
         return array
@@ -133,8 +179,34 @@ class Sketching(BaseEstimator):
     def _check_parameters(self) -> None:
         _check_count(self, "landmarks", optional=True)
         _check_count(self, "threads", optional=True)
+        if isinstance(self.columns, str):
+            raise ValueError(f"columns must be names in a list, got {self.columns!r}")
         if self.plan is not None and not isinstance(self.plan, Plan):
             raise TypeError(f"plan must be a nysketch.Plan, got {type(self.plan).__name__}")
+
+    def _warn_ignored(self) -> None:
+        given = {name: getattr(self, name) for name in self._IGNORED}
+        other = [
+            f"{name}={value!r}"
+            for name, value in given.items()
+            # An array is not ignored.
+            if np.ndim(value) == 0 and value != self._IGNORED[name]
+        ]
+        if other:
+            warnings.warn(
+                f"{type(self).__name__} ignores {', '.join(other)}: a sketch is decoded from many "
+                "starts, until nothing changes",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _warn_unsuited(self, sketch: Sketch) -> None:
+        """Warn once where the plan, perhaps that of the first rows, does not suit the rows."""
+        if self._unsuited:
+            return
+        for note in sketch._plan_notes(self.plan is not None):
+            self._unsuited = True
+            warnings.warn(note, UserWarning, stacklevel=3)
 
 
 class Learning(Sketching):
@@ -166,13 +238,15 @@ class Learning(Sketching):
             Ignored.
         sample_weight : array-like of shape (n_samples,) or str, optional
             Row weights, rounded to a small unit unless they are whole numbers; or the name of a
-            column of an Arrow table with whole numbers.
+            column of an Arrow table or of files.
 
         Returns
         -------
         self
         """
         rows, plan, sketch = self._sketched(X, sample_weight, first=True)
+        if self.plan is not None:
+            self._warn_unsuited(sketch)
         model = self._learn(plan, sketch)
         self._after_fit(rows, model, sketch)
         self.plan_, self.sketch_, self._model = plan, sketch, model
@@ -181,8 +255,9 @@ class Learning(Sketching):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the sketch.
 
-        The plan is that of the first call, unless one is given: landmarks are chosen from its
-        rows. The model is learned when it is next asked for.
+        The plan is that of the first call, unless one is given: scales and landmarks come from its
+        rows, and a warning says when later rows are too different. The model is learned when it is
+        next asked for.
 
         Parameters
         ----------
@@ -198,16 +273,21 @@ class Learning(Sketching):
         self
         """
         first = not hasattr(self, "sketch_")
-        _, plan, sketch = self._sketched(X, sample_weight, first=first)
+        rows, plan, sketch = self._sketched(X, sample_weight, first=first)
         if first:
             self._check_first_rows(plan, self._k())
         else:
             sketch = self.sketch_ + sketch
+            self._warn_unsuited(sketch)
         self._forget()
         self.plan_, self.sketch_, self._model = plan, sketch, None
+        self._after_partial_fit(rows)
         return self
 
     def _after_fit(self, rows: Rows, model: Model, sketch: Sketch) -> None:
+        pass
+
+    def _after_partial_fit(self, rows: Rows) -> None:
         pass
 
     @property
@@ -235,7 +315,17 @@ class Learning(Sketching):
                 stacklevel=3,
             )
             k = found
-        return getattr(sketch, f"fit_{self._task}")(k, decoder=self.decoder, seed=self._seed)
+        return getattr(sketch, f"fit_{self._task}")(
+            k,
+            decoder=self.decoder,
+            seed=self._seed,
+            verbose=bool(self.verbose),
+            **self._start(k),
+        )
+
+    def _start(self, k: int) -> dict[str, Any]:
+        """Where to start from, if that is known."""
+        return {}
 
     def _too_few(self, rows: int) -> str:
         return f"n_samples={rows} should be >= {self._k_name}={self._k()}."
@@ -261,7 +351,12 @@ class Learning(Sketching):
         labels : ndarray of shape (n_samples,)
         """
         model, X = self._fitted(X)
-        return model.predict(X, threads=self.threads)
+        return model.predict(X, threads=self.threads, skip_invalid=bool(self.skip_invalid))
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the decoder."""
+        return max(1, self.model_.report["iterations"])
 
 
 def _check_count(estimator: Any, name: str, *, optional: bool = False) -> None:
@@ -284,31 +379,24 @@ def _seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def _in_units(
-    sample_weight: Any, array: np.ndarray | None, unit: float | None
-) -> tuple[Any, float]:
-    """Weights as whole multiples of a unit, which exact sums need, and the unit."""
+def _checked_weights(sample_weight: Any, X: Any) -> Any:
+    """Weights as doubles, or the name of their column."""
     if sample_weight is None or isinstance(sample_weight, str):
-        return sample_weight, 1.0 if unit is None else unit
-    if array is not None:
-        w = _check_sample_weight(sample_weight, array, dtype=np.float64)
-    else:
+        return sample_weight
+    if _input.is_batches(X):
         w = _input.weights(sample_weight)
+    else:
+        array = X.array if isinstance(X, _input.Named) else X
+        w = _check_sample_weight(sample_weight, array, dtype=np.float64)
     if not np.all(np.isfinite(w)) or np.any(w < 0):
         raise ValueError("Negative values in data passed to `sample_weight`, or not finite ones")
     if not np.any(w > 0):
         raise ValueError("sample_weight is zero for every row")
-    if unit is None:
-        whole = np.all(w == np.floor(w)) and w.max() < 2**32 and w.sum() < 2**37
-        # A row counts less than 2**32 units and a sketch 2**38; a thousand times as many rows may
-        # follow by partial_fit.
-        fine = max(w.max() / 2**31, w.sum() / 2**28)
-        unit = 1.0 if whole else float(2.0 ** np.ceil(np.log2(fine)))
-    rounded = np.rint(w / unit) * unit
-    if np.any((rounded == 0) & (w > 0)):
-        least = w[w > 0].min()
-        raise ValueError(
-            f"the weight {least:g} is lost beside the unit {unit:g} of all weights; scale the "
-            "weights of all calls so that none is so small, or leave such rows out"
-        )
-    return rounded, unit
+    return w
+
+
+def _float_type(X: Any) -> np.dtype:
+    """Single precision for rows in single precision, as with scikit-learn; otherwise double."""
+    X = X.array if isinstance(X, _input.Named) else X
+    single = getattr(X, "dtype", None) == np.float32
+    return np.dtype(np.float32 if single else np.float64)

@@ -10,18 +10,32 @@ from sklearn.utils.validation import _check_sample_weight
 
 from nysketch import _input
 from nysketch._core import Model, Sketch
-from nysketch.estimators._base import Learning, Rows
+from nysketch.estimators._base import Learning, Rows, _float_type
 
 
 class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Learning):
     """Centres of clusters."""
 
     _k_name = "n_clusters"
+    _IGNORED = {
+        "init": "k-means++",
+        "n_init": "auto",
+        "max_iter": 300,
+        "tol": 1e-4,
+        "copy_x": True,
+        "algorithm": "lloyd",
+    }
 
     def __init__(
         self,
         n_clusters=8,
         *,
+        init="k-means++",
+        n_init="auto",
+        max_iter=300,
+        tol=1e-4,
+        copy_x=True,
+        algorithm="lloyd",
         landmarks=None,
         sampling="dsquared",
         bandwidth=None,
@@ -29,12 +43,20 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
         collect=None,
         decoder="auto",
         plan=None,
+        columns=None,
+        skip_invalid=False,
         compute_labels=True,
         random_state=None,
         threads=None,
         verbose=0,
     ):
         self.n_clusters = n_clusters
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.copy_x = copy_x
+        self.algorithm = algorithm
         self.landmarks = landmarks
         self.sampling = sampling
         self.bandwidth = bandwidth
@@ -42,6 +64,8 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
         self.collect = collect
         self.decoder = decoder
         self.plan = plan
+        self.columns = columns
+        self.skip_invalid = skip_invalid
         self.compute_labels = compute_labels
         self.random_state = random_state
         self.threads = threads
@@ -50,22 +74,78 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
     def _k(self) -> int:
         return self.n_clusters
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if callable(self.init):
+            raise ValueError(
+                "init must be 'k-means++', 'random' or an array of centres; a function of the rows "
+                "cannot be used, since no rows are kept"
+            )
+        if isinstance(self.init, str) and self.init not in ("k-means++", "random"):
+            raise ValueError(
+                f"init must be 'k-means++', 'random' or an array of centres, got {self.init!r}"
+            )
+
+    def _start(self, k: int) -> dict[str, Any]:
+        if isinstance(self.init, str) or self.init is None:
+            return {}
+        init = np.asarray(self.init, dtype=np.float64)
+        if init.ndim != 2 or len(init) != self.n_clusters:
+            raise ValueError(
+                f"The shape of the initial centers {init.shape} does not match the number of "
+                f"clusters {self.n_clusters}."
+            )
+        return {"init": init} if k == len(init) else {}
+
+    def _assigned(self, rows: Rows, model: Model) -> tuple[np.ndarray, float]:
+        return model._assign(rows.X, rows.weights, self.threads, bool(self.skip_invalid))
+
     def _after_fit(self, rows: Rows, model: Model, sketch: Sketch) -> None:
         if not self.compute_labels:
             return
-        labels, inertia = model._assign(rows.X, rows.weights, self.threads)
-        if rows.weights is None and len(labels) != sketch.rows:
+        labels, inertia = self._assigned(rows, model)
+        if rows.weights is None and len(labels) != sketch.rows + sketch.skipped:
             raise ValueError(
                 f"X gave {sketch.rows} rows for the sketch and {len(labels)} for the labels; a "
                 "stream can be read only once: pass a table, a dataset, or a function that "
                 "returns a new stream, or compute_labels=False"
             )
-        self.labels_, self.inertia_ = labels, inertia
+        self._labels, self._inertia = labels, inertia
+
+    def _after_partial_fit(self, rows: Rows) -> None:
+        # What can be read again, should anyone ask for its labels.
+        if not _input.is_batches(rows.X) or _input.files(rows.X) is not None:
+            self._last = rows
+
+    @property
+    def labels_(self) -> np.ndarray:
+        """Label of every row of ``fit``, or of the last ``partial_fit``."""
+        if hasattr(self, "_labels"):
+            return self._labels
+        last = getattr(self, "_last", None)
+        if last is None or not self.compute_labels:
+            raise AttributeError(f"this {type(self).__name__} has no labels; use predict")
+        self._labels = self._assigned(last, self.model_)[0]
+        return self._labels
+
+    @property
+    def inertia_(self) -> float:
+        """What the centres leave: the sum of (squared) distances over all rows.
+
+        After ``partial_fit`` it is estimated from the sketch.
+        """
+        if hasattr(self, "_inertia"):
+            return self._inertia
+        wanted = self.compute_labels and hasattr(self, "sketch_")
+        risk = self.sketch_.estimated_risk(self.model_) if wanted else None
+        if risk is None:
+            raise AttributeError(f"this {type(self).__name__} has no inertia; use score")
+        return risk * self.sketch_.weight
 
     @property
     def cluster_centers_(self) -> np.ndarray:
         """Centres in the units of X."""
-        return self.model_.centres
+        return self.model_.centres.astype(self._dtype, copy=False)
 
     @property
     def _n_features_out(self) -> int:
@@ -104,7 +184,8 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
             Between scaled columns with ``scale='standard'``.
         """
         model, X = self._fitted(X)
-        return model.transform(X, threads=self.threads)
+        values = model.transform(X, threads=self.threads, skip_invalid=bool(self.skip_invalid))
+        return values.astype(_float_type(X), copy=False)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the inertia of the rows: larger is better.
@@ -123,10 +204,10 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
         score : float
         """
         model, X = self._fitted(X)
-        array = _input.array_of(X)
-        if sample_weight is not None and array is not None:
+        if sample_weight is not None and not _input.is_batches(X):
+            array = X.array if isinstance(X, _input.Named) else X
             sample_weight = _check_sample_weight(sample_weight, array, dtype=np.float64)
-        return -model._assign(X, sample_weight, self.threads)[1]
+        return -self._assigned(Rows(X, sample_weight), model)[1]
 
 
 class CompressiveKMeans(Centres):
@@ -139,6 +220,20 @@ class CompressiveKMeans(Centres):
     ----------
     n_clusters : int, default=8
         Number of centres.
+    init : {'k-means++', 'random'} or array-like, default='k-means++'
+        Centres to start from, as an array of shape (n_clusters, n_features); otherwise several
+        starts are drawn.
+    n_init : 'auto' or int, default='auto'
+        As in scikit-learn's ``KMeans``, for scripts written for it. This and the next four are
+        ignored; a warning says so where they differ from the defaults there.
+    max_iter : int, default=300
+        Likewise.
+    tol : float, default=1e-4
+        Likewise.
+    copy_x : bool, default=True
+        Likewise.
+    algorithm : {'lloyd', 'elkan'}, default='lloyd'
+        Likewise.
     landmarks : int, optional
         Points of the sketch; 400, or ten for each cluster where that is more.
     sampling : {'dsquared', 'uniform', 'leverage', 'greedy', 'rpcholesky'}, default='dsquared'
@@ -156,12 +251,16 @@ class CompressiveKMeans(Centres):
     plan : Plan, optional
         What to measure, made before; landmarks, sampling, bandwidth, scale and collect are then the
         plan's.
+    columns : sequence of str, optional
+        Columns to use, by name; all by default, which must hold numbers.
+    skip_invalid : bool, default=False
+        Leave rows with NaN, infinity or null out, instead of raising; their label is -1.
     compute_labels : bool, default=True
         Whether ``fit`` reads the rows once more for ``labels_`` and ``inertia_``.
     random_state : int, RandomState instance or None, default=None
         An integer makes the result reproducible.
     threads : int, optional
-        Threads to use; one a core. They do not change the result.
+        Threads to use; one per core. They do not change the result.
     verbose : int, default=0
         Whether to show progress.
 
@@ -170,9 +269,12 @@ class CompressiveKMeans(Centres):
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Centres; fewer where X has fewer different rows.
     labels_ : ndarray of shape (n_samples,)
-        Label of every row of ``fit``.
+        Label of every row of ``fit``, or of the last ``partial_fit``.
     inertia_ : float
-        Sum of squared distances to the nearest centre over the rows of ``fit``.
+        Sum of squared distances to the nearest centre over all rows; estimated from the sketch
+        after ``partial_fit``.
+    n_iter_ : int
+        Iterations of the decoder.
     sketch_ : Sketch
         The sketch of all rows so far. Sketches of one plan can be added up.
     plan_ : Plan
@@ -208,6 +310,20 @@ class CompressiveKMedians(Centres):
     ----------
     n_clusters : int, default=8
         Number of centres.
+    init : {'k-means++', 'random'} or array-like, default='k-means++'
+        Centres to start from, as an array of shape (n_clusters, n_features); otherwise several
+        starts are drawn.
+    n_init : 'auto' or int, default='auto'
+        As in scikit-learn's ``KMeans``, for scripts written for it. This and the next four are
+        ignored; a warning says so where they differ from the defaults there.
+    max_iter : int, default=300
+        Likewise.
+    tol : float, default=1e-4
+        Likewise.
+    copy_x : bool, default=True
+        Likewise.
+    algorithm : {'lloyd', 'elkan'}, default='lloyd'
+        Likewise.
     landmarks : int, optional
         Points of the sketch; 400, or ten for each cluster where that is more.
     sampling : {'dsquared', 'uniform', 'leverage', 'greedy', 'rpcholesky'}, default='dsquared'
@@ -222,12 +338,16 @@ class CompressiveKMedians(Centres):
         How centres are learned.
     plan : Plan, optional
         What to measure, made before.
+    columns : sequence of str, optional
+        Columns to use, by name; all by default, which must hold numbers.
+    skip_invalid : bool, default=False
+        Leave rows with NaN, infinity or null out, instead of raising; their label is -1.
     compute_labels : bool, default=True
         Whether ``fit`` reads the rows once more for ``labels_`` and ``inertia_``.
     random_state : int, RandomState instance or None, default=None
         An integer makes the result reproducible.
     threads : int, optional
-        Threads to use; one a core.
+        Threads to use; one per core.
     verbose : int, default=0
         Whether to show progress.
 
@@ -236,9 +356,12 @@ class CompressiveKMedians(Centres):
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Centres.
     labels_ : ndarray of shape (n_samples,)
-        Label of every row of ``fit``.
+        Label of every row of ``fit``, or of the last ``partial_fit``.
     inertia_ : float
-        Sum of distances to the nearest centre over the rows of ``fit``.
+        Sum of distances to the nearest centre over all rows; estimated from the sketch after
+        ``partial_fit``.
+    n_iter_ : int
+        Iterations of the decoder.
     sketch_ : Sketch
         The sketch of all rows so far.
     plan_ : Plan

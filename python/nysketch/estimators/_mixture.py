@@ -9,7 +9,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from nysketch.estimators._base import Learning
+from nysketch.estimators._base import Learning, _float_type
 
 
 class CompressiveGaussianMixture(DensityMixin, Learning):
@@ -21,6 +21,13 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         Number of components.
     covariance_type : {'diag'}, default='diag'
         Covariances are diagonal.
+    tol : float, default=1e-3
+        As in scikit-learn's ``GaussianMixture``, for scripts written for it. This and the next two
+        are ignored; a warning says so where they differ from the defaults there.
+    max_iter : int, default=100
+        Likewise.
+    n_init : int, default=1
+        Likewise.
     landmarks : int, optional
         Points of the sketch; 400, or ten for each component where that is more.
     sampling : {'dsquared', 'uniform', 'leverage', 'greedy', 'rpcholesky'}, default='dsquared'
@@ -36,10 +43,14 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         How the mixture is learned.
     plan : Plan, optional
         What to measure, made before.
+    columns : sequence of str, optional
+        Columns to use, by name; all by default, which must hold numbers.
+    skip_invalid : bool, default=False
+        Leave rows with NaN, infinity or null out, instead of raising; their label is -1.
     random_state : int, RandomState instance or None, default=None
         An integer makes the result reproducible.
     threads : int, optional
-        Threads to use; one a core.
+        Threads to use; one per core.
     verbose : int, default=0
         Whether to show progress.
 
@@ -61,6 +72,8 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         Its iterations.
     lower_bound_ : float
         Mean log-likelihood of the rows, estimated from the sketch; NaN where it cannot tell.
+    lower_bounds_ : ndarray of shape (1,)
+        The same; those of earlier iterations are not kept.
     sketch_ : Sketch
         The sketch of all rows so far.
     plan_ : Plan
@@ -85,12 +98,16 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
 
     _task = "gmm"
     _k_name = "n_components"
+    _IGNORED = {"tol": 1e-3, "max_iter": 100, "n_init": 1}
 
     def __init__(
         self,
         n_components=1,
         *,
         covariance_type="diag",
+        tol=1e-3,
+        max_iter=100,
+        n_init=1,
         landmarks=None,
         sampling="dsquared",
         bandwidth=None,
@@ -98,12 +115,17 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         collect=None,
         decoder="auto",
         plan=None,
+        columns=None,
+        skip_invalid=False,
         random_state=None,
         threads=None,
         verbose=0,
     ):
         self.n_components = n_components
         self.covariance_type = covariance_type
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_init = n_init
         self.landmarks = landmarks
         self.sampling = sampling
         self.bandwidth = bandwidth
@@ -111,6 +133,8 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         self.collect = collect
         self.decoder = decoder
         self.plan = plan
+        self.columns = columns
+        self.skip_invalid = skip_invalid
         self.random_state = random_state
         self.threads = threads
         self.verbose = verbose
@@ -135,17 +159,17 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
     @property
     def weights_(self) -> np.ndarray:
         """Shares of the components."""
-        return self.model_.weights
+        return self.model_.weights.astype(self._dtype, copy=False)
 
     @property
     def means_(self) -> np.ndarray:
         """Means."""
-        return self.model_.means
+        return self.model_.means.astype(self._dtype, copy=False)
 
     @property
     def covariances_(self) -> np.ndarray:
         """Variances."""
-        return self.model_.variances
+        return self.model_.variances.astype(self._dtype, copy=False)
 
     @property
     def precisions_(self) -> np.ndarray:
@@ -163,15 +187,15 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         return self.model_.report["status"] == "Converged"
 
     @property
-    def n_iter_(self) -> int:
-        """Iterations of the decoder."""
-        return max(1, self.model_.report["iterations"])
-
-    @property
     def lower_bound_(self) -> float:
         """Mean log-likelihood, estimated from the sketch."""
         risk = self.sketch_.estimated_risk(self.model_)
         return float("nan") if risk is None else -risk
+
+    @property
+    def lower_bounds_(self) -> np.ndarray:
+        """The same; those of earlier iterations are not kept."""
+        return np.array([self.lower_bound_])
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Fit, and the label of every row.
@@ -204,7 +228,8 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         probabilities : ndarray of shape (n_samples, n_components)
         """
         model, X = self._fitted(X)
-        return model.transform(X, threads=self.threads)
+        values = model.transform(X, threads=self.threads, skip_invalid=bool(self.skip_invalid))
+        return values.astype(_float_type(X), copy=False)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log density of every row.
@@ -219,7 +244,8 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         log_density : ndarray of shape (n_samples,)
         """
         model, X = self._fitted(X)
-        return model.log_density(X, threads=self.threads)
+        values = model.log_density(X, threads=self.threads, skip_invalid=bool(self.skip_invalid))
+        return values.astype(_float_type(X), copy=False)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log density of the rows.
@@ -235,7 +261,12 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         -------
         score : float
         """
-        return float(self.score_samples(X).mean())
+        return float(self._log_densities(X).mean())
+
+    def _log_densities(self, X: Any) -> np.ndarray:
+        """Log densities of the rows that are not skipped."""
+        found = self.score_samples(X)
+        return found[~np.isnan(found)] if self.skip_invalid else found
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows from the mixture.
@@ -276,7 +307,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         -------
         bic : float
         """
-        log_density = self.score_samples(X)
+        log_density = self._log_densities(X)
         return float(-2 * log_density.sum() + self._n_parameters() * np.log(len(log_density)))
 
     def aic(self, X: Any) -> float:
@@ -291,4 +322,4 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         -------
         aic : float
         """
-        return float(-2 * self.score_samples(X).sum() + 2 * self._n_parameters())
+        return float(-2 * self._log_densities(X).sum() + 2 * self._n_parameters())

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nysketch.estimators._base import Sketching
+from nysketch.estimators._base import Sketching, _float_type
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -34,10 +34,15 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
         Which sums the sketch keeps; kernel sums by default.
     plan : Plan, optional
         What to measure, made before; it may be of Fourier features.
+    columns : sequence of str, optional
+        Columns to use, by name; all by default, which must hold numbers.
+    skip_invalid : bool, default=False
+        Leave rows with NaN, infinity or null out of the sketch, instead of raising. They have no
+        features: ``transform`` refuses them.
     random_state : int, RandomState instance or None, default=None
         An integer makes the result reproducible.
     threads : int, optional
-        Threads to use; one a core.
+        Threads to use; one per core.
     verbose : int, default=0
         Whether to show progress.
 
@@ -80,6 +85,8 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
         scale=None,
         collect=None,
         plan=None,
+        columns=None,
+        skip_invalid=False,
         random_state=None,
         threads=None,
         verbose=0,
@@ -90,6 +97,8 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
         self.scale = scale
         self.collect = collect
         self.plan = plan
+        self.columns = columns
+        self.skip_invalid = skip_invalid
         self.random_state = random_state
         self.threads = threads
         self.verbose = verbose
@@ -139,6 +148,7 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
             self._check_first_rows(plan)
         else:
             sketch = self.sketch_ + sketch
+            self._warn_unsuited(sketch)
         self.plan_, self.sketch_ = plan, sketch
         return self
 
@@ -175,4 +185,6 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
         features : ndarray of shape (n_samples, n_features_out)
         """
         check_is_fitted(self)
-        return self.plan_.transform(self._checked(X, first=False), threads=self.threads)
+        X = self._checked(X, first=False)
+        features = self.plan_.transform(X, threads=self.threads)
+        return features.astype(_float_type(X), copy=False)

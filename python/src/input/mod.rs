@@ -1,10 +1,11 @@
 //! X: anything that holds rows, as a source of the library.
 //!
-//! `nysketch/_input.py` tells files, arrays and Arrow streams apart; [`files`], [`array`] and [`arrow`] read them, the
-//! last by way of [`stream`].
+//! `nysketch/_input.py` tells files, arrays, sparse matrices and Arrow streams apart; [`files`], [`array`], [`blocks`]
+//! and [`arrow`] read them, the last by way of [`stream`].
 
 mod array;
 mod arrow;
+mod blocks;
 mod files;
 mod stream;
 
@@ -12,6 +13,7 @@ pub use files::Files;
 
 use array::ArraySource;
 use arrow::ArrowSource;
+use blocks::BlockSource;
 use numpy::{PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use nysketch::RowSource;
 use pyo3::exceptions::PyValueError;
@@ -121,26 +123,41 @@ impl Input {
         let read = wanted.with(&extras);
         let (x, names): (Bound<'_, PyAny>, Option<Vec<String>>) =
             py.import("nysketch._input")?.call_method1("table", (x, read))?.extract()?;
-        match x.cast::<PyUntypedArray>() {
-            Ok(array) => Self::of_array(array, names, wanted, extras),
-            Err(_) => Self::of_arrow(&x, wanted, extras),
-        }
+        let array = x.cast::<PyUntypedArray>();
+        let shape = match &array {
+            Ok(array) => match array.shape() {
+                &[rows, columns] => Some((rows, columns)),
+                _ => return Err(PyValueError::new_err("Expected 2D array")),
+            },
+            // Blocks of rows without names.
+            Err(_) if x.hasattr("block")? => Some(x.getattr("shape")?.extract()?),
+            Err(_) => None,
+        };
+        let Some((rows, columns)) = shape else {
+            return Self::of_arrow(&x, wanted, extras);
+        };
+        let (names, weights) = Self::of_shape(rows, columns, names, wanted, extras)?;
+        let weight_column = weights.is_some().then(|| WEIGHTS.to_string());
+        let source: Arc<dyn RowSource + Send + Sync> = match array {
+            Ok(array) => Arc::new(ArraySource::new(array, names, weights)?),
+            Err(_) => Arc::new(BlockSource::new(&x, rows, names, weights)),
+        };
+        Ok(Input { source, rows: Some(rows as u64), notes: Vec::new(), weight_column })
     }
 
-    fn of_array(
-        array: &Bound<'_, PyUntypedArray>,
+    /// The names of the columns and the weights of rows that are known by their position alone.
+    fn of_shape(
+        rows: usize,
+        columns: usize,
         names: Option<Vec<String>>,
         wanted: Wanted<'_>,
         extras: Extras,
-    ) -> PyResult<Self> {
+    ) -> PyResult<(Vec<String>, Option<Vec<f64>>)> {
         if extras.key.is_some() {
             return Err(PyValueError::new_err(
                 "groups are a column of an Arrow table or data frame, by name",
             ));
         }
-        let &[rows, columns] = array.shape() else {
-            return Err(PyValueError::new_err("Expected 2D array"));
-        };
         let names = names.unwrap_or_else(|| nysketch::rows::default_names(columns));
         if !extras.exclude.is_empty() {
             return Err(PyValueError::new_err(
@@ -179,9 +196,7 @@ impl Input {
                 ));
             }
         };
-        let weight_column = weights.is_some().then(|| WEIGHTS.to_string());
-        let source = Arc::new(ArraySource::new(array, names, weights)?);
-        Ok(Input { source, rows: Some(rows as u64), notes: Vec::new(), weight_column })
+        Ok((names, weights))
     }
 
     fn of_arrow(x: &Bound<'_, PyAny>, wanted: Wanted<'_>, extras: Extras) -> PyResult<Self> {

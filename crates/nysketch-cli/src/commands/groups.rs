@@ -83,6 +83,9 @@ pub fn run(
     }
     folder.persist().with_context(cannot)?;
     lost.tell(common, "; the sketches record how many");
+    if let Some(remark) = plan.weighting.as_ref().and_then(|w| groups.rounding.note(w)) {
+        note(common, &remark);
+    }
     if groups.without_group > 0 {
         let rows = count(groups.without_group, "row");
         note(

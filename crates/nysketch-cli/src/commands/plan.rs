@@ -12,7 +12,7 @@ use crate::progress::Bar;
 use crate::writing::{check_output, write_bytes};
 use anyhow::{Result, bail};
 use nysketch::inspect::PlanSummary;
-use nysketch::{Collect, Invalid, Plan, PlanParams, PlanReport, SampleRows, Weighting, make_plan};
+use nysketch::{Collect, Invalid, Plan, PlanParams, PlanReport, SampleRows, make_plan};
 use nysketch_tables::{Columns, Dataset, Extras};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -187,9 +187,9 @@ fn params(input: &InputArgs, options: &PlanOptions, common: &Common) -> Result<P
     if let Some(names) = &options.collect {
         params.collect = Some(Collect::from_names(names.iter().map(|s| s.trim()))?);
     }
-    let weighting =
-        |column: &String| Weighting { column: column.clone(), unit: options.weight_unit };
-    params.weighting = options.weights.as_ref().map(weighting);
+    if let Some(column) = &options.weights {
+        params = params.weights(column, options.weight_unit);
+    }
     Ok(params)
 }
 

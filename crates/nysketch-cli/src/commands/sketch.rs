@@ -83,6 +83,9 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
             Some(checkpoint) => checkpoint.finish(&mut run, input, params, &bar)?,
         }
     }
+    if let Some(remark) = run.rounding_note() {
+        note(common, &remark);
+    }
     let (losses, total) = (run.losses().clone(), run.done().len());
     let sketch = run.into_sketch();
     let weight = plan.weighting.as_ref().map(|w| w.column.as_str());

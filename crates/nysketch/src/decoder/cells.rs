@@ -190,8 +190,8 @@ impl Cells {
         WeightedPoints::new(self.dims, &self.means, &self.rows)
     }
 
-    /// k centres of least risk: on cell means first, from several starts and from `warm` centres
-    /// with more added, then on the cells unfolded, so that a cell which a border cuts gives to
+    /// k centres of least risk: on cell means first, from several starts and from fewer `warm` centres
+    /// with more added, or from k `warm` centres alone; then on the cells unfolded, so that a cell which a border cuts gives to
     /// both sides.
     pub fn cluster(
         &self,
@@ -203,8 +203,13 @@ impl Cells {
         report: &mut Report,
     ) -> Vec<Vec<f64>> {
         let means = self.weighted_means();
-        let mut centres = means.cluster(k, loss, effort, rng);
-        if !warm.is_empty() && warm.len() < k {
+        let mut centres = match warm.len() == k {
+            true => warm.to_vec(),
+            false => means.cluster(k, loss, effort, rng),
+        };
+        if warm.len() == k {
+            means.iterate(&mut centres, loss, effort.iterations);
+        } else if !warm.is_empty() && warm.len() < k {
             let mut grown = means.grow(warm.to_vec(), k, rng);
             means.iterate(&mut grown, loss, effort.iterations);
             if means.risk(&grown, loss) < means.risk(&centres, loss) {

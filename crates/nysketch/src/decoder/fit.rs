@@ -38,7 +38,14 @@ pub fn fit(sketch: &Sketch, params: &FitParams) -> Result<Model> {
 impl Context<'_> {
     /// Learns a model from the sketch.
     pub fn fit(&self, params: &FitParams) -> Result<Model> {
-        self.fit_from(params, &[])
+        let frame = &self.plan().frame;
+        let fits = |c: &Vec<f64>| c.len() == frame.dims() && c.iter().all(|x| x.is_finite());
+        if let Some(other) = params.init.iter().find(|c| !fits(c)) {
+            let expected = format!("centres of {} finite numbers", frame.dims());
+            return Err(Error::parameter("`init`", expected, format!("{other:?}")));
+        }
+        let warm: Vec<Vec<f64>> = params.init.iter().map(|c| frame.coordinates(c)).collect();
+        self.fit_from(params, &warm)
     }
 
     /// The same, with centres to start from.
@@ -73,7 +80,7 @@ impl Context<'_> {
         let cells =
             plan.collect.cells && params.known_variance.is_none() && params.bandwidth.is_none();
         match params.decoder {
-            Decoder::Auto if cells => Decoder::Cells,
+            Decoder::Auto if cells || !params.init.is_empty() => Decoder::Cells,
             Decoder::Auto if plan.kernel != Kernel::Gaussian => Decoder::Clompr,
             Decoder::Auto => Decoder::Kernel,
             other => other,

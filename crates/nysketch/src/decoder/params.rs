@@ -29,6 +29,9 @@ pub struct FitParams {
     pub separation: Option<f64>,
     /// CL-OMPR: largest distance of an atom from the plan's centre, likewise.
     pub radius: Option<f64>,
+    /// k-means and k-medians from cells: the only centres to start from, `k` of them in the table's units.
+    /// Empty for starts that are drawn.
+    pub init: Vec<Vec<f64>>,
     /// Seed of everything random.
     pub seed: u64,
 }
@@ -44,6 +47,7 @@ impl FitParams {
             known_variance: None,
             separation: None,
             radius: None,
+            init: Vec::new(),
             seed: 0,
         }
     }
@@ -73,6 +77,13 @@ impl FitParams {
     #[must_use]
     pub fn constraints(mut self, separation: Option<f64>, radius: Option<f64>) -> Self {
         (self.separation, self.radius) = (separation, radius);
+        self
+    }
+
+    /// Starting from these centres alone, in the table's units.
+    #[must_use]
+    pub fn init(mut self, centres: Vec<Vec<f64>>) -> Self {
+        self.init = centres;
         self
     }
 
@@ -109,6 +120,18 @@ impl FitParams {
             if value.is_some() && !pursuit {
                 let expected = "used with `decoder=clompr` or `decoder=clomp`";
                 return Err(Error::parameter(name, expected, self.decoder.name()));
+            }
+        }
+        if !self.init.is_empty() {
+            let centres = matches!(self.task, Task::Kmeans | Task::Kmedians);
+            let cells = matches!(self.decoder, Decoder::Auto | Decoder::Cells);
+            if !(centres && cells) {
+                let expected = "used for kmeans and kmedians with `decoder=cells`";
+                return Err(Error::parameter("`init`", expected, self.decoder.name()));
+            }
+            if self.init.len() != self.k {
+                let expected = format!("{} centres, as `k` says", self.k);
+                return Err(Error::parameter("`init`", expected, self.init.len()));
             }
         }
         if self.known_variance.is_some() && self.task != Task::Gmm {

@@ -24,6 +24,7 @@ use crate::points::Points;
 use crate::sample::Reservoir;
 use crate::simd::Instructions;
 use crate::survey::Survey;
+use crate::weight::Weighting;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -38,6 +39,7 @@ const AUTO_LANDMARKS: std::ops::RangeInclusive<usize> = 50..=2000;
 /// A plan in the making.
 pub struct Draft {
     params: PlanParams,
+    weighting: Option<Weighting>,
     measurement: Measurement,
     columns: Vec<String>,
     frame: Frame,
@@ -64,6 +66,10 @@ impl Draft {
     pub fn new(columns: &[String], found: Survey, params: &PlanValid) -> Result<Self> {
         let PlanValid { params, measurement } = params.clone();
         let frame = make_frame(columns, &found, params.scale)?;
+        let weighting = params
+            .weighting
+            .as_ref()
+            .map(|weights| weights.weighting(found.rows, found.weight, found.weights));
         let mut sample = Vec::new();
         for row in found.sample.chunks_exact(columns.len()) {
             frame.narrow(row, &mut sample);
@@ -89,6 +95,7 @@ impl Draft {
         let chosen = Chosen::Nothing;
         let mut draft = Draft {
             params,
+            weighting,
             measurement,
             columns,
             frame,
@@ -149,7 +156,7 @@ impl Draft {
     fn plan(&self, features: Features, collect: Collect) -> Plan {
         Plan {
             columns: self.columns.clone(),
-            weighting: self.params.weighting.clone(),
+            weighting: self.weighting.clone(),
             frame: self.frame.clone(),
             features,
             kernel: self.params.kernel,

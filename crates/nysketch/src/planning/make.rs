@@ -29,6 +29,7 @@ pub fn make_plan(
     progress: &dyn Progress,
 ) -> Result<(Plan, PlanReport)> {
     let found = survey(source, params.weighting(), params.survey(), progress)?;
+    progress.stage("choosing landmarks");
     let draft = Draft::new(source.columns(), found, params)?;
     let distant = match draft.wants_distant_rows() {
         Some((first, count)) => {
@@ -36,6 +37,7 @@ pub fn make_plan(
         }
         None => None,
     };
+    progress.stage("choosing landmarks");
     draft.finish(distant)
 }
 

@@ -12,7 +12,7 @@ use crate::names::{Choice, Named, name_of};
 use crate::plan::{MAX_POINTS, check_kernel};
 use crate::rows::Invalid;
 use crate::survey::SurveyParams;
-use crate::weight::Weighting;
+use crate::weight::WeightParams;
 
 /// Landmarks where neither their number nor that of the clusters is given.
 pub const DEFAULT_LANDMARKS: usize = 400;
@@ -192,7 +192,7 @@ pub struct PlanParams {
     /// Which sums to keep, or `None` for the default.
     pub collect: Option<Collect>,
     /// The column of row weights.
-    pub weighting: Option<Weighting>,
+    pub weighting: Option<WeightParams>,
     /// Seed of everything random.
     pub seed: u64,
     /// What to do with invalid rows.
@@ -336,10 +336,10 @@ impl PlanParams {
         self
     }
 
-    /// With row weights from this column, multiples of `unit`.
+    /// With row weights from this column, rounded to multiples of `unit`; `None` chooses it from the weights.
     #[must_use]
-    pub fn weights(mut self, column: impl Into<String>, unit: f64) -> Self {
-        self.weighting = Some(Weighting { column: column.into(), unit });
+    pub fn weights(mut self, column: impl Into<String>, unit: impl Into<Option<f64>>) -> Self {
+        self.weighting = Some(WeightParams { column: column.into(), unit: unit.into() });
         self
     }
 
@@ -494,7 +494,7 @@ impl PlanValid {
 
     /// The column of row weights.
     #[doc(hidden)]
-    pub fn weighting(&self) -> Option<&Weighting> {
+    pub fn weighting(&self) -> Option<&WeightParams> {
         self.params.weighting.as_ref()
     }
 

@@ -295,6 +295,10 @@ pub trait RowPart: Send {
 pub trait Progress: Sync {
     /// That many more rows were read.
     fn advance(&self, rows: u64);
+    /// Work without rows begins, such as `"choosing landmarks"`; it ends with the next row or with the call.
+    fn stage(&self, what: &'static str) {
+        let _ = what;
+    }
     /// Whether to stop as soon as possible.
     fn cancelled(&self) -> bool {
         false

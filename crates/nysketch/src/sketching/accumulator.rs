@@ -9,7 +9,7 @@ use crate::plan::Plan;
 use crate::rows::{Block, Invalid, Losses};
 use crate::sketch::Sketch;
 use crate::sums::{Sum, Sums};
-use crate::weight::Weighting;
+use crate::weight::{Rounding, Weighting};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -34,6 +34,7 @@ pub struct Accumulator {
     /// Weights of the rows at hand in whole units.
     weights: Vec<u32>,
     losses: Losses,
+    rounding: Rounding,
 }
 
 impl Accumulator {
@@ -45,7 +46,13 @@ impl Accumulator {
             plan,
             weights: Vec::new(),
             losses: Losses::default(),
+            rounding: Rounding::default(),
         }
+    }
+
+    /// What rounding the weights of the rows so far has changed.
+    pub fn rounding(&self) -> Rounding {
+        self.rounding
     }
 
     /// Adds the rows of a block. On an error the accumulator must not be used further.
@@ -87,7 +94,10 @@ impl Accumulator {
         for i in rows.clone() {
             let number = block.first_row + i as u64;
             match weighting.units(block.weights[i], invalid, block, number) {
-                Ok(Some(units)) => self.weights.push(units),
+                Ok(Some(units)) => {
+                    self.rounding.add(block.weights[i], f64::from(units) * weighting.unit);
+                    self.weights.push(units);
+                }
                 refused => {
                     // An invalid row before this one is the error to report, and an invalid value of
                     // this one before its weight.

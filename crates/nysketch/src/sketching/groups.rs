@@ -11,6 +11,7 @@ use crate::plan::Plan;
 use crate::rows::{Block, Invalid, Losses, Progress, RowSource, pass};
 use crate::sketch::Sketch;
 use crate::sums::Sums;
+use crate::weight::Rounding;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
@@ -67,6 +68,8 @@ pub struct Groups {
     pub read: u64,
     /// Rows skipped as invalid, and the columns that cost them; the weight comes after the last column.
     pub losses: Losses,
+    /// What rounding the weights of all rows has changed.
+    pub rounding: Rounding,
 }
 
 /// Groups that [`GroupParams::new`] allows.
@@ -127,10 +130,14 @@ impl Groups {
             }
             sketches.insert(key, sketch);
         }
-        let mut losses = Losses::default();
-        threads.iter().for_each(|t| losses.merge(t.0.losses()));
+        let (mut losses, mut rounding) = (Losses::default(), Rounding::default());
+        for (accumulator, ..) in &threads {
+            losses.merge(accumulator.losses());
+            rounding.merge(accumulator.rounding());
+        }
         let without_group = threads.iter().map(|t| t.1).sum();
-        Ok(Groups { sketches, without_group, read: threads.iter().map(|t| t.2).sum(), losses })
+        let read = threads.iter().map(|t| t.2).sum();
+        Ok(Groups { sketches, without_group, read, losses, rounding })
     }
 
     /// Bytes of memory that a group takes.

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::rows::{Invalid, Losses, Progress, RowSet, RowSource, read_on};
 use crate::sketch::Sketch;
+use crate::weight::Rounding;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -103,6 +104,7 @@ pub struct Run {
     sketch: Sketch,
     done: RowSet,
     losses: Losses,
+    rounding: Rounding,
 }
 
 impl Run {
@@ -113,7 +115,7 @@ impl Run {
 
     /// Where an earlier run has come to.
     pub fn resume(sketch: Sketch, done: RowSet) -> Self {
-        Run { sketch, done, losses: Losses::default() }
+        Run { sketch, done, losses: Losses::default(), rounding: Rounding::default() }
     }
 
     /// The sketch of the rows so far.
@@ -135,6 +137,16 @@ impl Run {
     /// The rows in it.
     pub fn done(&self) -> &RowSet {
         &self.done
+    }
+
+    /// What rounding the weights of the rows read by this run has changed.
+    pub fn rounding(&self) -> Rounding {
+        self.rounding
+    }
+
+    /// A remark for people where that matters.
+    pub fn rounding_note(&self) -> Option<String> {
+        self.sketch.plan().weighting.as_ref().and_then(|w| self.rounding.note(w))
     }
 
     /// Reads all rows that are left.
@@ -174,6 +186,7 @@ impl Run {
             )?;
             for accumulator in stretch.states {
                 self.losses.merge(accumulator.losses());
+                self.rounding.merge(accumulator.rounding());
                 self.sketch.merge(&accumulator.freeze()?)?;
             }
             stretch.rows.ranges().iter().for_each(|r| self.done.insert(r.clone()));
@@ -194,6 +207,10 @@ struct Uncancelled<'a>(&'a dyn Progress);
 impl Progress for Uncancelled<'_> {
     fn advance(&self, rows: u64) {
         self.0.advance(rows);
+    }
+
+    fn stage(&self, what: &'static str) {
+        self.0.stage(what);
     }
 }
 
