@@ -3,7 +3,7 @@
 use crate::output::{count, short, thousands};
 use nysketch::clusters::{Trait, unusual};
 use nysketch::drift::Drift;
-use nysketch::{Features, Model, Plan, Shape, Task};
+use nysketch::{Features, Model, Plan, Shape, Sketch, Task};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -19,6 +19,14 @@ const COLLAPSED: f64 = 1e-6;
 /// A name inside a table, on one line.
 pub fn one_line(name: &str) -> String {
     name.replace(['\n', '\r'], "␤")
+}
+
+/// "1,000 rows", or "rows of total weight 12.5".
+pub fn amount(sketch: &Sketch) -> String {
+    match sketch.plan().weighting {
+        None => count(sketch.rows(), "row"),
+        Some(_) => format!("rows of total weight {}", short(sketch.weight())),
+    }
 }
 
 /// "400 landmarks (dsquared)".

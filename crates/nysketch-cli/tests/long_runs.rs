@@ -143,24 +143,33 @@ fn interrupt(child: &mut Child) {
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
+/// Copies of x.npy: a file that is named twice counts once.
+fn copies(f: &Folder, count: usize) -> String {
+    let names: Vec<String> = (0..count).map(|i| format!("x{i}.npy")).collect();
+    for name in &names {
+        fs::copy(f.path("x.npy"), f.path(name)).unwrap();
+    }
+    names.join(" ")
+}
+
 #[test]
 fn interrupted_runs_leave_nothing_behind() {
     let f = Folder::new();
     f.ok("generate gmm --rows 100000 --dims 20 --clusters 3 -o x.npy");
-    f.ok("plan x.npy -o p.nys --landmarks 2000");
-    let input = ["x.npy"; 60].join(" ");
+    f.ok("plan x.npy -o p.nys --landmarks 4000");
+    let input = copies(&f, 6);
     let mut child = start(&f, &format!("sketch {input} --plan p.nys -o s.nys --threads 1"));
     interrupt(&mut child);
     let files: Vec<_> = fs::read_dir(f.path("")).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(files.len(), 2, "{files:?}");
+    assert_eq!(files.len(), 2 + 6, "{files:?}");
 }
 
 #[test]
 fn an_interrupted_run_with_a_checkpoint_goes_on() {
     let f = Folder::new();
     f.ok("generate gmm --rows 100000 --dims 20 --clusters 3 -o x.npy");
-    f.ok("plan x.npy -o p.nys --landmarks 1000");
-    let input = ["x.npy"; 20].join(" ");
+    f.ok("plan x.npy -o p.nys --landmarks 4000");
+    let input = copies(&f, 4);
     f.ok(&format!("sketch {input} --plan p.nys -o whole.nys"));
     let line = format!("sketch {input} --plan p.nys -o s.nys --checkpoint c.ckpt --threads 1");
     let mut child = start(&f, &line);

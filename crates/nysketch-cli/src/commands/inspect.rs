@@ -98,13 +98,15 @@ fn line(text: &mut String, name: &str, value: &str) {
 }
 
 fn rows_text(found: &Inspection, rows: u64) -> String {
-    let mut text = thousands(rows);
-    if let Some(w) = &found.weights {
-        text.push_str(&format!(
-            " (weights of column '{}' counted, in units of {})",
-            w.column, w.unit
-        ));
-    }
+    let mut text = match &found.weights {
+        None => thousands(rows),
+        Some(w) => format!(
+            "total weight {} (column '{}', in units of {})",
+            short(rows as f64 * w.unit),
+            w.column,
+            w.unit
+        ),
+    };
     if let Some(skipped) = found.skipped.filter(|n| *n > 0) {
         text.push_str(&format!(", {} skipped as invalid", thousands(skipped)));
     }

@@ -2,6 +2,7 @@
 
 use super::files::{read_sketch, sketch_files};
 use crate::args::{Common, Merge, Subtract};
+use crate::describe::amount;
 use crate::kind::Kind;
 use crate::output::{count, name, note, result, size};
 use crate::writing::{check_output, write_bytes};
@@ -109,7 +110,6 @@ fn finish(sketch: &Sketch, output: &Path, common: &Common) -> Result<()> {
         "file": name(output), "rows": sketch.rows(), "skipped": sketch.skipped(),
         "fingerprint": sketch.plan().fingerprint(), "bytes": bytes.len(),
     });
-    let text =
-        format!("{}: {}, {}", output.display(), count(sketch.rows(), "row"), size(bytes.len()));
+    let text = format!("{}: {}, {}", output.display(), amount(sketch), size(bytes.len()));
     result(common, &json, &text)
 }

@@ -5,16 +5,16 @@ use super::files::read_plan;
 use super::groups;
 use super::plan::{PlanRequest, invalid, plan_input, tell_input};
 use crate::args::{Common, SketchArgs};
-use crate::describe::measured_at;
+use crate::describe::{amount, measured_at};
 use crate::input;
 use crate::kind::Kind;
 use crate::losses::Lost;
-use crate::output::{count, name, note, result, size, thousands};
+use crate::output::{count, name, note, result, size, thousands, warn};
 use crate::progress::Bar;
 use crate::writing::{check_output, write_bytes};
 use anyhow::Result;
 use nysketch::inspect::PlanSummary;
-use nysketch::{Error, Plan, Run, Sketch, SketchParams};
+use nysketch::{Error, Plan, Run, Sketch, SketchParams, Suitability};
 use nysketch_tables::store::Local;
 use nysketch_tables::{Columns, Dataset, Extras, find};
 use serde_json::json;
@@ -100,6 +100,10 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
         checkpoint.remove();
     }
     lost.tell(common, "; the sketch records how many");
+    if args.plan_file.is_some() {
+        let suitable = Suitability::of(&sketch);
+        suitable.notes(true).iter().for_each(|message| warn(common, message));
+    }
     let size = (bytes.len(), start.elapsed().as_secs_f64());
     tell(args, &sketch, &lost, size, common)
 }
@@ -122,7 +126,7 @@ fn tell(
     let text = format!(
         "{}: {} × {} at {} in {}, {seconds:.1} s",
         args.output.display(),
-        count(sketch.rows(), "row"),
+        amount(sketch),
         count(plan.dims() as u64, "column"),
         measured_at(plan),
         size(bytes),
