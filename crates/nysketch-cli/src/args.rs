@@ -623,9 +623,9 @@ pub struct Diff {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch report s.nys -o report.html
-  nysketch report s.nys m3.json m5.json -o report.html
+  nysketch report s.nys model.json m5.json -o report.html
   nysketch report day2.nys mixture.json --against day1.nys -o report.html
-  nysketch report --against day1.nys days/ -o drift.html
+  nysketch report --against site-1.nys days/ -o drift.html
 
 JSON fields: file, bytes, sketches, models, k")]
 pub struct ReportArgs {

@@ -180,6 +180,7 @@ fn a_page_holds_everything_and_links_to_nothing() {
     f.fails(2, "report days/1.nys g.json -o days/1.nys", &["both input and output"]);
     f.fails(2, "report days/1.nys -o r.pdf", &["use .html"]);
     f.fails(1, "report none.nys -o t.html", &["none.nys"]);
+    f.fails(1, "report days/1.nys none.json -o t.html", &["cannot read none.json"]);
     f.fails(2, "report g.json -o t.html", &["needs a sketch"]);
 }
 

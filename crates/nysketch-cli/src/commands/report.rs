@@ -12,7 +12,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 
 pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
-    let is_model = |p: &&PathBuf| Kind::of(p).is_ok_and(|kind| kind == Kind::Model);
+    let is_model = |p: &&PathBuf| Kind::of(p).unwrap_or(Kind::by_extension(p)) == Kind::Model;
     let (models, sketches): (Vec<&PathBuf>, Vec<&PathBuf>) = args.files.iter().partition(is_model);
     let sketches: Vec<PathBuf> = sketches.into_iter().cloned().collect();
     let sketches = sketch_files(&sketches, args.against.as_deref(), common)?;
