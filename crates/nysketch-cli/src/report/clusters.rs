@@ -11,7 +11,6 @@ use crate::page::{Page, name, sign};
 use crate::plot::{STRONGEST, class, telling_columns};
 use anyhow::Result;
 use nysketch::clusters::Cluster;
-use nysketch::inspect::MOST_LANDMARKS;
 use nysketch::model::Shape;
 use nysketch::{Context as Decoding, Model};
 use std::fmt::Write;
@@ -51,7 +50,7 @@ pub fn section(
 
 fn one(page: &mut Page, decoding: &Decoding<'_>, model: &Model) -> Result<()> {
     page.push(&format!("<h3>{}</h3>\n", count(model.k() as u64, "cluster")));
-    let few = decoding.plan().features.points().len() <= MOST_LANDMARKS;
+    let few = decoding.is_small();
     if let Some(explanation) = few.then(|| decoding.explain(model)).transpose()?.flatten() {
         let verdict = explanation.verdict.text();
         page.text(&format!("Against the noise of the sketch: {verdict}."));

@@ -5,7 +5,6 @@ use crate::output::{short, size, thousands};
 use crate::page::Page;
 use anyhow::Result;
 use nysketch::decoder::noise_floor;
-use nysketch::inspect::MOST_LANDMARKS;
 use nysketch::{Context as Decoding, Model, Sketch};
 
 /// Columns in the table.
@@ -62,7 +61,7 @@ fn columns(page: &mut Page, sketch: &Sketch) {
 
 fn bandwidths(page: &mut Page, decoding: &Decoding<'_>, model: Option<&Model>) -> Result<()> {
     let (sketch, plan) = (decoding.sketch(), decoding.plan());
-    if !plan.collect.kernel || plan.features.points().len() > MOST_LANDMARKS {
+    if !plan.collect.kernel || !decoding.is_small() {
         return Ok(());
     }
     let missed = sketch.missed();
