@@ -131,9 +131,9 @@ def test_the_report_is_that_of_the_command(days, command, tmp_path):
     assert page.count('<details class="model"') == 2
     command("report", "--against", files[2], days / "1.nys", files[0], "-o", tmp_path / "time.html")
     days_of_files = [days / "1.nys", files[0]]
-    assert nysketch.report(days_of_files, baseline=files[2]) == (
-        tmp_path / "time.html"
-    ).read_text("utf-8")
+    assert nysketch.report(days_of_files, baseline=files[2]) == (tmp_path / "time.html").read_text(
+        "utf-8"
+    )
     named = {"monday": sketch, "tuesday": sketch}
     assert "tuesday" in nysketch.report(named, baseline=files[2])
     with pytest.raises(ValueError, match="give one"):

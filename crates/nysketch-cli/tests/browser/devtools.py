@@ -8,8 +8,19 @@ import subprocess
 import tempfile
 import time
 
-FLAGS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
---disable-component-update --disable-sync --disable-dev-shm-usage --hide-scrollbars --remote-debugging-pipe""".split()
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
+]
 LIMIT = 60
 
 
@@ -105,7 +116,7 @@ class Browser:
         return time.monotonic() - start
 
     def evaluate(self, expression):
-        """The value of an expression; the protocol can ask even where the page's scripts are off."""
+        """The value of an expression; the protocol can ask even where scripts are off."""
         found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         if "exceptionDetails" in found:
             raise RuntimeError(f"{expression}: {found['exceptionDetails']}")
@@ -121,8 +132,9 @@ class Browser:
     def point(self, selector):
         """Moves the mouse to the middle of an element."""
         x, y = self.evaluate(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center'}});"
-            "const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()"
+            f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
+            "e.scrollIntoView({block: 'center'}); const b = e.getBoundingClientRect();"
+            "return [b.x + b.width / 2, b.y + b.height / 2]; })()"
         )
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
         return x, y
@@ -130,9 +142,7 @@ class Browser:
     def click(self, selector):
         x, y = self.point(selector)
         for kind in ("mousePressed", "mouseReleased"):
-            self.call(
-                "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
-            )
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def screenshot(self, path, whole=False):
         shot = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
