@@ -355,9 +355,10 @@ def _diff(
 def _report(
     sketch: Sketch,
     name: str,
-    model: Model | None,
+    models: list[Model],
     baseline: Sketch | None,
     baseline_name: str,
+    series: list[tuple[Sketch, str]],
     most_clusters: int,
     seed: int,
     path: _Path | None,

@@ -180,8 +180,8 @@ def diff(
 
 
 def report(
-    sketch: Sketch | _Path,
-    model: Model | _Path | None = None,
+    sketch: Sketch | _Path | Iterable[Sketch | _Path] | Mapping[Any, Sketch],
+    model: Model | _Path | Iterable[Model | _Path] | None = None,
     baseline: Sketch | _Path | None = None,
     path: _Path | None = None,
     *,
@@ -191,15 +191,18 @@ def report(
 ) -> str:
     """Make a page about a sketch that opens in any browser.
 
-    One HTML file without links to anything else: what was sketched, clusters with their sizes and
-    centres, the curve over k, bandwidths, and the drift from another sketch.
+    One HTML file without links to anything else: the sketch in words, the curve over k with a
+    slider over its models, a map of the cells, clusters with their sizes and profiles, and the
+    drift from another sketch.
 
     Parameters
     ----------
-    sketch : Sketch or path
-        What to report on.
-    model : Model or path, optional
-        k-means, k-medians or a mixture to show; k-means with the k that the curve suggests.
+    sketch : Sketch or path, or several of them
+        What to report on. Of several, a list or a dictionary with their names, the page is about
+        the last, and shows how each of them, in this order, differs from the baseline.
+    model : Model or path, or several of them, optional
+        k-means, k-medians or mixtures to show, the first of them at first; those of the curve
+        over k by default.
     baseline : Sketch or path, optional
         A sketch to compare with.
     path : str or os.PathLike, optional
@@ -224,17 +227,32 @@ def report(
     >>> nysketch.report(sketch, name="normal rows")[:15]
     '<!doctype html>'
     """
-    other = None if baseline is None else _sketch(baseline)
+    one: Any = sketch
+    series: list[tuple[Sketch, str]] = []
+    if not isinstance(sketch, (Sketch, str, os.PathLike)):
+        named = list(sketch.items()) if isinstance(sketch, Mapping) else list(enumerate(sketch, 1))
+        if not named:
+            raise ValueError("a report needs a sketch, got none")
+        series = [(_sketch(item), _stem(item) or str(key)) for key, item in named]
+        one = named[-1][1]
+    several = model is not None and not isinstance(model, (Model, str, os.PathLike))
+    models: Any = model if several else [] if model is None else [model]
     return _report(
-        _sketch(sketch),
-        name if name is not None else _file(sketch) or "sketch",
-        _model(model),
-        other,
+        _sketch(one),
+        name if name is not None else _file(one) or (series[-1][1] if series else "sketch"),
+        [_model(item) for item in models],
+        None if baseline is None else _sketch(baseline),
         _file(baseline) or "baseline",
+        series if len(series) > 1 else [],
         most_clusters,
         seed,
         path,
     )
+
+
+def _stem(what: Any) -> str | None:
+    file = _file(what)
+    return None if file is None else os.path.splitext(os.path.basename(file))[0]
 
 
 def _file(what: Any) -> str | None:
@@ -256,5 +274,5 @@ def _plan_or_sketch(path: _Path) -> Plan | Sketch:
     return what
 
 
-def _model(what: Any) -> Model | None:
+def _model(what: Any) -> Any:
     return Model.load(what) if isinstance(what, (str, os.PathLike)) else what

@@ -114,28 +114,32 @@ pub fn _diff(
     shown.collect()
 }
 
-/// The page about a sketch, also written where a path is given.
+/// The page about a sketch, also written where a path is given. The series are sketches to compare with the
+/// baseline, and their names.
 #[pyfunction]
-#[pyo3(signature = (sketch, name, model, baseline, baseline_name, most_clusters, seed, path))]
+#[pyo3(signature = (sketch, name, models, baseline, baseline_name, series, most_clusters, seed, path))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 pub fn _report(
     sketch: &Bound<'_, PySketch>,
     name: String,
-    model: Option<&PyModel>,
+    models: Vec<PyRef<'_, PyModel>>,
     baseline: Option<&Bound<'_, PySketch>>,
     baseline_name: String,
+    series: Vec<(Bound<'_, PySketch>, String)>,
     most_clusters: Natural,
     seed: Natural,
     path: Option<PathBuf>,
 ) -> PyResult<String> {
     let py = sketch.py();
     let sketch = sketch.get().get();
-    let model = model.map(|m| m.model.clone());
+    let models: Vec<_> = models.iter().map(|m| m.model.clone()).collect();
     let baseline = baseline.map(|b| b.get().get());
+    let series: Vec<_> = series.into_iter().map(|(s, name)| (s.get().get(), name)).collect();
     let report = run(py, SILENT, move |_| {
         let request = ReportRequest {
-            model: model.as_deref(),
+            models: models.iter().map(|m| &**m).collect(),
             baseline: baseline.as_deref().map(|b| (b, baseline_name.as_str())),
+            series: series.iter().map(|(sketch, name)| (&**sketch, name.as_str())).collect(),
             most_clusters: most_clusters.size(),
             seed: seed.0,
             ..ReportRequest::new(&sketch, &name)

@@ -126,6 +126,20 @@ def test_the_report_is_that_of_the_command(days, command, tmp_path):
     assert html == (tmp_path / "ours.html").read_text("utf-8")
     sketch = Sketch.load(files[0])
     assert "<title>rows &lt;3</title>" in nysketch.report(sketch, name="rows <3")
+    models = [sketch.fit_kmeans(2), sketch.fit_kmeans(3)]
+    page = nysketch.report(sketch, models)
+    assert page.count('<details class="model"') == 2
+    command("report", "--against", files[2], days / "1.nys", files[0], "-o", tmp_path / "time.html")
+    days_of_files = [days / "1.nys", files[0]]
+    assert nysketch.report(days_of_files, baseline=files[2]) == (tmp_path / "time.html").read_text(
+        "utf-8"
+    )
+    named = {"monday": sketch, "tuesday": sketch}
+    assert "tuesday" in nysketch.report(named, baseline=files[2])
+    with pytest.raises(ValueError, match="give one"):
+        nysketch.report(days_of_files)
+    with pytest.raises(ValueError, match="needs a sketch"):
+        nysketch.report([])
     with pytest.raises(ValueError, match="has no rows"):
         nysketch.report(sketch.plan.empty())
     with pytest.raises(ValueError, match="most_clusters must be between 3 and 200"):
@@ -186,7 +200,9 @@ def test_tables_escape_what_they_show():
         assert html.count("<table>") == html.count("</table>")
         if thing is not curve:
             assert "&lt;script&gt;" in html and "x&amp;y" in html
-    assert "<script" not in nysketch.report(sketch, name=EVIL)
+    page = nysketch.report(sketch, name=EVIL)
+    # One script is the page's own.
+    assert page.count("<script") == 1 and "&lt;script&gt;" in page
     assert f"<td>{curve.suggested}</td>" in curve._repr_html_()
 
 

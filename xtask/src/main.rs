@@ -2,6 +2,7 @@
 //! tasks are parts of these, except `advisories`.
 
 mod advisories;
+mod browser;
 mod cycles;
 mod features;
 mod instructions;
@@ -25,6 +26,7 @@ const USAGE: &str = "usage: cargo xtask TASK
   licences          licences of the dependencies
   package           whether the crates can be published (--verify: build the packages)
   features          dependencies that are built more than once
+  browser           the page of a report in Chromium
   python            the wheel and its tests
   count             instructions of the pass (--write: set a new standard)
   advisories        known vulnerabilities of the dependencies; not part of test";
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         "licences" => licences::check(),
         "package" => package::check(option("--verify")),
         "features" => features::check(),
+        "browser" => browser::test(),
         "python" => python::test(),
         "count" => instructions::check(option("--write")),
         "advisories" => advisories::check(),
@@ -70,6 +73,7 @@ fn test() -> Outcome {
     doc.env("RUSTDOCFLAGS", "-D warnings");
     step("docs", doc)?;
     step("tests", with_data(cargo("test --workspace --locked")))?;
+    browser::test()?;
     python::test()?;
     instructions::check(false)
 }

@@ -24,8 +24,14 @@ pub fn test() -> Outcome {
     // sketches from their plans and rows.
     let golden = root().join("crates/nysketch/tests/golden/check.py");
     step("golden files by Python", environment.python([golden]))?;
-    step("Python format", environment.module("ruff format --check --quiet python"))?;
-    step("lints of Python", environment.module("ruff check --quiet python"))?;
+    step(
+        "Python format",
+        environment.module("ruff format --check --quiet python crates/nysketch-cli/tests/browser"),
+    )?;
+    step(
+        "lints of Python",
+        environment.module("ruff check --quiet python crates/nysketch-cli/tests/browser"),
+    )?;
     let wheel = environment.build_wheel()?;
     java();
     environment.pip(

@@ -85,16 +85,16 @@ pub enum Command {
 /// See the whole path in half a minute; no files needed.
 ///
 /// Generates a Gaussian mixture, sketches it, subtracts rows and merges them back, learns k-means and a
-/// mixture from the sketch alone, and prints their risks beside honest baselines.
+/// mixture from the sketch alone, and prints their risks beside honest baselines. Writes a picture and a page.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch demo
   nysketch demo --rows 500000 -o clusters.svg
 
 JSON fields: rows, columns, landmarks, bytes, planning_seconds, sketching_seconds, same_bytes,
-  picture, results [{task, from, risk, relative, bytes, seconds}]")]
+  picture, page, results [{task, from, risk, relative, bytes, seconds}]")]
 pub struct Demo {
-    /// Picture of the clusters to write, .svg or .png
+    /// Picture of the clusters to write, .svg or .png; the page is beside it, with .html
     #[arg(short, long, value_name = "FILE", default_value = "nysketch-demo.svg", value_parser = picture())]
     pub output: PathBuf,
     /// Rows to generate
@@ -469,6 +469,7 @@ pub struct Inspect {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch fit kmeans s.nys -k 10 -o model.json
+  nysketch fit kmeans s.nys -k 10 -o model.json --plot clusters.svg
   nysketch fit kmeans s.nys -k 2..20 -o model.json --plot curve.svg
   nysketch fit gmm s.nys -k 5 -o mixture.json --decoder kernel
   nysketch fit pca s.nys -k 2 -o pca.json
@@ -505,7 +506,7 @@ pub struct FitArgs {
     /// clompr, clomp: largest distance of atoms from the plan's centre, in the same unit
     #[arg(long, value_name = "R")]
     pub radius: Option<f64>,
-    /// Picture of the curve over k to write, .svg or .png
+    /// Picture to write, .svg or .png: the curve of a range of k, or the clusters of one k
     #[arg(long, value_name = "FILE", value_parser = picture())]
     pub plot: Option<PathBuf>,
     /// Seed of all random choices
@@ -593,7 +594,7 @@ pub struct Diff {
     /// Compare every sketch with this one
     #[arg(long, value_name = "SKETCH")]
     pub against: Option<PathBuf>,
-    /// Write a picture (.svg or .png) of the discrepancies, in the order of the sketches
+    /// Write a picture (.svg or .png) of the discrepancies and p-values, in the order of the sketches
     #[arg(long, value_name = "FILE", value_parser = picture())]
     pub plot: Option<PathBuf>,
     /// Largest p-value that is called drift: the share of false alarms
@@ -615,26 +616,29 @@ pub struct Diff {
 
 /// Write a page about a sketch that opens in any browser.
 ///
-/// One HTML file without external links: what was sketched, clusters with their sizes and centres in the
-/// table's units, the curve over k, bandwidths, and with --against the drift from another sketch. Without a
-/// model, the page shows k-means with the k that the curve suggests.
+/// One HTML file without external links: the sketch in words, the curve over k with a slider over its models, a
+/// map of the cells, the clusters with their sizes and profiles, and with --against the drift from another
+/// sketch. Of several sketches, the page is about the last, and shows the drift of each in this order. Models
+/// that are given are shown instead of those of the curve, as many as fit into two megabytes.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch report s.nys -o report.html
-  nysketch report day2.nys model.json --against day1.nys -o report.html
+  nysketch report s.nys model.json m5.json -o report.html
+  nysketch report day2.nys mixture.json --against day1.nys -o report.html
+  nysketch report --against site-1.nys days/ -o drift.html
 
-JSON fields: file, bytes, model, k")]
+JSON fields: file, bytes, sketches, models, k")]
 pub struct ReportArgs {
-    /// Sketch to report on
-    #[arg(value_name = "SKETCH")]
-    pub sketch: PathBuf,
-    /// Model learned from it: k-means, k-medians or a mixture
-    #[arg(value_name = "MODEL")]
-    pub model: Option<PathBuf>,
+    /// Sketch to report on, or several (also folders) with --against; and models to show
+    #[arg(required = true, value_name = "SKETCH|MODEL")]
+    pub files: Vec<PathBuf>,
+    /// Model to show: k-means, k-medians or a mixture; may be repeated
+    #[arg(long = "model", value_name = "MODEL")]
+    pub models: Vec<PathBuf>,
     /// Page to write
     #[arg(short, long, value_name = "FILE.html")]
     pub output: PathBuf,
-    /// Also show how the sketch differs from this one
+    /// Also show how each sketch differs from this one
     #[arg(long, value_name = "SKETCH")]
     pub against: Option<PathBuf>,
     /// Largest k of the curve

@@ -2,6 +2,7 @@
 
 use crate::output::{count, short, thousands};
 use nysketch::clusters::{Trait, unusual};
+use nysketch::decoder::Curve;
 use nysketch::drift::Drift;
 use nysketch::{Features, Model, Plan, Shape, Sketch, Task};
 use serde_json::{Value, json};
@@ -54,7 +55,7 @@ fn told(traits: &[Trait], columns: &[String]) -> String {
 }
 
 /// A number beside another one: what is next to nothing beside their difference is 0.
-fn beside(x: f64, t: &Trait) -> String {
+pub fn beside(x: f64, t: &Trait) -> String {
     short(if x.abs() < 1e-4 * (t.value - t.overall).abs() { 0.0 } else { x })
 }
 
@@ -191,6 +192,29 @@ pub fn risk_name(model: &Model) -> String {
     match model.scale.iter().all(|s| *s == 1.0) {
         true => name.into(),
         false => format!("{name} in scaled columns"),
+    }
+}
+
+/// Why that k, and what speaks against it.
+pub fn suggestion(curve: &Curve) -> String {
+    let k = curve.best().k;
+    let end = "the end of the range: a wider one may hold a better";
+    if curve.best().bic.is_some() {
+        return match curve.at_end() {
+            true => format!("k = {k} has the least BIC, but is at {end}"),
+            false => format!("k = {k} has the least BIC"),
+        };
+    }
+    let separate = curve.most_separate().filter(|p| p.k != k).map_or(String::new(), |p| {
+        let silhouette = p.silhouette.unwrap_or(0.0);
+        format!("; the silhouette is largest at k = {} ({silhouette:.2})", p.k)
+    });
+    match (curve.at_end(), curve.clear) {
+        (true, _) => format!("k = {k} improves most, but is at {end}{separate}"),
+        (false, true) => format!("k = {k} is the elbow of the curve{separate}"),
+        (false, false) => {
+            format!("no k stands out; k = {k} improves most beside the next{separate}")
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod describe;
 mod input;
 mod kind;
 mod losses;
+mod markup;
 mod output;
 mod page;
 mod plot;

@@ -67,7 +67,41 @@ fn the_curve_over_k_is_printed_and_drawn() {
     assert!(f.read("t.png").starts_with(b"\x89PNG"));
     f.fails(2, "fit kmeans s.nys -k 8..2 -o t.json", &["-k must be"]);
     f.fails(2, "fit kmeans s.nys -k many -o t.json", &["-k must be"]);
-    f.fails(2, "fit kmeans s.nys -k 3 -o t.json --plot c.svg", &["range"]);
+}
+
+#[test]
+fn one_model_is_drawn_too() {
+    let f = learned();
+    let svg = |line: &str| {
+        f.ok(line);
+        String::from_utf8(f.read("p.svg")).unwrap()
+    };
+    let kmeans = svg("fit kmeans s.nys -k 3 -o m.json --plot p.svg");
+    for words in ["cells of 2,000 rows", "standard deviations from the mean", ">c0<"] {
+        assert!(kmeans.contains(words), "{words}");
+    }
+    assert!(svg("fit gmm s.nys -k 2 -o m.json --plot p.svg").contains("principal axis"));
+    assert!(svg("fit pca s.nys -k 2 -o m.json --plot p.svg").contains("share of the variance"));
+    f.ok("fit kmeans s.nys -k 3 -o m.json --plot p.png");
+    assert!(f.read("p.png").starts_with(b"\x89PNG"));
+    // Profiles alone, where there is no map.
+    f.ok("sketch x.npy -o k.nys --landmarks 50 --collect kernel,moments");
+    assert!(!svg("fit kmeans k.nys -k 3 -o m.json --plot p.svg").contains("principal axis"));
+    f.ok("sketch x.npy -o k.nys --landmarks 50 --collect kernel");
+    f.fails(2, "fit kmeans k.nys -k 3 -o t.json --plot t.svg", &["--plot", "cells or moments"]);
+}
+
+#[test]
+fn names_leave_pictures_well_formed() {
+    let f = Folder::new();
+    let rows: String = (0..300).map(|i| format!("{},{},{}\n", i % 7, i % 11, i % 3)).collect();
+    let long = "n".repeat(300);
+    f.write("odd.csv", format!("a\u{1}\u{1b}b,<&\"\"'>,{long}\n{rows}"));
+    f.ok("sketch odd.csv -o s.nys --landmarks 20");
+    f.ok("fit kmeans s.nys -k 2 -o m.json --plot p.svg");
+    let svg = String::from_utf8(f.read("p.svg")).unwrap();
+    assert!(svg.chars().all(|c| c == '\n' || !c.is_control()), "control characters are not XML");
+    assert!(svg.contains("a␁␛b") && svg.contains("&lt;&amp;") && !svg.contains(&long));
 }
 
 #[test]

@@ -142,7 +142,9 @@ fn folder_of_the_examples() -> Folder {
     fs::copy(f.path("yesterday.nys"), f.path("today.nys")).unwrap();
     fs::copy(f.path("day1.nys"), f.path("days/1.nys")).unwrap();
     f.ok("merge day1.nys day2.nys -o week.nys");
-    f.ok("fit kmeans s.nys -k 3 -o model.json");
+    for (task, k, name) in [("kmeans", 3, "model"), ("kmeans", 5, "m5"), ("gmm", 3, "mixture")] {
+        f.ok(&format!("fit {task} s.nys -k {k} -o {name}.json"));
+    }
     f
 }
 

@@ -94,7 +94,7 @@ fn every_command_ends_in_time() {
         for line in [
             "inspect a.nys".to_string(),
             format!("fit kmeans a.nys -k {k} -o m.json"),
-            format!("fit gmm a.nys -k {k} -o g.json"),
+            format!("fit gmm a.nys -k {k} -o g.json --plot g.{picture}"),
             "fit pca a.nys -k 1 -o p.json".to_string(),
             format!("fit kmeans a.nys -k 1..{k} -o c.json --plot c.{picture}"),
             format!("fit kmedians a.nys -k {k} -o d.json --decoder kernel"),

@@ -137,16 +137,36 @@ fn a_page_holds_everything_and_links_to_nothing() {
         String::from_utf8(f.read("r.html")).unwrap()
     };
     let html = page("report days/3.nys g.json --against days/1.nys -o r.html");
-    for words in ["3 clusters", "How many clusters?", "Bandwidths", "Against days/1.nys", "<svg"] {
+    for words in [
+        "Gaussian mixture, k = 3",
+        "How many clusters?",
+        "-log-likelihood",
+        "BIC over k",
+        "Profiles",
+        "Bandwidths",
+        "Against days/1.nys",
+    ] {
         assert!(html.contains(words), "{words}");
     }
-    // Nothing is loaded from elsewhere; the one address names the format of the pictures.
-    assert!(!html.contains("src=") && !html.contains("href="));
-    assert_eq!(html.matches("http").count(), html.matches("http://www.w3.org/2000/svg").count());
-    assert!(page("report days/1.nys -o r.html").contains("learned from the sketch (kmeans)"));
+    // A mixture has its own curve, not that of k-means.
+    assert!(!html.contains("k-means"));
+    // Nothing is loaded from elsewhere.
+    for link in ["src=", "href=", "http:", "https:", "url(", "@import"] {
+        assert!(!html.contains(link), "{link}");
+    }
+    assert!(
+        html.contains(
+            "Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-"
+        )
+    );
+    assert_eq!(html.matches("<script").count(), 1);
+    // Without a model, those of the curve.
+    let html = page("report days/1.nys -o r.html");
+    assert_eq!(html.matches("<details class=\"model\"").count(), 11);
+    assert!(html.contains("k-means, k = 3 (suggested)"));
     f.ok("plan 1.csv -o k.nys --landmarks 60 --collect kernel");
     f.ok("sketch 1.csv --plan k.nys -o k1.nys");
-    page("report k1.nys -o r.html");
+    assert!(page("report k1.nys -o r.html").contains("a map and spreads, which need cells"));
     f.ok("sketch 1.csv -o c.nys --landmarks 30 --collect cells --columns a");
     page("report c.nys -o r.html");
     // Names are text, whatever they look like.
@@ -156,7 +176,28 @@ fn a_page_holds_everything_and_links_to_nothing() {
     assert!(odd.contains("&lt;b&gt;") && odd.contains("x&amp;y") && !odd.contains("<b>"));
     // Fewer cells than the curve would like.
     f.ok("sketch 1.csv -o few.nys --landmarks 5");
-    assert!(page("report few.nys -o r.html").contains("learned from the sketch (kmeans)"));
+    assert!(page("report few.nys -o r.html").contains("k-means, k = 3"));
     f.fails(2, "report days/1.nys g.json -o days/1.nys", &["both input and output"]);
+    f.fails(2, "report days/1.nys -o r.pdf", &["use .html"]);
     f.fails(1, "report none.nys -o t.html", &["none.nys"]);
+    f.fails(1, "report days/1.nys none.json -o t.html", &["cannot read none.json"]);
+    f.fails(2, "report g.json -o t.html", &["needs a sketch"]);
+}
+
+#[test]
+fn a_page_shows_several_models_and_drift_over_time() {
+    let f = days();
+    for k in [2, 5] {
+        f.ok(&format!("fit kmeans days/3.nys -k {k} -o m{k}.json"));
+    }
+    let report = f.json("report days/3.nys m5.json --model m2.json -o r.html");
+    assert_eq!((report["models"].as_u64(), report["k"].as_u64()), (Some(2), Some(5)));
+    let html = String::from_utf8(f.read("r.html")).unwrap();
+    assert_eq!(html.matches("<details class=\"model\"").count(), 2);
+    assert!(html.contains("k-means, k = 2") && html.contains("max=\"1\""));
+    let report = f.json("report --against days/1.nys days/ -o r.html");
+    assert_eq!(report["sketches"], 2);
+    let html = String::from_utf8(f.read("r.html")).unwrap();
+    assert!(html.contains("<title>days/3.nys</title>") && html.contains("class=\"threshold\""));
+    f.fails(2, "report days/2.nys days/3.nys -o t.html", &["--against"]);
 }

@@ -5,7 +5,8 @@ use crate::kind::Kind;
 use crate::output::{name, result, size, thousands};
 use crate::plot;
 use crate::progress::Bar;
-use crate::writing::check_output;
+use crate::report::{ReportRequest, page};
+use crate::writing::{check_output, write_bytes};
 use anyhow::{Result, ensure};
 use nysketch::decoder::cells::Cells;
 use nysketch::metrics::Risks;
@@ -41,7 +42,9 @@ struct Line {
 }
 
 pub fn run(args: &Demo, common: &Common) -> Result<()> {
+    let page_file = args.output.with_extension("html");
     check_output(common, &args.output, Kind::by_extension(&args.output), [])?;
+    check_output(common, &page_file, Kind::Page, [])?;
     let mixture = Mixture::new(DIMS, CLUSTERS, 2.0, args.seed)?;
     let rows = mixture.chunks(args.rows).flat_map(|chunk| chunk.values).collect();
     let table = Table::unnamed(DIMS, rows)?;
@@ -68,6 +71,9 @@ pub fn run(args: &Demo, common: &Common) -> Result<()> {
     let values = table.values();
     let (kmeans, lines) = compare(&whole, values, bytes.len(), args.seed)?;
     draw(args, &whole, &kmeans, values)?;
+    let title = format!("{} rows of nysketch demo", thousands(args.rows));
+    let request = ReportRequest { seed: args.seed, ..ReportRequest::new(&whole, &title) };
+    write_bytes(&page_file, page(&request)?.html.as_bytes())?;
 
     let results: Vec<_> = lines
         .iter()
@@ -79,7 +85,7 @@ pub fn run(args: &Demo, common: &Common) -> Result<()> {
     let json = json!({
         "rows": args.rows, "columns": DIMS, "landmarks": plan.features.points().len(), "bytes": bytes.len(),
         "planning_seconds": planning, "sketching_seconds": sketching, "same_bytes": true,
-        "picture": name(&args.output), "results": results,
+        "picture": name(&args.output), "page": name(&page_file), "results": results,
     });
     let mut text = format!(
         "\
@@ -120,8 +126,9 @@ subtracted  {} rows ({} left), merged them back: the same bytes
         text.push_str(&row);
     }
     text.push_str(&format!(
-        "\nrisk: mean squared distance for kmeans, negative log-likelihood (nats) for gmm\npicture: {}\n",
-        args.output.display()
+        "\nrisk: mean squared distance for kmeans, negative log-likelihood (nats) for gmm\npicture: {}\npage: {} (opens in any browser)\n",
+        args.output.display(),
+        page_file.display()
     ));
     result(common, &json, &text)
 }
@@ -216,14 +223,26 @@ fn draw(args: &Demo, sketch: &Sketch, kmeans: &Model, values: &[f64]) -> Result<
     };
     let drawn = &values[..values.len().min(DRAWN * DIMS)];
     let labels = Predictor::new(kmeans).predict(drawn, Detail::Label).label;
-    let dot = |((x, y), label)| plot::Dot { x, y, cluster: label as usize, size: 2.0 };
-    let points: Vec<plot::Dot> = places(drawn).into_iter().zip(labels).map(dot).collect();
+    let dot = |(place, label)| plot::Dot {
+        place,
+        rows: 1.0,
+        cluster: label as usize,
+        title: String::new(),
+    };
+    let dots: Vec<plot::Dot> = places(drawn).into_iter().zip(labels).map(dot).collect();
     let centres = match &kmeans.shape {
         Shape::Centres { centres, .. } => places(&centres.concat()),
         _ => Vec::new(),
     };
     let title =
         format!("{CLUSTERS} clusters learned from the sketch of {} rows", thousands(args.rows));
-    let axes = ["first principal axis", "second principal axis"];
-    plot::write(&args.output, &plot::clusters(&title, axes, &points, &centres))
+    let scene = plot::map(&plot::Map {
+        title: &title,
+        axes: ["first principal axis", "second principal axis"],
+        what: "row",
+        dots: &dots,
+        centres: &[centres],
+        shown: 0,
+    });
+    plot::write(&args.output, &scene)
 }

@@ -1,11 +1,12 @@
 //! `nysketch diff`: how two sketches of one plan differ, or many from one.
 
-use super::files::{read_sketch, sketch_files};
+use super::files::{read_sketch, sketch_files, stem};
 use crate::args::{Common, Diff};
 use crate::describe::{one_line, place};
 use crate::kind::Kind;
 use crate::output::{Usage, count, in_options, name, note, result, short, thousands};
-use crate::plot;
+use crate::plot::{self, DriftChart};
+use crate::report::point;
 use crate::writing::check_output;
 use anyhow::{Context, Result, bail};
 use nysketch::drift::{Comparison, Drift, DriftParams};
@@ -37,8 +38,10 @@ pub fn run(args: &Diff, common: &Common) -> Result<u8> {
         check_output(common, plot, Kind::by_extension(plot), inputs)?;
     }
     let baseline = read_sketch(first)?;
-    if args.plot.is_some() && !baseline.plan().collect.kernel {
-        return Err(Usage("--plot draws discrepancies, which need kernel sums".into()).into());
+    let collect = baseline.plan().collect;
+    if args.plot.is_some() && !(collect.kernel || collect.cells) {
+        let needs = "--plot draws discrepancies and p-values, which need kernel sums or cells";
+        return Err(Usage(needs.into()).into());
     }
     let comparison = Comparison::new(baseline.plan())?;
     let mut found = Vec::new();
@@ -64,9 +67,13 @@ pub fn run(args: &Diff, common: &Common) -> Result<u8> {
         );
     }
     if let Some(file) = &args.plot {
-        let points: Vec<plot::DriftPoint> = found.iter().map(point).collect();
+        let points: Vec<_> = found.iter().map(|c| point(stem(&c.file), &c.drift)).collect();
         let baseline = first.display().to_string();
-        plot::write(file, &plot::drift(&points, &baseline))?;
+        let chart = DriftChart { points: &points, baseline: &baseline, level: args.level };
+        match plot::drift(&chart) {
+            Some(scene) => plot::write(file, &scene)?,
+            None => note(common, "there is nothing to draw: neither discrepancies nor p-values"),
+        }
     }
     if args.against.is_some() {
         let json = json!({"baseline": name(first), "rows": baseline.rows(), "level": args.level,
@@ -130,16 +137,6 @@ fn check_columns(a: &Sketch, b: &Sketch, first: &Path, second: &Path) -> Result<
         missing(ours, theirs)
     ))
     .into())
-}
-
-fn point(compared: &Compared) -> plot::DriftPoint {
-    let middle = compared.drift.middle();
-    plot::DriftPoint {
-        name: compared.file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-        mmd: middle.map_or(f64::NAN, |d| d.mmd),
-        noise: middle.map_or(f64::NAN, |d| d.noise),
-        drift: compared.drift.drift.unwrap_or(false),
-    }
 }
 
 /// The verdict in words.

@@ -98,3 +98,8 @@ pub fn sketch_files(
     }
     Ok(files)
 }
+
+/// The name of a file without its folder and extension.
+pub fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}

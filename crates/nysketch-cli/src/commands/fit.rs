@@ -2,15 +2,18 @@
 
 use super::files::read_sketch;
 use crate::args::{Common, FitArgs};
-use crate::describe::{clusters_json, collapsed, risk_name, summary, table};
+use crate::describe::{clusters_json, collapsed, risk_name, suggestion, summary, table};
 use crate::kind::Kind;
 use crate::output::{Usage, name, note, result, short, thousands_signed, warn};
 use crate::plot;
+use crate::report::map;
 use crate::writing::{check_output, write_bytes};
 use anyhow::{Context, Result};
 use nysketch::decoder::{Curve, CurvePoint};
-use nysketch::{Context as Decoding, FitParams, Model, Status, Task};
+use nysketch::model::Shape;
+use nysketch::{Context as Decoding, FitParams, Model, Sketch, Status, Task};
 use serde_json::{Value, json};
+use std::path::Path;
 
 pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
     check_output(common, &args.output, Kind::Model, [args.sketch.as_path()])?;
@@ -18,12 +21,12 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
         check_output(common, plot, Kind::by_extension(plot), [args.sketch.as_path()])?;
     }
     let (low, high) = k_range(&args.k)?;
-    if args.plot.is_some() && low == high {
-        return Err(
-            Usage("--plot draws the curve over k: give a range such as -k 2..20".into()).into()
-        );
-    }
     let sketch = read_sketch(&args.sketch)?;
+    let collect = sketch.plan().collect;
+    if args.plot.is_some() && low == high && !(collect.cells || collect.moments) {
+        let needs = "--plot draws clusters beside all rows, which needs cells or moments; give a range such as -k 2..20 for the curve";
+        return Err(Usage(needs.into()).into());
+    }
     let params = resolve(args, low)?;
     let place = || args.sketch.display().to_string();
     let decoding = Decoding::new(&sketch);
@@ -31,6 +34,9 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
         let model = decoding.fit(&params).with_context(place)?;
         write_bytes(&args.output, model.to_json().as_bytes())?;
         tell_doubts(common, &model);
+        if let Some(file) = &args.plot {
+            draw(file, &sketch, &model)?;
+        }
         let (mut json, text) = describe(args, &model, decoding.risk(&model));
         let verdict = explain(&decoding, &model, &mut json)?;
         return result(common, &json, &format!("{text}{verdict}"));
@@ -72,6 +78,22 @@ fn explain(decoding: &Decoding<'_>, model: &Model, json: &mut Value) -> Result<S
     Ok(text)
 }
 
+/// Draws one model: where its clusters lie and how they differ, or how much variance its components explain.
+fn draw(file: &Path, sketch: &Sketch, model: &Model) -> Result<()> {
+    if let Shape::Components { explained_variance_ratio: ratio, .. } = &model.shape {
+        let points: Vec<(usize, f64)> =
+            ratio.iter().enumerate().map(|(i, r)| (i + 1, *r)).collect();
+        let names = ["component", "share of the variance"];
+        return plot::write(
+            file,
+            &plot::curve(&plot::Curve { points: &points, marked: None, names }),
+        );
+    }
+    let scenes = [map::scene(sketch, &[model], 0), plot::profiles(model)];
+    let scenes: Vec<_> = scenes.into_iter().flatten().collect();
+    plot::write(file, &plot::Scene::stacked(scenes))
+}
+
 fn finish_curve(
     args: &FitArgs,
     common: &Common,
@@ -83,7 +105,10 @@ fn finish_curve(
     let name = risk_name(&best.model);
     if let Some(plot) = &args.plot {
         let line: Vec<(usize, f64)> = points.iter().map(|p| (p.k, p.risk)).collect();
-        plot::write(plot, &plot::curve(&line, best.k, &name))?;
+        let word = if args.task == Task::Gmm { "least BIC" } else { "suggested" };
+        let marked = Some((best.k, word));
+        let curve = plot::Curve { points: &line, marked, names: ["k", &name] };
+        plot::write(plot, &plot::curve(&curve))?;
     }
     let (mut json, summary) = describe(args, &best.model, Some(best.risk));
     json["suggested_k"] = json!(best.k);
@@ -123,29 +148,6 @@ fn curve_table(curve: &Curve, name: &str) -> String {
         text.push_str(if p.k == curve.best().k { "  <- suggested\n" } else { "\n" });
     }
     text
-}
-
-/// Why that k, and what speaks against it.
-fn suggestion(curve: &Curve) -> String {
-    let k = curve.best().k;
-    let end = "the end of the range: a wider one may hold a better";
-    if curve.best().bic.is_some() {
-        return match curve.at_end() {
-            true => format!("k = {k} has the least BIC, but is at {end}"),
-            false => format!("k = {k} has the least BIC"),
-        };
-    }
-    let separate = curve.most_separate().filter(|p| p.k != k).map_or(String::new(), |p| {
-        let silhouette = p.silhouette.unwrap_or(0.0);
-        format!("; the silhouette is largest at k = {} ({silhouette:.2})", p.k)
-    });
-    match (curve.at_end(), curve.clear) {
-        (true, _) => format!("k = {k} improves most, but is at {end}{separate}"),
-        (false, true) => format!("k = {k} is the elbow of the curve{separate}"),
-        (false, false) => {
-            format!("no k stands out; k = {k} improves most beside the next{separate}")
-        }
-    }
 }
 
 /// The JSON fields, and what a person reads.

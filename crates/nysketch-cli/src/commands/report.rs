@@ -1,33 +1,56 @@
 //! `nysketch report`: write a page about a sketch.
 
-use super::files::{read_model, read_sketch};
+use super::files::{read_model, read_sketch, sketch_files, stem};
 use crate::args::{Common, ReportArgs};
 use crate::kind::Kind;
-use crate::output::{name, result, size};
+use crate::output::{Usage, name, result, size};
 use crate::report::{ReportRequest, page};
 use crate::writing::{check_output, write_bytes};
 use anyhow::Result;
+use nysketch::{Model, Sketch};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
-    let inputs = [Some(&args.sketch), args.model.as_ref(), args.against.as_ref()];
-    let inputs = inputs.into_iter().flatten().map(PathBuf::as_path);
-    check_output(common, &args.output, Kind::Page, inputs)?;
-    let sketch = read_sketch(&args.sketch)?;
-    let model = args.model.as_deref().map(read_model).transpose()?;
+    let is_model = |p: &&PathBuf| Kind::of(p).unwrap_or(Kind::by_extension(p)) == Kind::Model;
+    let (models, sketches): (Vec<&PathBuf>, Vec<&PathBuf>) = args.files.iter().partition(is_model);
+    let sketches: Vec<PathBuf> = sketches.into_iter().cloned().collect();
+    let sketches = sketch_files(&sketches, args.against.as_deref(), common)?;
+    let models: Vec<&PathBuf> = models.into_iter().chain(&args.models).collect();
+    let inputs = sketches.iter().chain(models.iter().copied()).chain(&args.against);
+    check_output(common, &args.output, Kind::Page, inputs.map(PathBuf::as_path))?;
+    let last = match (&sketches[..], &args.against) {
+        ([], _) => return Err(Usage("a report needs a sketch".into()).into()),
+        ([.., last], Some(_)) | ([last], None) => last,
+        (many, None) => {
+            let message = "a report is about one sketch, or several with --against BASELINE";
+            return Err(Usage(format!("{message}; {} were given", many.len())).into());
+        }
+    };
+    let models: Vec<Model> = models.into_iter().map(|m| read_model(m)).collect::<Result<_>>()?;
+    let read: Vec<Sketch> = sketches.iter().map(|s| read_sketch(s)).collect::<Result<_>>()?;
     let baseline = args.against.as_deref().map(read_sketch).transpose()?;
-    let title = args.sketch.display().to_string();
-    let other = args.against.as_ref().map(|path| path.display().to_string());
+    let (title, other) = (display(last), args.against.as_deref().map(display));
+    let names: Vec<String> = sketches.iter().map(|s| stem(s)).collect();
+    let series = match read.len() {
+        1 => Vec::new(),
+        _ => read.iter().zip(names.iter().map(String::as_str)).collect(),
+    };
     let report = page(&ReportRequest {
-        model: model.as_ref(),
+        models: models.iter().collect(),
         baseline: baseline.as_ref().zip(other.as_deref()),
+        series,
         most_clusters: usize::from(args.most_clusters),
         seed: args.seed,
-        ..ReportRequest::new(&sketch, &title)
+        ..ReportRequest::new(&read[read.len() - 1], &title)
     })?;
     write_bytes(&args.output, report.html.as_bytes())?;
     let bytes = report.html.len();
-    let json = json!({"file": name(&args.output), "bytes": bytes, "model": args.model.as_deref().map(name), "k": report.k});
+    let json = json!({"file": name(&args.output), "bytes": bytes, "sketches": read.len(),
+        "models": models.len(), "k": report.k});
     result(common, &json, &format!("{}: {}", args.output.display(), size(bytes)))
+}
+
+fn display(path: &Path) -> String {
+    path.display().to_string()
 }

@@ -2,19 +2,19 @@
 //! screens and papers with small pixels.
 
 use super::glyphs;
-use plotters_backend::text_anchor::{HPos, VPos};
-use plotters_backend::{BackendColor, BackendCoord, BackendStyle, BackendTextStyle};
-use plotters_backend::{DrawingBackend, DrawingErrorKind, FontTransform};
+use super::palette::Colour;
+use super::scene::{Anchor, Item, LONGEST, Point, Scene, Shape};
+use super::sign::Sign;
+use super::svg::BASELINE;
 use zeno::{Command, Join, Mask, PathBuilder, Scratch, Stroke, Style, Transform, Vector};
 
 /// Pixels for each unit of length.
 const SCALE: f32 = 2.0;
-/// Size of a font in plotters for each unit of its em; `plotters-svg` has the same.
-const SIZE_TO_EM: f32 = 1.24;
 
-/// A white sheet.
+/// A sheet, white at first.
 pub struct Canvas {
-    size: (u32, u32),
+    width: usize,
+    height: usize,
     rgb: Vec<u8>,
     /// Memory for shapes, which are many.
     scratch: Scratch,
@@ -22,19 +22,23 @@ pub struct Canvas {
 }
 
 impl Canvas {
-    /// So many units wide and high.
-    pub fn new(size: (u32, u32)) -> Self {
-        let mut canvas =
-            Canvas { size, rgb: Vec::new(), scratch: Scratch::new(), mask: Vec::new() };
-        let (width, height) = canvas.pixels();
-        canvas.rgb = vec![255; 3 * width * height];
+    /// Draws a picture.
+    pub fn of(scene: &Scene) -> Self {
+        let pixels = |units: f64| units as usize * SCALE as usize;
+        let mut canvas = Canvas {
+            width: pixels(scene.width),
+            height: pixels(scene.height),
+            rgb: vec![255; 3 * pixels(scene.width) * pixels(scene.height)],
+            scratch: Scratch::new(),
+            mask: Vec::new(),
+        };
+        scene.items.iter().for_each(|item| canvas.draw(item));
         canvas
     }
 
     /// Pixels across and down.
     pub fn pixels(&self) -> (usize, usize) {
-        let scaled = |n: u32| n as usize * SCALE as usize;
-        (scaled(self.size.0), scaled(self.size.1))
+        (self.width, self.height)
     }
 
     /// Red, green and blue of each pixel, row by row.
@@ -42,20 +46,53 @@ impl Canvas {
         &self.rgb
     }
 
-    /// Draws a shape; `transform` takes it to pixels.
+    fn draw(&mut self, item: &Item) {
+        let (path, transform) = outline(&item.shape);
+        let fill = |canvas: &mut Self| {
+            if let Some(colour) = item.fill {
+                canvas.shape(&path, zeno::Fill::NonZero, transform, colour, item.opacity);
+            }
+        };
+        let stroke = |canvas: &mut Self| {
+            let Some(colour) = item.stroke else { return };
+            let mut stroke = Stroke::new(item.width as f32 * SCALE);
+            let dashes = item.dash.map(|d| d.map(|length| length as f32 * SCALE));
+            stroke.join(Join::Round).cap(zeno::Cap::Butt).scale(false);
+            if let Some(dashes) = &dashes {
+                stroke.dash(dashes, 0.0);
+            }
+            canvas.shape(&path, stroke, transform, colour, item.opacity);
+        };
+        // A line around text is behind it, one around a shape before it.
+        if matches!(item.shape, Shape::Text { .. }) {
+            stroke(self);
+            fill(self);
+        } else {
+            fill(self);
+            stroke(self);
+        }
+    }
+
+    /// Draws a path; `transform` takes it to pixels. What is larger than the sheet is cut to it before memory is
+    /// taken.
     fn shape<'a>(
         &mut self,
         path: &[Command],
         style: impl Into<Style<'a>>,
         transform: Transform,
-        color: BackendColor,
+        colour: Colour,
+        opacity: f64,
     ) {
-        if color.alpha == 0.0 {
-            return;
-        }
+        let style = style.into();
+        let bounds = self.scratch.bounds(path, style, Some(transform));
+        let beyond = bounds.width() > self.width as f32 || bounds.height() > self.height as f32;
         let buffer = &mut self.mask;
         let mut mask = Mask::with_scratch(path, &mut self.scratch);
-        mask.style(style).transform(Some(transform)).inspect(|format, width, height| {
+        mask.style(style).transform(Some(transform));
+        if beyond {
+            mask.size(self.width as u32, self.height as u32);
+        }
+        mask.inspect(|format, width, height| {
             buffer.clear();
             buffer.resize(format.buffer_size(width, height), 0);
         });
@@ -66,19 +103,9 @@ impl Canvas {
             for (column, &coverage) in covered.iter().enumerate().filter(|(_, c)| **c > 0) {
                 let Some(x) = inside(place.left, column, width) else { continue };
                 let pixel = &mut self.rgb[3 * (y * width + x)..][..3];
-                blend(pixel, color, f64::from(coverage) / 255.0);
+                blend(pixel, colour, opacity * f64::from(coverage) / 255.0);
             }
         }
-    }
-
-    fn fill(&mut self, path: &[Command], color: BackendColor) {
-        self.shape(path, zeno::Fill::NonZero, Transform::scale(SCALE, SCALE), color);
-    }
-
-    fn stroke<S: BackendStyle>(&mut self, path: &[Command], style: &S) {
-        let mut stroke = Stroke::new(style.stroke_width() as f32);
-        stroke.join(Join::Round).cap(zeno::Cap::Butt);
-        self.shape(path, stroke, Transform::scale(SCALE, SCALE), style.color());
     }
 }
 
@@ -87,165 +114,85 @@ fn inside(first: i32, offset: usize, size: usize) -> Option<usize> {
     usize::try_from(i64::from(first) + offset as i64).ok().filter(|at| *at < size)
 }
 
-fn blend(pixel: &mut [u8], color: BackendColor, coverage: f64) {
-    let share = color.alpha * coverage;
-    let (red, green, blue) = color.rgb;
-    for (old, new) in pixel.iter_mut().zip([red, green, blue]) {
+fn blend(pixel: &mut [u8], colour: Colour, share: f64) {
+    for (old, new) in pixel.iter_mut().zip([colour.0, colour.1, colour.2]) {
         *old = (f64::from(*old) * (1.0 - share) + f64::from(new) * share).round() as u8;
     }
 }
 
-fn point((x, y): BackendCoord) -> Vector {
-    Vector::new(x as f32, y as f32)
+/// A place, not further away than any sheet reaches.
+fn vector((x, y): Point) -> Vector {
+    let near = |x: f64| x.clamp(-2.0 * LONGEST, 2.0 * LONGEST) as f32;
+    Vector::new(near(x), near(y))
 }
 
 /// Straight lines from point to point.
-fn lines(points: impl IntoIterator<Item = BackendCoord>) -> Vec<Command> {
+fn lines(points: &[Point]) -> Vec<Command> {
     let mut path = Vec::new();
-    for at in points {
-        if path.is_empty() {
-            path.move_to(point(at))
-        } else {
-            path.line_to(point(at))
+    for (i, at) in points.iter().enumerate() {
+        match i {
+            0 => path.move_to(vector(*at)),
+            _ => path.line_to(vector(*at)),
         };
     }
     path
 }
 
-fn rectangle(from: BackendCoord, to: BackendCoord) -> Vec<Command> {
-    let mut path = Vec::new();
-    path.add_rect(point(from), (to.0 - from.0) as f32, (to.1 - from.1) as f32);
-    path
-}
-
-type Drawn = Result<(), DrawingErrorKind<std::io::Error>>;
-
-impl DrawingBackend for Canvas {
-    type ErrorType = std::io::Error;
-
-    fn get_size(&self) -> (u32, u32) {
-        self.size
-    }
-
-    fn ensure_prepared(&mut self) -> Drawn {
-        Ok(())
-    }
-
-    fn present(&mut self) -> Drawn {
-        Ok(())
-    }
-
-    fn draw_pixel(&mut self, (x, y): BackendCoord, color: BackendColor) -> Drawn {
-        self.fill(&rectangle((x, y), (x + 1, y + 1)), color);
-        Ok(())
-    }
-
-    fn draw_line<S: BackendStyle>(
-        &mut self,
-        from: BackendCoord,
-        to: BackendCoord,
-        style: &S,
-    ) -> Drawn {
-        self.stroke(&lines([from, to]), style);
-        Ok(())
-    }
-
-    fn draw_rect<S: BackendStyle>(
-        &mut self,
-        upper_left: BackendCoord,
-        bottom_right: BackendCoord,
-        style: &S,
-        fill: bool,
-    ) -> Drawn {
-        let path = rectangle(upper_left, bottom_right);
-        if fill {
-            self.fill(&path, style.color())
-        } else {
-            self.stroke(&path, style)
+/// A shape as a path, and what takes the path to pixels.
+fn outline(shape: &Shape) -> (Vec<Command>, Transform) {
+    let doubled = Transform::scale(SCALE, SCALE);
+    match shape {
+        Shape::Line(points) => (lines(points), doubled),
+        Shape::Area(points) => {
+            let mut path = lines(points);
+            path.close();
+            (path, doubled)
         }
-        Ok(())
-    }
-
-    fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(
-        &mut self,
-        path: I,
-        style: &S,
-    ) -> Drawn {
-        self.stroke(&lines(path), style);
-        Ok(())
-    }
-
-    fn draw_circle<S: BackendStyle>(
-        &mut self,
-        center: BackendCoord,
-        radius: u32,
-        style: &S,
-        fill: bool,
-    ) -> Drawn {
-        let mut path = Vec::new();
-        path.add_circle(point(center), radius as f32);
-        if fill {
-            self.fill(&path, style.color())
-        } else {
-            self.stroke(&path, style)
+        Shape::Mark { at, radius, sign } => {
+            let corner = |c: &Point| (at.0 + radius * c.0, at.1 + radius * c.1);
+            let corners: Vec<Point> = sign.corners().iter().map(corner).collect();
+            let mut path = lines(&corners);
+            match sign {
+                Sign::Disc => drop(path.add_circle(vector(*at), vector((*radius, 0.0)).x)),
+                _ => drop(path.close()),
+            }
+            (path, doubled)
         }
-        Ok(())
-    }
-
-    fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(
-        &mut self,
-        corners: I,
-        style: &S,
-    ) -> Drawn {
-        let mut path = lines(corners);
-        path.close();
-        self.fill(&path, style.color());
-        Ok(())
-    }
-
-    /// Places text where `plotters-svg` does.
-    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, at: BackendCoord) -> Drawn {
-        let em = style.size() as f32 / SIZE_TO_EM;
-        let line = glyphs::line(text);
-        let left = match style.anchor().h_pos {
-            HPos::Left => 0.0,
-            HPos::Center => -line.width / 2.0,
-            HPos::Right => -line.width,
-        };
-        let baseline = match style.anchor().v_pos {
-            VPos::Top => 0.76,
-            VPos::Center => glyphs::X_HEIGHT / 2.0,
-            VPos::Bottom => -glyphs::X_HEIGHT / 2.0,
-        };
-        let (cos, sin) = match style.transform() {
-            FontTransform::Rotate90 => (0.0, 1.0),
-            FontTransform::Rotate180 => (-1.0, 0.0),
-            FontTransform::Rotate270 => (0.0, -1.0),
-            _ => (1.0, 0.0),
-        };
-        // Text is moved to its anchor, scaled, turned clockwise and moved to its place.
-        let (along, across) = (SCALE * em * cos, SCALE * em * sin);
-        let transform = Transform {
-            xx: along,
-            xy: across,
-            yx: -across,
-            yy: along,
-            x: SCALE * at.0 as f32 + left * along - baseline * across,
-            y: SCALE * at.1 as f32 + left * across + baseline * along,
-        };
-        self.shape(&line.outlines, zeno::Fill::NonZero, transform, style.color());
-        Ok(())
+        Shape::Text { at, text, size, anchor, upwards } => {
+            let line = glyphs::line(text);
+            let em = SCALE * *size as f32;
+            let left = match anchor {
+                Anchor::Start => 0.0,
+                Anchor::Middle => -0.5 * line.width * em,
+                Anchor::End => -line.width * em,
+            };
+            let down = BASELINE as f32 * em;
+            let (along, across) = if *upwards { (0.0, -1.0) } else { (1.0, 0.0) };
+            let place = vector(*at);
+            let transform = Transform {
+                xx: em * along,
+                xy: em * across,
+                yx: -em * across,
+                yy: em * along,
+                x: SCALE * place.x + left * along - down * across,
+                y: SCALE * place.y + left * across + down * along,
+            };
+            (line.outlines, transform)
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plotters::prelude::{BLACK, IntoFont, ShapeStyle, TextStyle};
-    use plotters::style::text_anchor::Pos;
+
+    const BLACK: Colour = Colour(0, 0, 0);
 
     /// Rows and columns of pixels that are not white: left, right, top, bottom.
-    fn extent(canvas: &Canvas) -> [usize; 4] {
+    fn extent(item: Item, side: f64) -> [usize; 4] {
+        let mut scene = Scene::new(side, side, "");
+        scene.push(item);
+        let canvas = Canvas::of(&scene);
         let (width, _) = canvas.pixels();
         let dark = canvas.rgb().chunks_exact(3).enumerate().filter(|(_, p)| p[0] < 200);
         dark.map(|(i, _)| (i % width, i / width)).fold(
@@ -256,38 +203,43 @@ mod tests {
         )
     }
 
-    fn text(transform: FontTransform, anchor: Pos) -> [usize; 4] {
-        let mut canvas = Canvas::new((100, 100));
-        let font = ("sans-serif", 12.4).into_font().transform(transform);
-        let style = TextStyle::from(font).pos(anchor);
-        canvas.draw_text("HHHH", &style, (50, 50)).unwrap();
-        extent(&canvas)
-    }
-
     /// Four capitals of 20 pixels an em are 60 wide (0.752 each) and 15 high (0.729); bearings are 0.098.
     /// Each anchor and each turn puts them where SVG does, within a pixel.
     #[test]
     fn text_stands_where_it_does_in_svg() {
-        let near = |got: [usize; 4], expected: [usize; 4]| {
+        let near = |item: Item, expected: [usize; 4]| {
+            let got = extent(item.fill(BLACK), 100.0);
             let close = got.iter().zip(expected).all(|(g, e)| g.abs_diff(e) <= 1);
             assert!(close, "{got:?} is not near {expected:?}");
         };
-        let none = FontTransform::None;
-        near(text(none.clone(), Pos::new(HPos::Left, VPos::Top)), [102, 157, 100, 115]);
-        near(text(none.clone(), Pos::new(HPos::Right, VPos::Top)), [42, 97, 100, 115]);
-        near(text(none, Pos::new(HPos::Center, VPos::Center)), [72, 127, 91, 105]);
-        // Upwards, to the right of the place; downwards, to the left of it.
-        let top = Pos::new(HPos::Left, VPos::Top);
-        near(text(FontTransform::Rotate270, top), [100, 115, 42, 97]);
-        near(text(FontTransform::Rotate90, top), [84, 99, 102, 157]);
+        let text = || Item::text((50.0, 50.0), "HHHH", 10.0);
+        // The baseline is 7 pixels below the place.
+        near(text(), [102, 157, 92, 106]);
+        near(text().anchor(Anchor::End), [42, 97, 92, 106]);
+        near(text().anchor(Anchor::Middle), [72, 127, 92, 106]);
+        near(text().upwards(), [92, 106, 42, 97]);
     }
 
     #[test]
     fn shapes_may_leave_the_sheet() {
-        let mut canvas = Canvas::new((10, 10));
-        let style = ShapeStyle::from(BLACK).stroke_width(4);
-        canvas.draw_circle((0, 0), 9, &style, false).unwrap();
-        canvas.draw_line((-50, 5), (60, 5), &style).unwrap();
-        assert_eq!(extent(&canvas), [0, 19, 0, 19]);
+        let line = |far: f64| Item::line([(-far, 5.0), (far, 5.0)]).stroke(BLACK, 4.0);
+        for far in [50.0, 1e9, 1e160] {
+            assert_eq!(extent(line(far), 10.0), [0, 19, 6, 13], "{far}");
+        }
+        let disc = Item::mark((0.0, 0.0), 1e12, Sign::Disc).fill(BLACK);
+        assert_eq!(extent(disc, 10.0), [0, 19, 0, 19]);
+        let nowhere = Item::mark((f64::NAN, 0.0), 3.0, Sign::Up).fill(BLACK);
+        assert_eq!(extent(nowhere, 10.0), [usize::MAX, 0, usize::MAX, 0]);
+    }
+
+    #[test]
+    fn signs_have_their_size() {
+        for sign in super::super::sign::SIGNS {
+            let [left, right, top, bottom] =
+                extent(Item::mark((10.0, 10.0), 4.0, sign).fill(BLACK), 20.0);
+            for (side, expected) in [(left, 11), (right, 28), (top, 11), (bottom, 28)] {
+                assert!(side.abs_diff(expected) <= 3, "{sign:?}: {side} is not near {expected}");
+            }
+        }
     }
 }

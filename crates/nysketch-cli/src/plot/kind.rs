@@ -29,3 +29,16 @@ pub const KINDS: &str = "the name of a picture ends in .svg or .png";
 pub fn path(path: PathBuf) -> Result<PathBuf, String> {
     if Kind::of(&path).is_some() { Ok(path) } else { Err(KINDS.to_string()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_extension_decides() {
+        assert_eq!(Kind::of(Path::new("a/b.SVG")), Some(Kind::Svg));
+        assert_eq!(Kind::of(Path::new("x.y.png")), Some(Kind::Png));
+        assert_eq!(Kind::of(Path::new("x.pdf")), None);
+        assert_eq!(Kind::of(Path::new("png")), None);
+    }
+}

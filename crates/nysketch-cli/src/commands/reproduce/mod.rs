@@ -79,7 +79,7 @@ pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
         plot::write(&file("svg"), &picture)?;
         plot::write(&file("png"), &picture)?;
         page.push("<figure>\n");
-        page.push(&picture.svg()?);
+        page.push(&plot::element(&picture, "figure"));
         page.push("</figure>\n");
         if chart.failed > 0 {
             let fits = count(chart.failed as u64, "fit");

@@ -1,0 +1,126 @@
+//! Clusters beside the whole: a heat map of columns and clusters, in standard deviations.
+
+use super::chart::{LINE_HEIGHT, TEXT, width};
+use super::map::class;
+use super::palette::{ABOVE, BELOW, Colour, colour, tint};
+use super::scene::{Anchor, Item, Point, Scene};
+use super::sign::Sign;
+use crate::markup::shorten;
+use crate::output::short;
+use nysketch::Model;
+use nysketch::clusters::Cluster;
+
+/// Columns that a picture shows; of more, those in which clusters differ most.
+pub const MOST_COLUMNS: usize = 100;
+/// Clusters side by side in a picture; of more, the largest.
+const MOST_CLUSTERS: usize = 200;
+/// Deviations from which on colours are the strongest.
+pub const STRONGEST: f64 = 3.0;
+/// Clusters side by side where columns are few.
+const ABREAST: usize = 16;
+const FEW_COLUMNS: usize = 20;
+const CELL: Point = (42.0, 19.0);
+
+/// The columns in which clusters differ most from the whole, so many at most, in the order of the table.
+pub fn telling_columns(clusters: &[Cluster], most: usize) -> Vec<usize> {
+    let columns = clusters.first().map_or(0, |c| c.traits.len());
+    let mut largest = vec![0.0f64; columns];
+    for t in clusters.iter().flat_map(|c| &c.traits) {
+        largest[t.column] = largest[t.column].max(t.deviations.abs());
+    }
+    let mut order: Vec<usize> = (0..columns).collect();
+    order.sort_by(|a, b| largest[*b].total_cmp(&largest[*a]));
+    order.truncate(most);
+    order.sort_unstable();
+    order
+}
+
+/// The colour of a deviation.
+fn heat(deviations: f64) -> Colour {
+    let strength = (deviations.abs() / STRONGEST).min(1.0);
+    tint(if deviations < 0.0 { BELOW } else { ABOVE }, 0.8 * strength)
+}
+
+/// Draws the heat map of a model, where the sketch told what the whole looks like.
+pub fn profiles(model: &Model) -> Option<Scene> {
+    let mut clusters = model.clusters();
+    clusters.sort_by(|a, b| b.share.total_cmp(&a.share));
+    clusters.truncate(MOST_CLUSTERS);
+    let columns = telling_columns(&clusters, MOST_COLUMNS);
+    if columns.is_empty() {
+        return None;
+    }
+    let abreast = if columns.len() <= FEW_COLUMNS { ABREAST } else { clusters.len() };
+    let mut bands: Vec<Scene> =
+        clusters.chunks(abreast).map(|some| band(model, some, &columns)).collect();
+    bands.push(scale(model, columns.len()));
+    Some(Scene::stacked(bands))
+}
+
+/// Some clusters side by side, with columns down.
+fn band(model: &Model, clusters: &[Cluster], columns: &[usize]) -> Scene {
+    let names: Vec<String> = columns.iter().map(|c| shorten(&model.columns[*c], 32)).collect();
+    let left = 10.0 + names.iter().map(|n| width(n, TEXT)).fold(60.0, f64::max) + 8.0;
+    let top = 10.0 + 3.0 * LINE_HEIGHT;
+    let (across, down) = (clusters.len() as f64, columns.len() as f64);
+    let about = format!("Profiles of {across} clusters in {down} columns");
+    let mut scene = Scene::new(left + CELL.0 * across + 16.0, top + CELL.1 * down + 6.0, about);
+    for (row, name) in names.iter().enumerate() {
+        let at = (left - 8.0, top + CELL.1 * (row as f64 + 0.5));
+        scene.push(Item::text(at, name.clone(), TEXT).anchor(Anchor::End));
+    }
+    for (i, cluster) in clusters.iter().enumerate() {
+        let middle = left + CELL.0 * (i as f64 + 0.5);
+        let mark = Item::mark((middle, 18.0), 6.0, Sign::of(cluster.label));
+        scene.push(mark.fill(colour(cluster.label)).class(&class(cluster.label)));
+        let text = |y: f64, text: String| Item::text((middle, y), text, TEXT - 1.5);
+        scene.push(text(18.0 + LINE_HEIGHT, cluster.label.to_string()).anchor(Anchor::Middle));
+        let share = format!("{:.1} %", 100.0 * cluster.share);
+        scene.push(text(18.0 + 1.9 * LINE_HEIGHT, share).anchor(Anchor::Middle));
+        for t in &cluster.traits {
+            let Ok(row) = columns.binary_search(&t.column) else { continue };
+            let corner = (left + CELL.0 * i as f64, top + CELL.1 * row as f64);
+            let title = format!(
+                "{}, cluster {}: {} (all rows {}, {} standard deviations)",
+                shorten(&model.columns[t.column], 80),
+                cluster.label,
+                short(t.value),
+                short(t.overall),
+                signed(t.deviations)
+            );
+            let end = (corner.0 + CELL.0 - 1.0, corner.1 + CELL.1 - 1.0);
+            scene.push(Item::rectangle(corner, end).fill(heat(t.deviations)).title(title));
+            let at = (corner.0 + 0.5 * CELL.0, corner.1 + 0.5 * CELL.1);
+            let text = Item::text(at, signed(t.deviations), TEXT - 2.0);
+            scene.push(text.anchor(Anchor::Middle));
+        }
+    }
+    scene
+}
+
+/// "+2.1"; nothing is neither above nor below.
+pub fn signed(deviations: f64) -> String {
+    match deviations.abs() {
+        z if z < 0.05 => "0.0".into(),
+        z if z < 99.95 => format!("{deviations:+.1}"),
+        _ => format!("{deviations:+.0e}"),
+    }
+}
+
+/// What the colours mean, and how many columns are shown.
+fn scale(model: &Model, shown: usize) -> Scene {
+    let mut scene = Scene::new(480.0, 3.0 * LINE_HEIGHT, "");
+    let y = LINE_HEIGHT;
+    for i in -6..=6 {
+        let (x, deviations) = (10.0 + 14.0 * f64::from(i + 6), 0.5 * f64::from(i));
+        scene.push(Item::rectangle((x, y - 7.0), (x + 13.0, y + 7.0)).fill(heat(deviations)));
+    }
+    let text = "−3 … +3 standard deviations from the mean of all rows";
+    scene.push(Item::text((198.0, y), text, TEXT - 2.5));
+    let all = model.columns.len();
+    if shown < all {
+        let text = format!("The {shown} of {all} columns in which clusters differ most");
+        scene.push(Item::text((10.0, y + 1.2 * LINE_HEIGHT), text, TEXT - 1.0));
+    }
+    scene
+}

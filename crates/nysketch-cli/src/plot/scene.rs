@@ -1,0 +1,203 @@
+//! What is drawn, before it is known on what: shapes in order, each with words to show when pointed at.
+
+use super::palette::Colour;
+use super::sign::Sign;
+
+/// Across and down, in units of a pixel.
+pub type Point = (f64, f64);
+
+/// Where text stands beside its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// What is drawn.
+#[derive(Debug, Clone)]
+pub enum Shape {
+    Line(Vec<Point>),
+    Area(Vec<Point>),
+    Mark {
+        at: Point,
+        radius: f64,
+        sign: Sign,
+    },
+    /// Its middle line stands at the place; upwards or in reading direction.
+    Text {
+        at: Point,
+        text: String,
+        size: f64,
+        anchor: Anchor,
+        upwards: bool,
+    },
+}
+
+/// A shape and how it looks. `class` and `data` are for a page, which may style and find shapes by them.
+#[derive(Debug, Clone)]
+pub struct Item {
+    pub shape: Shape,
+    pub fill: Option<Colour>,
+    pub stroke: Option<Colour>,
+    pub width: f64,
+    pub opacity: f64,
+    /// Lengths of strokes and gaps.
+    pub dash: Option<[f64; 2]>,
+    pub class: String,
+    pub data: Vec<(&'static str, String)>,
+    pub title: Option<String>,
+}
+
+impl Item {
+    fn new(shape: Shape) -> Self {
+        Item {
+            shape,
+            fill: None,
+            stroke: None,
+            width: 1.0,
+            opacity: 1.0,
+            dash: None,
+            class: String::new(),
+            data: Vec::new(),
+            title: None,
+        }
+    }
+
+    pub fn line(points: impl IntoIterator<Item = Point>) -> Self {
+        Item::new(Shape::Line(points.into_iter().collect()))
+    }
+
+    pub fn area(points: impl IntoIterator<Item = Point>) -> Self {
+        Item::new(Shape::Area(points.into_iter().collect()))
+    }
+
+    pub fn rectangle((left, top): Point, (right, bottom): Point) -> Self {
+        Item::area([(left, top), (right, top), (right, bottom), (left, bottom)])
+    }
+
+    pub fn mark(at: Point, radius: f64, sign: Sign) -> Self {
+        Item::new(Shape::Mark { at, radius, sign })
+    }
+
+    pub fn text(at: Point, text: impl Into<String>, size: f64) -> Self {
+        let text = text.into();
+        let shape = Shape::Text { at, text, size, anchor: Anchor::Start, upwards: false };
+        Item::new(shape).fill(super::palette::INK).class("ink")
+    }
+
+    pub fn anchor(mut self, to: Anchor) -> Self {
+        if let Shape::Text { anchor, .. } = &mut self.shape {
+            *anchor = to;
+        }
+        self
+    }
+
+    pub fn upwards(mut self) -> Self {
+        if let Shape::Text { upwards, .. } = &mut self.shape {
+            *upwards = true;
+        }
+        self
+    }
+
+    pub fn fill(mut self, colour: Colour) -> Self {
+        self.fill = Some(colour);
+        self
+    }
+
+    pub fn stroke(mut self, colour: Colour, width: f64) -> Self {
+        self.stroke = Some(colour);
+        self.width = width;
+        self
+    }
+
+    pub fn opacity(mut self, opacity: f64) -> Self {
+        self.opacity = opacity;
+        self
+    }
+
+    pub fn dash(mut self, stroke: f64, gap: f64) -> Self {
+        self.dash = Some([stroke, gap]);
+        self
+    }
+
+    /// One more class.
+    pub fn class(mut self, class: &str) -> Self {
+        if !self.class.is_empty() {
+            self.class.push(' ');
+        }
+        self.class.push_str(class);
+        self
+    }
+
+    pub fn data(mut self, name: &'static str, value: impl ToString) -> Self {
+        self.data.push((name, value.to_string()));
+        self
+    }
+
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// The same, so far to the right and down.
+    pub fn moved(mut self, right: f64, down: f64) -> Self {
+        let by = |p: &mut Point| *p = (p.0 + right, p.1 + down);
+        match &mut self.shape {
+            Shape::Line(points) | Shape::Area(points) => points.iter_mut().for_each(by),
+            Shape::Mark { at, .. } | Shape::Text { at, .. } => by(at),
+        }
+        self
+    }
+
+    fn is_finite(&self) -> bool {
+        let finite = |p: &Point| p.0.is_finite() && p.1.is_finite();
+        match &self.shape {
+            Shape::Line(points) | Shape::Area(points) => points.iter().all(finite),
+            Shape::Mark { at, radius, .. } => finite(at) && radius.is_finite(),
+            Shape::Text { at, size, .. } => finite(at) && size.is_finite(),
+        }
+    }
+}
+
+/// A picture.
+#[derive(Debug, Clone)]
+pub struct Scene {
+    pub width: f64,
+    pub height: f64,
+    /// What it shows, for those who do not see it.
+    pub about: String,
+    pub items: Vec<Item>,
+}
+
+/// Longest side of a picture: pixels of larger ones take gigabytes.
+pub const LONGEST: f64 = 10_000.0;
+
+impl Scene {
+    /// An empty picture.
+    pub fn new(width: f64, height: f64, about: impl Into<String>) -> Self {
+        let side = |x: f64| if x.is_finite() { x.clamp(1.0, LONGEST).ceil() } else { 1.0 };
+        Scene { width: side(width), height: side(height), about: about.into(), items: Vec::new() }
+    }
+
+    /// Pictures one below the other.
+    pub fn stacked(scenes: Vec<Scene>) -> Self {
+        let width = scenes.iter().map(|s| s.width).fold(0.0, f64::max);
+        let about = scenes.iter().map(|s| s.about.as_str()).filter(|about| !about.is_empty());
+        let about = about.collect::<Vec<_>>().join("; ");
+        let mut all = Scene::new(width, scenes.iter().map(|s| s.height).sum(), about);
+        let mut top = 0.0;
+        for scene in scenes {
+            scene.items.into_iter().for_each(|item| all.push(item.moved(0.0, top)));
+            top += scene.height;
+        }
+        all
+    }
+
+    /// Draws a shape over the others; one that is nowhere is left out.
+    pub fn push(&mut self, item: Item) {
+        if item.is_finite() {
+            self.items.push(item);
+        }
+    }
+}

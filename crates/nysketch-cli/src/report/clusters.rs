@@ -1,0 +1,239 @@
+//! The clusters of each model: one card for each, and their profiles in a table coloured by deviations.
+
+use super::curve::model_name;
+use super::map::labels;
+use super::models::{MOST_CLUSTERS, MOST_COLUMNS, Shown, TaskCurve};
+use super::overview::trait_html;
+use crate::describe::collapsed;
+use crate::markup::escape;
+use crate::output::{count, short, thousands};
+use crate::page::{Page, name, sign};
+use crate::plot::{STRONGEST, class, telling_columns};
+use anyhow::Result;
+use nysketch::clusters::Cluster;
+use nysketch::model::Shape;
+use nysketch::{Context as Decoding, Model};
+use std::fmt::Write;
+
+/// Clusters that are read one by one.
+const FEW: usize = 12;
+/// Columns on a card.
+const COLUMNS: usize = 5;
+
+pub fn section(
+    page: &mut Page,
+    decoding: &Decoding<'_>,
+    shown: &Shown<'_>,
+    curves: &[TaskCurve],
+) -> Result<()> {
+    if shown.models.is_empty() {
+        return Ok(());
+    }
+    page.heading("Clusters");
+    for (i, model) in shown.models.iter().enumerate() {
+        let open = if i == shown.first { " open" } else { "" };
+        let name = escape(&model_name(model, curves));
+        let labels: Vec<String> =
+            labels(decoding.sketch(), model).iter().map(usize::to_string).collect();
+        page.push(&format!(
+            "<details class=\"model\" data-task=\"{}\" data-k=\"{}\" data-name=\"{name}\" data-labels=\"{}\"{open}>\
+             <summary>{name}</summary>\n",
+            model.task.name(),
+            model.k(),
+            labels.join(" ")
+        ));
+        one(page, decoding, model)?;
+        page.push("</details>\n");
+    }
+    Ok(())
+}
+
+fn one(page: &mut Page, decoding: &Decoding<'_>, model: &Model) -> Result<()> {
+    page.push(&format!("<h3>{}</h3>\n", count(model.k() as u64, "cluster")));
+    let few = decoding.is_small();
+    if let Some(explanation) = few.then(|| decoding.explain(model)).transpose()?.flatten() {
+        let verdict = explanation.verdict.text();
+        page.text(&format!("Against the noise of the sketch: {verdict}."));
+    }
+    if let Some(doubt) = collapsed(model) {
+        page.text(&format!("{doubt}."));
+    }
+    let mut clusters = model.clusters();
+    clusters.sort_by(|a, b| b.share.total_cmp(&a.share));
+    if clusters.len() > MOST_CLUSTERS {
+        clusters.truncate(MOST_CLUSTERS);
+        page.note(&format!(
+            "The {MOST_CLUSTERS} largest of {} clusters.",
+            thousands(model.k() as u64)
+        ));
+    }
+    let mut cards = String::from("<ul class=\"cards\">\n");
+    clusters.iter().for_each(|c| cards.push_str(&card(c, model)));
+    cards.push_str("</ul>\n");
+    clusters.sort_by_key(|c| c.label);
+    // Few clusters are read one by one; of many, the whole is seen first.
+    if clusters.len() > FEW {
+        profiles(page, &clusters, model);
+        page.push(&cards);
+    } else {
+        page.push(&cards);
+        profiles(page, &clusters, model);
+    }
+    Ok(())
+}
+
+fn card(cluster: &Cluster, model: &Model) -> String {
+    let share = 100.0 * cluster.share;
+    let mut html = format!(
+        "<li class=\"card\" data-label=\"{label}\"><h4>{}cluster {label}</h4>\
+         <svg class=\"bar\" viewBox=\"0 0 100 6\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
+         <rect width=\"100\" height=\"6\"/><path class=\"{}\" d=\"M0 3H{share:.1}\"/></svg>\
+         {share:.1} % of the rows <small>({})</small>",
+        sign(cluster.label),
+        class(cluster.label),
+        thousands(cluster.rows),
+        label = cluster.label,
+    );
+    if let Some(spread) = cluster.spread {
+        let all = whole_spread(model).map_or(String::new(), |s| format!("(all rows {})", short(s)));
+        let _ = write!(html, "<br>spread {} <small>{all}</small>", short(spread));
+    }
+    let unusual = cluster.traits.iter().filter(|t| t.deviations != 0.0).take(COLUMNS);
+    let lines: String =
+        unusual.map(|t| format!("<li>{}</li>", trait_html(t, &model.columns))).collect();
+    let _ = writeln!(html, "<ul>{lines}</ul></li>");
+    html
+}
+
+/// How far all rows are from their mean, in the coordinates of the fit.
+fn whole_spread(model: &Model) -> Option<f64> {
+    let profile = model.profile.as_ref()?;
+    let square = |(s, scale): (&f64, &f64)| (s / scale).powi(2);
+    Some(profile.deviation.iter().zip(&model.scale).map(square).sum::<f64>().sqrt())
+}
+
+/// The table: columns down and clusters across, or the other way round where clusters are many.
+fn profiles(page: &mut Page, clusters: &[Cluster], model: &Model) {
+    let centres = match &model.shape {
+        Shape::Centres { centres, .. } | Shape::Mixture { means: centres, .. } => centres,
+        Shape::Components { .. } => return,
+    };
+    let told = model.profile.is_some();
+    let columns = match told {
+        true => telling_columns(clusters, MOST_COLUMNS),
+        false => (0..model.columns.len().min(MOST_COLUMNS)).collect(),
+    };
+    let deviations: Vec<Vec<f64>> = clusters
+        .iter()
+        .map(|c| {
+            let mut by_column = vec![0.0; model.columns.len()];
+            c.traits.iter().for_each(|t| by_column[t.column] = t.deviations);
+            by_column
+        })
+        .collect();
+    let mut table = vec![vec![Cell::Head("column".into(), String::new())]];
+    if told {
+        let of_all =
+            |text: &str| Cell::Head(format!("all rows<small>{text}</small>"), String::new());
+        table[0].extend([of_all("mean"), of_all("deviation")]);
+    }
+    table[0].extend(clusters.iter().map(|c| {
+        let text = format!("{}{}<small>{:.1} %</small>", sign(c.label), c.label, 100.0 * c.share);
+        Cell::Head(text, format!(" data-label=\"{}\"", c.label))
+    }));
+    for &column in &columns {
+        let deviation = model.profile.as_ref().map_or(0.0, |p| p.deviation[column]);
+        let mut row = vec![Cell::Head(name(&model.columns[column]), String::new())];
+        if let Some(profile) = &model.profile {
+            row.push(Cell::Plain(short(profile.mean[column])));
+            row.push(Cell::Plain(short(profile.deviation[column])));
+        }
+        row.extend(clusters.iter().zip(&deviations).map(|(c, z)| {
+            let value = centres[c.label][column];
+            // What rounding has left of nothing.
+            let value = if value.abs() < 1e-7 * deviation { 0.0 } else { value };
+            Cell::Value(short(value), told.then(|| z[column]))
+        }));
+        table.push(row);
+    }
+    let across = clusters.len() > 15 && clusters.len() > columns.len();
+    if across {
+        table = transposed(table);
+    }
+    page.push("<h3>Profiles</h3>\n");
+    if told {
+        page.push(&scale());
+    }
+    page.push(
+        "<div class=\"tools\"><button type=\"button\" class=\"transpose\">Rows to columns</button>\
+         <button type=\"button\" class=\"numbers\">Numbers or colours</button></div>\n",
+    );
+    page.push(&format!(
+        "<div class=\"tall\" tabindex=\"0\" role=\"region\" aria-label=\"Profiles\"><table class=\"heat sortable{}\">\n",
+        if across { " across" } else { "" }
+    ));
+    for (i, row) in table.iter().enumerate() {
+        let cells: String = row.iter().map(|cell| cell.html(i == 0)).collect();
+        page.push(&match i {
+            0 => format!("<thead><tr>{cells}</tr></thead><tbody>\n"),
+            _ => format!("<tr>{cells}</tr>\n"),
+        });
+    }
+    page.push("</tbody></table></div>\n");
+    if columns.len() < model.columns.len() {
+        page.note(&format!(
+            "The {} of {} columns in which clusters differ most.",
+            columns.len(),
+            thousands(model.columns.len() as u64)
+        ));
+    }
+}
+
+/// A cell of the table; heads are HTML with attributes.
+#[derive(Clone)]
+enum Cell {
+    Head(String, String),
+    Plain(String),
+    Value(String, Option<f64>),
+}
+
+impl Cell {
+    fn html(&self, top: bool) -> String {
+        match self {
+            Cell::Head(html, attributes) => {
+                let scope = if top { "col" } else { "row" };
+                format!("<th scope={scope}{attributes}>{html}</th>")
+            }
+            Cell::Plain(text) | Cell::Value(text, None) => format!("<td>{text}</td>"),
+            Cell::Value(text, Some(z)) => match heat(*z) {
+                0 => format!("<td data-z={z:.2}>{text}</td>"),
+                n if n < 0 => format!("<td class=n{} data-z={z:.2}>{text}</td>", -n),
+                n => format!("<td class=p{n} data-z={z:.2}>{text}</td>"),
+            },
+        }
+    }
+}
+
+fn transposed(table: Vec<Vec<Cell>>) -> Vec<Vec<Cell>> {
+    let columns = table.first().map_or(0, Vec::len);
+    (0..columns).map(|i| table.iter().map(|row| row[i].clone()).collect()).collect()
+}
+
+/// The strength of a colour, from −6 to 6.
+fn heat(deviations: f64) -> i32 {
+    (6.0 * deviations / STRONGEST).round().clamp(-6.0, 6.0) as i32
+}
+
+/// What the colours mean.
+fn scale() -> String {
+    let colours: String = (-6..=6)
+        .map(|n: i32| match n {
+            0 => "<i></i>".to_string(),
+            n if n < 0 => format!("<i class=n{}></i>", -n),
+            n => format!("<i class=p{n}></i>"),
+        })
+        .collect();
+    format!(
+        "<p class=\"scale\"><span>−{STRONGEST}</span>{colours}<span>+{STRONGEST} standard deviations from the mean of all rows</span></p>\n"
+    )
+}

@@ -1,0 +1,87 @@
+//! How it was measured: what the sketch holds, its columns and its bandwidths.
+
+use crate::describe::measured_at;
+use crate::output::{short, size, thousands};
+use crate::page::Page;
+use anyhow::Result;
+use nysketch::decoder::noise_floor;
+use nysketch::{Context as Decoding, Model, Sketch};
+
+/// Columns in the table.
+const MOST_COLUMNS: usize = 1000;
+
+pub fn section(page: &mut Page, decoding: &Decoding<'_>, model: Option<&Model>) -> Result<()> {
+    page.heading("How it was measured");
+    summary(page, decoding.sketch());
+    columns(page, decoding.sketch());
+    bandwidths(page, decoding, model)
+}
+
+fn summary(page: &mut Page, sketch: &Sketch) {
+    let plan = sketch.plan();
+    let row = |name: &str, value: String| vec![name.to_string(), value];
+    let mut rows = vec![
+        row("rows", thousands(sketch.rows())),
+        row("skipped as invalid", thousands(sketch.skipped())),
+        row("columns", thousands(plan.dims() as u64)),
+        row("measured at", measured_at(plan)),
+        row("keeps", plan.collect.names().join(", ")),
+        row("size", size(sketch.to_bytes().len())),
+        row("plan", plan.fingerprint()[..16].to_string()),
+    ];
+    if let Some(w) = &plan.weighting {
+        rows.push(row("weights", format!("column {}, in units of {}", w.column, w.unit)));
+    }
+    page.table(&["sketch", ""].map(String::from), &rows);
+}
+
+fn columns(page: &mut Page, sketch: &Sketch) {
+    let Some(moments) = sketch.column_moments() else { return };
+    let plan = sketch.plan();
+    let scaled = plan.frame.scale.iter().any(|s| *s != 1.0);
+    let mut header = ["column", "mean", "standard deviation"].map(String::from).to_vec();
+    if scaled {
+        header.push("scale".into());
+    }
+    let row = |(k, (mean, variance)): (usize, &(f64, f64))| {
+        let mut row = vec![plan.columns[k].clone(), short(*mean), short(variance.sqrt())];
+        if scaled {
+            row.push(short(plan.frame.scale[k]));
+        }
+        row
+    };
+    let rows: Vec<_> = moments.iter().enumerate().take(MOST_COLUMNS).map(row).collect();
+    page.push("<details><summary>Columns</summary>\n");
+    page.table(&header, &rows);
+    if moments.len() > MOST_COLUMNS {
+        page.note(&format!("The first {MOST_COLUMNS} of {} columns.", moments.len()));
+    }
+    page.push("</details>\n");
+}
+
+fn bandwidths(page: &mut Page, decoding: &Decoding<'_>, model: Option<&Model>) -> Result<()> {
+    let (sketch, plan) = (decoding.sketch(), decoding.plan());
+    if !plan.collect.kernel || !decoding.is_small() {
+        return Ok(());
+    }
+    let missed = sketch.missed();
+    let chosen = model.and_then(|m| m.report.bandwidth);
+    let mut rows = Vec::new();
+    for (rung, &sigma2) in plan.bandwidths.iter().enumerate() {
+        let embedding = decoding.embedding(rung)?;
+        let share = missed.get(rung).map_or("-".to_string(), |m| format!("{:.1} %", 100.0 * m));
+        rows.push(vec![
+            short(sigma2),
+            share,
+            format!("{} of {}", embedding.rank(), embedding.len()),
+            short(noise_floor(embedding.squared_norm(&embedding.target), sketch.rows())),
+            if chosen == Some(sigma2) { "yes".into() } else { String::new() },
+        ]);
+    }
+    page.push("<details><summary>Bandwidths</summary>\n");
+    let header = ["σ²", "missed at most", "moments", "noise floor", "decoded"];
+    page.table(&header.map(String::from), &rows);
+    page.note("Missed: an upper bound on the part of the rows' features that the landmarks do not see. Noise floor: how far the sketch of so many rows is from that of their distribution. Models from cells use no bandwidth.");
+    page.push("</details>\n");
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! What a page is asked for.
+
+use crate::output::Usage;
+use anyhow::Result;
+use nysketch::{Model, Sketch};
+use std::ops::RangeInclusive;
+
+/// Largest k of the curve where none is given.
+pub const DEFAULT_MOST_CLUSTERS: usize = 12;
+/// What may be given: an elbow needs neighbours, and more fits take minutes.
+const CLUSTERS: RangeInclusive<usize> = 3..=200;
+
+/// What to report on.
+#[derive(Debug, Clone)]
+pub struct ReportRequest<'a> {
+    /// The sketch.
+    pub sketch: &'a Sketch,
+    /// What the sketch is called: the title of the page.
+    pub name: &'a str,
+    /// Models to show, the first of them at first; those of the curve over k by default.
+    pub models: Vec<&'a Model>,
+    /// A sketch to compare with, and what it is called.
+    pub baseline: Option<(&'a Sketch, &'a str)>,
+    /// Sketches to compare with the baseline, in order of time, and what they are called; the sketch alone by
+    /// default.
+    pub series: Vec<(&'a Sketch, &'a str)>,
+    /// Largest k of the curve.
+    pub most_clusters: usize,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+impl<'a> ReportRequest<'a> {
+    /// The defaults for a sketch.
+    pub fn new(sketch: &'a Sketch, name: &'a str) -> Self {
+        ReportRequest {
+            sketch,
+            name,
+            models: Vec::new(),
+            baseline: None,
+            series: Vec::new(),
+            most_clusters: DEFAULT_MOST_CLUSTERS,
+            seed: 0,
+        }
+    }
+
+    /// Refuses what no page can be made of.
+    pub(super) fn check(&self) -> Result<()> {
+        let refuse = |message: String| Err(Usage(message).into());
+        if self.sketch.rows() == 0 {
+            return refuse(format!("{} has no rows to report on", self.name));
+        }
+        if !CLUSTERS.contains(&self.most_clusters) {
+            let (low, high, got) = (CLUSTERS.start(), CLUSTERS.end(), self.most_clusters);
+            return refuse(format!("`most_clusters` must be between {low} and {high}, got {got}"));
+        }
+        if self.models.iter().any(|model| model.columns != self.sketch.plan().columns) {
+            return refuse("the model has other columns than the sketch".into());
+        }
+        if self.baseline.is_none() && !self.series.is_empty() {
+            return refuse("several sketches are shown beside a `baseline`: give one".into());
+        }
+        Ok(())
+    }
+}
