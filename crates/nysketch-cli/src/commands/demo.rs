@@ -29,6 +29,14 @@ const CLUSTERS: usize = 10;
 const PART_ROWS: usize = 5000;
 /// Rows of the sample that a sketch has to beat.
 const SUBSAMPLE: usize = 2000;
+/// What to do after the demo.
+const NEXT: &str = "
+try it on a table of your own (Parquet, csv, Arrow, npy):
+  nysketch sketch table.parquet -o table.nys --scale standard
+  nysketch fit kmeans table.nys -k 2..20 -o model.json
+  nysketch report table.nys model.json -o report.html
+";
+
 /// Rows in the picture.
 const DRAWN: usize = 3000;
 
@@ -126,7 +134,7 @@ subtracted  {} rows ({} left), merged them back: the same bytes
         text.push_str(&row);
     }
     text.push_str(&format!(
-        "\nrisk: mean squared distance for kmeans, negative log-likelihood (nats) for gmm\npicture: {}\npage: {} (opens in any browser)\n",
+        "\nrisk: mean squared distance for kmeans, negative log-likelihood (nats) for gmm\npicture: {}\npage: {} (opens in any browser)\n{NEXT}",
         args.output.display(),
         page_file.display()
     ));
