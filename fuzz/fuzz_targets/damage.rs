@@ -1,0 +1,42 @@
+//! Damage to files, for tests on the stable toolchain.
+
+/// A copy with a few bytes changed, always the same for a seed.
+pub fn damaged(bytes: &[u8], seed: u64) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    Chance(seed).damage(&mut bytes);
+    bytes
+}
+
+/// A bad generator is good enough here.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % n.max(1)
+    }
+
+    /// Changes a few bytes as they are likely to hurt: lengths become huge, bytes go missing.
+    fn damage(&mut self, bytes: &mut Vec<u8>) {
+        for _ in 0..1 + self.below(3) {
+            let at = self.below(bytes.len());
+            let put = |bytes: &mut Vec<u8>, with: &[u8]| {
+                let end = bytes.len().min(at + with.len());
+                bytes.splice(at..end, with.iter().copied());
+            };
+            match self.below(7) {
+                0 => put(bytes, &[0xff, 0x80, 0x7f, 0, 1, b'"', b'\n', b','][self.below(8)..][..1]),
+                1 => put(bytes, &(1u64 << self.below(64)).to_le_bytes()),
+                2 => put(bytes, &(u32::MAX - self.below(3) as u32).to_le_bytes()),
+                3 => put(bytes, &[0xff, 0xff, 0xff, 0xff, 0x0f]),
+                4 => bytes.truncate(at),
+                5 => drop(bytes.drain(at..bytes.len().min(at + 1 + self.below(8)))),
+                _ => bytes[at] ^= 1 << self.below(8),
+            }
+            if bytes.is_empty() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What must hold for the bytes of plans, sketches and models, for the fuzzer and for the tests.
+
+use nysketch::Model;
+use nysketch::format::{File, decode};
+
+/// Any bytes: an error or a file that encodes to the same bytes, never a panic or a hang. The checksum is put right
+/// first, so that what comes after it is tried too.
+pub fn plan_or_sketch(data: &[u8]) {
+    let mut bytes = data.to_vec();
+    if let Some(body) = bytes.len().checked_sub(4) {
+        let checksum = crc32fast::hash(&bytes[..body]).to_le_bytes();
+        bytes[body..].copy_from_slice(&checksum);
+    }
+    match decode(&bytes) {
+        Ok(File::Plan(plan)) => assert_eq!(plan.to_bytes(), bytes),
+        Ok(File::Sketch(sketch)) => assert_eq!(sketch.to_bytes(), bytes),
+        Err(_) => {}
+    }
+}
+
+/// Any text: an error or a model whose predictions are numbers.
+pub fn model(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(model) = Model::from_json(text) else { return };
+    assert_eq!(Model::from_json(&model.to_json()).unwrap(), model);
+    // Not more than a moment's work.
+    if model.columns.len() * model.k() < 10_000 {
+        let rows = [vec![0.0; model.columns.len()], vec![1e100; model.columns.len()]].concat();
+        let said =
+            nysketch::Predictor::new(&model).predict(&rows, nysketch::predictor::Detail::All);
+        assert!(said.squared_distance.iter().all(|x| x.is_finite()));
+        assert!(!said.transformed.iter().any(|x| x.is_nan()));
+    }
+}
