@@ -20,7 +20,7 @@ Rows are arrays, data frames, Arrow streams, or files: a path or pattern is enou
 import atexit
 from typing import TYPE_CHECKING
 
-from nysketch._core import KCurve, Model, Plan, Sketch, _join_left_work
+from nysketch._core import KCurve, Model, Plan, Sketch, _join_left_work, set_max_work
 from nysketch._core import __version__ as __version__
 from nysketch._input import Files
 from nysketch._tell import diff, inspect, read, report
@@ -51,6 +51,7 @@ __all__ = [
     "plot_k_curve",
     "read",
     "report",
+    "set_max_work",
 ]
 
 # Work that Ctrl-C has left behind may still want the interpreter.

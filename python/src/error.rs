@@ -17,6 +17,7 @@ pub fn in_keywords(message: &str) -> String {
         ("skip_invalid", _) => "skip_invalid=True".into(),
         ("no_header", _) => "nysketch.Files(..., header=False)".into(),
         ("header", _) => "header=True".into(),
+        ("max_work", Some(value)) => format!("nysketch.set_max_work({value})"),
         ("delimiter", Some(value)) => format!("nysketch.Files(..., delimiter={value})"),
         (_, None) => name.into(),
         (_, Some(value)) if value.contains(',') => {

@@ -41,7 +41,7 @@ mod _core {
     #[pymodule_export]
     use crate::sketch::PySketch;
     #[pymodule_export]
-    use crate::work::_join_left_work;
+    use crate::work::{_join_left_work, set_max_work};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals, reason = "as Python names it")]

@@ -4,6 +4,7 @@ use crate::error::exception;
 use crate::natural::Natural;
 use nysketch::Progress;
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -145,6 +146,19 @@ fn draw(py: Python<'_>, shown: Shown, watch: &Watch, start: Instant, end: bool) 
 
 /// Work that was left alone after Ctrl-C.
 static LEFT: Mutex<Vec<Receiver<()>>> = Mutex::new(Vec::new());
+
+/// Allows this many times the work and memory that is refused otherwise (2·10¹² operations, 2 GB), in this
+/// process.
+#[pyfunction]
+pub fn set_max_work(factor: f64) -> PyResult<()> {
+    if !(factor > 0.0 && factor.is_finite()) {
+        return Err(PyValueError::new_err(format!(
+            "factor must be a number above 0, got {factor}"
+        )));
+    }
+    nysketch::work::allow(factor);
+    Ok(())
+}
 
 /// Before the interpreter ends: waits for left work, which may be about to ask for the next batch of a
 /// stream, and with it for the interpreter.

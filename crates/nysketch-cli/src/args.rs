@@ -38,13 +38,14 @@ pub struct Common {
     /// Replace an output that exists, whatever it is; inputs are never replaced
     #[arg(long, global = true)]
     pub force: bool,
-    /// Allow so many times the work and memory (2e12 operations, 2 GB) that is done unasked
+    /// Allow this many times the default limit of work and memory (2e12 operations, 2 GB)
     #[arg(
         long,
         global = true,
         value_name = "FACTOR",
         default_value_t = 1.0,
-        hide_default_value = true
+        hide_default_value = true,
+        value_parser = factor
     )]
     pub max_work: f64,
     /// No progress and no notes on stderr
@@ -199,6 +200,12 @@ impl InputArgs {
             max_skipped: 1.0,
         }
     }
+}
+
+/// A number above 0.
+fn factor(text: &str) -> Result<f64, String> {
+    let factor = text.parse().ok().filter(|x: &f64| *x > 0.0 && x.is_finite());
+    factor.ok_or_else(|| "expected a number above 0".to_string())
 }
 
 /// A number from 0 to 1.

@@ -56,7 +56,7 @@ fn told(traits: &[Trait], columns: &[String]) -> String {
 
 /// A number beside another one: what is next to nothing beside their difference is 0.
 pub fn beside(x: f64, t: &Trait) -> String {
-    short(if x.abs() < 1e-4 * (t.value - t.overall).abs() { 0.0 } else { x })
+    short(if x.abs() < 1e-6 * (t.value - t.overall).abs() { 0.0 } else { x })
 }
 
 fn short_deviations(deviations: f64) -> String {
@@ -213,7 +213,7 @@ pub fn suggestion(curve: &Curve) -> String {
         (true, _) => format!("k = {k} improves most, but is at {end}{separate}"),
         (false, true) => format!("k = {k} is the elbow of the curve{separate}"),
         (false, false) => {
-            format!("no k stands out; k = {k} improves most beside the next{separate}")
+            format!("no k stands out; k = {k} has the sharpest bend{separate}")
         }
     }
 }

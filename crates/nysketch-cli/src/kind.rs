@@ -17,7 +17,7 @@ pub enum Kind {
     Checkpoint,
     Svg,
     Png,
-    /// A page for a browser.
+    /// A page that nysketch has written; others are text.
     Page,
     Parquet,
     Npy,
@@ -40,6 +40,7 @@ const LONGEST_HEADER: u32 = 1 << 24;
 /// Extensions of files that hold one kind of thing; a result of another kind does not take them.
 const EXTENSIONS: &[(&[&str], &[Kind])] = &[
     (&["nys"], &[Kind::Plan, Kind::Sketch]),
+    (&["ckpt"], &[Kind::Checkpoint]),
     (&["json"], &[Kind::Model]),
     (&["svg"], &[Kind::Svg]),
     (&["png"], &[Kind::Png]),
@@ -107,7 +108,7 @@ impl Kind {
             Kind::Json
         } else if lower.starts_with("<svg") || text.starts_with("<?xml") && text.contains("<svg") {
             Kind::Svg
-        } else if lower.starts_with("<!doctype html") || lower.starts_with("<html") {
+        } else if text.contains("<meta name=\"generator\" content=\"nysketch\">") {
             Kind::Page
         } else if !start.contains(&0) {
             Kind::Text
@@ -205,7 +206,8 @@ mod tests {
         assert_eq!(of(b"\x93NUMPY\x01\0"), Kind::Npy);
         assert_eq!(of(b"{\n  \"schema\": 2,\n  \"task\": \"kmeans\""), Kind::Model);
         assert_eq!(of(b"{\"a\": 1}"), Kind::Json);
-        assert_eq!(of(b"<!DOCTYPE html><html>"), Kind::Page);
+        let ours = br#"<!doctype html><html><meta name="generator" content="nysketch">"#;
+        assert_eq!((of(ours), of(b"<!DOCTYPE html><html>")), (Kind::Page, Kind::Text));
         assert_eq!(of(b"\xef\xbb\xbf<svg xmlns"), Kind::Svg);
         assert_eq!(of(b"\x7fELF\0\0"), Kind::Other);
         // Cut inside a character.

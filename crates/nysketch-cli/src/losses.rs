@@ -30,7 +30,7 @@ impl<'a> Lost<'a> {
     pub fn check(&self, input: &InputArgs) -> Result<()> {
         if self.share() > input.max_skipped {
             bail!(
-                "{}; leave out columns that cost most (--exclude), or allow it with --max-skipped {}",
+                "{}; make a plan without the columns that cost most, or allow it with --max-skipped {}",
                 self.text("are invalid"),
                 (self.share() * 100.0).ceil().min(100.0) / 100.0
             );
@@ -44,7 +44,7 @@ impl<'a> Lost<'a> {
             return;
         }
         let text = format!("{}{then}", self.text("skipped as invalid"));
-        if self.share() > WARNING { warn(common, &text) } else { note(common, &text) }
+        if self.share() > WARNING { warn(&text) } else { note(common, &text) }
     }
 
     /// Rows by column.

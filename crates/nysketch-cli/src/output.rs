@@ -63,11 +63,9 @@ pub fn note(common: &Common, message: &str) {
     }
 }
 
-/// Prints a warning on stderr, unless `-q`.
-pub fn warn(common: &Common, message: &str) {
-    if !common.quiet {
-        say("warning: ", message);
-    }
+/// Prints a warning on stderr, also with `-q`: results may not be what they seem.
+pub fn warn(message: &str) {
+    say("warning: ", message);
 }
 
 /// Prints an error on stderr.

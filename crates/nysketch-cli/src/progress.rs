@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// The signal that asks the work to end; 0 for none.
 static SIGNAL: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+/// Whether the work has noticed it.
+static NOTICED: AtomicBool = AtomicBool::new(false);
 /// The message if an interruption does not lose everything.
 static KEPT: OnceLock<&str> = OnceLock::new();
 /// How long work has to notice a signal, such as when it waits for stdin, before the process ends.
@@ -22,12 +24,12 @@ const GRACE: Duration = Duration::from_secs(2);
 /// signal, or work that does not notice within [`GRACE`], ends the process at once. The exit code is that of
 /// the signal, 128 and its number.
 pub fn stop_on_signals() {
+    let again = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        let again = Arc::new(AtomicBool::new(false));
         // Where no handler can be installed the signal ends the program at once; files are still renamed
         // only when whole.
         let _ = flag::register_conditional_shutdown(signal, 128 + signal, again.clone());
-        let _ = flag::register(signal, again);
+        let _ = flag::register(signal, again.clone());
         let _ = flag::register_usize(signal, SIGNAL.clone(), signal as usize);
     }
     // Without this thread, signals are noticed at the next block of rows only.
@@ -36,6 +38,10 @@ pub fn stop_on_signals() {
             std::thread::sleep(Duration::from_millis(50));
             let Some(code) = interrupted() else { continue };
             std::thread::sleep(GRACE);
+            // What has noticed is on its way out, saving what it keeps.
+            if NOTICED.load(Ordering::Relaxed) {
+                continue;
+            }
             let cancelled = nysketch::Error::Cancelled.to_string();
             let message = KEPT.get().map_or(cancelled, |kept| kept.to_string());
             error(&message);
@@ -52,6 +58,7 @@ pub fn interrupt() {
 /// Forgets an earlier interruption.
 pub fn resume() {
     SIGNAL.store(0, Ordering::Relaxed);
+    NOTICED.store(false, Ordering::Relaxed);
 }
 
 /// Sets the message for Ctrl-C during work that keeps what is done.
@@ -182,6 +189,8 @@ impl Progress for Bar {
     }
 
     fn cancelled(&self) -> bool {
-        interrupted().is_some()
+        let cancelled = interrupted().is_some();
+        NOTICED.fetch_or(cancelled, Ordering::Relaxed);
+        cancelled
     }
 }

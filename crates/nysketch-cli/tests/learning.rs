@@ -245,3 +245,22 @@ fn clusters_are_told_by_what_sets_them_apart() {
     let said = f.command("fit gmm s.nys -k 2 -o g.json").assert().success();
     assert!(String::from_utf8_lossy(&said.get_output().stdout).contains("component   share"));
 }
+
+/// Half of every row: the same models, of half as many rows.
+#[test]
+fn weights_are_told_as_weights() {
+    let f = Folder::new();
+    let rows: String = (0..300)
+        .map(|i| format!("{},{},0.5\n", 10 * (i % 3) + i % 7, (i * i) % 11 + 20 * (i % 3)))
+        .collect();
+    f.write("x.csv", format!("a,b,w\n{rows}"));
+    f.ok("sketch x.csv -o w.nys --weights w --exclude w");
+    f.ok("sketch x.csv -o s.nys --exclude w");
+    let (weighted, plain) =
+        (f.json("fit gmm w.nys -k 1..5 -o m.json"), f.json("fit gmm s.nys -k 1..5 -o n.json"));
+    assert_eq!(weighted["suggested_k"], plain["suggested_k"]);
+    assert_eq!(f.json("inspect m.json")["rows"], 150);
+    assert!(f.ok("inspect w.nys").contains("total weight 150"));
+    assert!(f.ok("merge w.nys -o v.nys").contains("rows of total weight 150"));
+    assert_eq!(f.json("diff w.nys v.nys")["rows"][0], 150);
+}

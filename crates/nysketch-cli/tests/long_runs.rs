@@ -134,6 +134,22 @@ fn checkpoints_of_something_else_are_refused() {
     f.fails(2, "sketch x.npy -o s.nys --checkpoint s.nys", &["both input and output"]);
 }
 
+/// A run that was refused for what it lost is refused again when it is resumed.
+#[test]
+fn lost_rows_are_remembered() {
+    let f = Folder::new();
+    f.write("x.csv", "a,b\n1,2\n,2\n,3\n4,5\n,1\n");
+    let line = "sketch x.csv -o s.nys --skip-invalid --max-skipped 0.9 --checkpoint c.ckpt";
+    f.ok("plan x.csv -o p.nys --skip-invalid --max-skipped 0.9");
+    let line = line.replace("sketch x.csv", "sketch x.csv --plan p.nys").replace("0.9", "0.5");
+    for resume in ["", " --resume"] {
+        let output = f.command(&format!("{line}{resume}")).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("3 of 5 rows are invalid (60.0 %), by column: a 3"), "{said}");
+    }
+}
+
 /// Ctrl-C after a while; the run must end with an error.
 fn interrupt(child: &mut Child) {
     std::thread::sleep(Duration::from_millis(300));

@@ -148,6 +148,18 @@ fn drift_has_exit_codes_for_pipelines() {
     assert_eq!(code("diff a.nys b.nys"), 0);
     assert_eq!(code("diff a.nys b.nys --exit-code"), 1);
     assert_eq!(code("diff a.nys a.nys --exit-code"), 0);
+    // Also where nobody reads what is printed.
+    let bin = assert_cmd::cargo::cargo_bin("nysketch");
+    for _ in 0..3 {
+        let mut child = std::process::Command::new(&bin)
+            .args(["diff", "a.nys", "b.nys", "--exit-code"])
+            .current_dir(f.path(""))
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(1));
+    }
     assert_eq!(code("diff a.nys --exit-code"), 2);
     assert_eq!(code("diff a.nys nothing.nys --exit-code"), 3);
     assert_eq!(code("diff a.nys other.nys --exit-code"), 3);

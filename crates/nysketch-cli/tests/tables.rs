@@ -542,3 +542,24 @@ fn one_sketch_a_group() {
     f.ok("sketch x.npy --plan q.nys --by c1 -o h");
     assert_eq!(f.json("inspect h/1.nys")["rows"], 2);
 }
+
+/// What a writer has not finished, or writes about its work, is not data.
+#[test]
+fn wildcards_do_not_enter_folders_of_notes() {
+    let f = Folder::new();
+    for folder in ["d", "d/_temporary", "d/.git", "d/sub"] {
+        fs::create_dir(f.path(folder)).unwrap();
+        f.write(&format!("{folder}/x.csv"), "a,b\n1,2\n3,4\n");
+    }
+    assert_eq!(f.json("sketch d/**/*.csv -o s.nys")["rows"], 4);
+    assert_eq!(f.json("sketch d/*/*.csv -o s.nys")["rows"], 2);
+    assert_eq!(f.json("sketch d/_*/*.csv -o s.nys")["rows"], 2);
+}
+
+/// A row that cannot be skipped is the error, not one that is.
+#[test]
+fn ragged_rows_are_named_where_others_are_skipped() {
+    let f = Folder::new();
+    f.write("x.csv", "a,b\n1,2\n,2\n3\n4,5\n");
+    f.fails(1, "sketch x.csv -o s.nys --skip-invalid", &["x.csv", "row 3"]);
+}

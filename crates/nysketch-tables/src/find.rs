@@ -126,12 +126,20 @@ impl Found {
         ];
         let some = lists.into_iter().filter(|(_, paths)| !paths.is_empty());
         some.map(|(what, paths)| {
-            let names: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
-            format!("{what}: {}", names.join(", "))
+            let names: Vec<String> =
+                paths.iter().take(NAMED).map(|p| p.display().to_string()).collect();
+            let more = match paths.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                n => format!(" and {n} more"),
+            };
+            format!("{what}: {}{more}", names.join(", "))
         })
         .collect()
     }
 }
+
+/// Files that a note names.
+const NAMED: usize = 10;
 
 /// Expands patterns and folders of a store; the files of each are in [natural order](crate::natural_order).
 ///
@@ -208,13 +216,8 @@ impl Finder<'_> {
         let mut matches = Pattern::new(text)?.matches(self.store, &mut self.found.links)?;
         matches.sort_by(|a, b| natural_path_order(a, b));
         matches.dedup();
-        let names_notes = text.rsplit('/').next().is_some_and(|last| last.starts_with('_'));
         let before = self.tables();
         for path in matches {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if name.starts_with('_') && !names_notes {
-                continue;
-            }
             // `**` gives folders and then what is in them.
             if text.contains("**") && self.metadata(&path).is_ok_and(|m| m.kind == Kind::Folder) {
                 continue;

@@ -59,6 +59,11 @@ const OPTIONS: MatchOptions = MatchOptions {
     require_literal_leading_dot: true,
 };
 
+/// Names such as `.git`, `_temporary` and `_SUCCESS`, which wildcards do not match.
+fn hidden(name: &str) -> bool {
+    name.starts_with(['.', '_'])
+}
+
 struct Walk<'a> {
     store: &'a dyn Store,
     links: &'a mut Vec<PathBuf>,
@@ -82,6 +87,9 @@ impl Walk<'_> {
             }
             Part::Like(like) => {
                 for (name, path) in self.list(&base)? {
+                    if hidden(&name) && !hidden(like.as_str()) {
+                        continue;
+                    }
                     if like.matches_with(&name, OPTIONS) && !self.is_linked_folder(&path) {
                         self.go(path, rest)?;
                     }
@@ -90,7 +98,7 @@ impl Walk<'_> {
             }
             Part::AnyFolder => {
                 for (name, path) in self.list(&base)? {
-                    if name.starts_with('.') || self.is_linked_folder(&path) {
+                    if hidden(&name) || self.is_linked_folder(&path) {
                         continue;
                     }
                     if rest.is_empty() {

@@ -253,7 +253,7 @@ impl Comparison {
             }
         }
         let mut drift = Drift {
-            rows: [a.rows(), b.rows()],
+            rows: [a.counted(), b.counted()],
             level: params.level,
             p_value: None,
             drift: None,
@@ -309,7 +309,7 @@ impl Comparison {
         let each = |(rung, &sigma2): (usize, &f64)| {
             let (ka, kb) = (a.feature_means(rung), b.feature_means(rung));
             let change: Vec<f64> = ka.iter().zip(&kb).map(|(a, b)| b - a).collect();
-            let (na, nb) = (a.rows() as f64, b.rows() as f64);
+            let (na, nb) = (a.weight(), b.weight());
             let both: Vec<f64> =
                 ka.iter().zip(&kb).map(|(a, b)| (na * a + nb * b) / (na + nb)).collect();
             let norm2 = |f: &[f64]| match self.maps.get(rung) {
@@ -328,7 +328,7 @@ fn columns(a: &Sketch, b: &Sketch) -> Vec<ColumnChange> {
     let (Some(of_a), Some(of_b)) = (a.column_moments(), b.column_moments()) else {
         return Vec::new();
     };
-    let (na, nb) = (a.rows() as f64, b.rows() as f64);
+    let (na, nb) = (a.weight(), b.weight());
     let mut changes: Vec<ColumnChange> = a
         .plan()
         .columns

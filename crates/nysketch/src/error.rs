@@ -156,7 +156,7 @@ pub enum Error {
     },
     /// More than a command does unasked; see [`work`](crate::work).
     #[error(
-        "{what} would take about {operations:.0e} operations and {gigabytes:.1} GB of memory, more than is done unasked; `max_work={factor}` allows it"
+        "{what} would take about {operations:.0e} operations and {gigabytes:.1} GB of memory, more than the limit; `max_work={factor}` allows it"
     )]
     TooMuchWork {
         /// What was asked for.
@@ -195,7 +195,7 @@ pub enum Error {
     },
     /// A column whose spread does not suit 32-bit floating-point distances.
     #[error(
-        "column '{column}' varies by ±{spread:.3e}, outside {low:.0e} … {high:.0e}; use `scale=standard`, or exclude the column"
+        "column '{column}' varies by ±{spread:.3e}, outside {low:.0e} … {high:.0e}; {}exclude the column, or bring it to other units", if *.high < 1e99 { "use `scale=standard`, " } else { "" }
     )]
     BadSpread {
         /// Column name.

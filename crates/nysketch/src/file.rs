@@ -109,12 +109,18 @@ pub fn write<E: From<io::Error>>(
     Ok(())
 }
 
+/// Whether a name is one of ours: the prefix, and six letters and digits.
+fn is_temporary(name: &str) -> bool {
+    let rest = name.strip_prefix(PREFIX);
+    rest.is_some_and(|r| r.len() == 6 && r.bytes().all(|b| b.is_ascii_alphanumeric()))
+}
+
 /// Removes temporary files of this user that nobody has touched for long and nobody holds. What cannot be
 /// removed stays: it is not in the way.
 fn remove_leftovers(folder: &Path, ours: &File) {
     let Ok(entries) = folder.read_dir() else { return };
     for entry in entries.flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+        if !is_temporary(&entry.file_name().to_string_lossy()) {
             continue;
         }
         let Ok(metadata) = entry.metadata() else { continue };
@@ -123,12 +129,22 @@ fn remove_leftovers(folder: &Path, ours: &File) {
             continue;
         }
         if metadata.is_dir() {
-            let _ = std::fs::remove_dir_all(entry.path());
+            remove_sketches(&entry.path());
         } else if metadata.is_file()
             && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
         {
             let _ = std::fs::remove_file(entry.path());
         }
+    }
+}
+
+/// Removes a folder that holds sketches and nothing else.
+fn remove_sketches(folder: &Path) {
+    let Ok(entries) = folder.read_dir() else { return };
+    let files: Vec<_> = entries.flatten().map(|e| e.path()).collect();
+    if files.iter().all(|f| f.extension().is_some_and(|e| e == "nys") && f.is_file()) {
+        files.iter().for_each(|f| drop(std::fs::remove_file(f)));
+        let _ = std::fs::remove_dir(folder);
     }
 }
 
@@ -223,14 +239,17 @@ mod tests {
             file.set_modified(time).unwrap();
             file
         };
-        make(".nysketch-killed", old);
-        make(".nysketch-young", std::time::SystemTime::now());
+        make(".nysketch-k1LLed", old);
+        make(".nysketch-cache-of-mine", old);
+        make(".nysketch-y0ungs", std::time::SystemTime::now());
         make("other", old);
-        let held = make(".nysketch-held", old);
+        let held = make(".nysketch-h3ldss", old);
         held.lock().unwrap();
         write(&path("s.nys"), |out| out.write_all(b"sums")).unwrap();
-        assert!(!path(".nysketch-killed").exists());
-        for name in [".nysketch-young", "other", ".nysketch-held", "s.nys"] {
+        assert!(!path(".nysketch-k1LLed").exists());
+        for name in
+            [".nysketch-cache-of-mine", ".nysketch-y0ungs", "other", ".nysketch-h3ldss", "s.nys"]
+        {
             assert!(path(name).exists(), "{name}");
         }
     }

@@ -44,7 +44,9 @@ pub fn centred_sum(product: i128, p: i128, q: i128, n: i128) -> f64 {
     // p = an + b, q = cn + d: pq/n = aq + bc + bd/n, with |aq| ≤ 2¹²⁶, |bc| ≤ 2⁸² and |bd| ≤ 2⁷⁶.
     let (a, b) = (p / n, p % n);
     let (c, d) = (q / n, q % n);
-    (product - (a * q + b * c + b * d / n)) as f64 - (b * d % n) as f64 / n as f64
+    // Of products that no rows have the difference may pass 2¹²⁷; that of others does not.
+    let whole = product.saturating_sub(a * q + b * c + b * d / n);
+    whole as f64 - (b * d % n) as f64 / n as f64
 }
 
 /// Whether rows of total weight n > 0 can have these sums: `n Σq² ≥ (Σq)²`, and both sums even or both odd, as
@@ -60,6 +62,16 @@ pub fn squares_possible(square: i128, sum: i128, n: i128) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn sums_at_their_bounds() {
+        let (n, limit) = (MAX_WEIGHT, i128::from(COORDINATE_LIMIT));
+        let far = centred_sum(n * limit * limit, n * limit, -n * limit, n);
+        assert!(far > 1e38, "{far}");
+        assert_eq!(centred_sum(n * limit * limit, n * limit, n * limit, n), 0.0);
+        assert!(squares_possible(n * limit * limit, n * limit, n));
+        assert!(squares_possible(n * limit * limit, -n * limit, n));
+    }
 
     proptest! {
         /// Sums of rows are possible; equal rows have the least squares, so that less is impossible.

@@ -18,6 +18,8 @@ use pulp::{Simd, WithSimd};
 pub const MAX_RANGE_BITS: i32 = 54;
 /// Least spread of the widest column that keeps squared distances out of the denormal range.
 pub const MIN_SPREAD_BITS: i32 = -40;
+/// What a column may be divided by.
+pub const SCALES: std::ops::RangeInclusive<f64> = 1e-50..=1e100;
 /// Exponents that keep every coordinate and its square well inside double precision.
 pub const EXPONENTS: std::ops::RangeInclusive<i32> =
     LEAST_RANGE_BITS - COORDINATE_BITS..=MAX_RANGE_BITS - COORDINATE_BITS;
@@ -204,6 +206,15 @@ impl Frame {
         let mut exponent = Vec::with_capacity(centre.len());
         let mut widest = (0.0f64, 0);
         for j in 0..centre.len() {
+            // What a model can hold, too.
+            if !SCALES.contains(&scale[j]) {
+                return Err(Error::BadSpread {
+                    column: columns[j].clone(),
+                    spread: scale[j],
+                    low: *SCALES.start(),
+                    high: *SCALES.end(),
+                });
+            }
             let inverse = 1.0 / scale[j];
             let spread = (high[j] - centre[j]).max(centre[j] - low[j]) * inverse;
             if !(spread <= power_of_two(MAX_RANGE_BITS)) {

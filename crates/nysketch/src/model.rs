@@ -7,7 +7,7 @@ mod file;
 
 use crate::atom::Atom;
 use crate::error::{Error, Result};
-use crate::frame::Frame;
+use crate::frame::{Frame, SCALES};
 use crate::profile::Profile;
 use crate::random::{draw, normal};
 use crate::report::Report;
@@ -18,8 +18,6 @@ use serde::Serialize;
 /// Largest magnitude of a value or a centre. With the least scale no squared distance overflows:
 /// `d (2·10¹⁰⁰/10⁻⁵⁰)² < 10³⁰⁸` for up to 10⁷ columns.
 const LARGEST: f64 = 1e100;
-/// Least scale of a column.
-const LEAST_SCALE: f64 = 1e-50;
 
 /// Version of the schema that is written; version 1 is read too.
 pub const SCHEMA: u32 = 2;
@@ -52,7 +50,7 @@ pub struct Model {
     pub columns: Vec<String>,
     /// What columns are divided by before distances are taken.
     pub scale: Vec<f64>,
-    /// Rows it was learned from, weights counted.
+    /// Rows it was learned from, or their total weight.
     pub rows: u64,
     /// Fingerprint of the plan.
     pub plan: String,
@@ -267,7 +265,7 @@ impl Model {
             task,
             columns: plan.columns.clone(),
             scale: plan.frame.scale.clone(),
-            rows: sketch.rows(),
+            rows: sketch.counted(),
             plan: plan.fingerprint(),
             shape,
             profile: None,
@@ -290,10 +288,8 @@ impl Model {
             format!("has schema {}, this program reads {SCHEMA}", self.schema)
         } else if d == 0 || unique.len() != d {
             "needs at least one column, all different".into()
-        } else if self.scale.len() != d
-            || !self.scale.iter().all(|s| (LEAST_SCALE..=LARGEST).contains(s))
-        {
-            format!("does not have a scale between {LEAST_SCALE:e} and {LARGEST:e} for each column")
+        } else if self.scale.len() != d || !self.scale.iter().all(|s| SCALES.contains(s)) {
+            "does not have a scale between 1e-50 and 1e100 for each column".into()
         } else if self.k() == 0 || self.shape.widths().iter().any(|w| *w != d) {
             format!("does not have {d} values in every row")
         } else if !self.shape.numbers().iter().all(|x| x.abs() <= LARGEST * LARGEST) {

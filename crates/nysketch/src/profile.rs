@@ -25,8 +25,8 @@ pub struct Profile {
     pub mean: Vec<f64>,
     /// Standard deviation of each column over all rows.
     pub deviation: Vec<f64>,
-    /// Standard deviation of each column within each cluster, as far as cells tell; empty where they are
-    /// not kept, and for models without clusters.
+    /// Standard deviation of each column within each cluster, as far as cells tell, or of each component; empty
+    /// for centres where cells are not kept, and for principal components.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spread: Vec<Vec<f64>>,
 }

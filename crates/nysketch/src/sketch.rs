@@ -83,6 +83,11 @@ impl Sketch {
         self.rows() as f64 * self.plan.weighting.as_ref().map_or(1.0, |w| w.unit)
     }
 
+    /// Number of rows, or their total weight rounded to a whole number: for people and for statistics.
+    pub fn counted(&self) -> u64 {
+        self.weight().round() as u64
+    }
+
     /// Number of rows left out as invalid.
     pub fn skipped(&self) -> u64 {
         self.sums[Sum::Skipped][0] as u64

@@ -80,7 +80,11 @@ impl Suitability {
         let gaps = || self.scales.iter().filter(|gap| !part || gap.deviation > gap.scale);
         if gaps().next().is_some() {
             let each = gaps().take(NAMED).map(|ScaleGap { column, scale, deviation }| {
-                format!("'{column}' by {scale:.3}, but its deviation is {deviation:.3}")
+                format!(
+                    "'{column}' by {}, but its deviation is {}",
+                    short(*scale),
+                    short(*deviation)
+                )
             });
             let more = match gaps().count() {
                 n if n > NAMED => format!(", and {} more columns likewise", n - NAMED),
@@ -100,6 +104,18 @@ impl Suitability {
             ));
         }
         notes
+    }
+}
+
+/// Four significant digits, at most.
+fn short(x: f64) -> String {
+    match x.abs() {
+        a if (1e-3..1e5).contains(&a) => {
+            let digits = (3 - a.log10().floor() as i32).max(0) as usize;
+            format!("{x:.digits$}")
+        }
+        0.0 => "0".into(),
+        _ => format!("{x:.3e}"),
     }
 }
 
@@ -151,7 +167,7 @@ fn unresolved(sketch: &Sketch) -> Option<f64> {
     }
     let is_wide = |cell: &usize| {
         let rows = sums[Sum::CellRows][*cell] as f64;
-        within[*cell] > WIDE * rows * next_landmark(landmarks, *cell)
+        within[*cell] > 0.0 && within[*cell] > WIDE * rows * next_landmark(landmarks, *cell)
     };
     let wide: f64 = (0..landmarks.len()).filter(is_wide).map(|cell| within[cell]).sum();
     enough(wide).then(|| wide / total)

@@ -268,7 +268,7 @@ fn theorem(
     let least_t =
         |lambda: f64| secants.iter().map(|s| spectrum.leverage(&s.c, lambda)).fold(0.0, f64::max);
     let condition = |lambda: f64| 3.0 * lambda * least_t(lambda);
-    let n = sketch.rows() as f64;
+    let n = sketch.weight();
     let lambda = params.lambda.unwrap_or_else(|| best_lambda(condition).unwrap_or(1.0 / n.sqrt()));
     let slack = 1.0 - condition(lambda);
     let largest_leverage = spectrum.largest_leverage(lambda);

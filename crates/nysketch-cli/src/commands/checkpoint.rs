@@ -8,6 +8,7 @@ use crate::kind::Kind;
 use crate::output::Usage;
 use crate::writing::{check_output, write_bytes};
 use anyhow::{Context, Result, bail};
+use nysketch::rows::Losses;
 use nysketch::{Error, Progress, RowSet, Run, Sketch, SketchParams};
 use nysketch_tables::store::Local;
 use nysketch_tables::{Dataset, Stamp};
@@ -23,6 +24,8 @@ struct Header {
     inputs: Vec<Identity>,
     /// Ranges of rows in the sketch, counted over all files from 0.
     done: Vec<(u64, u64)>,
+    #[serde(default)]
+    losses: Losses,
 }
 
 const VERSION: u32 = 1;
@@ -117,7 +120,7 @@ impl<'a> Checkpoint<'a> {
                 done.len()
             );
         }
-        let run = Run::resume(sketch, done);
+        let run = Run::resume(sketch, done).with_losses(header.losses);
         Ok(Some(Saved { run, path: self.path.to_path_buf(), inputs: header.inputs }))
     }
 
@@ -165,6 +168,7 @@ impl<'a> Checkpoint<'a> {
             options: self.options.clone(),
             inputs: inputs.to_vec(),
             done: run.done().ranges().iter().map(|r| (r.start, r.end)).collect(),
+            losses: run.losses().clone(),
         };
         let mut bytes = serde_json::to_vec(&header)?;
         bytes.push(b'\n');

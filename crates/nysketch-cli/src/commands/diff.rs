@@ -4,7 +4,9 @@ use super::files::{read_sketch, sketch_files, stem};
 use crate::args::{Common, Diff};
 use crate::describe::{one_line, place};
 use crate::kind::Kind;
-use crate::output::{Usage, count, in_options, name, note, result, short, thousands};
+use crate::output::{
+    Usage, count, in_options, is_broken_pipe, name, note, result, short, thousands,
+};
 use crate::plot::{self, DriftChart};
 use crate::report::point;
 use crate::writing::check_output;
@@ -47,6 +49,9 @@ pub fn run(args: &Diff, common: &Common) -> Result<u8> {
     let mut found = Vec::new();
     for file in &others {
         let sketch = read_sketch(file)?;
+        if sketch.digest() == baseline.digest() {
+            note(common, &format!("{} holds the same sums as {}", file.display(), first.display()));
+        }
         check_columns(&baseline, &sketch, first, file)?;
         let mut drift = comparison
             .of(&baseline, &sketch, &params)
@@ -76,20 +81,30 @@ pub fn run(args: &Diff, common: &Common) -> Result<u8> {
         }
     }
     if args.against.is_some() {
-        let json = json!({"baseline": name(first), "rows": baseline.rows(), "level": args.level,
+        let json = json!({"baseline": name(first), "rows": baseline.counted(), "level": args.level,
             "sketches": found, "plot": args.plot.as_deref().map(name)});
-        result(common, &json, &series(first, &baseline, &found, args))?;
-        return exit_code(args, &found);
+        return finish(
+            args,
+            &found,
+            result(common, &json, &series(first, &baseline, &found, args)),
+        );
     }
     let mut json = serde_json::to_value(&found[0])?;
     json["baseline"] = name(first);
     json["plot"] = json!(args.plot.as_deref().map(name));
-    result(common, &json, &pair(first, &found[0], args, baseline.plan()))?;
-    exit_code(args, &found)
+    finish(args, &found, result(common, &json, &pair(first, &found[0], args, baseline.plan())))
 }
 
 fn lossy<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())
+}
+
+/// The exit code, also where the reader of stdout has seen enough.
+fn finish(args: &Diff, found: &[Compared], printed: Result<()>) -> Result<u8> {
+    match printed {
+        Err(error) if !is_broken_pipe(&error) => Err(error),
+        _ => exit_code(args, found),
+    }
 }
 
 /// For pipelines: 0 no drift, 1 drift, and an error where no test was possible.
@@ -221,7 +236,7 @@ fn series(first: &Path, baseline: &Sketch, found: &[Compared], args: &Diff) -> S
     let mut text = format!(
         "against {}, {} rows\n\n{:width$} {:>12} {:>10} {:>10} {:>14}  most moved column\n",
         first.display(),
-        thousands(baseline.rows()),
+        thousands(baseline.counted()),
         "sketch",
         "rows",
         "MMD",

@@ -62,7 +62,7 @@ fn tell_doubts(common: &Common, model: &Model) {
         _ => {}
     }
     if let Some(doubt) = collapsed(model) {
-        warn(common, &doubt);
+        warn(&doubt);
     }
 }
 

@@ -58,7 +58,7 @@ pub fn run(
         None => Groups::default(),
     };
     let skipped = groups.losses.skipped();
-    let rows: u64 = groups.sketches.values().map(|s| s.rows()).sum();
+    let rows: u64 = groups.sketches.values().map(|s| s.counted()).sum();
     if rows == 0 && !args.allow_empty {
         return Err(Error::NoRows { skipped: skipped + groups.without_group }.into());
     }
@@ -77,7 +77,7 @@ pub fn run(
         bytes += contents.len();
         folder.write(&file, &contents).with_context(cannot)?;
         listed.push(json!({
-            "value": **value, "file": name(&args.output.join(&file)), "rows": sketch.rows(),
+            "value": **value, "file": name(&args.output.join(&file)), "rows": sketch.counted(),
             "skipped": sketch.skipped(),
         }));
     }

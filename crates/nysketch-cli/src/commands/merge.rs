@@ -107,7 +107,7 @@ fn finish(sketch: &Sketch, output: &Path, common: &Common) -> Result<()> {
     let bytes = sketch.to_bytes();
     write_bytes(output, &bytes)?;
     let json = json!({
-        "file": name(output), "rows": sketch.rows(), "skipped": sketch.skipped(),
+        "file": name(output), "rows": sketch.counted(), "skipped": sketch.skipped(),
         "fingerprint": sketch.plan().fingerprint(), "bytes": bytes.len(),
     });
     let text = format!("{}: {}, {}", output.display(), amount(sketch), size(bytes.len()));

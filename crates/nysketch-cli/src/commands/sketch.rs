@@ -102,7 +102,7 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     lost.tell(common, "; the sketch records how many");
     if args.plan_file.is_some() {
         let suitable = Suitability::of(&sketch);
-        suitable.notes(true).iter().for_each(|message| warn(common, message));
+        suitable.notes(true).iter().for_each(|message| warn(message));
     }
     let size = (bytes.len(), start.elapsed().as_secs_f64());
     tell(args, &sketch, &lost, size, common)
@@ -118,7 +118,7 @@ fn tell(
     let plan = sketch.plan();
     let mut json = serde_json::to_value(PlanSummary::new(plan))?;
     json["file"] = name(&args.output);
-    json["rows"] = json!(sketch.rows());
+    json["rows"] = json!(sketch.counted());
     json["skipped"] = json!(sketch.skipped());
     json["skipped_by_column"] = lost.json();
     json["bytes"] = json!(bytes);

@@ -27,7 +27,7 @@ impl Page {
         let (style_hash, script_hash) = (hash(&style), hash(SCRIPT));
         let (full, short) = (escape(title), escape(&shorten(title, 100)));
         let html = format!(
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"generator\" content=\"nysketch\">\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src {script_hash}; \
              style-src {style_hash}; base-uri 'none'; form-action 'none'\">\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{full}</title>\

@@ -77,7 +77,11 @@ pub fn scene(sketch: &Sketch, models: &[&Model], shown: usize) -> Option<plot::S
     };
     let centres: Vec<Vec<(f64, f64)>> = models.iter().map(place).collect();
     Some(plot::map(&Map {
-        title: &format!("{} of {}", count(cells.len() as u64, "cell"), count(sketch.rows(), "row")),
+        title: &format!(
+            "{} of {}",
+            count(cells.len() as u64, "cell"),
+            count(sketch.counted(), "row")
+        ),
         axes: [&axes.names[0], &axes.names[1]],
         what: "cell",
         dots: &dots,

@@ -21,7 +21,7 @@ fn summary(page: &mut Page, sketch: &Sketch) {
     let plan = sketch.plan();
     let row = |name: &str, value: String| vec![name.to_string(), value];
     let mut rows = vec![
-        row("rows", thousands(sketch.rows())),
+        row("rows", thousands(sketch.counted())),
         row("skipped as invalid", thousands(sketch.skipped())),
         row("columns", thousands(plan.dims() as u64)),
         row("measured at", measured_at(plan)),
@@ -74,7 +74,7 @@ fn bandwidths(page: &mut Page, decoding: &Decoding<'_>, model: Option<&Model>) -
             short(sigma2),
             share,
             format!("{} of {}", embedding.rank(), embedding.len()),
-            short(noise_floor(embedding.squared_norm(&embedding.target), sketch.rows())),
+            short(noise_floor(embedding.squared_norm(&embedding.target), sketch.counted())),
             if chosen == Some(sigma2) { "yes".into() } else { String::new() },
         ]);
     }

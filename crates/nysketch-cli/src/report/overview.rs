@@ -21,7 +21,7 @@ pub fn section(page: &mut Page, sketch: &Sketch, curves: &[TaskCurve], shown: &S
     let weighted = if plan.weighting.is_some() { " (weights counted)" } else { "" };
     page.push(&format!(
         "<p><strong>{}</strong>{weighted} of <strong>{}</strong>, measured at {}.</p>\n",
-        count(sketch.rows(), "row"),
+        count(sketch.counted(), "row"),
         count(plan.dims() as u64, "column"),
         escape(&measured_at(plan)),
     ));

@@ -464,9 +464,12 @@ impl Raw for CsvRaw {
         if let Err(error) = visited {
             block.first_row = first_row;
             block.file = csv.name.clone();
-            return Err(
-                first_missing(&block, columns).unwrap_or_else(|| nysketch::Error::source(error))
-            );
+            // A missing value before the error is the first one, unless such rows are skipped.
+            let missing = match csv.dialect.lenient {
+                true => None,
+                false => first_missing(&block, columns),
+            };
+            return Err(missing.unwrap_or_else(|| nysketch::Error::source(error)));
         }
         let kept = kept.into_iter().map(|k| Arc::new(StringArray::from(k)) as _).collect();
         Ok(Batch::new(block, kept))

@@ -323,8 +323,10 @@ impl Thrift<'_> {
             }
             LIST | SET => {
                 let (count, kind) = self.list()?;
-                // In a list a boolean takes a byte.
-                let kind = if BOOLEANS.contains(&kind) { BYTE } else { kind };
+                // Readers do not agree on how long they are, and neither footers nor page headers have any.
+                if BOOLEANS.contains(&kind) && count > 0 {
+                    return broken("it holds a list of booleans");
+                }
                 (0..count).try_for_each(|_| self.skip(kind, levels))
             }
             MAP => broken("it holds a map, which Parquet does not have"),
@@ -383,6 +385,17 @@ mod tests {
         for end in 0..good.len() {
             assert!(check_schema(&good[..end]).is_err(), "{end}");
         }
+    }
+
+    /// Readers that do not agree on the length of a list would read different fields after it.
+    #[test]
+    fn lists_of_booleans_are_refused() {
+        let mut bytes = footer(&[0]);
+        assert_eq!(bytes.pop(), Some(0));
+        // Field 11, a list of one boolean.
+        bytes.extend([0x69, 0x12, 1, 0]);
+        let refused = check_schema(&bytes).unwrap_err();
+        assert!(format!("{refused:?}").contains("list of booleans"), "{refused:?}");
     }
 
     /// The crate reads a number where it expects one, whatever the declared type.

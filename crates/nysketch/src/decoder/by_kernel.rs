@@ -102,7 +102,7 @@ fn matcher_at<'a>(
         embedding: context.embedding(rung)?,
         space: context.space(),
         k: params.k,
-        rows: context.sketch().rows() as f64,
+        rows: context.sketch().weight().max(1.0),
         calibrated: context.calibrated(rung)?,
     })
 }

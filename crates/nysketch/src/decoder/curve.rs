@@ -49,7 +49,7 @@ impl Curve {
     /// Whether the suggestion is the first or the last of several k, so that a better one may lie outside.
     pub fn at_end(&self) -> bool {
         let last = self.points.len() - 1;
-        last > 0 && (self.suggested == 0 && self.best().k > 1 || self.suggested == last)
+        last > 0 && (self.suggested == 0 && self.best().k > 2 || self.suggested == last)
     }
 
     /// The point of the largest silhouette, where there are any.
@@ -69,10 +69,11 @@ pub struct CurvePoint {
     pub risk: f64,
     /// Risk by which models of several k are compared.
     compared: f64,
-    /// Bayesian information criterion of a mixture, `2n·risk + p ln n`: the least is best.
+    /// Bayesian information criterion of a mixture, `2n·r + p ln n`, where r is the mean negative
+    /// log-likelihood on the same stand-ins for the rows whatever the mixture: the least is best.
     pub bic: Option<f64>,
-    /// Simplified silhouette of two centres or more: the mean over the rows of `(b − a)/max(a, b)`, where
-    /// `a` and `b` are the distances to the nearest centre and to the second nearest. Near 1 for clusters far
+    /// Simplified silhouette of two centres or more: the mean over the rows, each in the place of its cell's mean, of
+    /// `(b − a)/max(a, b)`, where `a` and `b` are the distances to the nearest centre and to the second nearest. Near 1 for clusters far
     /// apart, near 0 where they touch.
     pub silhouette: Option<f64>,
     /// The model.
@@ -103,6 +104,13 @@ impl Context<'_> {
     /// See [`fit_curve`].
     pub fn curve(&self, params: &FitParams, low: usize, high: usize) -> Result<Curve> {
         let plan = self.plan();
+        if low > high {
+            return Err(Error::parameter(
+                "`k`",
+                "a range from less to more",
+                format!("{low}..{high}"),
+            ));
+        }
         // What cannot be done is refused before the work.
         let possible = |k: usize| self.check(&params.clone().k(k));
         possible(low)?;
@@ -128,7 +136,8 @@ impl Context<'_> {
             };
             let model = self.fit_from(&params.clone().k(k), &warm)?;
             let (risk, compared) = self.risks(&model)?;
-            let bic = mixture.then(|| bic(self.sketch(), params, k, compared));
+            let logs: f64 = plan.frame.scale.iter().map(|s| s.ln()).sum();
+            let bic = mixture.then(|| bic(self.sketch(), params, k, compared + logs));
             let silhouette = self.silhouette(&model)?;
             points.push(CurvePoint { k, risk, compared, bic, silhouette, model });
         }
@@ -198,8 +207,8 @@ impl Context<'_> {
         self.calibrated(self.plan().bandwidths.len() / 2)?.cloned().ok_or_else(missing)
     }
 
-    /// The risk, and one by which models of several k are compared: that of a mixture on the cells as
-    /// they are.
+    /// The risk, and one by which models of several k are compared: that of a mixture on the cells unfolded
+    /// by themselves, which are the same points for all.
     fn risks(&self, model: &Model) -> Result<(f64, f64)> {
         if self.sketch().rows() == 0 {
             return Err(Error::NoRows { skipped: self.sketch().skipped() });
@@ -239,7 +248,7 @@ fn elbow(points: &[CurvePoint], i: usize) -> f64 {
 }
 
 fn bic(sketch: &Sketch, params: &FitParams, k: usize, risk: f64) -> f64 {
-    let (n, d, k) = (sketch.rows() as f64, sketch.plan().dims() as f64, k as f64);
+    let (n, d, k) = (sketch.weight().max(1.0), sketch.plan().dims() as f64, k as f64);
     let per_component = if params.known_variance.is_some() { d } else { 2.0 * d };
     2.0 * n * risk + (per_component * k + k - 1.0) * n.ln()
 }

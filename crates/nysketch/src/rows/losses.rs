@@ -1,5 +1,7 @@
 //! Rows that were skipped, and why.
 
+use serde::{Deserialize, Serialize};
+
 /// Rows skipped as invalid, and how many of them each column cost. A row with several invalid values counts
 /// for each of their columns.
 ///
@@ -12,7 +14,7 @@
 /// assert_eq!(losses.skipped(), 2);
 /// assert_eq!(losses.by_column(&names), [("c", 2), ("a", 1)]);
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Losses {
     skipped: u64,
     columns: Vec<u64>,

@@ -118,6 +118,13 @@ impl Run {
         Run { sketch, done, losses: Losses::default(), rounding: Rounding::default() }
     }
 
+    /// With what the earlier run had skipped.
+    #[must_use]
+    pub fn with_losses(mut self, losses: Losses) -> Self {
+        self.losses = losses;
+        self
+    }
+
     /// The sketch of the rows so far.
     pub fn sketch(&self) -> &Sketch {
         &self.sketch

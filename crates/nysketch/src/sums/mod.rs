@@ -152,7 +152,7 @@ impl Sums {
     /// Sums and squares of the same rows belong together: Cauchy and Schwarz for every cell and column, and for
     /// every pair of columns.
     fn check_squares(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
-        let impossible = |sum: String| BrokenRule { sum, how: "be no squares of its rows".into() };
+        let impossible = |sum: String| BrokenRule { sum, how: "not be squares of its rows".into() };
         let d = plan.dims();
         let each_once = plan.weighting.is_none();
         if plan.collect.cells {
