@@ -369,7 +369,7 @@ def test_columns_of_files_are_chosen_by_pattern(columns, tmp_path):
         Plan.from_data(table, exclude="c9")
     with pytest.raises(ValueError, match="exclude leaves columns out by name"):
         Plan.from_data(np.ones((3, 2)), exclude="c0")
-    with pytest.raises(ValueError, match=r"x.parquet: column 'name' holds Utf8.*exclude"):
+    with pytest.raises(ValueError, match=r"x.parquet: column 'name' holds Utf8, not numbers"):
         CompressiveKMeans(2).fit(X)
 
 

@@ -27,7 +27,7 @@ pub fn section(page: &mut Page, curves: &[TaskCurve], shown: &Shown<'_>) {
         page.push("</figure>\n");
     }
     if !curves.is_empty() {
-        page.note("Estimated from the sketch, in the coordinates of the fit.");
+        page.note("Estimated from the sketch.");
     }
     if shown.models.len() > 1 {
         let name = escape(&model_name(shown.models[shown.first], curves));
