@@ -113,7 +113,8 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
         self._labels, self._inertia = labels, inertia
 
     def _after_partial_fit(self, rows: Rows) -> None:
-        # What can be read again, should anyone ask for its labels. The caller may fill an array anew.
+        # What can be read again, should anyone ask for its labels. The caller may fill an array
+        # anew.
         if not _input.is_batches(rows.X) or _input.files(rows.X) is not None:
             array = isinstance(rows.X, np.ndarray) and self.compute_labels
             self._last = rows._replace(X=rows.X.copy()) if array else rows
