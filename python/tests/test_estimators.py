@@ -403,7 +403,9 @@ def test_a_plan_of_the_first_rows_that_does_not_suit_is_warned_of(rows):
     early = rng.normal(size=(2000, 2)) * [1, 0.02]
     late = rng.normal(size=(8000, 2))
     estimator = CompressiveKMeans(3, scale="standard", random_state=0).partial_fit(early)
-    with pytest.warns(UserWarning, match=r"the column 'c1' by 0\.0\d+, but.*sample of all rows.*\(plan\)"):
+    with pytest.warns(
+        UserWarning, match=r"the column 'c1' by 0\.0\d+, but.*sample of all rows.*\(plan\)"
+    ):
         estimator.partial_fit(late)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
