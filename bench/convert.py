@@ -18,10 +18,6 @@ for path in sorted(source.iterdir()):
         shutil.copy(path, target)
     elif path.suffix == ".parquet":
         table = pq.read_table(path)
-        columns = [
-            table[name].to_numpy().astype(np.float64)
-            for name in table.column_names
-            if name != "label"
-        ]
+        columns = [table[name].to_numpy().astype(np.float64) for name in table.column_names if name != "label"]
         values = np.stack(columns, 1)
         np.save(target / f"{path.stem}.npy", values[np.isfinite(values).all(1)])
