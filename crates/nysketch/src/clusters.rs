@@ -64,13 +64,17 @@ impl Model {
             label,
             share: weights[label],
             rows: (weights[label] * self.rows as f64).round() as u64,
-            spread: self.profile.as_ref().and_then(|p| p.spread.get(label)).map(|s| {
-                let square = |(s, scale): (&f64, &f64)| (s / scale).powi(2);
-                s.iter().zip(&self.scale).map(square).sum::<f64>().sqrt()
-            }),
+            spread: self.profile.as_ref().and_then(|p| p.spread.get(label)).map(|s| self.spread(s)),
             traits: self.traits(&centres[label]),
         };
         (0..weights.len()).map(cluster).collect()
+    }
+
+    /// How far rows with these standard deviations are from their mean, in the coordinates of the fit:
+    /// `√Σ_j (deviation_j/s_j)²`.
+    pub fn spread(&self, deviations: &[f64]) -> f64 {
+        let square = |(d, scale): (&f64, &f64)| (d / scale).powi(2);
+        deviations.iter().zip(&self.scale).map(square).sum::<f64>().sqrt()
     }
 
     /// A place beside the whole, the most unusual columns first.

@@ -6,7 +6,7 @@
 //! landmark to the next: where rows are like those that landmarks were chosen from, the two are of one size, in
 //! any number of dimensions, and a cell that many rows far away have joined is much wider.
 
-use crate::fixed::{centred_sum, power_of_two};
+use crate::fixed::power_of_two;
 use crate::points::Points;
 use crate::sketch::Sketch;
 use crate::sums::Sum;
@@ -148,11 +148,7 @@ fn unresolved(sketch: &Sketch) -> Option<f64> {
     let square = |k: usize| power_of_two(2 * plan.frame.exponent[k]);
     let within = |cell: usize| -> f64 {
         let rows = sums[Sum::CellRows][cell];
-        let column = |k: usize| {
-            let (sum, squares) =
-                (sums[Sum::CellSum][cell * d + k], sums[Sum::CellSquare][cell * d + k]);
-            centred_sum(squares, sum, sum, rows).max(0.0) * square(k)
-        };
+        let column = |k: usize| sums.cell_spread(cell, k).max(0.0) * square(k);
         if rows > 1 { (0..d).map(column).sum() } else { 0.0 }
     };
     let within: Vec<f64> = (0..landmarks.len()).map(within).collect();

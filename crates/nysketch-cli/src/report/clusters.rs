@@ -107,9 +107,7 @@ fn card(cluster: &Cluster, model: &Model) -> String {
 
 /// How far all rows are from their mean, in the coordinates of the fit.
 fn whole_spread(model: &Model) -> Option<f64> {
-    let profile = model.profile.as_ref()?;
-    let square = |(s, scale): (&f64, &f64)| (s / scale).powi(2);
-    Some(profile.deviation.iter().zip(&model.scale).map(square).sum::<f64>().sqrt())
+    model.profile.as_ref().map(|profile| model.spread(&profile.deviation))
 }
 
 /// The table: columns down and clusters across, or the other way round where clusters are many.
