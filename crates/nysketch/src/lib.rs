@@ -94,6 +94,7 @@ pub mod work;
 
 mod bandwidth;
 mod collect;
+mod covariance;
 mod names;
 mod optimize;
 mod profile;
@@ -133,6 +134,7 @@ pub mod survey;
 pub mod weighted;
 
 pub use collect::Collect;
+pub use covariance::{Covariance, CovarianceKind, Factor, SymmetricMatrix};
 pub use decoder::{Context, Decoder, FitParams, fit};
 pub use engine::{Engine, EngineKind};
 pub use error::{Error, FormatError, Place, Result};

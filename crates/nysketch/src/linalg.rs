@@ -8,7 +8,9 @@ use faer::linalg::solvers::{Llt, SelfAdjointEigen};
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 use faer::{Accum, ColMut, ColRef, Mat, MatMut, MatRef, Par, Side};
 
-/// `aᵀb`, as eight sums side by side that the processor can work on at once.
+/// `aᵀb`, as eight sums side by side that the processor can work on at once, with the instructions of the
+/// caller.
+#[inline(always)]
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
     let mut sums = [0.0; 8];
