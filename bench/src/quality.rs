@@ -181,10 +181,8 @@ fn data(setting: &Setting, seed: u64) -> Data {
     }
     values.truncate(setting.n * setting.d);
     let total: f64 = weights.iter().sum();
-    let atom = |(mean, w): (&Vec<f64>, &f64)| Atom {
-        weight: w / total,
-        mean: mean.clone(),
-        variance: vec![1.0; setting.d],
+    let atom = |(mean, w): (&Vec<f64>, &f64)| {
+        Atom::diagonal(w / total, mean.clone(), vec![1.0; setting.d])
     };
     let truth = mixture.means.iter().zip(&weights).map(atom).collect();
     Data { table: Table::unnamed(setting.d, values).expect("whole rows"), truth }
@@ -210,8 +208,8 @@ fn log_density(atoms: &[Atom], x: &[f64]) -> (f64, Vec<f64>) {
         .map(|a| {
             let sum: f64 = (0..x.len())
                 .map(|j| {
-                    (std::f64::consts::TAU * a.variance[j]).ln()
-                        + (x[j] - a.mean[j]).powi(2) / a.variance[j]
+                    (std::f64::consts::TAU * a.variance()[j]).ln()
+                        + (x[j] - a.mean[j]).powi(2) / a.variance()[j]
                 })
                 .sum();
             a.weight.max(1e-300).ln() - 0.5 * sum
@@ -246,7 +244,7 @@ fn em(values: &[f64], d: usize, mut atoms: Vec<Atom>, known: bool) -> f64 {
             for j in 0..d {
                 a.mean[j] = first[j] / mass;
                 if !known {
-                    a.variance[j] = (second[j] / mass - a.mean[j] * a.mean[j]).max(1e-6);
+                    a.variance_mut()[j] = (second[j] / mass - a.mean[j] * a.mean[j]).max(1e-6);
                 }
             }
         }

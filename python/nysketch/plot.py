@@ -100,7 +100,7 @@ def plot_clusters(
     )
     centres = project(model.means if model.task == "gmm" else model.centres)
     if model.task == "gmm":
-        _ellipses(ax, centres, model.variances / scale**2, axes)
+        _ellipses(ax, centres, _covariances(model), axes / scale)
     size = 20 + 160 * np.sqrt(model.weights / max(model.weights.max(), 1e-300))
     ax.scatter(centres[:, 0], centres[:, 1], marker="x", s=size, c="black", linewidths=1.5)
     shares = spread**2 / max((spread**2).sum(), 1e-300)
@@ -152,14 +152,21 @@ def _rows(model: Model, X: Any) -> np.ndarray:
     return np.asarray(rows, dtype=float)
 
 
-def _ellipses(ax: Axes, centres: np.ndarray, variances: np.ndarray, axes: np.ndarray) -> None:
+def _covariances(model: Model) -> np.ndarray:
+    """A matrix for each component, in the units of the table."""
+    if model.covariance_type in ("full", "tied"):
+        d = len(model.columns)
+        return np.broadcast_to(model.covariances, (model.k, d, d))
+    return np.apply_along_axis(np.diag, 1, model.variances)
+
+
+def _ellipses(ax: Axes, centres: np.ndarray, covariances: np.ndarray, axes: np.ndarray) -> None:
     if len(axes) < 2:
         return
     angle = np.linspace(0, 2 * np.pi, 100)
     circle = np.stack([np.cos(angle), np.sin(angle)])
-    for centre, variance in zip(centres, variances, strict=True):
-        covariance = (axes * variance) @ axes.T
-        values, vectors = np.linalg.eigh(covariance)
+    for centre, covariance in zip(centres, covariances, strict=True):
+        values, vectors = np.linalg.eigh(axes @ covariance @ axes.T)
         outline = vectors @ (2 * np.sqrt(np.maximum(values, 0))[:, None] * circle)
         ax.plot(centre[0] + outline[0], centre[1] + outline[1], color="black", linewidth=0.8)
 

@@ -11,7 +11,7 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
 use nysketch::predictor::{Column, Detail, Predictions, Values};
-use nysketch::{Block, Error, Model, Predictor, Progress};
+use nysketch::{Block, Covariance, CovarianceKind, Error, Model, Predictor, Progress};
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -336,11 +336,12 @@ impl PyModel {
         let values = run(py, SILENT, move |watch| {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             let mut values = reserved(n, d)?;
-            for i in 0..n {
-                if i % 4096 == 0 && watch.cancelled() {
+            for first in (0..n).step_by(4096) {
+                if watch.cancelled() {
                     return Err(Error::Cancelled);
                 }
-                values.extend(model.sample(&mut rng).into_iter().flatten());
+                let rows = 4096.min(n - first);
+                values.extend(model.sample(rows, &mut rng).into_iter().flatten());
             }
             Ok(values)
         })?;
@@ -460,12 +461,66 @@ impl PyModel {
         }
     }
 
-    /// Variances of the components, shape (k, n_columns).
+    /// Which covariances the components of a mixture have: 'full', 'tied', 'diag' or 'spherical'.
+    #[getter]
+    fn covariance_type(&self) -> PyResult<&'static str> {
+        match &self.model.shape {
+            Shape::Mixture { covariance, .. } => Ok(covariance.name()),
+            _ => Err(self.lacks("covariance_type")),
+        }
+    }
+
+    /// Covariances of the components.
+    ///
+    /// The shape is (k, n_columns, n_columns) where they are 'full', (n_columns, n_columns) where 'tied',
+    /// (k, n_columns) where 'diag'. Where they are 'spherical' it is (k,), variances of scaled columns if the
+    /// plan scales them.
+    #[getter]
+    fn covariances<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let Shape::Mixture { covariance, covariances, .. } = &self.model.shape else {
+            return Err(self.lacks("covariances"));
+        };
+        let (k, d) = (covariances.len(), self.model.columns.len());
+        let entries =
+            |c: &Covariance| -> Vec<f64> { (0..d * d).map(|at| c.get(at / d, at % d)).collect() };
+        Ok(match covariance {
+            CovarianceKind::Full => {
+                let numbers = covariances.iter().flat_map(entries).collect();
+                PyArray1::from_vec(py, numbers).reshape([k, d, d])?.into_any()
+            }
+            CovarianceKind::Tied => {
+                PyArray1::from_vec(py, entries(&covariances[0])).reshape([d, d])?.into_any()
+            }
+            CovarianceKind::Diag => self.variances(py)?.into_any(),
+            CovarianceKind::Spherical => {
+                let scale = self.model.scale[0];
+                let variance = |c: &Covariance| c.get(0, 0) / (scale * scale);
+                PyArray1::from_vec(py, covariances.iter().map(variance).collect()).into_any()
+            }
+        })
+    }
+
+    /// Variances of the components in each column, shape (k, n_columns).
     #[getter]
     fn variances<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         match &self.model.shape {
-            Shape::Mixture { variances, .. } => matrix(py, variances),
+            Shape::Mixture { covariances, .. } => {
+                let variances: Vec<_> =
+                    covariances.iter().map(|c| c.variances().into_owned()).collect();
+                matrix(py, &variances)
+            }
             _ => Err(self.lacks("variances")),
+        }
+    }
+
+    /// Free numbers of a mixture: weights, means and covariances.
+    #[getter]
+    fn n_parameters(&self) -> PyResult<usize> {
+        match &self.model.shape {
+            Shape::Mixture { covariance, .. } => {
+                Ok(covariance.parameters(self.model.k(), self.model.columns.len()))
+            }
+            _ => Err(self.lacks("n_parameters")),
         }
     }
 

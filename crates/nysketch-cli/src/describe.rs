@@ -4,7 +4,7 @@ use crate::output::{count, short, thousands};
 use nysketch::clusters::{Trait, unusual};
 use nysketch::decoder::Curve;
 use nysketch::drift::Drift;
-use nysketch::{Features, Model, Plan, Shape, Sketch, Task};
+use nysketch::{CovarianceKind, Features, Model, Plan, Shape, Sketch, Task};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -84,13 +84,23 @@ pub fn place(mean: &[f64], drift: &Drift, plan: &Plan) -> String {
     }
 }
 
-/// "kmeans, 5 clusters", "gmm, 3 components".
+/// "kmeans, 5 clusters", "gmm, 3 components, full covariances".
 pub fn summary(model: &Model) -> String {
-    let what = match model.shape {
-        Shape::Centres { .. } => "cluster",
-        Shape::Mixture { .. } | Shape::Components { .. } => "component",
+    let k = model.k() as u64;
+    let what = match &model.shape {
+        Shape::Centres { .. } => count(k, "cluster"),
+        Shape::Mixture { covariance, .. } => {
+            let covariances = match covariance {
+                CovarianceKind::Full => "full",
+                CovarianceKind::Tied => "tied",
+                CovarianceKind::Diag => "diagonal",
+                CovarianceKind::Spherical => "spherical",
+            };
+            format!("{}, {covariances} covariances", count(k, "component"))
+        }
+        Shape::Components { .. } => count(k, "component"),
     };
-    format!("{}, {}", model.task, count(model.k() as u64, what))
+    format!("{}, {what}", model.task)
 }
 
 /// What a model holds, as a table.
@@ -220,14 +230,14 @@ pub fn suggestion(curve: &Curve) -> String {
 
 /// What is doubtful about a mixture whose components have no width in some column.
 pub fn collapsed(model: &Model) -> Option<String> {
-    let (Shape::Mixture { variances, .. }, Some(profile)) = (&model.shape, &model.profile) else {
+    let (Shape::Mixture { covariances, .. }, Some(profile)) = (&model.shape, &model.profile) else {
         return None;
     };
     let narrow = |v: &[f64]| {
         let pairs = v.iter().zip(&profile.deviation).enumerate();
         pairs.filter(|(_, (v, d))| **d > 0.0 && **v < COLLAPSED * **d * **d).map(|(j, _)| j).next()
     };
-    let found: Vec<usize> = variances.iter().filter_map(|v| narrow(v)).collect();
+    let found: Vec<usize> = covariances.iter().filter_map(|c| narrow(&c.variances())).collect();
     let first = model.columns.get(*found.first()?)?;
     Some(format!(
         "{} of {} collapsed to single values of a column, such as '{first}': their densities say little",

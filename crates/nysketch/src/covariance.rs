@@ -4,6 +4,7 @@ mod factor;
 mod symmetric;
 
 pub use factor::Factor;
+pub(crate) use factor::Whitening;
 pub use symmetric::SymmetricMatrix;
 
 use crate::names::{Choice, Named, name_of};
@@ -51,6 +52,32 @@ impl CovarianceKind {
     /// Whether covariances are matrices, not diagonals.
     pub fn is_matrix(self) -> bool {
         matches!(self, CovarianceKind::Full | CovarianceKind::Tied)
+    }
+
+    /// A rule that the covariances of a mixture break, in the table's units, where `scale` is what columns are
+    /// divided by in the coordinates of the fit.
+    pub(crate) fn broken(self, covariances: &[Covariance], scale: &[f64]) -> Option<&'static str> {
+        let matrix = |c: &Covariance| matches!(c, Covariance::Full(_));
+        let spherical = |c: &Covariance| {
+            let variance = |j: usize| c.get(j, j) / scale[j] / scale[j];
+            (0..scale.len()).all(|j| (variance(j) - variance(0)).abs() <= 1e-6 * variance(0).abs())
+        };
+        let tied = self == CovarianceKind::Tied;
+        let different = if tied { &covariances[..covariances.len().min(1)] } else { covariances };
+        if !covariances.iter().all(|c| matrix(c) == self.is_matrix()) {
+            Some("has covariances of another kind than it says")
+        } else if tied && covariances.iter().any(|c| *c != covariances[0]) {
+            Some("has components with different covariances, but says that they are tied")
+        } else if !different.iter().all(|c| c.cholesky().is_some()) {
+            Some(match self.is_matrix() {
+                true => "has a covariance that is not positive definite",
+                false => "has a variance that is not positive",
+            })
+        } else if self == CovarianceKind::Spherical && !covariances.iter().all(spherical) {
+            Some("has variances that differ between columns, but says that they are spherical")
+        } else {
+            None
+        }
     }
 
     /// Free numbers of `k` components in `d` columns: weights, means and covariances.
@@ -104,6 +131,14 @@ impl Covariance {
             Covariance::Diagonal(variances) if i == j => variances[i],
             Covariance::Diagonal(_) => 0.0,
             Covariance::Full(matrix) => matrix.get(i, j),
+        }
+    }
+
+    /// Every number it is made of.
+    pub(crate) fn numbers(&self) -> &[f64] {
+        match self {
+            Covariance::Diagonal(variances) => variances,
+            Covariance::Full(matrix) => matrix.lower(),
         }
     }
 

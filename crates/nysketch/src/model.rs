@@ -6,21 +6,23 @@
 mod file;
 
 use crate::atom::Atom;
+use crate::covariance::{Covariance, CovarianceKind, Factor};
 use crate::error::{Error, Result};
 use crate::frame::{Frame, SCALES};
 use crate::profile::Profile;
-use crate::random::{draw, normal};
+use crate::random::draw;
 use crate::report::Report;
 use crate::sketch::Sketch;
 use crate::task::Task;
+use crate::work::Work;
 use serde::Serialize;
 
 /// Largest magnitude of a value or a centre. With the least scale no squared distance overflows:
 /// `d (2·10¹⁰⁰/10⁻⁵⁰)² < 10³⁰⁸` for up to 10⁷ columns.
 const LARGEST: f64 = 1e100;
 
-/// Version of the schema that is written; version 1 is read too.
-pub const SCHEMA: u32 = 2;
+/// Version of the schema that is written; earlier ones are read too.
+pub const SCHEMA: u32 = 3;
 
 /// A learned model.
 ///
@@ -83,17 +85,19 @@ pub struct Model {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(untagged)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Shape {
-    /// A Gaussian mixture with diagonal covariances.
+    /// A Gaussian mixture.
     Mixture {
         /// α, adding up to 1.
         weights: Vec<f64>,
         /// One mean per component.
         means: Vec<Vec<f64>>,
-        /// One variance per component and column.
-        variances: Vec<Vec<f64>>,
+        /// What the covariances have in common.
+        covariance: CovarianceKind,
+        /// One covariance per component: matrices where the kind says so, the same for all where they are
+        /// tied, else diagonals.
+        covariances: Vec<Covariance>,
     },
     /// Centres of clusters.
     Centres {
@@ -130,32 +134,47 @@ impl Shape {
     }
 
     /// A mixture from atoms in the plan's coordinates.
-    pub(crate) fn mixture(frame: &Frame, atoms: Vec<Atom>) -> Self {
-        let scale = &frame.scale;
-        let variance = |a: &Atom| a.variance.iter().zip(scale).map(|(v, s)| v * s * s).collect();
+    pub(crate) fn mixture(frame: &Frame, covariance: CovarianceKind, atoms: Vec<Atom>) -> Self {
         let total: f64 = atoms.iter().map(|a| a.weight).sum();
         Shape::Mixture {
             weights: atoms.iter().map(|a| a.weight / total).collect(),
             means: atoms.iter().map(|a| frame.widen_coordinates(&a.mean)).collect(),
-            variances: atoms.iter().map(variance).collect(),
+            covariance,
+            covariances: each(covariance, atoms.len(), |c| {
+                atoms[c].covariance.scaled(&frame.scale)
+            }),
         }
     }
 
     /// The atoms of a mixture in the coordinates of a frame; `None` for other models.
     pub(crate) fn atoms(&self, frame: &Frame) -> Option<Vec<Atom>> {
-        let Shape::Mixture { weights, means, variances } = self else { return None };
-        let atom = |i: usize| Atom {
-            weight: weights[i],
-            mean: frame.coordinates(&means[i]),
-            variance: variances[i].iter().zip(&frame.scale).map(|(v, s)| v / (s * s)).collect(),
+        let Shape::Mixture { weights, means, covariance, covariances } = self else { return None };
+        let inverse: Vec<f64> = frame.scale.iter().map(|s| 1.0 / s).collect();
+        let covariances = each(*covariance, means.len(), |c| covariances[c].scaled(&inverse));
+        let atom = |(c, covariance): (usize, Covariance)| Atom {
+            weight: weights[c],
+            mean: frame.coordinates(&means[c]),
+            covariance,
         };
-        Some((0..weights.len()).map(atom).collect())
+        Some(covariances.into_iter().enumerate().map(atom).collect())
+    }
+
+    /// What whitens the rows of each component of a mixture; nothing for other models.
+    ///
+    /// # Panics
+    ///
+    /// Where a covariance is not positive definite, which no model has that was fitted or read.
+    pub fn factors(&self) -> Vec<Factor> {
+        let Shape::Mixture { covariance, covariances, .. } = self else { return Vec::new() };
+        let factor = |c: usize| covariances[c].cholesky().expect("a positive definite covariance");
+        each(*covariance, covariances.len(), factor)
     }
 
     fn numbers(&self) -> Vec<&f64> {
         match self {
-            Shape::Mixture { weights, means, variances } => {
-                weights.iter().chain(means.iter().chain(variances).flatten()).collect()
+            Shape::Mixture { weights, means, covariances, .. } => {
+                let numbers = covariances.iter().flat_map(Covariance::numbers);
+                weights.iter().chain(means.iter().flatten()).chain(numbers).collect()
             }
             Shape::Centres { weights, centres } => {
                 weights.iter().chain(centres.iter().flatten()).collect()
@@ -174,6 +193,18 @@ impl Shape {
         }
     }
 
+    /// What it takes to check covariances and to whiten rows.
+    fn work(&self) -> Work {
+        match self {
+            Shape::Mixture { covariance, means, covariances, .. } if covariance.is_matrix() => {
+                let tied = *covariance == CovarianceKind::Tied;
+                let d = means.first().map_or(0, Vec::len);
+                Work::cholesky(d, if tied { 1 } else { covariances.len() })
+            }
+            _ => Work::default(),
+        }
+    }
+
     /// Points of the table that the shape has: centres or means.
     fn places(&self) -> &[Vec<f64>] {
         match self {
@@ -184,22 +215,20 @@ impl Shape {
     }
 
     /// A rule of its own kind that the shape breaks.
-    fn broken(&self, task: Task) -> Option<&'static str> {
+    fn broken(&self, task: Task, scale: &[f64]) -> Option<&'static str> {
         let shares =
             |w: &[f64]| w.iter().all(|w| *w >= 0.0) && (w.iter().sum::<f64>() - 1.0).abs() < 1e-6;
         let unit = |c: &Vec<f64>| (c.iter().map(|x| x * x).sum::<f64>() - 1.0).abs() < 1e-6;
         match self {
-            Shape::Mixture { weights, means, variances } => {
+            Shape::Mixture { weights, means, covariance, covariances } => {
                 if task != Task::Gmm {
-                    Some("has means and variances, but its task is another")
-                } else if weights.len() != means.len() || variances.len() != means.len() {
-                    Some("does not have one weight, mean and variance for each component")
+                    Some("has means and covariances, but its task is another")
+                } else if weights.len() != means.len() || covariances.len() != means.len() {
+                    Some("does not have one weight, mean and covariance for each component")
                 } else if !shares(weights) {
                     Some("has weights that are not shares of one")
-                } else if !variances.iter().flatten().all(|v| v.is_normal() && *v > 0.0) {
-                    Some("has a variance that is not positive")
                 } else {
-                    None
+                    covariance.broken(covariances, scale)
                 }
             }
             Shape::Centres { weights, centres } => {
@@ -231,8 +260,9 @@ impl Shape {
     /// Lengths of the rows of each matrix, for checking a file.
     fn widths(&self) -> Vec<usize> {
         match self {
-            Shape::Mixture { means, variances, .. } => {
-                means.iter().chain(variances).map(Vec::len).collect()
+            Shape::Mixture { means, covariances, .. } => {
+                let covariances = covariances.iter().map(Covariance::dims);
+                means.iter().map(Vec::len).chain(covariances).collect()
             }
             Shape::Centres { centres, .. } => centres.iter().map(Vec::len).collect(),
             Shape::Components { mean, components, .. } => {
@@ -298,7 +328,9 @@ impl Model {
             format!("has a centre beyond {LARGEST:e}")
         } else if self.profile.as_ref().is_some_and(|p| !p.fits(d, self.k())) {
             "has a profile of other columns or clusters, or of impossible numbers".into()
-        } else if let Some(how) = self.shape.broken(self.task) {
+        } else if let Err(error) = self.shape.work().check("checking the covariances of a model") {
+            return Err(error);
+        } else if let Some(how) = self.shape.broken(self.task, &self.scale) {
             how.into()
         } else {
             return Ok(());
@@ -344,13 +376,11 @@ impl Model {
                 let (label, squared_distance) = self.nearest(row, centres);
                 Prediction { label, squared_distance, ..nothing }
             }
-            Shape::Mixture { weights, means, variances } => {
-                let logs: Vec<f64> = (0..means.len())
-                    .map(|c| {
-                        weights[c].max(f64::MIN_POSITIVE).ln()
-                            + log_normal(row, &means[c], &variances[c])
-                    })
-                    .collect();
+            Shape::Mixture { weights, means, .. } => {
+                let log = |(c, factor): (usize, &Factor)| {
+                    log_peak(weights[c], factor) - 0.5 * factor.squared_distance(row, &means[c])
+                };
+                let logs: Vec<f64> = self.shape.factors().iter().enumerate().map(log).collect();
                 let label = (1..logs.len()).fold(0, |b, c| if logs[c] > logs[b] { c } else { b });
                 let most = logs[label];
                 // So far out that every density is zero: the nearest mean decides.
@@ -381,7 +411,7 @@ impl Model {
 
     /// Index and squared distance of the nearest of some centres, the first of several, in the coordinates
     /// of the fit.
-    fn nearest(&self, row: &[f64], centres: &[Vec<f64>]) -> (usize, f64) {
+    pub(crate) fn nearest(&self, row: &[f64], centres: &[Vec<f64>]) -> (usize, f64) {
         let mut best = (0, f64::INFINITY);
         for (c, centre) in centres.iter().enumerate() {
             let square = |j: usize| ((row[j] - centre[j]) * (1.0 / self.scale[j])).powi(2);
@@ -407,20 +437,28 @@ impl Model {
         (scaled, plain)
     }
 
-    /// Draws a row from a mixture; `None` for other models.
-    pub fn sample(&self, rng: &mut impl rand::Rng) -> Option<Vec<f64>> {
-        let Shape::Mixture { weights, means, variances } = &self.shape else {
-            return None;
-        };
-        let c = draw(weights, rng)?;
-        Some(means[c].iter().zip(&variances[c]).map(|(m, v)| m + v.sqrt() * normal(rng)).collect())
+    /// Draws rows from a mixture, row-major; `None` for other models.
+    pub fn sample(&self, rows: usize, rng: &mut impl rand::Rng) -> Option<Vec<f64>> {
+        let Shape::Mixture { weights, means, .. } = &self.shape else { return None };
+        let factors = self.shape.factors();
+        let mut values = Vec::with_capacity(rows * self.columns.len());
+        for _ in 0..rows {
+            let c = draw(weights, rng)?;
+            values.extend(factors[c].draw(&means[c], rng));
+        }
+        Some(values)
     }
 }
 
-/// `log N(x; μ, diag γ)`.
-fn log_normal(x: &[f64], mean: &[f64], variance: &[f64]) -> f64 {
-    let term = |j: usize| {
-        (std::f64::consts::TAU * variance[j]).ln() + ((x[j] - mean[j]) / variance[j].sqrt()).powi(2)
-    };
-    -0.5 * (0..x.len()).map(term).sum::<f64>()
+/// `log α N(μ; μ, Γ)`.
+pub(crate) fn log_peak(weight: f64, factor: &Factor) -> f64 {
+    weight.max(f64::MIN_POSITIVE).ln() + factor.log_peak()
+}
+
+/// Something of each of k components, made once and shared where covariances are tied.
+fn each<T: Clone>(kind: CovarianceKind, k: usize, of: impl Fn(usize) -> T) -> Vec<T> {
+    match kind {
+        CovarianceKind::Tied if k > 0 => vec![of(0); k],
+        _ => (0..k).map(of).collect(),
+    }
 }

@@ -21,7 +21,7 @@ pub enum Task {
     Kmeans,
     /// Centres of least mean distance.
     Kmedians,
-    /// A mixture of Gaussians with diagonal covariances.
+    /// A mixture of Gaussians.
     Gmm,
     /// Principal components.
     Pca,
@@ -32,7 +32,7 @@ impl Named for Task {
     const TABLE: &'static [Choice<Self>] = &[
         Choice::new(Task::Kmeans, "kmeans", "Centres of least mean squared distance"),
         Choice::new(Task::Kmedians, "kmedians", "Centres of least mean distance"),
-        Choice::new(Task::Gmm, "gmm", "Gaussian mixture with diagonal covariances"),
+        Choice::new(Task::Gmm, "gmm", "Gaussian mixture"),
         Choice::new(Task::Pca, "pca", "Principal components"),
     ];
 }

@@ -38,6 +38,12 @@ impl Work {
         Work { operations: EIGEN * n * n * n * times as f64, bytes: 3.0 * 8.0 * n * n }
     }
 
+    /// Some triangular factors of this size and their inverses, kept.
+    pub fn cholesky(size: usize, times: usize) -> Self {
+        let (n, times) = (size as f64, times as f64);
+        Work { operations: 4.0 / 3.0 * n * n * n * times, bytes: 4.0 * n * n * times }
+    }
+
     /// This and that, at the same time.
     pub fn and(self, operations: f64, bytes: f64) -> Self {
         Work { operations: self.operations + operations, bytes: self.bytes + bytes }

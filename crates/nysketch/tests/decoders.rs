@@ -81,7 +81,8 @@ fn mixtures_by_every_decoder() {
         model.shape = Shape::Mixture {
             weights: vec![1.0 / K as f64; K],
             means: truth.means.clone(),
-            variances: vec![vec![1.0; D]; K],
+            covariance: CovarianceKind::Diag,
+            covariances: vec![Covariance::Diagonal(vec![1.0; D]); K],
         };
         evaluate(&model, &values).nll.unwrap()
     };
@@ -97,8 +98,8 @@ fn mixtures_by_every_decoder() {
     }
     let known = with(Task::Gmm, Decoder::Auto).known_variance(Some(1.0));
     let model = fit(&nystrom, &known).unwrap();
-    let Shape::Mixture { variances, .. } = &model.shape else { panic!("a mixture") };
-    assert!(variances.iter().flatten().all(|v| *v == 1.0));
+    let Shape::Mixture { covariances, .. } = &model.shape else { panic!("a mixture") };
+    assert!(covariances.iter().all(|c| *c.variances() == [1.0; D]));
     assert!(evaluate(&model, &values).nll.unwrap() - true_model < 0.01);
     // The paper's decoder for mixtures has neither the better starts nor a prior: where it ends is a
     // matter of luck, and of rounding, so the best of a few seeds is asked for.
@@ -206,7 +207,7 @@ fn constraints_hold_at_the_end() {
     }
     // In Mahalanobis distance, from equal atoms.
     let constraints = Constraints { separation: Some(2.0), radius: None, precision: vec![4.0; D] };
-    let mut atoms = vec![Atom { weight: 0.5, mean: vec![1.0; D], variance: vec![0.25; D] }; 2];
+    let mut atoms = vec![Atom::diagonal(0.5, vec![1.0; D], vec![0.25; D]); 2];
     constraints.project(&mut atoms);
     assert!((distance(&atoms[0].mean, &atoms[1].mean) * 2.0 - 2.0).abs() < 1e-6);
 }
@@ -267,12 +268,12 @@ fn models_survive_their_file_and_bad_ones_are_refused() {
         let json = model.to_json();
         let again = Model::from_json(&json).unwrap();
         assert_eq!(again, model);
-        assert!(Model::from_json(&json.replace("\"schema\": 2", "\"schema\": 7")).is_err());
+        assert!(Model::from_json(&json.replace("\"schema\": 3", "\"schema\": 7")).is_err());
         assert!(Model::from_json(&json[..json.len() / 2]).is_err());
         // Schema 1 said in one string which decoder ran and what it fell back to.
         let decoder = format!("\"decoder\": \"{}\"", model.report.decoder);
         let old = json
-            .replace("\"schema\": 2", "\"schema\": 1")
+            .replace("\"schema\": 3", "\"schema\": 1")
             .replace(&decoder, "\"decoder\": \"kernel (calibrated landmarks)\"");
         let old = Model::from_json(&old).unwrap();
         assert_eq!((old.report.decoder.as_str(), old.report.calibrated), ("kernel", true));
@@ -283,7 +284,8 @@ fn models_survive_their_file_and_bad_ones_are_refused() {
     let mut random = rng(4);
     let Shape::Mixture { weights, means, .. } = &model.shape else { panic!("a mixture") };
     let expected: f64 = weights.iter().zip(means).map(|(w, m)| w * m[0]).sum();
-    let drawn: f64 = (0..4000).map(|_| model.sample(&mut random).unwrap()[0]).sum::<f64>() / 4000.0;
+    let drawn: f64 =
+        model.sample(4000, &mut random).unwrap().iter().step_by(D).sum::<f64>() / 4000.0;
     assert!((drawn - expected).abs() < 0.6, "{drawn} {expected}");
     // Responsibilities add up, and the label is the largest.
     let p = model.predict_row(&values[..D]);
@@ -359,7 +361,7 @@ fn damaged_models_are_refused() {
     assert!(broken(&|j| j["weights"][0] = 5.0.into()).contains("weights"));
     assert!(broken(&|j| j["task"] = "kmeans".into()).contains("task"));
     assert!(broken(&|j| j["columns"][1] = "c0".into()).contains("different"));
-    assert!(broken(&|j| j["schema"] = 3.into()).contains("schema 3"));
+    assert!(broken(&|j| j["schema"] = 4.into()).contains("schema 4"));
     assert!(broken(&|j| j["scale"][0] = 1e-200.into()).contains("scale between"));
     assert!(broken(&|j| j["means"][0][0] = 1e308.into()).contains("beyond"));
     let without = |key: &'static str| broken(&|j| drop(j.as_object_mut().unwrap().remove(key)));
@@ -373,6 +375,114 @@ fn damaged_models_are_refused() {
         p.transformed.iter().all(|s| s.is_finite())
             && (p.transformed.iter().sum::<f64>() - 1.0).abs() < 1e-12
     );
+}
+
+/// A mixture of three components in the columns of [`mixture_rows`], with correlations.
+fn correlated(covariance: CovarianceKind) -> Model {
+    let sketch = sketch_of(&mixture_rows(500), |p| p.scale = Scale::Standard);
+    let mut model = fit(&sketch, &FitParams::new(Task::Gmm, 3)).unwrap();
+    let Shape::Mixture { weights, means, .. } = model.shape else { panic!("a mixture") };
+    let tied = covariance == CovarianceKind::Tied;
+    let matrix = |c: usize| {
+        let size = if tied { 1.0 } else { 1.0 + c as f64 };
+        let entry = |i: usize, j: usize| size * 0.5f64.powi((i - j) as i32);
+        match covariance {
+            CovarianceKind::Full | CovarianceKind::Tied => {
+                Covariance::Full(SymmetricMatrix::from_fn(D, entry))
+            }
+            CovarianceKind::Diag => Covariance::Diagonal((0..D).map(|j| size + j as f64).collect()),
+            CovarianceKind::Spherical => {
+                Covariance::Diagonal(model.scale.iter().map(|s| size * s * s).collect())
+            }
+        }
+    };
+    let covariances = (0..3).map(matrix).collect();
+    model.shape = Shape::Mixture { weights, means, covariance, covariances };
+    model
+}
+
+#[test]
+fn models_of_every_covariance_survive_their_file() {
+    for kind in CovarianceKind::choices() {
+        let model = correlated(kind.value);
+        assert_eq!(Model::from_json(&model.to_json()).unwrap(), model);
+        let json: serde_json::Value = serde_json::from_str(&model.to_json()).unwrap();
+        assert_eq!(json["covariance"], kind.name);
+        let lengths = ["variances", "covariances"].map(|key| json[key].as_array().map(Vec::len));
+        let expected = match kind.value {
+            CovarianceKind::Full => [None, Some(3)],
+            CovarianceKind::Tied => [None, Some(1)],
+            CovarianceKind::Diag | CovarianceKind::Spherical => [Some(3), None],
+        };
+        assert_eq!(lengths, expected, "{}", kind.name);
+    }
+}
+
+#[test]
+fn damaged_covariances_are_refused() {
+    let broken = |kind: CovarianceKind, change: &dyn Fn(&mut serde_json::Value)| {
+        let mut json = serde_json::from_str(&correlated(kind).to_json()).unwrap();
+        change(&mut json);
+        Model::from_json(&json.to_string()).unwrap_err().to_string()
+    };
+    let full = |change: &dyn Fn(&mut serde_json::Value)| broken(CovarianceKind::Full, change);
+    assert!(full(&|j| j["covariances"][1][0][1] = 0.3.into()).contains("not symmetric"));
+    assert!(full(&|j| j["covariances"][1][2][2] = 0.0.into()).contains("positive definite"));
+    assert!(full(&|j| j["covariances"][0][2][2] = (-1.0).into()).contains("positive definite"));
+    assert!(full(&|j| j["covariances"][0][2][2] = 0.1.into()).contains("positive definite"));
+    assert!(full(&|j| j["covariances"][0][0][0] = 1e300.into()).contains("beyond 1e200"));
+    assert!(full(&|j| j["covariances"][0][0][0] = "x".into()).contains("not valid"));
+    assert!(full(&|j| j["covariances"][2] = serde_json::json!([])).contains("4 values"));
+    assert!(full(&|j| j["covariances"][2] = serde_json::json!([[1.0]])).contains("4 values"));
+    assert!(full(&|j| j["covariances"][2][1] = serde_json::json!([1.0])).contains("as many rows"));
+    assert!(full(&|j| j["covariances"] = serde_json::json!([])).contains("for each component"));
+    assert!(
+        full(&|j| drop(j.as_object_mut().unwrap().remove("covariances")))
+            .contains("but no covariances")
+    );
+    assert!(
+        full(&|j| drop(j.as_object_mut().unwrap().remove("covariance")))
+            .contains("but no covariance")
+    );
+    assert!(full(&|j| j["covariance"] = "diag".into()).contains("but no variances"));
+    assert!(full(&|j| j["covariance"] = "tied".into()).contains("one covariance"));
+    assert!(full(&|j| j["covariance"] = "round".into()).contains("not valid"));
+    let spherical = broken(CovarianceKind::Spherical, &|j| j["variances"][1][0] = 9.0.into());
+    assert!(spherical.contains("spherical"));
+    // An earlier schema has variances and no word for them.
+    let mut json: serde_json::Value =
+        serde_json::from_str(&correlated(CovarianceKind::Diag).to_json()).unwrap();
+    json["schema"] = 2.into();
+    drop(json.as_object_mut().unwrap().remove("covariance"));
+    let old = Model::from_json(&json.to_string()).unwrap();
+    assert_eq!(old, correlated(CovarianceKind::Diag));
+}
+
+/// Draws from a mixture have the covariances of its components; the nll of the draws under it is the least.
+#[test]
+fn mixtures_of_every_covariance_are_drawn_from() {
+    for kind in CovarianceKind::choices() {
+        let model = correlated(kind.value);
+        let rows = model.sample(20_000, &mut rng(3)).unwrap();
+        let own = evaluate(&model, &rows).nll.unwrap();
+        for other in CovarianceKind::choices().filter(|other| other.value != kind.value) {
+            let gap = evaluate(&correlated(other.value), &rows).nll.unwrap() - own;
+            assert!(gap > 0.05, "{} {}: {gap}", kind.name, other.name);
+        }
+        let Shape::Mixture { weights, means, covariances, .. } = &model.shape else {
+            panic!("a mixture")
+        };
+        let mean = |j: usize| -> f64 { weights.iter().zip(means).map(|(w, m)| w * m[j]).sum() };
+        for (i, j) in [(0, 0), (0, 1), (1, 3)] {
+            let drawn = rows.chunks_exact(D).map(|x| (x[i] - mean(i)) * (x[j] - mean(j)));
+            let drawn = drawn.sum::<f64>() / 20_000.0;
+            let between = |c: usize| (means[c][i] - mean(i)) * (means[c][j] - mean(j));
+            let all = |c: usize| weights[c] * (covariances[c].get(i, j) + between(c));
+            let expected: f64 = (0..3).map(all).sum();
+            // Standard errors near 0.1 with components some three deviations apart.
+            assert!((drawn - expected).abs() < 0.8, "{} {drawn} {expected}", kind.name);
+        }
+    }
 }
 
 /// Fourier sketches know the data's variance, which tells a good bandwidth from a bad one.

@@ -60,12 +60,15 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         Shares of the components.
     means_ : ndarray of shape (n_components, n_features)
         Means.
-    covariances_ : ndarray of shape (n_components, n_features)
-        Variances.
-    precisions_ : ndarray of shape (n_components, n_features)
-        Their inverses.
-    precisions_cholesky_ : ndarray of shape (n_components, n_features)
-        Square roots of those.
+    covariances_ : ndarray
+        Covariances, in the shape that scikit-learn gives them: (n_components, n_features, n_features)
+        for 'full', (n_features, n_features) for 'tied', (n_components, n_features) for 'diag',
+        (n_components,) for 'spherical'. Spherical components have one variance in scaled columns:
+        with ``scale='standard'`` that is what this holds, and columns of X have different ones.
+    precisions_ : ndarray
+        Their inverses, in the same shape.
+    precisions_cholesky_ : ndarray
+        Roots of those: upper triangles U with ``precisions_ = U @ U.T``, or square roots.
     converged_ : bool
         Whether the decoder has converged.
     n_iter_ : int
@@ -168,18 +171,29 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
 
     @property
     def covariances_(self) -> np.ndarray:
-        """Variances."""
-        return self.model_.variances.astype(self._dtype, copy=False)
+        """Covariances."""
+        return self.model_.covariances.astype(self._dtype, copy=False)
 
     @property
     def precisions_(self) -> np.ndarray:
-        """Inverse variances."""
-        return 1.0 / self.covariances_
+        """Inverses of the covariances."""
+        root = self._precision_roots()
+        precisions = root @ np.swapaxes(root, -1, -2) if self._has_matrices() else root**2
+        return precisions.astype(self._dtype, copy=False)
 
     @property
     def precisions_cholesky_(self) -> np.ndarray:
-        """Inverse standard deviations."""
-        return np.sqrt(self.precisions_)
+        """Roots of the inverses."""
+        return self._precision_roots().astype(self._dtype, copy=False)
+
+    def _has_matrices(self) -> bool:
+        return self.model_.covariance_type in ("full", "tied")
+
+    def _precision_roots(self) -> np.ndarray:
+        covariances = self.model_.covariances
+        if self._has_matrices():
+            return np.swapaxes(np.linalg.inv(np.linalg.cholesky(covariances)), -1, -2)
+        return 1.0 / np.sqrt(covariances)
 
     @property
     def converged_(self) -> bool:
@@ -289,11 +303,17 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         rng = check_random_state(self.random_state)
         y = np.repeat(np.arange(self.model_.k), rng.multinomial(n_samples, self.weights_))
         noise = rng.standard_normal((n_samples, self.n_features_in_))
-        return self.means_[y] + np.sqrt(self.covariances_)[y] * noise, y
+        if self._has_matrices():
+            shape = (self.model_.k, self.n_features_in_, self.n_features_in_)
+            roots = np.broadcast_to(np.linalg.cholesky(self.model_.covariances), shape)
+            for component, root in enumerate(roots):
+                noise[y == component] = noise[y == component] @ root.T
+        else:
+            noise *= np.sqrt(self.model_.variances)[y]
+        return (self.means_[y] + noise).astype(self._dtype, copy=False), y
 
     def _n_parameters(self) -> int:
-        k, d = self.means_.shape
-        return 2 * k * d + k - 1
+        return self.model_.n_parameters
 
     def bic(self, X: Any) -> float:
         """Bayesian information criterion on X: lower is better.

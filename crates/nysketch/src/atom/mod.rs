@@ -1,9 +1,11 @@
 //! Atoms: the components of a mixture, and their mean embeddings in closed form (appendix A).
 //!
-//! Every atom is a Gaussian `N(μ, diag γ)`; a Dirac is γ = 0. Five families differ in what is
-//! learned about γ: [`Family`].
+//! Every atom is a Gaussian `N(μ, Γ)`. Kernel sums are matched by `Γ = diag γ`; a Dirac is γ = 0. Five families
+//! differ in what is learned about γ: [`Family`].
 
 pub mod embedding;
+
+use crate::covariance::Covariance;
 
 /// One component.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,8 +14,45 @@ pub struct Atom {
     pub weight: f64,
     /// μ, or the place of a Dirac.
     pub mean: Vec<f64>,
-    /// γ, zero for a Dirac.
-    pub variance: Vec<f64>,
+    /// Γ, zero for a Dirac.
+    pub covariance: Covariance,
+}
+
+impl Atom {
+    /// `α N(μ, diag γ)`.
+    pub fn diagonal(weight: f64, mean: Vec<f64>, variance: Vec<f64>) -> Self {
+        Atom { weight, mean, covariance: Covariance::Diagonal(variance) }
+    }
+
+    /// `α δ_μ`.
+    pub fn dirac(weight: f64, mean: Vec<f64>) -> Self {
+        let variance = vec![0.0; mean.len()];
+        Atom::diagonal(weight, mean, variance)
+    }
+
+    /// γ of an atom made by [`Atom::diagonal`], for algorithms that know no others.
+    ///
+    /// # Panics
+    ///
+    /// Where the covariance is a matrix.
+    pub fn variance(&self) -> &[f64] {
+        match &self.covariance {
+            Covariance::Diagonal(variance) => variance,
+            Covariance::Full(_) => unreachable!("an atom with a diagonal"),
+        }
+    }
+
+    /// The same, to be changed.
+    ///
+    /// # Panics
+    ///
+    /// Where the covariance is a matrix.
+    pub fn variance_mut(&mut self) -> &mut [f64] {
+        match &mut self.covariance {
+            Covariance::Diagonal(variance) => variance,
+            Covariance::Full(_) => unreachable!("an atom with a diagonal"),
+        }
+    }
 }
 
 /// What is known and what is learned about the variances.

@@ -3,6 +3,7 @@
 
 use crate::atom::Atom;
 use crate::atom::embedding::Embedding;
+use crate::covariance::Covariance;
 use crate::kernel::ScaledKernel;
 use crate::optimize::nonnegative_quadratic;
 use crate::weighted::{WeightedPoints, nearest};
@@ -34,8 +35,7 @@ pub fn weighted(points: &WeightedPoints, centres: Vec<Vec<f64>>) -> Vec<Atom> {
     for (x, w) in points.iter() {
         mass[nearest(x, &centres).0] += w / points.mass();
     }
-    let atom =
-        |(mean, weight): (Vec<f64>, f64)| Atom { weight, variance: vec![0.0; mean.len()], mean };
+    let atom = |(mean, weight): (Vec<f64>, f64)| Atom::dirac(weight, mean);
     centres.into_iter().zip(mass).map(atom).collect()
 }
 
@@ -46,6 +46,6 @@ pub fn pooled(points: &WeightedPoints, centres: Vec<Vec<f64>>) -> Vec<Atom> {
     let least = 1e-6 * variance.iter().fold(1e-12, |a: f64, v| a.max(*v));
     variance.iter_mut().for_each(|v| *v = v.max(least));
     let mut atoms = weighted(points, centres);
-    atoms.iter_mut().for_each(|a| a.variance.clone_from(&variance));
+    atoms.iter_mut().for_each(|a| a.covariance = Covariance::Diagonal(variance.clone()));
     atoms
 }

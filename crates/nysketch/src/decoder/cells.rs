@@ -287,7 +287,7 @@ impl Cells {
         // draws again and again learns their chance.
         let mut points = Vec::with_capacity(UNFOLDED * d);
         for atom in atoms {
-            let deviation: Vec<f64> = atom.variance.iter().map(|g| g.sqrt()).collect();
+            let deviation: Vec<f64> = atom.variance().iter().map(|g| g.sqrt()).collect();
             for _ in 0..(atom.weight * UNFOLDED as f64).round() as usize {
                 let columns = atom.mean.iter().zip(&deviation);
                 points.extend(columns.map(|(mean, deviation)| mean + deviation * normal(rng)));
@@ -468,7 +468,7 @@ impl Cells {
                 let spread = over(&|at| (self.means[at] - mean[k]).powi(2));
                 variance[k] = (spread + width).max(self.floor[k]);
             }
-            Atom { weight: mass / total, mean, variance }
+            Atom::diagonal(mass / total, mean, variance)
         };
         centres.iter().zip(members).map(atom).collect()
     }
@@ -515,7 +515,7 @@ fn average(mean: &mut [Atom], atoms: &[Atom], share: f64) {
     for (mean, atom) in mean.iter_mut().zip(atoms) {
         into(&mut mean.weight, &atom.weight);
         mean.mean.iter_mut().zip(&atom.mean).for_each(|(m, x)| into(m, x));
-        mean.variance.iter_mut().zip(&atom.variance).for_each(|(m, x)| into(m, x));
+        mean.variance_mut().iter_mut().zip(atom.variance()).for_each(|(m, x)| into(m, x));
     }
 }
 
@@ -536,8 +536,8 @@ mod tests {
             landmarks: Some(Points::new(1, vec![0.0, -21.0, 78.0])),
         };
         let atoms = [
-            Atom { weight: 0.77, mean: vec![0.0], variance: vec![100.0] },
-            Atom { weight: 0.23, mean: vec![-20.0], variance: vec![4.0] },
+            Atom::diagonal(0.77, vec![0.0], vec![100.0]),
+            Atom::diagonal(0.23, vec![-20.0], vec![4.0]),
         ];
         for seed in 0..10 {
             let rng = &mut ChaCha8Rng::seed_from_u64(seed);
@@ -563,7 +563,7 @@ mod tests {
         assert_eq!(cells.unfold(rng).means, cells.means);
         // Also where all rows of a cell are equal.
         let equal = Cells { landmarks: Some(Points::new(2, vec![0.0; 6])), ..cells.clone() };
-        let atom = Atom { weight: 1.0, mean: vec![2.0, 3.0], variance: vec![2.0, 2.0] };
+        let atom = Atom::diagonal(1.0, vec![2.0, 3.0], vec![2.0, 2.0]);
         assert_eq!(
             equal.own_likelihood(std::slice::from_ref(&atom)),
             cells.likelihood(std::slice::from_ref(&atom))

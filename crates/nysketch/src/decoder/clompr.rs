@@ -132,7 +132,7 @@ impl Clompr<'_> {
     /// starts.
     fn find_atom(&self, residual: &[f64], atoms: &[Atom], rng: &mut impl rand::Rng) -> Atom {
         let variance = match atoms.first() {
-            Some(atom) => atom.variance.clone(),
+            Some(atom) => atom.variance().to_vec(),
             None => self.first_variance.clone(),
         };
         let d = self.embedding.dims();
@@ -189,7 +189,7 @@ impl Clompr<'_> {
             .into_iter()
             .min_by(|a, b| a.value.total_cmp(&b.value));
         let mean = best.map_or_else(|| self.starts[0].clone(), |minimum| mean_at(&minimum.x));
-        Atom { weight: 1.0 / self.k as f64, mean, variance }
+        Atom::diagonal(1.0 / self.k as f64, mean, variance)
     }
 
     /// Step 2.
@@ -227,7 +227,7 @@ impl Clompr<'_> {
     fn residual(&self, atoms: &[Atom]) -> Vec<f64> {
         let mut left = self.embedding.target.clone();
         for a in atoms {
-            let features = self.embedding.features(&a.mean, &a.variance);
+            let features = self.embedding.features(&a.mean, a.variance());
             left.iter_mut().zip(features).for_each(|(l, f)| *l -= a.weight * f);
         }
         self.embedding.metric_times(&[left]).swap_remove(0)

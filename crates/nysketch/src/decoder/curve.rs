@@ -222,8 +222,9 @@ impl Context<'_> {
                 let risk = self.stand_ins()?.risk(&centres, model.task.loss());
                 Ok((risk, risk))
             }
-            Shape::Mixture { .. } => {
-                if !self.plan().collect.cells {
+            Shape::Mixture { covariance, .. } => {
+                // Cells know the variances of their rows alone.
+                if !self.plan().collect.cells || covariance.is_matrix() {
                     return Err(missing("cells"));
                 }
                 let atoms = model.shape.atoms(frame).unwrap_or_default();

@@ -103,7 +103,7 @@ impl<'a> Em<'a> {
             let moved = sums.first[k].iter().sum::<f64>() / mass;
             let spread = sums.second[k].iter().sum::<f64>() / mass;
             atom.mean[k] += moved;
-            atom.variance[k] = (spread - moved * moved).max(*floor);
+            atom.variance_mut()[k] = (spread - moved * moved).max(*floor);
         }
     }
 }
@@ -139,10 +139,10 @@ struct Density {
 
 impl Density {
     fn new(atom: &Atom) -> Self {
-        let logs: f64 = atom.variance.iter().map(|g| (std::f64::consts::TAU * g).ln()).sum();
+        let logs: f64 = atom.variance().iter().map(|g| (std::f64::consts::TAU * g).ln()).sum();
         Density {
             constant: atom.weight.max(1e-300).ln() - 0.5 * logs,
-            columns: atom.mean.iter().zip(&atom.variance).map(|(m, g)| (*m, -0.5 / g)).collect(),
+            columns: atom.mean.iter().zip(atom.variance()).map(|(m, g)| (*m, -0.5 / g)).collect(),
         }
     }
 
@@ -304,7 +304,7 @@ mod tests {
             .map(|i| {
                 let log = |a: &Atom| -> f64 {
                     let column = |k: usize| {
-                        let (t, g) = (x[i * d + k] - a.mean[k], a.variance[k]);
+                        let (t, g) = (x[i * d + k] - a.mean[k], a.variance()[k]);
                         -0.5 * (std::f64::consts::TAU * g).ln()
                             - 0.5 * (t * t + v.get(i * d + k).unwrap_or(&0.0)) / g
                     };
@@ -326,7 +326,7 @@ mod tests {
             let width = |i: usize, k: usize| v.get(i * d + k).copied().unwrap_or(0.0);
             let square = |k: usize| over(&|i| (x[i * d + k] - mean[k]).powi(2) + width(i, k));
             let variance = (0..d).map(square).collect();
-            Atom { weight: mass / w.iter().sum::<f64>(), mean, variance }
+            Atom::diagonal(mass / w.iter().sum::<f64>(), mean, variance)
         };
         ((0..atoms.len()).map(next).collect(), likelihood / w.iter().sum::<f64>())
     }
@@ -349,10 +349,10 @@ mod tests {
             let w: Vec<f64> =
                 (0..n).map(|i| if i % 7 == 3 { 0.0 } else { 0.1 + unit(&mut rng) }).collect();
             let mut atoms: Vec<Atom> = (0..k)
-                .map(|_| Atom {
-                    weight: 1.0 / k as f64,
-                    mean: (0..d).map(|_| apart * normal(&mut rng)).collect(),
-                    variance: (0..d).map(|_| 0.5 + unit(&mut rng)).collect(),
+                .map(|_| {
+                    let mean = (0..d).map(|_| apart * normal(&mut rng)).collect();
+                    let variance = (0..d).map(|_| 0.5 + unit(&mut rng)).collect();
+                    Atom::diagonal(1.0 / k as f64, mean, variance)
                 })
                 .collect();
             let x: Vec<f64> =
@@ -374,7 +374,7 @@ mod tests {
                 assert!((a.weight - b.weight).abs() < 1e-6);
                 for j in 0..d {
                     assert!((a.mean[j] - b.mean[j]).abs() < 5e-6, "{a:?} {b:?}");
-                    assert!((a.variance[j] - b.variance[j]).abs() < 1e-5, "{a:?} {b:?}");
+                    assert!((a.variance()[j] - b.variance()[j]).abs() < 1e-5, "{a:?} {b:?}");
                 }
             }
         }
@@ -385,10 +385,10 @@ mod tests {
     fn atoms_without_points_and_points_without_spread() {
         let floor = [0.25];
         let points = Em::new(&[1.0; 40], &[2.0; 40], &[], &floor);
-        let atom = |mean| Atom { weight: 0.5, mean: vec![mean], variance: vec![1.0] };
+        let atom = |mean| Atom::diagonal(0.5, vec![mean], vec![1.0]);
         let mut atoms = [atom(2.5), atom(1e4)];
         let (likelihood, _) = points.run(&mut atoms, 50);
-        assert_eq!(atoms[0], Atom { weight: 1.0, mean: vec![2.0], variance: vec![0.25] });
+        assert_eq!(atoms[0], Atom::diagonal(1.0, vec![2.0], vec![0.25]));
         assert_eq!((atoms[1].weight < 1e-12, &atoms[1].mean), (true, &vec![1e4]));
         // The density of N(2, ¼) at its mean.
         assert!((likelihood - (2.0 / std::f64::consts::TAU.sqrt()).ln()).abs() < 1e-6);

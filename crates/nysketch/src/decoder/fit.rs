@@ -8,6 +8,7 @@ use super::decode::{Decode, Job};
 use super::list::Decoder;
 use super::params::FitParams;
 use super::pca;
+use crate::covariance::CovarianceKind;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::model::{Model, Shape};
@@ -62,7 +63,9 @@ impl Context<'_> {
             let decoder = self.chosen(params);
             job.report.decoder = decoder.name().into();
             match params.task {
-                Task::Gmm => Shape::mixture(frame, run(decoder).mixture(&mut job)?),
+                Task::Gmm => {
+                    Shape::mixture(frame, CovarianceKind::Diag, run(decoder).mixture(&mut job)?)
+                }
                 _ => Shape::centres(frame, run(decoder).centres(&mut job)?),
             }
         };

@@ -10,6 +10,7 @@ use super::matching::{Matching, Objective};
 use super::space::Space;
 use crate::atom::embedding::Embedding;
 use crate::atom::{Atom, Family};
+use crate::covariance::Covariance;
 use crate::optimize::Stop;
 use crate::report::Report;
 use crate::weighted::{Effort, Loss, WeightedPoints};
@@ -97,7 +98,7 @@ impl<'a> Matcher<'a> {
         report: &mut Report,
     ) -> Vec<Atom> {
         let mut atoms = self.shared_diagonal(rng, report);
-        atoms.iter_mut().for_each(|a| a.variance = variance.to_vec());
+        atoms.iter_mut().for_each(|a| a.covariance = Covariance::Diagonal(variance.to_vec()));
         let matching = self.matching(Family::Known(variance.to_vec()));
         let minimum = matching.refine(&mut atoms, Stop { evaluations: 2000, relative: 1e-11 });
         report.record(&minimum);
@@ -117,7 +118,7 @@ impl<'a> Matcher<'a> {
                     centres.push(self.space.draw(rng));
                 }
                 let weight = 1.0 / self.k as f64;
-                let atom = |mean| Atom { weight, mean, variance: variance.clone() };
+                let atom = |mean| Atom::diagonal(weight, mean, variance.clone());
                 centres.into_iter().map(atom).collect()
             }
             None => {

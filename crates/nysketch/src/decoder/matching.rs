@@ -64,7 +64,7 @@ impl Matching<'_> {
             variance: vec![0.0; atoms.len() * d],
         };
         let features: Vec<Vec<f64>> =
-            atoms.iter().map(|a| self.embedding.features(&a.mean, &a.variance)).collect();
+            atoms.iter().map(|a| self.embedding.features(&a.mean, a.variance())).collect();
         let mut value = match (self.objective, self.embedding.dual()) {
             (Objective::Full, Some(dual)) => self.full(atoms, &features, dual, &mut gradient),
             _ => self.projected(atoms, &features, &mut gradient),
@@ -87,7 +87,7 @@ impl Matching<'_> {
             gradient.weight[i] = 2.0 * dot(f, back);
             let span = i * d..(i + 1) * d;
             let (mean, variance) = (&mut gradient.mean[span.clone()], &mut gradient.variance[span]);
-            let place = (atom.mean.as_slice(), atom.variance.as_slice());
+            let place = (atom.mean.as_slice(), atom.variance());
             self.embedding.add_vjp(place, f, back, 2.0 * atom.weight, mean, variance);
         }
         dot(&residual, back)
@@ -107,12 +107,12 @@ impl Matching<'_> {
             value -= 2.0 * a.weight * match_data;
             gradient.weight[i] -= 2.0 * match_data;
             let span = i * d..(i + 1) * d;
-            let place = (a.mean.as_slice(), a.variance.as_slice());
+            let place = (a.mean.as_slice(), a.variance());
             let (mean, variance) = (&mut gradient.mean[span.clone()], &mut gradient.variance[span]);
             self.embedding.add_vjp(place, f, dual, -2.0 * a.weight, mean, variance);
             for b in atoms {
                 let (inner, by_mean, by_variance) =
-                    self.embedding.inner(place, (b.mean.as_slice(), b.variance.as_slice()));
+                    self.embedding.inner(place, (b.mean.as_slice(), b.variance()));
                 value += a.weight * b.weight * inner;
                 gradient.weight[i] += 2.0 * b.weight * inner;
                 for k in 0..d {
@@ -151,7 +151,7 @@ impl Matching<'_> {
             }
         }
         let logs = layout.logs(d);
-        let by_log = |j: usize| gradient.variance[j] * atoms[j / d].variance[j % d];
+        let by_log = |j: usize| gradient.variance[j] * atoms[j / d].variance()[j % d];
         match self.family {
             Family::Dirac | Family::Known(_) => {}
             Family::Scaled => g[logs.start] = (0..atoms.len() * d).map(by_log).sum(),
@@ -177,7 +177,7 @@ impl Matching<'_> {
     pub fn refine(&self, atoms: &mut Vec<Atom>, stop: Stop) -> Minimum {
         if matches!(self.family, Family::Shared | Family::Diagonal) {
             for a in atoms.iter_mut() {
-                for (v, (least, most)) in a.variance.iter_mut().zip(self.variances) {
+                for (v, (least, most)) in a.variance_mut().iter_mut().zip(self.variances) {
                     *v = v.clamp(*least, *most);
                 }
             }
@@ -197,7 +197,7 @@ impl Matching<'_> {
 /// sketches.
 pub fn normal_equations(embedding: &Embedding, atoms: &[Atom]) -> (Vec<f64>, Vec<f64>) {
     let features: Vec<Vec<f64>> =
-        atoms.iter().map(|a| embedding.features(&a.mean, &a.variance)).collect();
+        atoms.iter().map(|a| embedding.features(&a.mean, a.variance())).collect();
     let products = embedding.metric_times(&features);
     let gram = features.iter().flat_map(|f| products.iter().map(|p| dot(f, p))).collect();
     (gram, products.iter().map(|p| dot(p, &embedding.target)).collect())
@@ -218,7 +218,7 @@ impl Layout {
         let mut scale = vec![1.0; atoms.len()];
         let floor = 0.1 / atoms.len() as f64;
         for a in atoms {
-            for g in &a.variance {
+            for g in a.variance() {
                 start.push(0.0);
                 scale.push((g + sigma2).sqrt() / a.weight.max(floor));
             }
@@ -226,19 +226,19 @@ impl Layout {
         match problem.family {
             Family::Dirac | Family::Known(_) => {}
             Family::Scaled => {
-                let shares = atoms[0].variance.iter().map(|g| (g / (g + sigma2)).powi(2));
+                let shares = atoms[0].variance().iter().map(|g| (g / (g + sigma2)).powi(2));
                 start.push(0.0);
                 scale.push(1.0 / shares.sum::<f64>().max(f64::MIN_POSITIVE).sqrt());
             }
             Family::Shared => {
-                for g in &atoms[0].variance {
+                for g in atoms[0].variance() {
                     start.push(0.0);
                     scale.push(std::f64::consts::SQRT_2 * (g + sigma2) / g);
                 }
             }
             Family::Diagonal => {
                 for a in atoms {
-                    for g in &a.variance {
+                    for g in a.variance() {
                         start.push(0.0);
                         scale.push(
                             std::f64::consts::SQRT_2 * (g + sigma2) / (g * a.weight.max(floor)),
@@ -272,7 +272,7 @@ impl Layout {
             }
         }
         let room = |i: usize, k: usize| {
-            let (g, (least, most)) = (atoms[i].variance[k], problem.variances[k]);
+            let (g, (least, most)) = (atoms[i].variance()[k], problem.variances[k]);
             ((least / g).ln().min(0.0), (most / g).ln().max(0.0))
         };
         let most_room = |a: (f64, f64), b: (f64, f64)| (a.0.min(b.0), a.1.max(b.1));
@@ -304,15 +304,11 @@ impl Layout {
         reference
             .iter()
             .enumerate()
-            .map(|(i, a)| Atom {
-                weight: x[i],
-                mean: (0..d)
-                    .map(|k| {
-                        let at = self.mean(i, d) + k;
-                        a.mean[k] + x[at] * self.scale[at]
-                    })
-                    .collect(),
-                variance: (0..d).map(|k| a.variance[k] * factor(i * d + k)).collect(),
+            .map(|(i, a)| {
+                let at = |k: usize| self.mean(i, d) + k;
+                let mean = |k: usize| a.mean[k] + x[at(k)] * self.scale[at(k)];
+                let variance = a.variance().iter().enumerate().map(|(k, g)| g * factor(i * d + k));
+                Atom::diagonal(x[i], (0..d).map(mean).collect(), variance.collect())
             })
             .collect()
     }
@@ -362,7 +358,7 @@ mod tests {
             };
             let atoms = |x: &[f64]| -> Vec<Atom> {
                 x.chunks_exact(5)
-                    .map(|c| Atom { weight: c[0], mean: c[1..3].to_vec(), variance: c[3..5].to_vec() })
+                    .map(|c| Atom::diagonal(c[0], c[1..3].to_vec(), c[3..5].to_vec()))
                     .collect()
             };
             let (_, gradient) = matching.evaluate(&atoms(&numbers));
@@ -407,11 +403,11 @@ mod tests {
                 family: family.clone(),
             };
             let mut atoms: Vec<Atom> = numbers.chunks_exact(5)
-                .map(|c| Atom { weight: c[0], mean: c[1..3].to_vec(), variance: c[3..5].to_vec() })
+                .map(|c| Atom::diagonal(c[0], c[1..3].to_vec(), c[3..5].to_vec()))
                 .collect();
             if family != Family::Diagonal {
-                let shared = atoms[0].variance.clone();
-                atoms.iter_mut().for_each(|a| a.variance.clone_from(&shared));
+                let shared = atoms[0].covariance.clone();
+                atoms.iter_mut().for_each(|a| a.covariance.clone_from(&shared));
             }
             let layout = Layout::new(&matching, &atoms);
             let x: Vec<f64> = layout.start.iter().zip(&moves).map(|(s, m)| s + m).collect();

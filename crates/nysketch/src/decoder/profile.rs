@@ -15,12 +15,14 @@ impl Context<'_> {
     pub(super) fn profile(&self, model: &Model) -> Option<Profile> {
         let (mean, variance): (Vec<f64>, Vec<f64>) =
             self.sketch().column_moments()?.into_iter().unzip();
-        let roots = |v: &Vec<f64>| v.iter().map(|v| v.max(0.0).sqrt()).collect::<Vec<f64>>();
+        let roots = |v: &[f64]| v.iter().map(|v| v.max(0.0).sqrt()).collect::<Vec<f64>>();
         let spread = match &model.shape {
             Shape::Centres { centres, .. } if self.plan().collect.cells => {
-                self.variances(model, centres).iter().map(roots).collect()
+                self.variances(model, centres).iter().map(|v| roots(v)).collect()
             }
-            Shape::Mixture { variances, .. } => variances.iter().map(roots).collect(),
+            Shape::Mixture { covariances, .. } => {
+                covariances.iter().map(|c| roots(&c.variances())).collect()
+            }
             _ => Vec::new(),
         };
         Some(Profile::new(mean, roots(&variance), spread))

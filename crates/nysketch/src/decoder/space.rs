@@ -83,7 +83,8 @@ impl Space {
         let (mut off, mut total) = (0.0, 0.0);
         for k in 0..self.mean.len() {
             let mean: f64 = atoms.iter().map(|a| a.weight * a.mean[k]).sum();
-            let square = |a: &Atom| a.weight * ((a.mean[k] - self.mean[k]).powi(2) + a.variance[k]);
+            let square =
+                |a: &Atom| a.weight * ((a.mean[k] - self.mean[k]).powi(2) + a.covariance.get(k, k));
             let variance: f64 = atoms.iter().map(square).sum();
             let data = self.deviation[k].powi(2);
             off += (variance - data).abs() + (mean - self.mean[k]).powi(2);

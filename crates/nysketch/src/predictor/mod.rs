@@ -6,8 +6,8 @@
 //!
 //! Labels are those of [`Model::predict_row`], the slow and obvious version for one row, for every row and with
 //! every instruction set. Centres are found in single precision by `nearest`, which decides in double
-//! precision where that is not proof; components of a mixture by `scores`, in double precision, and where two
-//! are as likely but for rounding the slow version decides.
+//! precision where that is not proof; components of a mixture by `scores` and `whitened`, in double precision
+//! and the order of operations of the slow version.
 //!
 //! ```
 //! use nysketch::predictor::{Detail, Predictor};
@@ -30,6 +30,7 @@
 mod columns;
 mod nearest;
 mod scores;
+mod whitened;
 
 pub use columns::{Column, Values};
 
@@ -69,7 +70,6 @@ pub struct Predictor<'a> {
     scores: Scores,
     /// For centres that singles can hold.
     nearest: Option<NearestCentre>,
-    doubt: Doubt,
 }
 
 /// How much to say of each row; each includes those before it.
@@ -114,7 +114,7 @@ impl<'a> Predictor<'a> {
             _ => None,
         };
         let scores = Scores::new(model, &inverse_scale, instructions);
-        Predictor { model, nearest, scores, inverse_scale, doubt: Doubt::new(model) }
+        Predictor { model, nearest, scores, inverse_scale }
     }
 
     /// The model.
@@ -190,9 +190,10 @@ impl<'a> Predictor<'a> {
     fn mixture(&self, means: &[Vec<f64>], rows: &[f64], detail: Detail, out: &mut Predictions) {
         self.each(rows, |row, scores| {
             let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let label = match self.doubt.largest(scores, most) {
-                Some(label) => label,
-                None => self.model.predict_row(row).label,
+            let label = match scores.iter().position(|s| *s == most) {
+                Some(label) if most > f64::NEG_INFINITY => label,
+                // So far out that every density is zero.
+                _ => self.model.nearest(row, means).0,
             };
             out.label.push(label as u32);
             out.squared_distance.push(self.squared_distance(row, &means[label]));
@@ -244,56 +245,6 @@ fn log_sum(scores: &[f64], most: f64) -> f64 {
     let small = |s: &f64| *s - most > -NEGLIGIBLE;
     let sum: f64 = scores.iter().copied().filter(small).map(|s| (s - most).exp()).sum();
     most + sum.ln()
-}
-
-/// Below this quadratic forms are about to overflow, and the slow version decides.
-const LEAST_SCORE: f64 = -1e290;
-
-/// How far apart two scores of a mixture must be for rounding not to matter.
-///
-/// The slow version sums `log α_c`, d logarithms and d quotients in another order. With `B` the largest sum of
-/// their magnitudes at a mean and `q_c` the quadratic form, either version errs by less than `ε (B + q_c)`,
-/// `ε = (d + 12) 2⁻⁵²`. Scores are at most B, so `q_c ≤ 2 (B + |score_c|)`, and two scores that differ by g > τ,
-/// with `τ = 8 ε (2B + |most|)`, are in the same order in both versions.
-#[derive(Debug, Clone, Copy, Default)]
-struct Doubt {
-    epsilon: f64,
-    bound: f64,
-}
-
-impl Doubt {
-    fn new(model: &Model) -> Self {
-        let Shape::Mixture { weights, variances, .. } = &model.shape else {
-            return Doubt::default();
-        };
-        let log = |v: &f64| (std::f64::consts::TAU * v).ln().abs();
-        let size = |(w, v): (&f64, &Vec<f64>)| {
-            w.max(f64::MIN_POSITIVE).ln().abs() + v.iter().map(log).sum::<f64>()
-        };
-        Doubt {
-            epsilon: (model.columns.len() as f64 + 12.0) * f64::EPSILON,
-            bound: weights.iter().zip(variances).map(size).fold(0.0, f64::max),
-        }
-    }
-
-    /// The component of the largest score, `most`; `None` where the slow version must decide.
-    #[inline]
-    fn largest(&self, scores: &[f64], most: f64) -> Option<usize> {
-        let least = most - 8.0 * self.epsilon * (2.0 * self.bound + most.abs());
-        if !(most > LEAST_SCORE) {
-            return None;
-        }
-        let mut label = None;
-        for (c, score) in scores.iter().enumerate() {
-            if *score >= least {
-                if label.is_some() {
-                    return None;
-                }
-                label = Some(c);
-            }
-        }
-        label
-    }
 }
 
 #[cfg(test)]

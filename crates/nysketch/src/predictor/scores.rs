@@ -3,13 +3,15 @@
 //! | model | score of centre or component c |
 //! |---|---|
 //! | centres | squared distance `Σ_j ((x_j − c_j)/s_j)²` in the coordinates of the fit |
-//! | mixture | `log α_c N(x; μ_c, diag γ_c)`, a peak less half the quadratic form `Σ_j ((x_j − μ_cj)/√γ_cj)²` |
+//! | mixture | `log α_c N(x; μ_c, Γ_c)`, a peak less half the squared length of `W_c (x − μ_c)` |
 //! | principal components | coordinate `Σ_j v_cj (x_j − μ_j)/s_j` |
 //!
-//! All are sums over the columns of `(x_j − m_cj) f_cj`, squared or not; every instruction set gives the same
-//! bits.
+//! All but those of full covariances are sums over the columns of `(x_j − m_cj) f_cj`, squared or not. Every
+//! instruction set gives the same bits, those of the slow version.
 
-use crate::model::{Model, Shape};
+use super::whitened::Whitened;
+use crate::covariance::Whitening;
+use crate::model::{Model, Shape, log_peak};
 use crate::simd::{Instructions, Work};
 
 /// Centres or components worked on side by side.
@@ -19,7 +21,37 @@ const ROWS: usize = 4;
 
 /// Centres or components laid out for many rows.
 #[derive(Debug, Clone)]
-pub struct Scores {
+pub enum Scores {
+    /// Side by side.
+    Panels(Panels),
+    /// One after the other: those of full covariances.
+    Whitened(Whitened),
+}
+
+impl Scores {
+    /// Lays out a model.
+    pub fn new(model: &Model, inverse_scale: &[f64], instructions: Instructions) -> Self {
+        match &model.shape {
+            Shape::Mixture { weights, means, covariance, .. } if covariance.is_matrix() => {
+                let factors = model.shape.factors();
+                Scores::Whitened(Whitened::new(weights, means, factors, instructions))
+            }
+            _ => Scores::Panels(Panels::new(model, inverse_scale, instructions)),
+        }
+    }
+
+    /// The scores of finite rows, k for each.
+    pub fn of(&self, rows: &[f64], out: &mut Vec<f64>) {
+        match self {
+            Scores::Panels(panels) => panels.of(rows, out),
+            Scores::Whitened(whitened) => whitened.of(rows, out),
+        }
+    }
+}
+
+/// Centres or components side by side.
+#[derive(Debug, Clone)]
+pub struct Panels {
     instructions: Instructions,
     dims: usize,
     k: usize,
@@ -31,9 +63,8 @@ pub struct Scores {
     peak: Vec<f64>,
 }
 
-impl Scores {
-    /// Lays out a model.
-    pub fn new(model: &Model, inverse_scale: &[f64], instructions: Instructions) -> Self {
+impl Panels {
+    fn new(model: &Model, inverse_scale: &[f64], instructions: Instructions) -> Self {
         let (d, k) = (model.columns.len(), model.k());
         let table = |of: &dyn Fn(usize, usize) -> f64| -> Vec<[f64; LANES]> {
             let entry = |p: usize, j: usize, l: usize| match p * LANES + l {
@@ -44,33 +75,33 @@ impl Scores {
             (0..k.div_ceil(LANES)).flat_map(at).collect()
         };
         let inverse = inverse_scale;
+        let factors = model.shape.factors();
         let (centre, factor) = match &model.shape {
             Shape::Centres { centres, .. } => {
                 (table(&|c, j| centres[c][j]), table(&|_, j| inverse[j]))
             }
-            Shape::Mixture { means, variances, .. } => {
-                (table(&|c, j| means[c][j]), table(&|c, j| 1.0 / variances[c][j].sqrt()))
+            Shape::Mixture { means, .. } => {
+                let whitening = |c: usize, j: usize| match factors[c].whitening() {
+                    Whitening::Diagonal(w) => w[j],
+                    Whitening::Lower(_) => unreachable!("full covariances are whitened"),
+                };
+                (table(&|c, j| means[c][j]), table(&whitening))
             }
             Shape::Components { mean, components, .. } => {
                 (table(&|_, j| mean[j]), table(&|c, j| components[c][j] * inverse[j]))
             }
         };
         let peak = match &model.shape {
-            Shape::Mixture { weights, variances, .. } => (0..k)
-                .map(|c| {
-                    let log_volume: f64 =
-                        variances[c].iter().map(|v| (std::f64::consts::TAU * v).ln()).sum();
-                    weights[c].max(f64::MIN_POSITIVE).ln() - 0.5 * log_volume
-                })
-                .collect(),
+            Shape::Mixture { weights, .. } => {
+                weights.iter().zip(&factors).map(|(w, factor)| log_peak(*w, factor)).collect()
+            }
             _ => Vec::new(),
         };
         let linear = matches!(model.shape, Shape::Components { .. });
-        Scores { instructions, dims: d, k, linear, centre, factor, peak }
+        Panels { instructions, dims: d, k, linear, centre, factor, peak }
     }
 
-    /// The scores of finite rows, k for each.
-    pub fn of(&self, rows: &[f64], out: &mut Vec<f64>) {
+    fn of(&self, rows: &[f64], out: &mut Vec<f64>) {
         out.resize(rows.len() / self.dims * self.k, 0.0);
         match self.linear {
             true => self.instructions.run(Score::<true> { of: self, rows, out }),
@@ -80,7 +111,7 @@ impl Scores {
 }
 
 struct Score<'a, const LINEAR: bool> {
-    of: &'a Scores,
+    of: &'a Panels,
     rows: &'a [f64],
     out: &'a mut [f64],
 }
@@ -88,7 +119,7 @@ struct Score<'a, const LINEAR: bool> {
 impl<const LINEAR: bool> Work for Score<'_, LINEAR> {
     #[inline(always)]
     fn work(self) {
-        let Scores { dims: d, k, .. } = *self.of;
+        let Panels { dims: d, k, .. } = *self.of;
         let whole = self.rows.len() / (ROWS * d) * ROWS;
         let (rows, single_rows) = self.rows.split_at(whole * d);
         let (out, single_out) = self.out.split_at_mut(whole * k);
@@ -101,7 +132,7 @@ impl<const LINEAR: bool> Work for Score<'_, LINEAR> {
     }
 }
 
-impl Scores {
+impl Panels {
     /// The scores of R rows.
     #[inline(always)]
     fn some<const R: usize, const LINEAR: bool>(&self, rows: &[f64], out: &mut [f64]) {

@@ -1,7 +1,9 @@
 //! The fast version against the slow one.
 
 use super::*;
+use crate::covariance::{Covariance, CovarianceKind, SymmetricMatrix};
 use crate::model::SCHEMA;
+use crate::names::Named;
 use crate::report::Report;
 use crate::task::Task;
 use proptest::prelude::*;
@@ -112,11 +114,12 @@ proptest! {
         }
     }
 
-    /// The label of the slow version, also where components are the same; log densities and probabilities
-    /// up to the order of sums.
+    /// The label of the slow version, bit for bit, also where components are the same, for every kind of
+    /// covariance; log densities and probabilities but for terms too small to count.
     #[test]
     fn components_are_those_of_the_slow_version(
         (d, k, seed, offset, spread, scaled) in settings(),
+        covariance in prop::sample::select(CovarianceKind::choices().map(|c| c.value).collect::<Vec<_>>()),
     ) {
         let mut draw = Draw(seed);
         let scale = scales(&mut draw, d, scaled);
@@ -125,10 +128,25 @@ proptest! {
         let rows: Vec<f64> = rows.chunks(d).filter(|r| Model::unusable(r).is_none()).flatten().copied().collect();
         let same = draw.below(2) == 0;
         let variance = |x: f64, s: f64| (if same { 0.1 } else { (2.0 * x).exp() }) * (spread * s).powi(2);
-        let variances: Vec<Vec<f64>> =
-            (0..k).map(|_| scale.iter().map(|s| variance(draw.one(), *s)).collect()).collect();
+        let covariances: Vec<Covariance> = (0..if covariance == CovarianceKind::Tied { 1 } else { k })
+            .map(|_| {
+                let spherical = draw.one();
+                let of = |s: &f64| match covariance {
+                    CovarianceKind::Spherical => variance(spherical, *s),
+                    _ => variance(draw.one(), *s),
+                };
+                let variances: Vec<f64> = scale.iter().map(of).collect();
+                // Correlations that fall with the distance of columns.
+                let entry = |i: usize, j: usize| (variances[i] * variances[j]).sqrt() * 0.7f64.powi((i - j) as i32);
+                match covariance.is_matrix() {
+                    true => Covariance::Full(SymmetricMatrix::from_fn(d, entry)),
+                    false => Covariance::Diagonal(variances),
+                }
+            })
+            .collect();
+        let covariances = (0..k).map(|c| covariances[c % covariances.len()].clone()).collect();
         let weights = vec![1.0 / k as f64; k];
-        let model = model(Task::Gmm, scale, Shape::Mixture { weights, means, variances });
+        let model = model(Task::Gmm, scale, Shape::Mixture { weights, means, covariance, covariances });
         let slow: Vec<_> = rows.chunks_exact(d).map(|row| model.predict_row(row)).collect();
         for set in Instructions::all() {
             let fast = Predictor::with(&model, set).predict(&rows, Detail::All);
@@ -139,8 +157,8 @@ proptest! {
                 if log == f64::NEG_INFINITY {
                     prop_assert_eq!(fast.log_density[i], log);
                 } else {
-                    // d terms of a few hundred at most, each rounded a few times, or a form as large as the log.
-                    let near = 1e-14 * (100.0 * (k + d) as f64 + log.abs());
+                    // Exponentials of differences below 2⁻⁵² of the largest log, k of them added.
+                    let near = 1e-14 * (100.0 + k as f64 + log.abs());
                     prop_assert!((fast.log_density[i] - log).abs() <= near, "{} {}", fast.log_density[i], log);
                     for (a, b) in fast.transformed[i * k..(i + 1) * k].iter().zip(&slow.transformed) {
                         prop_assert!((a - b).abs() <= 4.0 * near * b.max(1e-3) || log < -1e6, "{} {}", a, b);

@@ -192,12 +192,12 @@ fn from_sketch(job: &Job, data: &Data, seed: u64) -> Result<(usize, Vec<Atom>)> 
         Shape::Centres { weights, centres } => weights
             .into_iter()
             .zip(centres)
-            .map(|(weight, mean)| Atom { weight, variance: vec![0.0; mean.len()], mean })
+            .map(|(weight, mean)| Atom::dirac(weight, mean))
             .collect(),
-        Shape::Mixture { weights, means, variances } => weights
+        Shape::Mixture { weights, means, covariances, .. } => weights
             .into_iter()
-            .zip(means.into_iter().zip(variances))
-            .map(|(weight, (mean, variance))| Atom { weight, mean, variance })
+            .zip(means.into_iter().zip(covariances))
+            .map(|(weight, (mean, covariance))| Atom { weight, mean, covariance })
             .collect(),
         Shape::Components { .. } => Vec::new(),
     };
@@ -217,8 +217,7 @@ fn from_rows(
     }
     let points = WeightedPoints::of_rows(d, rows);
     let centres = points.cluster(study.k, Loss::Squared, effort, rng);
-    let atom = |mean: Vec<f64>| Atom { weight: 1.0, variance: vec![0.0; d], mean };
-    centres.into_iter().map(atom).collect()
+    centres.into_iter().map(|mean| Atom::dirac(1.0, mean)).collect()
 }
 
 /// `count` different rows.
