@@ -94,6 +94,7 @@ pub mod work;
 
 mod bandwidth;
 mod collect;
+mod digest;
 mod names;
 mod optimize;
 mod profile;
@@ -102,6 +103,7 @@ mod suitability;
 mod task;
 mod weight;
 mod wire;
+mod witnesses;
 
 // Open to the command, the Python package and the benchmarks of this repository; not part of the
 // stable interface.
@@ -161,3 +163,4 @@ pub use sums::{Sum, Sums};
 pub use synthetic::Mixture;
 pub use task::Task;
 pub use weight::{Rounding, WeightParams, Weighting};
+pub use witnesses::Witnesses;
