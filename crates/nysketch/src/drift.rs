@@ -30,7 +30,7 @@ use crate::fixed::power_of_two;
 
 use crate::linalg::{Matrix, dot, symmetric_eigen};
 use crate::plan::{Features, Plan};
-use crate::sketch::{Sketch, same_plan};
+use crate::sketch::{Sketch, check_same_plan};
 use crate::sums::{Sum, Sums};
 use crate::work::Work;
 use rand::SeedableRng;
@@ -247,7 +247,7 @@ impl Comparison {
     pub fn of(&self, a: &Sketch, b: &Sketch, params: &DriftParams) -> Result<Drift> {
         params.check()?;
         for sketch in [a, b] {
-            same_plan(&self.plan, sketch.plan())?;
+            check_same_plan(&self.plan, sketch.plan())?;
             if sketch.rows() == 0 {
                 return Err(Error::NoRows { skipped: sketch.skipped() });
             }

@@ -64,6 +64,10 @@ pub enum FormatError {
     Version { found: String },
     #[error("the file has a section '{0}' that this program does not know; use a newer nysketch")]
     Section(String),
+    #[error(
+        "damaged file: the digest of the section '{section}' is {found}, the file says {expected}"
+    )]
+    SectionDigest { section: &'static str, expected: String, found: String },
     #[error("the file is a {found}, but a {expected} is needed here")]
     Kind { expected: &'static str, found: String },
     #[error("damaged file: the tensor '{0}' is missing")]
@@ -234,6 +238,16 @@ pub enum Error {
         left: String,
         /// Fingerprint of the second.
         right: String,
+    },
+    /// Witness rows of another plan than the sketch's.
+    #[error(
+        "the sketch was made with another plan ({sketch}) than this one ({plan}); give the plan that it was made with"
+    )]
+    AnotherPlan {
+        /// Fingerprint of the sketch's plan.
+        sketch: String,
+        /// Fingerprint of the plan that was given.
+        plan: String,
     },
     /// A merge or subtraction whose result is no sketch of any rows.
     #[error("cannot {action}: {what} would {how}{}", if *.action == "subtract" { ", so the second sketch holds rows that the first does not" } else { "" })]

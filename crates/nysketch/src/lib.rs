@@ -95,6 +95,7 @@ pub mod work;
 mod bandwidth;
 mod collect;
 mod covariance;
+mod digest;
 mod names;
 mod optimize;
 mod profile;
@@ -103,6 +104,7 @@ mod suitability;
 mod task;
 mod weight;
 mod wire;
+mod witnesses;
 
 // Open to the command, the Python package and the benchmarks of this repository; not part of the
 // stable interface.
@@ -163,3 +165,4 @@ pub use sums::{Sum, Sums};
 pub use synthetic::Mixture;
 pub use task::Task;
 pub use weight::{Rounding, WeightParams, Weighting};
+pub use witnesses::Witnesses;

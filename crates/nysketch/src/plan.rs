@@ -10,6 +10,7 @@ use crate::landmarks::Sampling;
 use crate::points::Points;
 use crate::sums::table::Measured;
 use crate::weight::Weighting;
+use crate::witnesses::Witnesses;
 use std::collections::HashSet;
 
 /// Everything that decides what a sketch means: made by [`plan_for`](crate::plan_for) or read from a file.
@@ -46,6 +47,8 @@ pub struct Plan {
     pub collect: Collect,
     /// The seed that landmarks or frequencies were chosen with.
     pub seed: u64,
+    /// Rows of the planning sample that the plan keeps, if it does.
+    pub witnesses: Option<Witnesses>,
 }
 
 /// The feature map.
@@ -119,6 +122,23 @@ impl Plan {
         rows.map(|z| self.frame.widen(z)).collect()
     }
 
+    /// The witness rows in the coordinates of the frame, where the plan keeps some and they are at hand.
+    pub fn witness_rows(&self) -> Option<&Points> {
+        self.witnesses.as_ref().and_then(Witnesses::rows)
+    }
+
+    /// Whether the plan keeps witness rows that are not at hand.
+    pub fn lacks_witnesses(&self) -> bool {
+        self.witnesses.is_some() && self.witness_rows().is_none()
+    }
+
+    /// The plan without the witness rows themselves: the same plan, since it still says which they are.
+    #[must_use]
+    pub fn without_witness_rows(&self) -> Self {
+        let digest = self.witnesses.as_ref().map(|w| w.digest().to_string());
+        Plan { witnesses: digest.map(Witnesses::elsewhere), ..self.clone() }
+    }
+
     /// Number of sums per bandwidth: m, or 2m′ for Fourier features.
     pub fn features_per_bandwidth(&self) -> usize {
         self.measured().features()
@@ -165,18 +185,14 @@ impl Plan {
         }
         self.frame.check(d)?;
         check_bandwidths(&self.bandwidths)?;
-        let points = self.features.points();
-        let limit = power_of_two(MAX_RANGE_BITS) as f32;
-        let usable = points.data().iter().all(|x| x.abs() <= limit);
-        if !(1..=MAX_POINTS).contains(&points.len()) || points.dims() != d || !usable {
-            let expected = format!("between 1 and {MAX_POINTS} points of {d} finite values");
-            return Err(Error::parameter(
-                "landmarks",
-                expected,
-                format!("{} points", points.len()),
-            ));
-        }
+        check_points("landmarks", self.features.points(), d)?;
         self.collect.check(self.landmarks().is_some())?;
+        if self.witnesses.is_some() && !self.collect.cells {
+            return Err(Error::parameter("`witnesses`", WITNESSES_NEED_CELLS, "no cells"));
+        }
+        if let Some(rows) = self.witness_rows() {
+            check_points("witnesses", rows, d)?;
+        }
         if self.collect.moments && d > MAX_MOMENTS_DIMS {
             let expected = format!("without moments above {MAX_MOMENTS_DIMS} columns");
             return Err(Error::parameter("`collect`", expected, format!("{d} columns")));
@@ -194,6 +210,20 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// Why there are no witness rows without cells.
+pub(crate) const WITNESSES_NEED_CELLS: &str = "0 or left out where cells are not kept, since witness rows are weighted by the rows of their cells";
+
+/// Refuses points that distances cannot be taken to.
+fn check_points(name: &'static str, points: &Points, dims: usize) -> Result<()> {
+    let limit = power_of_two(MAX_RANGE_BITS) as f32;
+    let usable = points.data().iter().all(|x| x.abs() <= limit);
+    if (1..=MAX_POINTS).contains(&points.len()) && points.dims() == dims && usable {
+        return Ok(());
+    }
+    let expected = format!("between 1 and {MAX_POINTS} points of {dims} finite values");
+    Err(Error::parameter(name, expected, format!("{} points", points.len())))
 }
 
 /// Refuses kernels that do not go with Fourier features or with cells.

@@ -93,7 +93,28 @@ impl Sketch {
         self.sums[Sum::Skipped][0] as u64
     }
 
-    /// Adds the rows of another sketch of the same plan.
+    /// The sketch without the plan's witness rows: equal to it, in a smaller file.
+    #[must_use]
+    pub fn without_witnesses(mut self) -> Self {
+        if self.plan.witness_rows().is_some() {
+            self.plan = Arc::new(self.plan.without_witness_rows());
+        }
+        self
+    }
+
+    /// The sketch with the witness rows of `plan`, which must be the plan it was made with.
+    pub fn with_witnesses_of(mut self, plan: &Arc<Plan>) -> Result<Self> {
+        if !same_plan(&self.plan, plan) {
+            let (sketch, plan) = (self.plan.fingerprint(), plan.fingerprint());
+            return Err(Error::AnotherPlan { sketch, plan });
+        }
+        if self.plan.lacks_witnesses() {
+            self.plan = plan.clone();
+        }
+        Ok(self)
+    }
+
+    /// Adds the rows of another sketch of the same plan. Witness rows that either has are kept.
     pub fn merge(&mut self, other: &Sketch) -> Result<()> {
         self.combine(other, i128::wrapping_add, "merge")
     }
@@ -110,12 +131,15 @@ impl Sketch {
         op: impl Fn(i128, i128) -> i128,
         action: &'static str,
     ) -> Result<()> {
-        same_plan(&self.plan, &other.plan)?;
+        check_same_plan(&self.plan, &other.plan)?;
         let mut sums = self.sums.clone();
         sums.combine(&other.sums, op);
         sums.check_room(0)?;
         sums.check(&self.plan).map_err(|rule| impossible(action, rule))?;
         self.sums = sums;
+        if self.plan.lacks_witnesses() {
+            self.plan = other.plan.clone();
+        }
         Ok(())
     }
 
@@ -187,10 +211,15 @@ fn impossible(action: &'static str, rule: BrokenRule) -> Error {
     Error::Impossible { action, what: rule.sum, how: rule.how }
 }
 
-/// Plans are the same if their files are.
-pub(crate) fn same_plan(left: &Arc<Plan>, right: &Arc<Plan>) -> Result<()> {
-    if Arc::ptr_eq(left, right) || left.to_bytes() == right.to_bytes() {
-        return Ok(());
+/// Whether two plans measure the same, wherever their witness rows are.
+fn same_plan(left: &Arc<Plan>, right: &Arc<Plan>) -> bool {
+    Arc::ptr_eq(left, right) || left.identity() == right.identity()
+}
+
+/// Refuses sketches of different plans.
+pub(crate) fn check_same_plan(left: &Arc<Plan>, right: &Arc<Plan>) -> Result<()> {
+    match same_plan(left, right) {
+        true => Ok(()),
+        false => Err(Error::PlanMismatch { left: left.fingerprint(), right: right.fingerprint() }),
     }
-    Err(Error::PlanMismatch { left: left.fingerprint(), right: right.fingerprint() })
 }

@@ -58,6 +58,16 @@ fn golden_cases() -> Vec<(&'static str, Table, PlanParams)> {
                 .bandwidths([400.0, 100.0, 6.25, 2.0])
                 .seed(11),
         ),
+        (
+            "v2/witnesses",
+            golden_rows().with_weights(golden_weights()).unwrap(),
+            nystrom(Some(6), Sampling::Uniform)
+                .witnesses(12)
+                .weights("w", 0.5)
+                .scale(Scale::Standard)
+                .bandwidths([4.0, 1.0])
+                .seed(11),
+        ),
     ]
 }
 
@@ -90,15 +100,23 @@ fn golden_bytes() -> Vec<u8> {
     std::fs::read(golden("v1/nystrom.sketch.nys")).unwrap()
 }
 
+fn with_witnesses() -> Vec<u8> {
+    std::fs::read(golden("v2/witnesses.sketch.nys")).unwrap()
+}
+
+type Tensors = HashMap<String, (Dtype, Vec<usize>, Vec<u8>)>;
+
+/// A golden sketch after `change`.
+fn edited(change: impl FnOnce(&mut String, &mut Tensors)) -> Vec<u8> {
+    edit(&golden_bytes(), change)
+}
+
 /// Takes a file apart, lets `change` edit it, and puts it together with a valid checksum.
-fn edited(
-    change: impl FnOnce(&mut String, &mut HashMap<String, (Dtype, Vec<usize>, Vec<u8>)>),
-) -> Vec<u8> {
-    let bytes = golden_bytes();
-    let file = SafeTensors::deserialize(&bytes).unwrap();
-    let (_, header) = SafeTensors::read_metadata(&bytes).unwrap();
+fn edit(bytes: &[u8], change: impl FnOnce(&mut String, &mut Tensors)) -> Vec<u8> {
+    let file = SafeTensors::deserialize(bytes).unwrap();
+    let (_, header) = SafeTensors::read_metadata(bytes).unwrap();
     let mut json = header.metadata().as_ref().unwrap()["nysketch"].clone();
-    let mut tensors: HashMap<String, (Dtype, Vec<usize>, Vec<u8>)> = file
+    let mut tensors: Tensors = file
         .iter()
         .map(|(n, t)| (n.to_string(), (t.dtype(), t.shape().to_vec(), t.data().to_vec())))
         .collect();
@@ -131,16 +149,78 @@ fn unedited_files_come_back_the_same() {
 
 #[test]
 fn every_truncation_and_every_flipped_byte_is_refused() {
-    let bytes = golden_bytes();
-    for length in 0..bytes.len() {
-        refusal(&bytes[..length]);
+    for bytes in [golden_bytes(), with_witnesses()] {
+        for length in 0..bytes.len() {
+            refusal(&bytes[..length]);
+        }
+        for i in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[i] ^= 1 << (i % 8);
+            refusal(&damaged);
+        }
+        refusal(&[bytes.as_slice(), b"x"].concat());
     }
-    for i in 0..bytes.len() {
-        let mut damaged = bytes.clone();
-        damaged[i] ^= 1 << (i % 8);
-        refusal(&damaged);
+}
+
+/// A file without the witness rows is that of the same plan; rows that are not those are refused.
+#[test]
+fn witness_rows_may_be_left_out_but_not_be_others() {
+    use FormatError::*;
+    let bytes = with_witnesses();
+    let whole = Sketch::from_bytes(&bytes).unwrap();
+    let digest = whole.plan().witnesses.as_ref().unwrap().digest().to_string();
+    let name = "witnesses.rows";
+    let light = edit(&bytes, |_, t| drop(t.remove(name)));
+    assert_eq!(whole.clone().without_witnesses().to_bytes(), light);
+    let light = Sketch::from_bytes(&light).unwrap();
+    assert_eq!((&light, light.digest()), (&whole, whole.digest()));
+    assert_eq!(light.plan().fingerprint(), whole.plan().fingerprint());
+    assert_eq!(light.with_witnesses_of(whole.plan()).unwrap().to_bytes(), bytes);
+
+    let edited = |change: &dyn Fn(&mut String, &mut Tensors)| refusal(&edit(&bytes, change));
+    assert!(matches!(edited(&|_, t| t.get_mut(name).unwrap().2[0] ^= 1), SectionDigest { .. }));
+    assert!(matches!(
+        edited(&|j, _| *j = j.replace(&digest, &"0".repeat(64))),
+        SectionDigest { .. }
+    ));
+    for bad in [digest.to_uppercase(), digest[1..].to_string(), String::new()] {
+        assert!(matches!(edited(&|j, _| *j = j.replace(&digest, &bad)), Value(_)), "{bad}");
     }
-    refusal(&[bytes.as_slice(), b"x"].concat());
+    let section = format!("\"witnesses\":\"{digest}\"");
+    assert!(matches!(
+        edited(&|j, _| *j = j.replace(&section, "")),
+        Fingerprint { .. } | UnexpectedTensor(_)
+    ));
+    let others = format!("{section},\"zeal\":\"{digest}\"");
+    assert!(
+        matches!(edited(&|j, _| *j = j.replace(&section, &others)), Section(name) if name == "zeal")
+    );
+    assert!(matches!(
+        edited(&|j, _| *j = j.replace("\"cells\",\"kernel\"", "\"kernel\"")),
+        Value(_)
+    ));
+    assert!(matches!(
+        edited(&|_, t| drop(t.insert(name.into(), (Dtype::F32, vec![4, 9], vec![0; 144])))),
+        Shape { .. }
+    ));
+    // With the digests that belong to them, rows that no plan has: none, and values that are not finite.
+    let of_rows = |rows: &[f32]| {
+        let data: Vec<u8> = rows.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let found = match edited(&|_, t| {
+            drop(t.insert(name.into(), (Dtype::F32, vec![rows.len() / 3, 3], data.clone())))
+        }) {
+            SectionDigest { found, .. } => found,
+            other => panic!("{other:?}"),
+        };
+        edited(&|j, t| {
+            *j = j.replace(&digest, &found);
+            t.insert(name.into(), (Dtype::F32, vec![rows.len() / 3, 3], data.clone()));
+        })
+    };
+    for bad in [&[][..], &[f32::NAN, 0.0, 0.0], &[0.0, f32::INFINITY, 0.0], &[0.0, 0.0, 1e30]] {
+        assert!(matches!(of_rows(bad), Value(_)), "{bad:?}");
+    }
+    assert!(matches!(of_rows(&[0.0; 3]), Fingerprint { .. }), "another plan");
 }
 
 #[test]
@@ -289,7 +369,7 @@ proptest! {
     /// Damage with a valid checksum: an error or a valid sketch, never a panic.
     #[test]
     fn random_damage_never_panics(edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
-        let mut bytes = golden_bytes();
+        let mut bytes = if edits.len() % 2 == 0 { golden_bytes() } else { with_witnesses() };
         let length = bytes.len();
         for (at, value) in edits {
             bytes[at.index(length)] = value;

@@ -32,7 +32,7 @@ fn plans_and_sketches() {
             }
         }
     }
-    assert!(seeds.len() >= 8);
+    assert!(seeds.len() >= 10);
     replay(&seeds, file::plan_or_sketch);
 }
 

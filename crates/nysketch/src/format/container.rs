@@ -73,6 +73,11 @@ impl<'a> Reader<'a> {
         Ok(self.container.tensor(name).map_err(|_| FormatError::MissingTensor(name.into()))?)
     }
 
+    /// Whether there is a tensor of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.container.tensor(name).is_ok()
+    }
+
     /// First dimension of a tensor. Sizes are bounded by the file's own, which is in memory.
     pub fn length(&self, name: &str) -> Result<usize> {
         Ok(self.view(name)?.shape().first().copied().unwrap_or(0))

@@ -2,6 +2,7 @@
 
 use super::container::{Reader, Tensor, encode, value_error};
 use crate::collect::Collect;
+use crate::digest::{is_sha256, sha256};
 use crate::error::{FormatError, Result};
 use crate::frame::{EXPONENTS, Frame};
 use crate::kernel::Kernel;
@@ -10,16 +11,20 @@ use crate::names::Named;
 use crate::plan::{Features, Plan};
 use crate::points::Points;
 use crate::weight::Weighting;
+use crate::witnesses::Witnesses;
 use safetensors::tensor::Dtype;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
 /// Versions of the format that are read. A file has the least version that can hold its content.
 pub const VERSIONS: std::ops::RangeInclusive<u64> = 1..=2;
 
-/// Sections that a plan of version 2 may have: none yet.
-const SECTIONS: [&str; 0] = [];
+/// The section of witness rows, and its tensor.
+const WITNESSES: &str = "witnesses";
+const WITNESS_ROWS: &str = "witnesses.rows";
+
+/// Sections that a plan of version 2 may have.
+const SECTIONS: [&str; 1] = [WITNESSES];
 
 /// The metadata: canonical JSON, keys in alphabetical order.
 #[derive(Debug, Serialize, Deserialize)]
@@ -61,10 +66,15 @@ impl Metadata {
                 Features::Nystrom(_, sampling) => Some(sampling.name().to_string()),
                 Features::Fourier(_) => None,
             },
-            sections: (format > 1).then(BTreeMap::new),
+            sections: (format > 1).then(|| sections(plan)),
             seed: plan.seed,
             weights: plan.weighting.as_ref().map(|w| w.column.clone()),
         }
+    }
+
+    /// The digest of the section of witness rows, where there is one.
+    pub fn witnesses(&self) -> Option<&str> {
+        self.sections.as_ref()?.get(WITNESSES).map(String::as_str)
     }
 
     /// Canonical JSON.
@@ -87,27 +97,49 @@ impl Metadata {
 
 /// The least version that can hold a plan.
 fn version(plan: &Plan) -> u64 {
-    if plan.kernel == Kernel::Gaussian { 1 } else { 2 }
+    if plan.kernel == Kernel::Gaussian && sections(plan).is_empty() { 1 } else { 2 }
+}
+
+/// The digest of each section by its name.
+fn sections(plan: &Plan) -> BTreeMap<String, String> {
+    let witnesses = plan.witnesses.as_ref().map(|w| (WITNESSES.into(), w.digest().into()));
+    witnesses.into_iter().collect()
 }
 
 impl Plan {
-    /// The bytes of the plan's file.
+    /// The bytes of the plan's file, with the witness rows where they are at hand.
     pub fn to_bytes(&self) -> Vec<u8> {
-        encode(Metadata::new(self, "plan", None).to_json(), plan_tensors(self))
+        self.encoded(section_tensors(self))
     }
 
-    /// SHA-256 of the plan's file, in hexadecimal.
+    /// SHA-256, in hexadecimal, of the plan's file without the tensors of sections, whose digests are in it: the
+    /// same whether or not witness rows are at hand.
     pub fn fingerprint(&self) -> String {
-        sha256(&self.to_bytes())
+        sha256(&self.identity())
+    }
+
+    /// What the fingerprint is taken of: plans are the same if these bytes are.
+    pub(crate) fn identity(&self) -> Vec<u8> {
+        self.encoded(Vec::new())
+    }
+
+    fn encoded(&self, sections: Vec<Tensor>) -> Vec<u8> {
+        let mut tensors = plan_tensors(self);
+        tensors.extend(sections);
+        encode(Metadata::new(self, "plan", None).to_json(), tensors)
     }
 }
 
-/// SHA-256 in hexadecimal.
-pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+/// The tensors of a plan's sections, as far as they are at hand.
+pub fn section_tensors(plan: &Plan) -> Vec<Tensor> {
+    let f32s = |name, points: &Points| {
+        let shape = vec![points.len(), points.dims()];
+        Tensor::new(name, Dtype::F32, shape, points.data(), |x| x.to_le_bytes())
+    };
+    plan.witness_rows().map(|rows| f32s(WITNESS_ROWS, rows)).into_iter().collect()
 }
 
-/// The tensors of a plan.
+/// The tensors of a plan, but for those of its sections.
 pub fn plan_tensors(plan: &Plan) -> Vec<Tensor> {
     let (d, points) = (plan.dims(), plan.features.points());
     let f64s = |name, values: &[f64]| {
@@ -183,7 +215,31 @@ pub fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
         collect: Collect::from_names(metadata.collect.iter().map(String::as_str))
             .map_err(|e| value_error(e.to_string()))?,
         seed: metadata.seed,
+        witnesses: read_witnesses(reader, metadata)?,
     };
     plan.check().map_err(|e| value_error(e.to_string()))?;
     Ok(plan)
+}
+
+/// Reads the section of witness rows; they may be elsewhere.
+fn read_witnesses(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Option<Witnesses>> {
+    let Some(digest) = metadata.witnesses() else { return Ok(None) };
+    if !is_sha256(digest) {
+        return Err(value_error("the digest of the section 'witnesses' is not a SHA-256"));
+    }
+    if !reader.has(WITNESS_ROWS) {
+        return Ok(Some(Witnesses::elsewhere(digest.to_string())));
+    }
+    let d = metadata.columns.len();
+    let data = reader.f32s(WITNESS_ROWS, reader.length(WITNESS_ROWS)?, d)?;
+    let witnesses = Witnesses::new(Points::new(d, data));
+    if witnesses.digest() != digest {
+        return Err(FormatError::SectionDigest {
+            section: WITNESSES,
+            expected: digest.to_string(),
+            found: witnesses.digest().to_string(),
+        }
+        .into());
+    }
+    Ok(Some(witnesses))
 }

@@ -1,7 +1,8 @@
 //! The sums in a file.
 
 use super::container::{Reader, Tensor, encode, value_error};
-use super::plan::{Metadata, plan_tensors, sha256};
+use super::plan::{Metadata, plan_tensors, section_tensors};
+use crate::digest::sha256;
 use crate::error::{FormatError, Result};
 use crate::plan::Plan;
 use crate::sketch::Sketch;
@@ -10,10 +11,21 @@ use safetensors::tensor::Dtype;
 use std::sync::Arc;
 
 impl Sketch {
-    /// The bytes of the sketch's file.
+    /// The bytes of the sketch's file, with the plan's witness rows where they are at hand.
     pub fn to_bytes(&self) -> Vec<u8> {
+        self.encoded(section_tensors(self.plan()))
+    }
+
+    /// SHA-256, in hexadecimal, of the sketch's file without witness rows: sketches of the same rows by the same plan,
+    /// and hardly any others, have the same.
+    pub fn digest(&self) -> String {
+        sha256(&self.encoded(Vec::new()))
+    }
+
+    fn encoded(&self, sections: Vec<Tensor>) -> Vec<u8> {
         let plan = self.plan();
         let mut tensors = plan_tensors(plan);
+        tensors.extend(sections);
         for spec in plan.measured().specs() {
             let mut shape = spec.shape;
             shape.push(2);
@@ -23,12 +35,6 @@ impl Sketch {
                 .push(Tensor::new(spec.sum.name(), Dtype::U64, shape, values, |x| x.to_le_bytes()));
         }
         encode(Metadata::new(plan, "sketch", Some(plan.fingerprint())).to_json(), tensors)
-    }
-
-    /// SHA-256 of the sketch's file, in hexadecimal: sketches of the same rows by the same plan, and hardly
-    /// any others, have the same.
-    pub fn digest(&self) -> String {
-        sha256(&self.to_bytes())
     }
 }
 

@@ -25,6 +25,7 @@ use crate::sample::Reservoir;
 use crate::simd::Instructions;
 use crate::survey::Survey;
 use crate::weight::Weighting;
+use crate::witnesses::{Witnesses, draw_places};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -41,6 +42,7 @@ pub struct Draft {
     params: PlanParams,
     weighting: Option<Weighting>,
     measurement: Measurement,
+    witnesses: usize,
     columns: Vec<String>,
     frame: Frame,
     sample: Points,
@@ -64,7 +66,7 @@ enum Chosen {
 impl Draft {
     /// Chooses the frame, the bandwidths, and the landmarks as far as the sample goes.
     pub fn new(columns: &[String], found: Survey, params: &PlanValid) -> Result<Self> {
-        let PlanValid { params, measurement } = params.clone();
+        let PlanValid { params, measurement, witnesses } = params.clone();
         let frame = make_frame(columns, &found, params.scale)?;
         let weighting = params
             .weighting
@@ -97,6 +99,7 @@ impl Draft {
             params,
             weighting,
             measurement,
+            witnesses,
             columns,
             frame,
             sample,
@@ -148,7 +151,7 @@ impl Draft {
                 "{d} columns: Σxxᵀ, which PCA needs, is left out; ask for it with `collect={all}`"
             ));
         }
-        let plan = self.plan(features, collect);
+        let plan = Plan { witnesses: self.witnesses(), ..self.plan(features, collect) };
         plan.check()?;
         Ok((plan, self.report))
     }
@@ -163,7 +166,15 @@ impl Draft {
             bandwidths: self.bandwidths.clone(),
             collect,
             seed: self.params.seed,
+            witnesses: None,
         }
+    }
+
+    /// Rows of the sample for the plan to keep.
+    fn witnesses(&self) -> Option<Witnesses> {
+        let weights = &self.found.sample_weights;
+        let places = draw_places(weights, self.witnesses, self.params.seed);
+        (!places.is_empty()).then(|| Witnesses::new(self.sample.select(&places)))
     }
 
     /// The bandwidth at which leverage scores and Cholesky factors are taken.

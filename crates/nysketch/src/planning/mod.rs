@@ -19,7 +19,7 @@ pub use distant::distant_rows;
 pub use draft::Draft;
 pub use make::{make_plan, plan_for};
 pub use params::{
-    DEFAULT_FREQUENCIES, DEFAULT_LANDMARKS, DEFAULT_SAMPLE_ROWS, FeatureKind, GivenLandmarks,
-    LandmarkCount, PlanParams, PlanValid, SampleRows, Scale, default_landmarks,
+    DEFAULT_FREQUENCIES, DEFAULT_LANDMARKS, DEFAULT_SAMPLE_ROWS, DEFAULT_WITNESSES, FeatureKind,
+    GivenLandmarks, LandmarkCount, PlanParams, PlanValid, SampleRows, Scale, default_landmarks,
 };
 pub use report::{LeverageReport, PlanReport};

@@ -9,7 +9,7 @@ use crate::kernel::Kernel;
 use crate::kernel::ladder::check_bandwidths;
 use crate::landmarks::Sampling;
 use crate::names::{Choice, Named, name_of};
-use crate::plan::{MAX_POINTS, check_kernel};
+use crate::plan::{MAX_POINTS, WITNESSES_NEED_CELLS, check_kernel};
 use crate::rows::Invalid;
 use crate::survey::SurveyParams;
 use crate::weight::WeightParams;
@@ -20,6 +20,8 @@ pub const DEFAULT_LANDMARKS: usize = 400;
 pub const DEFAULT_FREQUENCIES: usize = 200;
 /// Rows sampled where the user names no number.
 pub const DEFAULT_SAMPLE_ROWS: usize = 20_000;
+/// Witness rows where the user names no number.
+pub const DEFAULT_WITNESSES: usize = 5_000;
 
 /// Landmarks per cluster where the number of clusters is given: a cell that a border cuts serves two
 /// clusters.
@@ -133,7 +135,7 @@ impl Scale {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleRows {
     /// A uniform sample of so many; by default [`DEFAULT_SAMPLE_ROWS`], and never fewer than four
-    /// times the landmarks.
+    /// times the landmarks, or than the witnesses.
     Default,
     /// A uniform sample of so many.
     Count(usize),
@@ -191,6 +193,9 @@ pub struct PlanParams {
     pub sample_rows: SampleRows,
     /// Which sums to keep, or `None` for the default.
     pub collect: Option<Collect>,
+    /// Rows of the sample that the plan keeps, all rows where there are fewer, 0 for none; by default
+    /// [`DEFAULT_WITNESSES`] where landmarks are chosen from the rows and cells are kept, else none.
+    pub witnesses: Option<usize>,
     /// The column of row weights.
     pub weighting: Option<WeightParams>,
     /// Seed of everything random.
@@ -216,6 +221,7 @@ impl Default for PlanParams {
             scale: Scale::default(),
             sample_rows: SampleRows::Default,
             collect: None,
+            witnesses: None,
             weighting: None,
             seed: 0,
             invalid: Invalid::default(),
@@ -242,6 +248,8 @@ pub(super) enum Measurement {
 pub struct PlanValid {
     pub(super) params: PlanParams,
     pub(super) measurement: Measurement,
+    /// How many witness rows to keep.
+    pub(super) witnesses: usize,
 }
 
 impl PlanParams {
@@ -336,6 +344,13 @@ impl PlanParams {
         self
     }
 
+    /// With so many witness rows, 0 for none.
+    #[must_use]
+    pub fn witnesses(mut self, count: usize) -> Self {
+        self.witnesses = Some(count);
+        self
+    }
+
     /// With row weights from this column, rounded to multiples of `unit`; `None` chooses it from the weights.
     #[must_use]
     pub fn weights(mut self, column: impl Into<String>, unit: impl Into<Option<f64>>) -> Self {
@@ -396,6 +411,7 @@ impl PlanParams {
         if let Some((name, expected)) = self.misplaced() {
             return Err(Error::parameter(name, expected, "a value"));
         }
+        let witnesses = self.witness_count()?;
         let measurement = match self.features {
             FeatureKind::Fourier => {
                 let frequencies = self.frequencies.unwrap_or(DEFAULT_FREQUENCIES);
@@ -428,7 +444,36 @@ impl PlanParams {
         if let Some(w) = &self.weighting {
             w.check()?;
         }
-        Ok(PlanValid { params: self, measurement })
+        Ok(PlanValid { params: self, measurement, witnesses })
+    }
+
+    /// How many witness rows to keep.
+    fn witness_count(&self) -> Result<usize> {
+        let cells = self.features == FeatureKind::Nystrom
+            && self.collect.map_or(self.kernel == Kernel::Gaussian, |c| c.cells);
+        let none = if self.landmarks_from.is_some() {
+            Some(
+                "0 or left out with `landmarks_from`, which keeps rows of the data out of the plan",
+            )
+        } else {
+            (!cells).then_some(WITNESSES_NEED_CELLS)
+        };
+        match (self.witnesses, none, self.sample_rows) {
+            (Some(n), _, _) if n > MAX_POINTS => {
+                Err(Error::parameter("`witnesses`", format!("at most {MAX_POINTS}"), n))
+            }
+            (Some(n), Some(expected), _) if n > 0 => {
+                Err(Error::parameter("`witnesses`", expected, n))
+            }
+            (Some(n), None, SampleRows::Count(rows)) if n > rows => {
+                let expected = format!("at least the {n} witnesses, or 'all'");
+                Err(Error::parameter("`sample_rows`", expected, rows))
+            }
+            (_, Some(_), _) => Ok(0),
+            (Some(n), None, _) => Ok(n),
+            (None, None, SampleRows::Count(rows)) => Ok(DEFAULT_WITNESSES.min(rows)),
+            (None, None, _) => Ok(DEFAULT_WITNESSES),
+        }
     }
 
     fn landmark_choice(&self) -> Result<Measurement> {
@@ -481,7 +526,7 @@ impl PlanValid {
                     Some(LandmarkCount::Number(m)) => m,
                     _ => default_landmarks(params.clusters),
                 };
-                DEFAULT_SAMPLE_ROWS.max(landmarks.saturating_mul(4))
+                DEFAULT_SAMPLE_ROWS.max(landmarks.saturating_mul(4)).max(self.witnesses)
             }
         };
         SurveyParams {
