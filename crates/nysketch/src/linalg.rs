@@ -23,6 +23,22 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
+/// `C = A B`, where A is square and all are column-major with `rows` rows.
+pub fn product(c: &mut [f64], a: &[f64], b: &[f64], rows: usize) {
+    let columns = b.len() / rows;
+    let a = MatRef::from_column_major_slice(a, rows, rows);
+    let b = MatRef::from_column_major_slice(b, rows, columns);
+    let c = MatMut::from_column_major_slice_mut(c, rows, columns);
+    matmul(c, Accum::Replace, a, b, 1.0, Par::Seq);
+}
+
+/// Adds `A Aᵀ` to C, both column-major with `rows` rows.
+pub fn add_gram(c: &mut [f64], a: &[f64], rows: usize) {
+    let a = MatRef::from_column_major_slice(a, rows, a.len() / rows);
+    let c = MatMut::from_column_major_slice_mut(c, rows, rows);
+    matmul(c, Accum::Add, a, a.transpose(), 1.0, Par::Seq);
+}
+
 /// A dense matrix, column-major.
 #[derive(Debug, Clone)]
 pub struct Matrix(Mat<f64>);

@@ -1,0 +1,57 @@
+//! How likely the rows are under a mixture, as far as the points that stand for them tell.
+
+use super::stand_ins::StandIns;
+use crate::atom::Atom;
+use crate::covariance::{Factor, Whitening};
+use crate::linalg::dot;
+
+/// What a mixture says of every point.
+#[derive(Debug)]
+pub(super) struct Said {
+    /// `log Σ_c α_c N(x; μ_c, Γ_c)`.
+    pub log_density: Vec<f64>,
+    /// `−Σ_c r_c log r_c`, where r_c is the probability of the component given the point.
+    pub entropy: Vec<f64>,
+}
+
+impl Said {
+    pub fn new(points: &StandIns, atoms: &[Atom]) -> Self {
+        let usable = |a: &&Atom| a.weight > 0.0;
+        let parts: Vec<(&Atom, Factor)> = atoms
+            .iter()
+            .filter(usable)
+            .filter_map(|a| Some((a, a.covariance.cholesky()?)))
+            .collect();
+        let mut said = Said { log_density: Vec::new(), entropy: Vec::new() };
+        let peaks: Vec<f64> = parts.iter().map(|(a, f)| a.weight.ln() + f.log_peak()).collect();
+        let (mut logs, mut apart) = (vec![0.0; parts.len()], Vec::new());
+        for i in 0..points.len() {
+            for ((log, peak), (atom, factor)) in logs.iter_mut().zip(&peaks).zip(&parts) {
+                apart.clear();
+                apart.extend(points.point(i).iter().zip(&atom.mean).map(|(x, m)| x - m));
+                *log = peak - 0.5 * squared_length(factor, &apart);
+            }
+            let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let total: f64 = logs.iter().map(|l| (l - most).exp()).sum();
+            let log_density = most + total.ln();
+            let term = |log: &f64| {
+                let r = (log - log_density).exp();
+                if r > 0.0 { r * (log_density - log) } else { 0.0 }
+            };
+            said.entropy.push(logs.iter().map(term).sum());
+            said.log_density.push(log_density);
+        }
+        said
+    }
+}
+
+/// `‖W t‖²`.
+fn squared_length(factor: &Factor, t: &[f64]) -> f64 {
+    match factor.whitening() {
+        Whitening::Diagonal(w) => t.iter().zip(&**w).map(|(t, w)| (t * w).powi(2)).sum(),
+        Whitening::Lower(w) => {
+            let row = |i: usize| dot(&w[i * (i + 1) / 2..][..=i], &t[..=i]).powi(2);
+            (0..t.len()).map(row).sum()
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The search for a mixture: EM from many starts on few of the points, from the best of them on all.
+
+use super::em::{Em, Ended, Floor, Shaped, Until};
+use super::likelihood::Said;
+use super::stand_ins::StandIns;
+use crate::atom::Atom;
+use crate::covariance::CovarianceKind;
+use crate::parallel::in_parallel;
+use crate::random::{draw, normal};
+use crate::weighted::{Effort, Loss, WeightedPoints};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+/// Witnesses on which starts are told apart.
+const RACED_ON: usize = 4_000;
+/// Steps of EM after which two thirds of the starts drop out.
+const FIRST_HEAT: usize = 12;
+/// Steps of EM of those that are left, after which two go on.
+const SECOND_HEAT: usize = 25;
+/// Starts that get all points.
+const FINALISTS: usize = 2;
+/// Steps of EM on half of the witnesses, which find out how much of the likelihood is chance.
+const CROSS_STEPS: usize = 12;
+/// Numbers of a model from which on, as a share of the witnesses, full covariances may be shrunk.
+pub(super) const CARRIED: f64 = 0.1;
+/// Points that shrinkage may add to each covariance, in numbers of columns.
+const SHRINKAGES: [f64; 3] = [1.0, 5.0, 25.0];
+
+/// What to look for, and on which points.
+#[derive(Debug)]
+pub(super) struct Search<'a> {
+    pub points: &'a StandIns,
+    /// Means of cells, where k-means starts.
+    pub coarse: &'a WeightedPoints,
+    pub kind: CovarianceKind,
+    pub floor: &'a Floor,
+    pub restarts: usize,
+    pub until: Until,
+    pub threads: usize,
+}
+
+/// A mixture, and how it was found.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub atoms: Vec<Atom>,
+    pub ended: Ended,
+    pub shrinkage: f64,
+}
+
+impl Search<'_> {
+    fn em<'a>(&'a self, points: &StandIns, shrinkage: f64) -> Em<'a> {
+        let shaped = Shaped { kind: self.kind, floor: self.floor, shrinkage };
+        Em::new(points.weights(), points.places(), &[], shaped)
+    }
+
+    /// The best mixture of k components; `warm` are mixtures to start from beside the others, or alone where
+    /// `only` says so.
+    pub fn best(&self, k: usize, warm: Vec<Vec<Atom>>, only: bool, rng: &mut ChaCha8Rng) -> Found {
+        let thin = self.points.thinned(RACED_ON);
+        let (few, all) = (self.em(&thin, 0.0), self.em(self.points, 0.0));
+        let drawn = if only { 0 } else { self.restarts.max(1) };
+        let seeds: Vec<u64> = (0..drawn).map(|_| rand::Rng::next_u64(rng)).collect();
+        let start = |seed: u64| {
+            let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+            let effort = Effort { restarts: 1, iterations: 20 };
+            let centres = self.coarse.cluster(k, Loss::Squared, effort, rng);
+            let mut atoms = thin.atoms_around(&centres, self.kind.is_matrix());
+            atoms.iter_mut().for_each(|a| self.floor.lift(&mut a.covariance));
+            atoms
+        };
+        let race = |atoms: Vec<Atom>, steps: usize| {
+            let mut atoms = atoms;
+            let ended = few.run(&mut atoms, Until { steps, tolerance: self.until.tolerance });
+            (ended.likelihood, atoms)
+        };
+        let best_of = |mut raced: Vec<(f64, Vec<Atom>)>, count: usize| -> Vec<Vec<Atom>> {
+            raced.sort_by(|a, b| b.0.total_cmp(&a.0));
+            raced.truncate(count);
+            raced.into_iter().map(|r| r.1).collect()
+        };
+        let heat = |starts: Vec<Vec<Atom>>, steps: usize, left: usize| match starts.len() > left {
+            true => best_of(in_parallel(self.threads, starts, |a| race(a, steps)), left),
+            false => starts,
+        };
+        let started = in_parallel(self.threads, seeds, start);
+        let left = heat(started, FIRST_HEAT, drawn.div_ceil(3).max(FINALISTS));
+        let mut left = heat(left, SECOND_HEAT, FINALISTS);
+        left.extend(warm);
+        let finish = |mut atoms: Vec<Atom>| {
+            let ended = all.run(&mut atoms, self.until);
+            Found { atoms, ended, shrinkage: 0.0 }
+        };
+        let finished = in_parallel(self.threads, left, finish).into_iter();
+        let better = |a: Found, b: Found| match a.ended.likelihood >= b.ended.likelihood {
+            true => a,
+            false => b,
+        };
+        let nothing = Ended { likelihood: f64::NEG_INFINITY, steps: 0, converged: false };
+        finished.fold(Found { atoms: Vec::new(), ended: nothing, shrinkage: 0.0 }, better)
+    }
+
+    /// Shrinks full covariances by as much as half of the witnesses find best for the other half.
+    pub fn shrunk(&self, found: Found) -> Found {
+        let d = self.floor.dims() as f64;
+        let choices: Vec<f64> = std::iter::once(0.0).chain(SHRINKAGES.map(|s| s * d)).collect();
+        let scored = in_parallel(self.threads, choices, |shrinkage| {
+            (self.crossed(&found.atoms, shrinkage).1, shrinkage)
+        });
+        let best = scored.into_iter().reduce(|a, b| if b.0 > a.0 { b } else { a });
+        let shrinkage = best.map_or(0.0, |b| b.1);
+        if shrinkage == 0.0 {
+            return found;
+        }
+        let mut atoms = found.atoms;
+        let ended = self.em(self.points, shrinkage).run(&mut atoms, self.until);
+        Found { atoms, ended, shrinkage }
+    }
+
+    /// How much more likely, in nats, the points are than others like them because the mixture was fitted to them;
+    /// half the difference that fitting to half of the witnesses makes.
+    pub fn optimism(&self, found: &Found) -> f64 {
+        let (own, other) = self.crossed(&found.atoms, found.shrinkage);
+        (0.5 * (own - other)).max(0.0)
+    }
+
+    /// Mean log-likelihood of either half of the witnesses under the mixture fitted to it, and under that of the
+    /// other half.
+    fn crossed(&self, atoms: &[Atom], shrinkage: f64) -> (f64, f64) {
+        let halves = self.points.halves();
+        let steps = Until { steps: CROSS_STEPS, tolerance: self.until.tolerance };
+        let ems = halves.each_ref().map(|half| self.em(half, shrinkage));
+        let fitted = ems.each_ref().map(|em| {
+            let mut atoms = atoms.to_vec();
+            em.run(&mut atoms, steps);
+            atoms
+        });
+        let of = |half: usize, fit: usize| ems[half].step(&mut fitted[fit].clone());
+        (0.5 * (of(0, 0) + of(1, 1)), 0.5 * (of(0, 1) + of(1, 0)))
+    }
+
+    /// A mixture with one more component, which starts where the points are least likely, twice, and one whose
+    /// heaviest component is cut in two, which is as likely as before.
+    pub fn grown(&self, atoms: &[Atom], rng: &mut ChaCha8Rng) -> Vec<Vec<Atom>> {
+        if atoms.is_empty() {
+            return Vec::new();
+        }
+        let said = Said::new(self.points, atoms);
+        let mean = self.points.mean(&said.log_density).0;
+        let unlikely: Vec<f64> = (said.log_density.iter().zip(self.points.weights()))
+            .map(|(l, w)| w * (mean - l).max(0.0))
+            .collect();
+        let mut grown = Vec::new();
+        for _ in 0..2 {
+            let Some(i) = draw(&unlikely, rng) else { break };
+            let place = self.points.point(i).to_vec();
+            let nearest = |a: &&Atom| {
+                let factor = a.covariance.cholesky();
+                factor.map_or(f64::NEG_INFINITY, |f| f.log_density(&place, &a.mean))
+            };
+            let by_density = |a: &&Atom, b: &&Atom| nearest(a).total_cmp(&nearest(b));
+            let Some(parent) = atoms.iter().max_by(by_density) else { break };
+            let covariance = parent.covariance.clone();
+            let share = 0.5 / (atoms.len() + 1) as f64;
+            let mut more = atoms.to_vec();
+            more.iter_mut().for_each(|a| a.weight *= 1.0 - share);
+            more.push(Atom { weight: share, mean: place, covariance });
+            grown.push(more);
+        }
+        let mut halved = atoms.to_vec();
+        if let Some(heaviest) = (0..atoms.len())
+            .max_by(|a, b| atoms[*a].weight.total_cmp(&atoms[*b].weight))
+        {
+            halved[heaviest].weight *= 0.5;
+            let mut twin = halved[heaviest].clone();
+            for (k, mean) in twin.mean.iter_mut().enumerate() {
+                *mean += 1e-2 * twin.covariance.get(k, k).sqrt() * normal(rng);
+            }
+            halved.push(twin);
+            grown.push(halved);
+        }
+        grown
+    }
+}

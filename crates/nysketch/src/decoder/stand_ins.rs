@@ -1,0 +1,288 @@
+//! Weighted points that stand for the rows of a sketch.
+//!
+//! Cells know exact counts, means and variances, but not the shape inside; witness rows know shapes, but miss what
+//! is rare. So a witness weighs `n_c/s_c`, the rows of its cell over the witnesses in it. Where that is not enough,
+//! the sums of the cell say what is missing:
+//!
+//! - A cell of several rows with fewer than two witnesses is drawn as a Gaussian of its mean and variance.
+//! - Where the exact variance of a column is many times what the witnesses show, rows far out have no witness.
+//!   With δ the exact mean less theirs, and e the exact second moment around their mean less theirs, a share
+//!   `ε = δ²/e` of the cell at the distance `Δ = e/δ` makes both right: `εΔ = δ` and `εΔ² = e`.
+
+use super::cells::{Cells, nearest_landmarks};
+use crate::atom::Atom;
+use crate::covariance::{Covariance, SymmetricMatrix};
+use crate::random::normal;
+use crate::sketch::Sketch;
+use crate::sums::Sum;
+use crate::weighted::nearest;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use std::ops::Range;
+
+/// Witnesses of a cell from which on they tell its shape.
+const ENOUGH: usize = 2;
+/// Antithetic pairs that a cell is drawn as.
+const PAIRS: usize = 8;
+/// A column whose exact variance is so many times that of the witnesses has rows without a witness.
+const UNSEEN: f64 = 10.0;
+
+/// Points that stand for the rows, cell by cell, in the plan's coordinates.
+#[derive(Debug, Clone)]
+pub(crate) struct StandIns {
+    dims: usize,
+    weights: Vec<f64>,
+    places: Vec<f64>,
+    cells: Vec<CellPoints>,
+    /// Witnesses among the points.
+    witnesses: usize,
+}
+
+/// The points of one cell.
+#[derive(Debug, Clone)]
+struct CellPoints {
+    /// Its witnesses.
+    seen: Range<usize>,
+    /// Points that its sums ask for, which follow them.
+    made: Range<usize>,
+    rows: f64,
+}
+
+impl StandIns {
+    /// Witness rows and what the cells know beside them; `None` where the rows are not at hand.
+    pub fn of_witnesses(sketch: &Sketch, cells: &Cells) -> Option<Self> {
+        let plan = sketch.plan();
+        let (landmarks, witnesses) = (plan.landmarks()?, plan.witness_rows()?);
+        let d = plan.dims();
+        // The cells with rows, as `Cells` lists them.
+        let mut place = vec![usize::MAX; landmarks.len()];
+        let filled = sketch.sums()[Sum::CellRows].iter().enumerate().filter(|(_, n)| **n > 0);
+        filled.enumerate().for_each(|(cell, (landmark, _))| place[landmark] = cell);
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); cells.iter().count()];
+        for (i, landmark) in nearest_landmarks(landmarks, witnesses.data()).into_iter().enumerate() {
+            // A witness of a cell that this sketch has no rows in stands for nothing.
+            if let Some(members) = members.get_mut(place[landmark]) {
+                members.push(i);
+            }
+        }
+        let rng = &mut ChaCha8Rng::seed_from_u64(0);
+        let mut all = StandIns::empty(d);
+        for (cell, members) in cells.iter().zip(&members) {
+            let row = |i: &usize| witnesses.row(*i).iter().map(|x| f64::from(*x));
+            let rows: Vec<f64> = members.iter().flat_map(row).collect();
+            let width = |k: usize| cell.variance.map_or(0.0, |v| v[k]);
+            match members.len() >= ENOUGH || members.len() as f64 >= cell.rows {
+                true => all.push_seen(cell.rows, cell.mean, &width, &rows),
+                false => all.push_drawn(cell.rows, cell.mean, &width, rng),
+            }
+        }
+        (all.witnesses > 0).then_some(all)
+    }
+
+    /// Points of one cell each.
+    pub fn of_points<'a>(dims: usize, points: impl Iterator<Item = (&'a [f64], f64)>) -> Self {
+        let mut all = StandIns::empty(dims);
+        for (x, weight) in points {
+            let at = all.weights.len();
+            all.push(x, weight);
+            all.cells.push(CellPoints { seen: at..at, made: at..at + 1, rows: weight });
+        }
+        all
+    }
+
+    fn empty(dims: usize) -> Self {
+        let (weights, places, cells) = (Vec::new(), Vec::new(), Vec::new());
+        StandIns { dims, weights, places, cells, witnesses: 0 }
+    }
+
+    fn push(&mut self, x: &[f64], weight: f64) {
+        self.places.extend_from_slice(x);
+        self.weights.push(weight);
+    }
+
+    /// The witnesses of a cell, and what they do not show of it.
+    fn push_seen(&mut self, n: f64, mean: &[f64], width: &dyn Fn(usize) -> f64, rows: &[f64]) {
+        let (d, start) = (self.dims, self.weights.len());
+        let s = (rows.len() / d) as f64;
+        let average = |of: &dyn Fn(&[f64]) -> f64| rows.chunks_exact(d).map(of).sum::<f64>() / s;
+        let centre: Vec<f64> = (0..d).map(|k| average(&|x| x[k])).collect();
+        rows.chunks_exact(d).for_each(|x| self.push(x, n / s));
+        let end = self.weights.len();
+        for k in 0..d {
+            let shown = average(&|x| (x[k] - centre[k]).powi(2));
+            let apart = mean[k] - centre[k];
+            let more = width(k) + apart * apart - shown;
+            let share = apart * apart / more;
+            // Not more of them than would have had some witnesses, and at least one row.
+            if more > UNSEEN * shown && share * n >= 0.5 && share * s < 3.0 {
+                let mut x = centre.clone();
+                x[k] += more / apart;
+                self.push(&x, share * n);
+            }
+        }
+        let made = end..self.weights.len();
+        // All that stands for the cell weighs as much as its rows.
+        let total: f64 = self.weights[start..].iter().sum();
+        self.weights[start..].iter_mut().for_each(|w| *w *= n / total);
+        self.witnesses += end - start;
+        self.cells.push(CellPoints { seen: start..end, made, rows: n });
+    }
+
+    /// A cell drawn from its mean and variance, which come out exactly.
+    fn push_drawn(
+        &mut self,
+        n: f64,
+        mean: &[f64],
+        width: &dyn Fn(usize) -> f64,
+        rng: &mut impl rand::Rng,
+    ) {
+        let (d, start) = (self.dims, self.weights.len());
+        if (0..d).all(|k| width(k) == 0.0) {
+            self.push(mean, n);
+        } else {
+            let draws: Vec<f64> = (0..PAIRS * d).map(|_| normal(rng)).collect();
+            let factor = |k: usize| {
+                let square: f64 = draws.iter().skip(k).step_by(d).map(|x| x * x).sum();
+                (width(k) * PAIRS as f64 / square.max(f64::MIN_POSITIVE)).sqrt()
+            };
+            let factors: Vec<f64> = (0..d).map(factor).collect();
+            for draw in draws.chunks_exact(d) {
+                for sign in [1.0, -1.0] {
+                    let x: Vec<f64> =
+                        (0..d).map(|k| mean[k] + sign * factors[k] * draw[k]).collect();
+                    self.push(&x, n / (2 * PAIRS) as f64);
+                }
+            }
+        }
+        let made = start..self.weights.len();
+        self.cells.push(CellPoints { seen: start..start, made, rows: n });
+    }
+
+    /// Number of points.
+    pub fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// Witnesses among them.
+    pub fn witnesses(&self) -> usize {
+        self.witnesses
+    }
+
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// Row-major.
+    pub fn places(&self) -> &[f64] {
+        &self.places
+    }
+
+    pub fn mass(&self) -> f64 {
+        self.weights.iter().sum()
+    }
+
+    /// One point.
+    pub fn point(&self, i: usize) -> &[f64] {
+        &self.places[i * self.dims..(i + 1) * self.dims]
+    }
+
+    /// Some of the points of each cell, which weigh as much as all of them.
+    fn select(&self, of: impl Fn(Range<usize>) -> Vec<usize>) -> StandIns {
+        let mut some = StandIns::empty(self.dims);
+        for cell in &self.cells {
+            let start = some.weights.len();
+            for &i in &of(cell.seen.clone()) {
+                some.push(self.point(i), self.weights[i]);
+            }
+            let end = some.weights.len();
+            for i in cell.made.clone() {
+                some.push(self.point(i), self.weights[i]);
+            }
+            let made: f64 = some.weights[end..].iter().sum();
+            let seen: f64 = some.weights[start..end].iter().sum();
+            let factor = (cell.rows - made) / seen;
+            some.weights[start..end].iter_mut().for_each(|w| *w *= factor);
+            some.witnesses += end - start;
+            let made = end..some.weights.len();
+            some.cells.push(CellPoints { seen: start..end, made, rows: cell.rows });
+        }
+        some
+    }
+
+    /// About `most` witnesses, some of every cell; everything else stays.
+    pub fn thinned(&self, most: usize) -> StandIns {
+        let step = self.witnesses.div_ceil(most.max(1)).max(1);
+        self.select(|seen| seen.step_by(step).collect())
+    }
+
+    /// Two halves of the witnesses; everything else belongs to both.
+    pub fn halves(&self) -> [StandIns; 2] {
+        [0, 1].map(|half| self.select(|seen| seen.skip(half).step_by(2).collect()))
+    }
+
+    /// Whether every row is a witness, so that nothing is estimated.
+    pub fn are_all_rows(&self) -> bool {
+        let same = |c: &CellPoints| c.made.is_empty() && c.seen.len() as f64 >= c.rows;
+        self.cells.iter().all(same)
+    }
+
+    /// The mean over the points of some value of each, and the standard error of that mean as an estimate of the
+    /// mean over the rows: witnesses are drawn from the rows of their cell,
+    ///
+    /// ```text
+    /// Σ_c (n_c/n)² v_c (1 − s_c/n_c)/s_c
+    /// ```
+    ///
+    /// where v_c is the variance of the value within the cell. Points that the sums of a cell ask for count as one
+    /// witness that could lie anywhere among them.
+    pub fn mean(&self, values: &[f64]) -> (f64, f64) {
+        let mass = self.mass();
+        let mean = self.weights.iter().zip(values).map(|(w, v)| w * v).sum::<f64>() / mass;
+        let spread = |range: &Range<usize>| {
+            let some = &values[range.clone()];
+            let centre = some.iter().sum::<f64>() / some.len() as f64;
+            some.iter().map(|v| (v - centre).powi(2)).sum::<f64>()
+        };
+        let mut variance = 0.0;
+        for cell in &self.cells {
+            let s = cell.seen.len() as f64;
+            if s > 1.0 {
+                let left = (1.0 - s / cell.rows).max(0.0);
+                variance += (cell.rows / mass).powi(2) * spread(&cell.seen) / (s - 1.0) / s * left;
+            }
+            if cell.made.len() > 1 {
+                let weight: f64 = self.weights[cell.made.clone()].iter().sum();
+                variance += (weight / mass).powi(2) * spread(&cell.made) / cell.made.len() as f64;
+            }
+        }
+        (mean, variance.sqrt())
+    }
+
+    /// An atom for the points nearest to each centre, with matrices or diagonals.
+    pub fn atoms_around(&self, centres: &[Vec<f64>], matrices: bool) -> Vec<Atom> {
+        let d = self.dims;
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); centres.len()];
+        for (i, x) in self.places.chunks_exact(d).enumerate() {
+            members[nearest(x, centres).0].push(i);
+        }
+        let total = self.mass();
+        let atom = |(centre, members): (&Vec<f64>, Vec<usize>)| {
+            let mass: f64 = members.iter().map(|i| self.weights[*i]).sum();
+            let over = |of: &dyn Fn(&[f64]) -> f64| {
+                let term = |i: &usize| self.weights[*i] * of(self.point(*i));
+                members.iter().map(term).sum::<f64>() / mass.max(f64::MIN_POSITIVE)
+            };
+            let mean: Vec<f64> = match mass > 0.0 {
+                true => (0..d).map(|k| over(&|x| x[k])).collect(),
+                false => centre.clone(),
+            };
+            let entry = |i: usize, j: usize| over(&|x| (x[i] - mean[i]) * (x[j] - mean[j]));
+            let covariance = match matrices {
+                true => Covariance::Full(SymmetricMatrix::from_fn(d, entry)),
+                false => Covariance::Diagonal((0..d).map(|k| entry(k, k)).collect()),
+            };
+            Atom { weight: mass / total, mean, covariance }
+        };
+        centres.iter().zip(members).map(atom).collect()
+    }
+}

@@ -1,0 +1,51 @@
+//! The same work for several things, on several threads.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// `work` of each item, in the order of the items, on at most so many threads. Where the system gives no more threads,
+/// those that are there do the work.
+pub(crate) fn in_parallel<T: Send, R: Send>(
+    threads: usize,
+    items: Vec<T>,
+    work: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
+    let count = items.len();
+    if threads < 2 || count < 2 {
+        return items.into_iter().map(work).collect();
+    }
+    let items: Vec<Mutex<Option<T>>> = items.into_iter().map(|i| Mutex::new(Some(i))).collect();
+    let results: Vec<Mutex<Option<R>>> = (0..count).map(|_| Mutex::new(None)).collect();
+    let next = AtomicUsize::new(0);
+    let some = || {
+        while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < count) {
+            let item = items[at].lock().unwrap_or_else(|e| e.into_inner()).take();
+            let result = item.map(&work);
+            *results[at].lock().unwrap_or_else(|e| e.into_inner()) = result;
+        }
+    };
+    std::thread::scope(|scope| {
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, some).ok();
+        let workers: Vec<_> = (1..threads.min(count)).map_while(start).collect();
+        some();
+        for worker in workers {
+            worker.join().unwrap_or_else(|p| std::panic::resume_unwind(p));
+        }
+    });
+    let results = results.into_iter();
+    results.filter_map(|r| r.into_inner().unwrap_or_else(|e| e.into_inner())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_the_order_of_the_items() {
+        for threads in [1, 2, 7] {
+            let squares = in_parallel(threads, (0..100).collect(), |i: u64| i * i);
+            assert_eq!(squares, (0..100).map(|i| i * i).collect::<Vec<u64>>());
+        }
+        assert!(in_parallel(4, Vec::<u8>::new(), |_| ()).is_empty());
+    }
+}
