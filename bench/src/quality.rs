@@ -389,7 +389,7 @@ fn run_seed(setting: &Setting, seed: u64, references: &References) -> Outcome {
     let start = Instant::now();
     let params = FitParams::new(setting.task, setting.k)
         .decoder(setting.decoder)
-        .known_variance(setting.known)
+        .known_covariance(setting.known.map(KnownCovariance::Variance))
         .seed(seed);
     let model = fit(&sketch, &params).expect("a model");
     let seconds = start.elapsed().as_secs_f64();

@@ -176,7 +176,7 @@ class Sketch:
         *,
         decoder: _Decoder = "auto",
         bandwidth: float | None = None,
-        known_variance: float | None = None,
+        known_covariance: ArrayLike | None = None,
         separation: float | None = None,
         radius: float | None = None,
         seed: int = 0,

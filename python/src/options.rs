@@ -5,8 +5,8 @@ use crate::input::Files;
 use crate::natural::Natural;
 use numpy::PyReadonlyArray2;
 use nysketch::{
-    Collect, FeatureKind, Invalid, Kernel, LandmarkCount, Named, PlanParams, SampleRows, Sampling,
-    Scale,
+    Collect, FeatureKind, Invalid, Kernel, KnownCovariance, LandmarkCount, Named, PlanParams,
+    SampleRows, Sampling, Scale,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -164,6 +164,15 @@ fn given(rows: &Bound<'_, PyAny>, columns: Option<&[String]>) -> PyResult<Vec<Ve
         };
     }
     rows_of(rows)
+}
+
+/// A number, or an array of variances or of a matrix.
+pub fn known_covariance(given: &Bound<'_, PyAny>) -> PyResult<KnownCovariance> {
+    if let Ok(variance) = given.extract::<f64>() {
+        return Ok(KnownCovariance::Variance(variance));
+    }
+    let rows = given.py().import("numpy")?.call_method1("atleast_2d", (given,))?;
+    KnownCovariance::from_rows(&rows_of(&rows)?).map_err(exception)
 }
 
 /// The rows of a small array.

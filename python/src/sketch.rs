@@ -328,7 +328,7 @@ impl PySketch {
         self.fit(py, params, verbose)
     }
 
-    /// Learn a Gaussian mixture with diagonal covariances.
+    /// Learn a Gaussian mixture.
     ///
     /// Parameters
     /// ----------
@@ -338,8 +338,9 @@ impl PySketch {
     ///     What to learn from.
     /// bandwidth : float, optional
     ///     Which of the plan's bandwidths kernel sums are decoded at.
-    /// known_variance : float, optional
-    ///     Variance of every component and column, in the plan's coordinates, where it is known.
+    /// known_covariance : float or array-like of shape (n_columns,) or (n_columns, n_columns), optional
+    ///     Covariance of every component, where it is known: one variance of all columns in the plan's
+    ///     coordinates, or variances or a matrix in the units of the rows. Decoded from kernel sums.
     /// separation, radius : float, optional
     ///     Constraints of 'clompr'.
     /// seed : int, default=0
@@ -350,7 +351,7 @@ impl PySketch {
     /// Returns
     /// -------
     /// Model
-    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, known_variance=None, separation=None, radius=None, seed=0, verbose=false))]
+    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, known_covariance=None, separation=None, radius=None, seed=0, verbose=false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn fit_gmm(
         &self,
@@ -358,7 +359,7 @@ impl PySketch {
         k: Natural,
         decoder: &str,
         bandwidth: Option<f64>,
-        known_variance: Option<f64>,
+        known_covariance: Option<&Bound<'_, PyAny>>,
         separation: Option<f64>,
         radius: Option<f64>,
         #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
@@ -367,7 +368,7 @@ impl PySketch {
         let params = FitParams::new(Task::Gmm, k.size())
             .decoder(named(decoder)?)
             .bandwidth(bandwidth)
-            .known_variance(known_variance)
+            .known_covariance(known_covariance.map(crate::options::known_covariance).transpose()?)
             .constraints(separation, radius)
             .seed(seed);
         self.fit(py, params, verbose)

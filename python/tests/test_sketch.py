@@ -291,7 +291,7 @@ def test_bad_options_of_a_fit_are_told(plan, rows):
         (lambda: sketch.fit_kmeans(0), "k must be at least 1, got 0"),
         (lambda: sketch.fit_kmeans(61), "at most 60"),
         (lambda: sketch.fit_kmeans(2, decoder="magic"), "decoder must be"),
-        (lambda: sketch.fit_gmm(2, known_variance=-1.0), "known_variance must be"),
+        (lambda: sketch.fit_gmm(2, known_covariance=-1.0), "known_covariance must be"),
         (lambda: sketch.fit_pca(5), "4 columns"),
         (lambda: sketch.k_curve(5, 2), "above high"),
         (lambda: sketch.k_curve(1, 2, task="pca"), "task must be"),

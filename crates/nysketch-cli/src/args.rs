@@ -504,10 +504,13 @@ pub struct FitArgs {
     /// Bandwidth of the sketch to decode: 'auto' or its σ²
     #[arg(long, value_name = "auto|S2", default_value = "auto")]
     pub bandwidth: String,
-    /// Mixtures: known variance of every component in every (scaled) column
-    #[arg(long, value_name = "V")]
-    pub known_variance: Option<f64>,
-    /// clompr, clomp: least distance between atoms (with a known variance, in standard deviations)
+    /// Mixtures: known covariance of every component, a variance of all (scaled) columns or a file
+    ///
+    /// A table of any format with one row of variances, or with a row for each column of a matrix, in the units
+    /// of the input. Decoded from kernel sums.
+    #[arg(long, value_name = "V|FILE", alias = "known-variance")]
+    pub known_covariance: Option<String>,
+    /// clompr, clomp: least distance between atoms (with a known covariance, in standard deviations)
     #[arg(long, value_name = "E")]
     pub separation: Option<f64>,
     /// clompr, clomp: largest distance of atoms from the plan's centre, in the same unit

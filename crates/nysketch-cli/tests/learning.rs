@@ -170,7 +170,7 @@ fn bad_learning_requests() {
         "fit kmeans s.nys -k 2 -o u.json --decoder kernel --bandwidth 99999",
         &["one of the sketch's"],
     );
-    f.fails(2, "fit kmeans s.nys -k 2 -o u.json --known-variance 1", &["gmm"]);
+    f.fails(2, "fit kmeans s.nys -k 2 -o u.json --known-covariance 1", &["gmm"]);
     f.fails(2, "fit kmeans s.nys -k 2 -o u.json --radius 1", &["clompr"]);
     f.fails(
         1,

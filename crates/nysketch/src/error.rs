@@ -352,7 +352,7 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 40] = [
+const PARAMETERS: [&str; 41] = [
     "bandwidth",
     "clusters",
     "collect",
@@ -370,6 +370,7 @@ const PARAMETERS: [&str; 40] = [
     "header",
     "k",
     "kernel",
+    "known_covariance",
     "known_variance",
     "lambda",
     "landmarks",

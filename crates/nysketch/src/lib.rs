@@ -137,7 +137,7 @@ pub mod weighted;
 
 pub use collect::Collect;
 pub use covariance::{Covariance, CovarianceKind, Factor, SymmetricMatrix};
-pub use decoder::{Context, Decoder, FitParams, fit};
+pub use decoder::{Context, Decoder, FitParams, KnownCovariance, fit};
 pub use engine::{Engine, EngineKind};
 pub use error::{Error, FormatError, Place, Result};
 pub use frame::Frame;

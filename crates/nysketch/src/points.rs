@@ -96,8 +96,14 @@ pub struct PointColumns {
 impl PointColumns {
     /// The columns of some points.
     pub fn new(points: &Points) -> Self {
-        let (n, d) = (points.len(), points.dims());
-        let data = (0..n * d).map(|at| f64::from(points.data[at % n * d + at / n])).collect();
+        let rows: Vec<f64> = points.data.iter().map(|x| f64::from(*x)).collect();
+        Self::of_rows(points.dims(), &rows)
+    }
+
+    /// The columns of row-major points.
+    pub fn of_rows(dims: usize, rows: &[f64]) -> Self {
+        let n = rows.len() / dims;
+        let data = (0..n * dims).map(|at| rows[at % n * dims + at / n]).collect();
         PointColumns { len: n, data }
     }
 

@@ -96,7 +96,8 @@ fn mixtures_by_every_decoder() {
         let gap = evaluate(&model, &values).nll.unwrap() - true_model;
         assert!(gap < 0.05, "{decoder:?} {}: {gap}", model.report.decoder);
     }
-    let known = with(Task::Gmm, Decoder::Auto).known_variance(Some(1.0));
+    let known =
+        with(Task::Gmm, Decoder::Auto).known_covariance(Some(KnownCovariance::Variance(1.0)));
     let model = fit(&nystrom, &known).unwrap();
     let Shape::Mixture { covariances, .. } = &model.shape else { panic!("a mixture") };
     assert!(covariances.iter().all(|c| *c.variances() == [1.0; D]));
@@ -330,7 +331,9 @@ fn options_that_would_be_ignored_are_refused() {
     let sketch = sketch_of(&mixture_rows(500), |_| {});
     let refused = |p: FitParams| matches!(fit(&sketch, &p), Err(Error::Parameter { .. }));
     let sigma2 = sketch.plan().bandwidths[1];
-    assert!(refused(with(Task::Gmm, Decoder::Cells).known_variance(Some(1.0))));
+    assert!(refused(
+        with(Task::Gmm, Decoder::Cells).known_covariance(Some(KnownCovariance::Variance(1.0)))
+    ));
     assert!(refused(with(Task::Kmeans, Decoder::Cells).bandwidth(Some(sigma2))));
     assert!(refused(FitParams::new(Task::Pca, 1).bandwidth(Some(sigma2))));
     let kernel = with(Task::Kmeans, Decoder::Auto).bandwidth(Some(sigma2));
@@ -375,6 +378,65 @@ fn damaged_models_are_refused() {
         p.transformed.iter().all(|s| s.is_finite())
             && (p.transformed.iter().sum::<f64>() - 1.0).abs() < 1e-12
     );
+}
+
+/// Clusters that are long in a direction of no column: decoded from kernel sums with their covariance known, as
+/// near to the truth as round ones. 6,000 rows and k(d+1) = 25 numbers: some 0.003 nats lost by chance alone.
+#[test]
+fn a_known_matrix_is_decoded_along_its_axes() {
+    // L of Γ; rows are L times those of round clusters.
+    let l =
+        [[1.0, 0.0, 0.0, 0.0], [0.9, 0.5, 0.0, 0.0], [-0.4, 0.2, 0.7, 0.0], [0.0, 0.3, 0.6, 1.2]];
+    let product = |x: &[f64]| l.map(|row| row.iter().zip(x).map(|(a, b)| a * b).sum::<f64>());
+    let values: Vec<f64> = mixture_rows(6000).chunks_exact(D).flat_map(product).collect();
+    let entry = |i: usize, j: usize| (0..D).map(|m| l[i][m] * l[j][m]).sum::<f64>();
+    let gamma = Covariance::Full(SymmetricMatrix::from_fn(D, entry));
+    let truth = Mixture::new(D, K, 3.0, 5).unwrap().means;
+    let known = |gamma: &Covariance| Some(KnownCovariance::Covariance(gamma.clone()));
+    let nystrom = sketch_of(&values, |p| p.scale = Scale::Standard);
+    let fourier = sketch_of(&values, |p| *p = PlanParams::default().fourier(80));
+    for (sketch, decoder) in [
+        (&nystrom, Decoder::Auto),
+        (&nystrom, Decoder::Clompr),
+        (&fourier, Decoder::Kernel),
+        (&fourier, Decoder::Clompr),
+    ] {
+        let params = with(Task::Gmm, decoder).known_covariance(known(&gamma));
+        let model = fit(sketch, &params).unwrap();
+        let Shape::Mixture { covariance, covariances, .. } = &model.shape else {
+            panic!("a mixture")
+        };
+        assert_eq!(*covariance, CovarianceKind::Tied);
+        let same = |(i, j)| (covariances[1].get(i, j) - entry(i, j)).abs() < 1e-12;
+        assert!((0..D * D).map(|at| (at / D, at % D)).all(same));
+        let mut best = model.clone();
+        best.shape = Shape::Mixture {
+            weights: vec![1.0 / K as f64; K],
+            means: truth.iter().map(|m| product(m).to_vec()).collect(),
+            covariance: CovarianceKind::Tied,
+            covariances: vec![gamma.clone(); K],
+        };
+        let gap = evaluate(&model, &values).nll.unwrap() - evaluate(&best, &values).nll.unwrap();
+        assert!(gap < 0.02, "{decoder:?}: {gap}");
+    }
+    // A matrix without correlations is its diagonal.
+    let diagonal = Covariance::Diagonal(vec![1.0, 2.0, 0.5, 1.5]);
+    let full = Covariance::Full(SymmetricMatrix::from_fn(D, |i, j| diagonal.get(i, j)));
+    for decoder in [Decoder::Kernel, Decoder::Clompr] {
+        let shape = |gamma: &Covariance| {
+            fit(&nystrom, &with(Task::Gmm, decoder).known_covariance(known(gamma))).unwrap().shape
+        };
+        assert_eq!(shape(&full), shape(&diagonal));
+    }
+    let refused = |gamma: Covariance| {
+        fit(&nystrom, &with(Task::Gmm, Decoder::Kernel).known_covariance(known(&gamma)))
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(refused(Covariance::Diagonal(vec![1.0; 3])).contains("of 4 columns"));
+    assert!(refused(Covariance::Diagonal(vec![-1.0; D])).contains("positive definite"));
+    let singular = Covariance::Full(SymmetricMatrix::from_fn(D, |_, _| 1.0));
+    assert!(refused(singular).contains("positive definite"));
 }
 
 /// A mixture of three components in the columns of [`mixture_rows`], with correlations.
@@ -455,7 +517,7 @@ fn damaged_covariances_are_refused() {
     json["schema"] = 2.into();
     drop(json.as_object_mut().unwrap().remove("covariance"));
     let old = Model::from_json(&json.to_string()).unwrap();
-    assert_eq!(old, correlated(CovarianceKind::Diag));
+    assert_eq!(old.shape, correlated(CovarianceKind::Diag).shape);
 }
 
 /// Draws from a mixture have the covariances of its components; the nll of the draws under it is the least.

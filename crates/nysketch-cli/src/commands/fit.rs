@@ -11,7 +11,10 @@ use crate::writing::{check_output, write_bytes};
 use anyhow::{Context, Result};
 use nysketch::decoder::{Curve, CurvePoint};
 use nysketch::model::Shape;
-use nysketch::{Context as Decoding, FitParams, Model, Sketch, Status, Task};
+use nysketch::{
+    Context as Decoding, FitParams, KnownCovariance, Model, Plan, Sketch, Status, Task,
+};
+use nysketch_tables::{Columns, Dataset, ReadOptions};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -27,7 +30,7 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
         let needs = "--plot draws clusters beside all rows, which needs cells or moments; give a range such as -k 2..20 for the curve";
         return Err(Usage(needs.into()).into());
     }
-    let params = resolve(args, low)?;
+    let params = resolve(args, sketch.plan(), low)?;
     let place = || args.sketch.display().to_string();
     let decoding = Decoding::new(&sketch);
     if low == high {
@@ -190,7 +193,17 @@ fn k_range(text: &str) -> Result<(usize, usize)> {
     Ok((low, high))
 }
 
-fn resolve(args: &FitArgs, k: usize) -> Result<FitParams> {
+/// A number, or a file with variances or a matrix.
+fn known_covariance(text: &str, plan: &Plan) -> Result<KnownCovariance> {
+    if let Ok(variance) = text.parse() {
+        return Ok(KnownCovariance::Variance(variance));
+    }
+    let options = ReadOptions::default().columns(Columns::exactly(&plan.columns));
+    let rows = Dataset::open([text], &options)?.read_all()?;
+    KnownCovariance::from_rows(&rows).with_context(|| text.to_owned())
+}
+
+fn resolve(args: &FitArgs, plan: &Plan, k: usize) -> Result<FitParams> {
     let bandwidth = match args.bandwidth.as_str() {
         "auto" => None,
         s => {
@@ -198,10 +211,11 @@ fn resolve(args: &FitArgs, k: usize) -> Result<FitParams> {
             Some(s.parse().map_err(bad)?)
         }
     };
+    let known = args.known_covariance.as_deref().map(|text| known_covariance(text, plan));
     Ok(FitParams::new(args.task, k)
         .decoder(args.decoder)
         .bandwidth(bandwidth)
-        .known_variance(args.known_variance)
+        .known_covariance(known.transpose()?)
         .constraints(args.separation, args.radius)
         .seed(args.seed))
 }

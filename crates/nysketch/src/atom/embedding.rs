@@ -84,6 +84,16 @@ impl Embedding {
         }
     }
 
+    /// The same with landmarks and frequencies turned, which the Gaussian kernel does not see.
+    pub fn turned(&self, turn: impl Fn(&[f64]) -> Vec<f64>) -> Self {
+        let points: Vec<f64> = self.points.chunks_exact(self.dims).flat_map(turn).collect();
+        let mut kind = self.kind.clone();
+        if let Kind::Nystrom { columns, .. } = &mut kind {
+            *columns = PointColumns::of_rows(self.dims, &points);
+        }
+        Embedding { points, kind, target: self.target.clone(), ..*self }
+    }
+
     /// The kernel at this bandwidth.
     pub fn kernel(&self) -> ScaledKernel {
         self.kernel.at(self.sigma2)

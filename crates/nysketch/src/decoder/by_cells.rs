@@ -18,9 +18,9 @@ pub struct CellsDecoder;
 
 impl Decode for CellsDecoder {
     fn check(&self, context: &Context<'_>, params: &FitParams) -> Result<()> {
-        if params.known_variance.is_some() {
+        if params.known_covariance.is_some() {
             let expected = "left out with cells, which learn it";
-            return Err(Error::parameter("`known_variance`", expected, "both"));
+            return Err(Error::parameter("`known_covariance`", expected, "both"));
         }
         if let Some(got) = params.bandwidth {
             let expected = "left out for the cells decoder, which needs none";

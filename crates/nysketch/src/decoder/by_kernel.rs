@@ -56,10 +56,8 @@ impl Decode for KernelDecoder {
         }
         let (matcher, k) = (matcher(job)?, job.params.k);
         let (rng, report) = (&mut job.rng, &mut job.report);
-        match (job.params.known_variance, matcher.calibrated) {
-            (Some(v), _) => {
-                Ok(matcher.known_variance(&vec![v; matcher.embedding.dims()], rng, report))
-            }
+        match (&job.known, matcher.calibrated) {
+            (Some(known), _) => Ok(matcher.known_variance(known, rng, report)),
             (None, Some(calibrated)) if !matcher.enough_moments() => {
                 report.calibrated = true;
                 Ok(pooled(calibrated, calibrated.cluster(k, Loss::Squared, EFFORT, rng)))
@@ -123,8 +121,8 @@ fn without_landmarks(job: &mut Job<'_>) -> Result<Vec<Atom>> {
         let matcher = matcher_at(context, params, rung)?;
         let mut tried = Report { bandwidth: Some(bandwidths[rung]), ..job.report.clone() };
         let rng = &mut job.rng;
-        let atoms = match (params.task, params.known_variance) {
-            (Task::Gmm, Some(v)) => matcher.known_variance(&vec![v; plan.dims()], rng, &mut tried),
+        let atoms = match (params.task, &job.known) {
+            (Task::Gmm, Some(known)) => matcher.known_variance(known, rng, &mut tried),
             (Task::Gmm, None) => matcher.mixture(rng, &mut tried),
             _ => matcher.shared_diagonal(rng, &mut tried),
         };

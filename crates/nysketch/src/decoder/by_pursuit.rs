@@ -37,10 +37,7 @@ impl Decode for Pursuit {
     }
 
     fn mixture(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {
-        let family = match job.params.known_variance {
-            Some(v) => Family::Known(vec![v; job.context.plan().dims()]),
-            None => Family::Diagonal,
-        };
+        let family = job.known.clone().map_or(Family::Diagonal, Family::Known);
         self.pursue(job, family)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::calibrate::calibrated;
 use super::cells::Cells;
+use super::known::Axes;
 use super::space::Space;
 use crate::atom::embedding::Embedding;
 use crate::error::Result;
@@ -37,6 +38,8 @@ pub struct Context<'a> {
     cells: OnceLock<Cells>,
     unfolded: OnceLock<Cells>,
     rungs: Vec<Rung>,
+    /// Other axes than the plan's, and the context along the plan's.
+    turned: Option<(&'a Context<'a>, Axes)>,
 }
 
 /// What is known at one bandwidth.
@@ -58,7 +61,14 @@ impl<'a> Context<'a> {
             cells: OnceLock::new(),
             unfolded: OnceLock::new(),
             rungs,
+            turned: None,
         }
+    }
+
+    /// The same along other axes: places are turned, what does not depend on them is shared. Cells stay as
+    /// they are.
+    pub(super) fn turned(along_plan: &'a Context<'a>, axes: Axes) -> Self {
+        Context { turned: Some((along_plan, axes)), ..Context::new(along_plan.sketch) }
     }
 
     /// The sketch.
@@ -73,7 +83,8 @@ impl<'a> Context<'a> {
 
     /// Where the data lies.
     pub(crate) fn space(&self) -> &Space {
-        self.space.get_or_init(|| Space::new(self.sketch))
+        let axes = self.turned.as_ref().map(|(_, axes)| axes);
+        self.space.get_or_init(|| Space::new(self.sketch, axes))
     }
 
     /// The cells; needs a sketch that keeps them.
@@ -106,7 +117,10 @@ impl<'a> Context<'a> {
     /// What was measured at a bandwidth; needs a sketch with rows and kernel sums.
     #[doc(hidden)]
     pub fn embedding(&self, rung: usize) -> Result<&Embedding> {
-        once(&self.rungs[rung].embedding, || Ok(Embedding::new(self.sketch, rung, self.map(rung)?)))
+        once(&self.rungs[rung].embedding, || match &self.turned {
+            Some((plain, axes)) => Ok(plain.embedding(rung)?.turned(|x| axes.turn(x))),
+            None => Ok(Embedding::new(self.sketch, rung, self.map(rung)?)),
+        })
     }
 
     /// Landmarks weighted so that their sketch is the data's, where there are landmarks.

@@ -250,6 +250,6 @@ fn elbow(points: &[CurvePoint], i: usize) -> f64 {
 
 fn bic(sketch: &Sketch, params: &FitParams, k: usize, risk: f64) -> f64 {
     let (n, d, k) = (sketch.weight().max(1.0), sketch.plan().dims() as f64, k as f64);
-    let per_component = if params.known_variance.is_some() { d } else { 2.0 * d };
+    let per_component = if params.known_covariance.is_some() { d } else { 2.0 * d };
     2.0 * n * risk + (per_component * k + k - 1.0) * n.ln()
 }

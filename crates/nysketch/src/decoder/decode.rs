@@ -15,6 +15,8 @@ pub struct Job<'a> {
     pub params: &'a FitParams,
     /// Centres to start from, in the plan's coordinates; may be none.
     pub warm: &'a [Vec<f64>],
+    /// Variances of every component along the coordinates of the context, where they are known.
+    pub known: Option<Vec<f64>>,
     /// Everything random.
     pub rng: ChaCha8Rng,
     /// How the model is found.

@@ -5,10 +5,12 @@ use super::by_kernel::KernelDecoder;
 use super::by_pursuit::Pursuit;
 use super::context::Context;
 use super::decode::{Decode, Job};
+use super::known::Axes;
 use super::list::Decoder;
 use super::params::FitParams;
 use super::pca;
-use crate::covariance::CovarianceKind;
+use crate::atom::Atom;
+use crate::covariance::{Covariance, CovarianceKind};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::model::{Model, Shape};
@@ -54,7 +56,8 @@ impl Context<'_> {
         self.check(params)?;
         let start = Instant::now();
         let rng = ChaCha8Rng::seed_from_u64(params.seed);
-        let mut job = Job { context: self, params, warm, rng, report: Report::default() };
+        let report = Report::default();
+        let mut job = Job { context: self, params, warm, known: None, rng, report };
         let frame = &self.plan().frame;
         let shape = if params.task == Task::Pca {
             job.report.decoder = "moments".into();
@@ -64,7 +67,8 @@ impl Context<'_> {
             job.report.decoder = decoder.name().into();
             match params.task {
                 Task::Gmm => {
-                    Shape::mixture(frame, CovarianceKind::Diag, run(decoder).mixture(&mut job)?)
+                    let (kind, atoms) = mixture(run(decoder), &mut job)?;
+                    Shape::mixture(frame, kind, atoms)
                 }
                 _ => Shape::centres(frame, run(decoder).centres(&mut job)?),
             }
@@ -79,9 +83,9 @@ impl Context<'_> {
     /// Which decoder really runs.
     fn chosen(&self, params: &FitParams) -> Decoder {
         let plan = self.plan();
-        // A known variance or a bandwidth is for kernel sums.
+        // A known covariance or a bandwidth is for kernel sums.
         let cells =
-            plan.collect.cells && params.known_variance.is_none() && params.bandwidth.is_none();
+            plan.collect.cells && params.known_covariance.is_none() && params.bandwidth.is_none();
         match params.decoder {
             Decoder::Auto if cells || !params.init.is_empty() => Decoder::Cells,
             Decoder::Auto if plan.kernel != Kernel::Gaussian => Decoder::Clompr,
@@ -121,6 +125,34 @@ impl Context<'_> {
         }
         run(self.chosen(params)).check(self, params)
     }
+}
+
+/// A mixture in the plan's coordinates. Where its covariance is a known matrix, it is decoded along the axes of
+/// that matrix.
+fn mixture(decoder: &dyn Decode, job: &mut Job<'_>) -> Result<(CovarianceKind, Vec<Atom>)> {
+    let known = job.params.known_covariance.as_ref();
+    let known = known.map(|known| known.in_plan(&job.context.plan().frame)).transpose()?;
+    let Some(Covariance::Full(matrix)) = known else {
+        job.known = known.map(|diagonal| diagonal.variances().into_owned());
+        return Ok((CovarianceKind::Diag, decoder.mixture(job)?));
+    };
+    let axes = Axes::of(&matrix)?;
+    let turned = Context::turned(job.context, axes.clone());
+    let mut along = Job {
+        context: &turned,
+        params: job.params,
+        warm: &[],
+        known: Some(axes.variances.clone()),
+        rng: job.rng.clone(),
+        report: job.report.clone(),
+    };
+    let mut atoms = decoder.mixture(&mut along)?;
+    job.report = along.report;
+    for atom in &mut atoms {
+        atom.mean = axes.back(&atom.mean);
+        atom.covariance = Covariance::Full(matrix.clone());
+    }
+    Ok((CovarianceKind::Tied, atoms))
 }
 
 /// The code of a decoder.

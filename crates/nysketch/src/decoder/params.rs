@@ -1,5 +1,6 @@
 //! What to fit and how.
 
+use super::known::KnownCovariance;
 use super::list::Decoder;
 use crate::error::{Error, Result};
 use crate::task::Task;
@@ -22,10 +23,10 @@ pub struct FitParams {
     pub decoder: Decoder,
     /// Which of the sketch's bandwidths; `None` chooses.
     pub bandwidth: Option<f64>,
-    /// Known variance of every component and column, in the plan's squared coordinates.
-    pub known_variance: Option<f64>,
+    /// Known covariance of every component.
+    pub known_covariance: Option<KnownCovariance>,
     /// CL-OMPR: least distance between atoms, in the plan's coordinates (deviations where the
-    /// variance is known).
+    /// covariance is known).
     pub separation: Option<f64>,
     /// CL-OMPR: largest distance of an atom from the plan's centre, likewise.
     pub radius: Option<f64>,
@@ -44,7 +45,7 @@ impl FitParams {
             k,
             decoder: Decoder::Auto,
             bandwidth: None,
-            known_variance: None,
+            known_covariance: None,
             separation: None,
             radius: None,
             init: Vec::new(),
@@ -66,10 +67,10 @@ impl FitParams {
         self
     }
 
-    /// With this variance of every component and column.
+    /// With this covariance of every component.
     #[must_use]
-    pub fn known_variance(mut self, variance: Option<f64>) -> Self {
-        self.known_variance = variance;
+    pub fn known_covariance(mut self, known: Option<KnownCovariance>) -> Self {
+        self.known_covariance = known;
         self
     }
 
@@ -106,8 +107,12 @@ impl FitParams {
         if self.k == 0 {
             return Err(Error::parameter("`k`", "at least 1", self.k));
         }
+        let known_variance = match self.known_covariance {
+            Some(KnownCovariance::Variance(variance)) => Some(variance),
+            _ => None,
+        };
         for (name, value) in [
-            ("`known_variance`", self.known_variance),
+            ("`known_covariance`", known_variance),
             ("`separation`", self.separation),
             ("`radius`", self.radius),
         ] {
@@ -134,9 +139,9 @@ impl FitParams {
                 return Err(Error::parameter("`init`", expected, self.init.len()));
             }
         }
-        if self.known_variance.is_some() && self.task != Task::Gmm {
+        if self.known_covariance.is_some() && self.task != Task::Gmm {
             let expected = "used with the task gmm";
-            return Err(Error::parameter("`known_variance`", expected, self.task));
+            return Err(Error::parameter("`known_covariance`", expected, self.task));
         }
         Ok(())
     }

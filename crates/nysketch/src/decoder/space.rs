@@ -1,7 +1,10 @@
 //! Where the data lies, as far as a sketch tells.
 
+use super::known::Axes;
+use super::pca;
 use crate::atom::Atom;
 use crate::fixed::{COORDINATE_BITS, coordinate_value, power_of_two};
+use crate::linalg::Matrix;
 use crate::random::unit;
 use crate::sketch::Sketch;
 use crate::sums::Sum;
@@ -18,41 +21,61 @@ pub struct Space {
 }
 
 impl Space {
-    /// From moments where they are kept, else from landmarks, else from the range of the plan.
-    pub fn new(sketch: &Sketch) -> Self {
+    /// From moments where they are kept, else from landmarks, else from the range of the plan; along the
+    /// plan's coordinates or along other axes.
+    pub fn new(sketch: &Sketch, axes: Option<&Axes>) -> Self {
         let (plan, sums) = (sketch.plan(), sketch.sums());
-        let d = plan.dims();
-        let n = sketch.rows() as f64;
+        let (d, n) = (plan.dims(), sketch.rows() as f64);
         let exponent = &plan.frame.exponent;
+        let landmark = |z: &[f32]| {
+            let z: Vec<f64> = z.iter().map(|x| f64::from(*x)).collect();
+            axes.map_or(z.clone(), |axes| axes.turn(&z))
+        };
+        let landmarks: Option<Vec<Vec<f64>>> =
+            plan.landmarks().map(|landmarks| landmarks.rows().map(landmark).collect());
         let (mean, deviation): (Vec<f64>, Vec<f64>) = if plan.collect.moments {
-            (0..d)
-                .map(|k| {
-                    let mean = coordinate_value(sums[Sum::Sum][k], exponent[k]) / n;
-                    let square =
-                        coordinate_value(sums[Sum::Outer][k * (k + 3) / 2], 2 * exponent[k]) / n;
-                    (mean, (square - mean * mean).max(0.0).sqrt())
-                })
-                .unzip()
-        } else if let Some(landmarks) = plan.landmarks() {
+            match axes {
+                Some(axes) => {
+                    let (mean, covariance) = pca::covariance(sketch);
+                    let variances = axes.variances_of(&covariance);
+                    let deviation = variances.iter().map(|v| v.max(0.0).sqrt()).collect();
+                    (axes.turn(&mean), deviation)
+                }
+                None => (0..d)
+                    .map(|k| {
+                        let mean = coordinate_value(sums[Sum::Sum][k], exponent[k]) / n;
+                        let square =
+                            coordinate_value(sums[Sum::Outer][k * (k + 3) / 2], 2 * exponent[k])
+                                / n;
+                        (mean, (square - mean * mean).max(0.0).sqrt())
+                    })
+                    .unzip(),
+            }
+        } else if let Some(landmarks) = &landmarks {
             let m = landmarks.len() as f64;
             (0..d)
                 .map(|k| {
-                    let column = || landmarks.rows().map(|z| f64::from(z[k]));
+                    let column = || landmarks.iter().map(|z| z[k]);
                     let mean = column().sum::<f64>() / m;
                     (mean, (column().map(|x| (x - mean).powi(2)).sum::<f64>() / m).sqrt())
                 })
                 .unzip()
         } else {
             // Planning leaves 16 bits of room above the largest value; three deviations reach it.
-            exponent.iter().map(|e| (0.0, power_of_two(e + COORDINATE_BITS - 16) / 3.0)).unzip()
+            let range = |e: &i32| power_of_two(e + COORDINATE_BITS - 16) / 3.0;
+            let deviation: Vec<f64> = exponent.iter().map(range).collect();
+            let along = |axes: &Axes| {
+                let diagonal = |i: usize, j: usize| if i == j { deviation[i].powi(2) } else { 0.0 };
+                let variances = axes.variances_of(&Matrix::from_fn(d, d, diagonal));
+                variances.iter().map(|v| v.sqrt()).collect()
+            };
+            (vec![0.0; d], axes.map_or(deviation.clone(), along))
         };
         let mut bounds: Vec<(f64, f64)> =
             mean.iter().zip(&deviation).map(|(m, s)| (m - 5.0 * s, m + 5.0 * s)).collect();
-        if let Some(landmarks) = plan.landmarks() {
-            for z in landmarks.rows() {
-                for (b, x) in bounds.iter_mut().zip(z) {
-                    *b = (b.0.min(f64::from(*x)), b.1.max(f64::from(*x)));
-                }
+        for z in landmarks.iter().flatten() {
+            for (b, x) in bounds.iter_mut().zip(z) {
+                *b = (b.0.min(*x), b.1.max(*x));
             }
         }
         // Rows that are all equal still get a width: a share of the bandwidth.
