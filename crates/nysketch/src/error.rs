@@ -352,7 +352,7 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 40] = [
+const PARAMETERS: [&str; 41] = [
     "bandwidth",
     "clusters",
     "collect",
@@ -393,6 +393,7 @@ const PARAMETERS: [&str; 40] = [
     "theory",
     "weight_unit",
     "weights",
+    "witnesses",
 ];
 
 /// A message with every parameter in backquotes, and its value if it has one, spelled by `spell`.
