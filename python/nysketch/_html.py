@@ -75,6 +75,8 @@ def _measured(plan: Any) -> dict[str, str]:
         entries["landmarks"] = f"{len(plan.landmarks)} ({plan.sampling})"
     else:
         entries["frequencies"] = str(len(plan.frequencies))
+    if plan.witnesses is not None:
+        entries["witnesses"] = str(len(plan.witnesses))
     entries["kernel"] = plan.kernel
     entries["bandwidths σ²"] = ", ".join(_number(b) for b in plan.bandwidths)
     entries["sums"] = ", ".join(plan.collect)

@@ -12,7 +12,8 @@ all rows.
 >>> plan = nysketch.Plan.from_data(X, landmarks=50)
 >>> partitions = [[X[:1000], X[1000:1200]], [], [X[1200:]]]
 >>> parts = [partial(batches, plan) for batches in partitions]
->>> reduce(merge, parts) == plan.sketch(X).to_bytes()
+>>> sketch = nysketch.Sketch.from_bytes(reduce(merge, parts)).with_witnesses(plan)
+>>> sketch.to_bytes() == plan.sketch(X).to_bytes()
 True
 """
 
@@ -45,7 +46,7 @@ def partial(
         The rows, in parts: record batches of pyarrow, which are read one after the other on one
         thread, or arrays or tables of any kind that ``Plan.sketch`` takes. There may be none.
     plan : Plan or bytes
-        What to measure, the same for all partitions.
+        What to measure, the same for all partitions; its witness rows are not needed.
     weights : str, optional
         The column of row weights, for a plan that was made with weights.
     skip_invalid : bool, default=False
@@ -54,13 +55,14 @@ def partial(
     Returns
     -------
     bytes
-        The bytes of a sketch: for :func:`merge`, ``Sketch.from_bytes``, or a file.
+        The bytes of a sketch without witness rows: for :func:`merge`, ``Sketch.from_bytes``, or a
+        file.
     """
     plan = plan if isinstance(plan, Plan) else Plan.from_bytes(plan)
     sketch = plan.empty()
     for rows in streams(batches):
         sketch.update(rows, weights=weights, skip_invalid=skip_invalid, threads=1, allow_empty=True)
-    return sketch.to_bytes()
+    return sketch.to_bytes(embed_witnesses=False)
 
 
 def merge(a: bytes, b: bytes) -> bytes:

@@ -155,6 +155,10 @@ class Inspection(Result):
     columns, features, kernel, landmarks, sampling, frequencies, bandwidths, collect, seed, scale
         What is measured, as in :class:`nysketch.Plan`; ``landmarks`` and ``frequencies`` are
         numbers.
+    witnesses : int
+        Witness rows in the file.
+    witnesses_digest : str
+        SHA-256 of the witness rows of the plan, here or elsewhere, where it keeps some.
     weights : Result or None
         ``column`` and ``unit`` of the row weights.
     rank, condition : tuple
@@ -168,7 +172,7 @@ class Inspection(Result):
     raw_rows : int
         Rows of the data whose values are in the file, at most.
     fingerprint : str
-        SHA-256 of the plan's file.
+        SHA-256 of the plan's file, but for its witness rows.
     bytes : int
         Size of the file.
     file : str

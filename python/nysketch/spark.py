@@ -42,6 +42,7 @@ def plan(
     bandwidth: Any = None,
     scale: str | None = None,
     sample_rows: int | None = None,
+    witnesses: int | None = None,
     collect: Any = None,
     skip_invalid: bool = False,
     seed: int = 0,
@@ -67,7 +68,7 @@ def plan(
         Weights are rounded to whole multiples of this; by default 1 where all weights are whole
         numbers, otherwise a small power of two.
     landmarks, clusters, sampling, leverage_lambda, landmarks_from, features, frequencies, kernel, \
-bandwidth, scale, sample_rows, collect, skip_invalid, seed, warn
+bandwidth, scale, sample_rows, witnesses, collect, skip_invalid, seed, warn
         As for ``Plan.from_data``.
 
     Returns
@@ -87,6 +88,7 @@ bandwidth, scale, sample_rows, collect, skip_invalid, seed, warn
         "bandwidth": bandwidth,
         "scale": scale,
         "sample_rows": sample_rows,
+        "witnesses": witnesses,
         "collect": collect,
         "weight_unit": weight_unit,
         "skip_invalid": skip_invalid,
@@ -146,7 +148,7 @@ def sketch(
     df : DataFrame
         The rows, read once. Columns are found by name; others are not read.
     plan : Plan
-        What to measure. It is sent to every task.
+        What to measure. It is sent to every task, without its witness rows.
     by : str, optional
         A column whose values, as text, group the rows: one sketch for each.
     weights : str, optional
@@ -168,7 +170,7 @@ def sketch(
         _spark.check_column(df, by)
     chosen, names = _spark.select(df, [*plan.columns, *(c for c in (weights, by) if c is not None)])
     ready = _spark.readying()
-    data = plan.to_bytes()
+    data = plan.to_bytes(embed_witnesses=False)
     if by is not None:
         return _sketch_groups(chosen, names, plan, by, weights, skip_invalid, max_groups)
 
@@ -180,8 +182,8 @@ def sketch(
         part = _spark.cluster.partial(rows, data, weights=weights, skip_invalid=skip_invalid)
         yield _spark.row_of_bytes(part)
 
-    whole = _spark.merged(chosen, task, "merge", len(plan.empty().to_bytes()))
-    return plan.empty() if whole is None else Sketch.from_bytes(whole)
+    whole = _spark.merged(chosen, task, "merge", _part_size(plan))
+    return plan.empty() if whole is None else Sketch.from_bytes(whole).with_witnesses(plan)
 
 
 def sketch_parquet(
@@ -230,7 +232,7 @@ def sketch_parquet(
         size += sum(group.total_byte_size for group in fragment.row_groups)
     if not pieces:
         return plan.empty()
-    data = plan.to_bytes()
+    data = plan.to_bytes(embed_witnesses=False)
     ready = _spark.readying()
     # Two tasks per core, so that none waits long for the slowest, and none too large.
     tasks = min(len(pieces), max(2 * _spark.cores(spark), size // _spark.TASK_BYTES))
@@ -246,8 +248,8 @@ def sketch_parquet(
         )
 
     numbers = spark.range(0, tasks, 1, tasks)
-    whole = _spark.merged(numbers, task, "merge", len(plan.empty().to_bytes()))
-    return plan.empty() if whole is None else Sketch.from_bytes(whole)
+    whole = _spark.merged(numbers, task, "merge", _part_size(plan))
+    return plan.empty() if whole is None else Sketch.from_bytes(whole).with_witnesses(plan)
 
 
 def predict(
@@ -347,6 +349,11 @@ def ship(spark: SparkSession) -> None:
             raise
 
 
+def _part_size(plan: Plan) -> int:
+    """The bytes of the sketch of a partition, which leaves the witness rows to the driver."""
+    return len(plan.empty().to_bytes(embed_witnesses=False))
+
+
 def _sketch_groups(
     df: DataFrame,
     names: list[str],
@@ -356,7 +363,7 @@ def _sketch_groups(
     skip_invalid: bool,
     max_groups: int,
 ) -> dict[str, Sketch]:
-    data = plan.to_bytes()
+    data = plan.to_bytes(embed_witnesses=False)
     ready = _spark.readying()
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:
@@ -397,7 +404,7 @@ def _sketch_groups(
     parts = df.mapInArrow(task, schema).repartition("name").mapInArrow(merge_group, schema)
     with _spark.told():
         rows = parts.limit(max_groups + 1).collect()
-    groups = {row[0]: Sketch.from_bytes(bytes(row[1])) for row in rows}
+    groups = {row[0]: Sketch.from_bytes(bytes(row[1])).with_witnesses(plan) for row in rows}
     if len(groups) > max_groups:
         raise ValueError(
             f"column '{by}' has more than {max_groups} different values; group by a coarser "

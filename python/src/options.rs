@@ -70,6 +70,8 @@ pub struct PlanOptions<'py> {
     #[pyo3(default)]
     pub sample_rows: Option<Bound<'py, PyAny>>,
     #[pyo3(default)]
+    pub witnesses: Option<Natural>,
+    #[pyo3(default)]
     pub collect: Option<OneOrMore<String>>,
     #[pyo3(default)]
     pub weight_unit: Option<f64>,
@@ -99,6 +101,7 @@ impl PlanOptions<'_> {
         params.sampling = self.sampling.map(|Chosen(rule)| rule);
         params.leverage_lambda = self.leverage_lambda;
         params.frequencies = self.frequencies.map(Natural::size);
+        params.witnesses = self.witnesses.map(Natural::size);
         params.bandwidths = self.bandwidth.map(OneOrMore::into_vec);
         if let Some(Chosen(kernel)) = self.kernel {
             params.kernel = kernel;

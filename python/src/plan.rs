@@ -13,8 +13,8 @@ use nysketch::feature_map::fourier;
 use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::sketching::DEFAULT_GROUPS;
 use nysketch::{
-    Block, FeatureKind, Features, GroupParams, Groups, Kernel, Plan, PlanReport, Sampling, Scale,
-    Sketch, SketchParams, make_plan,
+    Block, FeatureKind, Features, GroupParams, Groups, Kernel, Plan, PlanReport, Points, Sampling,
+    Scale, Sketch, SketchParams, make_plan,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
@@ -100,6 +100,10 @@ impl PyPlan {
     ///     Whether columns are divided by their standard deviation.
     /// sample_rows : int or 'all', optional
     ///     Rows that landmarks are chosen from; 20,000.
+    /// witnesses : int, optional
+    ///     Rows of the sample that the plan keeps, drawn uniformly, which show mixtures the shape of clusters;
+    ///     5,000, or all rows where there are fewer, 0 for none. There are none where landmarks are given or no
+    ///     cells are kept.
     /// collect : sequence of {'kernel', 'cells', 'moments'}, optional
     ///     Which sums to keep; all by default (moments up to 64 columns).
     /// columns : sequence of str or 'all', optional
@@ -133,7 +137,7 @@ impl PyPlan {
     /// ValueError
     ///     Where a row is invalid or a parameter out of range. Rows are counted from 0.
     #[staticmethod]
-    #[pyo3(signature = (X, *, landmarks=None, clusters=None, sampling=None, leverage_lambda=None, landmarks_from=None, features=None, frequencies=None, kernel=None, bandwidth=None, scale=None, sample_rows=None, collect=None, columns=None, exclude=None, weights=None, weight_unit=None, skip_invalid=false, seed=0, threads=None, verbose=false, warn=true))]
+    #[pyo3(signature = (X, *, landmarks=None, clusters=None, sampling=None, leverage_lambda=None, landmarks_from=None, features=None, frequencies=None, kernel=None, bandwidth=None, scale=None, sample_rows=None, witnesses=None, collect=None, columns=None, exclude=None, weights=None, weight_unit=None, skip_invalid=false, seed=0, threads=None, verbose=false, warn=true))]
     #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
     fn from_data(
         X: &Bound<'_, PyAny>,
@@ -148,6 +152,7 @@ impl PyPlan {
         bandwidth: Option<OneOrMore<f64>>,
         scale: Option<Chosen<Scale>>,
         sample_rows: Option<Bound<'_, PyAny>>,
+        witnesses: Option<Natural>,
         collect: Option<OneOrMore<String>>,
         columns: Option<OneOrMore<String>>,
         exclude: Option<OneOrMore<String>>,
@@ -171,6 +176,7 @@ impl PyPlan {
             bandwidth,
             scale,
             sample_rows,
+            witnesses,
             collect,
             weight_unit,
             skip_invalid,
@@ -372,7 +378,16 @@ impl PyPlan {
     /// Parameters
     /// ----------
     /// path : str or os.PathLike
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     Where the plan keeps witness rows that are not at hand, as that of a sketch from a file without them.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        if self.plan.lacks_witnesses() {
+            let message = "the witness rows of this plan are elsewhere; the file that it was saved to has them";
+            return Err(PyValueError::new_err(message));
+        }
         save(py, &path, || self.plan.to_bytes())
     }
 
@@ -394,11 +409,22 @@ impl PyPlan {
 
     /// The bytes of the plan's file.
     ///
+    /// Parameters
+    /// ----------
+    /// embed_witnesses : bool, default=True
+    ///     Whether the witness rows are in them. The plan is the same without, and smaller: enough for a machine
+    ///     that only sketches.
+    ///
     /// Returns
     /// -------
     /// bytes
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.plan.to_bytes())
+    #[pyo3(signature = (*, embed_witnesses=true))]
+    fn to_bytes<'py>(&self, py: Python<'py>, embed_witnesses: bool) -> Bound<'py, PyBytes> {
+        let bytes = match embed_witnesses {
+            true => self.plan.to_bytes(),
+            false => self.plan.without_witness_rows().to_bytes(),
+        };
+        PyBytes::new(py, &bytes)
     }
 
     /// Read a plan, or the plan of a sketch, from the bytes of its file.
@@ -424,9 +450,14 @@ impl PyPlan {
     /// Landmarks in the table's units, shape (m, n_columns); None for Fourier features.
     #[getter]
     fn landmarks<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
-        let Some(points) = self.plan.landmarks() else { return Ok(None) };
-        let values = points.rows().flat_map(|z| self.plan.frame.widen(z)).collect();
-        Ok(Some(PyArray1::from_vec(py, values).reshape([points.len(), points.dims()])?))
+        self.plan.landmarks().map(|points| self.in_table_units(py, points)).transpose()
+    }
+
+    /// Witness rows in the table's units, shape (n, n_columns); None where the plan keeps none, or they are
+    /// elsewhere.
+    #[getter]
+    fn witnesses<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        self.plan.witness_rows().map(|points| self.in_table_units(py, points)).transpose()
     }
 
     /// Random frequencies, not divided by σ, shape (m', n_columns); None where there are landmarks.
@@ -494,7 +525,7 @@ impl PyPlan {
         self.plan.seed
     }
 
-    /// SHA-256 of the plan's file. Sketches can be added up where it is the same.
+    /// SHA-256 of the plan's file, but for its witness rows. Sketches can be added up where it is the same.
     #[getter]
     fn fingerprint(&self) -> String {
         self.plan.fingerprint()
@@ -528,6 +559,16 @@ impl PyPlan {
 }
 
 impl PyPlan {
+    /// Points of the plan in the table's units.
+    fn in_table_units<'py>(
+        &self,
+        py: Python<'py>,
+        points: &Points,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let values = points.rows().flat_map(|z| self.plan.frame.widen(z)).collect();
+        PyArray1::from_vec(py, values).reshape([points.len(), points.dims()])
+    }
+
     /// The bandwidth that was asked for, or the middle one.
     fn bandwidth(&self, asked: Option<f64>) -> PyResult<f64> {
         let sigma2 = asked.unwrap_or(self.plan.bandwidths[self.plan.bandwidths.len() / 2]);

@@ -103,6 +103,15 @@ impl PySketch {
         Ok(sketch)
     }
 
+    /// The bytes of its file, with the witness rows of the plan or without.
+    fn bytes(&self, embed_witnesses: bool) -> Vec<u8> {
+        let sketch = self.get();
+        match embed_witnesses {
+            true => sketch.to_bytes(),
+            false => (*sketch).clone().without_witnesses().to_bytes(),
+        }
+    }
+
     fn fit(&self, py: Python<'_>, params: FitParams, verbose: bool) -> PyResult<PyModel> {
         let sketch = self.get();
         let shown = Shown { what: fitting(params.task), verbose, rows: None };
@@ -534,9 +543,32 @@ impl PySketch {
     /// Parameters
     /// ----------
     /// path : str or os.PathLike
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let sketch = self.get();
-        save(py, &path, || sketch.to_bytes())
+    /// embed_witnesses : bool, default=True
+    ///     Whether the witness rows of the plan go into the file. Without them it is smaller, and
+    ///     :meth:`with_witnesses` puts them back; save the plan once where many sketches share it.
+    #[pyo3(signature = (path, *, embed_witnesses=true))]
+    fn save(&self, py: Python<'_>, path: PathBuf, embed_witnesses: bool) -> PyResult<()> {
+        save(py, &path, || self.bytes(embed_witnesses))
+    }
+
+    /// The sketch with the witness rows of its plan, for one that was read from a file without them.
+    ///
+    /// Parameters
+    /// ----------
+    /// plan : Plan
+    ///     The plan that the sketch was made with.
+    ///
+    /// Returns
+    /// -------
+    /// Sketch
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     Where it is another plan.
+    fn with_witnesses(&self, plan: &PyPlan) -> PyResult<Self> {
+        let sketch = (*self.get()).clone().with_witnesses_of(&plan.plan).map_err(exception)?;
+        Ok(sketch.into())
     }
 
     /// Read a sketch from a file.
@@ -559,11 +591,17 @@ impl PySketch {
 
     /// The bytes of the sketch's file, the same that the command line writes.
     ///
+    /// Parameters
+    /// ----------
+    /// embed_witnesses : bool, default=True
+    ///     Whether the witness rows of the plan are in them.
+    ///
     /// Returns
     /// -------
     /// bytes
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.get().to_bytes())
+    #[pyo3(signature = (*, embed_witnesses=true))]
+    fn to_bytes<'py>(&self, py: Python<'py>, embed_witnesses: bool) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.bytes(embed_witnesses))
     }
 
     /// Read a sketch from the bytes of its file.

@@ -347,7 +347,8 @@ def test_the_command_line_reads_the_same_files(folder, command):
         command("sketch", X, "--plan", plan, "-o", sketch)
         ours = Plan.from_data(X, landmarks=70, exclude="c1", seed=3)
         assert ours.to_bytes() == plan.read_bytes()
-        assert ours.sketch(X).to_bytes() == sketch.read_bytes()
+        theirs = Sketch.load(sketch)
+        assert ours.sketch(X) == theirs and theirs.to_bytes() == sketch.read_bytes()
     weighted = folder / "weighted.parquet"
     table = pq.read_table(folder / "x.parquet")
     pq.write_table(table.append_column("n", pa.array(np.arange(3000) % 3)), weighted)

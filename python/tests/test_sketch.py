@@ -28,7 +28,7 @@ def test_the_command_line_writes_the_same_bytes(rows, command, tmp_path):
         plan = Plan.from_data(X, landmarks=70, scale="standard", seed=5)
         assert plan.to_bytes() == (tmp_path / "p.nys").read_bytes()
         sketch = plan.sketch(X)
-        assert sketch.to_bytes() == (tmp_path / "s.nys").read_bytes()
+        assert sketch.to_bytes(embed_witnesses=False) == (tmp_path / "s.nys").read_bytes()
         theirs = Model.load(tmp_path / "m.json")
         ours = sketch.fit_gmm(5, seed=3)
         assert np.array_equal(ours.means, theirs.means)
@@ -37,6 +37,42 @@ def test_the_command_line_writes_the_same_bytes(rows, command, tmp_path):
             "predict", tmp_path / "m.json", tmp_path / file, "-o", tmp_path / "y.npy", "--force"
         )
         assert np.array_equal(np.load(tmp_path / "y.npy"), ours.predict(X))
+
+
+def test_witness_rows_stay_with_the_plan(rows, command, tmp_path):
+    plan = Plan.from_data(rows, landmarks=60, witnesses=100)
+    assert plan.witnesses.shape == (100, 4)
+    # Every witness is a row, to single precision.
+    assert all(np.abs(rows - x).max(axis=1).min() < 1e-5 for x in plan.witnesses)
+    none = Plan.from_data(rows, landmarks=60, witnesses=0)
+    assert none.witnesses is None and np.array_equal(none.landmarks, plan.landmarks)
+    assert len(Plan.from_data(rows, landmarks=60).witnesses) == len(rows)
+    with pytest.raises(ValueError, match="witnesses must be 0 or left out with landmarks_from"):
+        Plan.from_data(rows, landmarks_from=rows[:5], witnesses=9)
+
+    whole = plan.sketch(rows)
+    whole.save(tmp_path / "whole.nys")
+    whole.save(tmp_path / "light.nys", embed_witnesses=False)
+    sizes = [(tmp_path / f).stat().st_size for f in ("whole.nys", "light.nys")]
+    assert sizes[0] - sizes[1] > 1600
+    light = Sketch.load(tmp_path / "light.nys")
+    assert light == whole and light.plan == plan and light.plan.witnesses is None
+    assert light.to_bytes() == whole.to_bytes(embed_witnesses=False)
+    assert light.with_witnesses(plan).to_bytes() == whole.to_bytes()
+    assert (light + whole).plan.witnesses is not None
+    assert pickle.loads(pickle.dumps(light)).plan.witnesses is None
+    assert pickle.loads(pickle.dumps(light.plan)) == plan
+    with pytest.raises(ValueError, match="another plan"):
+        light.with_witnesses(none)
+    with pytest.raises(ValueError, match="witness rows of this plan are elsewhere"):
+        light.plan.save(tmp_path / "p.nys")
+    assert Plan.from_bytes(plan.to_bytes(embed_witnesses=False)).fingerprint == plan.fingerprint
+
+    plan.save(tmp_path / "p.nys")
+    np.save(tmp_path / "x.npy", rows)
+    line = ("sketch", tmp_path / "x.npy", "--plan", tmp_path / "p.nys", "-o", tmp_path / "s.nys")
+    command(*line, "--embed-witnesses")
+    assert Sketch.load(tmp_path / "s.nys").to_bytes() == whole.to_bytes()
 
 
 def test_weights_are_repeated_rows(rows, command, tmp_path):

@@ -93,7 +93,8 @@ def test_a_sketch_has_the_bytes_of_one_machine(df, table, plan, folder, command,
     assert sketch == plan.sketch(table)
     plan.save(tmp_path / "p.nys")
     command("sketch", folder, "--plan", tmp_path / "p.nys", "-o", tmp_path / "s.nys")
-    assert sketch.to_bytes() == (tmp_path / "s.nys").read_bytes()
+    assert sketch.to_bytes(embed_witnesses=False) == (tmp_path / "s.nys").read_bytes()
+    assert sketch.to_bytes() == plan.sketch(table).to_bytes(), "with witness rows"
 
 
 def test_files_read_by_the_workers_give_the_same_bytes(spark, folder, table, plan):
@@ -133,10 +134,10 @@ def test_a_plan_is_one_of_all_rows(df, table, plan):
     assert again == plan, "the same partitions and seed"
     assert on_spark.plan(df, columns=columns, landmarks=60, seed=1) != plan
     X = np.column_stack([table[c] for c in columns])
-    landmarks = plan.landmarks
-    assert len(landmarks) == 60
-    # Every landmark is a row, to single precision.
-    for x in landmarks[::7]:
+    landmarks, witnesses = plan.landmarks, plan.witnesses
+    assert len(landmarks) == 60 and len(witnesses) == min(5000, len(X))
+    # Every landmark and every witness is a row, to single precision.
+    for x in [*landmarks[::7], *witnesses[::701]]:
         assert np.abs(X - x).max(axis=1).min() < 1e-5
     local = Plan.from_data(table.select(columns), landmarks=60)
     ours, theirs = plan.sketch(X), local.sketch(X)

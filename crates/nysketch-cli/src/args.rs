@@ -268,6 +268,10 @@ pub struct PlanOptions {
     /// Rows to sample for choosing landmarks and bandwidths: a number or 'all' [default: 20000]
     #[arg(long, value_name = "N|all", value_parser = sample_rows, help_heading = "Plan")]
     pub sample_rows: Option<SampleRows>,
+    /// Rows of the data that the plan keeps, drawn uniformly, which show mixtures the shape of clusters; 0 for none
+    /// [default: 5000, or all rows where there are fewer; none where landmarks are given or no cells are kept]
+    #[arg(long, value_name = "N", help_heading = "Plan")]
+    pub witnesses: Option<usize>,
     /// Sums to keep [default: kernel,cells and, up to 64 columns, moments]
     #[arg(long, value_name = "kernel,cells,moments", value_delimiter = ',', help_heading = "Plan")]
     pub collect: Option<Vec<String>>,
@@ -303,7 +307,8 @@ fn sample_rows(text: &str) -> Result<SampleRows, String> {
 /// Decide what to measure, before sketching the parts of a data set.
 ///
 /// Reads the rows once (twice for 'dsquared' on more rows than the sample) and writes landmarks,
-/// bandwidths and scaling to a small file. Landmarks are rows of the data.
+/// bandwidths and scaling to a small file. Landmarks and witnesses are rows of the data; --witnesses 0 leaves out the
+/// latter, --landmarks-from both.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch plan x.csv -o p.nys
@@ -312,7 +317,7 @@ fn sample_rows(text: &str) -> Result<SampleRows, String> {
   nysketch plan x.csv -o p.nys --landmarks auto --clusters 10
 
 JSON fields: file, rows, skipped, skipped_by_column, columns, features, kernel, landmarks, frequencies, sampling, bandwidths,
-  collect, fingerprint, bytes, sample_rows, leverage {lambda, effective_dimension, accuracy,
+  collect, witnesses, witnesses_digest, fingerprint, raw_rows, bytes, sample_rows, leverage {lambda, effective_dimension, accuracy,
   accuracy_rows}, notes")]
 pub struct PlanArgs {
     #[command(flatten)]
@@ -329,7 +334,8 @@ pub struct PlanArgs {
 /// Compress rows into a sketch, in one pass.
 ///
 /// With --plan, the rows are measured as that plan says. Without it, a plan is made from the rows
-/// first, with the options of 'nysketch plan'.
+/// first, with the options of 'nysketch plan'. The file then holds the witness rows of the plan; with --plan or --by it
+/// only says which they are, and 'nysketch fit' finds them in the plan's file.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch sketch x.parquet -o s.nys
@@ -339,21 +345,24 @@ pub struct PlanArgs {
   nysketch sketch days/ --plan p.nys -o all.nys --checkpoint all.ckpt --resume
 
 JSON fields: file, rows, skipped, skipped_by_column, columns, features, kernel, landmarks, frequencies, sampling, bandwidths,
-  collect, fingerprint, bytes, seconds; with --by also without_group and groups [{value, file, rows,
-  skipped}]")]
+  collect, witnesses, witnesses_digest, fingerprint, raw_rows, bytes, seconds; with --by also plan,
+  without_group and groups [{value, file, rows, skipped}]")]
 pub struct SketchArgs {
     #[command(flatten)]
     pub input: InputArgs,
     #[command(flatten)]
     pub columns: ColumnArgs,
-    /// File to write; with --by, a new folder
+    /// File to write; with --by, a new folder, with the plan as plan.nys unless --plan names it
     #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
     pub output: PathBuf,
     /// Use this plan, or the plan of this sketch
-    #[arg(long = "plan", value_name = "PLAN|SKETCH", conflicts_with_all = ["landmarks", "sampling", "landmarks_from",
-        "leverage_lambda", "features", "frequencies", "bandwidth", "scale", "sample_rows", "collect", "weights",
-        "seed", "columns", "exclude"])]
+    #[arg(long = "plan", value_name = "PLAN|SKETCH", conflicts_with_all = ["landmarks", "clusters", "sampling",
+        "landmarks_from", "leverage_lambda", "features", "kernel", "frequencies", "bandwidth", "scale", "sample_rows",
+        "witnesses", "collect", "weights", "seed", "columns", "exclude"])]
     pub plan_file: Option<PathBuf>,
+    /// Write the plan's witness rows into the sketch also with --plan or --by
+    #[arg(long)]
+    pub embed_witnesses: bool,
     /// Write an empty sketch if the input has no rows, instead of stopping
     #[arg(long, requires = "plan_file")]
     pub allow_empty: bool,
@@ -434,7 +443,7 @@ pub struct Subtract {
   nysketch inspect s.nys --theory -k 10
 
 JSON fields: file, kind, rows, skipped, skipped_by_column, columns, features, kernel, landmarks, frequencies, sampling, seed,
-  bandwidths, scale, collect, weights, rank, condition, missed, lambda, effective_dimension,
+  bandwidths, scale, collect, witnesses, witnesses_digest, weights, rank, condition, missed, lambda, effective_dimension,
   largest_leverage, noise_floor, single_row_cells, empty_cells, raw_rows, fingerprint, bytes, model
   {explained, verdict, residuals [{bandwidth, residual, floor, missed}]}, theory {bandwidth, delta, k,
   known_variance, secants, rows, landmarks, t, condition, least_condition, lambda, holds, constant,
@@ -498,6 +507,10 @@ pub struct FitArgs {
     /// Model file to write (JSON)
     #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
     pub output: PathBuf,
+    /// Take the witness rows from this plan, or from this sketch of it [default: from the sketch, or a plan in its
+    /// folder]
+    #[arg(long, value_name = "PLAN|SKETCH")]
+    pub plan: Option<PathBuf>,
     /// How to learn from the sketch
     #[arg(long, value_parser = choices::<Decoder>(), default_value = "auto")]
     pub decoder: Decoder,
@@ -648,6 +661,10 @@ pub struct ReportArgs {
     /// Page to write
     #[arg(short, long, value_name = "FILE.html")]
     pub output: PathBuf,
+    /// Take the witness rows from this plan, or from this sketch of it [default: from the sketch, or a plan in its
+    /// folder]
+    #[arg(long, value_name = "PLAN|SKETCH")]
+    pub plan: Option<PathBuf>,
     /// Also show how each sketch differs from this one
     #[arg(long, value_name = "SKETCH")]
     pub against: Option<PathBuf>,

@@ -4,6 +4,7 @@ use crate::output::{count, short, thousands};
 use nysketch::clusters::{Trait, unusual};
 use nysketch::decoder::Curve;
 use nysketch::drift::Drift;
+use nysketch::inspect::RawRows;
 use nysketch::{CovarianceKind, Features, Model, Plan, Shape, Sketch, Task};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -38,6 +39,23 @@ pub fn measured_at(plan: &Plan) -> String {
         }
         Features::Fourier(points) => count(points.len() as u64, "Fourier frequency"),
     }
+}
+
+/// "contains 5,400 raw rows: 400 landmarks and 5,000 witnesses".
+pub fn contains(raw: RawRows) -> String {
+    let parts = [
+        (raw.landmarks, "landmark"),
+        (raw.witnesses, "witness"),
+        (raw.single_row_cells, "single-row cell"),
+    ];
+    let parts = parts.into_iter().filter(|(n, _)| *n > 0);
+    let parts: Vec<String> = parts.map(|(n, what)| count(n as u64, what)).collect();
+    let listed = match parts.split_last() {
+        None => return "contains no raw rows".to_string(),
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+    };
+    format!("contains {}: {listed}", count(raw.total() as u64, "raw row"))
 }
 
 /// "distance 2560 ↑ 2.1 (overall 730), air_time 310 ↑ 2.0 (overall 104)": the most telling columns.

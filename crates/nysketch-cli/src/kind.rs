@@ -62,20 +62,15 @@ impl Kind {
         if !metadata.is_file() {
             return Ok(Kind::Other);
         }
-        let mut file = File::open(path)?;
-        let mut start = Vec::new();
-        (&mut file).take(START).read_to_end(&mut start)?;
-        if !may_be_file(&start) {
-            return Ok(Kind::of_start(&start));
-        }
-        let length = u32::from_le_bytes([start[0], start[1], start[2], start[3]]);
-        file.take(u64::from(length.min(LONGEST_HEADER))).read_to_end(&mut start)?;
-        Ok(Kind::of_header(&start))
+        Ok(match start(path)? {
+            Start::Header(header) => Kind::of_header(&header),
+            Start::Bytes(bytes) => Kind::of_start(&bytes),
+        })
     }
 
     /// By the header of a file that starts as plans and sketches do. Quotes inside the metadata's own strings
     /// have more backslashes.
-    fn of_header(header: &[u8]) -> Kind {
+    pub fn of_header(header: &[u8]) -> Kind {
         let says = |kind: &[u8]| memchr::memmem::find(header, kind).is_some();
         match (says(br#"\"kind\":\"plan\""#), says(br#"\"kind\":\"sketch\""#)) {
             (true, false) => Kind::Plan,
@@ -188,6 +183,37 @@ impl Kind {
     pub fn extension(self) -> &'static str {
         EXTENSIONS.iter().find(|(_, kinds)| kinds.contains(&self)).map_or("", |(names, _)| names[0])
     }
+}
+
+/// How a file starts.
+enum Start {
+    /// With what may be the header of a plan or a sketch, which is here whole.
+    Header(Vec<u8>),
+    /// With these bytes.
+    Bytes(Vec<u8>),
+}
+
+fn start(path: &Path) -> io::Result<Start> {
+    let mut file = File::open(path)?;
+    let mut start = Vec::new();
+    (&mut file).take(START).read_to_end(&mut start)?;
+    if !may_be_file(&start) {
+        return Ok(Start::Bytes(start));
+    }
+    let length = u32::from_le_bytes([start[0], start[1], start[2], start[3]]);
+    file.take(u64::from(length.min(LONGEST_HEADER))).read_to_end(&mut start)?;
+    Ok(Start::Header(start))
+}
+
+/// The header of a regular file that starts as plans and sketches do, and perhaps some bytes after it.
+pub fn header(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    if !path.metadata()?.is_file() {
+        return Ok(None);
+    }
+    Ok(match start(path)? {
+        Start::Header(header) => Some(header),
+        Start::Bytes(_) => None,
+    })
 }
 
 fn extension(path: &Path) -> String {

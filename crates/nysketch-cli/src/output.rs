@@ -100,12 +100,13 @@ fn escaped(text: &str, write: impl Fn(char) -> String) -> String {
     text.chars().map(|c| if steers(c) { write(c) } else { c.to_string() }).collect()
 }
 
-/// "1 row", "2 rows", "3 frequencies".
+/// "1 row", "2 rows", "3 frequencies", "4 witnesses".
 pub fn count(n: u64, what: &str) -> String {
     let one = thousands(n);
     match (n, what.strip_suffix('y')) {
         (1, _) => format!("{one} {what}"),
         (_, Some(stem)) => format!("{one} {stem}ies"),
+        (_, None) if what.ends_with('s') => format!("{one} {what}es"),
         (_, None) => format!("{one} {what}s"),
     }
 }

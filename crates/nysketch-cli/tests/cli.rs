@@ -51,7 +51,8 @@ fn the_whole_path() {
 
     // A plan made on the way is the plan made before, and stdin is a file like others.
     f.ok("sketch x.csv -o direct.nys --landmarks 50");
-    assert!(f.read("direct.nys") == f.read("whole.nys"));
+    f.ok("sketch x.csv --plan p.nys -o embedded.nys --embed-witnesses");
+    assert!(f.read("direct.nys") == f.read("embedded.nys"));
     f.command("sketch - --plan p.nys -o stdin.nys").write_stdin(text.clone()).assert().success();
     assert!(f.read("stdin.nys") == f.read("whole.nys"));
 
@@ -60,7 +61,7 @@ fn the_whole_path() {
     assert_eq!(inspected["rows"], 3000);
     assert_eq!(inspected["fingerprint"], plan["fingerprint"]);
     assert_eq!(inspected["rank"][2], 50);
-    assert!(f.ok("inspect p.nys").contains("landmarks are rows of the data"));
+    assert!(f.ok("inspect p.nys").contains("contains 3,050 raw rows: 50 landmarks"));
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn every_format_gives_the_same_bytes() {
             ("stream.arrow", "stream"),
             ("x.arrow", "file"),
         ] {
-            f.command("sketch - --plan p.nys -o s.nys")
+            f.command("sketch - --plan p.nys -o s.nys --embed-witnesses")
                 .write_stdin(f.read(file))
                 .assert()
                 .success();
@@ -134,7 +134,8 @@ fn true_and_false_give_the_bytes_of_parquet() {
     for file in ["lower.csv", "python.csv", "upper.csv", "bits.csv"] {
         f.ok(&format!("sketch {file} -o s.nys --landmarks 9"));
         assert!(f.read("s.nys") == f.read("expected.nys"), "{file}");
-        f.command("sketch - --plan p.nys -o s.nys").write_stdin(f.read(file)).assert().success();
+        let piped = "sketch - --plan p.nys -o s.nys --embed-witnesses";
+        f.command(piped).write_stdin(f.read(file)).assert().success();
         assert!(f.read("s.nys") == f.read("expected.nys"), "stdin {file}");
     }
     // What comes through a pipe is named for what it is, too.
@@ -481,7 +482,7 @@ fn one_sketch_a_group() {
         (Some(3000), Some(1000))
     );
     // The groups together are the whole.
-    f.ok("sketch x.parquet -o all.nys --landmarks 30");
+    f.ok("sketch x.parquet --plan days/plan.nys -o all.nys");
     f.ok("merge days/2024-01-03.nys days/2024-01-01.nys days/2024-01-02.nys -o merged.nys");
     assert!(f.read("merged.nys") == f.read("all.nys"));
     f.fails(

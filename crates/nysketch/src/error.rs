@@ -352,11 +352,12 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 41] = [
+const PARAMETERS: [&str; 47] = [
     "bandwidth",
     "clusters",
     "collect",
     "columns",
+    "covariance",
     "decoder",
     "delimiter",
     "delta",
@@ -378,12 +379,15 @@ const PARAMETERS: [&str; 41] = [
     "level",
     "leverage_lambda",
     "max_groups",
+    "max_iterations",
     "max_work",
+    "min_variance",
     "model",
     "most_clusters",
     "no_header",
     "plan",
     "radius",
+    "restarts",
     "sample_rows",
     "sampling",
     "scale",
@@ -392,8 +396,10 @@ const PARAMETERS: [&str; 41] = [
     "skip_invalid",
     "task",
     "theory",
+    "tolerance",
     "weight_unit",
     "weights",
+    "witnesses",
 ];
 
 /// A message with every parameter in backquotes, and its value if it has one, spelled by `spell`.

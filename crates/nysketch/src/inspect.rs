@@ -11,6 +11,7 @@ use crate::feature_map::nystrom::{CUTOFF, NystromMap};
 use crate::landmarks::Sampling;
 use crate::model::Model;
 use crate::plan::{Features, Plan};
+use crate::points::Points;
 use crate::sketch::Sketch;
 use crate::sums::Sum;
 use crate::theory::{Theory, TheoryParams};
@@ -49,8 +50,60 @@ pub struct PlanSummary {
     pub bandwidths: Vec<f64>,
     /// Which sums are kept.
     pub collect: Vec<&'static str>,
-    /// SHA-256 of the plan's file.
+    /// Witness rows that are at hand.
+    pub witnesses: usize,
+    /// Which witness rows the plan keeps, here or elsewhere; none where it keeps none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub witnesses_digest: Option<String>,
+    /// SHA-256 of the plan's file, but for the rows of sections.
     pub fingerprint: String,
+}
+
+/// Rows of the data whose values are in a file, counted apart; some may be the same.
+///
+/// ```
+/// use nysketch::inspect::RawRows;
+/// use nysketch::{PlanParams, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(1, (0..900).map(f64::from).collect())?;
+/// let (plan, _) = plan_for(&table, PlanParams::default().landmarks(50).witnesses(100))?;
+/// let raw = RawRows::of_plan(&plan);
+/// assert_eq!((raw.landmarks, raw.witnesses, raw.total()), (50, 100, 150));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RawRows {
+    /// Landmarks that were chosen from the rows.
+    pub landmarks: usize,
+    /// Witness rows.
+    pub witnesses: usize,
+    /// Cells whose sums are one row.
+    pub single_row_cells: usize,
+}
+
+impl RawRows {
+    /// Those of a plan.
+    pub fn of_plan(plan: &Plan) -> Self {
+        let landmarks = match &plan.features {
+            Features::Nystrom(_, Sampling::Given) | Features::Fourier(_) => 0,
+            Features::Nystrom(landmarks, _) => landmarks.len(),
+        };
+        let witnesses = plan.witness_rows().map_or(0, Points::len);
+        RawRows { landmarks, witnesses, single_row_cells: 0 }
+    }
+
+    /// Those of a sketch.
+    pub fn of_sketch(sketch: &Sketch) -> Self {
+        let single_row_cells = cell_counts(sketch).single_row_cells;
+        RawRows { single_row_cells, ..Self::of_plan(sketch.plan()) }
+    }
+
+    /// All of them.
+    pub fn total(self) -> usize {
+        self.landmarks + self.witnesses + self.single_row_cells
+    }
 }
 
 impl PlanSummary {
@@ -70,6 +123,8 @@ impl PlanSummary {
             frequencies,
             bandwidths: plan.bandwidths.clone(),
             collect: plan.collect.names(),
+            witnesses: plan.witness_rows().map_or(0, Points::len),
+            witnesses_digest: plan.witnesses.as_ref().map(|w| w.digest().to_string()),
             fingerprint: plan.fingerprint(),
         }
     }
@@ -161,7 +216,7 @@ pub struct Inspection {
     #[serde(flatten)]
     pub cells: Option<CellCounts>,
     /// Rows of the data whose values are in the file, at most: landmarks that were chosen from the rows,
-    /// and cells of one row, which may be the same.
+    /// witness rows and cells of one row, some of which may be the same. See [`RawRows`].
     pub raw_rows: usize,
     /// Whether a mixture explains the sketch, where one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -208,18 +263,13 @@ impl Inspection {
             found.dimensions = Some(dimensions(context)?);
         }
         if plan.collect.cells {
-            let cells = cell_counts(sketch);
-            found.raw_rows += cells.single_row_cells;
-            found.cells = Some(cells);
+            found.cells = Some(cell_counts(sketch));
+            found.raw_rows = RawRows::of_sketch(sketch).total();
         }
         Ok(found)
     }
 
     fn new(plan: &Plan, kind: &'static str) -> Self {
-        let raw_rows = match &plan.features {
-            Features::Nystrom(_, Sampling::Given) | Features::Fourier(_) => 0,
-            Features::Nystrom(landmarks, _) => landmarks.len(),
-        };
         let weights = plan.weighting.as_ref();
         Inspection {
             kind,
@@ -233,7 +283,7 @@ impl Inspection {
             missed: None,
             dimensions: None,
             cells: None,
-            raw_rows,
+            raw_rows: RawRows::of_plan(plan).total(),
             model: None,
             theory: None,
         }

@@ -95,9 +95,11 @@ pub mod work;
 mod bandwidth;
 mod collect;
 mod covariance;
+mod densities;
 mod digest;
 mod names;
 mod optimize;
+mod parallel;
 mod profile;
 mod report;
 mod suitability;
@@ -153,8 +155,9 @@ pub use planning::{
 };
 pub use points::Points;
 pub use predictor::Predictor;
+pub use densities::Densities;
 pub use profile::Profile;
-pub use report::{Report, Status};
+pub use report::{Likelihood, Report, Status};
 pub use rows::{Block, Invalid, Progress, RowPart, RowSet, RowSource, RowStream, Table};
 #[doc(hidden)]
 pub use simd::Instructions;

@@ -7,6 +7,7 @@ mod file;
 
 use crate::atom::Atom;
 use crate::covariance::{Covariance, CovarianceKind, Factor};
+use crate::densities::Densities;
 use crate::error::{Error, Result};
 use crate::frame::{Frame, SCALES};
 use crate::profile::Profile;
@@ -62,6 +63,9 @@ pub struct Model {
     /// What its rows look like, where the sketch told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
+    /// How dense its rows lie under a mixture, where the sketch told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub densities: Option<Densities>,
     /// How it was found.
     pub report: Report,
 }
@@ -299,6 +303,7 @@ impl Model {
             plan: plan.fingerprint(),
             shape,
             profile: None,
+            densities: None,
             report,
         };
         model.check()?;
@@ -308,6 +313,11 @@ impl Model {
     /// The same, with what its rows look like.
     pub(crate) fn with_profile(self, profile: Option<Profile>) -> Self {
         Model { profile, ..self }
+    }
+
+    /// The same, with how dense its rows lie.
+    pub(crate) fn with_densities(self, densities: Option<Densities>) -> Self {
+        Model { densities, ..self }
     }
 
     /// Checks everything that [`Predictor`](crate::Predictor) relies on.
@@ -330,6 +340,8 @@ impl Model {
             "has a profile of other columns or clusters, or of impossible numbers".into()
         } else if let Err(error) = self.shape.work().check("checking the covariances of a model") {
             return Err(error);
+        } else if self.densities.as_ref().is_some_and(|d| self.task != Task::Gmm || !d.is_valid()) {
+            "has densities that are not those of a mixture".into()
         } else if let Some(how) = self.shape.broken(self.task, &self.scale) {
             how.into()
         } else {

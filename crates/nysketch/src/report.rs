@@ -75,10 +75,50 @@ pub struct Report {
     pub status: Status,
     /// Iterations (evaluations for L-BFGS).
     pub iterations: usize,
+    /// What the points of a mixture say of the likelihood of the rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub likelihood: Option<Likelihood>,
+    /// Components of a mixture that have the least variance in some column or direction.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub collapsed: usize,
+    /// Points that were added to each full covariance of a mixture, with the correlations of all components.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub shrinkage: f64,
+    /// What else is worth saying.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// The objective, per iteration or at the end of each stage.
     pub objective: Vec<f64>,
     /// Wall-clock seconds.
     pub seconds: f64,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+fn is_none(shrinkage: &f64) -> bool {
+    *shrinkage == 0.0
+}
+
+/// The mean log-likelihood of the rows under a mixture, in the table's units, estimated from witness rows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Likelihood {
+    /// The estimate, less what fitting to the witnesses makes of it.
+    pub mean: f64,
+    /// Lower end of the 95 % interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Mean entropy of the component given the row, in nats: 0 where components do not overlap.
+    pub entropy: f64,
+}
+
+impl Likelihood {
+    pub(crate) fn new(mean: f64, error: f64, entropy: f64) -> Self {
+        Likelihood { mean, low: mean - error, high: mean + error, entropy }
+    }
 }
 
 impl Report {

@@ -124,6 +124,7 @@ class Sketching(BaseEstimator):
             sampling=self.sampling,
             bandwidth=self.bandwidth,
             scale=self.scale,
+            witnesses=self.witnesses,
             collect=self.collect if self.collect is not None else self._collect(),
             seed=self._seed,
             warn=False,

@@ -40,6 +40,7 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
         sampling="dsquared",
         bandwidth=None,
         scale=None,
+        witnesses=None,
         collect=None,
         decoder="auto",
         plan=None,
@@ -61,6 +62,7 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
         self.sampling = sampling
         self.bandwidth = bandwidth
         self.scale = scale
+        self.witnesses = witnesses
         self.collect = collect
         self.decoder = decoder
         self.plan = plan
@@ -245,6 +247,8 @@ class CompressiveKMeans(Centres):
         default.
     scale : {None, 'standard'}, default=None
         Whether columns are divided by their standard deviation before distances are taken.
+    witnesses : int, optional
+        Rows of X that the plan keeps to show the shape of clusters; 5,000, 0 for none.
     collect : sequence of {'kernel', 'cells', 'moments'}, optional
         Which sums the sketch keeps; those that the decoder needs by default.
     decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'
@@ -334,6 +338,8 @@ class CompressiveKMedians(Centres):
         Kernel bandwidths σ², for the decoders that use kernel sums.
     scale : {None, 'standard'}, default=None
         Whether columns are divided by their standard deviation.
+    witnesses : int, optional
+        Rows of X that the plan keeps to show the shape of clusters; 5,000, 0 for none.
     collect : sequence of {'kernel', 'cells', 'moments'}, optional
         Which sums the sketch keeps; those that the decoder needs by default.
     decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'

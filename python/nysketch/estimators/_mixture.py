@@ -37,6 +37,8 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
     scale : {None, 'standard'}, default=None
         Whether columns are divided by their standard deviation while sketching; parameters and
         densities are in the units of X all the same.
+    witnesses : int, optional
+        Rows of X that the plan keeps to show the shape of clusters; 5,000, 0 for none.
     collect : sequence of {'kernel', 'cells', 'moments'}, optional
         Which sums the sketch keeps; those that the decoder needs by default.
     decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'
@@ -115,6 +117,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         sampling="dsquared",
         bandwidth=None,
         scale=None,
+        witnesses=None,
         collect=None,
         decoder="auto",
         plan=None,
@@ -133,6 +136,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         self.sampling = sampling
         self.bandwidth = bandwidth
         self.scale = scale
+        self.witnesses = witnesses
         self.collect = collect
         self.decoder = decoder
         self.plan = plan

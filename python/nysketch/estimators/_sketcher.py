@@ -30,6 +30,8 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
         Kernel bandwidth σ²; chosen from the rows by default.
     scale : {None, 'standard'}, default=None
         Whether columns are divided by their standard deviation.
+    witnesses : int, optional
+        Rows of X that the plan keeps where the sketch keeps cells; 5,000, 0 for none.
     collect : sequence of {'kernel', 'cells', 'moments'}, optional
         Which sums the sketch keeps; kernel sums by default.
     plan : Plan, optional
@@ -83,6 +85,7 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
         sampling="dsquared",
         bandwidth=None,
         scale=None,
+        witnesses=None,
         collect=None,
         plan=None,
         columns=None,
@@ -95,6 +98,7 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
         self.sampling = sampling
         self.bandwidth = bandwidth
         self.scale = scale
+        self.witnesses = witnesses
         self.collect = collect
         self.plan = plan
         self.columns = columns

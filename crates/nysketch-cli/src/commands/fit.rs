@@ -1,6 +1,7 @@
 //! `nysketch fit`: learn from a sketch.
 
 use super::files::read_sketch;
+use super::witnesses;
 use crate::args::{Common, FitArgs};
 use crate::describe::{clusters_json, collapsed, risk_name, suggestion, summary, table};
 use crate::kind::Kind;
@@ -19,9 +20,10 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
-    check_output(common, &args.output, Kind::Model, [args.sketch.as_path()])?;
+    let inputs = || [&args.sketch].into_iter().chain(&args.plan).map(|path| path.as_path());
+    check_output(common, &args.output, Kind::Model, inputs())?;
     if let Some(plot) = &args.plot {
-        check_output(common, plot, Kind::by_extension(plot), [args.sketch.as_path()])?;
+        check_output(common, plot, Kind::by_extension(plot), inputs())?;
     }
     let (low, high) = k_range(&args.k)?;
     let sketch = read_sketch(&args.sketch)?;
@@ -31,6 +33,11 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
         return Err(Usage(needs.into()).into());
     }
     let params = resolve(args, sketch.plan(), low)?;
+    let sketch = match (args.task, &args.plan) {
+        // Moments are all there is to say about components.
+        (Task::Pca, None) => sketch,
+        (_, plan) => witnesses::attach(sketch, &args.sketch, plan.as_deref(), common)?,
+    };
     let place = || args.sketch.display().to_string();
     let decoding = Decoding::new(&sketch);
     if low == high {

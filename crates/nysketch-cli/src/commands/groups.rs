@@ -1,17 +1,17 @@
 //! `nysketch sketch --by COLUMN`: one sketch per value of a column.
 
+use super::witnesses::Plans;
 use crate::args::{Common, SketchArgs};
-use crate::describe::measured_at;
+use crate::describe::{contains, measured_at};
 use crate::losses::Lost;
 use crate::output::{Usage, count, name, note, result, size, thousands};
 use crate::progress::Bar;
 use anyhow::{Context, Result, anyhow, bail};
-use nysketch::inspect::PlanSummary;
-use nysketch::{Error, GroupParams, Groups, Plan, SketchParams, file};
+use nysketch::inspect::{PlanSummary, RawRows};
+use nysketch::{Error, GroupParams, Groups, SketchParams, file};
 use nysketch_tables::{Dataset, natural_order};
 use serde_json::json;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// Fails before the work starts if the folder could not be written at the end.
@@ -37,12 +37,13 @@ pub fn check_folder(path: &Path) -> Result<()> {
 pub fn run(
     args: &SketchArgs,
     column: &str,
-    plan: &Arc<Plan>,
+    plans: &Plans,
     input: Option<&Dataset>,
     params: SketchParams,
     start: Instant,
     common: &Common,
 ) -> Result<()> {
+    let plan = &plans.sketched;
     let by = GroupParams::new(column).limit(args.max_groups);
     let groups = match input {
         Some(input) => {
@@ -69,6 +70,11 @@ pub fn run(
     let cannot = || format!("cannot write {}", args.output.display());
     let folder = file::Folder::new(&args.output).with_context(cannot)?;
     let mut bytes = 0;
+    if args.plan_file.is_none() {
+        let contents = plans.whole.to_bytes();
+        bytes += contents.len();
+        folder.write(PLAN, &contents).with_context(cannot)?;
+    }
     let mut sketches: Vec<_> = groups.sketches.iter().collect();
     sketches.sort_by(|a, b| natural_order(a.0, b.0));
     for (value, sketch) in sketches {
@@ -96,6 +102,13 @@ pub fn run(
     let seconds = start.elapsed().as_secs_f64();
     let mut json = serde_json::to_value(PlanSummary::new(plan))?;
     json["file"] = name(&args.output);
+    let raw = RawRows::of_plan(plan);
+    json["raw_rows"] = json!(raw.total());
+    let mut revealed = format!("each sketch {}", contains(raw));
+    if args.plan_file.is_none() {
+        json["plan"] = name(&args.output.join(PLAN));
+        revealed.push_str(&format!("\n{PLAN} {}", contains(RawRows::of_plan(&plans.whole))));
+    }
     json["rows"] = json!(rows);
     json["skipped"] = json!(skipped);
     json["skipped_by_column"] = lost.json();
@@ -104,7 +117,7 @@ pub fn run(
     json["bytes"] = json!(bytes);
     json["seconds"] = json!(seconds);
     let text = format!(
-        "{}: {} of {} × {} at {} in {}, {seconds:.1} s",
+        "{}: {} of {} × {} at {} in {}, {seconds:.1} s\n{revealed}",
         args.output.display(),
         match groups.sketches.len() {
             1 => "1 sketch".to_string(),
@@ -118,10 +131,17 @@ pub fn run(
     result(common, &json, &text)
 }
 
+/// The plan of the groups, where it was made with them.
+const PLAN: &str = "plan.nys";
+
 /// The value followed by `.nys`; characters that do not belong in a file name are written `%XX`.
 fn file_name(value: &str) -> String {
     if value.is_empty() {
         return "%.nys".into();
+    }
+    if value.eq_ignore_ascii_case("plan") {
+        // Not the name of the plan's file.
+        return format!("%{:02X}{}.nys", value.as_bytes()[0], &value[1..]);
     }
     let mut name = String::new();
     for (i, c) in value.chars().enumerate() {
@@ -150,6 +170,10 @@ mod tests {
         assert_eq!(file_name("../Ö b"), "%2E.%2FÖ b.nys");
         assert_eq!(file_name("%2E"), "%252E.nys");
         assert_eq!(file_name(""), "%.nys");
+        assert_eq!(
+            (file_name("plan"), file_name("Plans")),
+            ("%70lan.nys".into(), "Plans.nys".into())
+        );
         let (a, b) = (file_name(&"é".repeat(300)), file_name(&"é".repeat(301)));
         assert!(a != b && a.len() < 250);
     }

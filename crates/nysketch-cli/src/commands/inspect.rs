@@ -1,16 +1,17 @@
 //! `nysketch inspect`: what a file holds.
 
 use super::files::{read_any, read_model};
+use super::witnesses::plan_beside;
 use crate::args::{Common, Inspect};
-use crate::describe::{clusters_json, collapsed, measured_at, one_line, summary, table};
+use crate::describe::{clusters_json, collapsed, contains, measured_at, one_line, summary, table};
 use crate::kind::Kind;
-use crate::output::{Usage, count, list, name, result, short, size, thousands};
+use crate::output::{Usage, list, name, result, short, size, thousands};
 use anyhow::Result;
+use nysketch::Plan;
 use nysketch::decoder::Explanation;
 use nysketch::format::File;
-use nysketch::inspect::{InspectParams, Inspection, inspect};
+use nysketch::inspect::{InspectParams, Inspection, RawRows, inspect};
 use nysketch::theory::{Theory, TheoryParams};
-use nysketch::{Features, Plan, Sampling};
 use serde_json::json;
 use std::path::Path;
 
@@ -35,7 +36,8 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     let mut json = serde_json::to_value(&found)?;
     json["file"] = name(&args.file);
     json["bytes"] = json!(bytes);
-    result(common, &json, &text(args, plan, &found, bytes))
+    let raw = sketch.map_or(RawRows::of_plan(plan), RawRows::of_sketch);
+    result(common, &json, &text(args, plan, &found, raw, bytes))
 }
 
 /// A model in the words of `fit`.
@@ -71,7 +73,7 @@ fn columns_line(text: &mut String, columns: &[String]) {
     line(text, "columns", &format!("{}: {}{more}", columns.len(), shown.join(", ")));
 }
 
-fn text(args: &Inspect, plan: &Plan, found: &Inspection, bytes: usize) -> String {
+fn text(args: &Inspect, plan: &Plan, found: &Inspection, raw: RawRows, bytes: usize) -> String {
     let mut text = format!("{}: a {}, {}\n", args.file.display(), found.kind, size(bytes));
     if let Some(rows) = found.rows {
         line(&mut text, "rows", &rows_text(found, rows));
@@ -83,7 +85,10 @@ fn text(args: &Inspect, plan: &Plan, found: &Inspection, bytes: usize) -> String
         line(&mut text, "bandwidths", &format!("σ² {}", list(&plan.bandwidths)));
     }
     line(&mut text, "fingerprint", &found.plan.fingerprint);
-    raw_rows(plan, found, &mut text);
+    line(&mut text, "raw rows", &contains(raw));
+    if plan.lacks_witnesses() {
+        line(&mut text, "witnesses", &witnesses_elsewhere(&args.file, plan));
+    }
     if let (Some(file), Some(explanation)) = (&args.model, &found.model) {
         model_lines(file, explanation, &mut text);
     }
@@ -261,20 +266,10 @@ fn theory_lines(t: &Theory, text: &mut String) {
     );
 }
 
-/// Which raw rows the file reveals.
-fn raw_rows(plan: &Plan, found: &Inspection, text: &mut String) {
-    let Features::Nystrom(landmarks, sampling) = &plan.features else {
-        return;
-    };
-    let mut warning = match sampling {
-        Sampling::Given => "the landmarks were given by the user".to_string(),
-        _ => format!("the {} landmarks are rows of the data", landmarks.len()),
-    };
-    if let Some(cells) = found.cells.filter(|c| c.single_row_cells > 0) {
-        warning.push_str(&format!(
-            "; {} with one row, whose values are in the file",
-            count(cells.single_row_cells as u64, "cell")
-        ));
+/// Where the witness rows of the plan are, which this file does not hold.
+fn witnesses_elsewhere(path: &Path, plan: &Plan) -> String {
+    match plan_beside(path, plan) {
+        Some((found, _)) => format!("not in this file, but in {}", found.display()),
+        None => "not in this file, but in that of the plan".to_string(),
     }
-    line(text, "raw rows", &warning);
 }

@@ -16,6 +16,7 @@ mod predict;
 mod report;
 mod reproduce;
 mod sketch;
+mod witnesses;
 
 use crate::args::{Args, Command};
 use anyhow::Result;

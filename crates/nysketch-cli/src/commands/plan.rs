@@ -1,7 +1,7 @@
 //! `nysketch plan`: decide what to measure.
 
 use crate::args::{ColumnArgs, Common, InputArgs, PlanArgs, PlanOptions};
-use crate::describe::measured_at;
+use crate::describe::{contains, measured_at};
 use crate::input;
 use crate::kind::Kind;
 use crate::losses::Lost;
@@ -11,7 +11,7 @@ use crate::output::{
 use crate::progress::Bar;
 use crate::writing::{check_output, write_bytes};
 use anyhow::{Result, bail};
-use nysketch::inspect::PlanSummary;
+use nysketch::inspect::{PlanSummary, RawRows};
 use nysketch::{Collect, Invalid, Plan, PlanParams, PlanReport, SampleRows, make_plan};
 use nysketch_tables::{Columns, Dataset, Extras};
 use serde_json::json;
@@ -39,6 +39,7 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     json["skipped"] = json!(report.losses.skipped());
     json["skipped_by_column"] = lost.json();
     json["sample_rows"] = json!(report.sample_rows);
+    json["raw_rows"] = json!(RawRows::of_plan(&plan).total());
     json["bytes"] = json!(bytes.len());
     json["notes"] = report.warnings.iter().chain(&report.notes).map(|n| in_options(n)).collect();
     if let Some(l) = report.leverage {
@@ -48,7 +49,7 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
         });
     }
     let text = format!(
-        "{}: {} for {} × {}, {}\n{}fingerprint {}",
+        "{}: {} for {} × {}, {}\n{}fingerprint {}\n{}",
         args.output.display(),
         measured_at(&plan),
         count(report.rows, "row"),
@@ -60,6 +61,7 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
             plan.collect.names().join(", ")
         ),
         summary.fingerprint,
+        contains(RawRows::of_plan(&plan)),
     );
     result(common, &json, &text)
 }
@@ -93,7 +95,11 @@ pub fn plan_input(
     }
     let mut params = params(input, options, common)?;
     // Impossible options are refused before any file is opened.
-    params.clone().check()?;
+    let mut options_alone = params.clone();
+    if let Some(path) = &options.landmarks_from {
+        options_alone = options_alone.landmarks_from(path.display().to_string(), Vec::new());
+    }
+    options_alone.check()?;
     let extras = Extras::default().weight(options.weights.clone()).key(by);
     let source = input::open(input, columns.into(), extras)?;
     source.check_output(output)?;
@@ -182,6 +188,7 @@ fn params(input: &InputArgs, options: &PlanOptions, common: &Common) -> Result<P
     params.clusters = options.clusters;
     params.sampling = options.sampling;
     params.leverage_lambda = options.leverage_lambda;
+    params.witnesses = options.witnesses;
     params.frequencies = options.frequencies;
     params.bandwidths = bandwidths(&options.bandwidth)?;
     if let Some(names) = &options.collect {

@@ -1,6 +1,7 @@
 //! `nysketch report`: write a page about a sketch.
 
 use super::files::{read_model, read_sketch, sketch_files, stem};
+use super::witnesses;
 use crate::args::{Common, ReportArgs};
 use crate::kind::Kind;
 use crate::output::{Usage, name, result, size};
@@ -17,7 +18,8 @@ pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
     let sketches: Vec<PathBuf> = sketches.into_iter().cloned().collect();
     let sketches = sketch_files(&sketches, args.against.as_deref(), common)?;
     let models: Vec<&PathBuf> = models.into_iter().chain(&args.models).collect();
-    let inputs = sketches.iter().chain(models.iter().copied()).chain(&args.against);
+    let inputs =
+        sketches.iter().chain(models.iter().copied()).chain(&args.against).chain(&args.plan);
     check_output(common, &args.output, Kind::Page, inputs.map(PathBuf::as_path))?;
     let last = match (&sketches[..], &args.against) {
         ([], _) => return Err(Usage("a report needs a sketch".into()).into()),
@@ -28,7 +30,11 @@ pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
         }
     };
     let models: Vec<Model> = models.into_iter().map(|m| read_model(m)).collect::<Result<_>>()?;
-    let read: Vec<Sketch> = sketches.iter().map(|s| read_sketch(s)).collect::<Result<_>>()?;
+    let mut read: Vec<Sketch> = sketches.iter().map(|s| read_sketch(s)).collect::<Result<_>>()?;
+    // The curve over k is that of the last.
+    if let Some(sketch) = read.pop() {
+        read.push(witnesses::attach(sketch, last, args.plan.as_deref(), common)?);
+    }
     let baseline = args.against.as_deref().map(read_sketch).transpose()?;
     let (title, other) = (display(last), args.against.as_deref().map(display));
     let names: Vec<String> = sketches.iter().map(|s| stem(s)).collect();

@@ -4,8 +4,9 @@ use super::checkpoint::Checkpoint;
 use super::files::read_plan;
 use super::groups;
 use super::plan::{PlanRequest, invalid, plan_input, tell_input};
+use super::witnesses::Plans;
 use crate::args::{Common, SketchArgs};
-use crate::describe::{amount, measured_at};
+use crate::describe::{amount, contains, measured_at};
 use crate::input;
 use crate::kind::Kind;
 use crate::losses::Lost;
@@ -13,7 +14,7 @@ use crate::output::{count, name, note, result, size, thousands, warn};
 use crate::progress::Bar;
 use crate::writing::{check_output, write_bytes};
 use anyhow::Result;
-use nysketch::inspect::PlanSummary;
+use nysketch::inspect::{PlanSummary, RawRows};
 use nysketch::{Error, Plan, Run, Sketch, SketchParams, Suitability};
 use nysketch_tables::store::Local;
 use nysketch_tables::{Columns, Dataset, Extras, find};
@@ -62,9 +63,11 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     if let (Some(checkpoint), Some(input)) = (&args.checkpoint, &input) {
         input.check_output(checkpoint)?;
     }
+    let plan = Plans::new(args, plan)?;
     if let Some(column) = &args.by {
         return groups::run(args, column, &plan, input.as_ref(), params, start, common);
     }
+    let plan = plan.sketched;
     let mut run = match saved {
         Some(saved) => {
             if let (Some(checkpoint), Some(input)) = (&checkpoint, &input) {
@@ -121,15 +124,18 @@ fn tell(
     json["rows"] = json!(sketch.counted());
     json["skipped"] = json!(sketch.skipped());
     json["skipped_by_column"] = lost.json();
+    let raw = RawRows::of_sketch(sketch);
+    json["raw_rows"] = json!(raw.total());
     json["bytes"] = json!(bytes);
     json["seconds"] = json!(seconds);
     let text = format!(
-        "{}: {} × {} at {} in {}, {seconds:.1} s",
+        "{}: {} × {} at {} in {}, {seconds:.1} s\n{}",
         args.output.display(),
         amount(sketch),
         count(plan.dims() as u64, "column"),
         measured_at(plan),
         size(bytes),
+        contains(raw),
     );
     result(common, &json, &text)
 }

@@ -9,8 +9,10 @@
 //! cell has the mean and variance it is known to have: its shape is that of the mixture between the borders
 //! of the cell. Elsewhere points are drawn around the cell's mean.
 
-use super::em::Em;
+use super::params::DEFAULT_MIN_VARIANCE;
+use super::em::{Em, Floor, Shaped, TOLERANCE, Until};
 use crate::atom::Atom;
+use crate::covariance::CovarianceKind;
 use crate::fixed::power_of_two;
 use crate::kernel::Kernel;
 use crate::kernel::pack::MAX_BLOCK;
@@ -40,7 +42,9 @@ pub struct Cells {
     /// Row-major variances within the cell; empty where none has a width.
     variances: Vec<f64>,
     /// Variance that a component keeps at least in each column.
-    floor: Vec<f64>,
+    floor: Floor,
+    /// The least that sums can tell of it.
+    unit: Vec<f64>,
     /// The landmark of each cell, where there are any.
     landmarks: Option<Points>,
 }
@@ -88,7 +92,8 @@ impl Cells {
             rows: Vec::new(),
             means: Vec::new(),
             variances: Vec::new(),
-            floor: Vec::new(),
+            floor: Floor::new(vec![f64::MIN_POSITIVE; d]),
+            unit: exponent.iter().map(|e| power_of_two(2 * (e + 2))).collect(),
             landmarks: None,
         };
         let mut kept = Vec::new();
@@ -106,11 +111,36 @@ impl Cells {
             cells.variances.clear();
         }
         cells.landmarks = sketch.plan().landmarks().map(|l| l.select(&kept));
-        // A thousandth of what cells are wide, and never below the unit of the sums.
-        cells.floor = (0..d)
-            .map(|k| (1e-3 * cells.median_variance(k)).max(power_of_two(2 * (exponent[k] + 2))))
-            .collect();
-        cells
+        cells.floored(DEFAULT_MIN_VARIANCE)
+    }
+
+    /// The same, with variances of components of at least this share of the column's, and never below the unit of
+    /// the sums.
+    #[must_use]
+    pub(super) fn floored(mut self, min_variance: f64) -> Self {
+        let least = |(v, unit): (f64, &f64)| (min_variance * v).max(*unit);
+        let floor = self.column_variances().into_iter().zip(&self.unit).map(least).collect();
+        self.floor = Floor::new(floor);
+        self
+    }
+
+    /// What the variance of a component keeps at least.
+    pub(super) fn floor(&self) -> &Floor {
+        &self.floor
+    }
+
+    /// The variance of each column over all rows.
+    fn column_variances(&self) -> Vec<f64> {
+        let (d, total) = (self.dims, self.rows.iter().sum::<f64>());
+        let over = |of: &dyn Fn(usize) -> f64| {
+            self.rows.iter().enumerate().map(|(c, n)| n * of(c)).sum::<f64>() / total
+        };
+        let variance = |k: usize| {
+            let mean = over(&|c| self.means[c * d + k]);
+            let width = |c: usize| self.variances.get(c * d + k).copied().unwrap_or(0.0);
+            over(&|c| (self.means[c * d + k] - mean).powi(2) + width(c))
+        };
+        (0..d).map(variance).collect()
     }
 
     /// The cells one by one.
@@ -125,20 +155,6 @@ impl Cells {
         )
     }
 
-    /// Median over the rows of the variance within their cell.
-    fn median_variance(&self, k: usize) -> f64 {
-        let column = self.variances.iter().skip(k).step_by(self.dims).copied();
-        let mut weighted: Vec<(f64, f64)> = column.zip(self.rows.iter().copied()).collect();
-        weighted.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let half = self.rows.iter().sum::<f64>() / 2.0;
-        let mut seen = 0.0;
-        let middle = weighted.iter().find(|(_, n)| {
-            seen += n;
-            seen >= half
-        });
-        middle.map_or(0.0, |m| m.0)
-    }
-
     /// Every row a cell of its own: EM on these is EM on the rows.
     pub fn of_rows(dims: usize, values: &[f64]) -> Self {
         Self::of_points(&WeightedPoints::of_rows(dims, values))
@@ -146,34 +162,31 @@ impl Cells {
 
     /// Turns every weighted point into a cell without width.
     pub fn of_points(points: &WeightedPoints) -> Self {
-        let (dims, mass) = (points.dims(), points.mass());
-        let floor = (0..dims)
-            .map(|k| {
-                let mean = points.iter().map(|(x, w)| w * x[k]).sum::<f64>() / mass;
-                let variance =
-                    points.iter().map(|(x, w)| w * (x[k] - mean).powi(2)).sum::<f64>() / mass;
-                (1e-9 * variance).max(1e-300)
-            })
-            .collect();
-        Cells {
+        let dims = points.dims();
+        let cells = Cells {
             dims,
             rows: points.iter().map(|(_, w)| w).collect(),
             means: points.iter().flat_map(|(x, _)| x.to_vec()).collect(),
             variances: Vec::new(),
-            floor,
+            floor: Floor::new(vec![f64::MIN_POSITIVE; dims]),
+            unit: vec![f64::MIN_POSITIVE; dims],
             landmarks: None,
-        }
+        };
+        cells.floored(1e-9)
     }
 
     /// Points of this weight and place instead of these cells.
     fn points(&self, rows: Vec<f64>, means: Vec<f64>) -> Self {
-        let (dims, floor) = (self.dims, self.floor.clone());
-        Cells { dims, rows, means, variances: Vec::new(), floor, landmarks: None }
+        let (dims, floor, unit) = (self.dims, self.floor.clone(), self.unit.clone());
+        Cells { dims, rows, means, variances: Vec::new(), floor, unit, landmarks: None }
     }
 
     /// EM on the cells, or on the points that they were unfolded into.
-    fn em(&self, atoms: &mut [Atom], iterations: usize) -> (f64, usize) {
-        Em::new(&self.rows, &self.means, &self.variances, &self.floor).run(atoms, iterations)
+    fn em(&self, atoms: &mut Vec<Atom>, steps: usize) -> (f64, usize) {
+        let shaped = Shaped { kind: CovarianceKind::Diag, floor: &self.floor, shrinkage: 0.0 };
+        let em = Em::new(&self.rows, &self.means, &self.variances, shaped);
+        let ended = em.run(atoms, Until { steps, tolerance: TOLERANCE });
+        (ended.likelihood, ended.steps)
     }
 
     fn have_width(&self) -> bool {
@@ -239,7 +252,7 @@ impl Cells {
     /// A mixture that describes the cells, and its mean log-likelihood on them, if there is one. EM on
     /// cells as they are prefers components that cut none of them, so that the starts are told apart only
     /// when the cells are unfolded.
-    fn describe(&self, k: usize, rng: &mut impl rand::Rng) -> Option<CellMixture> {
+    pub(super) fn describe(&self, k: usize, rng: &mut impl rand::Rng) -> Option<CellMixture> {
         if !self.can_be_described() {
             return None;
         }
@@ -293,13 +306,8 @@ impl Cells {
                 points.extend(columns.map(|(mean, deviation)| mean + deviation * normal(rng)));
             }
         }
-        let mut tiles = Tiles::new(landmarks, Kernel::Gaussian, None, Instructions::best());
-        let (mut nearest, mut cell_of) = (Nearest::default(), Vec::new());
-        for block in points.chunks(MAX_BLOCK * d) {
-            let narrow: Vec<f32> = block.iter().map(|x| *x as f32).collect();
-            tiles.block(&narrow, Some(&mut nearest), |_, _, _| {});
-            cell_of.extend(nearest.index.iter().map(|cell| *cell as usize));
-        }
+        let narrow: Vec<f32> = points.iter().map(|x| *x as f32).collect();
+        let cell_of = nearest_landmarks(landmarks, &narrow);
         let mut count = vec![0.0; self.rows.len()];
         cell_of.iter().for_each(|cell| count[*cell] += 1.0);
         let (total, all) = (self.rows.iter().sum::<f64>(), cell_of.len() as f64);
@@ -352,6 +360,7 @@ impl Cells {
             means: pick(&self.means),
             variances: pick(&self.variances),
             floor: self.floor.clone(),
+            unit: self.unit.clone(),
             landmarks: None,
         }
     }
@@ -466,7 +475,7 @@ impl Cells {
                 let width = over(&|at| self.variances.get(at).copied().unwrap_or(0.0));
                 mean[k] += moved;
                 let spread = over(&|at| (self.means[at] - mean[k]).powi(2));
-                variance[k] = (spread + width).max(self.floor[k]);
+                variance[k] = (spread + width).max(self.floor.variances()[k]);
             }
             Atom::diagonal(mass / total, mean, variance)
         };
@@ -474,10 +483,21 @@ impl Cells {
     }
 }
 
+/// The landmark nearest to each of some rows in the plan's coordinates, as the pass finds it.
+pub(super) fn nearest_landmarks(landmarks: &Points, rows: &[f32]) -> Vec<usize> {
+    let mut tiles = Tiles::new(landmarks, Kernel::Gaussian, None, Instructions::best());
+    let (mut nearest, mut found) = (Nearest::default(), Vec::new());
+    for block in rows.chunks(MAX_BLOCK * landmarks.dims()) {
+        tiles.block(block, Some(&mut nearest), |_, _, _| {});
+        found.extend(nearest.index.iter().map(|landmark| *landmark as usize));
+    }
+    found
+}
+
 /// A mixture in the making that describes the cells.
 #[derive(Debug)]
-struct CellMixture {
-    atoms: Vec<Atom>,
+pub(super) struct CellMixture {
+    pub(super) atoms: Vec<Atom>,
     /// Mean log-likelihood in the last round.
     likelihood: f64,
     rounds: usize,
@@ -532,7 +552,8 @@ mod tests {
             rows: vec![1000.0, 300.0, 5.0],
             means: vec![0.5, -20.0, 80.0],
             variances: vec![90.0, 5.0, 9.0],
-            floor: vec![1e-3],
+            floor: Floor::new(vec![1e-3]),
+            unit: vec![1e-9],
             landmarks: Some(Points::new(1, vec![0.0, -21.0, 78.0])),
         };
         let atoms = [

@@ -4,6 +4,7 @@ use super::calibrate::calibrated;
 use super::cells::Cells;
 use super::known::Axes;
 use super::space::Space;
+use super::stand_ins::StandIns;
 use crate::atom::embedding::Embedding;
 use crate::error::Result;
 use crate::feature_map::nystrom::{CUTOFF, NystromMap};
@@ -37,6 +38,7 @@ pub struct Context<'a> {
     space: OnceLock<Space>,
     cells: OnceLock<Cells>,
     unfolded: OnceLock<Cells>,
+    stand_ins: OnceLock<Option<StandIns>>,
     rungs: Vec<Rung>,
     /// Other axes than the plan's, and the context along the plan's.
     turned: Option<(&'a Context<'a>, Axes)>,
@@ -60,6 +62,7 @@ impl<'a> Context<'a> {
             space: OnceLock::new(),
             cells: OnceLock::new(),
             unfolded: OnceLock::new(),
+            stand_ins: OnceLock::new(),
             rungs,
             turned: None,
         }
@@ -95,6 +98,15 @@ impl<'a> Context<'a> {
     /// The cells unfolded by themselves, always into the same points; needs a sketch that keeps cells.
     pub(crate) fn unfolded(&self) -> &Cells {
         self.unfolded.get_or_init(|| self.cells().unfold_alike())
+    }
+
+    /// Witness rows weighted by the cells; `None` where the sketch has no cells or the rows are not at hand.
+    pub(crate) fn witnessed(&self) -> Option<&StandIns> {
+        let make = || {
+            let cells = self.plan().collect.cells && self.sketch.rows() > 0;
+            if cells { StandIns::of_witnesses(self.sketch, self.cells()) } else { None }
+        };
+        self.stand_ins.get_or_init(make).as_ref()
     }
 
     /// The Nyström map of a bandwidth; `None` for Fourier features.

@@ -2,6 +2,7 @@
 //! and the k that it suggests.
 
 use super::context::Context;
+use super::likelihood::Said;
 use super::params::FitParams;
 use crate::error::{Error, Result};
 use crate::kernel::squared_distance;
@@ -72,6 +73,9 @@ pub struct CurvePoint {
     /// Bayesian information criterion of a mixture, `2n·r + p ln n`, where r is the mean negative
     /// log-likelihood on the same stand-ins for the rows whatever the mixture: the least is best.
     pub bic: Option<f64>,
+    /// Integrated completed likelihood of a mixture, BIC and `2n` times the mean entropy of the component given the
+    /// row, where witness rows tell it: the least is best, and components that overlap cost.
+    pub icl: Option<f64>,
     /// Simplified silhouette of two centres or more: the mean over the rows, each in the place of its cell's mean, of
     /// `(b − a)/max(a, b)`, where `a` and `b` are the distances to the nearest centre and to the second nearest. Near 1 for clusters far
     /// apart, near 0 where they touch.
@@ -89,8 +93,7 @@ const CLEAR: f64 = 2.5;
 /// helps, and a suggestion.
 ///
 /// For centres it is the elbow: the k whose improvement over k − 1 is largest beside what k + 1 would
-/// improve. For mixtures it is the least BIC, `2n·risk + p ln n`, with p = 2kd + k − 1, or kd + k − 1
-/// where variances are known.
+/// improve. For mixtures it is the least BIC, `2n·risk + p ln n`, with p the free numbers of the model.
 pub fn fit_curve(sketch: &Sketch, params: &FitParams, low: usize, high: usize) -> Result<Curve> {
     Context::new(sketch).curve(params, low, high)
 }
@@ -123,6 +126,11 @@ impl Context<'_> {
         if mixture && !plan.collect.cells {
             return Err(Error::MissingSums { task: "the curve over k", what: "cells".into() });
         }
+        // One kind of covariance for all, which the last can have too.
+        let (kind, note) = self.covariance(&params.clone().k(high));
+        let chosen = params.clone().covariance(params.covariance.or(Some(kind)));
+        let free = mixture && params.known_covariance.is_none();
+        let (params, note) = if free { (&chosen, note) } else { (params, None) };
         // An elbow needs a neighbour on either side.
         let first = if mixture { low } else { low.max(2) - 1 };
         let last = if !mixture && possible(high + 1).is_ok() { high + 1 } else { high };
@@ -134,12 +142,18 @@ impl Context<'_> {
                 }
                 _ => Vec::new(),
             };
-            let model = self.fit_from(&params.clone().k(k), &warm)?;
+            let smaller = points.last().and_then(|p| p.model.shape.atoms(&plan.frame));
+            let smaller = smaller.unwrap_or_default();
+            let mut model = self.fit_from(&params.clone().k(k), &warm, &smaller)?;
+            model.report.notes.extend(note.clone());
             let (risk, compared) = self.risks(&model)?;
             let logs: f64 = plan.frame.scale.iter().map(|s| s.ln()).sum();
-            let bic = mixture.then(|| bic(self.sketch(), params, k, compared + logs));
+            let n = self.sketch().weight().max(1.0);
+            let bic = mixture.then(|| bic(n, params, &model, compared + logs));
+            let entropy = model.report.likelihood.map(|l| l.entropy);
+            let icl = bic.zip(entropy).map(|(bic, entropy)| bic + 2.0 * n * entropy);
             let silhouette = self.silhouette(&model)?;
-            points.push(CurvePoint { k, risk, compared, bic, silhouette, model });
+            points.push(CurvePoint { k, risk, compared, bic, icl, silhouette, model });
         }
         let score = |i: usize| match points[i].bic {
             Some(bic) => -bic,
@@ -223,12 +237,24 @@ impl Context<'_> {
                 Ok((risk, risk))
             }
             Shape::Mixture { covariance, .. } => {
-                // Cells know the variances of their rows alone.
-                if !self.plan().collect.cells || covariance.is_matrix() {
+                if !self.plan().collect.cells {
                     return Err(missing("cells"));
                 }
                 let atoms = model.shape.atoms(frame).unwrap_or_default();
                 let logs: f64 = frame.scale.iter().map(|s| s.ln()).sum();
+                // One that was learned from these witnesses knows how much of its likelihood is chance.
+                let own = model.plan == self.plan().fingerprint() && model.rows == self.sketch().counted();
+                if let Some(likelihood) = model.report.likelihood.filter(|_| own) {
+                    return Ok((-likelihood.mean, -likelihood.mean - logs));
+                }
+                if let Some(points) = self.witnessed() {
+                    let mean = points.mean(&Said::new(points, &atoms).log_density).0;
+                    return Ok((logs - mean, -mean));
+                }
+                // Cells know the variances of their rows alone.
+                if covariance.is_matrix() {
+                    return Err(missing("witness rows"));
+                }
                 Ok((
                     logs - self.cells().own_likelihood(&atoms),
                     -self.unfolded().plain_likelihood(&atoms),
@@ -248,8 +274,14 @@ fn elbow(points: &[CurvePoint], i: usize) -> f64 {
     (before.compared - here) / (here - next.compared).max(noise)
 }
 
-fn bic(sketch: &Sketch, params: &FitParams, k: usize, risk: f64) -> f64 {
-    let (n, d, k) = (sketch.weight().max(1.0), sketch.plan().dims() as f64, k as f64);
-    let per_component = if params.known_covariance.is_some() { d } else { 2.0 * d };
-    2.0 * n * risk + (per_component * k + k - 1.0) * n.ln()
+/// `2n·risk + p ln n`.
+fn bic(n: f64, params: &FitParams, model: &Model, risk: f64) -> f64 {
+    let (k, d) = (model.k(), model.columns.len());
+    let numbers = match &model.shape {
+        Shape::Mixture { covariance, .. } if params.known_covariance.is_none() => {
+            covariance.parameters(k, d)
+        }
+        _ => k * d + k - 1,
+    };
+    2.0 * n * risk + numbers as f64 * n.ln()
 }

@@ -3,6 +3,7 @@
 use super::context::Context;
 use super::params::FitParams;
 use crate::atom::Atom;
+use crate::covariance::CovarianceKind;
 use crate::error::Result;
 use crate::report::Report;
 use rand_chacha::ChaCha8Rng;
@@ -15,6 +16,10 @@ pub struct Job<'a> {
     pub params: &'a FitParams,
     /// Centres to start from, in the plan's coordinates; may be none.
     pub warm: &'a [Vec<f64>],
+    /// A mixture of fewer components to start from; may be empty.
+    pub smaller: &'a [Atom],
+    /// Which covariances a mixture is to have.
+    pub kind: CovarianceKind,
     /// Variances of every component along the coordinates of the context, where they are known.
     pub known: Option<Vec<f64>>,
     /// Everything random.

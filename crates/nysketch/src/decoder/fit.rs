@@ -8,9 +8,12 @@ use super::decode::{Decode, Job};
 use super::known::Axes;
 use super::list::Decoder;
 use super::params::FitParams;
+use super::likelihood::Said;
 use super::pca;
+use super::stand_ins::StandIns;
 use crate::atom::Atom;
 use crate::covariance::{Covariance, CovarianceKind};
+use crate::densities::Densities;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::model::{Model, Shape};
@@ -19,7 +22,11 @@ use crate::sketch::Sketch;
 use crate::task::Task;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use std::borrow::Cow;
 use std::time::Instant;
+
+/// Witness rows for each number of a mixture from which on full covariances are the default.
+const ROWS_PER_NUMBER: usize = 4;
 
 /// Learns a model from a sketch.
 ///
@@ -48,16 +55,22 @@ impl Context<'_> {
             return Err(Error::parameter("`init`", expected, format!("{other:?}")));
         }
         let warm: Vec<Vec<f64>> = params.init.iter().map(|c| frame.coordinates(c)).collect();
-        self.fit_from(params, &warm)
+        self.fit_from(params, &warm, &[])
     }
 
-    /// The same, with centres to start from.
-    pub(super) fn fit_from(&self, params: &FitParams, warm: &[Vec<f64>]) -> Result<Model> {
+    /// The same, with centres or a mixture of fewer components to start from.
+    pub(super) fn fit_from(
+        &self,
+        params: &FitParams,
+        warm: &[Vec<f64>],
+        smaller: &[Atom],
+    ) -> Result<Model> {
         self.check(params)?;
         let start = Instant::now();
         let rng = ChaCha8Rng::seed_from_u64(params.seed);
-        let report = Report::default();
-        let mut job = Job { context: self, params, warm, known: None, rng, report };
+        let (kind, note) = self.covariance(params);
+        let report = Report { notes: note.into_iter().collect(), ..Report::default() };
+        let mut job = Job { context: self, params, warm, smaller, kind, known: None, rng, report };
         let frame = &self.plan().frame;
         let shape = if params.task == Task::Pca {
             job.report.decoder = "moments".into();
@@ -75,9 +88,50 @@ impl Context<'_> {
         };
         let mut report = job.report;
         report.seconds = start.elapsed().as_secs_f64();
+        let densities = shape.atoms(frame).and_then(|atoms| self.densities(&atoms));
         let model = Model::new(self.sketch(), params.task, shape, report)?;
         let profile = self.profile(&model);
-        Ok(model.with_profile(profile))
+        Ok(model.with_profile(profile).with_densities(densities))
+    }
+
+    /// How dense the rows lie under a mixture in the plan's coordinates, where there are cells.
+    fn densities(&self, atoms: &[Atom]) -> Option<Densities> {
+        let points = match self.witnessed() {
+            Some(points) => Cow::Borrowed(points),
+            None if self.plan().collect.cells => {
+                let unfolded = self.unfolded().weighted_means();
+                Cow::Owned(StandIns::of_points(unfolded.dims(), unfolded.iter()))
+            }
+            None => return None,
+        };
+        let logs: f64 = self.plan().frame.scale.iter().map(|s| s.ln()).sum();
+        let mut said = Said::new(&points, atoms).log_density;
+        said.iter_mut().for_each(|l| *l -= logs);
+        Densities::new(&said, points.weights(), points.witnesses() as u64)
+    }
+
+    /// Which covariances a mixture gets, and why, where nobody chose.
+    pub(super) fn covariance(&self, params: &FitParams) -> (CovarianceKind, Option<String>) {
+        if params.task != Task::Gmm || self.chosen(params) != Decoder::Cells {
+            return (CovarianceKind::Diag, None);
+        }
+        if let Some(kind) = params.covariance {
+            let blind = kind.is_matrix() && self.witnessed().is_none();
+            let note = "without witness rows, what columns do together inside a cell is not known";
+            return (kind, blind.then(|| note.into()));
+        }
+        let Some(points) = self.witnessed() else { return (CovarianceKind::Diag, None) };
+        let (k, d) = (params.k, self.plan().dims());
+        let numbers = CovarianceKind::Full.parameters(k, d);
+        if numbers.saturating_mul(ROWS_PER_NUMBER) <= points.witnesses() {
+            return (CovarianceKind::Full, None);
+        }
+        let note = format!(
+            "diagonal covariances, since full ones of k = {k} components in {d} columns have {numbers} numbers, too \
+             many for {} witness rows; ask for them with `covariance=full`",
+            points.witnesses()
+        );
+        (CovarianceKind::Diag, Some(note))
     }
 
     /// Which decoder really runs.
@@ -123,7 +177,13 @@ impl Context<'_> {
             let available = sketch.rows() as usize;
             return Err(Error::TooManyComponents { k, available, what: "rows" });
         }
-        run(self.chosen(params)).check(self, params)
+        let decoder = self.chosen(params);
+        if decoder != Decoder::Cells && params.covariance.is_some_and(|c| c != CovarianceKind::Diag) {
+            let expected = "diag where kernel sums are decoded; use `decoder=cells`";
+            let got = params.covariance.map_or("", CovarianceKind::name);
+            return Err(Error::parameter("`covariance`", expected, got));
+        }
+        run(decoder).check(self, params)
     }
 }
 
@@ -134,7 +194,7 @@ fn mixture(decoder: &dyn Decode, job: &mut Job<'_>) -> Result<(CovarianceKind, V
     let known = known.map(|known| known.in_plan(&job.context.plan().frame)).transpose()?;
     let Some(Covariance::Full(matrix)) = known else {
         job.known = known.map(|diagonal| diagonal.variances().into_owned());
-        return Ok((CovarianceKind::Diag, decoder.mixture(job)?));
+        return Ok((job.kind, decoder.mixture(job)?));
     };
     let axes = Axes::of(&matrix)?;
     let turned = Context::turned(job.context, axes.clone());
@@ -142,6 +202,8 @@ fn mixture(decoder: &dyn Decode, job: &mut Job<'_>) -> Result<(CovarianceKind, V
         context: &turned,
         params: job.params,
         warm: &[],
+        smaller: &[],
+        kind: job.kind,
         known: Some(axes.variances.clone()),
         rng: job.rng.clone(),
         report: job.report.clone(),

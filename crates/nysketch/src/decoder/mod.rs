@@ -23,12 +23,15 @@ mod em;
 mod explain;
 mod fit;
 mod kernel;
+mod likelihood;
 mod known;
 mod list;
 mod matching;
 mod params;
 mod profile;
+mod search;
 mod space;
+mod stand_ins;
 
 // Open to the command, the benchmarks and the tests; not part of the stable interface.
 #[doc(hidden)]

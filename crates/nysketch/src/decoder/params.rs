@@ -2,6 +2,7 @@
 
 use super::known::KnownCovariance;
 use super::list::Decoder;
+use crate::covariance::CovarianceKind;
 use crate::error::{Error, Result};
 use crate::task::Task;
 
@@ -30,12 +31,33 @@ pub struct FitParams {
     pub separation: Option<f64>,
     /// CL-OMPR: largest distance of an atom from the plan's centre, likewise.
     pub radius: Option<f64>,
-    /// k-means and k-medians from cells: the only centres to start from, `k` of them in the table's units.
-    /// Empty for starts that are drawn.
+    /// Mixtures: which covariances; `None` for full ones where witness rows carry them, else diagonals.
+    pub covariance: Option<CovarianceKind>,
+    /// Mixtures: the least variance of a component, as a share of the column's.
+    pub min_variance: f64,
+    /// Mixtures: starts of EM.
+    pub restarts: usize,
+    /// Mixtures: most steps of EM.
+    pub max_iterations: usize,
+    /// Mixtures: EM ends where the mean log-likelihood grows by less than this in a step, in nats.
+    pub tolerance: f64,
+    /// From cells: the only centres or means to start from, `k` of them in the table's units. Empty for starts that
+    /// are drawn.
     pub init: Vec<Vec<f64>>,
     /// Seed of everything random.
     pub seed: u64,
+    /// Threads to use; the model does not depend on them.
+    pub threads: usize,
 }
+
+/// [`FitParams::min_variance`] unless told otherwise: a hundredth of the column's standard deviation.
+pub const DEFAULT_MIN_VARIANCE: f64 = 1e-4;
+/// [`FitParams::restarts`] unless told otherwise.
+pub const DEFAULT_RESTARTS: usize = 12;
+/// [`FitParams::max_iterations`] unless told otherwise.
+pub const DEFAULT_MAX_ITERATIONS: usize = 200;
+/// [`FitParams::tolerance`] unless told otherwise.
+pub const DEFAULT_TOLERANCE: f64 = 1e-4;
 
 impl FitParams {
     /// The defaults for a task and a k.
@@ -48,8 +70,14 @@ impl FitParams {
             known_covariance: None,
             separation: None,
             radius: None,
+            covariance: None,
+            min_variance: DEFAULT_MIN_VARIANCE,
+            restarts: DEFAULT_RESTARTS,
+            max_iterations: DEFAULT_MAX_ITERATIONS,
+            tolerance: DEFAULT_TOLERANCE,
             init: Vec::new(),
             seed: 0,
+            threads: 1,
         }
     }
 
@@ -81,7 +109,49 @@ impl FitParams {
         self
     }
 
-    /// Starting from these centres alone, in the table's units.
+    /// With covariances of this kind; `None` for full ones where witness rows carry them.
+    #[must_use]
+    pub fn covariance(mut self, kind: impl Into<Option<CovarianceKind>>) -> Self {
+        self.covariance = kind.into();
+        self
+    }
+
+    /// With variances of at least this share of the column's.
+    #[must_use]
+    pub fn min_variance(mut self, share: f64) -> Self {
+        self.min_variance = share;
+        self
+    }
+
+    /// With so many starts of EM.
+    #[must_use]
+    pub fn restarts(mut self, restarts: usize) -> Self {
+        self.restarts = restarts;
+        self
+    }
+
+    /// With at most so many steps of EM.
+    #[must_use]
+    pub fn max_iterations(mut self, steps: usize) -> Self {
+        self.max_iterations = steps;
+        self
+    }
+
+    /// With EM until the mean log-likelihood grows by less than this in a step.
+    #[must_use]
+    pub fn tolerance(mut self, nats: f64) -> Self {
+        self.tolerance = nats;
+        self
+    }
+
+    /// On so many threads.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Starting from these centres or means alone, in the table's units.
     #[must_use]
     pub fn init(mut self, centres: Vec<Vec<f64>>) -> Self {
         self.init = centres;
@@ -128,10 +198,9 @@ impl FitParams {
             }
         }
         if !self.init.is_empty() {
-            let centres = matches!(self.task, Task::Kmeans | Task::Kmedians);
             let cells = matches!(self.decoder, Decoder::Auto | Decoder::Cells);
-            if !(centres && cells) {
-                let expected = "used for kmeans and kmedians with `decoder=cells`";
+            if self.task == Task::Pca || !cells {
+                let expected = "used for kmeans, kmedians and gmm with `decoder=cells`";
                 return Err(Error::parameter("`init`", expected, self.decoder.name()));
             }
             if self.init.len() != self.k {
@@ -139,9 +208,32 @@ impl FitParams {
                 return Err(Error::parameter("`init`", expected, self.init.len()));
             }
         }
-        if self.known_covariance.is_some() && self.task != Task::Gmm {
-            let expected = "used with the task gmm";
-            return Err(Error::parameter("`known_covariance`", expected, self.task));
+        let mixture = self.task == Task::Gmm;
+        for (name, said) in [
+            ("`known_covariance`", self.known_covariance.is_some()),
+            ("`covariance`", self.covariance.is_some()),
+        ] {
+            if said && !mixture {
+                return Err(Error::parameter(name, "used with the task gmm", self.task));
+            }
+        }
+        if self.known_covariance.is_some() && self.covariance.is_some() {
+            let expected = "left out with `known_covariance`";
+            return Err(Error::parameter("`covariance`", expected, "both"));
+        }
+        if !(self.min_variance > 0.0 && self.min_variance < 1.0) {
+            let expected = "a share of the column's variance, above 0 and below 1";
+            return Err(Error::parameter("`min_variance`", expected, self.min_variance));
+        }
+        if !(self.tolerance >= 0.0) {
+            return Err(Error::parameter("`tolerance`", "0 or more", self.tolerance));
+        }
+        for (name, count) in
+            [("`restarts`", self.restarts), ("`max_iterations`", self.max_iterations)]
+        {
+            if !(1..=1_000_000).contains(&count) {
+                return Err(Error::parameter(name, "between 1 and 1000000", count));
+            }
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use super::{Model, SCHEMA, Shape};
 use crate::covariance::{Covariance, CovarianceKind, SymmetricMatrix};
+use crate::densities::Densities;
 use crate::error::{Error, Result};
 use crate::profile::Profile;
 use crate::report::Report;
@@ -21,6 +22,7 @@ struct ModelFile {
     plan: String,
     report: Report,
     profile: Option<Profile>,
+    densities: Option<Densities>,
     weights: Option<Vec<f64>>,
     centres: Option<Vec<Vec<f64>>>,
     means: Option<Vec<Vec<f64>>>,
@@ -70,7 +72,7 @@ impl ModelFile {
     /// The model, which is not checked yet.
     fn into_model(mut self) -> Result<Model> {
         let shape = self.shape()?;
-        let ModelFile { schema, task, columns, scale, rows, plan, mut report, profile, .. } = self;
+        let ModelFile { schema, task, columns, scale, rows, plan, mut report, profile, densities, .. } = self;
         // Schema 1 says in one word which decoder ran and whether the model is that of calibrated landmarks.
         if schema == 1
             && let Some(name) = report.decoder.strip_suffix(" (calibrated landmarks)")
@@ -78,7 +80,7 @@ impl ModelFile {
             report.decoder = name.into();
             report.calibrated = true;
         }
-        Ok(Model { schema: SCHEMA, task, columns, scale, rows, plan, shape, profile, report })
+        Ok(Model { schema: SCHEMA, task, columns, scale, rows, plan, shape, profile, densities, report })
     }
 
     fn shape(&mut self) -> Result<Shape> {

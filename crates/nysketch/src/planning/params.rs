@@ -21,7 +21,7 @@ pub const DEFAULT_FREQUENCIES: usize = 200;
 /// Rows sampled where the user names no number.
 pub const DEFAULT_SAMPLE_ROWS: usize = 20_000;
 /// Witness rows where the user names no number.
-pub const DEFAULT_WITNESSES: usize = 5_000;
+pub const DEFAULT_WITNESSES: usize = 20_000;
 
 /// Landmarks per cluster where the number of clusters is given: a cell that a border cuts serves two
 /// clusters.

@@ -1,0 +1,118 @@
+//! How dense the rows of a mixture lie: from which log density on a row is unusual.
+
+use serde::{Deserialize, Serialize};
+
+/// Shares of the rows whose densities are kept.
+const SHARES: [f64; 19] = [
+    1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3,
+    0.5, 0.75, 0.9,
+];
+
+/// Quantiles of the log density of the rows under a mixture, in the table's units; saved with a model.
+///
+/// ```
+/// use nysketch::{FitParams, Task, fit};
+/// # fn main() -> nysketch::Result<()> {
+/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
+/// # let table = Table::unnamed(2, rows.clone())?;
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let densities = fit(&sketch, &FitParams::new(Task::Gmm, 3))?.densities.unwrap();
+/// let threshold = densities.threshold(0.05).unwrap();
+/// println!("one row in twenty has a log density below {threshold:.2}, give or take {:.3}", densities.error(0.05));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Densities {
+    /// Shares of the rows, rising.
+    pub share: Vec<f64>,
+    /// The log density that so many rows are below.
+    pub log_density: Vec<f64>,
+    /// Witness rows that they were estimated from; 0 where cells alone told.
+    pub witnesses: u64,
+}
+
+impl Densities {
+    /// Of points with these weights.
+    pub(crate) fn new(log_density: &[f64], weights: &[f64], witnesses: u64) -> Option<Self> {
+        let mut points: Vec<(f64, f64)> =
+            log_density.iter().copied().zip(weights.iter().copied()).collect();
+        if points.is_empty() || !log_density.iter().all(|l| l.is_finite()) {
+            return None;
+        }
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let total: f64 = weights.iter().sum();
+        let (mut below, mut at) = (0.0, 0);
+        let mut quantile = |share: f64| {
+            // Half of a point is below it.
+            while at + 1 < points.len() && below + 0.5 * points[at].1 < share * total {
+                below += points[at].1;
+                at += 1;
+            }
+            points[at].0
+        };
+        let log_density = SHARES.iter().map(|share| quantile(*share)).collect();
+        Some(Densities { share: SHARES.to_vec(), log_density, witnesses })
+    }
+
+    /// The log density that this share of the rows is below, between those that are kept; `None` for a share
+    /// outside them.
+    pub fn threshold(&self, share: f64) -> Option<f64> {
+        let above = self.share.iter().position(|s| *s >= share)?;
+        if self.share[above] == share {
+            return Some(self.log_density[above]);
+        }
+        let below = above.checked_sub(1)?;
+        let (low, high) = (self.share[below].ln(), self.share[above].ln());
+        let part = (share.ln() - low) / (high - low);
+        Some(
+            self.log_density[below] + part * (self.log_density[above] - self.log_density[below]),
+        )
+    }
+
+    /// The least and the largest share that there is a threshold for.
+    pub fn range(&self) -> (f64, f64) {
+        (self.share[0], self.share[self.share.len() - 1])
+    }
+
+    /// How far the share of rows below a threshold may be from the one asked for: two standard deviations of what
+    /// so many witnesses show, `2 √(q(1 − q)/s)`; infinite where there were none.
+    pub fn error(&self, share: f64) -> f64 {
+        2.0 * (share * (1.0 - share) / self.witnesses as f64).sqrt()
+    }
+
+    /// Whether the numbers make sense.
+    pub(crate) fn is_valid(&self) -> bool {
+        let rising = |x: &[f64]| x.windows(2).all(|w| w[0] <= w[1]) && x.iter().all(|x| x.is_finite());
+        self.share.len() == self.log_density.len()
+            && self.share.len() > 1
+            && self.share.iter().all(|s| *s > 0.0 && *s < 1.0)
+            && self.share.windows(2).all(|w| w[0] < w[1])
+            && rising(&self.log_density)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_those_of_the_points() {
+        // A thousand points, of which the first hundred weigh twice as much.
+        let logs: Vec<f64> = (0..1000).map(|i| f64::from(i)).collect();
+        let weights: Vec<f64> = (0..1000).map(|i| if i < 100 { 2.0 } else { 1.0 }).collect();
+        let found = Densities::new(&logs, &weights, 1000).unwrap();
+        assert!(found.is_valid());
+        // 110 of the weight of 1,100 is below the 55th.
+        assert!((found.threshold(0.1).unwrap() - 55.0).abs() <= 1.0);
+        assert!((found.threshold(0.5).unwrap() - 450.0).abs() <= 1.0);
+        let between = found.threshold(0.012).unwrap();
+        assert!(between >= found.threshold(0.01).unwrap() && between <= found.threshold(0.015).unwrap());
+        assert_eq!((found.threshold(1e-6), found.threshold(0.99)), (None, None));
+        assert!((found.error(0.01) - 2.0 * (0.0099f64 / 1000.0).sqrt()).abs() < 1e-15);
+        assert!(Densities::new(&[f64::NEG_INFINITY], &[1.0], 1).is_none());
+    }
+}
