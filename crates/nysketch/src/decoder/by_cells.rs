@@ -85,8 +85,7 @@ impl Decode for CellsDecoder {
                 search.best(params.k, grown, false, &mut job.rng)
             }
             false => {
-                let mut start = points.atoms_around(job.warm, kind.is_matrix());
-                start.iter_mut().for_each(|a| cells.floor().lift(&mut a.covariance));
+                let start = search.lifted(points.atoms_around(job.warm, kind.is_matrix()));
                 search.best(params.k, vec![start], true, &mut job.rng)
             }
         };

@@ -53,7 +53,7 @@ pub struct FitParams {
 /// [`FitParams::min_variance`] unless told otherwise: a hundredth of the column's standard deviation.
 pub const DEFAULT_MIN_VARIANCE: f64 = 1e-4;
 /// [`FitParams::restarts`] unless told otherwise.
-pub const DEFAULT_RESTARTS: usize = 12;
+pub const DEFAULT_RESTARTS: usize = 36;
 /// [`FitParams::max_iterations`] unless told otherwise.
 pub const DEFAULT_MAX_ITERATIONS: usize = 200;
 /// [`FitParams::tolerance`] unless told otherwise.

@@ -13,10 +13,9 @@ use rand_chacha::ChaCha8Rng;
 
 /// Witnesses on which starts are told apart.
 const RACED_ON: usize = 4_000;
-/// Steps of EM after which two thirds of the starts drop out.
-const FIRST_HEAT: usize = 12;
-/// Steps of EM of those that are left, after which two go on.
-const SECOND_HEAT: usize = 25;
+/// Steps of EM after each of which a third of the starts is left. The first are with diagonals, whatever the kind:
+/// they are cheap, and a start that does badly with them seldom does well.
+const HEATS: [usize; 3] = [6, 10, 20];
 /// Starts that get all points.
 const FINALISTS: usize = 2;
 /// Steps of EM on half of the witnesses, which find out how much of the likelihood is chance.
@@ -56,35 +55,36 @@ impl Search<'_> {
     /// The best mixture of k components; `warm` are mixtures to start from beside the others, or alone where
     /// `only` says so.
     pub fn best(&self, k: usize, warm: Vec<Vec<Atom>>, only: bool, rng: &mut ChaCha8Rng) -> Found {
-        let thin = self.points.thinned(RACED_ON);
-        let (few, all) = (self.em(&thin, 0.0), self.em(self.points, 0.0));
+        let (thin, all) = (self.points.thinned(RACED_ON), self.em(self.points, 0.0));
         let drawn = if only { 0 } else { self.restarts.max(1) };
         let seeds: Vec<u64> = (0..drawn).map(|_| rand::Rng::next_u64(rng)).collect();
+        // k-means++ alone: Lloyd's iterations would lead many starts to the same place.
         let start = |seed: u64| {
             let rng = &mut ChaCha8Rng::seed_from_u64(seed);
-            let effort = Effort { restarts: 1, iterations: 20 };
+            let effort = Effort { restarts: 1, iterations: 0 };
             let centres = self.coarse.cluster(k, Loss::Squared, effort, rng);
-            let mut atoms = thin.atoms_around(&centres, self.kind.is_matrix());
-            atoms.iter_mut().for_each(|a| self.floor.lift(&mut a.covariance));
-            atoms
+            self.lifted(thin.atoms_around(&centres, false))
         };
-        let race = |atoms: Vec<Atom>, steps: usize| {
-            let mut atoms = atoms;
-            let ended = few.run(&mut atoms, Until { steps, tolerance: self.until.tolerance });
-            (ended.likelihood, atoms)
-        };
-        let best_of = |mut raced: Vec<(f64, Vec<Atom>)>, count: usize| -> Vec<Vec<Atom>> {
+        let mut left = in_parallel(self.threads, seeds, start);
+        for (heat, steps) in HEATS.into_iter().enumerate() {
+            let count = left.len().div_ceil(3).max(FINALISTS);
+            if heat == 1 && self.kind.is_matrix() {
+                left.iter_mut().flatten().for_each(|a| a.covariance = a.covariance.to_matrix());
+            }
+            if count >= left.len() {
+                continue;
+            }
+            let kind = if heat == 0 { CovarianceKind::Diag } else { self.kind };
+            let shaped = Shaped { kind, floor: self.floor, shrinkage: 0.0 };
+            let em = Em::new(thin.weights(), thin.places(), &[], shaped);
+            let race = |mut atoms: Vec<Atom>| {
+                let ended = em.run(&mut atoms, Until { steps, ..self.until });
+                (ended.likelihood, atoms)
+            };
+            let mut raced = in_parallel(self.threads, left, race);
             raced.sort_by(|a, b| b.0.total_cmp(&a.0));
-            raced.truncate(count);
-            raced.into_iter().map(|r| r.1).collect()
-        };
-        let heat = |starts: Vec<Vec<Atom>>, steps: usize, left: usize| match starts.len() > left {
-            true => best_of(in_parallel(self.threads, starts, |a| race(a, steps)), left),
-            false => starts,
-        };
-        let started = in_parallel(self.threads, seeds, start);
-        let left = heat(started, FIRST_HEAT, drawn.div_ceil(3).max(FINALISTS));
-        let mut left = heat(left, SECOND_HEAT, FINALISTS);
+            left = raced.into_iter().take(count).map(|r| r.1).collect();
+        }
         left.extend(warm);
         let finish = |mut atoms: Vec<Atom>| {
             let ended = all.run(&mut atoms, self.until);
@@ -97,6 +97,12 @@ impl Search<'_> {
         };
         let nothing = Ended { likelihood: f64::NEG_INFINITY, steps: 0, converged: false };
         finished.fold(Found { atoms: Vec::new(), ended: nothing, shrinkage: 0.0 }, better)
+    }
+
+    /// Atoms above the floor.
+    pub fn lifted(&self, mut atoms: Vec<Atom>) -> Vec<Atom> {
+        atoms.iter_mut().for_each(|a| self.floor.lift(&mut a.covariance));
+        atoms
     }
 
     /// Shrinks full covariances by as much as half of the witnesses find best for the other half.
