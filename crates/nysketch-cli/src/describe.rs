@@ -41,8 +41,8 @@ pub fn measured_at(plan: &Plan) -> String {
     }
 }
 
-/// "contains 5,400 raw rows: 400 landmarks and 5,000 witnesses".
-pub fn contains(raw: RawRows) -> String {
+/// "5,400 raw rows: 400 landmarks and 5,000 witnesses".
+pub fn raw_rows(raw: RawRows) -> String {
     let parts = [
         (raw.landmarks, "landmark"),
         (raw.witnesses, "witness"),
@@ -51,11 +51,11 @@ pub fn contains(raw: RawRows) -> String {
     let parts = parts.into_iter().filter(|(n, _)| *n > 0);
     let parts: Vec<String> = parts.map(|(n, what)| count(n as u64, what)).collect();
     let listed = match parts.split_last() {
-        None => return "contains no raw rows".to_string(),
+        None => return "no raw rows".to_string(),
         Some((last, [])) => last.clone(),
         Some((last, others)) => format!("{} and {last}", others.join(", ")),
     };
-    format!("contains {}: {listed}", count(raw.total() as u64, "raw row"))
+    format!("{}: {listed}", count(raw.total() as u64, "raw row"))
 }
 
 /// "distance 2560 ↑ 2.1 (overall 730), air_time 310 ↑ 2.0 (overall 104)": the most telling columns.

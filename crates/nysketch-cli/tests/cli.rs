@@ -61,7 +61,7 @@ fn the_whole_path() {
     assert_eq!(inspected["rows"], 3000);
     assert_eq!(inspected["fingerprint"], plan["fingerprint"]);
     assert_eq!(inspected["rank"][2], 50);
-    assert!(f.ok("inspect p.nys").contains("contains 3,050 raw rows: 50 landmarks"));
+    assert!(f.ok("inspect p.nys").contains("contains     3,050 raw rows: 50 landmarks"));
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn one_sketch_holds_them_and_sketches_by_a_plan_do_where_asked() {
     let said = f.ok("plan x.csv -o q.nys --landmarks 40");
     assert!(said.contains("contains 3,040 raw rows: 40 landmarks and 3,000 witnesses"), "{said}");
     let said = f.ok("inspect s.nys");
-    assert!(said.contains("contains 40 raw rows: 40 landmarks"), "{said}");
+    assert!(said.contains("contains     40 raw rows: 40 landmarks"), "{said}");
     assert!(said.contains("not in this file, but in p.nys"), "{said}");
     f.write("l.csv", "c0,c1,c2,c3\n0,0,0,0\n1,1,1,1\n");
     let said = f.ok("plan x.csv -o given.nys --landmarks-from l.csv");

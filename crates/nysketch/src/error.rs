@@ -65,7 +65,7 @@ pub enum FormatError {
     #[error("the file has a section '{0}' that this program does not know; use a newer nysketch")]
     Section(String),
     #[error(
-        "damaged file: the digest of the section '{section}' is {found}, the file says {expected}"
+        "damaged file: the digest of the section '{section}' is {expected}, the file says {found}"
     )]
     SectionDigest { section: &'static str, expected: String, found: String },
     #[error("the file is a {found}, but a {expected} is needed here")]

@@ -209,7 +209,7 @@ fn witness_rows_may_be_left_out_but_not_be_others() {
         let found = match edited(&|_, t| {
             drop(t.insert(name.into(), (Dtype::F32, vec![rows.len() / 3, 3], data.clone())))
         }) {
-            SectionDigest { found, .. } => found,
+            SectionDigest { expected, .. } => expected,
             other => panic!("{other:?}"),
         };
         edited(&|j, t| {

@@ -2,7 +2,7 @@
 
 use super::witnesses::Plans;
 use crate::args::{Common, SketchArgs};
-use crate::describe::{contains, measured_at};
+use crate::describe::{measured_at, raw_rows};
 use crate::losses::Lost;
 use crate::output::{Usage, count, name, note, result, size, thousands};
 use crate::progress::Bar;
@@ -104,10 +104,11 @@ pub fn run(
     json["file"] = name(&args.output);
     let raw = RawRows::of_plan(plan);
     json["raw_rows"] = json!(raw.total());
-    let mut revealed = format!("each sketch {}", contains(raw));
+    let mut revealed = format!("each sketch contains {}", raw_rows(raw));
     if args.plan_file.is_none() {
         json["plan"] = name(&args.output.join(PLAN));
-        revealed.push_str(&format!("\n{PLAN} {}", contains(RawRows::of_plan(&plans.whole))));
+        revealed
+            .push_str(&format!("\n{PLAN} contains {}", raw_rows(RawRows::of_plan(&plans.whole))));
     }
     json["rows"] = json!(rows);
     json["skipped"] = json!(skipped);

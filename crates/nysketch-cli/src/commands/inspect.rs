@@ -3,7 +3,7 @@
 use super::files::{read_any, read_model};
 use super::witnesses::plan_beside;
 use crate::args::{Common, Inspect};
-use crate::describe::{clusters_json, collapsed, contains, measured_at, one_line, summary, table};
+use crate::describe::{clusters_json, collapsed, measured_at, one_line, raw_rows, summary, table};
 use crate::kind::Kind;
 use crate::output::{Usage, list, name, result, short, size, thousands};
 use anyhow::Result;
@@ -85,7 +85,7 @@ fn text(args: &Inspect, plan: &Plan, found: &Inspection, raw: RawRows, bytes: us
         line(&mut text, "bandwidths", &format!("σ² {}", list(&plan.bandwidths)));
     }
     line(&mut text, "fingerprint", &found.plan.fingerprint);
-    line(&mut text, "raw rows", &contains(raw));
+    line(&mut text, "contains", &raw_rows(raw));
     if plan.lacks_witnesses() {
         line(&mut text, "witnesses", &witnesses_elsewhere(&args.file, plan));
     }

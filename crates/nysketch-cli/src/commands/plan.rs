@@ -1,7 +1,7 @@
 //! `nysketch plan`: decide what to measure.
 
 use crate::args::{ColumnArgs, Common, InputArgs, PlanArgs, PlanOptions};
-use crate::describe::{contains, measured_at};
+use crate::describe::{measured_at, raw_rows};
 use crate::input;
 use crate::kind::Kind;
 use crate::losses::Lost;
@@ -49,7 +49,7 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
         });
     }
     let text = format!(
-        "{}: {} for {} × {}, {}\n{}fingerprint {}\n{}",
+        "{}: {} for {} × {}, {}\n{}fingerprint {}\ncontains {}",
         args.output.display(),
         measured_at(&plan),
         count(report.rows, "row"),
@@ -61,7 +61,7 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
             plan.collect.names().join(", ")
         ),
         summary.fingerprint,
-        contains(RawRows::of_plan(&plan)),
+        raw_rows(RawRows::of_plan(&plan)),
     );
     result(common, &json, &text)
 }

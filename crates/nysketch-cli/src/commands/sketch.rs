@@ -6,7 +6,7 @@ use super::groups;
 use super::plan::{PlanRequest, invalid, plan_input, tell_input};
 use super::witnesses::Plans;
 use crate::args::{Common, SketchArgs};
-use crate::describe::{amount, contains, measured_at};
+use crate::describe::{amount, measured_at, raw_rows};
 use crate::input;
 use crate::kind::Kind;
 use crate::losses::Lost;
@@ -129,13 +129,13 @@ fn tell(
     json["bytes"] = json!(bytes);
     json["seconds"] = json!(seconds);
     let text = format!(
-        "{}: {} × {} at {} in {}, {seconds:.1} s\n{}",
+        "{}: {} × {} at {} in {}, {seconds:.1} s\ncontains {}",
         args.output.display(),
         amount(sketch),
         count(plan.dims() as u64, "column"),
         measured_at(plan),
         size(bytes),
-        contains(raw),
+        raw_rows(raw),
     );
     result(common, &json, &text)
 }

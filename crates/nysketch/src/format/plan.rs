@@ -236,8 +236,8 @@ fn read_witnesses(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Option
     if witnesses.digest() != digest {
         return Err(FormatError::SectionDigest {
             section: WITNESSES,
-            expected: digest.to_string(),
-            found: witnesses.digest().to_string(),
+            expected: witnesses.digest().to_string(),
+            found: digest.to_string(),
         }
         .into());
     }

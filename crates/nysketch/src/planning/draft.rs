@@ -6,6 +6,7 @@ use super::params::{
 };
 use super::remarks;
 use super::report::{LeverageReport, PlanReport};
+use super::witnesses::draw_places;
 use crate::bandwidth;
 use crate::collect::Collect;
 use crate::error::{Error, Place, Result};
@@ -25,7 +26,7 @@ use crate::sample::Reservoir;
 use crate::simd::Instructions;
 use crate::survey::Survey;
 use crate::weight::Weighting;
-use crate::witnesses::{Witnesses, draw_places};
+use crate::witnesses::Witnesses;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 

@@ -12,6 +12,7 @@ mod make;
 mod params;
 mod remarks;
 mod report;
+mod witnesses;
 
 #[doc(hidden)]
 pub use distant::distant_rows;
