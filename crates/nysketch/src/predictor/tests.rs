@@ -18,6 +18,7 @@ fn model(task: Task, scale: Vec<f64>, shape: Shape) -> Model {
         plan: String::new(),
         shape,
         profile: None,
+        densities: None,
         report: Report::default(),
     }
 }

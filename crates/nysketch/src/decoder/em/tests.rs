@@ -1,6 +1,7 @@
 //! Steps of EM beside the step written down.
 
 use super::*;
+use crate::names::Named;
 use crate::random::{normal, unit};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -143,7 +144,7 @@ fn every_kind_is_what_it_says() {
         let mut two = vec![start.clone(), start];
         (two[0].weight, two[1].weight) = (0.5, 0.5);
         (two[0].mean[0], two[1].mean[0]) = (-1.0, 1.0);
-        let ended = em.run(&mut two, Until { steps: 200, tolerance: 1e-9 });
+        let ended = em.run(&mut two, Until { steps: 1000, tolerance: 1e-8 });
         assert!(ended.converged && (two[0].weight + two[1].weight - 1.0).abs() < 1e-6);
         if kind == CovarianceKind::Tied {
             assert_eq!(two[0].covariance, two[1].covariance);
