@@ -14,7 +14,7 @@ use nysketch::model::Shape;
 use nysketch::{
     Context as Decoding, FitParams, KnownCovariance, Model, Plan, Sketch, Status, Task,
 };
-use nysketch_tables::{Columns, Dataset, ReadOptions};
+use nysketch_tables::{Columns, Dataset, Header, ReadOptions};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -198,7 +198,8 @@ fn known_covariance(text: &str, plan: &Plan) -> Result<KnownCovariance> {
     if let Ok(variance) = text.parse() {
         return Ok(KnownCovariance::Variance(variance));
     }
-    let options = ReadOptions::default().columns(Columns::exactly(&plan.columns));
+    let options =
+        ReadOptions::default().columns(Columns::exactly(&plan.columns)).header(Header::Guessed);
     let rows = Dataset::open([text], &options)?.read_all()?;
     KnownCovariance::from_rows(&rows).with_context(|| text.to_owned())
 }
