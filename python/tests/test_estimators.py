@@ -114,7 +114,7 @@ def test_covariances_are_those_of_scikit_learn(rows, kind):
     }
     key, values = numbers[kind]
     model |= {"covariance": kind, key: values.tolist()}
-    ours.model_ = Model.from_bytes(json.dumps(model).encode())
+    ours._model = Model.from_bytes(json.dumps(model).encode())
     assert ours.model_.covariance_type == kind
     theirs = GaussianMixture(3, covariance_type=kind, random_state=0).fit(rows)
     for name in ("covariances_", "precisions_", "precisions_cholesky_"):
