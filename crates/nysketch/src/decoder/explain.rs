@@ -132,8 +132,8 @@ impl Context<'_> {
         for rung in 0..plan.bandwidths.len() {
             let embedding = self.embedding(rung)?;
             let mut left = embedding.target.clone();
-            for a in atoms.iter() {
-                let features = embedding.features_of(&a);
+            for a in &atoms {
+                let features = embedding.features_of(a);
                 left.iter_mut().zip(features).for_each(|(l, f)| *l -= a.weight * f);
             }
             residuals.push(Residual {
