@@ -156,12 +156,15 @@ fn curve_table(curve: &Curve, name: &str) -> String {
 /// The JSON fields, and what a person reads.
 fn describe(args: &FitArgs, model: &Model, risk: Option<f64>) -> (Value, String) {
     let r = &model.report;
-    let json = json!({
+    let mut json = json!({
         "file": name(&args.output), "task": model.task, "k": model.k(), "decoder": r.decoder, "calibrated": r.calibrated,
         "bandwidth": r.bandwidth, "status": r.status, "iterations": r.iterations,
         "estimated_risk": risk, "scaled": model.scale.iter().any(|s| *s != 1.0),
         "clusters": clusters_json(model), "seconds": r.seconds,
     });
+    if let Shape::Mixture { covariance, .. } = &model.shape {
+        json["covariance"] = json!(covariance);
+    }
     let calibrated = if r.calibrated { " (calibrated landmarks)" } else { "" };
     let bandwidth = r.bandwidth.map_or(String::new(), |s| format!(" at σ² {}", short(s)));
     let risk = match (args.task, risk) {

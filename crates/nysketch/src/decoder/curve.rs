@@ -89,8 +89,8 @@ const CLEAR: f64 = 2.5;
 /// helps, and a suggestion.
 ///
 /// For centres it is the elbow: the k whose improvement over k − 1 is largest beside what k + 1 would
-/// improve. For mixtures it is the least BIC, `2n·risk + p ln n`, with p = 2kd + k − 1, or kd + k − 1
-/// where variances are known.
+/// improve. For mixtures it is the least BIC, `2n·risk + p ln n`, with p the number of weights, means and
+/// covariances that are learned.
 pub fn fit_curve(sketch: &Sketch, params: &FitParams, low: usize, high: usize) -> Result<Curve> {
     Context::new(sketch).curve(params, low, high)
 }
@@ -137,7 +137,7 @@ impl Context<'_> {
             let model = self.fit_from(&params.clone().k(k), &warm)?;
             let (risk, compared) = self.risks(&model)?;
             let logs: f64 = plan.frame.scale.iter().map(|s| s.ln()).sum();
-            let bic = mixture.then(|| bic(self.sketch(), params, k, compared + logs));
+            let bic = mixture.then(|| bic(self.sketch(), params, &model, compared + logs));
             let silhouette = self.silhouette(&model)?;
             points.push(CurvePoint { k, risk, compared, bic, silhouette, model });
         }
@@ -248,8 +248,13 @@ fn elbow(points: &[CurvePoint], i: usize) -> f64 {
     (before.compared - here) / (here - next.compared).max(noise)
 }
 
-fn bic(sketch: &Sketch, params: &FitParams, k: usize, risk: f64) -> f64 {
-    let (n, d, k) = (sketch.weight().max(1.0), sketch.plan().dims() as f64, k as f64);
-    let per_component = if params.known_covariance.is_some() { d } else { 2.0 * d };
-    2.0 * n * risk + (per_component * k + k - 1.0) * n.ln()
+fn bic(sketch: &Sketch, params: &FitParams, model: &Model, risk: f64) -> f64 {
+    let (n, d, k) = (sketch.weight().max(1.0), model.columns.len(), model.k());
+    let parameters = match &model.shape {
+        Shape::Mixture { covariance, .. } if params.known_covariance.is_none() => {
+            covariance.parameters(k, d)
+        }
+        _ => k * d + k - 1,
+    };
+    2.0 * n * risk + parameters as f64 * n.ln()
 }

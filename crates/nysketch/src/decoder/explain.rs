@@ -54,7 +54,7 @@ impl Verdict {
             Verdict::Explained => "the model explains the sketch",
             Verdict::FewLandmarks => "the landmarks are too few to tell",
             Verdict::NotExplained => {
-                "k is too small, or clusters are not Gaussians along the columns"
+                "k is too small, or clusters are not Gaussians with such covariances"
             }
         }
     }
