@@ -133,7 +133,7 @@ impl Context<'_> {
             let embedding = self.embedding(rung)?;
             let mut left = embedding.target.clone();
             for a in &atoms {
-                let features = embedding.features_of(a);
+                let Some(features) = embedding.features_of(a) else { return Ok(None) };
                 left.iter_mut().zip(features).for_each(|(l, f)| *l -= a.weight * f);
             }
             residuals.push(Residual {
