@@ -1,5 +1,6 @@
 """Estimators: scikit-learn's own checks, and what they do not cover."""
 
+import json
 import pickle
 import warnings
 
@@ -25,6 +26,7 @@ from nysketch import (
     CompressiveGaussianMixture,
     CompressiveKMeans,
     CompressiveKMedians,
+    Model,
     NystromSketcher,
     Plan,
 )
@@ -94,6 +96,46 @@ def test_the_mixture_is_as_good_as_scikit_learns(rows):
     X, y = ours.sample(5000)
     assert X.shape == (5000, 4) and np.array_equal(y, np.sort(y))
     assert np.allclose(X.mean(axis=0), rows.mean(axis=0), atol=0.5)
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+def test_covariances_are_those_of_scikit_learn(rows, kind):
+    """With a model of each kind in the place of the one that was fitted."""
+    ours = CompressiveGaussianMixture(3, random_state=0).fit(rows)
+    model = json.loads(ours.model_.to_bytes())
+    size = 1.0 + np.arange(3)
+    correlations = 0.5 ** np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
+    del model["variances"]
+    numbers = {
+        "full": ("covariances", size[:, None, None] * correlations),
+        "tied": ("covariances", correlations[None]),
+        "diag": ("variances", np.add.outer(size, np.arange(4))),
+        "spherical": ("variances", np.repeat(size[:, None], 4, axis=1)),
+    }
+    key, values = numbers[kind]
+    model |= {"covariance": kind, key: values.tolist()}
+    ours._model = Model.from_bytes(json.dumps(model).encode())
+    assert ours.model_.covariance_type == kind
+    theirs = GaussianMixture(3, covariance_type=kind, random_state=0).fit(rows)
+    for name in ("covariances_", "precisions_", "precisions_cholesky_"):
+        assert getattr(ours, name).shape == getattr(theirs, name).shape
+    theirs.weights_, theirs.means_ = ours.weights_, ours.means_
+    theirs.precisions_cholesky_ = ours.precisions_cholesky_
+    assert np.allclose(ours.score_samples(rows), theirs.score_samples(rows))
+    assert np.allclose(ours.predict_proba(rows), theirs.predict_proba(rows))
+    assert np.isclose(ours.bic(rows), theirs.bic(rows))
+    assert np.isclose(ours.aic(rows), theirs.aic(rows))
+    if kind in ("full", "tied"):
+        assert np.allclose(ours.precisions_ @ ours.covariances_, np.eye(4))
+    else:
+        assert np.allclose(ours.precisions_ * ours.covariances_, 1.0)
+    matrices = values if key == "covariances" else np.apply_along_axis(np.diag, 1, values)
+    within = np.einsum("c,cij->ij", ours.weights_, np.broadcast_to(matrices, (3, 4, 4)))
+    spread = ours.means_ - ours.weights_ @ ours.means_
+    expected = within + (ours.weights_[:, None] * spread).T @ spread
+    for X in (ours.sample(20_000)[0], ours.model_.sample(20_000, seed=1)):
+        # 20,000 draws: standard errors near one per cent of the variances.
+        assert np.allclose(np.cov(X.T), expected, atol=0.06 * np.diag(expected).max())
 
 
 def test_partial_fit_is_fit_on_the_same_plan(rows):

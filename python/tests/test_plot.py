@@ -39,6 +39,22 @@ def test_clusters(rows):
         plot_clusters(Plan.from_data(rows).sketch(rows).fit_pca(2), rows)
 
 
+def test_ellipses_are_covariances_in_the_plane(rows):
+    matrix = 0.7 ** np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
+    sketch = Plan.from_data(rows, scale="standard", landmarks=60).sketch(rows)
+    for covariance in (matrix, np.diag(matrix)):
+        model = sketch.fit_gmm(5, known_covariance=covariance)
+        drawn = plot_clusters(model, rows)
+        full = covariance if covariance.ndim == 2 else np.diag(covariance)
+        scaled = (rows - rows.mean(axis=0)) / model.scale
+        axes = np.linalg.svd(scaled, full_matrices=False)[2][:2] / model.scale
+        inverse = np.linalg.inv(axes @ full @ axes.T)
+        for line, centre in zip(drawn.lines, drawn.collections[1].get_offsets(), strict=True):
+            outline = np.column_stack(line.get_data()) - centre
+            # Two standard deviations.
+            assert np.allclose(np.einsum("ni,ij,nj->n", outline, inverse, outline), 4)
+
+
 def test_rows_of_a_picture_are_in_memory(rows):
     names = ["a", "b", "c", "d"]
     frame = pl.DataFrame(rows, schema=names)

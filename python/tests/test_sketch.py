@@ -219,6 +219,25 @@ def test_the_feature_map_is_that_of_the_paper(rows):
         plan.sketch(x).embedding(bandwidth=3.0)
 
 
+def test_a_known_covariance_is_a_number_variances_or_a_matrix(plan, rows):
+    sketch = plan.sketch(rows)
+    number = sketch.fit_gmm(5, known_covariance=1.0)
+    assert np.array_equal(number.means, sketch.fit_gmm(5, known_covariance=np.ones(4)).means)
+    matrix = np.eye(4) + 0.01
+    model = sketch.fit_gmm(5, known_covariance=matrix)
+    assert model.covariance_type == "tied" and np.allclose(model.covariances, matrix)
+    assert np.allclose(model.variances, 1.01) and model.n_parameters == 10 + 20 + 4
+    assert model.evaluate(rows)["nll"] < sketch.fit_gmm(5).evaluate(rows)["nll"] + 0.02
+    for wrong, message in [
+        (np.ones(3), "known_covariance must be of 4 columns"),
+        (np.ones((4, 4)), "known_covariance must be positive definite"),
+        (np.triu(np.ones((4, 4))), "not symmetric"),
+        (np.ones((2, 4)), "as many rows as columns"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            sketch.fit_gmm(5, known_covariance=wrong)
+
+
 def test_models_are_numpy_arithmetic(plan, rows):
     sketch = plan.sketch(rows)
     kmeans = sketch.fit_kmeans(5)

@@ -490,8 +490,8 @@ pub struct Inspect {
   nysketch fit gmm s.nys -k 5 -o mixture.json --decoder kernel
   nysketch fit pca s.nys -k 2 -o pca.json
 
-JSON fields: file, task, k, decoder, calibrated, bandwidth, status, iterations, estimated_risk (in the
-  coordinates of the fit), scaled, clusters [{label, share, rows, spread, columns [{column, value, overall,
+JSON fields: file, task, k, covariance (of a mixture), decoder, calibrated, bandwidth, status, iterations,
+  estimated_risk (in the coordinates of the fit), scaled, clusters [{label, share, rows, spread, columns [{column, value, overall,
   deviations, spread}]}] (columns in the units of the table), explained {explained, verdict, residuals},
   seconds; for a range of k also curve [{k, estimated_risk, bic, silhouette}], suggested_k, clear and at_end")]
 pub struct FitArgs {

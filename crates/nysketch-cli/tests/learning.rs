@@ -25,6 +25,8 @@ fn learning_from_a_sketch() {
     ] {
         let report = f.json(&format!("fit {task} s.nys -k 4 -o m.json --decoder {decoder}"));
         assert_eq!(report["k"], 4);
+        let covariance = if task == "gmm" { "diag".into() } else { Value::Null };
+        assert_eq!(report["covariance"], covariance);
         assert!(report["estimated_risk"].as_f64().unwrap() > 0.0);
         let e = f.json("evaluate m.json x.npy --labels y.npy");
         assert_eq!(e["rows"], 2000);
@@ -34,6 +36,18 @@ fn learning_from_a_sketch() {
         // Three unit variances: a mean squared distance near 3.
         assert!((e["mse"].as_f64().unwrap() - 3.0).abs() < 0.3, "{e}");
     }
+    // A covariance that is known: a number, variances, or a matrix, with and without names.
+    f.write("variances.csv", "1,1,1\n");
+    f.write("matrix.csv", "c0,c1,c2\n1,0.01,0\n0.01,1,0\n0,0,1\n");
+    for (known, covariances) in
+        [("1", "diagonal"), ("variances.csv", "diagonal"), ("matrix.csv", "tied")]
+    {
+        let text = f.ok(&format!("fit gmm s.nys -k 4 -o m.json --known-covariance {known}"));
+        assert!(text.contains(&format!("4 components, {covariances} covariances")), "{text}");
+        let e = f.json("evaluate m.json x.npy --labels y.npy");
+        assert!(e["ari"].as_f64().unwrap() > 0.98, "{known} {e}");
+    }
+    assert!(f.ok("inspect m.json").contains("tied covariances"));
     f.ok("fit kmeans s.nys -k 4 -o c.json --decoder clompr --separation 1 --radius 100");
     f.ok("fit pca s.nys -k 2 -o p.json");
     f.ok("predict p.json x.npy -o scores.csv");
@@ -171,6 +185,17 @@ fn bad_learning_requests() {
         &["one of the sketch's"],
     );
     f.fails(2, "fit kmeans s.nys -k 2 -o u.json --known-covariance 1", &["gmm"]);
+    f.write("asymmetric.csv", "1,0.5,0\n0.4,1,0\n0,0,1\n").fails(
+        2,
+        "fit gmm s.nys -k 2 -o u.json --known-covariance asymmetric.csv",
+        &["asymmetric.csv", "is not symmetric"],
+    );
+    f.write("flat.csv", "1,1,1\n1,1,1\n1,1,1\n").fails(
+        2,
+        "fit gmm s.nys -k 2 -o u.json --known-covariance flat.csv",
+        &["positive definite"],
+    );
+    f.fails(1, "fit gmm s.nys -k 2 -o u.json --known-covariance none.csv", &["none.csv"]);
     f.fails(2, "fit kmeans s.nys -k 2 -o u.json --radius 1", &["clompr"]);
     f.fails(
         1,

@@ -41,6 +41,8 @@ pub enum Header {
     Present,
     /// It does not; columns are called `c0`, `c1`, …
     Absent,
+    /// It does unless all of them are numbers: for tables such as a matrix, which few would name.
+    Guessed,
 }
 
 /// Which columns to read as numbers.

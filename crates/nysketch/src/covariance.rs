@@ -172,7 +172,10 @@ impl Covariance {
 
     /// The factor that whitens its rows; `None` where it is not positive definite, or nearly so.
     pub fn cholesky(&self) -> Option<Factor> {
-        Factor::new(self)
+        match self {
+            Covariance::Diagonal(variances) => Factor::of_diagonal(variances),
+            Covariance::Full(matrix) => Factor::of_matrix(matrix),
+        }
     }
 }
 

@@ -43,5 +43,11 @@ fn models() {
     let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(20)).unwrap().0);
     let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
     let model = |task| fit(&sketch, &FitParams::new(task, 2)).unwrap().to_json().into_bytes();
-    replay(&[Task::Kmeans, Task::Gmm, Task::Pca].map(model), file::model);
+    let mut seeds = Vec::from([Task::Kmeans, Task::Gmm, Task::Pca].map(model));
+    let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models");
+    for entry in std::fs::read_dir(golden).unwrap() {
+        seeds.push(std::fs::read(entry.unwrap().path()).unwrap());
+    }
+    assert!(seeds.len() >= 8);
+    replay(&seeds, file::model);
 }

@@ -63,8 +63,8 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
     means_ : ndarray of shape (n_components, n_features)
         Means.
     covariances_ : ndarray
-        Covariances, in the shape that scikit-learn gives them: (n_components, n_features, n_features)
-        for 'full', (n_features, n_features) for 'tied', (n_components, n_features) for 'diag',
+        Covariances, in scikit-learn's shapes: (n_components, n_features, n_features) for 'full',
+        (n_features, n_features) for 'tied', (n_components, n_features) for 'diag' and
         (n_components,) for 'spherical'. Spherical components have one variance in scaled columns:
         with ``scale='standard'`` that is what this holds, and columns of X have different ones.
     precisions_ : ndarray

@@ -15,7 +15,7 @@ use nysketch::model::Shape;
 use nysketch::{
     Context as Decoding, FitParams, KnownCovariance, Model, Plan, Sketch, Status, Task,
 };
-use nysketch_tables::{Columns, Dataset, ReadOptions};
+use nysketch_tables::{Columns, Dataset, Header, ReadOptions};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -163,12 +163,15 @@ fn curve_table(curve: &Curve, name: &str) -> String {
 /// The JSON fields, and what a person reads.
 fn describe(args: &FitArgs, model: &Model, risk: Option<f64>) -> (Value, String) {
     let r = &model.report;
-    let json = json!({
+    let mut json = json!({
         "file": name(&args.output), "task": model.task, "k": model.k(), "decoder": r.decoder, "calibrated": r.calibrated,
         "bandwidth": r.bandwidth, "status": r.status, "iterations": r.iterations,
         "estimated_risk": risk, "scaled": model.scale.iter().any(|s| *s != 1.0),
         "clusters": clusters_json(model), "seconds": r.seconds,
     });
+    if let Shape::Mixture { covariance, .. } = &model.shape {
+        json["covariance"] = json!(covariance);
+    }
     let calibrated = if r.calibrated { " (calibrated landmarks)" } else { "" };
     let bandwidth = r.bandwidth.map_or(String::new(), |s| format!(" at σ² {}", short(s)));
     let risk = match (args.task, risk) {
@@ -205,7 +208,8 @@ fn known_covariance(text: &str, plan: &Plan) -> Result<KnownCovariance> {
     if let Ok(variance) = text.parse() {
         return Ok(KnownCovariance::Variance(variance));
     }
-    let options = ReadOptions::default().columns(Columns::exactly(&plan.columns));
+    let options =
+        ReadOptions::default().columns(Columns::exactly(&plan.columns)).header(Header::Guessed);
     let rows = Dataset::open([text], &options)?.read_all()?;
     KnownCovariance::from_rows(&rows).with_context(|| text.to_owned())
 }

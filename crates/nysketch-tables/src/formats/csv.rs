@@ -134,6 +134,8 @@ impl Csv {
     ) -> Result<(Self, Schema, Records<Source>)> {
         let mut records = Records::new(source, dialect.delimiter);
         let mut schema = read_header(&mut records, &name, dialect.header)?;
+        let header = if schema.named { Header::Present } else { Header::Absent };
+        let dialect = Dialect { header, ..dialect };
         let fields = schema.names.len();
         let stdin = Mutex::default();
         let mut csv = Csv { name, file: None, dialect, fields, record_bytes: 1, stdin };
@@ -334,7 +336,8 @@ fn read_header(records: &mut Records<Source>, name: &Arc<str>, header: Header) -
         return Err(Error::Empty { name: name.to_string() });
     }
     let single = record.len() == 1;
-    if header == Header::Absent {
+    let number = |field: &[u8]| parse(Some(field)).is_some_and(|x| !x.is_nan());
+    if header == Header::Absent || header == Header::Guessed && record.iter().all(number) {
         if single {
             records.single_column();
         }

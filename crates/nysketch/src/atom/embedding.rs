@@ -136,9 +136,10 @@ impl Embedding {
     }
 
     /// The features of an atom, whose covariance may be a matrix: with V = Γ + σ²I,
-    /// `√(σ^{2d}/det V) exp(−½ (x̃ − μ)ᵀ V⁻¹ (x̃ − μ))`, or cosines and sines damped by `exp(−½ ωᵀΓω)`.
-    pub fn features_of(&self, atom: &Atom) -> Vec<f64> {
-        match (&atom.covariance, &self.kind) {
+    /// `√(σ^{2d}/det V) exp(−½ (x̃ − μ)ᵀ V⁻¹ (x̃ − μ))`, or cosines and sines damped by `exp(−½ ωᵀΓω)`. `None`
+    /// where rounding leaves no inverse of V.
+    pub fn features_of(&self, atom: &Atom) -> Option<Vec<f64>> {
+        Some(match (&atom.covariance, &self.kind) {
             (Covariance::Diagonal(variance), _) => self.features(&atom.mean, variance),
             (Covariance::Full(_), _) if self.kernel == Kernel::Laplace => {
                 self.features(&atom.mean, &vec![0.0; self.dims])
@@ -147,7 +148,7 @@ impl Embedding {
                 let entry =
                     |i: usize, j: usize| gamma.get(i, j) + if i == j { self.sigma2 } else { 0.0 };
                 let v = Covariance::Full(SymmetricMatrix::from_fn(self.dims, entry));
-                let factor = v.cholesky().expect("Γ + σ²I is positive definite");
+                let factor = v.cholesky()?;
                 let peak = 0.5 * (self.dims as f64 * self.sigma2.ln() - factor.log_det());
                 let feature =
                     |x: &[f64]| (peak - 0.5 * factor.squared_distance(x, &atom.mean)).exp();
@@ -164,7 +165,7 @@ impl Embedding {
                 }
                 features
             }
-        }
+        })
     }
 
     /// `f(μ, γ)`: the features of an atom before whitening.
@@ -432,7 +433,7 @@ mod tests {
                     + if i == 2 && j == 2 { 1e-12 } else { 0.0 }
             });
             let mean = vec![0.3, -0.2, 0.5];
-            let exact = e.features_of(&Atom { weight: 1.0, mean: mean.clone(), covariance: Covariance::Full(gamma) });
+            let exact = e.features_of(&Atom { weight: 1.0, mean: mean.clone(), covariance: Covariance::Full(gamma) }).unwrap();
             let mut sum = vec![0.0; exact.len()];
             let mut mass = 0.0;
             for (a, b) in (-30..=30).flat_map(|a| (-30..=30).map(move |b| (f64::from(a) * 0.2, f64::from(b) * 0.2))) {

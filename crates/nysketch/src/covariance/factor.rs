@@ -8,7 +8,6 @@
 //! Products are added in the order of the columns, without fused multiply-adds, so that every machine gets the
 //! same bits.
 
-use super::Covariance;
 use super::symmetric::{SymmetricMatrix, start};
 use crate::linalg::dot;
 use crate::random::normal;
@@ -45,25 +44,21 @@ pub(crate) enum Whitening {
 }
 
 impl Factor {
-    /// `None` where the covariance is not positive definite, or its inverse overflows.
-    pub(super) fn new(covariance: &Covariance) -> Option<Self> {
-        match covariance {
-            Covariance::Diagonal(variances) => {
-                let usable = variances.iter().all(|v| v.is_normal() && *v > 0.0);
-                usable.then(|| Factor {
-                    whitening: Whitening::Diagonal(
-                        variances.iter().map(|v| 1.0 / v.sqrt()).collect(),
-                    ),
-                    log_det: variances.iter().map(|v| v.ln()).sum(),
-                })
-            }
-            Covariance::Full(matrix) => {
-                let lower = inverse_triangle(matrix, Instructions::best())?;
-                let log = |i: usize| lower[start(i) + i].ln();
-                let log_det = -2.0 * (0..matrix.dims()).map(log).sum::<f64>();
-                Some(Factor { whitening: Whitening::Lower(lower.into()), log_det })
-            }
-        }
+    /// That of a diagonal; `None` where a variance is not positive.
+    pub(super) fn of_diagonal(variances: &[f64]) -> Option<Self> {
+        let usable = variances.iter().all(|v| v.is_normal() && *v > 0.0);
+        usable.then(|| Factor {
+            whitening: Whitening::Diagonal(variances.iter().map(|v| 1.0 / v.sqrt()).collect()),
+            log_det: variances.iter().map(|v| v.ln()).sum(),
+        })
+    }
+
+    /// That of a matrix; `None` where it is not positive definite, or its inverse overflows.
+    pub(super) fn of_matrix(matrix: &SymmetricMatrix) -> Option<Self> {
+        let lower = inverse_triangle(matrix, Instructions::best())?;
+        let log = |i: usize| lower[start(i) + i].ln();
+        let log_det = -2.0 * (0..matrix.dims()).map(log).sum::<f64>();
+        Some(Factor { whitening: Whitening::Lower(lower.into()), log_det })
     }
 
     /// Number of columns.
@@ -188,6 +183,7 @@ fn inverse(d: usize, l: Vec<f64>) -> Option<Vec<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::covariance::Covariance;
     use crate::linalg::{Cholesky, Columns, Matrix, symmetric_eigen};
     use proptest::prelude::*;
     use rand::SeedableRng;

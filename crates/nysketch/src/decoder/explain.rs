@@ -54,7 +54,7 @@ impl Verdict {
             Verdict::Explained => "the model explains the sketch",
             Verdict::FewLandmarks => "the landmarks are too few to tell",
             Verdict::NotExplained => {
-                "k is too small, or clusters are not Gaussians along the columns"
+                "k is too small, or clusters are not Gaussians with such covariances"
             }
         }
     }
@@ -132,8 +132,8 @@ impl Context<'_> {
         for rung in 0..plan.bandwidths.len() {
             let embedding = self.embedding(rung)?;
             let mut left = embedding.target.clone();
-            for a in atoms.iter() {
-                let features = embedding.features_of(&a);
+            for a in &atoms {
+                let Some(features) = embedding.features_of(a) else { return Ok(None) };
                 left.iter_mut().zip(features).for_each(|(l, f)| *l -= a.weight * f);
             }
             residuals.push(Residual {
