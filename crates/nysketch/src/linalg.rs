@@ -23,11 +23,11 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
-/// `C = A B`, where A is square and all are column-major with `rows` rows.
-pub fn product(c: &mut [f64], a: &[f64], b: &[f64], rows: usize) {
-    let columns = b.len() / rows;
-    let a = MatRef::from_column_major_slice(a, rows, rows);
-    let b = MatRef::from_column_major_slice(b, rows, columns);
+/// `C = A B`, all column-major; B has `inner` rows.
+pub fn product(c: &mut [f64], a: &[f64], b: &[f64], inner: usize) {
+    let (rows, columns) = (a.len() / inner, b.len() / inner);
+    let a = MatRef::from_column_major_slice(a, rows, inner);
+    let b = MatRef::from_column_major_slice(b, inner, columns);
     let c = MatMut::from_column_major_slice_mut(c, rows, columns);
     matmul(c, Accum::Replace, a, b, 1.0, Par::Seq);
 }

@@ -1,18 +1,26 @@
 //! A step of EM with matrices as covariances.
 //!
-//! With `W` the whitening factor of an atom, the log-densities of a block of points come from one product
-//! `W (X − μ)`; what an atom is responsible for, from one product `Y Yᵀ`, where the columns of Y are the points that
-//! it has a share in, less μ, times the root of that share.
+//! With `W_c` the whitening factors of the atoms, one below the other, the log-densities of a block of points come
+//! from one product `W X`, less `W_c μ_c`; what an atom is responsible for, from one product `Y Yᵀ`, where the columns
+//! of Y are the points that it has a share in, less μ, times the root of that share.
 
 use super::Moments;
 use crate::atom::Atom;
 use crate::covariance::{Covariance, SymmetricMatrix, Whitening};
+use crate::kernel::exp2::exp2_product;
 use crate::linalg::{add_gram, product};
+use crate::simd::{Instructions, Work};
 
-/// Points of a block: their differences from a mean stay in the cache.
+/// Numbers that the whitened points of a block have, about: they stay in the cache.
+const WHITENED: usize = 1 << 15;
+/// Most points of a block.
 const BLOCK: usize = 256;
 /// Shares below this part of a point's weight are left out.
 const NEGLIGIBLE: f64 = 1e-12;
+/// Log-densities further below the largest count as this far, in nats: the exponentials end at 2⁻¹²⁶.
+const LOWEST: f32 = -80.0;
+/// Sums that run side by side.
+const LANES: usize = 8;
 
 /// Points laid out for matrices: row-major, which is one point a column.
 #[derive(Debug)]
@@ -22,33 +30,41 @@ pub struct Matrices {
     places: Vec<f64>,
 }
 
-/// What log-densities of an atom are computed from.
-struct Density<'a> {
-    mean: &'a [f64],
-    /// W, column by column.
+/// What log-densities of the atoms are computed from. Atoms without a density are left out.
+struct Densities {
+    /// Which atoms.
+    atoms: Vec<usize>,
+    /// W of all of them, one below the other, column by column.
     whitening: Vec<f64>,
+    /// `W_c μ_c`, likewise.
+    whitened_mean: Vec<f64>,
     /// `log α + log N(μ; μ, Γ)`.
-    peak: f64,
+    peak: Vec<f64>,
 }
 
-impl<'a> Density<'a> {
-    /// `None` where the atom has no density.
-    fn new(atom: &'a Atom) -> Option<Self> {
-        let factor = atom.covariance.cholesky()?;
-        let d = atom.mean.len();
-        let mut whitening = vec![0.0; d * d];
-        match factor.whitening() {
-            Whitening::Diagonal(w) => (0..d).for_each(|i| whitening[i * (d + 1)] = w[i]),
-            Whitening::Lower(w) => {
-                for i in 0..d {
-                    for j in 0..=i {
-                        whitening[j * d + i] = w[i * (i + 1) / 2 + j];
+impl Densities {
+    fn new(atoms: &[Atom]) -> Self {
+        let usable = |(c, a): (usize, &Atom)| Some((c, a.covariance.cholesky()?));
+        let factors: Vec<_> = atoms.iter().enumerate().filter_map(usable).collect();
+        let d = atoms[0].mean.len();
+        let rows = factors.len() * d;
+        let mut whitening = vec![0.0; rows * d];
+        let mut whitened_mean = Vec::with_capacity(rows);
+        for (at, (c, factor)) in factors.iter().enumerate() {
+            let mut put = |i: usize, j: usize, w: f64| whitening[j * rows + at * d + i] = w;
+            match factor.whitening() {
+                Whitening::Diagonal(w) => (0..d).for_each(|i| put(i, i, w[i])),
+                Whitening::Lower(w) => {
+                    for i in 0..d {
+                        (0..=i).for_each(|j| put(i, j, w[i * (i + 1) / 2 + j]));
                     }
                 }
             }
+            whitened_mean.extend(factor.whiten(&atoms[*c].mean));
         }
-        let peak = atom.weight.max(1e-300).ln() + factor.log_peak();
-        Some(Density { mean: &atom.mean, whitening, peak })
+        let peak = factors.iter().map(|(c, f)| atoms[*c].weight.max(1e-300).ln() + f.log_peak());
+        let peak = peak.collect();
+        Densities { atoms: factors.iter().map(|f| f.0).collect(), whitening, whitened_mean, peak }
     }
 }
 
@@ -59,58 +75,19 @@ impl Matrices {
 
     /// The sum of the log-likelihoods, and what each atom is responsible for.
     pub fn pass(&self, atoms: &[Atom]) -> (f64, Vec<Moments>) {
-        let d = self.dims;
-        let densities: Vec<Option<Density<'_>>> = atoms.iter().map(Density::new).collect();
-        let mut mass = vec![0.0; atoms.len()];
-        let mut first = vec![vec![0.0; d]; atoms.len()];
-        let mut second = vec![vec![0.0; d * d]; atoms.len()];
-        let (mut apart, mut white) = (vec![0.0; BLOCK * d], vec![0.0; BLOCK * d]);
-        let mut logs = vec![[f64::NEG_INFINITY; BLOCK]; atoms.len()];
-        let mut likelihood = 0.0;
-        for (weights, places) in self.weights.chunks(BLOCK).zip(self.places.chunks(BLOCK * d)) {
-            let n = weights.len();
-            let mut most = [f64::NEG_INFINITY; BLOCK];
-            for (logs, density) in logs.iter_mut().zip(&densities) {
-                let Some(density) = density else { continue };
-                subtract(places, density.mean, &mut apart);
-                product(&mut white[..n * d], &density.whitening, &apart[..n * d], d);
-                for (i, s) in white[..n * d].chunks_exact(d).enumerate() {
-                    logs[i] = density.peak - 0.5 * s.iter().map(|s| s * s).sum::<f64>();
-                    most[i] = most[i].max(logs[i]);
-                }
-            }
-            let mut total = [0.0; BLOCK];
-            for logs in &mut logs {
-                for i in 0..n {
-                    logs[i] = relative(logs[i] - most[i]);
-                    total[i] += logs[i];
-                }
-            }
-            for i in 0..n {
-                likelihood += weights[i] * (most[i] + total[i].ln());
-            }
-            for (c, (shares, density)) in logs.iter().zip(&densities).enumerate() {
-                let Some(density) = density else { continue };
-                let mut kept = 0;
-                for i in (0..n).filter(|i| shares[*i] > NEGLIGIBLE * total[*i]) {
-                    let share = weights[i] * shares[i] / total[i];
-                    let root = share.sqrt();
-                    let from = places[i * d..(i + 1) * d].iter().zip(density.mean);
-                    let to = apart[kept * d..(kept + 1) * d].iter_mut().zip(&mut first[c]);
-                    for ((to, first), (x, mean)) in to.zip(from) {
-                        let t = x - mean;
-                        *first += share * t;
-                        *to = root * t;
-                    }
-                    mass[c] += share;
-                    kept += 1;
-                }
-                add_gram(&mut second[c], &apart[..kept * d], d);
-            }
-            for logs in &mut logs {
-                logs.fill(f64::NEG_INFINITY);
-            }
+        let (d, k) = (self.dims, atoms.len());
+        let densities = Densities::new(atoms);
+        let mut sums = Sums {
+            likelihood: 0.0,
+            mass: vec![0.0; k],
+            first: vec![vec![0.0; d]; k],
+            second: vec![vec![0.0; d * d]; k],
+        };
+        if !densities.atoms.is_empty() {
+            let pass = Pass { points: self, atoms, densities: &densities, sums: &mut sums };
+            Instructions::best().run(pass);
         }
+        let Sums { likelihood, mass, first, second } = sums;
         let moments = mass.into_iter().zip(first).zip(second).map(|((mass, first), second)| {
             let entry = |i: usize, j: usize| second[j * d + i];
             Moments { mass, first, second: Covariance::Full(SymmetricMatrix::from_fn(d, entry)) }
@@ -119,16 +96,95 @@ impl Matrices {
     }
 }
 
-/// Every point less a mean.
-fn subtract(places: &[f64], mean: &[f64], out: &mut [f64]) {
-    for (x, out) in places.chunks_exact(mean.len()).zip(out.chunks_exact_mut(mean.len())) {
-        for ((x, mean), out) in x.iter().zip(mean).zip(out) {
-            *out = x - mean;
+/// What is added up over the points.
+struct Sums {
+    likelihood: f64,
+    mass: Vec<f64>,
+    first: Vec<Vec<f64>>,
+    /// Column-major.
+    second: Vec<Vec<f64>>,
+}
+
+/// Goes over all points once.
+struct Pass<'a> {
+    points: &'a Matrices,
+    atoms: &'a [Atom],
+    densities: &'a Densities,
+    sums: &'a mut Sums,
+}
+
+impl Work for Pass<'_> {
+    #[inline(always)]
+    fn work(self) {
+        let Pass { points, atoms, densities, sums } = self;
+        let (d, k) = (points.dims, densities.atoms.len());
+        let size = (WHITENED / (k * d)).clamp(32, BLOCK);
+        let mut white = vec![0.0; size * k * d];
+        let mut part = vec![0.0; size * d];
+        // `[atom][point]`.
+        let mut logs = vec![0.0; k * size];
+        let (mut most, mut total) = (vec![0.0; size], vec![0.0; size]);
+        for (weights, places) in points.weights.chunks(size).zip(points.places.chunks(size * d)) {
+            let n = weights.len();
+            product(&mut white[..n * k * d], &densities.whitening, places, d);
+            most.fill(f64::NEG_INFINITY);
+            for (i, s) in white[..n * k * d].chunks_exact(k * d).enumerate() {
+                for c in 0..k {
+                    let span = c * d..(c + 1) * d;
+                    let square = squared_distance(&s[span.clone()], &densities.whitened_mean[span]);
+                    let log = densities.peak[c] - 0.5 * square;
+                    logs[c * size + i] = log;
+                    most[i] = if log > most[i] { log } else { most[i] };
+                }
+            }
+            total.fill(0.0);
+            for logs in logs.chunks_exact_mut(size) {
+                for ((log, most), total) in logs[..n].iter_mut().zip(&most).zip(&mut total) {
+                    let below = ((*log - most) as f32).max(LOWEST);
+                    *log = f64::from(exp2_product(below, std::f32::consts::LOG2_E));
+                    *total += *log;
+                }
+            }
+            for i in 0..n {
+                sums.likelihood += weights[i] * (most[i] + total[i].ln());
+            }
+            for (&c, shares) in densities.atoms.iter().zip(logs.chunks_exact(size)) {
+                let (mean, first) = (&atoms[c].mean, &mut sums.first[c]);
+                let mut kept = 0;
+                for i in 0..n {
+                    if shares[i] <= NEGLIGIBLE * total[i] {
+                        continue;
+                    }
+                    let share = weights[i] * shares[i] / total[i];
+                    let root = share.sqrt();
+                    let from = places[i * d..(i + 1) * d].iter().zip(mean);
+                    let to = part[kept * d..(kept + 1) * d].iter_mut().zip(&mut *first);
+                    for ((to, first), (x, mean)) in to.zip(from) {
+                        let t = x - mean;
+                        *first += share * t;
+                        *to = root * t;
+                    }
+                    sums.mass[c] += share;
+                    kept += 1;
+                }
+                if kept > 0 {
+                    add_gram(&mut sums.second[c], &part[..kept * d], d);
+                }
+            }
         }
     }
 }
 
-/// `exp(x)` for x ≤ 0; 0 where it would not show beside 1.
-fn relative(x: f64) -> f64 {
-    if x > -40.0 { x.exp() } else { 0.0 }
+/// `‖a − b‖²`, as sums that run side by side.
+#[inline(always)]
+fn squared_distance(a: &[f64], b: &[f64]) -> f64 {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let mut sums = [0.0; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for l in 0..LANES {
+            sums[l] += (a[l] - b[l]) * (a[l] - b[l]);
+        }
+    }
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| (a - b) * (a - b)).sum();
+    sums.iter().sum::<f64>() + rest
 }
