@@ -32,8 +32,16 @@ use crate::points::Points;
 pub struct Witnesses {
     /// SHA-256 of the bytes of the rows.
     digest: String,
-    /// In the frame's coordinates; `None` where the rows are kept elsewhere.
-    rows: Option<Points>,
+    /// `None` where the rows are kept elsewhere.
+    kept: Option<Kept>,
+}
+
+#[derive(Debug, Clone)]
+struct Kept {
+    /// In the frame's coordinates.
+    rows: Points,
+    /// What each counts; empty where all count alike.
+    weights: Vec<f32>,
 }
 
 impl PartialEq for Witnesses {
@@ -43,16 +51,18 @@ impl PartialEq for Witnesses {
 }
 
 impl Witnesses {
-    /// These rows, in the coordinates of the plan's frame.
+    /// These rows, in the coordinates of the plan's frame, and what each counts; no weights where all count alike.
     #[doc(hidden)]
-    pub fn new(rows: Points) -> Self {
-        let bytes: Vec<u8> = rows.data().iter().flat_map(|x| x.to_le_bytes()).collect();
-        Witnesses { digest: sha256(&bytes), rows: Some(rows) }
+    pub fn new(rows: Points, weights: Vec<f32>) -> Self {
+        debug_assert!(weights.is_empty() || weights.len() == rows.len());
+        let numbers = rows.data().iter().chain(&weights);
+        let bytes: Vec<u8> = numbers.flat_map(|x| x.to_le_bytes()).collect();
+        Witnesses { digest: sha256(&bytes), kept: Some(Kept { rows, weights }) }
     }
 
     /// Rows that are kept elsewhere.
     pub(crate) fn elsewhere(digest: String) -> Self {
-        Witnesses { digest, rows: None }
+        Witnesses { digest, kept: None }
     }
 
     /// SHA-256 of the bytes of the rows in a file, in lower-case hexadecimal.
@@ -62,7 +72,13 @@ impl Witnesses {
 
     /// The rows in the coordinates of the plan's frame, where they are at hand.
     pub fn rows(&self) -> Option<&Points> {
-        self.rows.as_ref()
+        self.kept.as_ref().map(|kept| &kept.rows)
+    }
+
+    /// What each row counts; empty where all count alike, or the rows are not at hand. Rows that were drawn count
+    /// alike, since their weights have steered the drawing.
+    pub fn weights(&self) -> &[f32] {
+        self.kept.as_ref().map_or(&[], |kept| &kept.weights)
     }
 }
 
@@ -72,8 +88,8 @@ mod tests {
 
     #[test]
     fn equal_witnesses_have_equal_digests() {
-        let witnesses = Witnesses::new(Points::new(1, vec![1.0, 2.0]));
+        let witnesses = Witnesses::new(Points::new(1, vec![1.0, 2.0]), Vec::new());
         assert_eq!(witnesses, Witnesses::elsewhere(witnesses.digest().to_string()));
-        assert_ne!(witnesses, Witnesses::new(Points::new(1, vec![2.0, 1.0])));
+        assert_ne!(witnesses, Witnesses::new(Points::new(1, vec![2.0, 1.0]), Vec::new()));
     }
 }

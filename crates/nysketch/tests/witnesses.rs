@@ -25,7 +25,7 @@ fn their_number_changes_nothing_else_of_a_plan() {
     let params = PlanParams::default().landmarks(30).seed(4);
     let without = plan(&table, params.clone().witnesses(0));
     assert_eq!((count(&without), &without.witnesses), (0, &None));
-    for (params, n) in [(params.clone(), 5000), (params.clone().witnesses(7), 7)] {
+    for (params, n) in [(params.clone(), 20_000), (params.clone().witnesses(7), 7)] {
         let with = plan(&table, params);
         assert_eq!(count(&with), n);
         let mut others = Plan::clone(&with);

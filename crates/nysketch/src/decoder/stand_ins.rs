@@ -65,14 +65,17 @@ impl StandIns {
                 members.push(i);
             }
         }
+        let counts = plan.witnesses.as_ref().map_or(&[][..], |w| w.weights());
         let rng = &mut ChaCha8Rng::seed_from_u64(0);
         let mut all = StandIns::empty(d);
         for (cell, members) in cells.iter().zip(&members) {
             let row = |i: &usize| witnesses.row(*i).iter().map(|x| f64::from(*x));
             let rows: Vec<f64> = members.iter().flat_map(row).collect();
+            let counts: Vec<f64> =
+                members.iter().map(|i| counts.get(*i).map_or(1.0, |w| f64::from(*w))).collect();
             let width = |k: usize| cell.variance.map_or(0.0, |v| v[k]);
             match members.len() >= ENOUGH || members.len() as f64 >= cell.rows {
-                true => all.push_seen(cell.rows, cell.mean, &width, &rows),
+                true => all.push_seen(cell.rows, cell.mean, &width, &rows, &counts),
                 false => all.push_drawn(cell.rows, cell.mean, &width, rng),
             }
         }
@@ -101,12 +104,23 @@ impl StandIns {
     }
 
     /// The witnesses of a cell, and what they do not show of it.
-    fn push_seen(&mut self, n: f64, mean: &[f64], width: &dyn Fn(usize) -> f64, rows: &[f64]) {
+    fn push_seen(
+        &mut self,
+        n: f64,
+        mean: &[f64],
+        width: &dyn Fn(usize) -> f64,
+        rows: &[f64],
+        counts: &[f64],
+    ) {
         let (d, start) = (self.dims, self.weights.len());
-        let s = (rows.len() / d) as f64;
-        let average = |of: &dyn Fn(&[f64]) -> f64| rows.chunks_exact(d).map(of).sum::<f64>() / s;
+        let (s, total) = (counts.len() as f64, counts.iter().sum::<f64>());
+        let average = |of: &dyn Fn(&[f64]) -> f64| {
+            rows.chunks_exact(d).zip(counts).map(|(x, c)| c * of(x)).sum::<f64>() / total
+        };
         let centre: Vec<f64> = (0..d).map(|k| average(&|x| x[k])).collect();
-        rows.chunks_exact(d).for_each(|x| self.push(x, n / s));
+        for (x, count) in rows.chunks_exact(d).zip(counts) {
+            self.push(x, n * count / total);
+        }
         let end = self.weights.len();
         for k in 0..d {
             let shown = average(&|x| (x[k] - centre[k]).powi(2));

@@ -22,6 +22,7 @@ pub const VERSIONS: std::ops::RangeInclusive<u64> = 1..=2;
 /// The section of witness rows, and its tensor.
 const WITNESSES: &str = "witnesses";
 const WITNESS_ROWS: &str = "witnesses.rows";
+const WITNESS_WEIGHTS: &str = "witnesses.weights";
 
 /// Sections that a plan of version 2 may have.
 const SECTIONS: [&str; 1] = [WITNESSES];
@@ -136,7 +137,11 @@ pub fn section_tensors(plan: &Plan) -> Vec<Tensor> {
         let shape = vec![points.len(), points.dims()];
         Tensor::new(name, Dtype::F32, shape, points.data(), |x| x.to_le_bytes())
     };
-    plan.witness_rows().map(|rows| f32s(WITNESS_ROWS, rows)).into_iter().collect()
+    let weights = plan.witnesses.as_ref().map_or(&[][..], |w| w.weights());
+    let weights = (!weights.is_empty()).then(|| {
+        Tensor::new(WITNESS_WEIGHTS, Dtype::F32, vec![weights.len(), 1], weights, |x| x.to_le_bytes())
+    });
+    plan.witness_rows().map(|rows| f32s(WITNESS_ROWS, rows)).into_iter().chain(weights).collect()
 }
 
 /// The tensors of a plan, but for those of its sections.
@@ -231,8 +236,16 @@ fn read_witnesses(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Option
         return Ok(Some(Witnesses::elsewhere(digest.to_string())));
     }
     let d = metadata.columns.len();
-    let data = reader.f32s(WITNESS_ROWS, reader.length(WITNESS_ROWS)?, d)?;
-    let witnesses = Witnesses::new(Points::new(d, data));
+    let n = reader.length(WITNESS_ROWS)?;
+    let data = reader.f32s(WITNESS_ROWS, n, d)?;
+    let weights = match reader.has(WITNESS_WEIGHTS) {
+        true => reader.f32s(WITNESS_WEIGHTS, n, 1)?,
+        false => Vec::new(),
+    };
+    if !weights.iter().all(|w| *w > 0.0 && w.is_finite()) {
+        return Err(value_error("a weight of a witness row is not positive and finite"));
+    }
+    let witnesses = Witnesses::new(Points::new(d, data), weights);
     if witnesses.digest() != digest {
         return Err(FormatError::SectionDigest {
             section: WITNESSES,

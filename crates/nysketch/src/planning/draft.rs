@@ -2,7 +2,7 @@
 
 use super::params::{
     DEFAULT_LANDMARKS, GivenLandmarks, LandmarkCount, Measurement, PlanParams, PlanValid, Scale,
-    default_landmarks,
+    default_landmarks, default_witnesses,
 };
 use super::remarks;
 use super::report::{LeverageReport, PlanReport};
@@ -174,8 +174,19 @@ impl Draft {
     /// Rows of the sample for the plan to keep.
     fn witnesses(&self) -> Option<Witnesses> {
         let weights = &self.found.sample_weights;
-        let places = draw_places(weights, self.witnesses, self.params.seed);
-        (!places.is_empty()).then(|| Witnesses::new(self.sample.select(&places)))
+        let count = match self.params.witnesses {
+            Some(_) => self.witnesses,
+            None => self.witnesses.min(default_witnesses(self.frame.dims())),
+        };
+        let places = draw_places(weights, count, self.params.seed);
+        // Where every row is kept, none has been drawn by its weight.
+        let all = places.len() == weights.iter().filter(|w| **w > 0.0).count();
+        let same = weights.iter().all(|w| *w == weights[0]);
+        let kept = match all && !same {
+            true => places.iter().map(|p| weights[*p] as f32).collect(),
+            false => Vec::new(),
+        };
+        (!places.is_empty()).then(|| Witnesses::new(self.sample.select(&places), kept))
     }
 
     /// The bandwidth at which leverage scores and Cholesky factors are taken.

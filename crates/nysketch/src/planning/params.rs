@@ -23,6 +23,15 @@ pub const DEFAULT_SAMPLE_ROWS: usize = 20_000;
 /// Witness rows where the user names no number.
 pub const DEFAULT_WITNESSES: usize = 20_000;
 
+/// Values that witness rows have at most where the user names no number of rows, but for the first 2,000 rows: about
+/// 4 MB.
+const WITNESS_VALUES: usize = 1_000_000;
+
+/// The number of witness rows of so many columns where none is given.
+pub fn default_witnesses(columns: usize) -> usize {
+    DEFAULT_WITNESSES.min((WITNESS_VALUES / columns.max(1)).max(2_000))
+}
+
 /// Landmarks per cluster where the number of clusters is given: a cell that a border cuts serves two
 /// clusters.
 pub(crate) const LANDMARKS_PER_CLUSTER: usize = 10;
