@@ -58,6 +58,8 @@ pub(super) struct Cell<'a> {
     pub variance: Option<&'a [f64]>,
 }
 
+/// Share of the rows on either side that does not count for the variance of a column.
+const OUTERMOST: f64 = 1e-3;
 /// Points that all cells are unfolded into, about.
 const UNFOLDED: usize = 20_000;
 /// Starts of a mixture.
@@ -129,18 +131,37 @@ impl Cells {
         &self.floor
     }
 
-    /// The variance of each column over all rows.
+    /// The variance of each column, leaving out the cells of the lowest and the highest thousandth of the rows, so that
+    /// a few rows far out do not decide what is narrow; of all rows where nothing else varies.
     fn column_variances(&self) -> Vec<f64> {
+        (0..self.dims).map(|k| self.column_variance(k)).collect()
+    }
+
+    fn column_variance(&self, k: usize) -> f64 {
         let (d, total) = (self.dims, self.rows.iter().sum::<f64>());
-        let over = |of: &dyn Fn(usize) -> f64| {
-            self.rows.iter().enumerate().map(|(c, n)| n * of(c)).sum::<f64>() / total
-        };
-        let variance = |k: usize| {
-            let mean = over(&|c| self.means[c * d + k]);
+        let mean = |c: usize| self.means[c * d + k];
+        let variance = |cells: &[usize]| {
+            let rows: f64 = cells.iter().map(|c| self.rows[*c]).sum();
+            let over = |of: &dyn Fn(usize) -> f64| {
+                cells.iter().map(|c| self.rows[*c] * of(*c)).sum::<f64>() / rows
+            };
+            let centre = over(&mean);
             let width = |c: usize| self.variances.get(c * d + k).copied().unwrap_or(0.0);
-            over(&|c| (self.means[c * d + k] - mean).powi(2) + width(c))
+            over(&|c| (mean(c) - centre).powi(2) + width(c))
         };
-        (0..d).map(variance).collect()
+        let mut cells: Vec<usize> = (0..self.rows.len()).collect();
+        cells.sort_by(|a, b| mean(*a).total_cmp(&mean(*b)));
+        let mut below = 0.0;
+        let inner = cells.iter().copied().filter(|c| {
+            let from = below;
+            below += self.rows[*c];
+            below > OUTERMOST * total && from < (1.0 - OUTERMOST) * total
+        });
+        let inner: Vec<usize> = inner.collect();
+        match variance(&inner) {
+            v if v > 0.0 => v,
+            _ => variance(&cells),
+        }
     }
 
     /// The cells one by one.
