@@ -6,6 +6,8 @@
 //! E ‖A_m(π_n) − A_m(π)‖² ≤ (1 − ‖A_m(π)‖²)/n .
 //! ```
 //!
+//! One that was learned from s witness rows is off by as much again as s rows are: 1/n becomes 1/n + 1/s.
+//!
 //! A model whose residual ‖A_m(p) − A_m(π_n)‖ is near the floor is as good as the rows can tell.
 
 use super::context::Context;
@@ -128,6 +130,12 @@ impl Context<'_> {
         let (m, rungs) = (plan.features.points().len(), plan.bandwidths.len());
         Work::eigen(m, rungs).check("explaining a model")?;
         let missed = sketch.missed();
+        // A model that was learned from witness rows is as far off as those are.
+        let (n, s) = (sketch.rows(), model.densities.as_ref().map_or(0, |d| d.witnesses));
+        let rows = match s {
+            0 => n,
+            s => (1.0 / (1.0 / n as f64 + 1.0 / s as f64)).ceil() as u64,
+        };
         let mut residuals = Vec::new();
         for rung in 0..plan.bandwidths.len() {
             let embedding = self.embedding(rung)?;
@@ -139,7 +147,7 @@ impl Context<'_> {
             residuals.push(Residual {
                 sigma2: embedding.sigma2,
                 residual: embedding.squared_norm(&left).max(0.0).sqrt(),
-                floor: noise_floor(embedding.squared_norm(&embedding.target), sketch.rows()),
+                floor: noise_floor(embedding.squared_norm(&embedding.target), rows),
                 missed: missed.get(rung).copied().unwrap_or(0.0),
             });
         }
