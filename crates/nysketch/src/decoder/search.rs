@@ -13,9 +13,8 @@ use rand_chacha::ChaCha8Rng;
 
 /// Witnesses on which starts are told apart.
 const RACED_ON: usize = 4_000;
-/// Steps of EM after each of which a third of the starts is left. The first are with diagonals, whatever the kind:
-/// they are cheap, and a start that does badly with them seldom does well.
-const HEATS: [usize; 3] = [6, 10, 20];
+/// Steps of EM after each of which a third of the starts is left.
+const HEATS: [usize; 3] = [6, 12, 25];
 /// Starts that get all points.
 const FINALISTS: usize = 2;
 /// Steps of EM on half of the witnesses, which find out how much of the likelihood is chance.
@@ -55,7 +54,8 @@ impl Search<'_> {
     /// The best mixture of k components; `warm` are mixtures to start from beside the others, or alone where
     /// `only` says so.
     pub fn best(&self, k: usize, warm: Vec<Vec<Atom>>, only: bool, rng: &mut ChaCha8Rng) -> Found {
-        let (thin, all) = (self.points.thinned(RACED_ON), self.em(self.points, 0.0));
+        let thin = self.points.thinned(RACED_ON);
+        let (few, all) = (self.em(&thin, 0.0), self.em(self.points, 0.0));
         let drawn = if only { 0 } else { self.restarts.max(1) };
         let seeds: Vec<u64> = (0..drawn).map(|_| rand::Rng::next_u64(rng)).collect();
         // k-means++ alone: Lloyd's iterations would lead many starts to the same place.
@@ -63,22 +63,16 @@ impl Search<'_> {
             let rng = &mut ChaCha8Rng::seed_from_u64(seed);
             let effort = Effort { restarts: 1, iterations: 0 };
             let centres = self.coarse.cluster(k, Loss::Squared, effort, rng);
-            self.lifted(thin.atoms_around(&centres, false))
+            self.lifted(thin.atoms_around(&centres, self.kind.is_matrix()))
         };
         let mut left = in_parallel(self.threads, seeds, start);
-        for (heat, steps) in HEATS.into_iter().enumerate() {
+        for steps in HEATS {
             let count = left.len().div_ceil(3).max(FINALISTS);
-            if heat == 1 && self.kind.is_matrix() {
-                left.iter_mut().flatten().for_each(|a| a.covariance = a.covariance.to_matrix());
-            }
             if count >= left.len() {
                 continue;
             }
-            let kind = if heat == 0 { CovarianceKind::Diag } else { self.kind };
-            let shaped = Shaped { kind, floor: self.floor, shrinkage: 0.0 };
-            let em = Em::new(thin.weights(), thin.places(), &[], shaped);
             let race = |mut atoms: Vec<Atom>| {
-                let ended = em.run(&mut atoms, Until { steps, ..self.until });
+                let ended = few.run(&mut atoms, Until { steps, ..self.until });
                 (ended.likelihood, atoms)
             };
             let mut raced = in_parallel(self.threads, left, race);
