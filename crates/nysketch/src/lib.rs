@@ -140,6 +140,7 @@ pub mod weighted;
 pub use collect::Collect;
 pub use covariance::{Covariance, CovarianceKind, Factor, SymmetricMatrix};
 pub use decoder::{Context, Decoder, FitParams, KnownCovariance, fit};
+pub use densities::Densities;
 pub use engine::{Engine, EngineKind};
 pub use error::{Error, FormatError, Place, Result};
 pub use frame::Frame;
@@ -155,7 +156,6 @@ pub use planning::{
 };
 pub use points::Points;
 pub use predictor::Predictor;
-pub use densities::Densities;
 pub use profile::Profile;
 pub use report::{Likelihood, Report, Status};
 pub use rows::{Block, Invalid, Progress, RowPart, RowSet, RowSource, RowStream, Table};

@@ -3,9 +3,9 @@
 use super::calibrate::weighted;
 use super::context::Context;
 use super::decode::{Decode, Job};
-use super::params::FitParams;
 use super::em::Until;
 use super::likelihood::Said;
+use super::params::FitParams;
 use super::search::{CARRIED, Found, Search};
 use super::stand_ins::StandIns;
 use crate::atom::Atom;
@@ -62,7 +62,8 @@ impl Decode for CellsDecoder {
         let points = match job.context.witnessed() {
             Some(points) => Cow::Borrowed(points),
             None if kind == CovarianceKind::Diag && job.warm.is_empty() => {
-                let effort = Effort { restarts: params.restarts, iterations: params.max_iterations };
+                let effort =
+                    Effort { restarts: params.restarts, iterations: params.max_iterations };
                 return Ok(cells.mixture(params.k, effort, &mut job.rng, &mut job.report));
             }
             None => {

@@ -9,8 +9,8 @@
 //! cell has the mean and variance it is known to have: its shape is that of the mixture between the borders
 //! of the cell. Elsewhere points are drawn around the cell's mean.
 
-use super::params::DEFAULT_MIN_VARIANCE;
 use super::em::{Em, Floor, Shaped, TOLERANCE, Until};
+use super::params::DEFAULT_MIN_VARIANCE;
 use crate::atom::Atom;
 use crate::covariance::CovarianceKind;
 use crate::fixed::power_of_two;

@@ -243,7 +243,8 @@ impl Context<'_> {
                 let atoms = model.shape.atoms(frame).unwrap_or_default();
                 let logs: f64 = frame.scale.iter().map(|s| s.ln()).sum();
                 // One that was learned from these witnesses knows how much of its likelihood is chance.
-                let own = model.plan == self.plan().fingerprint() && model.rows == self.sketch().counted();
+                let own = model.plan == self.plan().fingerprint()
+                    && model.rows == self.sketch().counted();
                 if let Some(likelihood) = model.report.likelihood.filter(|_| own) {
                     return Ok((-likelihood.mean, -likelihood.mean - logs));
                 }

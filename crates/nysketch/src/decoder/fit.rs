@@ -6,9 +6,9 @@ use super::by_pursuit::Pursuit;
 use super::context::Context;
 use super::decode::{Decode, Job};
 use super::known::Axes;
+use super::likelihood::Said;
 use super::list::Decoder;
 use super::params::FitParams;
-use super::likelihood::Said;
 use super::pca;
 use super::stand_ins::StandIns;
 use crate::atom::Atom;
@@ -178,7 +178,8 @@ impl Context<'_> {
             return Err(Error::TooManyComponents { k, available, what: "rows" });
         }
         let decoder = self.chosen(params);
-        if decoder != Decoder::Cells && params.covariance.is_some_and(|c| c != CovarianceKind::Diag) {
+        if decoder != Decoder::Cells && params.covariance.is_some_and(|c| c != CovarianceKind::Diag)
+        {
             let expected = "diag where kernel sums are decoded; use `decoder=cells`";
             let got = params.covariance.map_or("", CovarianceKind::name);
             return Err(Error::parameter("`covariance`", expected, got));

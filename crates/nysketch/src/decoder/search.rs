@@ -167,8 +167,8 @@ impl Search<'_> {
             grown.push(more);
         }
         let mut halved = atoms.to_vec();
-        if let Some(heaviest) = (0..atoms.len())
-            .max_by(|a, b| atoms[*a].weight.total_cmp(&atoms[*b].weight))
+        if let Some(heaviest) =
+            (0..atoms.len()).max_by(|a, b| atoms[*a].weight.total_cmp(&atoms[*b].weight))
         {
             halved[heaviest].weight *= 0.5;
             let mut twin = halved[heaviest].clone();

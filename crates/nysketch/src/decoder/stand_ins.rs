@@ -59,7 +59,8 @@ impl StandIns {
         let filled = sketch.sums()[Sum::CellRows].iter().enumerate().filter(|(_, n)| **n > 0);
         filled.enumerate().for_each(|(cell, (landmark, _))| place[landmark] = cell);
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); cells.iter().count()];
-        for (i, landmark) in nearest_landmarks(landmarks, witnesses.data()).into_iter().enumerate() {
+        for (i, landmark) in nearest_landmarks(landmarks, witnesses.data()).into_iter().enumerate()
+        {
             // A witness of a cell that this sketch has no rows in stands for nothing.
             if let Some(members) = members.get_mut(place[landmark]) {
                 members.push(i);
@@ -298,5 +299,137 @@ impl StandIns {
             Atom { weight: mass / total, mean, covariance }
         };
         centres.iter().zip(members).map(atom).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::unit;
+    use crate::{PlanParams, SketchParams, Table, plan_for};
+    use std::sync::Arc;
+
+    fn sketch(values: Vec<f64>, dims: usize, params: PlanParams) -> Sketch {
+        let table = Table::unnamed(dims, values).unwrap();
+        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap()
+    }
+
+    fn stand_ins(sketch: &Sketch) -> StandIns {
+        StandIns::of_witnesses(sketch, &Cells::new(sketch)).unwrap()
+    }
+
+    /// Σ w, Σ w x and Σ w x² of one column.
+    fn moments(points: &StandIns, k: usize) -> [f64; 3] {
+        let mut sums = [0.0; 3];
+        for i in 0..points.len() {
+            let (w, x) = (points.weights()[i], points.point(i)[k]);
+            sums = [sums[0] + w, sums[1] + w * x, sums[2] + w * x * x];
+        }
+        sums
+    }
+
+    #[test]
+    fn all_rows_stand_for_themselves() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(1);
+        let rows: Vec<f64> = (0..600).map(|_| normal(rng)).collect();
+        let all = stand_ins(&sketch(rows.clone(), 2, PlanParams::default().landmarks(20)));
+        assert!(all.are_all_rows() && all.witnesses() == 300);
+        assert!(all.weights().iter().all(|w| *w == 1.0));
+        // Half of them are not all.
+        let params = PlanParams::default().landmarks(20).witnesses(150);
+        assert!(!stand_ins(&sketch(rows, 2, params)).are_all_rows());
+    }
+
+    /// A column in which one row in a thousand is far out: without it witnesses would show no variance at all.
+    #[test]
+    fn rows_without_a_witness_are_made_up_for() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(2);
+        let mut rows = Vec::new();
+        for i in 0..20_000 {
+            rows.extend([normal(rng), if i % 1000 == 7 { 1.0 } else { 0.0 }]);
+        }
+        let params = PlanParams::default().landmarks(8).witnesses(400);
+        for seed in 0..5 {
+            let sketch = sketch(rows.clone(), 2, params.clone().seed(seed));
+            let points = stand_ins(&sketch);
+            let [mass, first, second] = moments(&points, 1);
+            assert!((mass - 20_000.0).abs() < 1e-6);
+            let shown = (0..points.witnesses()).filter(|i| points.point(*i)[1] > 0.5).count();
+            let exact = &sketch.column_moments().unwrap()[1];
+            let variance = second / mass - (first / mass).powi(2);
+            // Where a witness happens to be such a row, it stands for more or fewer of them.
+            if shown == 0 {
+                assert!((variance / exact.1 - 1.0).abs() < 0.1, "{variance} {exact:?}");
+            }
+            assert!(variance > 0.3 * exact.1, "{variance} {exact:?}");
+        }
+    }
+
+    /// Cells without witnesses are drawn with their exact moments, and parts of the points weigh as much as all.
+    #[test]
+    fn cells_keep_their_rows() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(3);
+        let rows: Vec<f64> =
+            (0..4000).map(|i| normal(rng) + if i % 400 < 2 { 30.0 } else { 0.0 }).collect();
+        let params = PlanParams::default().landmarks(30).witnesses(40);
+        let sketch = sketch(rows, 2, params);
+        let points = stand_ins(&sketch);
+        assert!(points.cells.iter().any(|c| c.seen.is_empty()), "some cells have no witness");
+        for (cell, known) in points.cells.iter().zip(Cells::new(&sketch).iter()) {
+            let span = cell.seen.start..cell.made.end;
+            let weight: f64 = points.weights[span.clone()].iter().sum();
+            assert!((weight - known.rows).abs() < 1e-9 * known.rows);
+            if cell.seen.is_empty() {
+                let mean =
+                    span.map(|i| points.weights[i] * points.point(i)[0]).sum::<f64>() / weight;
+                assert!((mean - known.mean[0]).abs() < 1e-9);
+            }
+        }
+        let [half, other] = points.halves();
+        for part in [&half, &other, &points.thinned(10)] {
+            assert_eq!(part.cells.len(), points.cells.len());
+            assert!(part.witnesses() < points.witnesses());
+        }
+        assert_eq!(half.witnesses() + other.witnesses(), points.witnesses());
+    }
+
+    /// Rows that weigh more count more, also where all of them are witnesses.
+    #[test]
+    fn witnesses_count_as_their_rows() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(4);
+        let rows: Vec<f64> = (0..2000).map(|_| normal(rng)).collect();
+        let weights: Vec<f64> = rows.iter().map(|x| if *x > 0.0 { 9.0 } else { 1.0 }).collect();
+        let table = Table::unnamed(1, rows.clone()).unwrap().with_weights(weights.clone()).unwrap();
+        let params = PlanParams::default().landmarks(3).weights("weight", None);
+        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
+        let [mass, first, _] = moments(&stand_ins(&sketch), 0);
+        let exact = rows.iter().zip(&weights).map(|(x, w)| x * w).sum::<f64>()
+            / weights.iter().sum::<f64>();
+        let found = plan.frame.widen_coordinates(&[first / mass])[0];
+        assert!((found - exact).abs() < 1e-3, "{found} {exact}");
+    }
+
+    /// The standard error of a mean is that of repeated drawings.
+    #[test]
+    fn errors_are_those_of_drawing_again() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(5);
+        let rows: Vec<f64> = (0..8000).map(|_| unit(rng) * 10.0).collect();
+        let exact = rows.iter().map(|x| x * x).sum::<f64>() / 8000.0;
+        let (mut inside, mut errors) = (0, Vec::new());
+        for seed in 0..100 {
+            let params = PlanParams::default().landmarks(12).witnesses(300).seed(seed);
+            let sketch = sketch(rows.clone(), 1, params);
+            let points = stand_ins(&sketch);
+            let frame = &sketch.plan().frame;
+            let square = |i: usize| frame.widen_coordinates(points.point(i))[0].powi(2);
+            let values: Vec<f64> = (0..points.len()).map(square).collect();
+            let (mean, error) = points.mean(&values);
+            inside += usize::from((mean - exact).abs() < 2.0 * error);
+            errors.push((mean - exact).abs());
+        }
+        // 95 expected, with a standard deviation of 2.2.
+        assert!(inside >= 85, "{inside} {errors:?}");
     }
 }

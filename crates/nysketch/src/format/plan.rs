@@ -139,7 +139,9 @@ pub fn section_tensors(plan: &Plan) -> Vec<Tensor> {
     };
     let weights = plan.witnesses.as_ref().map_or(&[][..], |w| w.weights());
     let weights = (!weights.is_empty()).then(|| {
-        Tensor::new(WITNESS_WEIGHTS, Dtype::F32, vec![weights.len(), 1], weights, |x| x.to_le_bytes())
+        Tensor::new(WITNESS_WEIGHTS, Dtype::F32, vec![weights.len(), 1], weights, |x| {
+            x.to_le_bytes()
+        })
     });
     plan.witness_rows().map(|rows| f32s(WITNESS_ROWS, rows)).into_iter().chain(weights).collect()
 }

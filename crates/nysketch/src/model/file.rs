@@ -72,7 +72,18 @@ impl ModelFile {
     /// The model, which is not checked yet.
     fn into_model(mut self) -> Result<Model> {
         let shape = self.shape()?;
-        let ModelFile { schema, task, columns, scale, rows, plan, mut report, profile, densities, .. } = self;
+        let ModelFile {
+            schema,
+            task,
+            columns,
+            scale,
+            rows,
+            plan,
+            mut report,
+            profile,
+            densities,
+            ..
+        } = self;
         // Schema 1 says in one word which decoder ran and whether the model is that of calibrated landmarks.
         if schema == 1
             && let Some(name) = report.decoder.strip_suffix(" (calibrated landmarks)")
@@ -80,7 +91,18 @@ impl ModelFile {
             report.decoder = name.into();
             report.calibrated = true;
         }
-        Ok(Model { schema: SCHEMA, task, columns, scale, rows, plan, shape, profile, densities, report })
+        Ok(Model {
+            schema: SCHEMA,
+            task,
+            columns,
+            scale,
+            rows,
+            plan,
+            shape,
+            profile,
+            densities,
+            report,
+        })
     }
 
     fn shape(&mut self) -> Result<Shape> {

@@ -21,6 +21,7 @@ pub use draft::Draft;
 pub use make::{make_plan, plan_for};
 pub use params::{
     DEFAULT_FREQUENCIES, DEFAULT_LANDMARKS, DEFAULT_SAMPLE_ROWS, DEFAULT_WITNESSES, FeatureKind,
-    GivenLandmarks, LandmarkCount, PlanParams, PlanValid, SampleRows, Scale, default_landmarks, default_witnesses,
+    GivenLandmarks, LandmarkCount, PlanParams, PlanValid, SampleRows, Scale, default_landmarks,
+    default_witnesses,
 };
 pub use report::{LeverageReport, PlanReport};

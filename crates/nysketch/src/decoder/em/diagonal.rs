@@ -54,8 +54,12 @@ impl Diagonal {
         let mut sums = vec![Sums::new(self.dims); atoms.len()];
         let mut likelihood = 0.0;
         let densities: Vec<Density> = atoms.iter().map(Density::new).collect();
-        let pass =
-            Pass { points: self, densities: &densities, sums: &mut sums, likelihood: &mut likelihood };
+        let pass = Pass {
+            points: self,
+            densities: &densities,
+            sums: &mut sums,
+            likelihood: &mut likelihood,
+        };
         instructions.dispatch(pass);
         (likelihood, sums.into_iter().map(Sums::moments).collect())
     }

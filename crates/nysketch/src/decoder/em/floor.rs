@@ -42,7 +42,10 @@ impl Floor {
                 let scaled = |i: usize, j: usize| matrix.get(i, j) / (root[i] * root[j]);
                 // Positive definite after one is taken away: no eigenvalue is below one.
                 let less = |i: usize, j: usize| scaled(i, j) - f64::from(u8::from(i == j));
-                if Covariance::Full(SymmetricMatrix::from_fn(self.dims(), less)).cholesky().is_some() {
+                if Covariance::Full(SymmetricMatrix::from_fn(self.dims(), less))
+                    .cholesky()
+                    .is_some()
+                {
                     return;
                 }
                 let d = self.dims();
@@ -89,9 +92,8 @@ mod tests {
         // det(D^{-½} Γ D^{-½}) = λ₁ λ₂ with λ₁ = 200 and λ₂ = 1.
         let det = flat.get(0, 0) * flat.get(1, 1) - flat.get(0, 1).powi(2);
         assert!((det / 0.04 / 200.0 - 1.0).abs() < 1e-9, "{det}");
-        let mut wide = Covariance::Full(SymmetricMatrix::from_fn(2, |i, j| {
-            [[1.0, 1.0], [1.0, 400.0]][i][j]
-        }));
+        let mut wide =
+            Covariance::Full(SymmetricMatrix::from_fn(2, |i, j| [[1.0, 1.0], [1.0, 400.0]][i][j]));
         let before = wide.clone();
         floor.lift(&mut wide);
         assert_eq!((wide, floor.holds(&before)), (before.clone(), false));

@@ -127,17 +127,21 @@ fn every_kind_is_what_it_says() {
     for kind in CovarianceKind::choices().map(|c| c.value) {
         let mut start = start.clone();
         if kind.is_matrix() {
-            start.covariance = Covariance::Full(SymmetricMatrix::from_fn(2, |i, j| (i == j) as u8 as f64));
+            start.covariance =
+                Covariance::Full(SymmetricMatrix::from_fn(2, |i, j| (i == j) as u8 as f64));
         }
         let em = Em::new(&w, &x, &[], Shaped { kind, floor: &floor, shrinkage: 0.0 });
         let mut one = vec![start.clone()];
         em.step(&mut one);
         let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-5, "{kind}: {a} {b}");
         for i in 0..2 {
-            near(one[0].covariance.get(i, i), match kind {
-                CovarianceKind::Spherical => 0.5 * (full.get(0, 0) + full.get(1, 1)),
-                _ => full.get(i, i),
-            });
+            near(
+                one[0].covariance.get(i, i),
+                match kind {
+                    CovarianceKind::Spherical => 0.5 * (full.get(0, 0) + full.get(1, 1)),
+                    _ => full.get(i, i),
+                },
+            );
         }
         near(one[0].covariance.get(0, 1), if kind.is_matrix() { full.get(0, 1) } else { 0.0 });
         // Two components.
