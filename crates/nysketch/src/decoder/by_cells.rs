@@ -3,6 +3,7 @@
 use super::calibrate::weighted;
 use super::context::Context;
 use super::decode::{Decode, Job};
+use super::given::given;
 use super::params::FitParams;
 use super::em::Until;
 use super::likelihood::Said;
@@ -85,7 +86,7 @@ impl Decode for CellsDecoder {
                 search.best(params.k, grown, false, &mut job.rng)
             }
             false => {
-                let start = search.lifted(points.atoms_around(job.warm, kind.is_matrix()));
+                let start = search.lifted(given(job, &points));
                 search.best(params.k, vec![start], true, &mut job.rng)
             }
         };
