@@ -311,6 +311,24 @@ def test_predictions_are_those_of_one_machine(df, table, plan):
     assert {tuple(r) for r in marked.select("label", "distance").collect()} == {(-1, None)}
 
 
+def test_outliers_are_flagged(df, table, plan):
+    sketch = plan.sketch(table)
+    mixture = sketch.fit_gmm(3)
+    said = on_spark.predict(df, mixture, flag=0.05)
+    assert said.columns[-1] == "outlier"
+    got = said.toArrow()
+    flagged = got["log_density"].to_numpy() < mixture.threshold(0.05)
+    assert 0 < flagged.sum() < 0.2 * len(flagged)
+    assert np.array_equal(got["outlier"].to_numpy(), flagged)
+    holes = df.selectExpr("IF(c0 > 8, NULL, c0) AS c0", "c1", "c2", "c3")
+    marked = on_spark.predict(holes, mixture, skip_invalid=True, flag=0.05).filter("c0 IS NULL")
+    assert {tuple(r) for r in marked.select("label", "outlier").collect()} == {(-1, None)}
+    with pytest.raises(ValueError, match="flag must be used with a mixture"):
+        on_spark.predict(df, sketch.fit_kmeans(2), flag=0.05)
+    with pytest.raises(ValueError, match="flag must be a share of the rows between"):
+        on_spark.predict(df, mixture, flag=0.99)
+
+
 def test_the_package_is_shipped_where_it_is_not_installed(folder, plan, table, tmp_path):
     """The workers' Python has all packages of this one but nysketch."""
     packages = Path(np.__file__).parents[1]
