@@ -129,11 +129,12 @@ impl Report {
     /// What is doubtful about a mixture of k components of which some have collapsed to repeated values or to a plane.
     pub fn doubt(&self, k: usize) -> Option<String> {
         let share = self.min_variance.filter(|_| self.collapsed > 0)?;
-        let components = if k == 1 { "component is" } else { "components are" };
+        let noun = if k == 1 { "component" } else { "components" };
+        let verb = if self.collapsed == 1 { "is" } else { "are" };
         Some(format!(
-            "{} of {k} {components} no wider in some direction than `min_variance={share}` allows: rows repeat values \
-             there, or columns depend on one another, and densities depend on that limit; raise `min_variance`, or use \
-             fewer components",
+            "{} of {k} {noun} {verb} no wider in some direction than `min_variance={share}` allows: rows repeat values \
+             there, or columns depend on one another, and densities depend on that limit; raise `min_variance`, use \
+             fewer components, or leave such columns out",
             self.collapsed
         ))
     }
