@@ -609,9 +609,7 @@ impl PyModel {
         };
         densities.threshold(share).ok_or_else(|| {
             let (least, most) = densities.range();
-            PyValueError::new_err(format!(
-                "share must be between {least} and {most}, got {share}"
-            ))
+            PyValueError::new_err(format!("share must be between {least} and {most}, got {share}"))
         })
     }
 

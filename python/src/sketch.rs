@@ -16,7 +16,8 @@ use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::fixed::{centred_sum, coordinate_value, power_of_two};
 use nysketch::theory::{TheoryParams, theory};
 use nysketch::{
-    Context, CovarianceKind, Error, FitParams, Plan, Run, Sketch, SketchParams, Suitability, Sum, Task, fit,
+    Context, CovarianceKind, Error, FitParams, Plan, Run, Sketch, SketchParams, Suitability, Sum,
+    Task, fit,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

@@ -104,7 +104,8 @@ fn collapse_is_never_silent() {
     let row = |i: u32| format!("{},{}\n", i % 3, f64::from(i * 101 % 9973) / 9973.0);
     let rows: String = (0..4000).map(row).collect();
     f.write("x.csv", format!("a,b\n{rows}")).ok("sketch x.csv -o s.nys --scale standard");
-    let warning = "3 of 3 components are no wider in some direction than --min-variance 0.0001 allows";
+    let warning =
+        "3 of 3 components are no wider in some direction than --min-variance 0.0001 allows";
     f.command("fit gmm s.nys -k 3 -o m.json")
         .assert()
         .success()
@@ -128,12 +129,10 @@ fn collapse_is_never_silent() {
 fn outliers_are_flagged() {
     let f = sketched();
     f.ok("fit gmm s.nys -k 3 -o m.json");
-    f.command("predict m.json x.parquet -o y.csv --flag 0.01 --keep c0")
-        .assert()
-        .success()
-        .stderr(contains("outliers have a log density below -").and(contains(
-            "about 1 % of the rows of the sketch are below it (0.56 % to 1.44 %)",
-        )));
+    f.command("predict m.json x.parquet -o y.csv --flag 0.01 --keep c0").assert().success().stderr(
+        contains("outliers have a log density below -")
+            .and(contains("about 1 % of the rows of the sketch are below it (0.56 % to 1.44 %)")),
+    );
     let said = f.json("predict m.json x.parquet -o y.csv --flag 0.01 --keep c0 --force");
     let text = String::from_utf8(f.read("y.csv")).unwrap();
     assert!(text.starts_with("c0,label,distance,log_density,outlier\n"), "{}", &text[..80]);

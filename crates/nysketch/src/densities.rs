@@ -68,9 +68,7 @@ impl Densities {
         let below = above.checked_sub(1)?;
         let (low, high) = (self.share[below].ln(), self.share[above].ln());
         let part = (share.ln() - low) / (high - low);
-        Some(
-            self.log_density[below] + part * (self.log_density[above] - self.log_density[below]),
-        )
+        Some(self.log_density[below] + part * (self.log_density[above] - self.log_density[below]))
     }
 
     /// The least and the largest share that there is a threshold for.
@@ -86,7 +84,8 @@ impl Densities {
 
     /// Whether the numbers make sense.
     pub(crate) fn is_valid(&self) -> bool {
-        let rising = |x: &[f64]| x.windows(2).all(|w| w[0] <= w[1]) && x.iter().all(|x| x.is_finite());
+        let rising =
+            |x: &[f64]| x.windows(2).all(|w| w[0] <= w[1]) && x.iter().all(|x| x.is_finite());
         self.share.len() == self.log_density.len()
             && self.share.len() > 1
             && self.share.iter().all(|s| *s > 0.0 && *s < 1.0)
@@ -102,7 +101,7 @@ mod tests {
     #[test]
     fn quantiles_are_those_of_the_points() {
         // A thousand points, of which the first hundred weigh twice as much.
-        let logs: Vec<f64> = (0..1000).map(|i| f64::from(i)).collect();
+        let logs: Vec<f64> = (0..1000).map(f64::from).collect();
         let weights: Vec<f64> = (0..1000).map(|i| if i < 100 { 2.0 } else { 1.0 }).collect();
         let found = Densities::new(&logs, &weights, 1000).unwrap();
         assert!(found.is_valid());
@@ -110,7 +109,9 @@ mod tests {
         assert!((found.threshold(0.1).unwrap() - 55.0).abs() <= 1.0);
         assert!((found.threshold(0.5).unwrap() - 450.0).abs() <= 1.0);
         let between = found.threshold(0.012).unwrap();
-        assert!(between >= found.threshold(0.01).unwrap() && between <= found.threshold(0.015).unwrap());
+        assert!(
+            between >= found.threshold(0.01).unwrap() && between <= found.threshold(0.015).unwrap()
+        );
         assert_eq!((found.threshold(1e-6), found.threshold(0.99)), (None, None));
         assert!((found.error(0.01) - 2.0 * (0.0099f64 / 1000.0).sqrt()).abs() < 1e-15);
         assert!(Densities::new(&[f64::NEG_INFINITY], &[1.0], 1).is_none());

@@ -346,7 +346,9 @@ fn a_mixture_starts_from_what_is_given() {
         let again = fit(&sketch, &again).unwrap();
         // The first search ended because a step gained less than the tolerance.
         assert!(again.report.iterations <= 2, "{kind}: {}", again.report.iterations);
-        let Shape::Mixture { means: found, covariances: shapes, .. } = again.shape else { panic!() };
+        let Shape::Mixture { means: found, covariances: shapes, .. } = again.shape else {
+            panic!()
+        };
         for i in 0..K {
             for j in 0..D {
                 assert!((found[i][j] - means[turned(i)][j]).abs() < 0.05, "{kind}");
