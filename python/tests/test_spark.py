@@ -135,7 +135,7 @@ def test_a_plan_is_one_of_all_rows(df, table, plan):
     assert on_spark.plan(df, columns=columns, landmarks=60, seed=1) != plan
     X = np.column_stack([table[c] for c in columns])
     landmarks, witnesses = plan.landmarks, plan.witnesses
-    assert len(landmarks) == 60 and len(witnesses) == min(5000, len(X))
+    assert len(landmarks) == 60 and len(witnesses) == min(20_000, len(X))
     # Every landmark and every witness is a row, to single precision.
     for x in [*landmarks[::7], *witnesses[::701]]:
         assert np.abs(X - x).max(axis=1).min() < 1e-5

@@ -270,7 +270,7 @@ pub struct PlanOptions {
     #[arg(long, value_name = "N|all", value_parser = sample_rows, help_heading = "Plan")]
     pub sample_rows: Option<SampleRows>,
     /// Rows of the data that the plan keeps, drawn uniformly, which show mixtures the shape of clusters; 0 for none
-    /// [default: 5000, or all rows where there are fewer; none where landmarks are given or no cells are kept]
+    /// [default: 20000, or all rows where there are fewer; none where landmarks are given or no cells are kept]
     #[arg(long, value_name = "N", help_heading = "Plan")]
     pub witnesses: Option<usize>,
     /// Sums to keep [default: kernel,cells and, up to 64 columns, moments]

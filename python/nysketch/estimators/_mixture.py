@@ -67,7 +67,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         Whether columns are divided by their standard deviation while sketching; parameters and
         densities are in the units of X all the same.
     witnesses : int, optional
-        Rows of X that the plan keeps to show the shape of clusters; 5,000, 0 for none.
+        Rows of X that the plan keeps to show the shape of clusters; 20,000, 0 for none.
     collect : sequence of {'kernel', 'cells', 'moments'}, optional
         Which sums the sketch keeps; those that the decoder needs by default.
     decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'
