@@ -10,6 +10,7 @@ from nysketch.results import Explanation, Theory
 _Path = str | PathLike[str]
 _Sampling = Literal["dsquared", "uniform", "leverage", "greedy", "rpcholesky"]
 _Decoder = Literal["auto", "cells", "kernel", "clompr", "clomp"]
+_Covariance = Literal["full", "tied", "diag", "spherical"]
 _Sums = Literal["kernel", "cells", "moments"]
 
 __all__ = [
@@ -180,9 +181,18 @@ class Sketch:
         decoder: _Decoder = "auto",
         bandwidth: float | None = None,
         known_covariance: ArrayLike | None = None,
+        covariance: _Covariance | None = None,
+        min_variance: float | None = None,
+        restarts: int | None = None,
+        max_iterations: int | None = None,
+        tolerance: float | None = None,
+        init: ArrayLike | None = None,
+        init_weights: ArrayLike | None = None,
+        init_covariances: ArrayLike | None = None,
         separation: float | None = None,
         radius: float | None = None,
         seed: int = 0,
+        threads: int | None = None,
         verbose: bool = False,
     ) -> Model: ...
     def fit_pca(self, k: int) -> Model: ...
@@ -193,7 +203,13 @@ class Sketch:
         *,
         task: Literal["kmeans", "kmedians", "gmm"] = "kmeans",
         decoder: _Decoder = "auto",
+        covariance: _Covariance | None = None,
+        min_variance: float | None = None,
+        restarts: int | None = None,
+        max_iterations: int | None = None,
+        tolerance: float | None = None,
         seed: int = 0,
+        threads: int | None = None,
         verbose: bool = False,
     ) -> KCurve: ...
     def estimated_risk(self, model: Model) -> float | None: ...
@@ -286,7 +302,7 @@ class Model:
     @property
     def means(self) -> NDArray[np.float64]: ...
     @property
-    def covariance_type(self) -> Literal["full", "tied", "diag", "spherical"]: ...
+    def covariance_type(self) -> _Covariance: ...
     @property
     def covariances(self) -> NDArray[np.float64]: ...
     @property
@@ -302,9 +318,14 @@ class Model:
     @property
     def explained_variance_ratio(self) -> NDArray[np.float64]: ...
     @property
+    def densities(self) -> dict[str, Any] | None: ...
+    def threshold(self, share: float) -> float: ...
+    @property
     def report(self) -> dict[str, Any]: ...
-    def _column_names(self) -> list[tuple[str, bool]]: ...
-    def _columns(self, X: Any, skip_invalid: bool = False) -> dict[str, NDArray[Any]]: ...
+    def _column_names(self, flag: float | None = None) -> list[tuple[str, str]]: ...
+    def _columns(
+        self, X: Any, skip_invalid: bool = False, flag: float | None = None
+    ) -> dict[str, NDArray[Any]]: ...
     def _assign(
         self,
         X: Any,
@@ -324,6 +345,10 @@ class KCurve:
     def ks(self) -> list[int]: ...
     @property
     def risks(self) -> list[float]: ...
+    @property
+    def bics(self) -> list[float | None]: ...
+    @property
+    def icls(self) -> list[float | None]: ...
     @property
     def models(self) -> list[Model]: ...
     @property

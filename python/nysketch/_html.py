@@ -34,6 +34,13 @@ def model(model: Any) -> str:
     report = model.report
     entries = {"task": model.task, "k": model.k, "rows": f"{model.rows:,}"}
     entries |= {"decoder": report["decoder"], "status": report["status"]}
+    if model.task == "gmm":
+        entries["covariances"] = model.covariance_type
+        if likelihood := report["likelihood"]:
+            mean, low, high = (likelihood[name] for name in ("mean", "low", "high"))
+            entries["mean log-likelihood"] = f"{mean:.4g} ({low:.4g} to {high:.4g}), estimated"
+        if report["notes"]:
+            entries["notes"] = "; ".join(report["notes"])
     names = list(model.columns)
     if model.task == "pca":
         lead, shares = "share of variance", model.explained_variance_ratio
@@ -55,11 +62,13 @@ def model(model: Any) -> str:
 
 def k_curve(curve: Any) -> str:
     """A table of the risks over k."""
+    measures = {"estimated risk": curve.risks, "BIC": curve.bics, "ICL": curve.icls}
+    measures = {name: values for name, values in measures.items() if None not in values}
     rows = [
-        [str(k), _number(risk), "suggested" if k == curve.suggested else ""]
-        for k, risk in zip(curve.ks, curve.risks, strict=True)
+        [str(k), *(_number(x) for x in values), "suggested" if k == curve.suggested else ""]
+        for k, *values in zip(curve.ks, *measures.values(), strict=True)
     ]
-    return _titled("KCurve", _table(["k", "estimated risk", ""], rows))
+    return _titled("KCurve", _table(["k", *measures, ""], rows))
 
 
 def result(result: Any) -> str:

@@ -194,7 +194,7 @@ def plot_k_curve(curve: KCurve, *, ax: Axes | None = None) -> Axes:
     """
     ax = _axes(ax)
     ks, risks = curve.ks, curve.risks
-    names = {"gmm": "-log-likelihood", "kmedians": "mean distance"}
+    names = {"gmm": "mean negative log-likelihood", "kmedians": "mean distance"}
     task = curve.best.task
     ax.plot(ks, risks, marker="o", markersize=4, linewidth=1.2)
     best = ks.index(curve.suggested)

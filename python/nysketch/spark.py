@@ -253,7 +253,12 @@ def sketch_parquet(
 
 
 def predict(
-    df: DataFrame, model: Model, *, prefix: str = "", skip_invalid: bool = False
+    df: DataFrame,
+    model: Model,
+    *,
+    prefix: str = "",
+    skip_invalid: bool = False,
+    flag: float | None = None,
 ) -> DataFrame:
     """Add what a model says of every row.
 
@@ -267,24 +272,28 @@ def predict(
         What the names of new columns begin with, where ``df`` has columns of these names.
     skip_invalid : bool, default=False
         Rows with null, NaN or infinity get label -1 and null instead of an error.
+    flag : float, optional
+        Of mixtures: also say whether a row lies less densely than this share of the rows of the
+        sketch (``Model.threshold``).
 
     Returns
     -------
     DataFrame
         All columns of ``df`` and ``label``, ``distance`` (in the coordinates of the fit) and for
-        mixtures ``log_density``, or ``pc1``, ``pc2``, …, each after the prefix.
+        mixtures ``log_density`` and with ``flag`` the boolean ``outlier``, or ``pc1``, ``pc2``, …,
+        each after the prefix.
 
     Raises
     ------
     ValueError
         Where ``df`` has a column of such a name.
     """
-    from pyspark.sql.types import DoubleType, IntegerType, StructField, StructType
+    from pyspark.sql.types import BooleanType, DoubleType, IntegerType, StructField, StructType
 
     _spark.columns(df, model.columns, None)
     ready = _spark.readying()
     data = model.to_bytes()
-    names, holds_labels = zip(*model._column_names(), strict=True)
+    names, kinds = zip(*model._column_names(flag), strict=True)
     called = [f"{prefix}{name}" for name in names]
     taken = {column.casefold() for column in df.columns}
     if twice := [name for name in called if name.casefold() in taken]:
@@ -294,8 +303,8 @@ def predict(
     # By number: mapInArrow stumbles over dots and over names that differ in case only.
     safe = df.toDF(*(f"_{i}" for i in range(len(df.columns))))
     own = df.columns
-    types = [IntegerType() if labels else DoubleType() for labels in holds_labels]
-    new_fields = [StructField(c, t, True) for c, t in zip(names, types, strict=True)]
+    types = {"labels": IntegerType(), "numbers": DoubleType(), "flags": BooleanType()}
+    new_fields = [StructField(c, types[kind], True) for c, kind in zip(names, kinds, strict=True)]
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:
         ready()
@@ -308,10 +317,11 @@ def predict(
         places = [own.index(column) for column in model.columns]
         for batch in batches:
             rows = batch.select(places).rename_columns(model.columns)
-            said = model._columns(rows, skip_invalid)
+            said = model._columns(rows, skip_invalid, flag)
+            invalid = np.isnan(next(x for x in said.values() if x.dtype.kind == "f"))
             arrays = [
-                pa.array(x, mask=np.isnan(x) if x.dtype.kind == "f" else None)
-                for x in (said[name] for name in names)
+                pa.array(said[name], mask=None if kind == "labels" else invalid)
+                for name, kind in zip(names, kinds, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(
                 [*batch.columns, *arrays], names=[*batch.schema.names, *names]

@@ -34,6 +34,19 @@ impl PyCurve {
         self.curve.points.iter().map(|p| p.risk).collect()
     }
 
+    /// The Bayesian information criterion of each mixture, or None: the least is best.
+    #[getter]
+    fn bics(&self) -> Vec<Option<f64>> {
+        self.curve.points.iter().map(|p| p.bic).collect()
+    }
+
+    /// The integrated completed likelihood of each mixture, or None: BIC that counts overlap against a
+    /// model, so the least tells how many clusters there are.
+    #[getter]
+    fn icls(&self) -> Vec<Option<f64>> {
+        self.curve.points.iter().map(|p| p.icl).collect()
+    }
+
     /// The models.
     #[getter]
     fn models(&self) -> Vec<PyModel> {

@@ -24,6 +24,7 @@ pub fn in_keywords(message: &str) -> String {
             let items: Vec<String> = value.split(',').map(|v| format!("'{v}'")).collect();
             format!("{name}=[{}]", items.join(", "))
         }
+        (_, Some(value)) if value.parse::<f64>().is_ok() => format!("{name}={value}"),
         (_, Some(value)) => format!("{name}='{value}'"),
     })
 }

@@ -10,6 +10,7 @@ mod curve;
 mod error;
 mod input;
 mod map;
+mod mixture;
 mod model;
 mod natural;
 mod options;

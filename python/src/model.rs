@@ -1,6 +1,6 @@
 //! `Model`: what was learned, applied to rows.
 
-use crate::error::{in_keywords, os_error};
+use crate::error::{exception, in_keywords, os_error};
 use crate::input::{Extras, Input, Wanted};
 use crate::map::{InOrder, map_rows, map_valid_rows, reserved};
 use crate::natural::Natural;
@@ -14,7 +14,7 @@ use nysketch::predictor::{Column, Detail, Predictions, Values};
 use nysketch::{Block, Covariance, CovarianceKind, Error, Model, Predictor, Progress};
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyTuple};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::borrow::Cow;
@@ -147,6 +147,12 @@ impl<'a> Usable<'a> {
             }
         }
     }
+}
+
+/// What is predicted for a row, with the flag of outliers where a share is given.
+fn columns(model: &Model, flag: Option<f64>) -> nysketch::Result<Vec<Column>> {
+    let flag = flag.map(|share| Column::outlier(model, share)).transpose()?;
+    Ok(Column::of(model).into_iter().chain(flag).collect())
 }
 
 /// Labels as NumPy has them.
@@ -567,7 +573,53 @@ impl PyModel {
         }
     }
 
-    /// How it was found: decoder, bandwidth, status, iterations, objective, seconds.
+    /// How dense the rows of the sketch lie under a mixture.
+    ///
+    /// A dict with ``share`` and ``log_density``, arrays: so large a share of the rows has a lower log
+    /// density; and ``witnesses``, the number of rows that they were estimated from, 0 where cells alone
+    /// told. None where the sketch did not tell.
+    #[getter]
+    fn densities<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(densities) = &self.model.densities else { return Ok(None) };
+        let dict = PyDict::new(py);
+        dict.set_item("share", PyArray1::from_slice(py, &densities.share))?;
+        dict.set_item("log_density", PyArray1::from_slice(py, &densities.log_density))?;
+        dict.set_item("witnesses", densities.witnesses)?;
+        Ok(Some(dict))
+    }
+
+    /// The log density that a share of the rows of the sketch is below: rows below it are outliers.
+    ///
+    /// Estimated from s witness rows, the share is right up to ``2 * sqrt(share * (1 - share) / s)``.
+    ///
+    /// Parameters
+    /// ----------
+    /// share : float
+    ///     Between 0.0001 and 0.9.
+    ///
+    /// Returns
+    /// -------
+    /// float
+    fn threshold(&self, share: f64) -> PyResult<f64> {
+        self.mixture_only("threshold")?;
+        let Some(densities) = &self.model.densities else {
+            return Err(PyValueError::new_err(
+                "the model does not know the densities of its rows; fit it again, from a sketch with cells",
+            ));
+        };
+        densities.threshold(share).ok_or_else(|| {
+            let (least, most) = densities.range();
+            PyValueError::new_err(format!("share must be between {least} and {most}, got {share}"))
+        })
+    }
+
+    /// How it was found.
+    ///
+    /// A dict with decoder, bandwidth, status, iterations, objective and seconds; of mixtures also
+    /// likelihood (mean log-likelihood of the rows, estimated: mean, with its 95 % interval, low and high,
+    /// and the mean entropy of the component given the row; or None), min_variance, collapsed (components
+    /// that are no wider in some direction), shrinkage (rows' worth of common correlations in full
+    /// covariances) and notes.
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let report = &self.model.report;
@@ -579,27 +631,49 @@ impl PyModel {
         dict.set_item("iterations", report.iterations)?;
         dict.set_item("objective", &report.objective)?;
         dict.set_item("seconds", report.seconds)?;
+        if matches!(self.model.shape, Shape::Mixture { .. }) {
+            let likelihood = report.likelihood.map(|l| {
+                let numbers =
+                    [("mean", l.mean), ("low", l.low), ("high", l.high), ("entropy", l.entropy)];
+                numbers.into_py_dict(py)
+            });
+            dict.set_item("likelihood", likelihood.transpose()?)?;
+            dict.set_item("min_variance", report.min_variance)?;
+            dict.set_item("collapsed", report.collapsed)?;
+            dict.set_item("shrinkage", report.shrinkage)?;
+            let notes: Vec<String> = report.notes.iter().map(|note| in_keywords(note)).collect();
+            dict.set_item("notes", notes)?;
+        }
         Ok(dict)
     }
 
-    /// Names of the columns that the command line's `predict` writes, and whether they hold labels.
-    fn _column_names(&self) -> Vec<(String, bool)> {
-        Column::of(&self.model).iter().map(|c| (c.name(), c.is_label())).collect()
+    /// Names of the columns that the command line's `predict` writes, and what they hold: 'labels', 'numbers'
+    /// or 'flags'.
+    #[pyo3(signature = (flag=None))]
+    fn _column_names(&self, flag: Option<f64>) -> PyResult<Vec<(String, &'static str)>> {
+        let kind = |column: &Column| match column {
+            Column::Label => "labels",
+            Column::Outlier { .. } => "flags",
+            _ => "numbers",
+        };
+        let columns = columns(&self.model, flag).map_err(exception)?;
+        Ok(columns.iter().map(|c| (c.name(), kind(c))).collect())
     }
 
-    /// What the command line's `predict` writes for every row, as columns by name; label -1 and NaN for
-    /// invalid rows.
-    #[pyo3(signature = (X, skip_invalid=false))]
+    /// What the command line's `predict` writes for every row, as columns by name; label -1, NaN and no flag
+    /// for invalid rows.
+    #[pyo3(signature = (X, skip_invalid=false, flag=None))]
     #[allow(non_snake_case, reason = "keywords of Python")]
     fn _columns<'py>(
         &self,
         X: &Bound<'py, PyAny>,
         skip_invalid: bool,
+        flag: Option<f64>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let input = Input::open(X, Wanted::Given(&self.model.columns), Extras::default())?;
         let model = self.model.clone();
         let columns = run(X.py(), SILENT, move |watch| {
-            let columns = Column::of(&model);
+            let columns = columns(&model, flag)?;
             let predictor = Predictor::new(&model);
             let parts = InOrder::default();
             map_valid_rows(&input, 1, watch, 0, skip_invalid, |block, _: &mut Vec<u8>| {
@@ -619,6 +693,10 @@ impl PyModel {
                 }
                 Values::Numbers(numbers) => {
                     dict.set_item(name, PyArray1::from_vec(X.py(), numbers))?;
+                }
+                Values::Flags(flags) => {
+                    let flags = flags.into_iter().map(|f| f == Some(true)).collect();
+                    dict.set_item(name, PyArray1::from_vec(X.py(), flags))?;
                 }
             }
         }

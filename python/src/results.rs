@@ -6,7 +6,7 @@ use crate::model::PyModel;
 use crate::natural::Natural;
 use crate::plan::{PyPlan, save};
 use crate::sketch::PySketch;
-use crate::work::{SILENT, run};
+use crate::work::{SILENT, run, threads};
 use nysketch::drift::{Comparison, DriftParams};
 use nysketch::format::{File, decode, may_be_file};
 use nysketch::inspect::{InspectParams, inspect};
@@ -142,6 +142,7 @@ pub fn _report(
             series: series.iter().map(|(sketch, name)| (&**sketch, name.as_str())).collect(),
             most_clusters: most_clusters.size(),
             seed: seed.0,
+            threads: threads(None),
             ..ReportRequest::new(&sketch, &name)
         };
         Ok(page(&request))

@@ -3,9 +3,10 @@
 use crate::curve::PyCurve;
 use crate::error::{exception, in_keywords, os_error};
 use crate::input::{Extras, Input, Wanted};
+use crate::mixture::{self, MixtureOptions};
 use crate::model::PyModel;
 use crate::natural::Natural;
-use crate::options::{invalid, named, rows_of};
+use crate::options::{Chosen, invalid, named, rows_of};
 use crate::plan::{PyPlan, reduced, save, warn_each};
 use crate::results::{html, result};
 use crate::work::{SILENT, Shown, run, threads};
@@ -15,7 +16,8 @@ use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::fixed::{centred_sum, coordinate_value, power_of_two};
 use nysketch::theory::{TheoryParams, theory};
 use nysketch::{
-    Context, Error, FitParams, Plan, Run, Sketch, SketchParams, Suitability, Sum, Task, fit,
+    Context, CovarianceKind, Error, FitParams, Plan, Run, Sketch, SketchParams, Suitability, Sum,
+    Task, fit,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -116,6 +118,7 @@ impl PySketch {
         let sketch = self.get();
         let shown = Shown { what: fitting(params.task), verbose, rows: None };
         let model = run(py, shown, move |_| fit(&sketch, &params))?;
+        warn_each(py, model.report.doubt(model.k()))?;
         Ok(PyModel { model: Arc::new(model) })
     }
 
@@ -350,8 +353,27 @@ impl PySketch {
     /// known_covariance : float or array-like of shape (n_columns,) or (n_columns, n_columns), optional
     ///     Covariance of every component, where it is known: one variance of all columns in the plan's
     ///     coordinates, or variances or a matrix in the units of the rows. Decoded from kernel sums.
+    /// covariance : {'full', 'tied', 'diag', 'spherical'}, optional
+    ///     Which covariances; full ones where there are four witness rows for each number of the model, else
+    ///     diagonals. ``Model.covariance_type`` says which.
+    /// min_variance : float, optional
+    ///     Least variance of a component in any direction, as a share of the column's; 0.0001.
+    /// restarts : int, optional
+    ///     Starts of EM; 36, of which most are soon given up.
+    /// max_iterations : int, optional
+    ///     Most steps of EM; 200.
+    /// tolerance : float, optional
+    ///     EM ends where the mean log-likelihood grows by less than this in a step; 0.0001.
+    /// init : array-like of shape (k, n_columns), optional
+    ///     The only means to start from; drawn several times by default.
+    /// init_weights : array-like of shape (k,), optional
+    ///     Weights to start from, with ``init``.
+    /// init_covariances : array-like of shape (k, n_columns) or (k, n_columns, n_columns), optional
+    ///     Variances or matrices to start from, with ``init``.
     /// separation, radius : float, optional
     ///     Constraints of 'clompr'.
+    /// threads : int, optional
+    ///     Threads to use; one per core. They do not change the result.
     /// seed : int, default=0
     ///     Seed of everything random.
     /// verbose : bool, default=False
@@ -360,7 +382,7 @@ impl PySketch {
     /// Returns
     /// -------
     /// Model
-    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, known_covariance=None, separation=None, radius=None, seed=0, verbose=false))]
+    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, known_covariance=None, covariance=None, min_variance=None, restarts=None, max_iterations=None, tolerance=None, init=None, init_weights=None, init_covariances=None, separation=None, radius=None, seed=0, threads=None, verbose=false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn fit_gmm(
         &self,
@@ -369,9 +391,18 @@ impl PySketch {
         decoder: &str,
         bandwidth: Option<f64>,
         known_covariance: Option<&Bound<'_, PyAny>>,
+        covariance: Option<Chosen<CovarianceKind>>,
+        min_variance: Option<f64>,
+        restarts: Option<Natural>,
+        max_iterations: Option<Natural>,
+        tolerance: Option<f64>,
+        init: Option<&Bound<'_, PyAny>>,
+        init_weights: Option<&Bound<'_, PyAny>>,
+        init_covariances: Option<&Bound<'_, PyAny>>,
         separation: Option<f64>,
         radius: Option<f64>,
         #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
+        threads: Option<Natural>,
         verbose: bool,
     ) -> PyResult<PyModel> {
         let params = FitParams::new(Task::Gmm, k.size())
@@ -379,8 +410,14 @@ impl PySketch {
             .bandwidth(bandwidth)
             .known_covariance(known_covariance.map(crate::options::known_covariance).transpose()?)
             .constraints(separation, radius)
-            .seed(seed);
-        self.fit(py, params, verbose)
+            .init(init.map_or(Ok(Vec::new()), rows_of)?)
+            .init_weights(init_weights.map_or(Ok(Vec::new()), mixture::numbers)?)
+            .init_covariances(init_covariances.map_or(Ok(Vec::new()), mixture::covariances)?)
+            .seed(seed)
+            .threads(self::threads(threads));
+        let options =
+            MixtureOptions { covariance, min_variance, restarts, max_iterations, tolerance };
+        self.fit(py, options.set(params), verbose)
     }
 
     /// Learn principal components, exactly.
@@ -407,17 +444,21 @@ impl PySketch {
     ///     What to learn.
     /// decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'
     ///     What to learn from.
+    /// covariance, min_variance, restarts, max_iterations, tolerance
+    ///     Of mixtures, as for ``fit_gmm``. The covariances are of one kind for every k.
     /// seed : int, default=0
     ///     Seed of everything random.
+    /// threads : int, optional
+    ///     Threads to use; one per core. They do not change the result.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     ///
     /// Returns
     /// -------
     /// KCurve
-    ///     With ``ks``, ``risks``, ``models``, ``suggested`` (the elbow, or the least BIC of a
-    ///     mixture) and ``clear``.
-    #[pyo3(signature = (low, high, *, task="kmeans", decoder="auto", seed=0, verbose=false))]
+    ///     With ``ks``, ``risks``, ``bics`` and ``icls`` of mixtures, ``models``, ``suggested`` (the
+    ///     elbow, or the least BIC of a mixture) and ``clear``.
+    #[pyo3(signature = (low, high, *, task="kmeans", decoder="auto", covariance=None, min_variance=None, restarts=None, max_iterations=None, tolerance=None, seed=0, threads=None, verbose=false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn k_curve(
         &self,
@@ -426,7 +467,13 @@ impl PySketch {
         high: Natural,
         task: &str,
         decoder: &str,
+        covariance: Option<Chosen<CovarianceKind>>,
+        min_variance: Option<f64>,
+        restarts: Option<Natural>,
+        max_iterations: Option<Natural>,
+        tolerance: Option<f64>,
         #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
+        threads: Option<Natural>,
         verbose: bool,
     ) -> PyResult<PyCurve> {
         let task = named::<Task>(task)?;
@@ -439,7 +486,13 @@ impl PySketch {
         if low > high {
             return Err(PyValueError::new_err(format!("low is {low}, above high, {high}")));
         }
-        let params = FitParams::new(task, low).decoder(named(decoder)?).seed(seed);
+        let params = FitParams::new(task, low)
+            .decoder(named(decoder)?)
+            .seed(seed)
+            .threads(self::threads(threads));
+        let options =
+            MixtureOptions { covariance, min_variance, restarts, max_iterations, tolerance };
+        let params = options.set(params);
         let sketch = self.get();
         let shown = Shown { what: fitting(task), verbose, rows: None };
         let curve = run(py, shown, move |_| fit_curve(&sketch, &params, low, high))?;

@@ -80,7 +80,7 @@ def test_k_means_is_as_good_as_scikit_learns(rows):
 
 def test_the_mixture_is_as_good_as_scikit_learns(rows):
     ours = CompressiveGaussianMixture(5, random_state=0).fit(rows)
-    theirs = GaussianMixture(5, covariance_type="diag", n_init=3, random_state=0).fit(rows)
+    theirs = GaussianMixture(5, n_init=3, random_state=0).fit(rows)
     # 0.01 nats, the figure that cells are held to on large tables.
     assert ours.score(rows) > theirs.score(rows) - 0.01
     theirs.weights_, theirs.means_ = ours.weights_, ours.means_
@@ -101,7 +101,7 @@ def test_the_mixture_is_as_good_as_scikit_learns(rows):
 @pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
 def test_covariances_are_those_of_scikit_learn(rows, kind):
     """With a model of each kind in the place of the one that was fitted."""
-    ours = CompressiveGaussianMixture(3, random_state=0).fit(rows)
+    ours = CompressiveGaussianMixture(3, covariance_type="diag", random_state=0).fit(rows)
     model = json.loads(ours.model_.to_bytes())
     size = 1.0 + np.arange(3)
     correlations = 0.5 ** np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
@@ -314,7 +314,6 @@ def test_bad_parameters(rows):
         (CompressiveKMeans(scale="magic"), ValueError, "scale must be"),
         (CompressiveKMeans(plan=3), TypeError, "plan must be a nysketch.Plan"),
         (CompressiveKMeans(random_state="x"), ValueError, "cannot be used to seed"),
-        (CompressiveGaussianMixture(covariance_type="full"), ValueError, "must be 'diag'"),
     ]:
         with pytest.raises(error, match=message):
             estimator.fit(rows)
@@ -475,11 +474,10 @@ def test_parameters_of_scikit_learn(rows):
     assert ours.n_iter_ >= 1
     with pytest.warns(UserWarning, match="CompressiveKMedians ignores init='random': a sketch"):
         CompressiveKMedians(5, init="random").fit(rows)
-    with pytest.warns(UserWarning, match="CompressiveGaussianMixture ignores max_iter=9, n_init=3"):
-        mixture = CompressiveGaussianMixture(5, n_init=3, max_iter=9, random_state=0).fit(rows)
-    assert np.array_equal(mixture.lower_bounds_, [mixture.lower_bound_])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        mixture = CompressiveGaussianMixture(5, n_init=3, max_iter=90, random_state=0).fit(rows)
+        assert np.array_equal(mixture.lower_bounds_, [mixture.lower_bound_])
         plain = KMeans(5, n_init=1, random_state=0).fit(rows)
         start = rows[:5]
         again = CompressiveKMeans(5, init=plain.cluster_centers_, random_state=0).fit(rows)

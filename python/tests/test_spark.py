@@ -135,7 +135,7 @@ def test_a_plan_is_one_of_all_rows(df, table, plan):
     assert on_spark.plan(df, columns=columns, landmarks=60, seed=1) != plan
     X = np.column_stack([table[c] for c in columns])
     landmarks, witnesses = plan.landmarks, plan.witnesses
-    assert len(landmarks) == 60 and len(witnesses) == min(5000, len(X))
+    assert len(landmarks) == 60 and len(witnesses) == min(20_000, len(X))
     # Every landmark and every witness is a row, to single precision.
     for x in [*landmarks[::7], *witnesses[::701]]:
         assert np.abs(X - x).max(axis=1).min() < 1e-5
@@ -309,6 +309,24 @@ def test_predictions_are_those_of_one_machine(df, table, plan):
     holes = df.selectExpr("IF(c0 > 8, NULL, c0) AS c0", "c1", "c2", "c3")
     marked = on_spark.predict(holes, kmeans, skip_invalid=True).filter("c0 IS NULL")
     assert {tuple(r) for r in marked.select("label", "distance").collect()} == {(-1, None)}
+
+
+def test_outliers_are_flagged(df, table, plan):
+    sketch = plan.sketch(table)
+    mixture = sketch.fit_gmm(3)
+    said = on_spark.predict(df, mixture, flag=0.05)
+    assert said.columns[-1] == "outlier"
+    got = said.toArrow()
+    flagged = got["log_density"].to_numpy() < mixture.threshold(0.05)
+    assert 0 < flagged.sum() < 0.2 * len(flagged)
+    assert np.array_equal(got["outlier"].to_numpy(), flagged)
+    holes = df.selectExpr("IF(c0 > 8, NULL, c0) AS c0", "c1", "c2", "c3")
+    marked = on_spark.predict(holes, mixture, skip_invalid=True, flag=0.05).filter("c0 IS NULL")
+    assert {tuple(r) for r in marked.select("label", "outlier").collect()} == {(-1, None)}
+    with pytest.raises(ValueError, match="flag must be used with a mixture"):
+        on_spark.predict(df, sketch.fit_kmeans(2), flag=0.05)
+    with pytest.raises(ValueError, match="flag must be a share of the rows between"):
+        on_spark.predict(df, mixture, flag=0.99)
 
 
 def test_the_package_is_shipped_where_it_is_not_installed(folder, plan, table, tmp_path):

@@ -4,7 +4,8 @@ use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, Typ
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use nysketch::sketching::DEFAULT_GROUPS;
 use nysketch::{
-    Decoder, FeatureKind, Kernel, LandmarkCount, Named, SampleRows, Sampling, Scale, Task,
+    CovarianceKind, Decoder, FeatureKind, Kernel, LandmarkCount, Named, SampleRows, Sampling,
+    Scale, Task,
 };
 use nysketch_tables::Format;
 use std::path::PathBuf;
@@ -269,7 +270,7 @@ pub struct PlanOptions {
     #[arg(long, value_name = "N|all", value_parser = sample_rows, help_heading = "Plan")]
     pub sample_rows: Option<SampleRows>,
     /// Rows of the data that the plan keeps, drawn uniformly, which show mixtures the shape of clusters; 0 for none
-    /// [default: 5000, or all rows where there are fewer; none where landmarks are given or no cells are kept]
+    /// [default: 20000, or all rows where there are fewer; none where landmarks are given or no cells are kept]
     #[arg(long, value_name = "N", help_heading = "Plan")]
     pub witnesses: Option<usize>,
     /// Sums to keep [default: kernel,cells and, up to 64 columns, moments]
@@ -449,8 +450,8 @@ JSON fields: file, kind, rows, skipped, skipped_by_column, columns, features, ke
   known_variance, secants, rows, landmarks, t, condition, least_condition, lambda, holds, constant,
   effective_dimension, largest_leverage, uniform, leverage, least_rows, least_lambda, norm, source {s,
   gamma, t, lambda, m}, distortion, enough}; of a model file, kind, schema, task, k, rows, columns, scale,
-  fingerprint, decoder, status, clusters [{label, share, rows, spread, columns [{column, value, overall,
-  deviations, spread}]}]")]
+  fingerprint, decoder, status, estimated_risk, low, high, covariance, min_variance, collapsed, shrinkage, notes,
+  clusters [{label, share, rows, spread, columns [{column, value, overall, deviations, spread}]}]")]
 pub struct Inspect {
     /// Plan, sketch or model to show
     #[arg(value_name = "FILE")]
@@ -480,20 +481,23 @@ pub struct Inspect {
 
 /// Learn a model from a sketch, without the rows.
 ///
-/// The decoder 'auto' uses cell moments if the sketch has them (in most cases as good as learning from
-/// all rows), else kernel sums; 'clompr' and 'clomp' are the paper's decoders.
+/// The decoder 'auto' uses cell moments and witness rows if the sketch has them (in most cases as good as
+/// learning from all rows), else kernel sums; 'clompr' and 'clomp' are the paper's decoders.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch fit kmeans s.nys -k 10 -o model.json
   nysketch fit kmeans s.nys -k 10 -o model.json --plot clusters.svg
   nysketch fit kmeans s.nys -k 2..20 -o model.json --plot curve.svg
-  nysketch fit gmm s.nys -k 5 -o mixture.json --decoder kernel
+  nysketch fit gmm s.nys -k 5 -o mixture.json
+  nysketch fit gmm s.nys -k 2..8 -o mixture.json --covariance diag --min-variance 0.01
   nysketch fit pca s.nys -k 2 -o pca.json
 
-JSON fields: file, task, k, covariance (of a mixture), decoder, calibrated, bandwidth, status, iterations,
-  estimated_risk (in the coordinates of the fit), scaled, clusters [{label, share, rows, spread, columns [{column, value, overall,
+JSON fields: file, task, k, decoder, calibrated, bandwidth, status, iterations, estimated_risk (in the
+  coordinates of the fit), low and high (its 95 % interval, of mixtures), scaled, covariance, min_variance,
+  collapsed, shrinkage, notes, clusters [{label, share, rows, spread, columns [{column, value, overall,
   deviations, spread}]}] (columns in the units of the table), explained {explained, verdict, residuals},
-  seconds; for a range of k also curve [{k, estimated_risk, bic, silhouette}], suggested_k, clear and at_end")]
+  seconds; for a range of k also curve [{k, estimated_risk, low, high, bic, icl, silhouette}], suggested_k, clear and
+  at_end")]
 pub struct FitArgs {
     /// What to learn
     #[arg(value_parser = choices::<Task>())]
@@ -523,6 +527,22 @@ pub struct FitArgs {
     /// of the input. Decoded from kernel sums.
     #[arg(long, value_name = "V|FILE", alias = "known-variance")]
     pub known_covariance: Option<String>,
+    /// Mixtures: which covariances [default: full where there are four witness rows for each number of the model,
+    /// else diag]
+    #[arg(long, value_parser = choices::<CovarianceKind>())]
+    pub covariance: Option<CovarianceKind>,
+    /// Mixtures: least variance of a component in any direction, as a share of the column's [default: 0.0001]
+    #[arg(long, value_name = "SHARE")]
+    pub min_variance: Option<f64>,
+    /// Mixtures: starts of EM, of which most are soon given up [default: 36]
+    #[arg(long, value_name = "N")]
+    pub restarts: Option<usize>,
+    /// Mixtures: most steps of EM [default: 200]
+    #[arg(long, value_name = "N")]
+    pub max_iterations: Option<usize>,
+    /// Mixtures: EM ends where the mean log-likelihood grows by less than this in a step [default: 0.0001]
+    #[arg(long, value_name = "NATS")]
+    pub tolerance: Option<f64>,
     /// clompr, clomp: least distance between atoms (with a known covariance, in standard deviations)
     #[arg(long, value_name = "E")]
     pub separation: Option<f64>,
@@ -540,15 +560,16 @@ pub struct FitArgs {
 /// Apply a model to rows: one line of output per row, in order.
 ///
 /// Writes the label and the distance to the nearest centre, in the coordinates of the fit (scaled columns
-/// where the plan scales them). For mixtures also writes the log density; for principal components, the
-/// coordinates along them. Skipped rows get the label -1.
+/// where the plan scales them). For mixtures also writes the log density, and with --flag whether the row is
+/// an outlier; for principal components, the coordinates along them. Skipped rows get the label -1.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch predict model.json x.parquet -o labels.parquet --keep id
   nysketch predict model.json x.csv -o labels.csv
   nysketch predict model.json x.npy -o labels.npy
+  nysketch predict mixture.json x.csv -o outliers.csv --flag 0.01
 
-JSON fields: file, rows, skipped, skipped_by_column")]
+JSON fields: file, rows, skipped, skipped_by_column; with --flag also flag, threshold and flagged")]
 pub struct Predict {
     /// Model to apply
     #[arg(value_name = "MODEL")]
@@ -567,6 +588,9 @@ pub struct Predict {
     /// Also write the probability of each component of a mixture
     #[arg(long)]
     pub scores: bool,
+    /// Mixtures: also write whether a row lies less densely than this share of the rows of the sketch
+    #[arg(long, value_name = "SHARE")]
+    pub flag: Option<f64>,
 }
 
 /// Measure a model on rows: risks, and agreement with labels.

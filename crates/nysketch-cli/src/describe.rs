@@ -1,6 +1,6 @@
 //! Words for plans, models and changes that several commands show.
 
-use crate::output::{count, short, thousands};
+use crate::output::{count, in_options, short, thousands};
 use nysketch::clusters::{Trait, unusual};
 use nysketch::decoder::Curve;
 use nysketch::drift::Drift;
@@ -15,8 +15,6 @@ const TOLD: usize = 3;
 const LISTED: usize = 40;
 /// Differences below this many standard deviations do not tell a cluster from the whole.
 const TELLING: f64 = 0.1;
-/// A component has collapsed where a variance is below this share of the column's.
-const COLLAPSED: f64 = 1e-6;
 
 /// A name inside a table, on one line.
 pub fn one_line(name: &str) -> String {
@@ -213,7 +211,7 @@ pub fn clusters_json(model: &Model) -> Value {
 /// The name of a risk, with its coordinates where columns are scaled.
 pub fn risk_name(model: &Model) -> String {
     let name = match model.task {
-        Task::Gmm => return "-log-likelihood".into(),
+        Task::Gmm => return "mean negative log-likelihood".into(),
         Task::Kmedians => "mean distance",
         _ => "mean squared distance",
     };
@@ -223,14 +221,62 @@ pub fn risk_name(model: &Model) -> String {
     }
 }
 
+/// "estimated mean squared distance 4.957", "estimated mean negative log-likelihood 10.52 (10.49 to 10.55)".
+pub fn estimated(model: &Model, risk: f64) -> String {
+    let name = risk_name(model);
+    // Where every row is a witness, nothing is left to estimate.
+    match interval(model).filter(|[low, high]| high - low > 1e-9 * risk.abs()) {
+        None => format!("estimated {name} {}", short(risk)),
+        Some([low, high]) => {
+            let digits = digits(0.5 * (high - low)).max(2);
+            format!("estimated {name} {risk:.digits$} ({low:.digits$} to {high:.digits$})")
+        }
+    }
+}
+
+/// Digits behind the point that show a number that may be off by so much.
+pub fn digits(error: f64) -> usize {
+    (-error.log10().floor()).clamp(0.0, 6.0) as usize
+}
+
+/// The 95 % interval of the estimated risk of a mixture, where witness rows tell it.
+pub fn interval(model: &Model) -> Option<[f64; 2]> {
+    model.report.likelihood.map(|l| [-l.high, -l.low])
+}
+
+/// What else a mixture is told by, for JSON; nothing of other models.
+pub fn mixture_json(model: &Model) -> Value {
+    let Shape::Mixture { covariance, .. } = &model.shape else { return json!({}) };
+    let (r, [low, high]) = (&model.report, interval(model).map_or([None; 2], |i| i.map(Some)));
+    json!({"covariance": covariance, "low": low, "high": high, "min_variance": r.min_variance,
+        "collapsed": r.collapsed, "shrinkage": r.shrinkage, "notes": notes(model)})
+}
+
+/// Notes on how a model was found, for people at the command line.
+pub fn notes(model: &Model) -> Vec<String> {
+    model.report.notes.iter().map(|note| in_options(note)).collect()
+}
+
+/// What is doubtful about a model.
+pub fn doubt(model: &Model) -> Option<String> {
+    model.report.doubt(model.k()).map(|doubt| in_options(&doubt))
+}
+
 /// Why that k, and what speaks against it.
 pub fn suggestion(curve: &Curve) -> String {
     let k = curve.best().k;
     let end = "the end of the range: a wider one may hold a better";
     if curve.best().bic.is_some() {
+        let icl = match curve.least_icl() {
+            Some(p) if p.k == k => ", and the least ICL".to_string(),
+            Some(p) => {
+                format!("; ICL, which counts overlap against a model, is least at k = {}", p.k)
+            }
+            None => String::new(),
+        };
         return match curve.at_end() {
-            true => format!("k = {k} has the least BIC, but is at {end}"),
-            false => format!("k = {k} has the least BIC"),
+            true => format!("k = {k} has the least BIC, but is at {end}{icl}"),
+            false => format!("k = {k} has the least BIC{icl}"),
         };
     }
     let separate = curve.most_separate().filter(|p| p.k != k).map_or(String::new(), |p| {
@@ -244,22 +290,4 @@ pub fn suggestion(curve: &Curve) -> String {
             format!("no k stands out; k = {k} has the sharpest bend{separate}")
         }
     }
-}
-
-/// What is doubtful about a mixture whose components have no width in some column.
-pub fn collapsed(model: &Model) -> Option<String> {
-    let (Shape::Mixture { covariances, .. }, Some(profile)) = (&model.shape, &model.profile) else {
-        return None;
-    };
-    let narrow = |v: &[f64]| {
-        let pairs = v.iter().zip(&profile.deviation).enumerate();
-        pairs.filter(|(_, (v, d))| **d > 0.0 && **v < COLLAPSED * **d * **d).map(|(j, _)| j).next()
-    };
-    let found: Vec<usize> = covariances.iter().filter_map(|c| narrow(&c.variances())).collect();
-    let first = model.columns.get(*found.first()?)?;
-    Some(format!(
-        "{} of {} collapsed to single values of a column, such as '{first}': their densities say little",
-        found.len(),
-        count(model.k() as u64, "component"),
-    ))
 }

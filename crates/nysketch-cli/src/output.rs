@@ -51,6 +51,13 @@ pub fn result(common: &Common, json: &serde_json::Value, text: &str) -> Result<(
     Ok(())
 }
 
+/// Adds the fields of another object.
+pub fn extended(json: &mut serde_json::Value, more: serde_json::Value) {
+    if let (serde_json::Value::Object(all), serde_json::Value::Object(more)) = (json, more) {
+        all.extend(more);
+    }
+}
+
 /// The name of a file for JSON; what is not Unicode in it is replaced.
 pub fn name(path: &Path) -> serde_json::Value {
     path.display().to_string().into()

@@ -140,7 +140,7 @@ fn a_page_holds_everything_and_links_to_nothing() {
     for words in [
         "Gaussian mixture, k = 3",
         "How many clusters?",
-        "-log-likelihood",
+        "mean negative log-likelihood",
         "BIC over k",
         "Profiles",
         "Bandwidths",

@@ -5,7 +5,7 @@
 //! $ cargo run --release -p nysketch-tables --example file
 //! ```
 
-use arrow_array::{ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use nysketch::predictor::{Column, Values};
 use nysketch::{FitParams, Mixture, PlanParams, Predictor, Sketch, SketchParams, Task};
@@ -70,6 +70,7 @@ pub fn main() -> Result<()> {
             arrays.push(match values {
                 Values::Labels(labels) => Arc::new(Int32Array::from(labels)) as ArrayRef,
                 Values::Numbers(numbers) => Arc::new(Float64Array::from(numbers)),
+                Values::Flags(flags) => Arc::new(BooleanArray::from(flags)),
             });
         }
         RecordBatch::try_new(schema.clone(), arrays).map_err(nysketch::Error::source)

@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn quantiles_are_those_of_the_points() {
         // A thousand points, of which the first hundred weigh twice as much.
-        let logs: Vec<f64> = (0..1000).map(|i| f64::from(i)).collect();
+        let logs: Vec<f64> = (0..1000).map(f64::from).collect();
         let weights: Vec<f64> = (0..1000).map(|i| if i < 100 { 2.0 } else { 1.0 }).collect();
         let found = Densities::new(&logs, &weights, 1000).unwrap();
         assert!(found.is_valid());

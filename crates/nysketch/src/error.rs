@@ -352,7 +352,7 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 47] = [
+const PARAMETERS: [&str; 50] = [
     "bandwidth",
     "clusters",
     "collect",
@@ -365,10 +365,13 @@ const PARAMETERS: [&str; 47] = [
     "draws",
     "exclude",
     "features",
+    "flag",
     "format",
-    "init",
     "frequencies",
     "header",
+    "init",
+    "init_covariances",
+    "init_weights",
     "k",
     "kernel",
     "known_covariance",

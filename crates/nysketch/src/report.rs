@@ -78,7 +78,11 @@ pub struct Report {
     /// What the points of a mixture say of the likelihood of the rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub likelihood: Option<Likelihood>,
-    /// Components of a mixture that have the least variance in some column or direction.
+    /// The least variance of a component that was asked for, as a share of the column's; none for models other than
+    /// mixtures of unknown covariances.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_variance: Option<f64>,
+    /// Components of a mixture that are no wider in some column or direction than the least variance.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub collapsed: usize,
     /// Points that were added to each full covariance of a mixture, with the correlations of all components.
@@ -122,6 +126,19 @@ impl Likelihood {
 }
 
 impl Report {
+    /// What is doubtful about a mixture of k components of which some have collapsed to repeated values or to a plane.
+    pub fn doubt(&self, k: usize) -> Option<String> {
+        let share = self.min_variance.filter(|_| self.collapsed > 0)?;
+        let noun = if k == 1 { "component" } else { "components" };
+        let verb = if self.collapsed == 1 { "is" } else { "are" };
+        Some(format!(
+            "{} of {k} {noun} {verb} no wider in some direction than `min_variance={share}` allows: rows repeat values \
+             there, or columns depend on one another, and densities depend on that limit; raise `min_variance`, use \
+             fewer components, or leave such columns out",
+            self.collapsed
+        ))
+    }
+
     /// Adds an optimisation that has ended.
     pub(crate) fn record(&mut self, minimum: &Minimum) {
         self.iterations += minimum.evaluations;

@@ -265,7 +265,9 @@ fn models_survive_their_file_and_bad_ones_are_refused() {
     let values = mixture_rows(1000);
     let sketch = sketch_of(&values, |p| p.scale = Scale::Standard);
     for task in [Task::Kmeans, Task::Kmedians, Task::Gmm, Task::Pca] {
-        let model = fit(&sketch, &FitParams::new(task, 3)).unwrap();
+        // Earlier schemas have diagonals only.
+        let diagonal = (task == Task::Gmm).then_some(CovarianceKind::Diag);
+        let model = fit(&sketch, &FitParams::new(task, 3).covariance(diagonal)).unwrap();
         let json = model.to_json();
         let again = Model::from_json(&json).unwrap();
         assert_eq!(again, model);
@@ -326,6 +328,42 @@ fn mixtures_survive_outliers_and_uneven_columns() {
     assert!(nll - (clean - 1e3f64.ln()) < 0.3, "{nll} {clean}");
 }
 
+/// Components stay where they are told to start, in the order they were told, in the units of the table.
+#[test]
+fn a_mixture_starts_from_what_is_given() {
+    let values = mixture_rows(4000);
+    let sketch = sketch_of(&values, |p| p.scale = Scale::Standard);
+    for kind in CovarianceKind::choices().map(|c| c.value) {
+        let params = FitParams::new(Task::Gmm, K).covariance(kind);
+        let first = fit(&sketch, &params).unwrap();
+        let Shape::Mixture { weights, means, covariances, .. } = first.shape else { panic!() };
+        let turned = |i: usize| (i + 2) % K;
+        let again = params
+            .clone()
+            .init((0..K).map(|i| means[turned(i)].clone()).collect())
+            .init_weights((0..K).map(|i| 7.0 * weights[turned(i)]).collect())
+            .init_covariances((0..K).map(|i| covariances[turned(i)].clone()).collect());
+        let again = fit(&sketch, &again).unwrap();
+        // The first search ended because a step gained less than the tolerance.
+        assert!(again.report.iterations <= 2, "{kind}: {}", again.report.iterations);
+        let Shape::Mixture { means: found, covariances: shapes, .. } = again.shape else {
+            panic!()
+        };
+        for i in 0..K {
+            for j in 0..D {
+                assert!((found[i][j] - means[turned(i)][j]).abs() < 0.05, "{kind}");
+                let ratio = shapes[i].get(j, j) / covariances[turned(i)].get(j, j);
+                assert!((ratio - 1.0).abs() < 0.05, "{kind}: {ratio}");
+            }
+        }
+    }
+    let alone = FitParams::new(Task::Gmm, 2).init_weights(vec![0.5, 0.5]);
+    assert!(fit(&sketch, &alone).unwrap_err().to_string().contains("used with `init`"));
+    let flat = Covariance::Diagonal(vec![0.0; D]);
+    let flat = FitParams::new(Task::Gmm, 1).init(vec![vec![0.0; D]]).init_covariances(vec![flat]);
+    assert!(fit(&sketch, &flat).unwrap_err().to_string().contains("positive definite"));
+}
+
 #[test]
 fn options_that_would_be_ignored_are_refused() {
     let sketch = sketch_of(&mixture_rows(500), |_| {});
@@ -346,7 +384,8 @@ fn options_that_would_be_ignored_are_refused() {
 #[test]
 fn damaged_models_are_refused() {
     let sketch = sketch_of(&mixture_rows(500), |_| {});
-    let gmm = fit(&sketch, &FitParams::new(Task::Gmm, 3)).unwrap();
+    let diagonal = FitParams::new(Task::Gmm, 3).covariance(CovarianceKind::Diag);
+    let gmm = fit(&sketch, &diagonal).unwrap();
     let broken = |change: &dyn Fn(&mut serde_json::Value)| {
         let mut json: serde_json::Value = serde_json::from_str(&gmm.to_json()).unwrap();
         change(&mut json);

@@ -248,7 +248,7 @@ class CompressiveKMeans(Centres):
     scale : {None, 'standard'}, default=None
         Whether columns are divided by their standard deviation before distances are taken.
     witnesses : int, optional
-        Rows of X that the plan keeps to show the shape of clusters; 5,000, 0 for none.
+        Rows of X that the plan keeps to show the shape of clusters; 20,000, 0 for none.
     collect : sequence of {'kernel', 'cells', 'moments'}, optional
         Which sums the sketch keeps; those that the decoder needs by default.
     decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'
@@ -339,7 +339,7 @@ class CompressiveKMedians(Centres):
     scale : {None, 'standard'}, default=None
         Whether columns are divided by their standard deviation.
     witnesses : int, optional
-        Rows of X that the plan keeps to show the shape of clusters; 5,000, 0 for none.
+        Rows of X that the plan keeps to show the shape of clusters; 20,000, 0 for none.
     collect : sequence of {'kernel', 'cells', 'moments'}, optional
         Which sums the sketch keeps; those that the decoder needs by default.
     decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'

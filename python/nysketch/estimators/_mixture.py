@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import numbers
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,25 +12,51 @@ from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from nysketch.estimators._base import Learning, _float_type
+from nysketch._core import Model
+from nysketch.estimators._base import Learning, _check_count, _float_type
+
+_KINDS = ("full", "tied", "diag", "spherical")
 
 
 class CompressiveGaussianMixture(DensityMixin, Learning):
-    """A Gaussian mixture with diagonal covariances from a sketch of the rows.
+    """A Gaussian mixture from a sketch of the rows.
+
+    Parameters have the names of scikit-learn's ``GaussianMixture``, and the meaning unless it is
+    said here.
 
     Parameters
     ----------
     n_components : int, default=1
         Number of components.
-    covariance_type : {'diag'}, default='diag'
-        Covariances are diagonal.
-    tol : float, default=1e-3
-        As in scikit-learn's ``GaussianMixture``, for scripts written for it. This and the next two
-        are ignored; a warning says so where they differ from the defaults there.
-    max_iter : int, default=100
-        Likewise.
-    n_init : int, default=1
-        Likewise.
+    covariance_type : {'auto', 'full', 'tied', 'diag', 'spherical'}, default='auto'
+        Which covariances; 'auto' for full ones where there are four witness rows for each number of
+        the mixture, else diagonals. ``covariance_type_`` says which.
+    tol : float, optional
+        EM ends where the mean log-likelihood grows by less than this in a step; 0.0001.
+    reg_covar : None
+        There, this is added to variances, in the squared units of X. Here ``min_variance`` takes
+        its place; a value is ignored with a warning.
+    min_variance : float, optional
+        The least variance of a component in any direction, as a share of the column's variance;
+        0.0001. With it, components cannot collapse to repeated values; a warning says where they
+        would.
+    max_iter : int, optional
+        Most steps of EM; 200.
+    n_init : int, optional
+        Starts of EM; 36, of which most are soon given up.
+    init_params : {'kmeans', 'k-means++'}, default='kmeans'
+        Starts are drawn by k-means++ with either. Random responsibilities and random rows, which
+        are worse, are not offered.
+    weights_init : array-like of shape (n_components,), optional
+        Weights to start from, with ``means_init``.
+    means_init : array-like of shape (n_components, n_features), optional
+        The only means to start from.
+    precisions_init : array-like, optional
+        Inverse covariances to start from, with ``means_init``, in the shape of ``precisions_``.
+    warm_start : bool, default=False
+        Start from the mixture of the last fit, where it has as many components and features.
+    contamination : float, default=0.01
+        Share of the rows that are taken for outliers: sets ``offset_``. Nothing is learned from it.
     landmarks : int, optional
         Points of the sketch; 400, or ten for each component where that is more.
     sampling : {'dsquared', 'uniform', 'leverage', 'greedy', 'rpcholesky'}, default='dsquared'
@@ -38,7 +67,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         Whether columns are divided by their standard deviation while sketching; parameters and
         densities are in the units of X all the same.
     witnesses : int, optional
-        Rows of X that the plan keeps to show the shape of clusters; 5,000, 0 for none.
+        Rows of X that the plan keeps to show the shape of clusters; 20,000, 0 for none.
     collect : sequence of {'kernel', 'cells', 'moments'}, optional
         Which sums the sketch keeps; those that the decoder needs by default.
     decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'
@@ -62,6 +91,8 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         Shares of the components.
     means_ : ndarray of shape (n_components, n_features)
         Means.
+    covariance_type_ : {'full', 'tied', 'diag', 'spherical'}
+        Which covariances there are.
     covariances_ : ndarray
         Covariances, in scikit-learn's shapes: (n_components, n_features, n_features) for 'full',
         (n_features, n_features) for 'tied', (n_components, n_features) for 'diag' and
@@ -77,8 +108,12 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         Its iterations.
     lower_bound_ : float
         Mean log-likelihood of the rows, estimated from the sketch; NaN where it cannot tell.
+        ``model_.report['likelihood']`` has its 95 % interval.
     lower_bounds_ : ndarray of shape (1,)
         The same; those of earlier iterations are not kept.
+    offset_ : float
+        The log density that a share ``contamination`` of the rows is below, estimated from the
+        sketch.
     sketch_ : Sketch
         The sketch of all rows so far.
     plan_ : Plan
@@ -99,20 +134,31 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
     >>> mixture = CompressiveGaussianMixture(n_components=2, random_state=0).fit(X)
     >>> np.sort(mixture.means_[:, 0]).round()
     array([-0.,  9.])
+    >>> mixture.covariance_type_
+    'full'
+    >>> mixture.predict_outliers([[0.0, 0.0], [9.0, 9.0], [4.0, -8.0]])
+    array([ 1,  1, -1])
     """
 
     _task = "gmm"
     _k_name = "n_components"
-    _IGNORED = {"tol": 1e-3, "max_iter": 100, "n_init": 1}
 
     def __init__(
         self,
         n_components=1,
         *,
-        covariance_type="diag",
-        tol=1e-3,
-        max_iter=100,
-        n_init=1,
+        covariance_type="auto",
+        tol=None,
+        reg_covar=None,
+        min_variance=None,
+        max_iter=None,
+        n_init=None,
+        init_params="kmeans",
+        weights_init=None,
+        means_init=None,
+        precisions_init=None,
+        warm_start=False,
+        contamination=0.01,
         landmarks=None,
         sampling="dsquared",
         bandwidth=None,
@@ -130,8 +176,16 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         self.n_components = n_components
         self.covariance_type = covariance_type
         self.tol = tol
+        self.reg_covar = reg_covar
+        self.min_variance = min_variance
         self.max_iter = max_iter
         self.n_init = n_init
+        self.init_params = init_params
+        self.weights_init = weights_init
+        self.means_init = means_init
+        self.precisions_init = precisions_init
+        self.warm_start = warm_start
+        self.contamination = contamination
         self.landmarks = landmarks
         self.sampling = sampling
         self.bandwidth = bandwidth
@@ -157,11 +211,75 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.covariance_type != "diag":
-            raise ValueError(
-                f"covariance_type must be 'diag', got {self.covariance_type!r}: other covariances "
-                "cannot be learned from this sketch"
+        _check_count(self, "max_iter", optional=True)
+        _check_count(self, "n_init", optional=True)
+        _check_range(self, "tol", 0, math.inf, "[0, inf)", optional=True)
+        _check_range(self, "min_variance", 0, 1, "(0, 1)", optional=True)
+        _check_range(self, "contamination", 1e-4, 0.5, "[0.0001, 0.5]")
+        _check_choice(self, "covariance_type", ("auto", *_KINDS))
+        _check_choice(self, "init_params", ("kmeans", "k-means++"))
+        if self.means_init is None:
+            for name in ("weights_init", "precisions_init"):
+                if getattr(self, name) is not None:
+                    raise ValueError(
+                        f"{name} goes with means_init, which says which component is which"
+                    )
+
+    def _warn_ignored(self) -> None:
+        if self.reg_covar is not None:
+            warnings.warn(
+                f"CompressiveGaussianMixture ignores reg_covar={self.reg_covar!r}, which is added "
+                "to variances in the squared units of X; use min_variance, the least variance as a "
+                "share of the column's",
+                UserWarning,
+                stacklevel=4,
             )
+
+    def _forget(self) -> None:
+        before = self.__dict__.get("_model") or self.__dict__.get("_before")
+        super()._forget()
+        if self.warm_start:
+            self._before = before
+
+    def _start(self, k: int) -> dict[str, Any]:
+        said = {
+            "covariance": None if self.covariance_type == "auto" else self.covariance_type,
+            "min_variance": self.min_variance,
+            "restarts": self.n_init,
+            "max_iterations": self.max_iter,
+            "tolerance": self.tol,
+            "threads": self.threads,
+        }
+        before = self.__dict__.get("_before") if self.warm_start else None
+        size = (k, self.n_features_in_)
+        if before is not None and (before.k, len(before.columns)) == size:
+            return said | _mixture_of(before)
+        if self.means_init is None or k != self.n_components:
+            return said
+        return said | self._given()
+
+    def _given(self) -> dict[str, Any]:
+        """The mixture to start from, as it was given."""
+        k, means = self.n_components, np.asarray(self.means_init, dtype=np.float64)
+        d = self.n_features_in_
+        _check_shape("means_init", means, (k, d))
+        given = {"init": means}
+        if self.weights_init is not None:
+            weights = np.asarray(self.weights_init, dtype=np.float64)
+            _check_shape("weights_init", weights, (k,))
+            if np.any(weights < 0) or not np.isclose(weights.sum(), 1):
+                raise ValueError(f"weights_init must be shares of one, got {weights.tolist()}")
+            given["init_weights"] = weights
+        if self.precisions_init is not None:
+            if self.covariance_type == "auto":
+                raise ValueError("precisions_init goes with a covariance_type other than 'auto'")
+            given["init_covariances"] = _inverses(self.precisions_init, self.covariance_type, k, d)
+        return given
+
+    @property
+    def covariance_type_(self) -> str:
+        """Which covariances there are."""
+        return self.model_.covariance_type
 
     @property
     def weights_(self) -> np.ndarray:
@@ -207,6 +325,9 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
     @property
     def lower_bound_(self) -> float:
         """Mean log-likelihood, estimated from the sketch."""
+        likelihood = self.model_.report["likelihood"]
+        if likelihood is not None:
+            return likelihood["mean"]
         risk = self.sketch_.estimated_risk(self.model_)
         return float("nan") if risk is None else -risk
 
@@ -264,6 +385,46 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         model, X = self._fitted(X)
         values = model.log_density(X, threads=self.threads, skip_invalid=bool(self.skip_invalid))
         return values.astype(_float_type(X), copy=False)
+
+    @property
+    def offset_(self) -> float:
+        """The log density that a share ``contamination`` of the rows is below."""
+        if self.model_.densities is None:
+            raise AttributeError(
+                f"this {type(self).__name__} has no offset_: without cells, the sketch does not "
+                "tell how dense the rows lie"
+            )
+        return self.model_.threshold(self.contamination)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """How far the log density of every row is above ``offset_``: negative for outliers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), path or Arrow
+            The rows.
+
+        Returns
+        -------
+        score : ndarray of shape (n_samples,)
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict_outliers(self, X: Any) -> np.ndarray:
+        """Whether rows are outliers, as ``predict`` of scikit-learn's outlier detectors says it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), path or Arrow
+            The rows.
+
+        Returns
+        -------
+        is_inlier : ndarray of shape (n_samples,)
+            -1 for outliers, 1 for others; with ``skip_invalid``, 0 for rows that cannot be used.
+        """
+        score = self.decision_function(X)
+        return np.where(np.isnan(score), 0, np.where(score < 0, -1, 1))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log density of the rows.
@@ -347,3 +508,62 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         aic : float
         """
         return float(-2 * self._log_densities(X).sum() + 2 * self._n_parameters())
+
+
+def _mixture_of(model: Model) -> dict[str, Any]:
+    """A mixture to start from."""
+    covariances = model.variances
+    if model.covariance_type in ("full", "tied"):
+        d = len(model.columns)
+        covariances = np.broadcast_to(model.covariances, (model.k, d, d))
+    # A component that has lost its rows can get some again.
+    weights = np.maximum(model.weights, 1e-6)
+    return {"init": model.means, "init_weights": weights, "init_covariances": covariances}
+
+
+def _inverses(precisions: Any, kind: str, k: int, d: int) -> np.ndarray:
+    """Covariances, of shape (k, d, d) or (k, d), of precisions in the shape that their kind has."""
+    shapes = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}
+    precisions = np.asarray(precisions, dtype=np.float64)
+    _check_shape("precisions_init", precisions, shapes[kind])
+    if kind in ("full", "tied"):
+        symmetric = np.allclose(precisions, np.swapaxes(precisions, -1, -2))
+        if not symmetric or np.any(np.linalg.eigvalsh(precisions) <= 0):
+            raise ValueError(f"'{kind} precision' should be symmetric, positive-definite")
+        return np.broadcast_to(np.linalg.inv(precisions), (k, d, d))
+    if np.any(precisions <= 0):
+        raise ValueError(f"'{kind} precision' should be positive")
+    return np.broadcast_to(1 / precisions.reshape(k, -1), (k, d))
+
+
+def _check_shape(name: str, array: np.ndarray, shape: tuple[int, ...]) -> None:
+    if array.shape != shape:
+        raise ValueError(
+            f"The parameter '{name}' should have the shape of {shape}, but got {array.shape}"
+        )
+
+
+def _check_range(
+    estimator: Any, name: str, low: float, high: float, text: str, *, optional: bool = False
+) -> None:
+    """A number between two others; the brackets of the text say whether they belong to it."""
+    value = getattr(estimator, name)
+    if optional and value is None:
+        return
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    above = number and (value >= low if text.startswith("[") else value > low)
+    if not (above and (value <= high if text.endswith("]") else value < high)):
+        kind = "None or a float" if optional else "a float"
+        raise ValueError(
+            f"The '{name}' parameter of {type(estimator).__name__} must be {kind} in the range "
+            f"{text}. Got {value!r} instead."
+        )
+
+
+def _check_choice(estimator: Any, name: str, choices: tuple[str, ...]) -> None:
+    value = getattr(estimator, name)
+    if not (isinstance(value, str) and value in choices):
+        raise ValueError(
+            f"The '{name}' parameter of {type(estimator).__name__} must be one of "
+            f"{', '.join(map(repr, choices))}. Got {value!r} instead."
+        )

@@ -31,7 +31,7 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
     scale : {None, 'standard'}, default=None
         Whether columns are divided by their standard deviation.
     witnesses : int, optional
-        Rows of X that the plan keeps where the sketch keeps cells; 5,000, 0 for none.
+        Rows of X that the plan keeps where the sketch keeps cells; 20,000, 0 for none.
     collect : sequence of {'kernel', 'cells', 'moments'}, optional
         Which sums the sketch keeps; kernel sums by default.
     plan : Plan, optional

@@ -3,9 +3,12 @@
 use super::files::read_sketch;
 use super::witnesses;
 use crate::args::{Common, FitArgs};
-use crate::describe::{clusters_json, collapsed, risk_name, suggestion, summary, table};
+use crate::describe::{
+    clusters_json, doubt, estimated, interval, mixture_json, notes, risk_name, suggestion, summary,
+    table,
+};
 use crate::kind::Kind;
-use crate::output::{Usage, name, note, result, short, thousands_signed, warn};
+use crate::output::{Usage, extended, name, note, result, short, thousands_signed, warn};
 use crate::plot;
 use crate::report::map;
 use crate::writing::{check_output, write_bytes};
@@ -32,7 +35,7 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
         let needs = "--plot draws clusters beside all rows, which needs cells or moments; give a range such as -k 2..20 for the curve";
         return Err(Usage(needs.into()).into());
     }
-    let params = resolve(args, sketch.plan(), low)?;
+    let params = resolve(args, sketch.plan(), low)?.threads(common.threads());
     let sketch = match (args.task, &args.plan) {
         // Moments are all there is to say about components.
         (Task::Pca, None) => sketch,
@@ -65,13 +68,17 @@ fn tell_doubts(common: &Common, model: &Model) {
             common,
             "the sketch has fewer moments than the model has numbers, so the model is arbitrary; use more --frequencies",
         ),
+        Status::IterationLimit if model.task == Task::Gmm => {
+            note(common, "EM was still improving when it stopped; raise --max-iterations");
+        }
         Status::IterationLimit | Status::EvaluationLimit => note(
             common,
             "the decoder stopped at its limit; another --seed or --decoder may do better",
         ),
         _ => {}
     }
-    if let Some(doubt) = collapsed(model) {
+    notes(model).iter().for_each(|text| note(common, text));
+    if let Some(doubt) = doubt(model) {
         warn(&doubt);
     }
 }
@@ -124,7 +131,11 @@ fn finish_curve(
     json["suggested_k"] = json!(best.k);
     json["clear"] = json!(curve.clear);
     json["at_end"] = json!(curve.at_end());
-    let point = |p: &CurvePoint| json!({"k": p.k, "estimated_risk": p.risk, "bic": p.bic, "silhouette": p.silhouette});
+    let point = |p: &CurvePoint| {
+        let [low, high] = interval(&p.model).map_or([None; 2], |i| i.map(Some));
+        json!({"k": p.k, "estimated_risk": p.risk, "low": low, "high": high, "bic": p.bic, "icl": p.icl,
+            "silhouette": p.silhouette})
+    };
     json["curve"] = points.iter().map(point).collect();
     note(common, &suggestion(curve));
     tell_doubts(common, &best.model);
@@ -137,7 +148,9 @@ fn curve_table(curve: &Curve, name: &str) -> String {
     let mut text =
         format!("{name}, estimated from the sketch\n{:>5} {:>12} {:>8}", "k", "risk", "change");
     let mixture = curve.best().bic.is_some();
+    let icl = curve.least_icl();
     text.push_str(&match mixture {
+        true if icl.is_some() => format!(" {:>14} {:>14}\n", "BIC", "ICL"),
         true => format!(" {:>14}\n", "BIC"),
         false => format!(" {:>10}\n", "silhouette"),
     });
@@ -151,11 +164,19 @@ fn curve_table(curve: &Curve, name: &str) -> String {
         before = Some(p.risk);
         text.push_str(&format!("{:>5} {:>12} {change:>8}", p.k, short(p.risk)));
         text.push_str(&match (p.bic, p.silhouette) {
-            (Some(bic), _) => format!(" {:>14}", thousands_signed(bic)),
+            (Some(bic), _) => {
+                let icl =
+                    p.icl.map_or(String::new(), |icl| format!(" {:>14}", thousands_signed(icl)));
+                format!(" {:>14}{icl}", thousands_signed(bic))
+            }
             (None, Some(s)) => format!(" {s:>10.3}"),
             (None, None) => format!(" {:>10}", ""),
         });
-        text.push_str(if p.k == curve.best().k { "  <- suggested\n" } else { "\n" });
+        text.push_str(match p.k {
+            k if k == curve.best().k => "  <- suggested\n",
+            k if icl.is_some_and(|icl| icl.k == k) => "  <- least ICL\n",
+            _ => "\n",
+        });
     }
     text
 }
@@ -169,14 +190,12 @@ fn describe(args: &FitArgs, model: &Model, risk: Option<f64>) -> (Value, String)
         "estimated_risk": risk, "scaled": model.scale.iter().any(|s| *s != 1.0),
         "clusters": clusters_json(model), "seconds": r.seconds,
     });
-    if let Shape::Mixture { covariance, .. } = &model.shape {
-        json["covariance"] = json!(covariance);
-    }
+    extended(&mut json, mixture_json(model));
     let calibrated = if r.calibrated { " (calibrated landmarks)" } else { "" };
     let bandwidth = r.bandwidth.map_or(String::new(), |s| format!(" at σ² {}", short(s)));
     let risk = match (args.task, risk) {
         (Task::Pca, _) | (_, None) => String::new(),
-        (_, Some(risk)) => format!(", estimated {} {}", risk_name(model), short(risk)),
+        (_, Some(risk)) => format!(", {}", estimated(model, risk)),
     };
     let text = format!(
         "{}: {}{risk}; by {}{calibrated}{bandwidth}, {:.2} s\n\n{}",
@@ -223,10 +242,24 @@ fn resolve(args: &FitArgs, plan: &Plan, k: usize) -> Result<FitParams> {
         }
     };
     let known = args.known_covariance.as_deref().map(|text| known_covariance(text, plan));
-    Ok(FitParams::new(args.task, k)
+    let mut params = FitParams::new(args.task, k)
         .decoder(args.decoder)
         .bandwidth(bandwidth)
         .known_covariance(known.transpose()?)
         .constraints(args.separation, args.radius)
-        .seed(args.seed))
+        .covariance(args.covariance)
+        .seed(args.seed);
+    if let Some(share) = args.min_variance {
+        params = params.min_variance(share);
+    }
+    if let Some(restarts) = args.restarts {
+        params = params.restarts(restarts);
+    }
+    if let Some(steps) = args.max_iterations {
+        params = params.max_iterations(steps);
+    }
+    if let Some(nats) = args.tolerance {
+        params = params.tolerance(nats);
+    }
+    Ok(params)
 }

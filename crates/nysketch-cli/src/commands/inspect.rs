@@ -3,9 +3,12 @@
 use super::files::{read_any, read_model};
 use super::witnesses::plan_beside;
 use crate::args::{Common, Inspect};
-use crate::describe::{clusters_json, collapsed, measured_at, one_line, raw_rows, summary, table};
+use crate::describe::{
+    clusters_json, doubt, estimated, measured_at, mixture_json, notes, one_line, raw_rows, summary,
+    table,
+};
 use crate::kind::Kind;
-use crate::output::{Usage, list, name, result, short, size, thousands};
+use crate::output::{Usage, extended, list, name, result, short, size, thousands};
 use anyhow::Result;
 use nysketch::Plan;
 use nysketch::decoder::Explanation;
@@ -47,11 +50,16 @@ fn inspect_model(args: &Inspect, common: &Common) -> Result<()> {
         return Err(Usage(message.into()).into());
     }
     let model = read_model(&args.file)?;
-    let json = json!({
+    let mut json = json!({
         "file": name(&args.file), "kind": "model", "schema": model.schema, "task": model.task, "k": model.k(),
         "rows": model.rows, "columns": model.columns, "scale": model.scale, "fingerprint": model.plan,
         "decoder": model.report.decoder, "status": model.report.status, "clusters": clusters_json(&model),
     });
+    extended(&mut json, mixture_json(&model));
+    let risk = model.report.likelihood.map(|l| -l.mean);
+    if let Some(risk) = risk {
+        json["estimated_risk"] = json!(risk);
+    }
     let mut text = format!("{}: a model, {}\n", args.file.display(), summary(&model));
     line(&mut text, "rows", &thousands(model.rows));
     columns_line(&mut text, &model.columns);
@@ -59,9 +67,17 @@ fn inspect_model(args: &Inspect, common: &Common) -> Result<()> {
         line(&mut text, "scale", "columns are divided by their standard deviation");
     }
     line(&mut text, "learned by", &model.report.decoder);
+    if let Some(risk) = risk {
+        line(&mut text, "likelihood", &estimated(&model, risk));
+    }
+    if let Some(threshold) = model.densities.as_ref().and_then(|d| d.threshold(0.01)) {
+        let below = format!("1 % of the rows have a log density below {}", short(threshold));
+        line(&mut text, "densities", &below);
+    }
+    notes(&model).iter().for_each(|note| line(&mut text, "note", note));
     line(&mut text, "plan", &model.plan);
     text.push_str(&format!("\n{}", table(&model)));
-    if let Some(doubt) = collapsed(&model) {
+    if let Some(doubt) = doubt(&model) {
         text.push_str(&format!("{doubt}\n"));
     }
     result(common, &json, &text)

@@ -3,14 +3,15 @@
 use super::files::read_model;
 use super::plan::{invalid, tell_input};
 use crate::args::{Common, Predict};
+use crate::describe::digits;
 use crate::input;
 use crate::kind::Kind;
 use crate::losses::Lost;
-use crate::output::{Usage, count, name, result};
+use crate::output::{Usage, count, name, note, result, short, thousands};
 use crate::progress::Bar;
 use crate::writing::{check_output, while_writing};
 use anyhow::Result;
-use arrow_array::{ArrayRef, Float64Array, Int32Array, RecordBatch};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int32Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use nysketch::predictor::{Column, Values};
 use nysketch::rows::Losses;
@@ -18,6 +19,7 @@ use nysketch::{Block, Error, Invalid, Model, Predictor, file};
 use nysketch_tables::{Batch, Columns, Dataset, Extras, OutputFormat, TableWriter};
 use serde_json::json;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 pub fn run(args: &Predict, common: &Common) -> Result<()> {
@@ -35,10 +37,11 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
     let predictor = Predictor::new(&model);
     let bar = Bar::reading("predicting", &input, common.quiet);
     let (mut rows, losses) = (0, Mutex::new(Losses::default()));
+    let flagged = AtomicU64::new(0);
     let written = file::write(&args.output, |out| -> Result<()> {
         let mut writer = TableWriter::new(kind, &schema, out)?;
         let work = |batch: Batch| {
-            let (batch, bad) = apply(&predictor, &columns, batch, invalid, &schema)?;
+            let (batch, bad) = apply(&predictor, &columns, batch, invalid, &schema, &flagged)?;
             losses.lock().unwrap_or_else(|e| e.into_inner()).merge(&bad);
             Ok(batch)
         };
@@ -52,9 +55,40 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
     let losses = losses.into_inner().unwrap_or_else(|e| e.into_inner());
     let lost = Lost::new(&losses, &model.columns, None, rows);
     lost.tell(common, "; their label is -1");
-    let json = json!({"file": name(&args.output), "rows": rows, "skipped": losses.skipped(),
+    let mut json = json!({"file": name(&args.output), "rows": rows, "skipped": losses.skipped(),
         "skipped_by_column": lost.json()});
-    result(common, &json, &format!("{}: {}", args.output.display(), count(rows, "row")))
+    let mut text = format!("{}: {}", args.output.display(), count(rows, "row"));
+    let outlier = columns.iter().find_map(|c| match c {
+        Column::Outlier { threshold } => Some(*threshold),
+        _ => None,
+    });
+    if let (Some(share), Some(threshold)) = (args.flag, outlier) {
+        let flagged = flagged.into_inner();
+        note(common, &said_of_flag(&model, share, threshold));
+        text.push_str(&format!(", {} flagged", thousands(flagged)));
+        json["flag"] = json!(share);
+        json["threshold"] = json!(threshold);
+        json["flagged"] = json!(flagged);
+    }
+    result(common, &json, &text)
+}
+
+/// Where the threshold is, and how well it is known.
+fn said_of_flag(model: &Model, share: f64, threshold: f64) -> String {
+    let error = model.densities.as_ref().map_or(f64::INFINITY, |d| d.error(share));
+    let known = match error.is_finite() {
+        true => {
+            let digits = digits(100.0 * error) + 1;
+            let ends = [(share - error).max(0.0), (share + error).min(1.0)].map(|x| 100.0 * x);
+            format!("({:.digits$} % to {:.digits$} %)", ends[0], ends[1])
+        }
+        false => "(estimated from cells; without witness rows, the error is not known)".into(),
+    };
+    format!(
+        "outliers have a log density below {}; about {} % of the rows of the sketch are below it {known}",
+        short(threshold),
+        short(100.0 * share)
+    )
 }
 
 /// The columns to write.
@@ -73,11 +107,14 @@ fn columns(args: &Predict, kind: OutputFormat, model: &Model) -> Result<Vec<Colu
             }
         }
     }
+    if let Some(share) = args.flag {
+        columns.push(Column::outlier(model, share)?);
+    }
     if kind != OutputFormat::Npy {
         return Ok(columns);
     }
-    if args.scores || !args.keep.is_empty() {
-        return usage("--scores and --keep need a .parquet or .csv file as output".into());
+    if args.scores || args.flag.is_some() || !args.keep.is_empty() {
+        return usage("--scores, --flag and --keep need a .parquet or .csv file as output".into());
     }
     columns.retain(|c| c.is_label());
     if columns.is_empty() {
@@ -91,8 +128,11 @@ fn schema(input: &Dataset, columns: &[Column], prefix: &str) -> Result<SchemaRef
     let mut fields = input.kept_fields()?;
     let kept: Vec<String> = fields.iter().map(|f| f.name().clone()).collect();
     for column in columns {
-        let is_label = column.is_label();
-        let data_type = if is_label { DataType::Int32 } else { DataType::Float64 };
+        let data_type = match column {
+            Column::Label => DataType::Int32,
+            Column::Outlier { .. } => DataType::Boolean,
+            _ => DataType::Float64,
+        };
         let name = format!("{prefix}{}", column.name());
         if kept.contains(&name) {
             let message = format!(
@@ -100,18 +140,19 @@ fn schema(input: &Dataset, columns: &[Column], prefix: &str) -> Result<SchemaRef
             );
             return Err(Usage(message).into());
         }
-        fields.push(Field::new(name, data_type, !is_label));
+        fields.push(Field::new(name, data_type, !column.is_label()));
     }
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// The kept columns and the predictions, and the rows that are invalid.
+/// The kept columns and the predictions, and the rows that are invalid; counts those that are flagged.
 fn apply(
     predictor: &Predictor<'_>,
     columns: &[Column],
     batch: Batch,
     invalid: Invalid,
     schema: &SchemaRef,
+    flagged: &AtomicU64,
 ) -> nysketch::Result<(RecordBatch, Losses)> {
     let (skipped, losses) = unusable_rows(predictor.model(), &batch.block, invalid)?;
     let array = |values: Values| -> ArrayRef {
@@ -121,6 +162,11 @@ fn apply(
             Values::Numbers(numbers) => Arc::new(Float64Array::from_iter(
                 numbers.into_iter().map(|x| (!x.is_nan()).then_some(x)),
             )),
+            Values::Flags(flags) => {
+                let raised = flags.iter().filter(|f| **f == Some(true)).count() as u64;
+                flagged.fetch_add(raised, Ordering::Relaxed);
+                Arc::new(BooleanArray::from(flags))
+            }
         }
     };
     let mut arrays = batch.kept;

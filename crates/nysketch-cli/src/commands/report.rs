@@ -48,6 +48,7 @@ pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
         series,
         most_clusters: usize::from(args.most_clusters),
         seed: args.seed,
+        threads: common.threads(),
         ..ReportRequest::new(&read[read.len() - 1], &title)
     })?;
     write_bytes(&args.output, report.html.as_bytes())?;

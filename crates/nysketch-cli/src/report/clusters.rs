@@ -4,7 +4,7 @@ use super::curve::model_name;
 use super::map::labels;
 use super::models::{MOST_CLUSTERS, MOST_COLUMNS, Shown, TaskCurve};
 use super::overview::trait_html;
-use crate::describe::collapsed;
+use crate::describe::{doubt, estimated, notes, summary};
 use crate::markup::escape;
 use crate::output::{count, short, thousands};
 use crate::page::{Page, name, sign};
@@ -12,7 +12,7 @@ use crate::plot::{STRONGEST, class, telling_columns};
 use anyhow::Result;
 use nysketch::clusters::Cluster;
 use nysketch::model::Shape;
-use nysketch::{Context as Decoding, Model};
+use nysketch::{Context as Decoding, Model, Task};
 use std::fmt::Write;
 
 /// Clusters that are read one by one.
@@ -55,8 +55,13 @@ fn one(page: &mut Page, decoding: &Decoding<'_>, model: &Model) -> Result<()> {
         let verdict = explanation.verdict.text();
         page.text(&format!("Against the noise of the sketch: {verdict}."));
     }
-    if let Some(doubt) = collapsed(model) {
-        page.text(&format!("{doubt}."));
+    if model.task == Task::Gmm {
+        let risk =
+            decoding.risk(model).map_or(String::new(), |r| format!("; {}", estimated(model, r)));
+        page.text(&format!("A {}{risk}.", summary(model)));
+    }
+    for said in notes(model).iter().chain(&doubt(model)) {
+        page.text(&format!("{}.", sentence_case(said)));
     }
     let mut clusters = model.clusters();
     clusters.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -80,6 +85,11 @@ fn one(page: &mut Page, decoding: &Decoding<'_>, model: &Model) -> Result<()> {
         profiles(page, &clusters, model);
     }
     Ok(())
+}
+
+fn sentence_case(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |c| c.to_uppercase().chain(letters).collect())
 }
 
 fn card(cluster: &Cluster, model: &Model) -> String {

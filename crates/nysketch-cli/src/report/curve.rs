@@ -17,8 +17,13 @@ pub fn section(page: &mut Page, curves: &[TaskCurve], shown: &Shown<'_>) {
         let risk = format!("{} ({})", risk_name(&of.curve.best().model), task_name(of.task));
         let bic: Vec<(usize, f64)> =
             of.curve.points.iter().filter_map(|p| Some((p.k, p.bic?))).collect();
+        let icl: Vec<(usize, f64)> =
+            of.curve.points.iter().filter_map(|p| Some((p.k, p.icl?))).collect();
         page.push(&format!("<figure class=\"curve\" data-task=\"{}\">\n", of.task.name()));
-        for (points, name) in [(of.points(), risk.as_str()), (bic, "BIC")] {
+        let least_icl = of.curve.least_icl().map(|p| (p.k, "least ICL"));
+        let pictures =
+            [(of.points(), risk.as_str(), marked), (bic, "BIC", marked), (icl, "ICL", least_icl)];
+        for (points, name, marked) in pictures {
             if !points.is_empty() {
                 let scene = plot::curve(&Curve { points: &points, marked, names: ["k", name] });
                 page.push(&plot::element(&scene, "picture choice"));

@@ -82,7 +82,7 @@ pub fn curves(decoding: &Decoding<'_>, request: &ReportRequest<'_>) -> Result<Ve
     }
     tasks.retain(|task| known && most >= 2 && (plan.collect.cells || *task != Task::Gmm));
     let curve = |task| {
-        let params = FitParams::new(task, 1).seed(request.seed);
+        let params = FitParams::new(task, 1).seed(request.seed).threads(request.threads);
         let given = request.models.iter().filter(|m| m.task == task);
         let given = given.filter_map(|m| Some((m.k(), decoding.risk(m)?))).collect();
         Ok(TaskCurve { task, curve: decoding.curve(&params, 1, most)?, given })

@@ -28,6 +28,8 @@ pub struct ReportRequest<'a> {
     pub most_clusters: usize,
     /// Seed of everything random.
     pub seed: u64,
+    /// Threads to use; the page does not depend on them.
+    pub threads: usize,
 }
 
 impl<'a> ReportRequest<'a> {
@@ -41,6 +43,7 @@ impl<'a> ReportRequest<'a> {
             series: Vec::new(),
             most_clusters: DEFAULT_MOST_CLUSTERS,
             seed: 0,
+            threads: 1,
         }
     }
 

@@ -285,7 +285,14 @@ class Pages(unittest.TestCase):
         labels = self.browser.evaluate(
             "[...document.querySelectorAll('.curve svg')].map(s => s.ariaLabel)"
         )
-        self.assertEqual(labels, ["-log-likelihood (Gaussian mixture) over k", "BIC over k"])
+        self.assertEqual(
+            labels,
+            [
+                "mean negative log-likelihood (Gaussian mixture) over k",
+                "BIC over k",
+                "ICL over k",
+            ],
+        )
         self.assertEqual(self.browser.evaluate("document.querySelector('#model').max"), "1")
 
 

@@ -4,6 +4,7 @@ use super::calibrate::weighted;
 use super::context::Context;
 use super::decode::{Decode, Job};
 use super::em::Until;
+use super::given::given;
 use super::likelihood::Said;
 use super::params::FitParams;
 use super::search::{CARRIED, Found, Search};
@@ -86,7 +87,7 @@ impl Decode for CellsDecoder {
                 search.best(params.k, grown, false, &mut job.rng)
             }
             false => {
-                let start = search.lifted(points.atoms_around(job.warm, kind.is_matrix()));
+                let start = search.lifted(given(job, &points));
                 search.best(params.k, vec![start], true, &mut job.rng)
             }
         };

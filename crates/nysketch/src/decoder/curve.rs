@@ -53,6 +53,12 @@ impl Curve {
         last > 0 && (self.suggested == 0 && self.best().k > 2 || self.suggested == last)
     }
 
+    /// The point of the least ICL, where there are any.
+    pub fn least_icl(&self) -> Option<&CurvePoint> {
+        let known = self.points.iter().filter(|p| p.icl.is_some());
+        known.min_by(|a, b| a.icl.partial_cmp(&b.icl).unwrap_or(Ordering::Equal))
+    }
+
     /// The point of the largest silhouette, where there are any.
     pub fn most_separate(&self) -> Option<&CurvePoint> {
         let known = self.points.iter().filter(|p| p.silhouette.is_some());
@@ -128,8 +134,8 @@ impl Context<'_> {
         }
         // One kind of covariance for all, which the last can have too.
         let (kind, note) = self.covariance(&params.clone().k(high));
-        let chosen = params.clone().covariance(params.covariance.or(Some(kind)));
-        let free = mixture && params.known_covariance.is_none();
+        let chosen = params.clone().covariance(kind);
+        let free = mixture && params.known_covariance.is_none() && params.covariance.is_none();
         let (params, note) = if free { (&chosen, note) } else { (params, None) };
         // An elbow needs a neighbour on either side.
         let first = if mixture { low } else { low.max(2) - 1 };

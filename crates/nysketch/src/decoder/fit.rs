@@ -54,6 +54,11 @@ impl Context<'_> {
             let expected = format!("centres of {} finite numbers", frame.dims());
             return Err(Error::parameter("`init`", expected, format!("{other:?}")));
         }
+        let usable = |c: &Covariance| c.dims() == frame.dims() && c.cholesky().is_some();
+        if !params.init_covariances.iter().all(usable) {
+            let expected = format!("positive definite, of {} columns", frame.dims());
+            return Err(Error::parameter("`init_covariances`", expected, "others"));
+        }
         let warm: Vec<Vec<f64>> = params.init.iter().map(|c| frame.coordinates(c)).collect();
         self.fit_from(params, &warm, &[])
     }
@@ -69,7 +74,10 @@ impl Context<'_> {
         let start = Instant::now();
         let rng = ChaCha8Rng::seed_from_u64(params.seed);
         let (kind, note) = self.covariance(params);
-        let report = Report { notes: note.into_iter().collect(), ..Report::default() };
+        let mut report = Report { notes: note.into_iter().collect(), ..Report::default() };
+        if params.task == Task::Gmm && params.known_covariance.is_none() {
+            report.min_variance = Some(params.min_variance);
+        }
         let mut job = Job { context: self, params, warm, smaller, kind, known: None, rng, report };
         let frame = &self.plan().frame;
         let shape = if params.task == Task::Pca {
@@ -91,7 +99,9 @@ impl Context<'_> {
         let densities = shape.atoms(frame).and_then(|atoms| self.densities(&atoms));
         let model = Model::new(self.sketch(), params.task, shape, report)?;
         let profile = self.profile(&model);
-        Ok(model.with_profile(profile).with_densities(densities))
+        let mut model = model.with_profile(profile).with_densities(densities);
+        model.report.collapsed = model.report.collapsed.max(narrow(&model));
+        Ok(model)
     }
 
     /// How dense the rows lie under a mixture in the plan's coordinates, where there are cells.
@@ -156,6 +166,9 @@ impl Context<'_> {
         }
         params.check()?;
         if params.task == Task::Pca {
+            if let Some((name, got)) = params.of_search() {
+                return Err(Error::parameter(name, "left out for pca", got));
+            }
             if let Some(got) = params.bandwidth {
                 let expected = "left out for pca, which needs none";
                 return Err(Error::parameter("`bandwidth`", expected, got));
@@ -178,6 +191,11 @@ impl Context<'_> {
             return Err(Error::TooManyComponents { k, available, what: "rows" });
         }
         let decoder = self.chosen(params);
+        let searched = decoder == Decoder::Cells && params.task == Task::Gmm;
+        if let Some((name, got)) = params.of_search().filter(|_| !searched) {
+            let expected = "left out unless a gmm is learned from cells";
+            return Err(Error::parameter(name, expected, got));
+        }
         if decoder != Decoder::Cells && params.covariance.is_some_and(|c| c != CovarianceKind::Diag)
         {
             let expected = "diag where kernel sums are decoded; use `decoder=cells`";
@@ -186,6 +204,19 @@ impl Context<'_> {
         }
         run(decoder).check(self, params)
     }
+}
+
+/// Components of a mixture that are no wider in some column than the least variance allows. Not every decoder keeps to
+/// it.
+fn narrow(model: &Model) -> usize {
+    let (Shape::Mixture { covariances, .. }, Some(share), Some(profile)) =
+        (&model.shape, model.report.min_variance, &model.profile)
+    else {
+        return 0;
+    };
+    let below = |(v, deviation): (&f64, &f64)| *v < 1.01 * share * deviation * deviation;
+    let narrow = |c: &&Covariance| c.variances().iter().zip(&profile.deviation).any(below);
+    covariances.iter().filter(narrow).count()
 }
 
 /// A mixture in the plan's coordinates. Where its covariance is a known matrix, it is decoded along the axes of

@@ -22,6 +22,7 @@ mod decode;
 mod em;
 mod explain;
 mod fit;
+mod given;
 mod kernel;
 mod known;
 mod likelihood;

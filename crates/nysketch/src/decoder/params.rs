@@ -2,7 +2,7 @@
 
 use super::known::KnownCovariance;
 use super::list::Decoder;
-use crate::covariance::CovarianceKind;
+use crate::covariance::{Covariance, CovarianceKind};
 use crate::error::{Error, Result};
 use crate::task::Task;
 
@@ -44,6 +44,12 @@ pub struct FitParams {
     /// From cells: the only centres or means to start from, `k` of them in the table's units. Empty for starts that
     /// are drawn.
     pub init: Vec<Vec<f64>>,
+    /// Mixtures that start from [`init`](Self::init): weights of the components. Empty for the shares of the rows
+    /// that are nearest to the means.
+    pub init_weights: Vec<f64>,
+    /// Mixtures that start from [`init`](Self::init): covariances of the components, in the table's units. Empty for
+    /// those of the rows that are nearest to the means.
+    pub init_covariances: Vec<Covariance>,
     /// Seed of everything random.
     pub seed: u64,
     /// Threads to use; the model does not depend on them.
@@ -76,6 +82,8 @@ impl FitParams {
             max_iterations: DEFAULT_MAX_ITERATIONS,
             tolerance: DEFAULT_TOLERANCE,
             init: Vec::new(),
+            init_weights: Vec::new(),
+            init_covariances: Vec::new(),
             seed: 0,
             threads: 1,
         }
@@ -158,6 +166,20 @@ impl FitParams {
         self
     }
 
+    /// Starting from these weights of the components as well.
+    #[must_use]
+    pub fn init_weights(mut self, weights: Vec<f64>) -> Self {
+        self.init_weights = weights;
+        self
+    }
+
+    /// Starting from these covariances as well, in the table's units.
+    #[must_use]
+    pub fn init_covariances(mut self, covariances: Vec<Covariance>) -> Self {
+        self.init_covariances = covariances;
+        self
+    }
+
     /// With another k.
     #[must_use]
     pub fn k(mut self, k: usize) -> Self {
@@ -212,10 +234,27 @@ impl FitParams {
         for (name, said) in [
             ("`known_covariance`", self.known_covariance.is_some()),
             ("`covariance`", self.covariance.is_some()),
+            ("`init_weights`", !self.init_weights.is_empty()),
+            ("`init_covariances`", !self.init_covariances.is_empty()),
         ] {
             if said && !mixture {
                 return Err(Error::parameter(name, "used with the task gmm", self.task));
             }
+        }
+        for (name, count) in [
+            ("`init_weights`", self.init_weights.len()),
+            ("`init_covariances`", self.init_covariances.len()),
+        ] {
+            if count > 0 && self.init.is_empty() {
+                return Err(Error::parameter(name, "used with `init`, the means", "no means"));
+            }
+            if count > 0 && count != self.k {
+                let expected = format!("one for each of {} components", self.k);
+                return Err(Error::parameter(name, expected, count));
+            }
+        }
+        if let Some(got) = self.init_weights.iter().find(|w| !(**w > 0.0 && w.is_finite())) {
+            return Err(Error::parameter("`init_weights`", "positive numbers", got));
         }
         if self.known_covariance.is_some() && self.covariance.is_some() {
             let expected = "left out with `known_covariance`";
@@ -236,5 +275,17 @@ impl FitParams {
             }
         }
         Ok(())
+    }
+
+    /// A parameter that only the search for a mixture on points reads, where it is not the default.
+    pub(super) fn of_search(&self) -> Option<(&'static str, String)> {
+        let changed = [
+            ("`min_variance`", self.min_variance, DEFAULT_MIN_VARIANCE),
+            ("`restarts`", self.restarts as f64, DEFAULT_RESTARTS as f64),
+            ("`max_iterations`", self.max_iterations as f64, DEFAULT_MAX_ITERATIONS as f64),
+            ("`tolerance`", self.tolerance, DEFAULT_TOLERANCE),
+        ];
+        let changed = changed.into_iter().find(|(_, value, default)| value != default);
+        changed.map(|(name, value, _)| (name, value.to_string()))
     }
 }

@@ -75,7 +75,9 @@ impl StandIns {
             let counts: Vec<f64> =
                 members.iter().map(|i| counts.get(*i).map_or(1.0, |w| f64::from(*w))).collect();
             let width = |k: usize| cell.variance.map_or(0.0, |v| v[k]);
-            match members.len() >= ENOUGH || members.len() as f64 >= cell.rows {
+            // Rows that are all the same, however often, need one witness.
+            let same = !members.is_empty() && (0..d).all(|k| width(k) == 0.0);
+            match members.len() >= ENOUGH || members.len() as f64 >= cell.rows || same {
                 true => all.push_seen(cell.rows, cell.mean, &width, &rows, &counts),
                 false => all.push_drawn(cell.rows, cell.mean, &width, rng),
             }

@@ -5,10 +5,12 @@
 //! | `label` | the nearest centre or most likely component, from 0; -1 for a row that cannot be used | all but principal components |
 //! | `distance` | distance to that centre or mean, in the coordinates of the fit | all but principal components |
 //! | `log_density` | log density of the row, in nats | mixtures |
+//! | `outlier` | whether the log density is below the threshold of the model; missing for a row that cannot be used | mixtures, where it is asked for |
 //! | `p0`, `p1`, … | probability of each component | mixtures, where they are asked for |
 //! | `pc1`, `pc2`, … | coordinate along each principal component | principal components |
 
 use super::{Detail, Predictor};
+use crate::error::{Error, Result};
 use crate::model::{Model, Shape};
 
 /// One column of a prediction.
@@ -18,6 +20,7 @@ use crate::model::{Model, Shape};
 /// | `label` | the nearest centre or most likely component, from 0; -1 for a row that cannot be used | all but principal components |
 /// | `distance` | distance to that centre or mean, in the coordinates of the fit | all but principal components |
 /// | `log_density` | log density of the row, in nats | mixtures |
+/// | `outlier` | whether the log density is below the threshold of the model; missing for a row that cannot be used | mixtures, where it is asked for |
 /// | `p0`, `p1`, … | probability of each component | mixtures, where they are asked for |
 /// | `pc1`, `pc2`, … | coordinate along each principal component | principal components |
 ///
@@ -38,7 +41,7 @@ use crate::model::{Model, Shape};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Column {
     /// `label`, the only one of whole numbers.
     Label,
@@ -46,6 +49,11 @@ pub enum Column {
     Distance,
     /// `log_density`.
     LogDensity,
+    /// `outlier`.
+    Outlier {
+        /// The log density that outliers are below.
+        threshold: f64,
+    },
     /// `p0`, `p1`, …
     Probability(usize),
     /// `pc1`, `pc2`, …, counted from 0 here.
@@ -59,6 +67,8 @@ pub enum Values {
     Labels(Vec<i32>),
     /// Numbers; NaN for a row that cannot be used.
     Numbers(Vec<f64>),
+    /// Truths; `None` for a row that cannot be used.
+    Flags(Vec<Option<bool>>),
 }
 
 impl Values {
@@ -67,6 +77,7 @@ impl Values {
         match (self, later) {
             (Values::Labels(all), Values::Labels(mut later)) => all.append(&mut later),
             (Values::Numbers(all), Values::Numbers(mut later)) => all.append(&mut later),
+            (Values::Flags(all), Values::Flags(mut later)) => all.append(&mut later),
             _ => unreachable!("a column keeps its type"),
         }
     }
@@ -88,12 +99,33 @@ impl Column {
             .then(|| (0..model.k()).map(Column::Probability).collect())
     }
 
+    /// The flag of the rows that lie least densely under a mixture, as about this share of the rows of the sketch does.
+    pub fn outlier(model: &Model, share: f64) -> Result<Column> {
+        let refuse = |expected: String, got: String| Err(Error::parameter("`flag`", expected, got));
+        if !matches!(model.shape, Shape::Mixture { .. }) {
+            let got = format!("{share} for a {} model", model.task);
+            return refuse("used with a mixture".into(), got);
+        }
+        let Some(densities) = &model.densities else {
+            let expected = "used with a mixture that knows the densities of its rows: fit it again, from a sketch with cells";
+            return refuse(expected.into(), share.to_string());
+        };
+        match densities.threshold(share) {
+            Some(threshold) => Ok(Column::Outlier { threshold }),
+            None => {
+                let (least, most) = densities.range();
+                refuse(format!("a share of the rows between {least} and {most}"), share.to_string())
+            }
+        }
+    }
+
     /// Its name.
     pub fn name(self) -> String {
         match self {
             Column::Label => "label".into(),
             Column::Distance => "distance".into(),
             Column::LogDensity => "log_density".into(),
+            Column::Outlier { .. } => "outlier".into(),
             Column::Probability(c) => format!("p{c}"),
             Column::Coordinate(c) => format!("pc{}", c + 1),
         }
@@ -107,7 +139,7 @@ impl Column {
     fn detail(self) -> Detail {
         match self {
             Column::Label | Column::Distance => Detail::Label,
-            Column::LogDensity => Detail::Density,
+            Column::LogDensity | Column::Outlier { .. } => Detail::Density,
             Column::Probability(_) | Column::Coordinate(_) => Detail::All,
         }
     }
@@ -115,7 +147,7 @@ impl Column {
 
 impl Predictor<'_> {
     /// The columns of a prediction, each with a value for every row. Rows may be anything: those that
-    /// cannot be used get the label -1 and NaN.
+    /// cannot be used get the label -1, NaN and no flag.
     pub fn columns(&self, rows: &[f64], columns: &[Column]) -> Vec<Values> {
         let (d, k) = (self.model().columns.len(), self.model().k());
         let n = rows.len() / d;
@@ -135,6 +167,10 @@ impl Predictor<'_> {
             }
             Column::Distance => numbers(p.squared_distance.iter().map(|d2| d2.sqrt()).collect()),
             Column::LogDensity => numbers(p.log_density.clone()),
+            Column::Outlier { threshold } => {
+                let flags = p.log_density.iter().map(|l| Some(*l < threshold)).collect();
+                Values::Flags(if all { flags } else { spread(n, &at, flags, None) })
+            }
             Column::Probability(c) | Column::Coordinate(c) => {
                 numbers(p.transformed.iter().skip(c).step_by(k).copied().collect())
             }

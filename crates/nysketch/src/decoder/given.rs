@@ -1,0 +1,28 @@
+//! A mixture to start from, as the user gave it.
+
+use super::decode::Job;
+use super::stand_ins::StandIns;
+use crate::atom::Atom;
+use crate::covariance::Covariance;
+
+/// Atoms in the plan's coordinates around the means of the job. Weights and covariances that were not given are those
+/// of the points nearest to each mean.
+pub(super) fn given(job: &Job<'_>, points: &StandIns) -> Vec<Atom> {
+    let (params, matrices) = (job.params, job.kind.is_matrix());
+    let mut atoms = points.atoms_around(job.warm, matrices);
+    let total: f64 = params.init_weights.iter().sum();
+    for (atom, weight) in atoms.iter_mut().zip(&params.init_weights) {
+        atom.weight = weight / total;
+    }
+    let inverse: Vec<f64> = job.context.plan().frame.scale.iter().map(|s| 1.0 / s).collect();
+    for ((atom, covariance), mean) in atoms.iter_mut().zip(&params.init_covariances).zip(job.warm) {
+        let covariance = covariance.scaled(&inverse);
+        atom.covariance = match matrices {
+            true => covariance.to_matrix(),
+            false => Covariance::Diagonal(covariance.variances().into_owned()),
+        };
+        // The covariance is that around the mean given, not around that of the points.
+        atom.mean.clone_from(mean);
+    }
+    atoms
+}
