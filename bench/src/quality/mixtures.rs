@@ -1,0 +1,299 @@
+//! Mixtures of real tables from a sketch, beside EM on rows.
+//!
+//! EM on rows is the same library on a table whose every row is a witness, the best of three k-means++ starts. Figures are
+//! nats per row behind EM on all rows: below 0 is better.
+
+use crate::{for_each_seed, median, npy};
+use nysketch::predictor::Detail;
+use nysketch::*;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A table.
+struct Set {
+    file: &'static str,
+    /// Columns of the file to use.
+    columns: Range<usize>,
+    /// Most rows to learn from.
+    rows: usize,
+}
+
+/// Columns from which on matrices are learned for k = 5 alone: EM on all rows would take hours.
+const WIDE: usize = 50;
+
+const SETS: [Set; 8] = [
+    Set { file: "mnist_spectral", columns: 0..10, rows: 60_000 },
+    Set { file: "esc50_mfcc20", columns: 0..20, rows: 60_000 },
+    Set { file: "flights_3m", columns: 0..9, rows: 60_000 },
+    Set { file: "shuttle", columns: 0..9, rows: 60_000 },
+    Set { file: "covtype", columns: 0..54, rows: 30_000 },
+    Set { file: "mnist_pca50", columns: 0..50, rows: 30_000 },
+    Set { file: "cifar10_resnet18_pca50", columns: 0..50, rows: 30_000 },
+    // The means of its coefficients, after the number of the track.
+    Set { file: "fma2000_mfcc", columns: 1..21, rows: 60_000 },
+];
+
+const FEW: usize = 2_000;
+/// Starts of EM on rows.
+const STARTS: u64 = 3;
+/// How far behind EM on all rows the median and the worst seed may be, with diagonals and with matrices.
+const LIMITS: [(f64, f64); 2] = [(0.03, 0.15), (0.10, 0.40)];
+/// How far behind EM on as many rows as there are witnesses the median may be.
+const LIMIT_BEHIND_ROWS: f64 = 0.03;
+
+/// Standardised rows in a random order.
+struct Data {
+    d: usize,
+    fitted: Table,
+    held_out: Vec<f64>,
+}
+
+impl Data {
+    /// Three quarters of the rows to learn from and the rest held out, each at most as many as the set says.
+    fn read(folder: &Path, set: &Set) -> Option<Self> {
+        let (width, values) = npy::read(&folder.join(format!("{}.npy", set.file)))?;
+        let mut order: Vec<&[f64]> =
+            values.chunks_exact(width).map(|x| &x[set.columns.clone()]).collect();
+        order.shuffle(&mut ChaCha8Rng::seed_from_u64(0));
+        let fitted = set.rows.min(order.len() * 3 / 4);
+        let held_out = set.rows.min(order.len() - fitted);
+        let (d, n) = (set.columns.len(), fitted as f64);
+        let mean =
+            |of: &dyn Fn(&[f64]) -> f64| order[..fitted].iter().map(|x| of(x)).sum::<f64>() / n;
+        let means: Vec<f64> = (0..d).map(|j| mean(&|x| x[j])).collect();
+        let deviation = |j: usize| mean(&|x| (x[j] - means[j]).powi(2)).sqrt();
+        let scale: Vec<f64> =
+            (0..d).map(deviation).map(|s| if s > 0.0 { s } else { 1.0 }).collect();
+        let standard =
+            |x: &&[f64]| -> Vec<f64> { (0..d).map(|j| (x[j] - means[j]) / scale[j]).collect() };
+        let rows = |of: &[&[f64]]| of.iter().flat_map(standard).collect::<Vec<f64>>();
+        let table = Table::unnamed(d, rows(&order[..fitted])).expect("whole rows");
+        Some(Data { d, fitted: table, held_out: rows(&order[fitted..fitted + held_out]) })
+    }
+
+    fn rows(&self) -> usize {
+        self.fitted.len()
+    }
+
+    /// `n` uniform rows, others for each seed where there are enough.
+    fn some(&self, n: usize, seed: u64) -> Table {
+        let rows = self.fitted.values().chunks_exact(self.d).cycle();
+        let some = rows.skip(seed as usize * n % self.rows()).take(n.min(self.rows()));
+        Table::unnamed(self.d, some.flatten().copied().collect()).expect("whole rows")
+    }
+}
+
+fn sketch(table: &Table, params: PlanParams) -> Sketch {
+    let plan = Arc::new(plan_for(table, params).expect("a plan").0);
+    Sketch::of(&plan, table, SketchParams::default(), &()).expect("a sketch")
+}
+
+/// A sketch that knows every row.
+fn all_rows(table: &Table) -> Sketch {
+    let n = table.len();
+    let collect = Collect { kernel: false, cells: true, moments: true };
+    sketch(table, PlanParams::default().collect(collect).sample_rows(SampleRows::All).witnesses(n))
+}
+
+/// What the models of one seed are learned from.
+struct Sources {
+    seed: u64,
+    ours: Sketch,
+    without_witnesses: Sketch,
+    as_many_rows: Sketch,
+    few_rows: Sketch,
+}
+
+impl Sources {
+    fn new(data: &Data, seed: u64) -> Self {
+        let params = || PlanParams::default().seed(seed);
+        let ours = sketch(&data.fitted, params());
+        let few = |n| all_rows(&data.some(n, seed));
+        Sources {
+            seed,
+            without_witnesses: sketch(&data.fitted, params().witnesses(0)),
+            as_many_rows: few(witnesses(&ours)),
+            few_rows: few(FEW),
+            ours,
+        }
+    }
+}
+
+fn witnesses(sketch: &Sketch) -> usize {
+    sketch.plan().witness_rows().map_or(0, Points::len)
+}
+
+/// Mean log-likelihoods of a model.
+#[derive(Clone, Copy)]
+struct Score {
+    fitted: f64,
+    held_out: f64,
+}
+
+impl Score {
+    fn of(model: &Model, data: &Data) -> Self {
+        let mean = |rows: &[f64]| {
+            let said = Predictor::new(model).predict(rows, Detail::Density).log_density;
+            said.iter().sum::<f64>() / said.len() as f64
+        };
+        Score { fitted: mean(data.fitted.values()), held_out: mean(&data.held_out) }
+    }
+
+    fn behind(self, best: Score) -> Score {
+        Score { fitted: best.fitted - self.fitted, held_out: best.held_out - self.held_out }
+    }
+}
+
+fn model(sketch: &Sketch, params: &FitParams) -> Model {
+    fit(sketch, params).expect("a model")
+}
+
+/// EM from one start on the rows of a sketch that knows them all, and how likely it makes them.
+fn em_once(sketch: &Sketch, params: &FitParams, seed: u64) -> (f64, Model) {
+    let found = model(sketch, &params.clone().restarts(1).seed(seed));
+    (found.report.likelihood.map_or(f64::NEG_INFINITY, |l| l.mean), found)
+}
+
+fn best(found: impl IntoIterator<Item = (f64, Model)>) -> Model {
+    found.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).expect("at least one start").1
+}
+
+/// What one seed shows, in nats behind EM on all rows.
+struct Trial {
+    ours: Score,
+    without_witnesses: Option<Score>,
+    as_many_rows: Score,
+    few_rows: Score,
+    seconds: f64,
+    /// Whether the interval has the likelihood of the fitted rows in it.
+    covered: bool,
+}
+
+impl Trial {
+    fn new(data: &Data, sources: &Sources, params: &FitParams, reference: Score) -> Self {
+        let score = |model: &Model| Score::of(model, data).behind(reference);
+        let seed = sources.seed;
+        let em = |rows: &Sketch| {
+            score(&best((0..STARTS).map(|start| em_once(rows, params, STARTS * seed + start))))
+        };
+        let params = params.clone().seed(seed);
+        let ours = model(&sources.ours, &params);
+        let scored = score(&ours);
+        let likelihood = reference.fitted - scored.fitted;
+        let without = || score(&model(&sources.without_witnesses, &params));
+        Trial {
+            ours: scored,
+            without_witnesses: (params.covariance == Some(CovarianceKind::Diag)).then(without),
+            as_many_rows: em(&sources.as_many_rows),
+            few_rows: em(&sources.few_rows),
+            seconds: ours.report.seconds,
+            covered: (ours.report.likelihood)
+                .is_some_and(|l| l.low <= likelihood && likelihood <= l.high),
+        }
+    }
+}
+
+/// Prints a line for each table and mixture whose name contains `only`.
+pub fn lines(folder: &Path, floor: f64, seeds: u64, only: &str) {
+    let diag = [5, 10, 20, 50].map(|k| (CovarianceKind::Diag, k));
+    let full = [5, 10, 20].map(|k| (CovarianceKind::Full, k));
+    println!("\nMixtures, variances at least {floor} of the column's\n\n{HEAD}");
+    let mut covered = Vec::new();
+    for set in &SETS {
+        let wide = set.columns.len() >= WIDE;
+        let wanted = |&(kind, k): &(CovarianceKind, usize)| {
+            format!("mixture {} {kind} k={k}", set.file).contains(only)
+                && !(wide && kind == CovarianceKind::Full && k > 5)
+        };
+        let kinds: Vec<_> = diag.into_iter().chain(full).filter(wanted).collect();
+        if kinds.is_empty() {
+            continue;
+        }
+        let Some(data) = Data::read(folder, set) else {
+            println!("| {} | missing |", set.file);
+            continue;
+        };
+        let all = all_rows(&data.fitted);
+        let sources = for_each_seed(seeds, |seed| Sources::new(&data, seed));
+        for (kind, k) in kinds {
+            let params = FitParams::new(Task::Gmm, k).covariance(kind).min_variance(floor);
+            let starts = for_each_seed(STARTS, |start| em_once(&all, &params, start));
+            let reference = Score::of(&best(starts), &data);
+            let trial = |seed| Trial::new(&data, &sources[seed as usize], &params, reference);
+            let trials = for_each_seed(seeds, trial);
+            covered.extend(trials.iter().map(|t| t.covered));
+            println!(
+                "{}",
+                line(set, &data, &params, witnesses(&sources[0].ours), reference, &trials)
+            );
+        }
+    }
+    let held = covered.iter().filter(|c| **c).count();
+    println!("\n{held} of {} intervals hold the likelihood of the fitted rows.", covered.len());
+}
+
+const HEAD: &str = "\
+| set | rows, held out | d | covariance | k | numbers | witnesses | carried | EM on all rows | sketch: median | worst | \
+as many rows | 2,000 rows | no witnesses | held out: EM on all rows | sketch: median | worst | as many rows | 2,000 rows | \
+no witnesses | seconds | covered |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|";
+
+fn line(
+    set: &Set,
+    data: &Data,
+    params: &FitParams,
+    witnesses: usize,
+    reference: Score,
+    trials: &[Trial],
+) -> String {
+    let kind = params.covariance.expect("a kind was asked for");
+    let numbers = kind.parameters(params.k, data.d);
+    let carried = 10 * numbers <= witnesses;
+    let middle = |of: &dyn Fn(&Trial) -> f64| median(trials.iter().map(of).collect());
+    let worst =
+        |of: &dyn Fn(&Trial) -> f64| trials.iter().map(of).fold(f64::NEG_INFINITY, f64::max);
+    let few = middle(&|t| t.as_many_rows.fitted);
+    let limits = LIMITS[usize::from(kind.is_matrix())];
+    let behind_rows = few + LIMIT_BEHIND_ROWS;
+    let (limit, limit_worst) = match carried {
+        true => (limits.0.min(behind_rows), limits.1),
+        false => (behind_rows, f64::INFINITY),
+    };
+    let held = |value: f64, limit: f64| {
+        format!("{value:+.3}{}", if value <= limit { "" } else { " (missed)" })
+    };
+    let nats = |value: f64| if value.is_nan() { "–".to_string() } else { format!("{value:+.3}") };
+    let part = |of: &dyn Fn(Score) -> f64| {
+        let without = |t: &Trial| t.without_witnesses.map_or(f64::NAN, of);
+        [
+            nats(middle(&|t| of(t.as_many_rows))),
+            nats(middle(&|t| of(t.few_rows))),
+            nats(middle(&without)),
+        ]
+        .join(" | ")
+    };
+    format!(
+        "| {} | {}, {} | {} | {kind} | {} | {numbers} | {witnesses} | {} | {:.3} | {} | {} | {} | {:.3} | {} | {} | {} | {:.2} | {}/{} |",
+        set.file,
+        data.rows(),
+        data.held_out.len() / data.d,
+        data.d,
+        params.k,
+        if carried { "yes" } else { "no" },
+        reference.fitted,
+        held(middle(&|t| t.ours.fitted), limit),
+        held(worst(&|t| t.ours.fitted), limit_worst),
+        part(&|s| s.fitted),
+        reference.held_out,
+        nats(middle(&|t| t.ours.held_out)),
+        nats(worst(&|t| t.ours.held_out)),
+        part(&|s| s.held_out),
+        middle(&|t| t.seconds),
+        trials.iter().filter(|t| t.covered).count(),
+        trials.len(),
+    )
+}
