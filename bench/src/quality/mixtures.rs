@@ -286,7 +286,9 @@ fn line(
     let nats = |score: Option<Score>, limit: f64| match score {
         Some(Score { fitted, held_out }) => {
             let mark = if fitted <= limit { "" } else { " (missed)" };
-            format!("{fitted:+.3}, {held_out:+.3}{mark}")
+            // Columns that are constant in few rows have no least variance.
+            let show = |x: f64| if x < 1e3 { format!("{x:+.3}") } else { "> 1000".to_string() };
+            format!("{}, {}{mark}", show(fitted), show(held_out))
         }
         None => "–".to_string(),
     };
