@@ -17,24 +17,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-FOLDER = ROOT / "target" / "peers"
+from environment import FOLDER, HERE, ROOT, enter
+
 CORES = os.cpu_count() or 1
 FAST = 10  # Seconds; what takes less is run three times.
-
-
-def enter_environment() -> None:
-    """Continues in the environment of the pinned packages, which it makes if it is missing."""
-    environment, wanted = FOLDER / "environment", (HERE / "requirements.txt").read_text()
-    python, mark = environment / "bin" / "python", environment / "requirements.txt"
-    if not mark.exists() or mark.read_text() != wanted:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)
-        install = [python, "-m", "pip", "install", "-q", "-r", HERE / "requirements.txt"]
-        subprocess.run(install, check=True)
-        mark.write_text(wanted)
-    if Path(sys.prefix) != environment:
-        os.execv(python, [str(python), str(HERE), *sys.argv[1:]])
 
 
 def arguments() -> argparse.Namespace:
@@ -94,7 +80,7 @@ def measure(job: dict, limit: float, times: int) -> dict:
 
 def main() -> None:
     args = arguments()
-    enter_environment()
+    enter(HERE)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # Cleans up, as Ctrl-C does.
     import methods
     import report

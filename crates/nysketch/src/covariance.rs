@@ -150,6 +150,12 @@ impl Covariance {
         }
     }
 
+    /// The same as a matrix.
+    #[must_use]
+    pub(crate) fn to_matrix(&self) -> Self {
+        Covariance::Full(SymmetricMatrix::from_fn(self.dims(), |i, j| self.get(i, j)))
+    }
+
     /// `Γ_ij s_i s_j`: the covariance of columns multiplied by `s`.
     #[must_use]
     pub fn scaled(&self, s: &[f64]) -> Self {

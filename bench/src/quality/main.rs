@@ -4,7 +4,13 @@
 //! RSE is the mean squared error over that of the best of 10 Lloyd runs on all rows; gap is the
 //! negative log-likelihood minus that of EM on all rows started at the truth, in nats. Medians over
 //! seeds. The baselines learn, with 10 starts, from the landmarks alone and from 2,000 rows.
-//! `--real FOLDER` uses real tables in `.npy` form (bench/convert.py), with the plan's defaults.
+//! `--real FOLDER` uses real tables in `.npy` form (bench/convert.py), with the plan's defaults: k-means, then mixtures,
+//! with variances of at least `--floor` (1e-4) of the column's. `--seeds N` says how many seeds (10; mixtures
+//! of real tables 3), any other word which lines.
+
+mod centres;
+mod mixtures;
+mod npy;
 
 use nysketch::atom::Atom;
 use nysketch::decoder::cells::Cells;
@@ -268,112 +274,6 @@ fn make_sketch(setting: &Setting, table: &Table, seed: u64) -> Sketch {
     Sketch::of(&plan, table, SketchParams::default(), &()).expect("a sketch")
 }
 
-/// A real table, in `.npy` form, and the best known mean squared error for 10 centres.
-struct Real {
-    file: &'static str,
-    k: usize,
-    scale: Scale,
-    /// Best of several Lloyd runs, from the data's manifest, to four digits; `None` for the best
-    /// of 3 runs here.
-    reference: Option<f64>,
-    limit: f64,
-}
-
-const REAL: [Real; 7] = [
-    Real {
-        file: "mnist_spectral",
-        k: 10,
-        scale: Scale::None,
-        reference: Some(0.0950),
-        limit: 1.002,
-    },
-    Real {
-        file: "cifar10_resnet18_pca50",
-        k: 10,
-        scale: Scale::None,
-        reference: Some(210.6),
-        limit: 1.01,
-    },
-    Real { file: "mnist_pca50", k: 10, scale: Scale::None, reference: Some(30.02), limit: 1.01 },
-    Real { file: "covtype", k: 10, scale: Scale::Standard, reference: Some(41.13), limit: 1.01 },
-    Real { file: "flights_3m", k: 10, scale: Scale::Standard, reference: Some(5.032), limit: 1.02 },
-    Real { file: "shuttle", k: 10, scale: Scale::Standard, reference: Some(2.169), limit: 1.03 },
-    Real { file: "covtype", k: 50, scale: Scale::Standard, reference: None, limit: 1.03 },
-];
-
-/// The numbers of a little-endian, row-major NumPy file of float32 or float64.
-fn read_npy(path: &std::path::Path) -> Option<(usize, Vec<f64>)> {
-    let bytes = std::fs::read(path).ok()?;
-    let length = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
-    let header = String::from_utf8_lossy(&bytes[10..10 + length]);
-    let columns =
-        header.split("'shape': (").nth(1)?.split([',', ')']).nth(1)?.trim().parse().ok()?;
-    let data = &bytes[10 + length..];
-    let values = match header.contains("<f4") {
-        true => data.as_chunks::<4>().0.iter().map(|b| f64::from(f32::from_le_bytes(*b))).collect(),
-        false => data.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b)).collect(),
-    };
-    Some((columns, values))
-}
-
-/// Plan defaults on real tables. `folder` holds `.npy` files; bench/convert.py makes them from Parquet.
-fn real(folder: &std::path::Path, seeds: u64) {
-    for set in &REAL {
-        let Some((d, values)) = read_npy(&folder.join(format!("{}.npy", set.file))) else {
-            println!("| {} | – | missing | | | | | |", set.file);
-            continue;
-        };
-        let table = Table::unnamed(d, values).expect("whole rows");
-        let mut results = Vec::new();
-        let mut reference = set.reference;
-        for seed in 0..seeds {
-            let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-            let params = PlanParams::default().scale(set.scale).seed(seed).threads(threads);
-            let plan = Arc::new(plan_for(&table, params).expect("a plan").0);
-            let sketch = SketchParams::default().threads(threads);
-            let sketch = Sketch::of(&plan, &table, sketch, &()).expect("a sketch");
-            let start = Instant::now();
-            let params = FitParams::new(Task::Kmeans, set.k).seed(seed);
-            let model = fit(&sketch, &params).expect("a model");
-            let seconds = start.elapsed().as_secs_f64();
-            let frame = &plan.frame;
-            let scaled: Vec<f64> =
-                table.values().chunks_exact(d).flat_map(|x| frame.coordinates(x)).collect();
-            let model::Shape::Centres { centres, .. } = &model.shape else { continue };
-            let centres: Vec<Vec<f64>> = centres.iter().map(|c| frame.coordinates(c)).collect();
-            let cluster = |rows: &[f64], restarts| {
-                let points = WeightedPoints::of_rows(d, rows);
-                let effort = Effort { restarts, iterations: 100 };
-                points.cluster(set.k, Loss::Squared, effort, &mut ChaCha8Rng::seed_from_u64(seed))
-            };
-            let best = *reference.get_or_insert_with(|| mse(&scaled, d, &cluster(&scaled, 3)));
-            let landmarks: Vec<f64> =
-                plan.features.points().data().iter().map(|x| f64::from(*x)).collect();
-            // 2,000 rows spread over the table.
-            let step = (scaled.len() / d / 2000).max(1);
-            let few: Vec<f64> = scaled
-                .chunks_exact(d)
-                .skip(seed as usize)
-                .step_by(step)
-                .flatten()
-                .copied()
-                .collect();
-            results.push(Outcome {
-                fit: mse(&scaled, d, &centres) / best,
-                landmarks: mse(&scaled, d, &cluster(&landmarks, 10)) / best,
-                subsample: mse(&scaled, d, &cluster(&few, 10)) / best,
-                seconds,
-            });
-        }
-        print_line(
-            &format!("{}, k={}, plan defaults", set.file, set.k),
-            "RSE",
-            set.limit,
-            &results,
-        );
-    }
-}
-
 /// What a fit and its honest baselines reach.
 struct Outcome {
     fit: f64,
@@ -461,13 +361,36 @@ fn median(mut values: Vec<f64>) -> f64 {
     if values.len() % 2 == 1 { values[half] } else { (values[half - 1] + values[half]) / 2.0 }
 }
 
+/// What a function says of each of the first seeds, computed on all cores.
+fn for_each_seed<T: Send>(seeds: u64, say: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let (next, said) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, |n| n.get()) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds {
+                        break;
+                    }
+                    let result = say(seed);
+                    said.lock().expect("no thread panicked").push((seed, result));
+                }
+            });
+        }
+    });
+    let mut said = said.into_inner().expect("no thread panicked");
+    said.sort_by_key(|s| s.0);
+    said.into_iter().map(|s| s.1).collect()
+}
+
 fn main() {
     let mut args = std::env::args().skip(1);
-    let (mut seeds, mut only, mut folder) = (10u64, String::new(), None);
+    let (mut seeds, mut only, mut folder, mut floor) = (None, String::new(), None, 1e-4);
     while let Some(a) = args.next() {
         match a.as_str() {
             "--real" => folder = args.next().map(std::path::PathBuf::from),
-            "--seeds" => seeds = args.next().and_then(|n| n.parse().ok()).unwrap_or(10),
+            "--seeds" => seeds = args.next().and_then(|n| n.parse().ok()),
+            "--floor" => floor = args.next().and_then(|x| x.parse().ok()).unwrap_or(floor),
             other => only = other.to_string(),
         }
     }
@@ -476,27 +399,13 @@ fn main() {
     );
     println!("|---|---|---|---|---|---|---|---|");
     if let Some(folder) = folder {
-        return real(&folder, seeds);
+        centres::lines(&folder, seeds.unwrap_or(10), &only);
+        return mixtures::lines(&folder, floor, seeds.unwrap_or(3), &only);
     }
     let references = References::default();
     for setting in settings().iter().filter(|s| s.name.contains(&only)) {
-        let next = AtomicU64::new(0);
-        let results = Mutex::new(Vec::new());
-        std::thread::scope(|scope| {
-            for _ in 0..std::thread::available_parallelism().map_or(1, |n| n.get()) {
-                scope.spawn(|| {
-                    loop {
-                        let seed = next.fetch_add(1, Ordering::Relaxed);
-                        if seed >= seeds {
-                            break;
-                        }
-                        let outcome = run_seed(setting, seed, &references);
-                        results.lock().expect("no thread panicked").push(outcome);
-                    }
-                });
-            }
-        });
-        let results = results.into_inner().expect("no thread panicked");
+        let say = |seed| run_seed(setting, seed, &references);
+        let results = for_each_seed(seeds.unwrap_or(10), say);
         let figure = if setting.task == Task::Gmm { "gap" } else { "RSE" };
         print_line(setting.name, figure, setting.limit, &results);
     }
