@@ -68,8 +68,10 @@ def test_settings_reach_the_search(slanted, sketch):
     one = sketch.fit_gmm(3, restarts=1, max_iterations=1, threads=2)
     assert one.report["status"] == "IterationLimit" and one.report["iterations"] == 1
     assert sketch.fit_gmm(3, threads=1) == sketch.fit_gmm(3, threads=2)
-    wide = sketch.fit_gmm(3, covariance="diag", min_variance=0.5)
-    assert np.all(wide.variances >= 0.499 * slanted.var(axis=0))
+    with pytest.warns(UserWarning, match=r"min_variance=0\.5 allows"):
+        wide = sketch.fit_gmm(3, covariance="diag", min_variance=0.5)
+    # A few rows far out do not count for the variance of a column.
+    assert np.all(wide.variances >= 0.49 * slanted.var(axis=0))
     assert wide.report["min_variance"] == 0.5
     ours = CompressiveGaussianMixture(3, plan=sketch.plan, random_state=0)
     with warnings.catch_warnings():

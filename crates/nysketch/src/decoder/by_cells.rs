@@ -142,8 +142,6 @@ impl Decode for CellsDecoder {
             let entropy = points.mean(&said.entropy).0;
             job.report.likelihood = Some(Likelihood::new(mean, error, entropy));
         }
-        let at_floor = |a: &&Atom| cells.floor().holds(&a.covariance);
-        job.report.collapsed = found.atoms.iter().filter(at_floor).count();
         Ok(found.atoms)
     }
 }

@@ -5,6 +5,7 @@ use super::by_kernel::KernelDecoder;
 use super::by_pursuit::Pursuit;
 use super::context::Context;
 use super::decode::{Decode, Job};
+use super::em::Floor;
 use super::known::Axes;
 use super::likelihood::Said;
 use super::list::Decoder;
@@ -96,12 +97,14 @@ impl Context<'_> {
         };
         let mut report = job.report;
         report.seconds = start.elapsed().as_secs_f64();
-        let densities = shape.atoms(frame).and_then(|atoms| self.densities(&atoms));
+        let atoms = shape.atoms(frame);
+        let densities = atoms.as_deref().and_then(|atoms| self.densities(atoms));
+        if let (Some(atoms), Some(share)) = (&atoms, report.min_variance) {
+            report.collapsed = self.collapsed(atoms, share);
+        }
         let model = Model::new(self.sketch(), params.task, shape, report)?;
         let profile = self.profile(&model);
-        let mut model = model.with_profile(profile).with_densities(densities);
-        model.report.collapsed = model.report.collapsed.max(narrow(&model));
-        Ok(model)
+        Ok(model.with_profile(profile).with_densities(densities))
     }
 
     /// How dense the rows lie under a mixture in the plan's coordinates, where there are cells.
@@ -118,6 +121,20 @@ impl Context<'_> {
         let mut said = Said::new(&points, atoms).log_density;
         said.iter_mut().for_each(|l| *l -= logs);
         Densities::new(&said, points.weights(), points.witnesses() as u64)
+    }
+
+    /// Components of a mixture in the plan's coordinates that are no wider in some column or direction than this share
+    /// of the column's variance, where the sums tell that. Not every decoder keeps to it.
+    fn collapsed(&self, atoms: &[Atom], share: f64) -> usize {
+        let floor = if self.plan().collect.cells {
+            self.cells().clone().floored(share).floor().clone()
+        } else if let Some(moments) = self.sketch().column_moments() {
+            let scaled = moments.iter().zip(&self.plan().frame.scale).map(|(m, s)| m.1 / s / s);
+            Floor::new(scaled.map(|v| (share * v).max(f64::MIN_POSITIVE)).collect())
+        } else {
+            return 0;
+        };
+        atoms.iter().filter(|a| floor.holds(&a.covariance)).count()
     }
 
     /// Which covariances a mixture gets, and why, where nobody chose.
@@ -204,19 +221,6 @@ impl Context<'_> {
         }
         run(decoder).check(self, params)
     }
-}
-
-/// Components of a mixture that are no wider in some column than the least variance allows. Not every decoder keeps to
-/// it.
-fn narrow(model: &Model) -> usize {
-    let (Shape::Mixture { covariances, .. }, Some(share), Some(profile)) =
-        (&model.shape, model.report.min_variance, &model.profile)
-    else {
-        return 0;
-    };
-    let below = |(v, deviation): (&f64, &f64)| *v < 1.01 * share * deviation * deviation;
-    let narrow = |c: &&Covariance| c.variances().iter().zip(&profile.deviation).any(below);
-    covariances.iter().filter(narrow).count()
 }
 
 /// A mixture in the plan's coordinates. Where its covariance is a known matrix, it is decoded along the axes of
