@@ -203,7 +203,7 @@ impl Cells {
     }
 
     /// EM on the cells, or on the points that they were unfolded into.
-    fn em(&self, atoms: &mut Vec<Atom>, steps: usize) -> (f64, usize) {
+    fn em(&self, atoms: &mut [Atom], steps: usize) -> (f64, usize) {
         let shaped = Shaped { kind: CovarianceKind::Diag, floor: &self.floor, shrinkage: 0.0 };
         let em = Em::new(&self.rows, &self.means, &self.variances, shaped);
         let ended = em.run(atoms, Until { steps, tolerance: TOLERANCE });

@@ -10,7 +10,7 @@
 //! points. A step goes over them once: responsibilities of a block are summed up while they are in the
 //! cache. Distances and sums are in doubles; exponentials are those of the sketch, in single precision.
 
-use super::Moments;
+use super::moments::Moments;
 use crate::atom::Atom;
 use crate::covariance::Covariance;
 use crate::kernel::exp2::exp2_product;

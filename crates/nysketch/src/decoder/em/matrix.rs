@@ -4,7 +4,7 @@
 //! from one product `W X`, less `W_c μ_c`; what an atom is responsible for, from one product `Y Yᵀ`, where the columns
 //! of Y are the points that it has a share in, less μ, times the root of that share.
 
-use super::Moments;
+use super::moments::Moments;
 use crate::atom::Atom;
 use crate::covariance::{Covariance, SymmetricMatrix, Whitening};
 use crate::kernel::exp2::exp2_product;

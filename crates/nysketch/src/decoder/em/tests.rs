@@ -1,8 +1,12 @@
 //! Steps of EM beside the step written down.
 
+use super::steps::Layout;
 use super::*;
+use crate::atom::Atom;
+use crate::covariance::{Covariance, CovarianceKind, SymmetricMatrix};
 use crate::names::Named;
 use crate::random::{normal, unit};
+use crate::simd::Instructions;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 

@@ -1,0 +1,174 @@
+//! Steps of EM, and what the kind of covariance and the least variance ask of them.
+
+use super::diagonal::Diagonal;
+use super::floor::Floor;
+use super::matrix::Matrices;
+use super::moments::Moments;
+use crate::atom::Atom;
+use crate::covariance::{Covariance, CovarianceKind, SymmetricMatrix};
+use crate::simd::Instructions;
+
+/// EM ends where the mean log-likelihood grows by less than this, in nats, unless told otherwise.
+pub const TOLERANCE: f64 = 1e-6;
+
+/// When EM ends.
+#[derive(Debug, Clone, Copy)]
+pub struct Until {
+    /// Most steps.
+    pub steps: usize,
+    /// Least growth of the mean log-likelihood in a step, in nats.
+    pub tolerance: f64,
+}
+
+/// How EM ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    /// Mean log-likelihood before the last step.
+    pub likelihood: f64,
+    pub steps: usize,
+    /// Whether the likelihood grew no more.
+    pub converged: bool,
+}
+
+/// What is learned about covariances.
+#[derive(Debug, Clone, Copy)]
+pub struct Shaped<'a> {
+    pub kind: CovarianceKind,
+    /// What variances keep at least.
+    pub floor: &'a Floor,
+    /// Points, beside those it has, that a full covariance counts of its own variances correlated as those of all
+    /// components together; 0 where the points carry every covariance.
+    pub shrinkage: f64,
+}
+
+/// Weighted points laid out for EM.
+#[derive(Debug)]
+pub struct Em<'a> {
+    shaped: Shaped<'a>,
+    pub(super) points: Layout,
+    mass: f64,
+    /// `(Σw)²/Σw²`: points of equal weight that would tell as much.
+    effective: f64,
+}
+
+#[derive(Debug)]
+pub(super) enum Layout {
+    Diagonal(Diagonal),
+    Matrices(Matrices),
+}
+
+impl<'a> Em<'a> {
+    /// Row-major points with their weights, and their variances where they have any, which matrices do not take.
+    pub fn new(weights: &[f64], places: &[f64], variances: &[f64], shaped: Shaped<'a>) -> Self {
+        let dims = shaped.floor.dims();
+        let points = match shaped.kind.is_matrix() {
+            true => Layout::Matrices(Matrices::new(dims, weights, places)),
+            false => Layout::Diagonal(Diagonal::new(dims, weights, places, variances)),
+        };
+        let mass: f64 = weights.iter().sum();
+        let squares: f64 = weights.iter().map(|w| w * w).sum();
+        Em { shaped, points, mass, effective: mass * mass / squares.max(f64::MIN_POSITIVE) }
+    }
+
+    /// Steps until the likelihood stays, or as many as are allowed.
+    pub fn run(&self, atoms: &mut [Atom], until: Until) -> Ended {
+        let mut likelihood = f64::NEG_INFINITY;
+        for steps in 0..until.steps {
+            let found = self.step(atoms);
+            let converged = found - likelihood < until.tolerance;
+            likelihood = found;
+            if converged {
+                return Ended { likelihood, steps: steps + 1, converged };
+            }
+        }
+        Ended { likelihood, steps: until.steps, converged: false }
+    }
+
+    /// One step; returns the mean log-likelihood before it.
+    pub fn step(&self, atoms: &mut [Atom]) -> f64 {
+        let (likelihood, moments) = match &self.points {
+            Layout::Diagonal(points) => points.pass(atoms, Instructions::best()),
+            Layout::Matrices(points) => points.pass(atoms),
+        };
+        for (atom, moments) in atoms.iter_mut().zip(moments) {
+            self.update(atom, moments);
+        }
+        self.shape(atoms);
+        likelihood / self.mass
+    }
+
+    /// The atom of what it is responsible for.
+    fn update(&self, atom: &mut Atom, moments: Moments) {
+        let mass = moments.mass;
+        atom.weight = mass / self.mass;
+        if !(mass > 1e-12 * self.mass) {
+            return;
+        }
+        let moved: Vec<f64> = moments.first.iter().map(|x| x / mass).collect();
+        atom.mean.iter_mut().zip(&moved).for_each(|(mean, by)| *mean += by);
+        atom.covariance = match moments.second {
+            Covariance::Diagonal(second) => Covariance::Diagonal(
+                second.iter().zip(&moved).map(|(s, by)| (s / mass - by * by).max(0.0)).collect(),
+            ),
+            Covariance::Full(second) => {
+                let entry = |i: usize, j: usize| second.get(i, j) / mass - moved[i] * moved[j];
+                Covariance::Full(SymmetricMatrix::from_fn(moved.len(), entry))
+            }
+        };
+    }
+
+    /// Makes covariances of the kind asked for, above the floor.
+    fn shape(&self, atoms: &mut [Atom]) {
+        let floor = self.shaped.floor;
+        match self.shaped.kind {
+            CovarianceKind::Diag => {}
+            CovarianceKind::Spherical => {
+                for atom in &mut *atoms {
+                    let variance = atom.variance_mut();
+                    let mean = variance.iter().sum::<f64>() / variance.len() as f64;
+                    variance.fill(mean.max(floor.spherical()));
+                }
+                return;
+            }
+            CovarianceKind::Tied => {
+                let mut one = pooled(atoms);
+                floor.lift(&mut one);
+                atoms.iter_mut().for_each(|a| a.covariance = one.clone());
+                return;
+            }
+            CovarianceKind::Full => self.shrink(atoms),
+        }
+        atoms.iter_mut().for_each(|a| floor.lift(&mut a.covariance));
+    }
+
+    /// Adds to each covariance as many points as are asked for, of its own variances and of the correlations that
+    /// all components have together.
+    fn shrink(&self, atoms: &mut [Atom]) {
+        if !(self.shaped.shrinkage > 0.0) {
+            return;
+        }
+        let common = pooled(atoms);
+        let d = common.dims();
+        for atom in atoms {
+            let points = atom.weight * self.effective;
+            let share = self.shaped.shrinkage / (self.shaped.shrinkage + points);
+            let own = &atom.covariance;
+            let entry = |i: usize, j: usize| {
+                let ratio = (own.get(i, i) * own.get(j, j)).max(0.0)
+                    / (common.get(i, i) * common.get(j, j)).max(f64::MIN_POSITIVE);
+                let target = if i == j { own.get(i, i) } else { common.get(i, j) * ratio.sqrt() };
+                own.get(i, j) + share * (target - own.get(i, j))
+            };
+            atom.covariance = Covariance::Full(SymmetricMatrix::from_fn(d, entry));
+        }
+    }
+}
+
+/// The covariance within all components together.
+fn pooled(atoms: &[Atom]) -> Covariance {
+    let total: f64 = atoms.iter().map(|a| a.weight).sum();
+    let entry = |i: usize, j: usize| {
+        atoms.iter().map(|a| a.weight * a.covariance.get(i, j)).sum::<f64>() / total
+    };
+    Covariance::Full(SymmetricMatrix::from_fn(atoms[0].mean.len(), entry))
+}
