@@ -71,6 +71,13 @@ impl Densities {
         Some(self.log_density[below] + part * (self.log_density[above] - self.log_density[below]))
     }
 
+    /// Takes a part of the difference to other quantiles of the same shares.
+    pub(crate) fn move_towards(&mut self, other: &Densities, part: f64) {
+        for (own, other) in self.log_density.iter_mut().zip(&other.log_density) {
+            *own += part * (other - *own);
+        }
+    }
+
     /// The least and the largest share that there is a threshold for.
     pub fn range(&self) -> (f64, f64) {
         (self.share[0], self.share[self.share.len() - 1])

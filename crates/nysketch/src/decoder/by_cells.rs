@@ -1,16 +1,18 @@
 //! The decoder `cells`.
 
 use super::calibrate::weighted;
+use super::cells::Cells;
 use super::context::Context;
 use super::decode::{Decode, Job};
 use super::em::Until;
 use super::given::given;
 use super::likelihood::Said;
 use super::params::FitParams;
-use super::search::{CARRIED, Found, Search};
+use super::search::{CARRIED, Found, HeldOut, Search};
 use super::stand_ins::StandIns;
 use crate::atom::Atom;
 use crate::covariance::CovarianceKind;
+use crate::densities::Densities;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::report::{Likelihood, Status};
@@ -19,6 +21,10 @@ use crate::weighted::Effort;
 use std::borrow::Cow;
 
 const EFFORT: Effort = Effort { restarts: 20, iterations: 200 };
+/// How far densities of rows are from those of the points towards those of points held out: with p numbers and s
+/// witnesses a likelihood is p/2s too large on the points, p/2s too small on other rows, and p/s too small on one half
+/// for what was fitted to the other.
+const HELD_OUT: f64 = 2.0 / 3.0;
 /// How far the optimism of a likelihood may be off, as a share of it.
 const OPTIMISM_ERROR: f64 = 0.3;
 
@@ -81,67 +87,99 @@ impl Decode for CellsDecoder {
             until: Until { steps: params.max_iterations, tolerance: params.tolerance },
             threads: params.threads,
         };
-        let mut found = match job.warm.is_empty() {
-            true => {
-                let grown = search.grown(job.smaller, &mut job.rng);
-                search.best(params.k, grown, false, &mut job.rng)
-            }
-            false => {
-                let start = search.lifted(given(job, &points));
-                search.best(params.k, vec![start], true, &mut job.rng)
-            }
-        };
-        let numbers = kind.parameters(params.k, job.context.plan().dims());
-        let witnesses = points.witnesses();
-        let carried = numbers as f64 <= CARRIED * witnesses as f64;
-        if kind == CovarianceKind::Full && !carried && witnesses > 0 {
-            found = search.shrunk(found);
-            job.report.notes.push(format!(
-                "{numbers} numbers from {witnesses} witness rows: the rows do not carry the model well{}",
-                if found.shrinkage > 0.0 { ", so correlations were drawn towards those of all components" } else { "" },
-            ));
-        }
+        let found = searched(job, &search);
         let report = &mut job.report;
         report.iterations += found.ended.steps;
         report.objective.push(-found.ended.likelihood);
         report.status =
             if found.ended.converged { Status::Converged } else { Status::IterationLimit };
         report.shrinkage = found.shrinkage;
-        let chance = numbers as f64 / witnesses.max(1) as f64;
-        let described = match kind {
-            CovarianceKind::Diag if job.warm.is_empty() && !points.are_all_rows() => {
-                cells.describe(params.k, &mut job.rng)
-            }
-            _ => None,
+        let described = described(job, &cells, &search, &found);
+        let held_out = match described.is_some() || points.are_all_rows() {
+            true => None,
+            false => search.held_out(&found),
         };
-        let mut optimism = None;
-        if let Some(other) = described {
-            let likelihood = points.mean(&Said::new(&points, &other.atoms).log_density).0;
-            // The one that was fitted to the witnesses is more likely on them by chance alone.
-            if likelihood > found.ended.likelihood - chance {
-                found = Found { atoms: other.atoms, ..found };
-                optimism = Some(0.0);
-            }
+        let atoms = described.unwrap_or(found.atoms);
+        estimate(job, &points, &atoms, held_out);
+        Ok(atoms)
+    }
+}
+
+/// The best mixture that EM finds, its covariances shrunk where the witnesses do not carry them.
+fn searched(job: &mut Job<'_>, search: &Search<'_>) -> Found {
+    let k = job.params.k;
+    let found = match job.warm.is_empty() {
+        true => {
+            let grown = search.grown(job.smaller, &mut job.rng);
+            search.best(k, grown, false, &mut job.rng)
         }
-        let said = Said::new(&points, &found.atoms);
-        let optimism = match optimism {
-            Some(optimism) => optimism,
-            None if points.are_all_rows() || witnesses == 0 => 0.0,
-            None => {
-                let rows = job.context.sketch().rows() as f64;
-                let weighted = job.context.plan().weighting.is_some();
-                let seen = if weighted { 0.0 } else { (witnesses as f64 / rows).min(1.0) };
-                search.optimism(&found) * (1.0 - seen)
-            }
-        };
-        if witnesses > 0 {
-            let (mean, error) = points.mean(&said.log_density);
-            let error = 1.96 * error.hypot(OPTIMISM_ERROR * optimism);
-            let logs: f64 = job.context.plan().frame.scale.iter().map(|s| s.ln()).sum();
-            let mean = mean - optimism - logs;
-            let entropy = points.mean(&said.entropy).0;
-            job.report.likelihood = Some(Likelihood::new(mean, error, entropy));
+        false => {
+            let start = search.lifted(given(job, search.points));
+            search.best(k, vec![start], true, &mut job.rng)
         }
-        Ok(found.atoms)
+    };
+    let numbers = search.kind.parameters(k, job.context.plan().dims());
+    let witnesses = search.points.witnesses();
+    let carried = numbers as f64 <= CARRIED * witnesses as f64;
+    if search.kind != CovarianceKind::Full || carried || witnesses == 0 {
+        return found;
+    }
+    let found = search.shrunk(found);
+    let drawn = match found.shrinkage > 0.0 {
+        true => ", so correlations were drawn towards those of all components",
+        false => "",
+    };
+    job.report.notes.push(format!(
+        "full covariances have {numbers} numbers here, more than a tenth of the {witnesses} witness rows{drawn}"
+    ));
+    found
+}
+
+/// The mixture of diagonals that describes the cells, where the witnesses do not speak against it.
+fn described(
+    job: &mut Job<'_>,
+    cells: &Cells,
+    search: &Search<'_>,
+    found: &Found,
+) -> Option<Vec<Atom>> {
+    let points = search.points;
+    if search.kind != CovarianceKind::Diag || !job.warm.is_empty() || points.are_all_rows() {
+        return None;
+    }
+    let other = cells.describe(job.params.k, &mut job.rng)?.atoms;
+    let likelihood = points.mean(&Said::new(points, &other).log_density).0;
+    // The one that was fitted to the witnesses is more likely on them by chance alone.
+    let numbers = search.kind.parameters(job.params.k, job.context.plan().dims());
+    let chance = numbers as f64 / points.witnesses().max(1) as f64;
+    (likelihood > found.ended.likelihood - chance).then_some(other)
+}
+
+/// What the points, and halves of them, tell of the likelihood and the densities of the rows.
+fn estimate(job: &mut Job<'_>, points: &StandIns, atoms: &[Atom], held_out: Option<HeldOut>) {
+    if points.witnesses() == 0 {
+        return;
+    }
+    let (sketch, plan) = (job.context.sketch(), job.context.plan());
+    // Witnesses are rows of the table, for which the mixture is as good as it looks.
+    let seen = match plan.weighting.is_some() {
+        true => 0.0,
+        false => (points.witnesses() as f64 / sketch.rows() as f64).min(1.0),
+    };
+    let said = Said::new(points, atoms);
+    let optimism = held_out.as_ref().map_or(0.0, |h| h.optimism) * (1.0 - seen);
+    let (mean, error) = points.mean(&said.log_density);
+    let error = 1.96 * error.hypot(OPTIMISM_ERROR * optimism);
+    let logs: f64 = plan.frame.scale.iter().map(|s| s.ln()).sum();
+    let entropy = points.mean(&said.entropy).0;
+    job.report.likelihood = Some(Likelihood::new(mean - optimism - logs, error, entropy));
+    let quantiles = |log_density: &[f64], weights: &[f64]| {
+        let in_table: Vec<f64> = log_density.iter().map(|l| l - logs).collect();
+        Densities::new(&in_table, weights, points.witnesses() as u64)
+    };
+    job.densities = quantiles(&said.log_density, points.weights());
+    if let (Some(own), Some(held_out)) = (&mut job.densities, held_out)
+        && let Some(other) = quantiles(&held_out.log_density, &held_out.weights)
+    {
+        own.move_towards(&other, HELD_OUT * (1.0 - seen));
     }
 }

@@ -4,6 +4,7 @@ use super::context::Context;
 use super::params::FitParams;
 use crate::atom::Atom;
 use crate::covariance::CovarianceKind;
+use crate::densities::Densities;
 use crate::error::Result;
 use crate::report::Report;
 use rand_chacha::ChaCha8Rng;
@@ -26,6 +27,8 @@ pub struct Job<'a> {
     pub rng: ChaCha8Rng,
     /// How the model is found.
     pub report: Report,
+    /// How dense the rows lie under a mixture, where the decoder knows better than its points.
+    pub densities: Option<Densities>,
 }
 
 /// A decoder: finds atoms, in the plan's coordinates, whose sketch is that of the data.

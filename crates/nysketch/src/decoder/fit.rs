@@ -79,7 +79,17 @@ impl Context<'_> {
         if params.task == Task::Gmm && params.known_covariance.is_none() {
             report.min_variance = Some(params.min_variance);
         }
-        let mut job = Job { context: self, params, warm, smaller, kind, known: None, rng, report };
+        let mut job = Job {
+            context: self,
+            params,
+            warm,
+            smaller,
+            kind,
+            known: None,
+            rng,
+            report,
+            densities: None,
+        };
         let frame = &self.plan().frame;
         let shape = if params.task == Task::Pca {
             job.report.decoder = "moments".into();
@@ -98,7 +108,7 @@ impl Context<'_> {
         let mut report = job.report;
         report.seconds = start.elapsed().as_secs_f64();
         let atoms = shape.atoms(frame);
-        let densities = atoms.as_deref().and_then(|atoms| self.densities(atoms));
+        let densities = job.densities.or_else(|| self.densities(atoms.as_deref()?));
         if let (Some(atoms), Some(share)) = (&atoms, report.min_variance) {
             report.collapsed = self.collapsed(atoms, share);
         }
@@ -240,6 +250,7 @@ fn mixture(decoder: &dyn Decode, job: &mut Job<'_>) -> Result<(CovarianceKind, V
         warm: &[],
         smaller: &[],
         kind: job.kind,
+        densities: None,
         known: Some(axes.variances.clone()),
         rng: job.rng.clone(),
         report: job.report.clone(),

@@ -45,6 +45,16 @@ pub(super) struct Found {
     pub shrinkage: f64,
 }
 
+/// What is found out by fitting to one half of the witnesses and looking at the other.
+#[derive(Debug)]
+pub(super) struct HeldOut {
+    /// How much more likely, in nats, the points are than other rows because the mixture was fitted to them.
+    pub optimism: f64,
+    /// Of every point, under the mixture fitted to the half that it is not in.
+    pub log_density: Vec<f64>,
+    pub weights: Vec<f64>,
+}
+
 impl Search<'_> {
     fn em<'a>(&'a self, points: &StandIns, shrinkage: f64) -> Em<'a> {
         let shaped = Shaped { kind: self.kind, floor: self.floor, shrinkage };
@@ -104,7 +114,7 @@ impl Search<'_> {
         let d = self.floor.dims() as f64;
         let choices: Vec<f64> = std::iter::once(0.0).chain(SHRINKAGES.map(|s| s * d)).collect();
         let scored = in_parallel(self.threads, choices, |shrinkage| {
-            (self.crossed(&found.atoms, shrinkage).1, shrinkage)
+            (self.crossed(&found.atoms, shrinkage), shrinkage)
         });
         let best = scored.into_iter().reduce(|a, b| if b.0 > a.0 { b } else { a });
         let shrinkage = best.map_or(0.0, |b| b.1);
@@ -116,26 +126,43 @@ impl Search<'_> {
         Found { atoms, ended, shrinkage }
     }
 
-    /// How much more likely, in nats, the points are than others like them because the mixture was fitted to them;
-    /// half the difference that fitting to half of the witnesses makes.
-    pub fn optimism(&self, found: &Found) -> f64 {
-        let (own, other) = self.crossed(&found.atoms, found.shrinkage);
-        (0.5 * (own - other)).max(0.0)
+    /// What mixtures fitted to either half of the witnesses say of the other half; `None` where there are no two.
+    pub fn held_out(&self, found: &Found) -> Option<HeldOut> {
+        if self.points.witnesses() < 2 {
+            return None;
+        }
+        let (halves, fitted) = self.halves(&found.atoms, found.shrinkage);
+        let (mut own, mut other) = (0.0, 0.0);
+        let mut held_out = HeldOut { optimism: 0.0, log_density: Vec::new(), weights: Vec::new() };
+        for (half, points) in halves.iter().enumerate() {
+            own += points.mean(&Said::new(points, &fitted[half]).log_density).0;
+            let said = Said::new(points, &fitted[1 - half]).log_density;
+            other += points.mean(&said).0;
+            held_out.log_density.extend(said);
+            held_out.weights.extend_from_slice(points.weights());
+        }
+        // Twice as many witnesses leave half as much to chance.
+        held_out.optimism = (0.25 * (own - other)).max(0.0);
+        held_out.optimism.is_finite().then_some(held_out)
     }
 
-    /// Mean log-likelihood of either half of the witnesses under the mixture fitted to it, and under that of the
-    /// other half.
-    fn crossed(&self, atoms: &[Atom], shrinkage: f64) -> (f64, f64) {
+    /// Mean log-likelihood of either half of the witnesses under the mixture fitted to the other half.
+    fn crossed(&self, atoms: &[Atom], shrinkage: f64) -> f64 {
+        let (halves, fitted) = self.halves(atoms, shrinkage);
+        let of = |half: usize| self.em(&halves[half], 0.0).step(&mut fitted[1 - half].clone());
+        0.5 * (of(0) + of(1))
+    }
+
+    /// Two halves of the witnesses, and the mixture fitted to each.
+    fn halves(&self, atoms: &[Atom], shrinkage: f64) -> ([StandIns; 2], [Vec<Atom>; 2]) {
         let halves = self.points.halves();
-        let steps = Until { steps: CROSS_STEPS, tolerance: self.until.tolerance };
-        let ems = halves.each_ref().map(|half| self.em(half, shrinkage));
-        let fitted = ems.each_ref().map(|em| {
+        let until = Until { steps: CROSS_STEPS, tolerance: self.until.tolerance };
+        let fitted = halves.each_ref().map(|half| {
             let mut atoms = atoms.to_vec();
-            em.run(&mut atoms, steps);
+            self.em(half, shrinkage).run(&mut atoms, until);
             atoms
         });
-        let of = |half: usize, fit: usize| ems[half].step(&mut fitted[fit].clone());
-        (0.5 * (of(0, 0) + of(1, 1)), 0.5 * (of(0, 1) + of(1, 0)))
+        (halves, fitted)
     }
 
     /// A mixture with one more component, which starts where the points are least likely, twice, and one whose
