@@ -23,7 +23,7 @@ struct Set {
     rows: usize,
 }
 
-/// Columns from which on matrices are learned for k = 5 alone: EM on all rows would take hours.
+/// Columns from which on matrices are learned for k = 5 alone, which keeps EM on all rows short.
 const WIDE: usize = 50;
 
 const SETS: [Set; 8] = [
