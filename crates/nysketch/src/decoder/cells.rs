@@ -58,8 +58,10 @@ pub(super) struct Cell<'a> {
     pub variance: Option<&'a [f64]>,
 }
 
-/// Share of the rows on either side that does not count for the variance of a column.
+/// Share of the rows on either side that may not count for the variance of a column, and how many times as large it
+/// may be with them.
 const OUTERMOST: f64 = 1e-3;
+const FAR_OUT: f64 = 100.0;
 /// Points that all cells are unfolded into, about.
 const UNFOLDED: usize = 20_000;
 /// Starts of a mixture.
@@ -131,8 +133,8 @@ impl Cells {
         &self.floor
     }
 
-    /// The variance of each column, leaving out the cells of the lowest and the highest thousandth of the rows, so that
-    /// a few rows far out do not decide what is narrow; of all rows where nothing else varies.
+    /// The variance of each column; at most a hundred times that without the cells of the lowest and the highest
+    /// thousandth of the rows, so that a few rows immensely far out do not decide what is narrow.
     fn column_variances(&self) -> Vec<f64> {
         (0..self.dims).map(|k| self.column_variance(k)).collect()
     }
@@ -158,9 +160,9 @@ impl Cells {
             below > OUTERMOST * total && from < (1.0 - OUTERMOST) * total
         });
         let inner: Vec<usize> = inner.collect();
-        match variance(&inner) {
-            v if v > 0.0 => v,
-            _ => variance(&cells),
+        match (variance(&inner), variance(&cells)) {
+            (inner, all) if inner > 0.0 => all.min(FAR_OUT * inner),
+            (_, all) => all,
         }
     }
 
