@@ -224,8 +224,9 @@ pub fn risk_name(model: &Model) -> String {
 /// "estimated mean squared distance 4.957", "estimated mean negative log-likelihood 10.52 (10.49 to 10.55)".
 pub fn estimated(model: &Model, risk: f64) -> String {
     let name = risk_name(model);
-    // Where every row is a witness, nothing is left to estimate.
-    match interval(model).filter(|[low, high]| high - low > 1e-9 * risk.abs()) {
+    // The interval is that of the model's own sketch; where every row is a witness, nothing is left to estimate.
+    let own = model.report.likelihood.is_some_and(|l| -l.mean == risk);
+    match interval(model).filter(|[low, high]| own && high - low > 1e-9 * risk.abs()) {
         None => format!("estimated {name} {}", short(risk)),
         Some([low, high]) => {
             let digits = digits(0.5 * (high - low)).max(2);

@@ -31,13 +31,16 @@ pub struct Densities {
     pub share: Vec<f64>,
     /// The log density that so many rows are below.
     pub log_density: Vec<f64>,
+    /// How far each share may be from that of the rows: two standard errors; empty where cells alone told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub error: Vec<f64>,
     /// Witness rows that they were estimated from; 0 where cells alone told.
     pub witnesses: u64,
 }
 
 impl Densities {
     /// Of points with these weights.
-    pub(crate) fn new(log_density: &[f64], weights: &[f64], witnesses: u64) -> Option<Self> {
+    pub(crate) fn new(log_density: &[f64], weights: &[f64]) -> Option<Self> {
         let mut points: Vec<(f64, f64)> =
             log_density.iter().copied().zip(weights.iter().copied()).collect();
         if points.is_empty() || !log_density.iter().all(|l| l.is_finite()) {
@@ -55,7 +58,14 @@ impl Densities {
             points[at].0
         };
         let log_density = SHARES.iter().map(|share| quantile(*share)).collect();
-        Some(Densities { share: SHARES.to_vec(), log_density, witnesses })
+        let share = SHARES.to_vec();
+        Some(Densities { share, log_density, error: Vec::new(), witnesses: 0 })
+    }
+
+    /// Says how far shares may be off, from the standard error of the share below a log density.
+    pub(crate) fn estimated_by(&mut self, witnesses: usize, error: impl Fn(f64) -> f64) {
+        self.error = self.log_density.iter().map(|threshold| 2.0 * error(*threshold)).collect();
+        self.witnesses = witnesses as u64;
     }
 
     /// The log density that this share of the rows is below, between those that are kept; `None` for a share
@@ -83,10 +93,11 @@ impl Densities {
         (self.share[0], self.share[self.share.len() - 1])
     }
 
-    /// How far the share of rows below a threshold may be from the one asked for: two standard deviations of what
-    /// so many witnesses show, `2 √(q(1 − q)/s)`; infinite where there were none.
+    /// How far the share of rows below a threshold may be from the one asked for, two standard errors of what the
+    /// witnesses show; infinite where there were none, and for a share outside those that are kept.
     pub fn error(&self, share: f64) -> f64 {
-        2.0 * (share * (1.0 - share) / self.witnesses as f64).sqrt()
+        let above = self.share.iter().position(|s| *s >= share);
+        above.and_then(|at| self.error.get(at)).copied().unwrap_or(f64::INFINITY)
     }
 
     /// Whether the numbers make sense.
@@ -98,6 +109,8 @@ impl Densities {
             && self.share.iter().all(|s| *s > 0.0 && *s < 1.0)
             && self.share.windows(2).all(|w| w[0] < w[1])
             && rising(&self.log_density)
+            && (self.error.is_empty() || self.error.len() == self.share.len())
+            && self.error.iter().all(|e| e.is_finite() && *e >= 0.0)
     }
 }
 
@@ -110,7 +123,7 @@ mod tests {
         // A thousand points, of which the first hundred weigh twice as much.
         let logs: Vec<f64> = (0..1000).map(f64::from).collect();
         let weights: Vec<f64> = (0..1000).map(|i| if i < 100 { 2.0 } else { 1.0 }).collect();
-        let found = Densities::new(&logs, &weights, 1000).unwrap();
+        let mut found = Densities::new(&logs, &weights).unwrap();
         assert!(found.is_valid());
         // 110 of the weight of 1,100 is below the 55th.
         assert!((found.threshold(0.1).unwrap() - 55.0).abs() <= 1.0);
@@ -120,7 +133,9 @@ mod tests {
             between >= found.threshold(0.01).unwrap() && between <= found.threshold(0.015).unwrap()
         );
         assert_eq!((found.threshold(1e-6), found.threshold(0.99)), (None, None));
-        assert!((found.error(0.01) - 2.0 * (0.0099f64 / 1000.0).sqrt()).abs() < 1e-15);
-        assert!(Densities::new(&[f64::NEG_INFINITY], &[1.0], 1).is_none());
+        assert_eq!(found.error(0.01), f64::INFINITY);
+        found.estimated_by(1000, |threshold| 1e-3 * threshold);
+        assert!(found.is_valid() && (found.error(0.1) - 2e-3 * 55.0).abs() < 3e-3);
+        assert!(Densities::new(&[f64::NEG_INFINITY], &[1.0]).is_none());
     }
 }

@@ -187,6 +187,15 @@ impl Plan {
         check_bandwidths(&self.bandwidths)?;
         check_points("landmarks", self.features.points(), d)?;
         self.collect.check(self.landmarks().is_some())?;
+        let weights = self.witnesses.as_ref().map_or(&[][..], Witnesses::weights);
+        if !weights.is_empty() {
+            let positive = weights.iter().all(|w| *w > 0.0 && *w <= 1.0);
+            let different = weights.iter().any(|w| *w != weights[0]);
+            if self.weighting.is_none() || !positive || !different {
+                let expected = "with different weights between 0 and 1, where rows are weighted";
+                return Err(Error::parameter("`witnesses`", expected, "others"));
+            }
+        }
         if self.witnesses.is_some() && !self.collect.cells {
             return Err(Error::parameter("`witnesses`", WITNESSES_NEED_CELLS, "no cells"));
         }

@@ -82,6 +82,9 @@ pub struct Report {
     /// mixtures of unknown covariances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_variance: Option<f64>,
+    /// Digest of the sketch that said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sketch: Option<String>,
     /// Components of a mixture that are no wider in some column or direction than the least variance.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub collapsed: usize,

@@ -28,8 +28,8 @@ pub struct Survey {
     pub columns: Vec<Column>,
     /// A uniform sample of the rows (by weight, where rows are weighted), row-major.
     pub sample: Vec<f64>,
-    /// What each row of the sample counts: its weight where the sample holds every row, else 1,
-    /// since the weight has steered the sampling.
+    /// What each row of the sample counts: its weight where the sample holds every row; else about 1, since the weight
+    /// has steered the sampling, and more where the weight is so large that it was sure to be kept.
     pub sample_weights: Vec<f64>,
     /// Whether the sample holds every row that counts.
     pub sampled_all: bool,
@@ -96,11 +96,15 @@ impl SurveyPart {
         };
         let d = total.columns.len();
         let columns = (0..d).map(|j| total.column(j)).collect();
-        let sampled_all = self.reservoir.threshold() == f64::INFINITY;
+        let threshold = self.reservoir.threshold();
+        let sampled_all = threshold == f64::INFINITY;
+        // A row of weight w was kept with probability 1 − exp(−w t): it counts w over that, in units of 1/t, which is
+        // about 1 where no weight is large.
+        let counts = |w: f64| w * threshold / -(-w * threshold).exp_m1();
         let (mut sample, mut sample_weights) = (Vec::new(), Vec::new());
         for row in self.reservoir.into_rows().chunks_exact(d + 1) {
             sample.extend_from_slice(&row[..d]);
-            sample_weights.push(if sampled_all { row[d] } else { 1.0 });
+            sample_weights.push(if sampled_all { row[d] } else { counts(row[d]) });
         }
         let weight = total.weight;
         Ok(Survey { rows, losses, weight, weights, columns, sample, sample_weights, sampled_all })

@@ -30,7 +30,7 @@ use crate::points::Points;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Witnesses {
-    /// SHA-256 of the bytes of the rows.
+    /// SHA-256 of the section.
     digest: String,
     /// `None` where the rows are kept elsewhere.
     kept: Option<Kept>,
@@ -55,8 +55,13 @@ impl Witnesses {
     #[doc(hidden)]
     pub fn new(rows: Points, weights: Vec<f32>) -> Self {
         debug_assert!(weights.is_empty() || weights.len() == rows.len());
-        let numbers = rows.data().iter().chain(&weights);
-        let bytes: Vec<u8> = numbers.flat_map(|x| x.to_le_bytes()).collect();
+        // Tensors as the format lists them, so that nothing can pass for something else.
+        let mut bytes = format!("witnesses.rows F32 {} {}\n", rows.len(), rows.dims()).into_bytes();
+        bytes.extend(rows.data().iter().flat_map(|x| x.to_le_bytes()));
+        if !weights.is_empty() {
+            bytes.extend(format!("witnesses.weights F32 {} 1\n", weights.len()).into_bytes());
+            bytes.extend(weights.iter().flat_map(|x| x.to_le_bytes()));
+        }
         Witnesses { digest: sha256(&bytes), kept: Some(Kept { rows, weights }) }
     }
 
@@ -65,7 +70,7 @@ impl Witnesses {
         Witnesses { digest, kept: None }
     }
 
-    /// SHA-256 of the bytes of the rows in a file, in lower-case hexadecimal.
+    /// SHA-256 of the section in a file, in lower-case hexadecimal.
     pub fn digest(&self) -> &str {
         &self.digest
     }
@@ -75,8 +80,7 @@ impl Witnesses {
         self.kept.as_ref().map(|kept| &kept.rows)
     }
 
-    /// What each row counts; empty where all count alike, or the rows are not at hand. Rows that were drawn count
-    /// alike, since their weights have steered the drawing.
+    /// What each row counts beside the others, at most 1; empty where all count alike, or the rows are not at hand.
     pub fn weights(&self) -> &[f32] {
         self.kept.as_ref().map_or(&[], |kept| &kept.weights)
     }

@@ -68,6 +68,12 @@ fn golden_cases() -> Vec<(&'static str, Table, PlanParams)> {
                 .bandwidths([4.0, 1.0])
                 .seed(11),
         ),
+        // Every row is a witness, with its weight.
+        (
+            "v2/counted",
+            golden_rows().with_weights(golden_weights()).unwrap(),
+            nystrom(Some(4), Sampling::Dsquared).weights("w", 0.5).bandwidths([1.0]).seed(12),
+        ),
     ]
 }
 

@@ -8,7 +8,7 @@ use super::em::Until;
 use super::given::given;
 use super::likelihood::Said;
 use super::params::FitParams;
-use super::search::{CARRIED, Found, HeldOut, Search};
+use super::search::{CARRIED, Found, HeldOut, Search, work};
 use super::stand_ins::StandIns;
 use crate::atom::Atom;
 use crate::covariance::CovarianceKind;
@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::report::{Likelihood, Status};
 use crate::sums::Sum;
+use crate::task::Task;
 use crate::weighted::Effort;
 use std::borrow::Cow;
 
@@ -48,6 +49,13 @@ impl Decode for CellsDecoder {
         if !context.plan().collect.cells {
             return Err(Error::MissingSums { task: params.task.name(), what: "cells".into() });
         }
+        let (kind, _) = context.covariance(params);
+        if params.task == Task::Gmm && kind.is_matrix() {
+            let points = context.witnessed().map_or(0, StandIns::len).max(1000);
+            let (d, steps) = (context.plan().dims(), params.max_iterations);
+            work(points, params.k, d, params.restarts, steps)
+                .check("learning full covariances of so many columns")?;
+        }
         let available = context.sketch().sums()[Sum::CellRows].iter().filter(|n| **n > 0).count();
         if params.k > available {
             let what = "cells with rows";
@@ -69,6 +77,10 @@ impl Decode for CellsDecoder {
         let points = match job.context.witnessed() {
             Some(points) => Cow::Borrowed(points),
             None if kind == CovarianceKind::Diag && job.warm.is_empty() => {
+                if params.of_search().is_some_and(|(name, _)| name != "`min_variance`") {
+                    let note = "starts, steps and tolerance of EM are for witness rows, which are not at hand";
+                    job.report.notes.push(note.into());
+                }
                 let effort =
                     Effort { restarts: params.restarts, iterations: params.max_iterations };
                 return Ok(cells.mixture(params.k, effort, &mut job.rng, &mut job.report));
@@ -159,27 +171,26 @@ fn estimate(job: &mut Job<'_>, points: &StandIns, atoms: &[Atom], held_out: Opti
     if points.witnesses() == 0 {
         return;
     }
-    let (sketch, plan) = (job.context.sketch(), job.context.plan());
-    // Witnesses are rows of the table, for which the mixture is as good as it looks.
-    let seen = match plan.weighting.is_some() {
-        true => 0.0,
-        false => (points.witnesses() as f64 / sketch.rows() as f64).min(1.0),
-    };
+    let plan = job.context.plan();
     let said = Said::new(points, atoms);
-    let optimism = held_out.as_ref().map_or(0.0, |h| h.optimism) * (1.0 - seen);
+    let optimism = held_out.as_ref().map_or(0.0, |h| h.optimism);
     let (mean, error) = points.mean(&said.log_density);
     let error = 1.96 * error.hypot(OPTIMISM_ERROR * optimism);
     let logs: f64 = plan.frame.scale.iter().map(|s| s.ln()).sum();
     let entropy = points.mean(&said.entropy).0;
     job.report.likelihood = Some(Likelihood::new(mean - optimism - logs, error, entropy));
-    let quantiles = |log_density: &[f64], weights: &[f64]| {
-        let in_table: Vec<f64> = log_density.iter().map(|l| l - logs).collect();
-        Densities::new(&in_table, weights, points.witnesses() as u64)
-    };
-    job.densities = quantiles(&said.log_density, points.weights());
-    if let (Some(own), Some(held_out)) = (&mut job.densities, held_out)
-        && let Some(other) = quantiles(&held_out.log_density, &held_out.weights)
+    job.report.sketch = Some(job.context.sketch().digest());
+    let in_table = |logs_of: &[f64]| logs_of.iter().map(|l| l - logs).collect::<Vec<f64>>();
+    let own = in_table(&said.log_density);
+    job.densities = Densities::new(&own, points.weights());
+    let Some(densities) = &mut job.densities else { return };
+    densities.estimated_by(points.witnesses(), |threshold| {
+        let below: Vec<f64> = own.iter().map(|l| f64::from(u8::from(*l < threshold))).collect();
+        points.mean(&below).1
+    });
+    if let Some(held_out) = held_out
+        && let Some(other) = Densities::new(&in_table(&held_out.log_density), &held_out.weights)
     {
-        own.move_towards(&other, HELD_OUT * (1.0 - seen));
+        densities.move_towards(&other, HELD_OUT);
     }
 }

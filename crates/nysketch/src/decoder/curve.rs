@@ -76,8 +76,9 @@ pub struct CurvePoint {
     pub risk: f64,
     /// Risk by which models of several k are compared.
     compared: f64,
-    /// Bayesian information criterion of a mixture, `2n·r + p ln n`, where r is the mean negative
-    /// log-likelihood on the same stand-ins for the rows whatever the mixture: the least is best.
+    /// Bayesian information criterion of a mixture, `2n·r + p ln n`, where r is the mean negative log-likelihood of
+    /// the rows, estimated from witness rows without what fitting to them makes of it, or from cells unfolded into the
+    /// same points whatever the mixture: the least is best.
     pub bic: Option<f64>,
     /// Integrated completed likelihood of a mixture, BIC and `2n` times the mean entropy of the component given the
     /// row, where witness rows tell it: the least is best, and components that overlap cost.
@@ -249,8 +250,8 @@ impl Context<'_> {
                 let atoms = model.shape.atoms(frame).unwrap_or_default();
                 let logs: f64 = frame.scale.iter().map(|s| s.ln()).sum();
                 // One that was learned from these witnesses knows how much of its likelihood is chance.
-                let own = model.plan == self.plan().fingerprint()
-                    && model.rows == self.sketch().counted();
+                let own =
+                    model.report.sketch.as_ref().is_some_and(|d| *d == self.sketch().digest());
                 if let Some(likelihood) = model.report.likelihood.filter(|_| own) {
                     return Ok((-likelihood.mean, -likelihood.mean - logs));
                 }

@@ -110,7 +110,7 @@ impl Context<'_> {
         let atoms = shape.atoms(frame);
         let densities = job.densities.or_else(|| self.densities(atoms.as_deref()?));
         if let (Some(atoms), Some(share)) = (&atoms, report.min_variance) {
-            report.collapsed = self.collapsed(atoms, share);
+            report.collapsed = self.collapsed(atoms, kind, share);
         }
         let model = Model::new(self.sketch(), params.task, shape, report)?;
         let profile = self.profile(&model);
@@ -130,12 +130,12 @@ impl Context<'_> {
         let logs: f64 = self.plan().frame.scale.iter().map(|s| s.ln()).sum();
         let mut said = Said::new(&points, atoms).log_density;
         said.iter_mut().for_each(|l| *l -= logs);
-        Densities::new(&said, points.weights(), points.witnesses() as u64)
+        Densities::new(&said, points.weights())
     }
 
     /// Components of a mixture in the plan's coordinates that are no wider in some column or direction than this share
     /// of the column's variance, where the sums tell that. Not every decoder keeps to it.
-    fn collapsed(&self, atoms: &[Atom], share: f64) -> usize {
+    fn collapsed(&self, atoms: &[Atom], kind: CovarianceKind, share: f64) -> usize {
         let floor = if self.plan().collect.cells {
             self.cells().clone().floored(share).floor().clone()
         } else if let Some(moments) = self.sketch().column_moments() {
@@ -144,7 +144,11 @@ impl Context<'_> {
         } else {
             return 0;
         };
-        atoms.iter().filter(|a| floor.holds(&a.covariance)).count()
+        let floor = match kind {
+            CovarianceKind::Spherical => Floor::new(vec![floor.spherical(); floor.dims()]),
+            _ => floor,
+        };
+        atoms.iter().filter(|a| floor.binds(&a.covariance)).count()
     }
 
     /// Which covariances a mixture gets, and why, where nobody chose.
@@ -157,7 +161,12 @@ impl Context<'_> {
             let note = "without witness rows, what columns do together inside a cell is not known";
             return (kind, blind.then(|| note.into()));
         }
-        let Some(points) = self.witnessed() else { return (CovarianceKind::Diag, None) };
+        let Some(points) = self.witnessed() else {
+            let strange = self.plan().witness_rows().is_some();
+            let note = "the witness rows of the plan are not like the rows of this sketch, so that cells alone tell: \
+                        diagonal covariances";
+            return (CovarianceKind::Diag, strange.then(|| note.into()));
+        };
         let (k, d) = (params.k, self.plan().dims());
         let numbers = CovarianceKind::Full.parameters(k, d);
         if numbers.saturating_mul(ROWS_PER_NUMBER) <= points.witnesses() {

@@ -8,6 +8,7 @@ use crate::covariance::CovarianceKind;
 use crate::parallel::in_parallel;
 use crate::random::{draw, normal};
 use crate::weighted::{Effort, Loss, WeightedPoints};
+use crate::work::Work;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -23,6 +24,15 @@ const CROSS_STEPS: usize = 12;
 pub(super) const CARRIED: f64 = 0.1;
 /// Points that shrinkage may add to each covariance, in numbers of columns.
 const SHRINKAGES: [f64; 3] = [1.0, 5.0, 25.0];
+
+/// What a search with matrices costs: a step of EM takes about 4 k d² operations a point.
+pub(super) fn work(points: usize, k: usize, d: usize, restarts: usize, steps: usize) -> Work {
+    let (k, d, restarts) = (k as f64, d as f64, restarts as f64);
+    let heats: f64 = HEATS.iter().zip([1.0, 3.0, 9.0]).map(|(h, out)| *h as f64 / out).sum();
+    let raced = restarts * heats * points.min(RACED_ON) as f64;
+    let finished = (FINALISTS * steps.min(100) * points) as f64;
+    Work::default().and(4.0 * k * d * d * (raced + finished), 8.0 * restarts * k * d * d)
+}
 
 /// What to look for, and on which points.
 #[derive(Debug)]
@@ -82,7 +92,8 @@ impl Search<'_> {
                 continue;
             }
             let race = |mut atoms: Vec<Atom>| {
-                let ended = few.run(&mut atoms, Until { steps, ..self.until });
+                let ended =
+                    few.run(&mut atoms, Until { steps: steps.min(self.until.steps), ..self.until });
                 (ended.likelihood, atoms)
             };
             let mut raced = in_parallel(self.threads, left, race);
@@ -95,12 +106,11 @@ impl Search<'_> {
             Found { atoms, ended, shrinkage: 0.0 }
         };
         let finished = in_parallel(self.threads, left, finish).into_iter();
-        let better = |a: Found, b: Found| match a.ended.likelihood >= b.ended.likelihood {
-            true => a,
-            false => b,
+        let better = |a: Found, b: Found| match b.ended.likelihood > a.ended.likelihood {
+            true => b,
+            false => a,
         };
-        let nothing = Ended { likelihood: f64::NEG_INFINITY, steps: 0, converged: false };
-        finished.fold(Found { atoms: Vec::new(), ended: nothing, shrinkage: 0.0 }, better)
+        finished.reduce(better).expect("there is at least one start")
     }
 
     /// Atoms above the floor.
@@ -156,7 +166,8 @@ impl Search<'_> {
     /// Two halves of the witnesses, and the mixture fitted to each.
     fn halves(&self, atoms: &[Atom], shrinkage: f64) -> ([StandIns; 2], [Vec<Atom>; 2]) {
         let halves = self.points.halves();
-        let until = Until { steps: CROSS_STEPS, tolerance: self.until.tolerance };
+        let until =
+            Until { steps: CROSS_STEPS.min(self.until.steps), tolerance: self.until.tolerance };
         let fitted = halves.each_ref().map(|half| {
             let mut atoms = atoms.to_vec();
             self.em(half, shrinkage).run(&mut atoms, until);

@@ -4,14 +4,20 @@
 //! is rare. So a witness weighs `n_c/s_c`, the rows of its cell over the witnesses in it. Where that is not enough,
 //! the sums of the cell say what is missing:
 //!
-//! - A cell of several rows with fewer than two witnesses is drawn as a Gaussian of its mean and variance.
+//! - A cell of several rows with fewer than two witnesses, or whose witnesses cannot be rows of it (far too few for its
+//!   rows, or elsewhere), is drawn as a Gaussian of its mean and variance.
 //! - Where the exact variance of a column is many times what the witnesses show, rows far out have no witness.
 //!   With δ the exact mean less theirs, and e the exact second moment around their mean less theirs, a share
-//!   `ε = δ²/e` of the cell at the distance `Δ = e/δ` makes both right: `εΔ = δ` and `εΔ² = e`.
+//!   `ε = δ²/e` of the cell at the distance `Δ = e/δ` makes both right: `εΔ = δ` and `εΔ² = e`. In the other columns
+//!   such a point is the most ordinary witness of the cell.
+//!
+//! A plan may be used for other rows than it was made from. Where most rows lie in cells that are drawn, its
+//! witnesses know nothing of them, and there are no stand-ins.
 
 use super::cells::{Cells, nearest_landmarks};
 use crate::atom::Atom;
 use crate::covariance::{Covariance, SymmetricMatrix};
+use crate::linalg::add_gram;
 use crate::random::normal;
 use crate::sketch::Sketch;
 use crate::sums::Sum;
@@ -22,8 +28,13 @@ use std::ops::Range;
 
 /// Witnesses of a cell from which on they tell its shape.
 const ENOUGH: usize = 2;
-/// Antithetic pairs that a cell is drawn as.
-const PAIRS: usize = 8;
+/// A cell has its witnesses by chance up to so many times fewer than its rows should have.
+const TOO_FEW: f64 = 5.0;
+/// Antithetic pairs that a cell is drawn as, at least and at most; about as many as it should have witnesses.
+const PAIRS: std::ops::RangeInclusive<usize> = 8..=500;
+/// Share of the rows from which on, where their cells should have had witnesses and are drawn, the witnesses are those
+/// of other rows.
+const STRANGE: f64 = 0.3;
 /// A column whose exact variance is so many times that of the witnesses has rows without a witness.
 const UNSEEN: f64 = 10.0;
 
@@ -43,6 +54,8 @@ pub(crate) struct StandIns {
 struct CellPoints {
     /// Its witnesses.
     seen: Range<usize>,
+    /// Whether they are all its rows.
+    whole: bool,
     /// Points that its sums ask for, which follow them.
     made: Range<usize>,
     rows: f64,
@@ -68,21 +81,27 @@ impl StandIns {
         }
         let counts = plan.witnesses.as_ref().map_or(&[][..], |w| w.weights());
         let rng = &mut ChaCha8Rng::seed_from_u64(0);
-        let mut all = StandIns::empty(d);
+        // Witnesses that a row should have.
+        let per_row = witnesses.len() as f64 / sketch.rows() as f64;
+        let (mut all, mut strange) = (StandIns::empty(d), 0.0);
         for (cell, members) in cells.iter().zip(&members) {
             let row = |i: &usize| witnesses.row(*i).iter().map(|x| f64::from(*x));
             let rows: Vec<f64> = members.iter().flat_map(row).collect();
             let counts: Vec<f64> =
                 members.iter().map(|i| counts.get(*i).map_or(1.0, |w| f64::from(*w))).collect();
             let width = |k: usize| cell.variance.map_or(0.0, |v| v[k]);
-            // Rows that are all the same, however often, need one witness.
-            let same = !members.is_empty() && (0..d).all(|k| width(k) == 0.0);
-            match members.len() >= ENOUGH || members.len() as f64 >= cell.rows || same {
-                true => all.push_seen(cell.rows, cell.mean, &width, &rows, &counts),
-                false => all.push_drawn(cell.rows, cell.mean, &width, rng),
+            let known = Known { rows: cell.rows, mean: cell.mean, width: &width };
+            // Both numbers are of rows drawn by chance.
+            let at_least = per_row * (cell.rows - 3.0 * cell.rows.sqrt()).max(0.0);
+            let seen = Seen::new(d, rows, counts);
+            if seen.tells(&known, at_least) {
+                all.push_seen(&known, &seen);
+                continue;
             }
+            all.push_drawn(&known, per_row * cell.rows, rng);
+            strange += if at_least > TOO_FEW * ENOUGH as f64 { cell.rows } else { 0.0 };
         }
-        (all.witnesses > 0).then_some(all)
+        (all.witnesses > 0 && strange <= STRANGE * all.mass()).then_some(all)
     }
 
     /// Points of one cell each.
@@ -91,7 +110,8 @@ impl StandIns {
         for (x, weight) in points {
             let at = all.weights.len();
             all.push(x, weight);
-            all.cells.push(CellPoints { seen: at..at, made: at..at + 1, rows: weight });
+            let (seen, made) = (at..at, at..at + 1);
+            all.cells.push(CellPoints { seen, whole: false, made, rows: weight });
         }
         all
     }
@@ -107,72 +127,53 @@ impl StandIns {
     }
 
     /// The witnesses of a cell, and what they do not show of it.
-    fn push_seen(
-        &mut self,
-        n: f64,
-        mean: &[f64],
-        width: &dyn Fn(usize) -> f64,
-        rows: &[f64],
-        counts: &[f64],
-    ) {
-        let (d, start) = (self.dims, self.weights.len());
-        let (s, total) = (counts.len() as f64, counts.iter().sum::<f64>());
-        let average = |of: &dyn Fn(&[f64]) -> f64| {
-            rows.chunks_exact(d).zip(counts).map(|(x, c)| c * of(x)).sum::<f64>() / total
-        };
-        let centre: Vec<f64> = (0..d).map(|k| average(&|x| x[k])).collect();
-        for (x, count) in rows.chunks_exact(d).zip(counts) {
-            self.push(x, n * count / total);
+    fn push_seen(&mut self, known: &Known<'_>, seen: &Seen) {
+        let (d, n, start) = (self.dims, known.rows, self.weights.len());
+        let made: Vec<(usize, f64, f64)> = (0..d)
+            .filter_map(|k| Some((k, seen.unseen(known, k)?)))
+            .map(|(k, (e, x))| (k, e, x))
+            .collect();
+        let share: f64 = made.iter().map(|m| m.1).sum();
+        let made = if share < 0.5 { made } else { Vec::new() };
+        let left = 1.0 - made.iter().map(|m| m.1).sum::<f64>();
+        for (x, count) in seen.rows.chunks_exact(d).zip(&seen.counts) {
+            self.push(x, left * n * count / seen.total);
         }
         let end = self.weights.len();
-        for k in 0..d {
-            let shown = average(&|x| (x[k] - centre[k]).powi(2));
-            let apart = mean[k] - centre[k];
-            let more = width(k) + apart * apart - shown;
-            let share = apart * apart / more;
-            // Not more of them than would have had some witnesses, and at least one row.
-            if more > UNSEEN * shown && share * n >= 0.5 && share * s < 3.0 {
-                let mut x = centre.clone();
-                x[k] += more / apart;
-                self.push(&x, share * n);
-            }
+        for (k, share, place) in made {
+            let mut x = seen.most_ordinary(d).to_vec();
+            x[k] = place;
+            self.push(&x, share * n);
         }
-        let made = end..self.weights.len();
-        // All that stands for the cell weighs as much as its rows.
-        let total: f64 = self.weights[start..].iter().sum();
-        self.weights[start..].iter_mut().for_each(|w| *w *= n / total);
         self.witnesses += end - start;
-        self.cells.push(CellPoints { seen: start..end, made, rows: n });
+        let made = end..self.weights.len();
+        let whole = made.is_empty() && seen.is_all_of(known);
+        self.cells.push(CellPoints { seen: start..end, whole, made, rows: n });
     }
 
     /// A cell drawn from its mean and variance, which come out exactly.
-    fn push_drawn(
-        &mut self,
-        n: f64,
-        mean: &[f64],
-        width: &dyn Fn(usize) -> f64,
-        rng: &mut impl rand::Rng,
-    ) {
+    fn push_drawn(&mut self, known: &Known<'_>, expected: f64, rng: &mut impl rand::Rng) {
         let (d, start) = (self.dims, self.weights.len());
-        if (0..d).all(|k| width(k) == 0.0) {
-            self.push(mean, n);
+        if (0..d).all(|k| (known.width)(k) == 0.0) {
+            self.push(known.mean, known.rows);
         } else {
-            let draws: Vec<f64> = (0..PAIRS * d).map(|_| normal(rng)).collect();
+            let pairs = ((expected / 2.0) as usize).clamp(*PAIRS.start(), *PAIRS.end());
+            let draws: Vec<f64> = (0..pairs * d).map(|_| normal(rng)).collect();
             let factor = |k: usize| {
                 let square: f64 = draws.iter().skip(k).step_by(d).map(|x| x * x).sum();
-                (width(k) * PAIRS as f64 / square.max(f64::MIN_POSITIVE)).sqrt()
+                ((known.width)(k) * pairs as f64 / square.max(f64::MIN_POSITIVE)).sqrt()
             };
             let factors: Vec<f64> = (0..d).map(factor).collect();
             for draw in draws.chunks_exact(d) {
                 for sign in [1.0, -1.0] {
-                    let x: Vec<f64> =
-                        (0..d).map(|k| mean[k] + sign * factors[k] * draw[k]).collect();
-                    self.push(&x, n / (2 * PAIRS) as f64);
+                    let column = |k: usize| known.mean[k] + sign * factors[k] * draw[k];
+                    let x: Vec<f64> = (0..d).map(column).collect();
+                    self.push(&x, known.rows / (2 * pairs) as f64);
                 }
             }
         }
         let made = start..self.weights.len();
-        self.cells.push(CellPoints { seen: start..start, made, rows: n });
+        self.cells.push(CellPoints { seen: start..start, whole: false, made, rows: known.rows });
     }
 
     /// Number of points.
@@ -221,7 +222,7 @@ impl StandIns {
             some.weights[start..end].iter_mut().for_each(|w| *w *= factor);
             some.witnesses += end - start;
             let made = end..some.weights.len();
-            some.cells.push(CellPoints { seen: start..end, made, rows: cell.rows });
+            some.cells.push(CellPoints { seen: start..end, whole: false, made, rows: cell.rows });
         }
         some
     }
@@ -232,25 +233,30 @@ impl StandIns {
         self.select(|seen| seen.step_by(step).collect())
     }
 
-    /// Two halves of the witnesses; everything else belongs to both.
+    /// Two halves of the witnesses; what is alone in its cell, and everything else, belongs to both.
     pub fn halves(&self) -> [StandIns; 2] {
-        [0, 1].map(|half| self.select(|seen| seen.skip(half).step_by(2).collect()))
+        [0, 1].map(|half| {
+            self.select(|seen| match seen.len() {
+                1 => seen.collect(),
+                _ => seen.skip(half).step_by(2).collect(),
+            })
+        })
     }
 
     /// Whether every row is a witness, so that nothing is estimated.
     pub fn are_all_rows(&self) -> bool {
-        let same = |c: &CellPoints| c.made.is_empty() && c.seen.len() as f64 >= c.rows;
-        self.cells.iter().all(same)
+        self.cells.iter().all(|c| c.whole)
     }
 
     /// The mean over the points of some value of each, and the standard error of that mean as an estimate of the
     /// mean over the rows: witnesses are drawn from the rows of their cell,
     ///
     /// ```text
-    /// Σ_c (n_c/n)² v_c (1 − s_c/n_c)/s_c
+    /// Σ_c (n_c/n)² v_c/s_c
     /// ```
     ///
-    /// where v_c is the variance of the value within the cell. Points that the sums of a cell ask for count as one
+    /// where v_c is the variance of the value within the cell, and cells whose every row is a witness add nothing.
+    /// Points that the sums of a cell ask for count as one
     /// witness that could lie anywhere among them.
     pub fn mean(&self, values: &[f64]) -> (f64, f64) {
         let mass = self.mass();
@@ -263,9 +269,8 @@ impl StandIns {
         let mut variance = 0.0;
         for cell in &self.cells {
             let s = cell.seen.len() as f64;
-            if s > 1.0 {
-                let left = (1.0 - s / cell.rows).max(0.0);
-                variance += (cell.rows / mass).powi(2) * spread(&cell.seen) / (s - 1.0) / s * left;
+            if s > 1.0 && !cell.whole {
+                variance += (cell.rows / mass).powi(2) * spread(&cell.seen) / (s - 1.0) / s;
             }
             if cell.made.len() > 1 {
                 let weight: f64 = self.weights[cell.made.clone()].iter().sum();
@@ -293,10 +298,22 @@ impl StandIns {
                 true => (0..d).map(|k| over(&|x| x[k])).collect(),
                 false => centre.clone(),
             };
-            let entry = |i: usize, j: usize| over(&|x| (x[i] - mean[i]) * (x[j] - mean[j]));
             let covariance = match matrices {
-                true => Covariance::Full(SymmetricMatrix::from_fn(d, entry)),
-                false => Covariance::Diagonal((0..d).map(|k| entry(k, k)).collect()),
+                true => {
+                    let apart = |i: &usize| {
+                        let root = (self.weights[*i] / mass).sqrt();
+                        self.point(*i).iter().zip(&mean).map(move |(x, m)| root * (x - m))
+                    };
+                    let apart: Vec<f64> = members.iter().flat_map(apart).collect();
+                    let mut gram = vec![0.0; d * d];
+                    if !apart.is_empty() {
+                        add_gram(&mut gram, &apart, d);
+                    }
+                    Covariance::Full(SymmetricMatrix::from_fn(d, |i, j| gram[j * d + i]))
+                }
+                false => Covariance::Diagonal(
+                    (0..d).map(|k| over(&|x| (x[k] - mean[k]).powi(2))).collect(),
+                ),
             };
             Atom { weight: mass / total, mean, covariance }
         };
@@ -304,11 +321,99 @@ impl StandIns {
     }
 }
 
+/// What the sums say of a cell.
+struct Known<'a> {
+    rows: f64,
+    mean: &'a [f64],
+    /// The variance of a column.
+    width: &'a dyn Fn(usize) -> f64,
+}
+
+/// The witnesses in a cell.
+struct Seen {
+    rows: Vec<f64>,
+    /// What each counts.
+    counts: Vec<f64>,
+    total: f64,
+    mean: Vec<f64>,
+    variance: Vec<f64>,
+}
+
+impl Seen {
+    fn new(d: usize, rows: Vec<f64>, counts: Vec<f64>) -> Self {
+        let total: f64 = counts.iter().sum();
+        let average = |of: &dyn Fn(&[f64]) -> f64| {
+            let terms = rows.chunks_exact(d).zip(&counts).map(|(x, c)| c * of(x));
+            terms.sum::<f64>() / total.max(f64::MIN_POSITIVE)
+        };
+        let mean: Vec<f64> = (0..d).map(|k| average(&|x| x[k])).collect();
+        let variance = (0..d).map(|k| average(&|x| (x[k] - mean[k]).powi(2))).collect();
+        Seen { rows, counts, total, mean, variance }
+    }
+
+    fn len(&self) -> f64 {
+        self.counts.len() as f64
+    }
+
+    /// What rounding to single precision may do to a value of a column.
+    fn rounding(&self, known: &Known<'_>, k: usize) -> f64 {
+        1e-6 * (known.mean[k].abs() + self.mean[k].abs())
+    }
+
+    /// Whether these can be rows of the cell, and enough of them to tell its shape.
+    fn tells(&self, known: &Known<'_>, at_least: f64) -> bool {
+        let d = self.mean.len();
+        let enough = match (0..d).all(|k| (known.width)(k) == 0.0) {
+            // Rows that are all equal need one.
+            true => 1.0,
+            false => (ENOUGH as f64).min(known.rows).max(at_least / TOO_FEW),
+        };
+        // Squared distance of the means, in standard errors: about 1 for each column.
+        let apart = |k: usize| {
+            let off = (known.mean[k] - self.mean[k]).abs() - self.rounding(known, k);
+            let error = (known.width)(k) / self.len();
+            if off > 0.0 { off * off / error.max(f64::MIN_POSITIVE) } else { 0.0 }
+        };
+        self.len() >= enough && (0..d).map(apart).sum::<f64>() <= 30.0 + 3.0 * d as f64
+    }
+
+    /// The share of the cell's rows that no witness shows in a column, and their value there; `None` where the
+    /// witnesses show what there is.
+    fn unseen(&self, known: &Known<'_>, k: usize) -> Option<(f64, f64)> {
+        let apart = known.mean[k] - self.mean[k];
+        let more = (known.width)(k) + apart * apart - self.variance[k];
+        let share = apart * apart / more;
+        // At least one row, and not more of them than would have had some witnesses.
+        let rare = share * known.rows >= 0.5 && share * self.len() < 3.0;
+        let real = apart.abs() > self.rounding(known, k) && more > UNSEEN * self.variance[k];
+        (real && rare).then(|| (share, self.mean[k] + more / apart))
+    }
+
+    /// The witness nearest to the mean of all.
+    fn most_ordinary(&self, d: usize) -> &[f64] {
+        let far = |x: &[f64]| crate::kernel::squared_distance(x, &self.mean);
+        let nearer = |a: &&[f64], b: &&[f64]| far(a).total_cmp(&far(b));
+        self.rows.chunks_exact(d).min_by(nearer).unwrap_or(&self.mean)
+    }
+
+    /// Whether they are all the rows of the cell.
+    fn is_all_of(&self, known: &Known<'_>) -> bool {
+        let d = self.mean.len();
+        let same = |k: usize| {
+            let rounding = self.rounding(known, k);
+            let width = (known.width)(k);
+            (known.mean[k] - self.mean[k]).abs() <= rounding + 1e-6 * width.sqrt()
+                && (width - self.variance[k]).abs() <= 1e-4 * width + rounding * rounding
+        };
+        (self.len() == known.rows || self.counts.iter().any(|c| *c != 1.0)) && (0..d).all(same)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::random::unit;
-    use crate::{PlanParams, SketchParams, Table, plan_for};
+    use crate::{PlanParams, Scale, SketchParams, Table, plan_for};
     use std::sync::Arc;
 
     fn sketch(values: Vec<f64>, dims: usize, params: PlanParams) -> Sketch {
@@ -334,13 +439,36 @@ mod tests {
     #[test]
     fn all_rows_stand_for_themselves() {
         let rng = &mut ChaCha8Rng::seed_from_u64(1);
-        let rows: Vec<f64> = (0..600).map(|_| normal(rng)).collect();
-        let all = stand_ins(&sketch(rows.clone(), 2, PlanParams::default().landmarks(20)));
-        assert!(all.are_all_rows() && all.witnesses() == 300);
-        assert!(all.weights().iter().all(|w| *w == 1.0));
+        // One column is constant.
+        let value = |i: usize, x: f64| if i % 3 == 2 { 1e3 / 7.0 } else { x };
+        let rows: Vec<f64> = (0..900).map(|i| value(i, normal(rng))).collect();
+        for (landmarks, scale) in [(20, Scale::None), (20, Scale::Standard), (300, Scale::Standard)]
+        {
+            let params = PlanParams::default().landmarks(landmarks).scale(scale);
+            let all = stand_ins(&sketch(rows.clone(), 3, params));
+            assert!(all.are_all_rows() && all.witnesses() == 300 && all.len() == 300);
+            assert!(all.weights().iter().all(|w| (*w - 1.0).abs() < 1e-12));
+        }
         // Half of them are not all.
         let params = PlanParams::default().landmarks(20).witnesses(150);
-        assert!(!stand_ins(&sketch(rows, 2, params)).are_all_rows());
+        assert!(!stand_ins(&sketch(rows, 3, params)).are_all_rows());
+    }
+
+    /// The plan of other rows: where their cells have too few witnesses, or others, nothing is said.
+    #[test]
+    fn witnesses_of_other_rows_are_not_believed() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(6);
+        let rows: Vec<f64> = (0..10_000).map(|_| normal(rng)).collect();
+        let other: Vec<f64> = (0..10_000).map(|_| 2.5 + 0.7 * normal(rng)).collect();
+        let table = Table::unnamed(2, rows).unwrap();
+        let plan = Arc::new(plan_for(&table, PlanParams::default()).unwrap().0);
+        let other = Table::unnamed(2, other).unwrap();
+        let sketch = Sketch::of(&plan, &other, SketchParams::default(), &()).unwrap();
+        assert!(StandIns::of_witnesses(&sketch, &Cells::new(&sketch)).is_none());
+        // A few rows of the same kind are not all of them.
+        let day = Table::unnamed(2, (0..800).map(|_| normal(rng)).collect()).unwrap();
+        let sketch = Sketch::of(&plan, &day, SketchParams::default(), &()).unwrap();
+        assert!(!stand_ins(&sketch).are_all_rows());
     }
 
     /// A column in which one row in a thousand is far out: without it witnesses would show no variance at all.
@@ -391,9 +519,11 @@ mod tests {
         let [half, other] = points.halves();
         for part in [&half, &other, &points.thinned(10)] {
             assert_eq!(part.cells.len(), points.cells.len());
+            assert!((part.mass() - points.mass()).abs() < 1e-6);
             assert!(part.witnesses() < points.witnesses());
         }
-        assert_eq!(half.witnesses() + other.witnesses(), points.witnesses());
+        let alone = points.cells.iter().filter(|c| c.seen.len() == 1).count();
+        assert_eq!(half.witnesses() + other.witnesses(), points.witnesses() + alone);
     }
 
     /// Rows that weigh more count more, also where all of them are witnesses.

@@ -244,9 +244,6 @@ fn read_witnesses(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Option
         true => reader.f32s(WITNESS_WEIGHTS, n, 1)?,
         false => Vec::new(),
     };
-    if !weights.iter().all(|w| *w > 0.0 && w.is_finite()) {
-        return Err(value_error("a weight of a witness row is not positive and finite"));
-    }
     let witnesses = Witnesses::new(Points::new(d, data), weights);
     if witnesses.digest() != digest {
         return Err(FormatError::SectionDigest {

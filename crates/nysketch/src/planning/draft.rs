@@ -183,7 +183,11 @@ impl Draft {
         let all = places.len() == weights.iter().filter(|w| **w > 0.0).count();
         let same = weights.iter().all(|w| *w == weights[0]);
         let kept = match all && !same {
-            true => places.iter().map(|p| weights[*p] as f32).collect(),
+            true => {
+                let most = weights.iter().copied().fold(0.0, f64::max);
+                let share = |p: &usize| ((weights[*p] / most) as f32).max(f32::MIN_POSITIVE);
+                places.iter().map(share).collect()
+            }
             false => Vec::new(),
         };
         (!places.is_empty()).then(|| Witnesses::new(self.sample.select(&places), kept))

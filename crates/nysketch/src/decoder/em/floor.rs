@@ -69,7 +69,7 @@ impl Floor {
     }
 
     /// Whether a covariance is at the floor in some column or direction.
-    pub fn holds(&self, covariance: &Covariance) -> bool {
+    pub fn binds(&self, covariance: &Covariance) -> bool {
         let mut wider = covariance.clone();
         Floor(self.0.iter().map(|v| 1.01 * v).collect()).lift(&mut wider);
         wider != *covariance
@@ -87,7 +87,7 @@ mod tests {
         let mut flat = Covariance::Full(SymmetricMatrix::from_fn(2, |i, j| {
             [[1.0, 20.0], [20.0, 400.0]][i][j]
         }));
-        assert!(floor.holds(&flat));
+        assert!(floor.binds(&flat));
         floor.lift(&mut flat);
         // det(D^{-½} Γ D^{-½}) = λ₁ λ₂ with λ₁ = 200 and λ₂ = 1.
         let det = flat.get(0, 0) * flat.get(1, 1) - flat.get(0, 1).powi(2);
@@ -96,7 +96,7 @@ mod tests {
             Covariance::Full(SymmetricMatrix::from_fn(2, |i, j| [[1.0, 1.0], [1.0, 400.0]][i][j]));
         let before = wide.clone();
         floor.lift(&mut wide);
-        assert_eq!((wide, floor.holds(&before)), (before.clone(), false));
+        assert_eq!((wide, floor.binds(&before)), (before.clone(), false));
         let mut narrow = Covariance::Diagonal(vec![1e-9, 5.0]);
         floor.lift(&mut narrow);
         assert_eq!(narrow, Covariance::Diagonal(vec![0.01, 5.0]));

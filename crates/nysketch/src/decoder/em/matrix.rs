@@ -83,7 +83,9 @@ impl Matrices {
             first: vec![vec![0.0; d]; k],
             second: vec![vec![0.0; d * d]; k],
         };
-        if !densities.atoms.is_empty() {
+        if densities.atoms.is_empty() {
+            sums.likelihood = f64::NEG_INFINITY;
+        } else {
             let pass = Pass { points: self, atoms, densities: &densities, sums: &mut sums };
             Instructions::best().run(pass);
         }
