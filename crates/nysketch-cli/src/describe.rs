@@ -226,7 +226,7 @@ pub fn estimated(model: &Model, risk: f64) -> String {
     let name = risk_name(model);
     // The interval is that of the model's own sketch; where every row is a witness, nothing is left to estimate.
     let own = model.report.likelihood.is_some_and(|l| -l.mean == risk);
-    match interval(model).filter(|[low, high]| own && high - low > 1e-9 * risk.abs()) {
+    match interval(model).filter(|[low, high]| own && high - low > 1e-4 * risk.abs()) {
         None => format!("estimated {name} {}", short(risk)),
         Some([low, high]) => {
             let digits = digits(0.5 * (high - low)).max(2);

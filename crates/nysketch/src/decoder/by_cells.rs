@@ -171,11 +171,16 @@ fn estimate(job: &mut Job<'_>, points: &StandIns, atoms: &[Atom], held_out: Opti
     if points.witnesses() == 0 {
         return;
     }
-    let plan = job.context.plan();
+    let (sketch, plan) = (job.context.sketch(), job.context.plan());
     let said = Said::new(points, atoms);
     let optimism = held_out.as_ref().map_or(0.0, |h| h.optimism);
     let (mean, error) = points.mean(&said.log_density);
-    let error = 1.96 * error.hypot(OPTIMISM_ERROR * optimism);
+    // The mixture is as good as it looks on witnesses that are rows of the sketch, which they need not be.
+    let seen = 0.5 * (points.witnesses() as f64 / sketch.weight()).min(1.0);
+    let error = 1.96 * error.hypot(OPTIMISM_ERROR * optimism) + seen * optimism;
+    // Witnesses are kept in single precision.
+    let error = error.max(1e-5 * mean.abs());
+    let optimism = (1.0 - seen) * optimism;
     let logs: f64 = plan.frame.scale.iter().map(|s| s.ln()).sum();
     let entropy = points.mean(&said.entropy).0;
     job.report.likelihood = Some(Likelihood::new(mean - optimism - logs, error, entropy));
@@ -191,6 +196,6 @@ fn estimate(job: &mut Job<'_>, points: &StandIns, atoms: &[Atom], held_out: Opti
     if let Some(held_out) = held_out
         && let Some(other) = Densities::new(&in_table(&held_out.log_density), &held_out.weights)
     {
-        densities.move_towards(&other, HELD_OUT);
+        densities.move_towards(&other, HELD_OUT * (1.0 - seen));
     }
 }

@@ -128,6 +128,11 @@ impl Cells {
         self
     }
 
+    /// What sums cannot tell of a column.
+    pub(super) fn step(&self, k: usize) -> f64 {
+        self.unit[k].sqrt()
+    }
+
     /// What the variance of a component keeps at least.
     pub(super) fn floor(&self) -> &Floor {
         &self.floor

@@ -90,7 +90,8 @@ impl StandIns {
             let counts: Vec<f64> =
                 members.iter().map(|i| counts.get(*i).map_or(1.0, |w| f64::from(*w))).collect();
             let width = |k: usize| cell.variance.map_or(0.0, |v| v[k]);
-            let known = Known { rows: cell.rows, mean: cell.mean, width: &width };
+            let step = |k: usize| cells.step(k);
+            let known = Known { rows: cell.rows, mean: cell.mean, width: &width, step: &step };
             // Both numbers are of rows drawn by chance.
             let at_least = per_row * (cell.rows - 3.0 * cell.rows.sqrt()).max(0.0);
             let seen = Seen::new(d, rows, counts);
@@ -327,6 +328,8 @@ struct Known<'a> {
     mean: &'a [f64],
     /// The variance of a column.
     width: &'a dyn Fn(usize) -> f64,
+    /// What sums of a column cannot tell.
+    step: &'a dyn Fn(usize) -> f64,
 }
 
 /// The witnesses in a cell.
@@ -355,9 +358,9 @@ impl Seen {
         self.counts.len() as f64
     }
 
-    /// What rounding to single precision may do to a value of a column.
+    /// What rounding to single precision, and to the steps of sums, may do to a value of a column.
     fn rounding(&self, known: &Known<'_>, k: usize) -> f64 {
-        1e-6 * (known.mean[k].abs() + self.mean[k].abs())
+        1e-6 * (known.mean[k].abs() + self.mean[k].abs()) + (known.step)(k)
     }
 
     /// Whether these can be rows of the cell, and enough of them to tell its shape.
