@@ -14,6 +14,8 @@ use rand_chacha::ChaCha8Rng;
 
 /// Witnesses on which starts are told apart.
 const RACED_ON: usize = 4_000;
+/// Numbers of a mixture, as a share of those witnesses, from which on the first heat is with diagonals.
+const RACE_CARRIES: f64 = 0.4;
 /// Steps of EM after each of which a third of the starts is left.
 const HEATS: [usize; 3] = [6, 12, 25];
 /// Starts that get all points.
@@ -76,21 +78,31 @@ impl Search<'_> {
     pub fn best(&self, k: usize, warm: Vec<Vec<Atom>>, only: bool, rng: &mut ChaCha8Rng) -> Found {
         let thin = self.points.thinned(RACED_ON);
         let (few, all) = (self.em(&thin, 0.0), self.em(self.points, 0.0));
+        let shaped = Shaped { kind: CovarianceKind::Diag, floor: self.floor, shrinkage: 0.0 };
+        let plain = Em::new(thin.weights(), thin.places(), &[], shaped);
         let drawn = if only { 0 } else { self.restarts.max(1) };
         let seeds: Vec<u64> = (0..drawn).map(|_| rand::Rng::next_u64(rng)).collect();
+        // Matrices with too many numbers for the points of the race would only learn their chance: diagonals first.
+        let numbers = self.kind.parameters(k, self.floor.dims()) as f64;
+        let diagonals = numbers > RACE_CARRIES * RACED_ON as f64;
+        let matrices = self.kind.is_matrix();
         // k-means++ alone: Lloyd's iterations would lead many starts to the same place.
         let start = |seed: u64| {
             let rng = &mut ChaCha8Rng::seed_from_u64(seed);
             let effort = Effort { restarts: 1, iterations: 0 };
             let centres = self.coarse.cluster(k, Loss::Squared, effort, rng);
-            self.lifted(thin.atoms_around(&centres, self.kind.is_matrix()))
+            self.lifted(thin.atoms_around(&centres, matrices && !diagonals))
         };
         let mut left = in_parallel(self.threads, seeds, start);
-        for steps in HEATS {
+        for (heat, steps) in HEATS.into_iter().enumerate() {
+            if heat == 1 && matrices && diagonals {
+                left.iter_mut().flatten().for_each(|a| a.covariance = a.covariance.to_matrix());
+            }
             let count = left.len().div_ceil(3).max(FINALISTS);
             if count >= left.len() {
                 continue;
             }
+            let few = if heat == 0 && diagonals { &plain } else { &few };
             let race = |mut atoms: Vec<Atom>| {
                 let ended =
                     few.run(&mut atoms, Until { steps: steps.min(self.until.steps), ..self.until });
