@@ -14,8 +14,8 @@ use nysketch::model::Shape;
 use nysketch::predictor::Detail;
 use nysketch::weighted::{Effort, Loss, WeightedPoints};
 use nysketch::{
-    Decoder, FitParams, Mixture, Model, Plan, PlanParams, Predictor, Report, Sketch, SketchParams,
-    Table, Task, fit, make_plan,
+    CovarianceKind, Decoder, FitParams, Mixture, Model, Plan, PlanParams, Predictor, Report,
+    Sketch, SketchParams, Table, Task, fit, make_plan,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -178,7 +178,11 @@ fn compare(sketch: &Sketch, values: &[f64], bytes: usize, seed: u64) -> Result<(
     lloyd("all rows (best of 5 Lloyd runs)", values, 5);
     lloyd("the landmarks alone", &landmark_rows, 10);
     lloyd("2,000 rows", subsample, 10);
-    let params = |task, decoder| FitParams::new(task, CLUSTERS).decoder(decoder).seed(seed);
+    // EM on all rows has diagonals.
+    let covariance = |task| (task == Task::Gmm).then_some(CovarianceKind::Diag);
+    let params = |task, decoder| {
+        FitParams::new(task, CLUSTERS).decoder(decoder).seed(seed).covariance(covariance(task))
+    };
     let em = |from, rows: &[f64], restarts| {
         let start = Instant::now();
         let effort = Effort { restarts, iterations: 100 };
