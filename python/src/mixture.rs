@@ -18,20 +18,13 @@ pub struct MixtureOptions {
 }
 
 impl MixtureOptions {
-    pub fn set(self, mut params: FitParams) -> FitParams {
-        if let Some(share) = self.min_variance {
-            params = params.min_variance(share);
-        }
-        if let Some(restarts) = self.restarts {
-            params = params.restarts(restarts.size());
-        }
-        if let Some(steps) = self.max_iterations {
-            params = params.max_iterations(steps.size());
-        }
-        if let Some(nats) = self.tolerance {
-            params = params.tolerance(nats);
-        }
-        params.covariance(self.covariance.map(|c| c.0))
+    pub fn set(self, params: FitParams) -> FitParams {
+        params
+            .covariance(self.covariance.map(|c| c.0))
+            .min_variance(self.min_variance)
+            .restarts(self.restarts.map(|n| n.size()))
+            .max_iterations(self.max_iterations.map(|n| n.size()))
+            .tolerance(self.tolerance)
     }
 }
 

@@ -288,6 +288,11 @@ impl Frame {
         self.widen_coordinates(&z.iter().map(|z| f64::from(*z)).collect::<Vec<f64>>())
     }
 
+    /// `Σ_j log s_j`: what a log density in coordinates has more than that in the table's units.
+    pub(crate) fn log_scale(&self) -> f64 {
+        self.scale.iter().map(|s| s.ln()).sum()
+    }
+
     /// The point in the table's units that has these coordinates.
     pub fn widen_coordinates(&self, y: &[f64]) -> Vec<f64> {
         y.iter().enumerate().map(|(j, y)| self.centre[j] + self.scale[j] * y).collect()

@@ -1,10 +1,23 @@
-//! The same work for several things, on several threads.
+//! The same work on several threads.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// `work` of each item, in the order of the items, on at most so many threads. Where the system gives no more threads,
-/// those that are there do the work.
+/// `work` on so many threads at once, this one included, and what each came to. Where the system gives no more
+/// threads, those that are there do the work.
+pub(crate) fn on_threads<R: Send>(threads: usize, work: impl Fn() -> R + Sync) -> Vec<R> {
+    std::thread::scope(|scope| {
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, &work).ok();
+        let workers: Vec<_> = (1..threads.max(1)).map_while(start).collect();
+        let mut results = vec![work()];
+        for worker in workers {
+            results.push(worker.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
+        }
+        results
+    })
+}
+
+/// `work` of each item, in the order of the items, on at most so many threads.
 pub(crate) fn in_parallel<T: Send, R: Send>(
     threads: usize,
     items: Vec<T>,
@@ -24,14 +37,7 @@ pub(crate) fn in_parallel<T: Send, R: Send>(
             *results[at].lock().unwrap_or_else(|e| e.into_inner()) = result;
         }
     };
-    std::thread::scope(|scope| {
-        let start = |_| std::thread::Builder::new().spawn_scoped(scope, some).ok();
-        let workers: Vec<_> = (1..threads.min(count)).map_while(start).collect();
-        some();
-        for worker in workers {
-            worker.join().unwrap_or_else(|p| std::panic::resume_unwind(p));
-        }
-    });
+    on_threads(threads.min(count), some);
     let results = results.into_iter();
     results.filter_map(|r| r.into_inner().unwrap_or_else(|e| e.into_inner())).collect()
 }

@@ -78,18 +78,18 @@ pub struct Report {
     /// What the points of a mixture say of the likelihood of the rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub likelihood: Option<Likelihood>,
+    /// Digest of the sketch that says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sketch: Option<String>,
     /// The least variance of a component that was asked for, as a share of the column's; none for models other than
     /// mixtures of unknown covariances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_variance: Option<f64>,
-    /// Digest of the sketch that said so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sketch: Option<String>,
     /// Components of a mixture that are no wider in some column or direction than the least variance.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub collapsed: usize,
     /// Points that were added to each full covariance of a mixture, with the correlations of all components.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub shrinkage: f64,
     /// What else is worth saying.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -100,12 +100,8 @@ pub struct Report {
     pub seconds: f64,
 }
 
-fn is_zero(count: &usize) -> bool {
-    *count == 0
-}
-
-fn is_none(shrinkage: &f64) -> bool {
-    *shrinkage == 0.0
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// The mean log-likelihood of the rows under a mixture, in the table's units, estimated from witness rows.

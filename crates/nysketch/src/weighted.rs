@@ -108,10 +108,7 @@ impl WeightedPoints {
     /// Lloyd's iterations from given centres, until nothing moves; returns how many were made.
     pub fn iterate(&self, centres: &mut [Vec<f64>], loss: Loss, iterations: usize) -> usize {
         for done in 0..iterations {
-            let mut members: Vec<Vec<usize>> = vec![Vec::new(); centres.len()];
-            for (i, (x, _)) in self.iter().enumerate() {
-                members[nearest(x, centres).0].push(i);
-            }
+            let members = members(self.dims, &self.points, centres);
             let mut moved = false;
             for (centre, members) in centres.iter_mut().zip(&members) {
                 if members.is_empty() {
@@ -241,6 +238,15 @@ pub struct Effort {
     pub restarts: usize,
     /// Lloyd's iterations of each.
     pub iterations: usize,
+}
+
+/// Which of some row-major points are nearest to each centre.
+pub(crate) fn members(dims: usize, points: &[f64], centres: &[Vec<f64>]) -> Vec<Vec<usize>> {
+    let mut members = vec![Vec::new(); centres.len()];
+    for (i, x) in points.chunks_exact(dims).enumerate() {
+        members[nearest(x, centres).0].push(i);
+    }
+    members
 }
 
 /// The nearest centre and the squared distance to it.

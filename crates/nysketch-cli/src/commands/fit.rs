@@ -242,24 +242,15 @@ fn resolve(args: &FitArgs, plan: &Plan, k: usize) -> Result<FitParams> {
         }
     };
     let known = args.known_covariance.as_deref().map(|text| known_covariance(text, plan));
-    let mut params = FitParams::new(args.task, k)
+    Ok(FitParams::new(args.task, k)
         .decoder(args.decoder)
         .bandwidth(bandwidth)
         .known_covariance(known.transpose()?)
         .constraints(args.separation, args.radius)
         .covariance(args.covariance)
-        .seed(args.seed);
-    if let Some(share) = args.min_variance {
-        params = params.min_variance(share);
-    }
-    if let Some(restarts) = args.restarts {
-        params = params.restarts(restarts);
-    }
-    if let Some(steps) = args.max_iterations {
-        params = params.max_iterations(steps);
-    }
-    if let Some(nats) = args.tolerance {
-        params = params.tolerance(nats);
-    }
-    Ok(params)
+        .min_variance(args.min_variance)
+        .restarts(args.restarts)
+        .max_iterations(args.max_iterations)
+        .tolerance(args.tolerance)
+        .seed(args.seed))
 }

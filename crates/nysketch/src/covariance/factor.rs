@@ -98,6 +98,30 @@ impl Factor {
         }
     }
 
+    /// Every entry of W that is not zero, with its row and column.
+    pub(crate) fn each_entry(&self, mut visit: impl FnMut(usize, usize, f64)) {
+        match &self.whitening {
+            Whitening::Diagonal(w) => w.iter().enumerate().for_each(|(i, w)| visit(i, i, *w)),
+            Whitening::Lower(w) => {
+                for i in 0..self.dims() {
+                    let row = &w[start(i)..start(i + 1)];
+                    row.iter().enumerate().for_each(|(j, w)| visit(i, j, *w));
+                }
+            }
+        }
+    }
+
+    /// `‖W t‖²`, with products added in whichever order is fast.
+    pub(crate) fn squared_length(&self, t: &[f64]) -> f64 {
+        match &self.whitening {
+            Whitening::Diagonal(w) => t.iter().zip(&**w).map(|(t, w)| (t * w).powi(2)).sum(),
+            Whitening::Lower(w) => {
+                let row = |i: usize| dot(&w[start(i)..start(i + 1)], &t[..=i]).powi(2);
+                (0..t.len()).map(row).sum()
+            }
+        }
+    }
+
     /// `(x − μ)ᵀ Γ⁻¹ (x − μ)`.
     pub fn squared_distance(&self, x: &[f64], mean: &[f64]) -> f64 {
         let t: Vec<f64> = x.iter().zip(mean).map(|(x, m)| x - m).collect();

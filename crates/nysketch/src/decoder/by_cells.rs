@@ -19,7 +19,6 @@ use crate::report::{Likelihood, Status};
 use crate::sums::Sum;
 use crate::task::Task;
 use crate::weighted::Effort;
-use std::borrow::Cow;
 
 const EFFORT: Effort = Effort { restarts: 20, iterations: 200 };
 /// How far densities of rows are from those of the points towards those of points held out: with p numbers and s
@@ -74,22 +73,17 @@ impl Decode for CellsDecoder {
     fn mixture(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {
         let (params, kind) = (job.params, job.kind);
         let cells = job.context.cells().clone().floored(params.min_variance);
-        let points = match job.context.witnessed() {
-            Some(points) => Cow::Borrowed(points),
-            None if kind == CovarianceKind::Diag && job.warm.is_empty() => {
-                if params.of_search().is_some_and(|(name, _)| name != "`min_variance`") {
-                    let note = "starts, steps and tolerance of EM are for witness rows, which are not at hand";
-                    job.report.notes.push(note.into());
-                }
-                let effort =
-                    Effort { restarts: params.restarts, iterations: params.max_iterations };
-                return Ok(cells.mixture(params.k, effort, &mut job.rng, &mut job.report));
+        let alone = kind == CovarianceKind::Diag && job.warm.is_empty();
+        if alone && job.context.witnessed().is_none() {
+            if params.of_search().any(|(name, _)| name != "`min_variance`") {
+                let note =
+                    "starts, steps and tolerance of EM are for witness rows, which are not at hand";
+                job.report.notes.push(note.into());
             }
-            None => {
-                let unfolded = job.context.unfolded().weighted_means();
-                Cow::Owned(StandIns::of_points(unfolded.dims(), unfolded.iter()))
-            }
-        };
+            let effort = Effort { restarts: params.restarts, iterations: params.max_iterations };
+            return Ok(cells.mixture(params.k, effort, &mut job.rng, &mut job.report));
+        }
+        let points = job.context.stand_ins().expect("the decoder was checked to have cells");
         let search = Search {
             points: &points,
             coarse: &cells.weighted_means(),
@@ -181,10 +175,10 @@ fn estimate(job: &mut Job<'_>, points: &StandIns, atoms: &[Atom], held_out: Opti
     // Witnesses are kept in single precision.
     let error = error.max(1e-5 * mean.abs());
     let optimism = (1.0 - seen) * optimism;
-    let logs: f64 = plan.frame.scale.iter().map(|s| s.ln()).sum();
+    let logs = plan.frame.log_scale();
     let entropy = points.mean(&said.entropy).0;
     job.report.likelihood = Some(Likelihood::new(mean - optimism - logs, error, entropy));
-    job.report.sketch = Some(job.context.sketch().digest());
+    job.report.sketch = Some(job.context.digest().to_string());
     let in_table = |logs_of: &[f64]| logs_of.iter().map(|l| l - logs).collect::<Vec<f64>>();
     let own = in_table(&said.log_density);
     job.densities = Densities::new(&own, points.weights());

@@ -23,7 +23,7 @@ use crate::report::{Report, Status};
 use crate::simd::Instructions;
 use crate::sketch::Sketch;
 use crate::sums::Sum;
-use crate::weighted::{Effort, Loss, WeightedPoints};
+use crate::weighted::{Effort, Loss, WeightedPoints, members};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -56,6 +56,32 @@ pub(super) struct Cell<'a> {
     pub mean: &'a [f64],
     /// `None` where no cell has a width.
     pub variance: Option<&'a [f64]>,
+}
+
+impl Cell<'_> {
+    /// The variance of a column.
+    pub fn width(&self, k: usize) -> f64 {
+        self.variance.map_or(0.0, |v| v[k])
+    }
+
+    /// Points drawn around the mean with the variance, row-major: in antithetic pairs so that the mean is kept, and
+    /// scaled so that the variance is.
+    pub fn drawn(&self, pairs: usize, rng: &mut impl rand::Rng) -> Vec<f64> {
+        let d = self.mean.len();
+        let draws: Vec<f64> = (0..pairs * d).map(|_| normal(rng)).collect();
+        let factor = |k: usize| {
+            let square: f64 = draws.iter().skip(k).step_by(d).map(|x| x * x).sum();
+            (self.width(k) / (square / pairs as f64).max(f64::MIN_POSITIVE)).sqrt()
+        };
+        let factors: Vec<f64> = (0..d).map(factor).collect();
+        let mut points = Vec::with_capacity(2 * pairs * d);
+        for draw in draws.chunks_exact(d) {
+            for sign in [1.0, -1.0] {
+                points.extend((0..d).map(|k| self.mean[k] + sign * factors[k] * draw[k]));
+            }
+        }
+        points
+    }
 }
 
 /// Share of the rows on either side that may not count for the variance of a column, and how many times as large it
@@ -122,10 +148,14 @@ impl Cells {
     /// the sums.
     #[must_use]
     pub(super) fn floored(mut self, min_variance: f64) -> Self {
-        let least = |(v, unit): (f64, &f64)| (min_variance * v).max(*unit);
-        let floor = self.column_variances().into_iter().zip(&self.unit).map(least).collect();
-        self.floor = Floor::new(floor);
+        self.floor = self.floor_at(min_variance);
         self
+    }
+
+    /// That least variance.
+    pub(super) fn floor_at(&self, min_variance: f64) -> Floor {
+        let least = |k: usize| (min_variance * self.column_variance(k)).max(self.unit[k]);
+        Floor::new((0..self.dims).map(least).collect())
     }
 
     /// What sums cannot tell of a column.
@@ -138,12 +168,8 @@ impl Cells {
         &self.floor
     }
 
-    /// The variance of each column; at most a hundred times that without the cells of the lowest and the highest
+    /// The variance of a column; at most a hundred times that without the cells of the lowest and the highest
     /// thousandth of the rows, so that a few rows immensely far out do not decide what is narrow.
-    fn column_variances(&self) -> Vec<f64> {
-        (0..self.dims).map(|k| self.column_variance(k)).collect()
-    }
-
     fn column_variance(&self, k: usize) -> f64 {
         let (d, total) = (self.dims, self.rows.iter().sum::<f64>());
         let mean = |c: usize| self.means[c * d + k];
@@ -393,30 +419,17 @@ impl Cells {
         }
     }
 
-    /// Every cell as points drawn around its mean with its variance, in antithetic pairs so that
-    /// the mean is kept, and scaled so that the variance is.
+    /// Every cell as points drawn around its mean with its variance.
     pub fn unfold(&self, rng: &mut impl rand::Rng) -> Cells {
         if !self.have_width() {
             return self.points(self.rows.clone(), self.means.clone());
         }
-        let d = self.dims;
         let pairs = (UNFOLDED / (2 * self.rows.len().max(1))).clamp(2, 200);
         let (mut rows, mut means) = (Vec::new(), Vec::new());
-        for (i, of_cell) in self.rows.iter().enumerate() {
-            let span = i * d..(i + 1) * d;
-            let (mean, variance) = (&self.means[span.clone()], &self.variances[span]);
-            let draws: Vec<f64> = (0..pairs * d).map(|_| normal(rng)).collect();
-            let spread = |k: usize| -> f64 {
-                draws.iter().skip(k).step_by(d).map(|x| x * x).sum::<f64>() / pairs as f64
-            };
-            let factor: Vec<f64> =
-                (0..d).map(|k| (variance[k] / spread(k).max(f64::MIN_POSITIVE)).sqrt()).collect();
-            for draw in draws.chunks_exact(d) {
-                for sign in [1.0, -1.0] {
-                    rows.push(of_cell / (2 * pairs) as f64);
-                    means.extend((0..d).map(|k| mean[k] + sign * factor[k] * draw[k]));
-                }
-            }
+        for cell in self.iter() {
+            let drawn = cell.drawn(pairs, rng);
+            rows.extend(std::iter::repeat_n(cell.rows / (2 * pairs) as f64, 2 * pairs));
+            means.extend(drawn);
         }
         self.points(rows, means)
     }
@@ -488,10 +501,7 @@ impl Cells {
     fn atoms_around(&self, centres: &[Vec<f64>]) -> Vec<Atom> {
         let d = self.dims;
         let total: f64 = self.rows.iter().sum();
-        let mut members: Vec<Vec<usize>> = vec![Vec::new(); centres.len()];
-        for (i, x) in self.means.chunks_exact(d).enumerate() {
-            members[crate::weighted::nearest(x, centres).0].push(i);
-        }
+        let members = members(d, &self.means, centres);
         let atom = |(centre, members): (&Vec<f64>, Vec<usize>)| {
             let mass: f64 = members.iter().map(|i| self.rows[*i]).sum();
             let (mut mean, mut variance) = (centre.clone(), vec![1.0; d]);

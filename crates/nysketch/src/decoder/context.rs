@@ -13,6 +13,7 @@ use crate::sketch::Sketch;
 use crate::spectrum::Spectrum;
 use crate::weighted::WeightedPoints;
 use crate::work::Work;
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 /// A sketch and everything about it that is expensive: eigendecompositions of K_m, cells, calibrated
@@ -38,7 +39,8 @@ pub struct Context<'a> {
     space: OnceLock<Space>,
     cells: OnceLock<Cells>,
     unfolded: OnceLock<Cells>,
-    stand_ins: OnceLock<Option<StandIns>>,
+    witnessed: OnceLock<Option<StandIns>>,
+    digest: OnceLock<String>,
     rungs: Vec<Rung>,
     /// Other axes than the plan's, and the context along the plan's.
     turned: Option<(&'a Context<'a>, Axes)>,
@@ -62,7 +64,8 @@ impl<'a> Context<'a> {
             space: OnceLock::new(),
             cells: OnceLock::new(),
             unfolded: OnceLock::new(),
-            stand_ins: OnceLock::new(),
+            witnessed: OnceLock::new(),
+            digest: OnceLock::new(),
             rungs,
             turned: None,
         }
@@ -106,7 +109,24 @@ impl<'a> Context<'a> {
             let cells = self.plan().collect.cells && self.sketch.rows() > 0;
             if cells { StandIns::of_witnesses(self.sketch, self.cells()) } else { None }
         };
-        self.stand_ins.get_or_init(make).as_ref()
+        self.witnessed.get_or_init(make).as_ref()
+    }
+
+    /// What stands for the rows where densities are asked for: witness rows weighted by the cells, else the cells
+    /// unfolded by themselves; `None` where the sketch has no cells.
+    pub(crate) fn stand_ins(&self) -> Option<Cow<'_, StandIns>> {
+        if let Some(points) = self.witnessed() {
+            return Some(Cow::Borrowed(points));
+        }
+        self.plan().collect.cells.then(|| {
+            let unfolded = self.unfolded().weighted_means();
+            Cow::Owned(StandIns::of_points(unfolded.dims(), unfolded.iter()))
+        })
+    }
+
+    /// The digest of the sketch.
+    pub(crate) fn digest(&self) -> &str {
+        self.digest.get_or_init(|| self.sketch.digest())
     }
 
     /// The Nyström map of a bandwidth; `None` for Fourier features.

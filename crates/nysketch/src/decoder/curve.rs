@@ -154,7 +154,7 @@ impl Context<'_> {
             let mut model = self.fit_from(&params.clone().k(k), &warm, &smaller)?;
             model.report.notes.extend(note.clone());
             let (risk, compared) = self.risks(&model)?;
-            let logs: f64 = plan.frame.scale.iter().map(|s| s.ln()).sum();
+            let logs = plan.frame.log_scale();
             let n = self.sketch().weight().max(1.0);
             let bic = mixture.then(|| bic(n, params, &model, compared + logs));
             let entropy = model.report.likelihood.map(|l| l.entropy);
@@ -191,7 +191,7 @@ impl Context<'_> {
         let centres: Vec<Vec<f64>> = centres.iter().map(|c| frame.coordinates(c)).collect();
         let points = match self.plan().collect.cells {
             true => self.cells().weighted_means(),
-            false => self.stand_ins()?,
+            false => self.risk_points()?,
         };
         let one = |(x, weight): (&[f64], f64)| {
             let mut nearest = [f64::INFINITY; 2];
@@ -215,8 +215,8 @@ impl Context<'_> {
         self.risks(model).ok().map(|r| r.0)
     }
 
-    /// What stands for the rows: cells unfolded, or else calibrated landmarks of the middle rung.
-    fn stand_ins(&self) -> Result<WeightedPoints> {
+    /// What the risk of centres is taken on: cells unfolded, or else calibrated landmarks of the middle rung.
+    fn risk_points(&self) -> Result<WeightedPoints> {
         let collect = self.plan().collect;
         if collect.cells {
             return Ok(self.unfolded().weighted_means());
@@ -240,7 +240,7 @@ impl Context<'_> {
         match &model.shape {
             Shape::Centres { centres, .. } => {
                 let centres: Vec<Vec<f64>> = centres.iter().map(|c| frame.coordinates(c)).collect();
-                let risk = self.stand_ins()?.risk(&centres, model.task.loss());
+                let risk = self.risk_points()?.risk(&centres, model.task.loss());
                 Ok((risk, risk))
             }
             Shape::Mixture { covariance, .. } => {
@@ -248,10 +248,9 @@ impl Context<'_> {
                     return Err(missing("cells"));
                 }
                 let atoms = model.shape.atoms(frame).unwrap_or_default();
-                let logs: f64 = frame.scale.iter().map(|s| s.ln()).sum();
+                let logs = frame.log_scale();
                 // One that was learned from these witnesses knows how much of its likelihood is chance.
-                let own =
-                    model.report.sketch.as_ref().is_some_and(|d| *d == self.sketch().digest());
+                let own = model.report.sketch.as_deref() == Some(self.digest());
                 if let Some(likelihood) = model.report.likelihood.filter(|_| own) {
                     return Ok((-likelihood.mean, -likelihood.mean - logs));
                 }

@@ -11,7 +11,6 @@ use super::likelihood::Said;
 use super::list::Decoder;
 use super::params::FitParams;
 use super::pca;
-use super::stand_ins::StandIns;
 use crate::atom::Atom;
 use crate::covariance::{Covariance, CovarianceKind};
 use crate::densities::Densities;
@@ -23,7 +22,6 @@ use crate::sketch::Sketch;
 use crate::task::Task;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use std::borrow::Cow;
 use std::time::Instant;
 
 /// Witness rows for each number of a mixture from which on full covariances are the default.
@@ -119,15 +117,8 @@ impl Context<'_> {
 
     /// How dense the rows lie under a mixture in the plan's coordinates, where there are cells.
     fn densities(&self, atoms: &[Atom]) -> Option<Densities> {
-        let points = match self.witnessed() {
-            Some(points) => Cow::Borrowed(points),
-            None if self.plan().collect.cells => {
-                let unfolded = self.unfolded().weighted_means();
-                Cow::Owned(StandIns::of_points(unfolded.dims(), unfolded.iter()))
-            }
-            None => return None,
-        };
-        let logs: f64 = self.plan().frame.scale.iter().map(|s| s.ln()).sum();
+        let points = self.stand_ins()?;
+        let logs = self.plan().frame.log_scale();
         let mut said = Said::new(&points, atoms).log_density;
         said.iter_mut().for_each(|l| *l -= logs);
         Densities::new(&said, points.weights())
@@ -137,7 +128,7 @@ impl Context<'_> {
     /// of the column's variance, where the sums tell that. Not every decoder keeps to it.
     fn collapsed(&self, atoms: &[Atom], kind: CovarianceKind, share: f64) -> usize {
         let floor = if self.plan().collect.cells {
-            self.cells().clone().floored(share).floor().clone()
+            self.cells().floor_at(share)
         } else if let Some(moments) = self.sketch().column_moments() {
             let scaled = moments.iter().zip(&self.plan().frame.scale).map(|(m, s)| m.1 / s / s);
             Floor::new(scaled.map(|v| (share * v).max(f64::MIN_POSITIVE)).collect())
@@ -202,7 +193,7 @@ impl Context<'_> {
         }
         params.check()?;
         if params.task == Task::Pca {
-            if let Some((name, got)) = params.of_search() {
+            if let Some((name, got)) = params.of_search().next() {
                 return Err(Error::parameter(name, "left out for pca", got));
             }
             if let Some(got) = params.bandwidth {
@@ -228,7 +219,7 @@ impl Context<'_> {
         }
         let decoder = self.chosen(params);
         let searched = decoder == Decoder::Cells && params.task == Task::Gmm;
-        if let Some((name, got)) = params.of_search().filter(|_| !searched) {
+        if let Some((name, got)) = params.of_search().next().filter(|_| !searched) {
             let expected = "left out unless a gmm is learned from cells";
             return Err(Error::parameter(name, expected, got));
         }

@@ -2,8 +2,7 @@
 
 use super::stand_ins::StandIns;
 use crate::atom::Atom;
-use crate::covariance::{Factor, Whitening};
-use crate::linalg::dot;
+use crate::covariance::Factor;
 
 /// What a mixture says of every point.
 #[derive(Debug)]
@@ -29,7 +28,7 @@ impl Said {
             for ((log, peak), (atom, factor)) in logs.iter_mut().zip(&peaks).zip(&parts) {
                 apart.clear();
                 apart.extend(points.point(i).iter().zip(&atom.mean).map(|(x, m)| x - m));
-                *log = peak - 0.5 * squared_length(factor, &apart);
+                *log = peak - 0.5 * factor.squared_length(&apart);
             }
             let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let total: f64 = logs.iter().map(|l| (l - most).exp()).sum();
@@ -42,16 +41,5 @@ impl Said {
             said.log_density.push(log_density);
         }
         said
-    }
-}
-
-/// `‖W t‖²`.
-fn squared_length(factor: &Factor, t: &[f64]) -> f64 {
-    match factor.whitening() {
-        Whitening::Diagonal(w) => t.iter().zip(&**w).map(|(t, w)| (t * w).powi(2)).sum(),
-        Whitening::Lower(w) => {
-            let row = |i: usize| dot(&w[i * (i + 1) / 2..][..=i], &t[..=i]).powi(2);
-            (0..t.len()).map(row).sum()
-        }
     }
 }

@@ -124,31 +124,31 @@ impl FitParams {
         self
     }
 
-    /// With variances of at least this share of the column's.
+    /// With variances of at least this share of the column's; `None` for the default.
     #[must_use]
-    pub fn min_variance(mut self, share: f64) -> Self {
-        self.min_variance = share;
+    pub fn min_variance(mut self, share: impl Into<Option<f64>>) -> Self {
+        self.min_variance = share.into().unwrap_or(DEFAULT_MIN_VARIANCE);
         self
     }
 
-    /// With so many starts of EM.
+    /// With so many starts of EM; `None` for the default.
     #[must_use]
-    pub fn restarts(mut self, restarts: usize) -> Self {
-        self.restarts = restarts;
+    pub fn restarts(mut self, restarts: impl Into<Option<usize>>) -> Self {
+        self.restarts = restarts.into().unwrap_or(DEFAULT_RESTARTS);
         self
     }
 
-    /// With at most so many steps of EM.
+    /// With at most so many steps of EM; `None` for the default.
     #[must_use]
-    pub fn max_iterations(mut self, steps: usize) -> Self {
-        self.max_iterations = steps;
+    pub fn max_iterations(mut self, steps: impl Into<Option<usize>>) -> Self {
+        self.max_iterations = steps.into().unwrap_or(DEFAULT_MAX_ITERATIONS);
         self
     }
 
-    /// With EM until the mean log-likelihood grows by less than this in a step.
+    /// With EM until the mean log-likelihood grows by less than this in a step; `None` for the default.
     #[must_use]
-    pub fn tolerance(mut self, nats: f64) -> Self {
-        self.tolerance = nats;
+    pub fn tolerance(mut self, nats: impl Into<Option<f64>>) -> Self {
+        self.tolerance = nats.into().unwrap_or(DEFAULT_TOLERANCE);
         self
     }
 
@@ -277,15 +277,15 @@ impl FitParams {
         Ok(())
     }
 
-    /// A parameter that only the search for a mixture on points reads, where it is not the default.
-    pub(super) fn of_search(&self) -> Option<(&'static str, String)> {
-        let changed = [
+    /// The parameters that only the search for a mixture on points reads, where they are not the defaults.
+    pub(super) fn of_search(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let all = [
             ("`min_variance`", self.min_variance, DEFAULT_MIN_VARIANCE),
             ("`restarts`", self.restarts as f64, DEFAULT_RESTARTS as f64),
             ("`max_iterations`", self.max_iterations as f64, DEFAULT_MAX_ITERATIONS as f64),
             ("`tolerance`", self.tolerance, DEFAULT_TOLERANCE),
         ];
-        let changed = changed.into_iter().find(|(_, value, default)| value != default);
+        let changed = all.into_iter().filter(|(_, value, default)| value != default);
         changed.map(|(name, value, _)| (name, value.to_string()))
     }
 }

@@ -41,7 +41,7 @@ impl Context<'_> {
             *rows += cell.rows;
             for k in 0..d {
                 let from_centre = mean[k] - centres[label as usize][k];
-                let variance = cell.variance.map_or(0.0, |v| v[k]) * frame.scale[k].powi(2);
+                let variance = cell.width(k) * frame.scale[k].powi(2);
                 sum[k] += cell.rows * from_centre;
                 square[k] += cell.rows * (variance + from_centre * from_centre);
             }

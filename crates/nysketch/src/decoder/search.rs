@@ -68,8 +68,8 @@ pub(super) struct HeldOut {
 }
 
 impl Search<'_> {
-    fn em<'a>(&'a self, points: &StandIns, shrinkage: f64) -> Em<'a> {
-        let shaped = Shaped { kind: self.kind, floor: self.floor, shrinkage };
+    fn em<'a>(&'a self, points: &StandIns, kind: CovarianceKind, shrinkage: f64) -> Em<'a> {
+        let shaped = Shaped { kind, floor: self.floor, shrinkage };
         Em::new(points.weights(), points.places(), &[], shaped)
     }
 
@@ -77,9 +77,6 @@ impl Search<'_> {
     /// `only` says so.
     pub fn best(&self, k: usize, warm: Vec<Vec<Atom>>, only: bool, rng: &mut ChaCha8Rng) -> Found {
         let thin = self.points.thinned(RACED_ON);
-        let (few, all) = (self.em(&thin, 0.0), self.em(self.points, 0.0));
-        let shaped = Shaped { kind: CovarianceKind::Diag, floor: self.floor, shrinkage: 0.0 };
-        let plain = Em::new(thin.weights(), thin.places(), &[], shaped);
         let drawn = if only { 0 } else { self.restarts.max(1) };
         let seeds: Vec<u64> = (0..drawn).map(|_| rand::Rng::next_u64(rng)).collect();
         // Matrices with too many numbers for the points of the race would only learn their chance: diagonals first.
@@ -102,17 +99,15 @@ impl Search<'_> {
             if count >= left.len() {
                 continue;
             }
-            let few = if heat == 0 && diagonals { &plain } else { &few };
-            let race = |mut atoms: Vec<Atom>| {
-                let ended =
-                    few.run(&mut atoms, Until { steps: steps.min(self.until.steps), ..self.until });
-                (ended.likelihood, atoms)
-            };
+            let kind = if heat == 0 && diagonals { CovarianceKind::Diag } else { self.kind };
+            let (few, until) = (self.em(&thin, kind, 0.0), self.until.at_most(steps));
+            let race = |mut atoms: Vec<Atom>| (few.run(&mut atoms, until).likelihood, atoms);
             let mut raced = in_parallel(self.threads, left, race);
             raced.sort_by(|a, b| b.0.total_cmp(&a.0));
             left = raced.into_iter().take(count).map(|r| r.1).collect();
         }
         left.extend(warm);
+        let all = self.em(self.points, self.kind, 0.0);
         let finish = |mut atoms: Vec<Atom>| {
             let ended = all.run(&mut atoms, self.until);
             Found { atoms, ended, shrinkage: 0.0 }
@@ -133,10 +128,15 @@ impl Search<'_> {
 
     /// Shrinks full covariances by as much as half of the witnesses find best for the other half.
     pub fn shrunk(&self, found: Found) -> Found {
-        let d = self.floor.dims() as f64;
+        let (d, halves) = (self.floor.dims() as f64, self.points.halves());
         let choices: Vec<f64> = std::iter::once(0.0).chain(SHRINKAGES.map(|s| s * d)).collect();
         let scored = in_parallel(self.threads, choices, |shrinkage| {
-            (self.crossed(&found.atoms, shrinkage), shrinkage)
+            let fitted = self.fitted(&halves, &found.atoms, shrinkage);
+            // Mean log-likelihood of either half under the mixture fitted to the other.
+            let of = |half: usize| {
+                self.em(&halves[half], self.kind, 0.0).step(&mut fitted[1 - half].clone())
+            };
+            (0.5 * (of(0) + of(1)), shrinkage)
         });
         let best = scored.into_iter().reduce(|a, b| if b.0 > a.0 { b } else { a });
         let shrinkage = best.map_or(0.0, |b| b.1);
@@ -144,7 +144,7 @@ impl Search<'_> {
             return found;
         }
         let mut atoms = found.atoms;
-        let ended = self.em(self.points, shrinkage).run(&mut atoms, self.until);
+        let ended = self.em(self.points, self.kind, shrinkage).run(&mut atoms, self.until);
         Found { atoms, ended, shrinkage }
     }
 
@@ -153,7 +153,8 @@ impl Search<'_> {
         if self.points.witnesses() < 2 {
             return None;
         }
-        let (halves, fitted) = self.halves(&found.atoms, found.shrinkage);
+        let halves = self.points.halves();
+        let fitted = self.fitted(&halves, &found.atoms, found.shrinkage);
         let (mut own, mut other) = (0.0, 0.0);
         let mut held_out = HeldOut { optimism: 0.0, log_density: Vec::new(), weights: Vec::new() };
         for (half, points) in halves.iter().enumerate() {
@@ -168,24 +169,13 @@ impl Search<'_> {
         held_out.optimism.is_finite().then_some(held_out)
     }
 
-    /// Mean log-likelihood of either half of the witnesses under the mixture fitted to the other half.
-    fn crossed(&self, atoms: &[Atom], shrinkage: f64) -> f64 {
-        let (halves, fitted) = self.halves(atoms, shrinkage);
-        let of = |half: usize| self.em(&halves[half], 0.0).step(&mut fitted[1 - half].clone());
-        0.5 * (of(0) + of(1))
-    }
-
-    /// Two halves of the witnesses, and the mixture fitted to each.
-    fn halves(&self, atoms: &[Atom], shrinkage: f64) -> ([StandIns; 2], [Vec<Atom>; 2]) {
-        let halves = self.points.halves();
-        let until =
-            Until { steps: CROSS_STEPS.min(self.until.steps), tolerance: self.until.tolerance };
-        let fitted = halves.each_ref().map(|half| {
+    /// The mixture fitted to each half of the witnesses.
+    fn fitted(&self, halves: &[StandIns; 2], atoms: &[Atom], shrinkage: f64) -> [Vec<Atom>; 2] {
+        halves.each_ref().map(|half| {
             let mut atoms = atoms.to_vec();
-            self.em(half, shrinkage).run(&mut atoms, until);
+            self.em(half, self.kind, shrinkage).run(&mut atoms, self.until.at_most(CROSS_STEPS));
             atoms
-        });
-        (halves, fitted)
+        })
     }
 
     /// A mixture with one more component, which starts where the points are least likely, twice, and one whose

@@ -14,14 +14,14 @@
 //! A plan may be used for other rows than it was made from. Where most rows lie in cells that are drawn, its
 //! witnesses know nothing of them, and there are no stand-ins.
 
-use super::cells::{Cells, nearest_landmarks};
+use super::cells::{Cell, Cells, nearest_landmarks};
 use crate::atom::Atom;
 use crate::covariance::{Covariance, SymmetricMatrix};
+use crate::kernel::squared_distance;
 use crate::linalg::add_gram;
-use crate::random::normal;
 use crate::sketch::Sketch;
 use crate::sums::Sum;
-use crate::weighted::nearest;
+use crate::weighted::members;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
@@ -89,9 +89,7 @@ impl StandIns {
             let rows: Vec<f64> = members.iter().flat_map(row).collect();
             let counts: Vec<f64> =
                 members.iter().map(|i| counts.get(*i).map_or(1.0, |w| f64::from(*w))).collect();
-            let width = |k: usize| cell.variance.map_or(0.0, |v| v[k]);
-            let step = |k: usize| cells.step(k);
-            let known = Known { rows: cell.rows, mean: cell.mean, width: &width, step: &step };
+            let known = Known { cell, cells };
             // Both numbers are of rows drawn by chance.
             let at_least = per_row * (cell.rows - 3.0 * cell.rows.sqrt()).max(0.0);
             let seen = Seen::new(d, rows, counts);
@@ -99,7 +97,7 @@ impl StandIns {
                 all.push_seen(&known, &seen);
                 continue;
             }
-            all.push_drawn(&known, per_row * cell.rows, rng);
+            all.push_drawn(cell, per_row * cell.rows, rng);
             strange += if at_least > TOO_FEW * ENOUGH as f64 { cell.rows } else { 0.0 };
         }
         (all.witnesses > 0 && strange <= STRANGE * all.mass()).then_some(all)
@@ -129,22 +127,23 @@ impl StandIns {
 
     /// The witnesses of a cell, and what they do not show of it.
     fn push_seen(&mut self, known: &Known<'_>, seen: &Seen) {
-        let (d, n, start) = (self.dims, known.rows, self.weights.len());
-        let made: Vec<(usize, f64, f64)> = (0..d)
-            .filter_map(|k| Some((k, seen.unseen(known, k)?)))
-            .map(|(k, (e, x))| (k, e, x))
-            .collect();
-        let share: f64 = made.iter().map(|m| m.1).sum();
-        let made = if share < 0.5 { made } else { Vec::new() };
-        let left = 1.0 - made.iter().map(|m| m.1).sum::<f64>();
+        let (d, n, start) = (self.dims, known.cell.rows, self.weights.len());
+        let unseen = (0..d).filter_map(|k| seen.unseen(known, k));
+        let mut unseen: Vec<Unseen> = unseen.collect();
+        let share = |unseen: &[Unseen]| unseen.iter().map(|u| u.share).sum::<f64>();
+        if share(&unseen) >= 0.5 {
+            unseen.clear();
+        }
+        let left = 1.0 - share(&unseen);
         for (x, count) in seen.rows.chunks_exact(d).zip(&seen.counts) {
             self.push(x, left * n * count / seen.total);
         }
         let end = self.weights.len();
-        for (k, share, place) in made {
-            let mut x = seen.most_ordinary(d).to_vec();
-            x[k] = place;
-            self.push(&x, share * n);
+        let ordinary = seen.most_ordinary(d);
+        for u in &unseen {
+            let mut x = ordinary.to_vec();
+            x[u.column] = u.value;
+            self.push(&x, u.share * n);
         }
         self.witnesses += end - start;
         let made = end..self.weights.len();
@@ -153,28 +152,17 @@ impl StandIns {
     }
 
     /// A cell drawn from its mean and variance, which come out exactly.
-    fn push_drawn(&mut self, known: &Known<'_>, expected: f64, rng: &mut impl rand::Rng) {
+    fn push_drawn(&mut self, cell: Cell<'_>, expected: f64, rng: &mut impl rand::Rng) {
         let (d, start) = (self.dims, self.weights.len());
-        if (0..d).all(|k| (known.width)(k) == 0.0) {
-            self.push(known.mean, known.rows);
+        if (0..d).all(|k| cell.width(k) == 0.0) {
+            self.push(cell.mean, cell.rows);
         } else {
             let pairs = ((expected / 2.0) as usize).clamp(*PAIRS.start(), *PAIRS.end());
-            let draws: Vec<f64> = (0..pairs * d).map(|_| normal(rng)).collect();
-            let factor = |k: usize| {
-                let square: f64 = draws.iter().skip(k).step_by(d).map(|x| x * x).sum();
-                ((known.width)(k) * pairs as f64 / square.max(f64::MIN_POSITIVE)).sqrt()
-            };
-            let factors: Vec<f64> = (0..d).map(factor).collect();
-            for draw in draws.chunks_exact(d) {
-                for sign in [1.0, -1.0] {
-                    let column = |k: usize| known.mean[k] + sign * factors[k] * draw[k];
-                    let x: Vec<f64> = (0..d).map(column).collect();
-                    self.push(&x, known.rows / (2 * pairs) as f64);
-                }
-            }
+            let drawn = cell.drawn(pairs, rng);
+            drawn.chunks_exact(d).for_each(|x| self.push(x, cell.rows / (2 * pairs) as f64));
         }
         let made = start..self.weights.len();
-        self.cells.push(CellPoints { seen: start..start, whole: false, made, rows: known.rows });
+        self.cells.push(CellPoints { seen: start..start, whole: false, made, rows: cell.rows });
     }
 
     /// Number of points.
@@ -257,8 +245,7 @@ impl StandIns {
     /// ```
     ///
     /// where v_c is the variance of the value within the cell, and cells whose every row is a witness add nothing.
-    /// Points that the sums of a cell ask for count as one
-    /// witness that could lie anywhere among them.
+    /// Points that the sums of a cell ask for count as one witness that could lie anywhere among them.
     pub fn mean(&self, values: &[f64]) -> (f64, f64) {
         let mass = self.mass();
         let mean = self.weights.iter().zip(values).map(|(w, v)| w * v).sum::<f64>() / mass;
@@ -284,10 +271,7 @@ impl StandIns {
     /// An atom for the points nearest to each centre, with matrices or diagonals.
     pub fn atoms_around(&self, centres: &[Vec<f64>], matrices: bool) -> Vec<Atom> {
         let d = self.dims;
-        let mut members: Vec<Vec<usize>> = vec![Vec::new(); centres.len()];
-        for (i, x) in self.places.chunks_exact(d).enumerate() {
-            members[nearest(x, centres).0].push(i);
-        }
+        let members = members(d, &self.places, centres);
         let total = self.mass();
         let atom = |(centre, members): (&Vec<f64>, Vec<usize>)| {
             let mass: f64 = members.iter().map(|i| self.weights[*i]).sum();
@@ -324,12 +308,17 @@ impl StandIns {
 
 /// What the sums say of a cell.
 struct Known<'a> {
-    rows: f64,
-    mean: &'a [f64],
-    /// The variance of a column.
-    width: &'a dyn Fn(usize) -> f64,
-    /// What sums of a column cannot tell.
-    step: &'a dyn Fn(usize) -> f64,
+    cell: Cell<'a>,
+    cells: &'a Cells,
+}
+
+/// Rows of a cell that no witness shows.
+struct Unseen {
+    column: usize,
+    /// Their share of the cell.
+    share: f64,
+    /// Their value in the column.
+    value: f64,
 }
 
 /// The witnesses in a cell.
@@ -360,41 +349,40 @@ impl Seen {
 
     /// What rounding to single precision, and to the steps of sums, may do to a value of a column.
     fn rounding(&self, known: &Known<'_>, k: usize) -> f64 {
-        1e-6 * (known.mean[k].abs() + self.mean[k].abs()) + (known.step)(k)
+        1e-6 * (known.cell.mean[k].abs() + self.mean[k].abs()) + known.cells.step(k)
     }
 
     /// Whether these can be rows of the cell, and enough of them to tell its shape.
     fn tells(&self, known: &Known<'_>, at_least: f64) -> bool {
         let d = self.mean.len();
-        let enough = match (0..d).all(|k| (known.width)(k) == 0.0) {
+        let enough = match (0..d).all(|k| known.cell.width(k) == 0.0) {
             // Rows that are all equal need one.
             true => 1.0,
-            false => (ENOUGH as f64).min(known.rows).max(at_least / TOO_FEW),
+            false => (ENOUGH as f64).min(known.cell.rows).max(at_least / TOO_FEW),
         };
         // Squared distance of the means, in standard errors: about 1 for each column.
         let apart = |k: usize| {
-            let off = (known.mean[k] - self.mean[k]).abs() - self.rounding(known, k);
-            let error = (known.width)(k) / self.len();
+            let off = (known.cell.mean[k] - self.mean[k]).abs() - self.rounding(known, k);
+            let error = known.cell.width(k) / self.len();
             if off > 0.0 { off * off / error.max(f64::MIN_POSITIVE) } else { 0.0 }
         };
         self.len() >= enough && (0..d).map(apart).sum::<f64>() <= 30.0 + 3.0 * d as f64
     }
 
-    /// The share of the cell's rows that no witness shows in a column, and their value there; `None` where the
-    /// witnesses show what there is.
-    fn unseen(&self, known: &Known<'_>, k: usize) -> Option<(f64, f64)> {
-        let apart = known.mean[k] - self.mean[k];
-        let more = (known.width)(k) + apart * apart - self.variance[k];
+    /// Rows that no witness shows in a column; `None` where the witnesses show what there is.
+    fn unseen(&self, known: &Known<'_>, k: usize) -> Option<Unseen> {
+        let apart = known.cell.mean[k] - self.mean[k];
+        let more = known.cell.width(k) + apart * apart - self.variance[k];
         let share = apart * apart / more;
         // At least one row, and not more of them than would have had some witnesses.
-        let rare = share * known.rows >= 0.5 && share * self.len() < 3.0;
+        let rare = share * known.cell.rows >= 0.5 && share * self.len() < 3.0;
         let real = apart.abs() > self.rounding(known, k) && more > UNSEEN * self.variance[k];
-        (real && rare).then(|| (share, self.mean[k] + more / apart))
+        (real && rare).then(|| Unseen { column: k, share, value: self.mean[k] + more / apart })
     }
 
     /// The witness nearest to the mean of all.
     fn most_ordinary(&self, d: usize) -> &[f64] {
-        let far = |x: &[f64]| crate::kernel::squared_distance(x, &self.mean);
+        let far = |x: &[f64]| squared_distance(x, &self.mean);
         let nearer = |a: &&[f64], b: &&[f64]| far(a).total_cmp(&far(b));
         self.rows.chunks_exact(d).min_by(nearer).unwrap_or(&self.mean)
     }
@@ -404,18 +392,18 @@ impl Seen {
         let d = self.mean.len();
         let same = |k: usize| {
             let rounding = self.rounding(known, k);
-            let width = (known.width)(k);
-            (known.mean[k] - self.mean[k]).abs() <= rounding + 1e-6 * width.sqrt()
+            let width = known.cell.width(k);
+            (known.cell.mean[k] - self.mean[k]).abs() <= rounding + 1e-6 * width.sqrt()
                 && (width - self.variance[k]).abs() <= 1e-4 * width + rounding * rounding
         };
-        (self.len() == known.rows || self.counts.iter().any(|c| *c != 1.0)) && (0..d).all(same)
+        (self.len() == known.cell.rows || self.counts.iter().any(|c| *c != 1.0)) && (0..d).all(same)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::unit;
+    use crate::random::{normal, unit};
     use crate::{PlanParams, Scale, SketchParams, Table, plan_for};
     use std::sync::Arc;
 

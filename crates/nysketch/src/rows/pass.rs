@@ -3,6 +3,7 @@
 use super::set::RowSet;
 use super::{Block, Progress, RowPart, RowSource, RowStream};
 use crate::error::{Error, Result};
+use crate::parallel::on_threads;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -83,16 +84,7 @@ pub(crate) fn read_on<'a, S: Send>(
         }
         (state, rows)
     };
-    let results = std::thread::scope(|scope| {
-        // Where the system gives no more threads, those that are there do the work.
-        let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
-        let workers: Vec<_> = (1..threads.max(1)).map_while(start).collect();
-        let mut results = vec![work()];
-        for worker in workers {
-            results.push(worker.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
-        }
-        results
-    });
+    let results = on_threads(threads, work);
     if let Some((_, error)) = queue.first_error.into_inner().unwrap_or_else(|e| e.into_inner()) {
         return Err(error);
     }

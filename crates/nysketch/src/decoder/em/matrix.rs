@@ -6,7 +6,7 @@
 
 use super::moments::Moments;
 use crate::atom::Atom;
-use crate::covariance::{Covariance, SymmetricMatrix, Whitening};
+use crate::covariance::{Covariance, SymmetricMatrix};
 use crate::kernel::exp2::exp2_product;
 use crate::linalg::{add_gram, product};
 use crate::simd::{Instructions, Work};
@@ -51,15 +51,7 @@ impl Densities {
         let mut whitening = vec![0.0; rows * d];
         let mut whitened_mean = Vec::with_capacity(rows);
         for (at, (c, factor)) in factors.iter().enumerate() {
-            let mut put = |i: usize, j: usize, w: f64| whitening[j * rows + at * d + i] = w;
-            match factor.whitening() {
-                Whitening::Diagonal(w) => (0..d).for_each(|i| put(i, i, w[i])),
-                Whitening::Lower(w) => {
-                    for i in 0..d {
-                        (0..=i).for_each(|j| put(i, j, w[i * (i + 1) / 2 + j]));
-                    }
-                }
-            }
+            factor.each_entry(|i, j, w| whitening[j * rows + at * d + i] = w);
             whitened_mean.extend(factor.whiten(&atoms[*c].mean));
         }
         let peak = factors.iter().map(|(c, f)| atoms[*c].weight.max(1e-300).ln() + f.log_peak());

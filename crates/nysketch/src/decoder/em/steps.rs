@@ -20,6 +20,13 @@ pub struct Until {
     pub tolerance: f64,
 }
 
+impl Until {
+    /// The same after fewer steps.
+    pub fn at_most(self, steps: usize) -> Self {
+        Until { steps: steps.min(self.steps), ..self }
+    }
+}
+
 /// How EM ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Ended {
