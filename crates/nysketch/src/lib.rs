@@ -83,6 +83,7 @@ pub mod model;
 pub mod plan;
 pub mod planning;
 pub mod predictor;
+pub mod recipe;
 pub mod rows;
 pub mod sketch;
 pub mod sketching;
@@ -157,8 +158,12 @@ pub use planning::{
 pub use points::Points;
 pub use predictor::Predictor;
 pub use profile::Profile;
+pub use recipe::{Category, Recipe, Step};
 pub use report::{Likelihood, Report, Status};
-pub use rows::{Block, Invalid, Progress, RowPart, RowSet, RowSource, RowStream, Table};
+pub use rows::{
+    Block, CategoryColumn, Invalid, Progress, RowPart, RowSet, RowSource, RowStream, Table,
+    Vocabulary,
+};
 #[doc(hidden)]
 pub use simd::Instructions;
 pub use sketch::Sketch;

@@ -15,12 +15,14 @@ mod losses;
 mod pass;
 mod set;
 mod table;
+mod vocabulary;
 
 pub use losses::Losses;
 pub(crate) use pass::read_on;
 pub use pass::{pass, read_in_order};
 pub use set::RowSet;
 pub use table::{Table, default_names, part_rows};
+pub use vocabulary::{CategoryColumn, Lost, MAX_TEXT_BYTES, MAX_TEXTS, MISSING, OTHER, Vocabulary};
 
 use crate::error::{Place, Result};
 use std::sync::Arc;
@@ -46,6 +48,9 @@ use std::sync::Arc;
 pub struct Block {
     /// `rows × columns` values; a missing value is NaN.
     pub values: Vec<f64>,
+    /// `rows × categories` codes of levels: of the source's vocabularies, or of a plan's levels;
+    /// [`MISSING`] where there is none. Empty where the source has no categories.
+    pub codes: Vec<u32>,
     /// One weight per row, or empty where rows are not weighted.
     pub weights: Vec<f64>,
     /// The text of one more column, such as groups or labels, or empty; `None` where it is missing.
@@ -201,6 +206,17 @@ pub trait RowSource: Sync {
     /// Names of the columns of each block, in the order of its values, without weights and keys. They are
     /// the columns of a plan made from this source; sketching refuses a source with others.
     fn columns(&self) -> &[String];
+
+    /// Whether a column holds points in time: seconds since the start of 1970.
+    fn is_time(&self, column: usize) -> bool {
+        let _ = column;
+        false
+    }
+
+    /// Columns of categories, in the order of the [`codes`](Block::codes) of a row.
+    fn categories(&self) -> &[CategoryColumn] {
+        &[]
+    }
 
     /// Starts reading from the first row, leaving out the rows that are `done`.
     ///

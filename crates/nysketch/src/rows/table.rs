@@ -1,6 +1,7 @@
 //! Tables in memory.
 
 use super::set::RowSet;
+use super::vocabulary::{CategoryColumn, Vocabulary};
 use super::{Block, RowPart, RowSource, RowStream};
 use crate::error::{Error, Result};
 use std::ops::Range;
@@ -25,6 +26,8 @@ pub struct Table {
     columns: Vec<String>,
     values: Vec<f64>,
     weights: Vec<f64>,
+    categories: Vec<CategoryColumn>,
+    codes: Vec<Vec<u32>>,
     part_rows: usize,
 }
 
@@ -39,7 +42,14 @@ impl Table {
             ));
         }
         let part_rows = part_rows(columns.len());
-        Ok(Table { columns, values, weights: Vec::new(), part_rows })
+        Ok(Table {
+            columns,
+            values,
+            weights: Vec::new(),
+            categories: Vec::new(),
+            codes: Vec::new(),
+            part_rows,
+        })
     }
 
     /// Columns named `c0`, `c1`, …
@@ -57,6 +67,29 @@ impl Table {
             ));
         }
         self.weights = weights;
+        Ok(self)
+    }
+
+    /// The same table with one more column, of categories: a text per row, or `None` where it is missing.
+    ///
+    /// ```
+    /// use nysketch::{RowSource, Table};
+    /// # fn main() -> nysketch::Result<()> {
+    /// let table = Table::unnamed(1, vec![1.0, 2.0])?.with_category("carrier", &[Some("UA"), None])?;
+    /// assert_eq!(table.categories()[0].name, "carrier");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_category(mut self, name: &str, texts: &[Option<&str>]) -> Result<Self> {
+        if texts.len() != self.len() {
+            let expected = format!("{} texts in '{name}'", self.len());
+            return Err(Error::parameter("categories", expected, texts.len()));
+        }
+        let vocabulary: Arc<Vocabulary> = Arc::default();
+        let mut codes = Vec::with_capacity(texts.len());
+        vocabulary.encode(texts.iter().copied(), |code| codes.push(code));
+        self.categories.push(CategoryColumn { name: name.into(), vocabulary });
+        self.codes.push(codes);
         Ok(self)
     }
 
@@ -98,6 +131,10 @@ pub fn default_names(columns: usize) -> Vec<String> {
 impl RowSource for Table {
     fn columns(&self) -> &[String] {
         &self.columns
+    }
+
+    fn categories(&self) -> &[CategoryColumn] {
+        &self.categories
     }
 
     fn open(&self, done: &RowSet) -> Result<Box<dyn RowStream<'_> + '_>> {
@@ -143,6 +180,7 @@ impl RowPart for TablePart<'_> {
         Ok(Some(Block {
             values: self.table.values[start * d..end * d].to_vec(),
             weights: self.table.weights.get(start..end).unwrap_or(&[]).to_vec(),
+            codes: (start..end).flat_map(|i| self.table.codes.iter().map(move |c| c[i])).collect(),
             columns: d,
             file: Arc::from("table"),
             first_row: start as u64 + 1,

@@ -1,0 +1,191 @@
+//! A source as a plan or a model sees it.
+
+use super::{Category, Recipe};
+use crate::error::{Error, Result};
+use crate::rows::{Block, CategoryColumn, MISSING, RowPart, RowSet, RowSource, RowStream};
+
+/// A source with the columns of a recipe: chosen by name, transformed, and with the codes of its levels.
+pub struct View<'a> {
+    source: &'a dyn RowSource,
+    columns: &'a [String],
+    recipe: &'a Recipe,
+    /// The column of the source for each column of numbers.
+    numbers: Vec<usize>,
+    categories: Vec<Recode>,
+    /// Whether blocks of the source are those of the view.
+    same: bool,
+}
+
+/// A category of the source, and the recipe's code for each of its codes.
+struct Recode {
+    from: usize,
+    /// `None` leaves codes as they are.
+    codes: Option<Codes>,
+}
+
+struct Codes {
+    table: Vec<u32>,
+    other: u32,
+    missing: u32,
+}
+
+impl Codes {
+    fn new(category: &Category, column: &CategoryColumn) -> Self {
+        let mut table = Vec::new();
+        for (level, text) in category.levels.iter().enumerate() {
+            let code = column.vocabulary.code(text) as usize;
+            // A vocabulary that is full does not know every level.
+            if code < column.vocabulary.texts().len() {
+                table.resize(table.len().max(code + 1), category.other());
+                table[code] = level as u32;
+            }
+        }
+        Codes { table, other: category.other(), missing: category.missing() }
+    }
+
+    fn of(&self, code: u32) -> u32 {
+        match code {
+            MISSING => self.missing,
+            code => self.table.get(code as usize).copied().unwrap_or(self.other),
+        }
+    }
+}
+
+impl<'a> View<'a> {
+    /// The source with the columns of a recipe, which must be among its own.
+    pub fn new(
+        recipe: &'a Recipe,
+        columns: &'a [String],
+        source: &'a dyn RowSource,
+    ) -> Result<Self> {
+        Self::with(recipe, columns, source, |category, column| Some(Codes::new(category, column)))
+    }
+
+    /// The same, with codes as the source gives them: for planning, before levels are chosen.
+    pub(crate) fn of_codes(
+        recipe: &'a Recipe,
+        columns: &'a [String],
+        source: &'a dyn RowSource,
+    ) -> Result<Self> {
+        Self::with(recipe, columns, source, |_, _| None)
+    }
+
+    fn with(
+        recipe: &'a Recipe,
+        columns: &'a [String],
+        source: &'a dyn RowSource,
+        codes: impl Fn(&Category, &CategoryColumn) -> Option<Codes>,
+    ) -> Result<Self> {
+        let lacks = |name: &str| {
+            let expected = format!("a table with the column '{name}'");
+            let categories = source.categories().iter().map(|c| &c.name);
+            let has: Vec<&str> =
+                source.columns().iter().chain(categories).map(String::as_str).collect();
+            Error::parameter("columns", expected, has.join(", "))
+        };
+        let mut numbers = Vec::new();
+        for number in &recipe.numbers {
+            let at = source.columns().iter().position(|c| *c == number.input);
+            let at = at.ok_or_else(|| lacks(&number.input))?;
+            if number.step.of_time() && !source.is_time(at) {
+                let expected = format!("points in time in the column '{}'", number.input);
+                return Err(Error::parameter("columns", expected, "numbers"));
+            }
+            numbers.push(at);
+        }
+        let mut categories = Vec::new();
+        for category in &recipe.categories {
+            let from = source.categories().iter().position(|c| c.name == category.name);
+            let from = from.ok_or_else(|| lacks(&category.name))?;
+            categories.push(Recode { from, codes: codes(category, &source.categories()[from]) });
+        }
+        let same_numbers = numbers.len() == source.columns().len()
+            && numbers.iter().enumerate().all(|(j, from)| j == *from)
+            && recipe.numbers.iter().all(|n| n.step.apply(2.0) == 2.0)
+            && recipe.units.is_empty();
+        let same_codes = categories.len() == source.categories().len()
+            && categories.iter().enumerate().all(|(j, r)| j == r.from && r.codes.is_none());
+        let same = same_numbers && same_codes;
+        Ok(View { source, columns, recipe, numbers, categories, same })
+    }
+
+    /// The columns of the view from those of the source.
+    fn apply(&self, block: Block) -> Block {
+        let rows = block.len();
+        let (d, wide) = (self.numbers.len(), self.source.categories().len());
+        let mut values = Vec::with_capacity(rows * d);
+        for row in block.values.chunks_exact(block.columns.max(1)) {
+            let steps = self.numbers.iter().zip(&self.recipe.numbers);
+            values.extend(steps.map(|(from, number)| number.step.apply(row[*from])));
+        }
+        for unit in &self.recipe.units {
+            for row in values.chunks_exact_mut(d) {
+                to_length_one(&mut row[unit.clone()]);
+            }
+        }
+        let mut codes = Vec::with_capacity(rows * self.categories.len());
+        if !self.categories.is_empty() {
+            for row in block.codes.chunks_exact(wide) {
+                codes.extend(self.categories.iter().map(|recode| match &recode.codes {
+                    None => row[recode.from],
+                    Some(codes) => codes.of(row[recode.from]),
+                }));
+            }
+        }
+        Block { values, codes, columns: d, ..block }
+    }
+}
+
+/// Divides a vector by its length: the sum of squares in the order of its coordinates, its root, and a division each.
+/// A vector of length zero has no direction: its coordinates become infinite, which is invalid.
+fn to_length_one(vector: &mut [f64]) {
+    let length = vector.iter().fold(0.0, |sum, x| sum + x * x).sqrt();
+    for x in vector {
+        *x = if length == 0.0 { f64::INFINITY } else { *x / length };
+    }
+}
+
+impl RowSource for View<'_> {
+    fn columns(&self) -> &[String] {
+        self.columns
+    }
+
+    fn open(&self, done: &RowSet) -> Result<Box<dyn RowStream<'_> + '_>> {
+        let stream = self.source.open(done)?;
+        if self.same {
+            return Ok(stream);
+        }
+        Ok(Box::new(ViewStream { view: self, stream }))
+    }
+}
+
+struct ViewStream<'a> {
+    view: &'a View<'a>,
+    stream: Box<dyn RowStream<'a> + 'a>,
+}
+
+impl<'a> RowStream<'a> for ViewStream<'a> {
+    fn next_part(&mut self) -> Option<Box<dyn RowPart + 'a>> {
+        let part = self.stream.next_part()?;
+        Some(Box::new(ViewPart { view: self.view, part }))
+    }
+
+    fn in_order(&self) -> bool {
+        self.stream.in_order()
+    }
+}
+
+struct ViewPart<'a> {
+    view: &'a View<'a>,
+    part: Box<dyn RowPart + 'a>,
+}
+
+impl RowPart for ViewPart<'_> {
+    fn position(&self) -> u64 {
+        self.part.position()
+    }
+
+    fn decode(self: Box<Self>) -> Result<Option<Block>> {
+        Ok(self.part.decode()?.map(|block| self.view.apply(block)))
+    }
+}
