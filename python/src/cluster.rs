@@ -9,9 +9,9 @@ use crate::natural::Natural;
 use crate::options::PlanOptions;
 use crate::plan::{PyPlan, warn};
 use crate::work::{SILENT, run};
-use nysketch::planning::{Draft, distant_rows};
+use nysketch::planning::{Draft, TableColumns, distant_rows, survey_rows};
 use nysketch::sample::Reservoir;
-use nysketch::survey::{SurveyPart, survey_part};
+use nysketch::survey::SurveyPart;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -41,9 +41,7 @@ pub fn _survey_part<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let params = options.params(Some(&columns), weights.clone(), 1)?.check().map_err(exception)?;
     let input = Input::open(X, Wanted::Given(&columns), extras(weights, position))?;
-    let part = run(X.py(), SILENT, move |watch| {
-        survey_part(&*input.source, params.weighting(), params.survey(), watch)
-    })?;
+    let part = run(X.py(), SILENT, move |watch| survey_rows(&*input.source, &params, watch))?;
     Ok(PyBytes::new(X.py(), &part.to_bytes()))
 }
 
@@ -110,7 +108,8 @@ impl PyDraft {
     ) -> PyResult<Self> {
         let params = options.params(Some(&columns), weights, 1)?.check().map_err(exception)?;
         let found = SurveyPart::from_bytes(part).and_then(SurveyPart::finish).map_err(exception)?;
-        let draft = run(py, SILENT, move |_| Draft::new(&columns, found, &params))?;
+        let draft =
+            run(py, SILENT, move |_| Draft::new(&TableColumns::plain(columns), found, &params))?;
         let wants_distant_rows = match draft.wants_distant_rows() {
             Some((first, count)) => Some((Py::new(py, PyPlan::from(first))?, count)),
             None => None,

@@ -107,7 +107,7 @@ impl PlanOptions<'_> {
             params.kernel = kernel;
         }
         if let Some(Chosen(scale)) = self.scale {
-            params.scale = scale;
+            params.scale = Some(scale);
         }
         if let Some(names) = self.collect {
             let names = names.into_vec();

@@ -78,6 +78,10 @@ pub struct FramedRows {
     pub z: Vec<f32>,
     /// `q`: quantised coordinates, whole numbers.
     pub q: Vec<f64>,
+    /// Levels of the categories.
+    pub codes: Vec<u32>,
+    /// Which numbers are there, where some are not: see [`Rows`](crate::kernel::row::Rows).
+    pub present: Vec<f32>,
     /// `y` of the rows framed last.
     y: Vec<f64>,
 }
@@ -92,12 +96,18 @@ impl FramedRows {
     pub fn clear(&mut self) {
         self.z.clear();
         self.q.clear();
+        self.codes.clear();
+        self.present.clear();
     }
 
     /// Appends row `i` of another.
-    pub fn copy_row(&mut self, other: &FramedRows, i: usize, dims: usize) {
+    pub fn copy_row(&mut self, other: &FramedRows, i: usize, dims: usize, categories: usize) {
         self.z.extend_from_slice(&other.z[i * dims..(i + 1) * dims]);
         self.q.extend_from_slice(&other.q[i * dims..(i + 1) * dims]);
+        self.codes.extend_from_slice(&other.codes[i * categories..(i + 1) * categories]);
+        if !other.present.is_empty() {
+            self.present.extend_from_slice(&other.present[i * dims..(i + 1) * dims]);
+        }
     }
 }
 
@@ -115,7 +125,7 @@ impl WithSimd for FrameValues<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> bool {
-        let FramedRows { z, q, y } = self.out;
+        let FramedRows { z, q, y, .. } = self.out;
         let start = q.len();
         q.resize(start + self.values.len(), 0.0);
         y.resize(self.values.len(), 0.0);

@@ -6,8 +6,10 @@ use crate::fixed::power_of_two;
 use crate::frame::{Frame, MAX_RANGE_BITS};
 use crate::kernel::Kernel;
 use crate::kernel::ladder::check_bandwidths;
+use crate::kernel::levels::LevelTables;
 use crate::landmarks::Sampling;
 use crate::points::Points;
+use crate::recipe::{Category, Recipe};
 use crate::sums::table::Measured;
 use crate::weight::Weighting;
 use crate::witnesses::Witnesses;
@@ -31,14 +33,18 @@ use std::collections::HashSet;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Plan {
-    /// Names of the columns measured, in order.
+    /// Names of the columns of numbers measured, in order.
     pub columns: Vec<String>,
+    /// How they come from the columns of a table, and the categories beside them.
+    pub recipe: Recipe,
     /// The column of row weights, if there is one.
     pub weighting: Option<Weighting>,
     /// From the table's units to the coordinates that are measured.
     pub frame: Frame,
     /// The points or frequencies measured at.
     pub features: Features,
+    /// The level of each landmark in each category, `landmarks × categories`.
+    pub landmark_levels: Vec<u32>,
     /// The kernel that is summed.
     pub kernel: Kernel,
     /// Bandwidths σ² in squared coordinates, widest first.
@@ -103,7 +109,7 @@ pub(crate) const MAX_SUMS: f64 = (1u64 << 26) as f64;
 const SAME_BANDWIDTH: f64 = 1e-3;
 
 impl Plan {
-    /// Number of columns d.
+    /// Number of columns of numbers d.
     pub fn dims(&self) -> usize {
         self.columns.len()
     }
@@ -114,6 +120,27 @@ impl Plan {
             Features::Nystrom(points, _) => Some(points),
             Features::Fourier(_) => None,
         }
+    }
+
+    /// The categories.
+    pub fn categories(&self) -> &[Category] {
+        &self.recipe.categories
+    }
+
+    /// Whether rows may lack values.
+    pub fn is_partial(&self) -> bool {
+        self.recipe.least_present.is_some()
+    }
+
+    /// What the levels of a row add to its squared distances from the landmarks, where there are categories.
+    pub(crate) fn level_tables(&self) -> Option<LevelTables> {
+        let categories = self.categories();
+        let levels: Vec<usize> = categories.iter().map(Category::len).collect();
+        let entry = |c: usize, level: usize, j: usize| {
+            let same = self.landmark_levels[j * categories.len() + c] == level as u32;
+            if same { 0.0 } else { categories[c].weight as f32 }
+        };
+        (!levels.is_empty()).then(|| LevelTables::new(self.features.points().len(), &levels, entry))
     }
 
     /// The landmarks in the table's units, one row each; none for Fourier features.
@@ -158,6 +185,8 @@ impl Plan {
     pub(crate) fn measured(&self) -> Measured {
         Measured {
             dims: self.dims(),
+            levels: self.recipe.levels(),
+            partial: self.is_partial(),
             points: self.features.points().len(),
             landmarks: self.landmarks().is_some(),
             bandwidths: self.bandwidths.len(),
@@ -183,6 +212,8 @@ impl Plan {
                 format!("{d}, {} of them different", unique.len()),
             ));
         }
+        self.recipe.check(&self.columns)?;
+        self.check_extras()?;
         self.frame.check(d)?;
         check_bandwidths(&self.bandwidths)?;
         check_points("landmarks", self.features.points(), d)?;
@@ -218,6 +249,38 @@ impl Plan {
             w.check()?;
         }
         Ok(())
+    }
+}
+
+impl Plan {
+    /// Categories and rows with holes go with what they can be measured by.
+    fn check_extras(&self) -> Result<()> {
+        let (categories, points) = (self.categories().len(), self.features.points().len());
+        let gaussian = self.landmarks().is_some() && self.kernel == Kernel::Gaussian;
+        if categories > 0 && !gaussian {
+            let expected = "landmarks and the Gaussian kernel, where there are categories";
+            return Err(Error::parameter("`features`", expected, "others"));
+        }
+        if self.is_partial() && !self.collect.cells {
+            let expected = "cells, where rows may lack values";
+            return Err(Error::parameter("`collect`", expected, self.collect.names().join(",")));
+        }
+        let levels = |codes: &[u32], points: usize| {
+            let known = |(i, code): (usize, &u32)| {
+                (*code as usize) < self.categories()[i % categories.max(1)].len()
+            };
+            codes.len() == points * categories && codes.iter().enumerate().all(known)
+        };
+        if !levels(&self.landmark_levels, points) {
+            return Err(Error::parameter("landmarks", "a level in each category", "others"));
+        }
+        let witnesses = self.witnesses.as_ref().and_then(|w| Some((w.rows()?.len(), w.levels())));
+        match witnesses {
+            Some((rows, codes)) if !levels(codes, rows) => {
+                Err(Error::parameter("`witnesses`", "with a level in each category", "others"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

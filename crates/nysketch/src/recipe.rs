@@ -1,5 +1,6 @@
 //! From the columns of a table to what is measured: numbers, and categories with their levels.
 
+mod space;
 mod step;
 mod view;
 

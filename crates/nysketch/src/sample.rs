@@ -127,10 +127,16 @@ impl Reservoir {
 
     /// Puts the rows of another reservoir of the same kind in, as if they had been offered.
     pub fn merge(&self, other: Reservoir) {
-        let kept = other.kept.into_inner().unwrap_or_else(|e| e.into_inner());
+        self.merge_with(other, |_| {});
+    }
+
+    /// The same, with each row changed on the way.
+    pub(crate) fn merge_with(&self, other: Reservoir, change: impl Fn(&mut [f64])) {
+        let mut kept = other.kept.into_inner().unwrap_or_else(|e| e.into_inner());
         for e in kept.heap.into_vec() {
-            let row = &kept.values[e.slot * self.dims..(e.slot + 1) * self.dims];
-            self.keep(e.priority, e.position, row);
+            let row = &mut kept.values[e.slot * self.dims..(e.slot + 1) * self.dims];
+            change(row);
+            self.keep(e.priority, e.position, &*row);
         }
     }
 

@@ -5,12 +5,12 @@
 //! whatever format, on any number of threads.
 
 use crate::error::{Error, Result};
-use crate::rows::{Block, Invalid, Losses, Progress, RowSource, pass};
+use crate::rows::{Block, Invalid, Losses, Lost, MAX_TEXTS, MISSING, Progress, RowSource, pass};
 use crate::sample::Reservoir;
 use crate::weight::{WeightParams, WeightRange};
-use crate::wire::{WireReader, put_number, put_whole};
-use std::collections::BTreeMap;
-use std::sync::Mutex;
+use crate::wire::{WireReader, put_number, put_text, put_whole};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
 
 /// What one pass tells about a table.
 #[derive(Debug, Clone)]
@@ -26,8 +26,12 @@ pub struct Survey {
     pub(crate) weights: WeightRange,
     /// One entry per column.
     pub columns: Vec<Column>,
-    /// A uniform sample of the rows (by weight, where rows are weighted), row-major.
+    /// One entry per category.
+    pub levels: Vec<Levels>,
+    /// A uniform sample of the rows (by weight, where rows are weighted), row-major; missing values are NaN.
     pub sample: Vec<f64>,
+    /// Codes of their levels, by the texts of [`Levels`]; [`MISSING`] where there is none.
+    pub codes: Vec<u32>,
     /// What each row of the sample counts: its weight where the sample holds every row; else about 1, since the weight
     /// has steered the sampling, and more where the weight is so large that it was sure to be kept.
     pub sample_weights: Vec<f64>,
@@ -46,6 +50,39 @@ pub struct Column {
     pub mean: f64,
     /// Population standard deviation.
     pub deviation: f64,
+    /// Share of the rows, by weight, that have a value; the statistics are of these.
+    pub present: f64,
+}
+
+/// What was found of a category.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Levels {
+    /// Texts by their codes, and how many rows have each.
+    pub texts: Vec<(Arc<str>, u64)>,
+    /// Rows without a value.
+    pub missing: u64,
+    /// Why the texts of other rows are not among these, where some are not.
+    pub lost: Option<Lost>,
+}
+
+impl Levels {
+    /// Adds what was found of other rows; the code here for each code there.
+    fn merge(&mut self, other: Levels) -> Vec<u32> {
+        let known = self.texts.iter().enumerate().map(|(i, (text, _))| (text.clone(), i as u32));
+        let mut known: HashMap<Arc<str>, u32> = known.collect();
+        self.missing += other.missing;
+        self.lost = self.lost.max(other.lost);
+        let mut codes = Vec::with_capacity(other.texts.len());
+        for (text, rows) in other.texts {
+            let code = *known.entry(text.clone()).or_insert_with(|| {
+                self.texts.push((text, 0));
+                self.texts.len() as u32 - 1
+            });
+            self.texts[code as usize].1 += rows;
+            codes.push(code);
+        }
+        codes
+    }
 }
 
 /// How to survey.
@@ -58,6 +95,8 @@ pub struct SurveyParams {
     pub seed: u64,
     /// What to do with invalid rows.
     pub invalid: Invalid,
+    /// Whether rows may lack values.
+    pub partial: bool,
     /// Threads to use.
     pub threads: usize,
 }
@@ -70,6 +109,8 @@ pub struct SurveyPart {
     weights: WeightRange,
     /// By the position of the first row, so that the order of merging does not show.
     moments: BTreeMap<u64, Moments>,
+    /// One entry per category; the sample has their codes.
+    levels: Vec<Levels>,
     reservoir: Reservoir,
 }
 
@@ -84,7 +125,23 @@ impl SurveyPart {
             let both = known.map_or(moments.clone(), |m| m.merged(&moments));
             self.moments.insert(position, both);
         }
-        self.reservoir.merge(other.reservoir);
+        self.levels.resize(self.levels.len().max(other.levels.len()), Levels::default());
+        let recode: Vec<Vec<u32>> = self
+            .levels
+            .iter_mut()
+            .zip(other.levels)
+            .map(|(mine, theirs)| mine.merge(theirs))
+            .collect();
+        self.reservoir.merge_with(other.reservoir, |row| {
+            // Numbers come first, then codes, then the weight.
+            let end = row.len() - 1;
+            let codes = &mut row[end - recode.len()..end];
+            for (code, recode) in codes.iter_mut().zip(&recode) {
+                if let Some(new) = recode.get(*code as usize) {
+                    *code = f64::from(*new);
+                }
+            }
+        });
     }
 
     /// The survey of all rows.
@@ -101,13 +158,26 @@ impl SurveyPart {
         // A row of weight w was kept with probability 1 − exp(−w t): it counts w over that, in units of 1/t, which is
         // about 1 where no weight is large.
         let counts = |w: f64| w * threshold / -(-w * threshold).exp_m1();
-        let (mut sample, mut sample_weights) = (Vec::new(), Vec::new());
-        for row in self.reservoir.into_rows().chunks_exact(d + 1) {
+        let (mut sample, mut codes, mut sample_weights) = (Vec::new(), Vec::new(), Vec::new());
+        let end = d + self.levels.len();
+        for row in self.reservoir.into_rows().chunks_exact(end + 1) {
             sample.extend_from_slice(&row[..d]);
-            sample_weights.push(if sampled_all { row[d] } else { counts(row[d]) });
+            codes.extend(row[d..end].iter().map(|code| *code as u32));
+            sample_weights.push(if sampled_all { row[end] } else { counts(row[end]) });
         }
-        let weight = total.weight;
-        Ok(Survey { rows, losses, weight, weights, columns, sample, sample_weights, sampled_all })
+        let (weight, levels) = (total.weight, self.levels);
+        Ok(Survey {
+            rows,
+            losses,
+            weight,
+            weights,
+            columns,
+            levels,
+            sample,
+            codes,
+            sample_weights,
+            sampled_all,
+        })
     }
 
     /// For another machine.
@@ -126,8 +196,18 @@ impl SurveyPart {
         for (position, moments) in &self.moments {
             put_whole(&mut out, *position);
             put_number(&mut out, moments.weight);
-            for Moment { mean, m2, low, high } in &moments.columns {
-                [mean, m2, low, high].into_iter().for_each(|x| put_number(&mut out, *x));
+            for Moment { weight, mean, m2, low, high } in &moments.columns {
+                [weight, mean, m2, low, high].into_iter().for_each(|x| put_number(&mut out, *x));
+            }
+        }
+        put_whole(&mut out, self.levels.len() as u64);
+        for levels in &self.levels {
+            put_whole(&mut out, levels.missing);
+            put_whole(&mut out, levels.lost.map_or(0, |lost| 1 + lost as u64));
+            put_whole(&mut out, levels.texts.len() as u64);
+            for (text, rows) in &levels.texts {
+                put_whole(&mut out, *rows);
+                put_text(&mut out, text);
             }
         }
         out.extend(self.reservoir.to_bytes());
@@ -141,20 +221,36 @@ impl SurveyPart {
         let lost = (0..words.columns()?).map(|_| words.whole()).collect::<Result<_>>()?;
         let losses = Losses::from_counts(skipped, lost);
         let d = words.columns()?;
-        let parts = words.count(4 * d + 2)?;
+        let parts = words.count(5 * d + 2)?;
         let weights = WeightRange { largest: words.number()?, whole: words.whole()? == 1 };
         let mut moments = BTreeMap::new();
         for _ in 0..parts {
             let (position, weight) = (words.whole()?, words.number()?);
             let mut columns = Vec::with_capacity(d);
             for _ in 0..d {
-                let (mean, m2) = (words.number()?, words.number()?);
-                columns.push(Moment { mean, m2, low: words.number()?, high: words.number()? });
+                let (weight, mean, m2) = (words.number()?, words.number()?, words.number()?);
+                let (low, high) = (words.number()?, words.number()?);
+                columns.push(Moment { weight, mean, m2, low, high });
             }
             moments.insert(position, Moments { weight, columns });
         }
+        let mut levels = Vec::new();
+        for _ in 0..words.columns()? {
+            let missing = words.whole()?;
+            let lost = match words.whole()? {
+                0 => None,
+                1 => Some(Lost::TooMany),
+                _ => Some(Lost::TooLong),
+            };
+            let mut texts = Vec::new();
+            for _ in 0..words.count(2)? {
+                let rows = words.whole()?;
+                texts.push((Arc::from(words.text()?), rows));
+            }
+            levels.push(Levels { texts, missing, lost });
+        }
         let reservoir = Reservoir::read(&mut words)?;
-        Ok(SurveyPart { rows, losses, weights, moments, reservoir })
+        Ok(SurveyPart { rows, losses, weights, moments, levels, reservoir })
     }
 }
 
@@ -176,22 +272,30 @@ pub fn survey_part(
     progress: &dyn Progress,
 ) -> Result<SurveyPart> {
     let columns = source.columns();
-    let d = columns.len();
-    // Each row is followed by its weight.
-    let reservoir = Reservoir::new(params.sample_rows, d + 1, params.seed);
+    let (d, categories) = (columns.len(), source.categories());
+    // Each row is followed by its codes and its weight.
+    let reservoir = Reservoir::new(params.sample_rows, d + categories.len() + 1, params.seed);
     let fold = Mutex::new(Tree::new(d));
-    let visit = |_: &mut (), block: &Block| {
+    let counts = vec![Counts::default(); categories.len()];
+    let init = || (counts.clone(), Vec::new());
+    let visit = |(counts, kept): &mut (Vec<Counts>, Vec<f64>), block: &Block| {
         let mut piece = Piece::new(block.position, d);
         for (i, (row_number, row, weight)) in block.rows().enumerate() {
             let position = block.position + i as u64;
+            let codes = &block.codes[i * categories.len()..(i + 1) * categories.len()];
             match valid_units(&params, weighting, columns, block, row_number, row, weight)? {
                 Some(units) => {
-                    reservoir.offer(position, units, row, units);
+                    kept.clear();
+                    kept.extend_from_slice(row);
+                    kept.extend(codes.iter().map(|code| f64::from(*code)));
+                    reservoir.offer(position, units, kept, units);
                     piece.push(row, units);
+                    counts.iter_mut().zip(codes).for_each(|(counts, code)| counts.add(*code));
                 }
                 None => {
-                    let invalid = (0..d).filter(|j| !row[*j].is_finite());
-                    let weight = row.iter().all(|x| x.is_finite()).then_some(d);
+                    let usable = |x: f64| x.is_finite() || params.partial && x.is_nan();
+                    let invalid = (0..d).filter(|j| !usable(row[*j]));
+                    let weight = row.iter().all(|x| usable(*x)).then_some(d);
                     piece.losses.skip(invalid.chain(weight));
                 }
             }
@@ -203,12 +307,49 @@ pub fn survey_part(
         fold.lock().unwrap_or_else(|e| e.into_inner()).add(piece);
         Ok(())
     };
-    pass(source, params.threads, progress, || (), visit)?;
+    let threads = pass(source, params.threads, progress, init, visit)?;
     let mut found = fold.into_inner().unwrap_or_else(|e| e.into_inner());
     let losses = std::mem::take(&mut found.losses);
     let Tree { first, rows, weights, .. } = found;
     let moments = (rows > 0).then(|| (first, found.total())).into_iter().collect();
-    Ok(SurveyPart { rows, losses, weights, moments, reservoir })
+    let mut levels = Vec::new();
+    for (c, column) in categories.iter().enumerate() {
+        let mut all = Counts::default();
+        threads.iter().for_each(|(counts, _)| all.merge(&counts[c]));
+        let texts = column.vocabulary.texts().into_iter().enumerate();
+        let texts = texts.map(|(i, text)| (text, all.rows.get(i).copied().unwrap_or(0))).collect();
+        levels.push(Levels { texts, missing: all.missing, lost: column.vocabulary.lost() });
+    }
+    Ok(SurveyPart { rows, losses, weights, moments, levels, reservoir })
+}
+
+/// Rows of each code of a category.
+#[derive(Debug, Clone, Default)]
+struct Counts {
+    rows: Vec<u64>,
+    missing: u64,
+}
+
+impl Counts {
+    fn add(&mut self, code: u32) {
+        match code {
+            MISSING => self.missing += 1,
+            code if code as usize >= MAX_TEXTS => {}
+            code => {
+                let code = code as usize;
+                if code >= self.rows.len() {
+                    self.rows.resize(code + 1, 0);
+                }
+                self.rows[code] += 1;
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &Counts) {
+        self.missing += other.missing;
+        self.rows.resize(self.rows.len().max(other.rows.len()), 0);
+        self.rows.iter_mut().zip(&other.rows).for_each(|(a, b)| *a += b);
+    }
 }
 
 /// What the row counts, or `None` where it is invalid and may be skipped.
@@ -221,7 +362,7 @@ fn valid_units(
     row: &[f64],
     weight: f64,
 ) -> Result<Option<f64>> {
-    if let Some(j) = row.iter().position(|x| !x.is_finite()) {
+    if let Some(j) = row.iter().position(|x| !(x.is_finite() || params.partial && x.is_nan())) {
         return match params.invalid {
             Invalid::Skip => Ok(None),
             Invalid::Refuse => {
@@ -391,6 +532,8 @@ struct Moments {
 
 #[derive(Debug, Clone, Copy)]
 struct Moment {
+    /// Of the rows that have a value.
+    weight: f64,
     mean: f64,
     m2: f64,
     low: f64,
@@ -399,7 +542,8 @@ struct Moment {
 
 impl Moments {
     fn new(d: usize) -> Self {
-        let none = Moment { mean: 0.0, m2: 0.0, low: f64::INFINITY, high: f64::NEG_INFINITY };
+        let (low, high) = (f64::INFINITY, f64::NEG_INFINITY);
+        let none = Moment { weight: 0.0, mean: 0.0, m2: 0.0, low, high };
         Moments { weight: 0.0, columns: vec![none; d] }
     }
 
@@ -409,15 +553,19 @@ impl Moments {
         let mut moments = Moments::new(d);
         moments.weight = rows.iter().skip(d).step_by(d + 1).sum();
         for row in rows.chunks_exact(d + 1) {
-            let share = row[d] / moments.weight.max(f64::MIN_POSITIVE);
-            for (column, &x) in moments.columns.iter_mut().zip(row) {
-                column.mean += share * x;
-                column.low = column.low.min(x);
-                column.high = column.high.max(x);
+            for (column, x) in moments.columns.iter_mut().zip(row).filter(|(_, x)| !x.is_nan()) {
+                column.weight += row[d];
+                column.low = column.low.min(*x);
+                column.high = column.high.max(*x);
             }
         }
         for row in rows.chunks_exact(d + 1) {
-            for (column, &x) in moments.columns.iter_mut().zip(row) {
+            for (column, x) in moments.columns.iter_mut().zip(row).filter(|(_, x)| !x.is_nan()) {
+                column.mean += row[d] / column.weight.max(f64::MIN_POSITIVE) * x;
+            }
+        }
+        for row in rows.chunks_exact(d + 1) {
+            for (column, x) in moments.columns.iter_mut().zip(row).filter(|(_, x)| !x.is_nan()) {
                 column.m2 += row[d] * (x - column.mean).powi(2);
             }
         }
@@ -426,32 +574,34 @@ impl Moments {
 
     /// Chan, Golub and LeVeque's combination of two sets.
     fn merged(mut self, other: &Moments) -> Moments {
-        let weight = self.weight + other.weight;
-        let share = if weight > 0.0 { other.weight / weight } else { 0.0 };
+        self.weight += other.weight;
         for (a, b) in self.columns.iter_mut().zip(&other.columns) {
             a.low = a.low.min(b.low);
             a.high = a.high.max(b.high);
-            if other.weight > 0.0 {
+            if b.weight > 0.0 {
+                let weight = a.weight + b.weight;
+                let share = b.weight / weight;
                 let delta = b.mean - a.mean;
-                a.m2 += b.m2 + delta * delta * (self.weight * share);
+                a.m2 += b.m2 + delta * delta * (a.weight * share);
                 a.mean += delta * share;
+                a.weight = weight;
             }
         }
-        self.weight = weight;
         self
     }
 
     /// The statistics of one column. Values beyond 1e150, whose squares overflow, are described by
     /// their range instead.
     fn column(&self, j: usize) -> Column {
-        let Moment { mean, m2, low, high } = self.columns[j];
-        let deviation = (m2 / self.weight).max(0.0).sqrt();
+        let Moment { weight, mean, m2, low, high } = self.columns[j];
+        let deviation = (m2 / weight).max(0.0).sqrt();
         let half = high / 2.0 - low / 2.0;
         Column {
             low,
             high,
             mean: if mean.is_finite() { mean.clamp(low, high) } else { low / 2.0 + high / 2.0 },
             deviation: if m2.is_finite() { deviation } else { half },
+            present: weight / self.weight,
         }
     }
 }
@@ -461,8 +611,13 @@ mod tests {
     use super::*;
     use crate::rows::{RowSet, RowStream, Table};
 
-    const PARAMS: SurveyParams =
-        SurveyParams { sample_rows: 10, seed: 1, invalid: Invalid::Refuse, threads: 1 };
+    const PARAMS: SurveyParams = SurveyParams {
+        sample_rows: 10,
+        seed: 1,
+        invalid: Invalid::Refuse,
+        partial: false,
+        threads: 1,
+    };
 
     #[test]
     fn statistics_are_those_of_the_table_for_any_number_of_threads() {

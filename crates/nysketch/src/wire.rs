@@ -34,6 +34,15 @@ impl<'a> WireReader<'a> {
         self.at_most(MAX_COLUMNS + 1)
     }
 
+    /// The next text: its length in bytes, and whole words that hold them.
+    pub fn text(&mut self) -> Result<&'a str> {
+        let bytes = self.at_most(self.0.len().saturating_sub(8))?;
+        let (text, rest) =
+            self.0.split_at_checked(bytes.next_multiple_of(8)).ok_or_else(damaged)?;
+        self.0 = rest;
+        std::str::from_utf8(&text[..bytes]).map_err(|_| damaged())
+    }
+
     /// The number of things that follow and take so many words each: no more than there are words.
     pub fn count(&mut self, words_each: usize) -> Result<usize> {
         let left = self.0.len() / 8;
@@ -49,6 +58,13 @@ impl<'a> WireReader<'a> {
 /// Appends a whole number.
 pub(crate) fn put_whole(out: &mut Vec<u8>, x: u64) {
     out.extend_from_slice(&x.to_le_bytes());
+}
+
+/// Appends a text.
+pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
+    put_whole(out, text.len() as u64);
+    out.extend_from_slice(text.as_bytes());
+    out.resize(out.len().next_multiple_of(8), 0);
 }
 
 /// Appends a number.

@@ -40,6 +40,8 @@ pub struct Witnesses {
 struct Kept {
     /// In the frame's coordinates.
     rows: Points,
+    /// The level of each in each category.
+    levels: Vec<u32>,
     /// What each counts; empty where all count alike.
     weights: Vec<f32>,
 }
@@ -51,18 +53,26 @@ impl PartialEq for Witnesses {
 }
 
 impl Witnesses {
-    /// These rows, in the coordinates of the plan's frame, and what each counts; no weights where all count alike.
+    /// These rows, in the coordinates of the plan's frame, the levels of their categories, and what each counts; no
+    /// weights where all count alike.
     #[doc(hidden)]
-    pub fn new(rows: Points, weights: Vec<f32>) -> Self {
+    pub fn new(rows: Points, levels: Vec<u32>, weights: Vec<f32>) -> Self {
         debug_assert!(weights.is_empty() || weights.len() == rows.len());
         // Tensors as the format lists them, so that nothing can pass for something else.
-        let mut bytes = format!("witnesses.rows F32 {} {}\n", rows.len(), rows.dims()).into_bytes();
+        let mut bytes = Vec::new();
+        if !levels.is_empty() {
+            let categories = levels.len() / rows.len();
+            bytes
+                .extend(format!("witnesses.levels I32 {} {categories}\n", rows.len()).into_bytes());
+            bytes.extend(levels.iter().flat_map(|x| x.to_le_bytes()));
+        }
+        bytes.extend(format!("witnesses.rows F32 {} {}\n", rows.len(), rows.dims()).into_bytes());
         bytes.extend(rows.data().iter().flat_map(|x| x.to_le_bytes()));
         if !weights.is_empty() {
             bytes.extend(format!("witnesses.weights F32 {} 1\n", weights.len()).into_bytes());
             bytes.extend(weights.iter().flat_map(|x| x.to_le_bytes()));
         }
-        Witnesses { digest: sha256(&bytes), kept: Some(Kept { rows, weights }) }
+        Witnesses { digest: sha256(&bytes), kept: Some(Kept { rows, levels, weights }) }
     }
 
     /// Rows that are kept elsewhere.
@@ -80,6 +90,12 @@ impl Witnesses {
         self.kept.as_ref().map(|kept| &kept.rows)
     }
 
+    /// The level of each row in each category, `rows × categories`; empty where there are none, or the rows are not at
+    /// hand.
+    pub fn levels(&self) -> &[u32] {
+        self.kept.as_ref().map_or(&[], |kept| &kept.levels)
+    }
+
     /// What each row counts beside the others, at most 1; empty where all count alike, or the rows are not at hand.
     pub fn weights(&self) -> &[f32] {
         self.kept.as_ref().map_or(&[], |kept| &kept.weights)
@@ -92,8 +108,10 @@ mod tests {
 
     #[test]
     fn equal_witnesses_have_equal_digests() {
-        let witnesses = Witnesses::new(Points::new(1, vec![1.0, 2.0]), Vec::new());
+        let new = |rows, levels| Witnesses::new(Points::new(1, rows), levels, Vec::new());
+        let witnesses = new(vec![1.0, 2.0], Vec::new());
         assert_eq!(witnesses, Witnesses::elsewhere(witnesses.digest().to_string()));
-        assert_ne!(witnesses, Witnesses::new(Points::new(1, vec![2.0, 1.0]), Vec::new()));
+        assert_ne!(witnesses, new(vec![2.0, 1.0], Vec::new()));
+        assert_ne!(new(vec![1.0, 2.0], vec![0, 1]), new(vec![1.0, 2.0], vec![1, 1]));
     }
 }

@@ -92,7 +92,7 @@ fn standard_scaling_measures_in_standard_deviations() {
     let values: Vec<f64> =
         (0..3000).flat_map(|_| [1e6 + 1e4 * s.normal(), 1e-3 * s.normal()]).collect();
     let table = Table::unnamed(2, values).unwrap();
-    let plan = plan_with(landmarks_from(&table, 2), &table, |p| p.scale = Scale::Standard);
+    let plan = plan_with(landmarks_from(&table, 2), &table, |p| p.scale = Some(Scale::Standard));
     assert!(plan.frame.scale[0] / plan.frame.scale[1] > 1e6);
     let worst = worst(&plan, &table, 1e-4);
     assert!(worst <= 1.0, "{worst}");
@@ -136,7 +136,7 @@ fn cells_and_moments_are_those_of_the_rows() {
     for row in table.values().chunks_exact(d) {
         let mut z = Vec::new();
         plan.frame.narrow(row, &mut z);
-        let (cell, d2) = kernel::scalar::nearest(plan.kernel, &z, landmarks);
+        let (cell, d2) = kernel::scalar::nearest(plan.kernel, (&z).into(), landmarks, None);
         let cell = cell as usize;
         count[cell] += 1;
         let y: Vec<f64> = row.iter().zip(&plan.frame.centre).map(|(x, c)| x - c).collect();

@@ -263,7 +263,7 @@ fn missing_sums_are_named() {
 #[test]
 fn models_survive_their_file_and_bad_ones_are_refused() {
     let values = mixture_rows(1000);
-    let sketch = sketch_of(&values, |p| p.scale = Scale::Standard);
+    let sketch = sketch_of(&values, |p| p.scale = Some(Scale::Standard));
     for task in [Task::Kmeans, Task::Kmedians, Task::Gmm, Task::Pca] {
         // Earlier schemas have diagonals only.
         let diagonal = (task == Task::Gmm).then_some(CovarianceKind::Diag);
@@ -332,7 +332,7 @@ fn mixtures_survive_outliers_and_uneven_columns() {
 #[test]
 fn a_mixture_starts_from_what_is_given() {
     let values = mixture_rows(4000);
-    let sketch = sketch_of(&values, |p| p.scale = Scale::Standard);
+    let sketch = sketch_of(&values, |p| p.scale = Some(Scale::Standard));
     for kind in CovarianceKind::choices().map(|c| c.value) {
         let params = FitParams::new(Task::Gmm, K).covariance(kind);
         let first = fit(&sketch, &params).unwrap();
@@ -432,7 +432,7 @@ fn a_known_matrix_is_decoded_along_its_axes() {
     let gamma = Covariance::Full(SymmetricMatrix::from_fn(D, entry));
     let truth = Mixture::new(D, K, 3.0, 5).unwrap().means;
     let known = |gamma: &Covariance| Some(KnownCovariance::Covariance(gamma.clone()));
-    let nystrom = sketch_of(&values, |p| p.scale = Scale::Standard);
+    let nystrom = sketch_of(&values, |p| p.scale = Some(Scale::Standard));
     let fourier = sketch_of(&values, |p| *p = PlanParams::default().fourier(80));
     for (sketch, decoder) in [
         (&nystrom, Decoder::Auto),
@@ -497,7 +497,7 @@ fn estimated_risks_are_those_of_the_rows() {
         .enumerate()
         .map(|(i, x)| x * [1.0, 50.0, 0.1, 7.0][i % D])
         .collect();
-    let sketch = sketch_of(&values, |p| p.scale = Scale::Standard);
+    let sketch = sketch_of(&values, |p| p.scale = Some(Scale::Standard));
     for task in [Task::Kmeans, Task::Kmedians, Task::Gmm] {
         let model = fit(&sketch, &with(task, Decoder::Auto)).unwrap();
         let e = evaluate(&model, &values);

@@ -235,7 +235,7 @@ fn each_broken_rule_is_named() {
     let f64s = |v: &[f64]| v.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
     assert!(matches!(refusal(b"hello, world"), Container(_)));
     assert!(matches!(
-        refusal(&edited(|j, _| *j = j.replace("\"format\":1", "\"format\":3"))),
+        refusal(&edited(|j, _| *j = j.replace("\"format\":1", "\"format\":4"))),
         Version { .. }
     ));
     assert!(matches!(refusal(&edited(|j, _| *j = j.replace("\"format\":1,", ""))), Metadata(_)));

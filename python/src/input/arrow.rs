@@ -180,6 +180,7 @@ impl ArrowSource {
                 .collect(),
         };
         Ok(Block {
+            codes: Vec::new(),
             values,
             weights,
             keys: self.key.map_or(Ok(Vec::new()), |place| texts(array(place)))?,

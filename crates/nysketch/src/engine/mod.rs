@@ -18,6 +18,7 @@ pub use kind::EngineKind;
 pub(crate) use scalar::Scalar;
 
 use crate::error::{Error, Result};
+use crate::plan::Plan;
 use crate::sums::Sums;
 
 /// Brings rows into sums.
@@ -30,7 +31,7 @@ use crate::sums::Sums;
 /// let plan = Arc::new(plan_for(&Table::unnamed(3, rows.clone())?, PlanParams::default())?.0);
 /// let mut sums = Sums::zero(&plan);
 /// let mut engine: Box<dyn Engine> = EngineKind::Scalar.start(&plan);
-/// let added = engine.add(&rows, &[], &mut sums)?;
+/// let added = engine.add(&rows, &[], &[], &mut sums)?;
 /// engine.finish(&mut sums)?;
 /// assert_eq!(added, 100);
 /// // The caller counts the rows; all other sums are the engine's.
@@ -39,15 +40,30 @@ use crate::sums::Sums;
 /// # }
 /// ```
 pub trait Engine: Send + std::fmt::Debug {
-    /// Adds rows, `values` being row-major in the table's units, up to the first invalid row, and
-    /// returns how many were added. `weights` holds the weight of each row in whole units, or is empty
+    /// Adds rows, `values` being the numbers, row-major in the table's units, and `codes` the levels of their
+    /// categories, all of which the plan must have, up to the first invalid row, and returns how many were
+    /// added. Where the plan allows for missing values, NaN is one, and a row that lacks too many is
+    /// invalid. `weights` holds the weight of each row in whole units, or is empty
     /// where every row counts once. Rows may wait in the engine until [`finish`](Self::finish). The weight of
     /// all rows in the sums must stay within [`MAX_WEIGHT`](crate::fixed::MAX_WEIGHT): the caller checks it.
-    fn add(&mut self, values: &[f64], weights: &[u32], sums: &mut Sums) -> Result<usize>;
+    fn add(
+        &mut self,
+        values: &[f64],
+        codes: &[u32],
+        weights: &[u32],
+        sums: &mut Sums,
+    ) -> Result<usize>;
 
     /// Brings all rows that wait into the sums: all sums but the numbers of rows and of skipped rows,
     /// which the caller counts. Afterwards rows may be added to other sums.
     fn finish(&mut self, sums: &mut Sums) -> Result<()>;
+}
+
+/// Whether a row has as many numbers and levels as the plan asks for.
+pub(crate) fn has_enough(plan: &Plan, row: &[f64], codes: &[u32]) -> bool {
+    let numbers = row.iter().filter(|x| !x.is_nan()).count();
+    let levels = codes.iter().zip(plan.categories()).filter(|(code, c)| **code != c.missing());
+    numbers + levels.count() >= plan.recipe.least_present.unwrap_or(0)
 }
 
 /// Weights are those of all rows, or none.
@@ -65,7 +81,8 @@ mod contract {
     use crate::collect::Collect;
     use crate::kernel::Kernel;
     use crate::plan::Plan;
-    use crate::planning::PlanParams;
+    use crate::planning::{Missing, PlanParams};
+    use crate::recipe::Category;
     use crate::rows::Table;
     use crate::simd::Instructions;
     use proptest::prelude::*;
@@ -83,12 +100,19 @@ mod contract {
         offset: f64,
         /// Whether the first half of the rows comes without weights.
         mixed: bool,
+        /// Levels of the categories, and of each row.
+        levels: Vec<usize>,
+        codes: Vec<u32>,
+        /// How many of 16 values are missing.
+        holes: u64,
     }
 
     fn cases() -> impl Strategy<Value = Case> {
         let shape = (1usize..24, 1usize..700);
         let choices = (0u8..3, any::<[bool; 3]>(), any::<u64>(), 0u8..4, 0u8..3);
-        (shape, choices).prop_map(|((dims, n), (features, flags, seed, weighting, offset))| {
+        let extras = (prop::collection::vec(1usize..6, 0..4), 0u64..8);
+        let all = (shape, choices, extras);
+        all.prop_map(|((dims, n), (features, flags, seed, weighting, offset), (levels, holes))| {
             let mut state = seed;
             let mut next = || {
                 state = crate::sample::mix(state);
@@ -107,19 +131,45 @@ mod contract {
             let cells = cells && features == 0;
             let collect = Collect { kernel: !cells || moments, cells: landmarks && cells, moments };
             let bandwidths = if moments { vec![4.0, 1.0, 0.25] } else { vec![2.0] };
-            Case { dims, rows, weights, features, collect, bandwidths, offset, mixed }
+            let levels = if features == 0 { levels } else { Vec::new() };
+            let codes = (0..n).flat_map(|_| levels.clone());
+            let codes = codes.map(|l| (next() % (l as u64 + 2)) as u32).collect();
+            let holes = if cells { holes } else { 0 };
+            Case {
+                dims,
+                rows,
+                weights,
+                features,
+                collect,
+                bandwidths,
+                offset,
+                mixed,
+                levels,
+                codes,
+                holes,
+            }
         })
     }
 
     fn plan(case: &Case) -> Arc<Plan> {
         let sample: Vec<f64> = case.rows.iter().take(60 * case.dims).copied().collect();
-        let table = Table::unnamed(case.dims, sample).unwrap();
+        let rows = sample.len() / case.dims;
+        let mut table = Table::unnamed(case.dims, sample).unwrap();
+        for (c, levels) in case.levels.iter().enumerate() {
+            let texts: Vec<String> = (0..*levels).map(|l| format!("level {l}")).collect();
+            let code = |i: usize| case.codes[i * case.levels.len() + c] as usize;
+            let texts: Vec<Option<&str>> =
+                (0..rows).map(|i| Some(texts[code(i) % levels].as_str())).collect();
+            table = table.with_category(&format!("category {c}"), &texts).unwrap();
+        }
         let params = match case.features {
             2 => PlanParams::default().fourier(17),
             1 => PlanParams::default().kernel(Kernel::Laplace),
             _ => PlanParams::default(),
         };
-        let params = params.collect(case.collect).bandwidths(case.bandwidths.clone());
+        let missing = if case.holes > 0 { Missing::Partial } else { Missing::Error };
+        let params =
+            params.collect(case.collect).bandwidths(case.bandwidths.clone()).missing(missing);
         Arc::new(crate::planning::plan_for(&table, params).unwrap().0)
     }
 
@@ -127,6 +177,10 @@ mod contract {
     fn run(engine: &mut dyn Engine, plan: &Plan, case: &Case, rows: &[f64], piece: usize) -> Sums {
         let d = case.dims;
         let n = rows.len() / d;
+        // A level that the plan does not have is another one.
+        let levels = plan.categories().iter().cycle();
+        let known = |(code, category): (&u32, &Category)| (*code).min(category.missing());
+        let codes: Vec<u32> = case.codes.iter().zip(levels).map(known).collect();
         let mut halves = [Sums::zero(plan), Sums::zero(plan)];
         for (sums, half) in halves.iter_mut().zip([0..n / 2, n / 2..n]) {
             let without = case.weights.is_empty() || (case.mixed && half.start == 0);
@@ -134,7 +188,9 @@ mod contract {
             while at < half.end {
                 let end = half.end.min(at + piece);
                 let weights = if without { &[][..] } else { &case.weights[at..end] };
-                at += engine.add(&rows[at * d..end * d], weights, sums).unwrap();
+                let c = case.levels.len();
+                let codes = &codes[at * c..end * c];
+                at += engine.add(&rows[at * d..end * d], codes, weights, sums).unwrap();
                 // What stopped it is left out.
                 at += usize::from(at < end);
             }
@@ -160,6 +216,11 @@ mod contract {
         ) {
             let plan = plan(&case);
             let mut rows = case.rows.clone();
+            for (i, x) in rows.iter_mut().enumerate() {
+                if crate::sample::mix(i as u64 + 5) % 16 < case.holes {
+                    *x = f64::NAN;
+                }
+            }
             for (at, kind) in bad {
                 let at = at % rows.len();
                 rows[at] = [f64::NAN, f64::NEG_INFINITY, case.offset + 1e12][kind as usize];

@@ -1,10 +1,12 @@
 //! The oracle: FORMAT.md as plain code, one row and one landmark at a time, in 128-bit integers.
 
-use super::{Engine, check_weights};
+use super::{Engine, check_weights, has_enough};
 use crate::error::Result;
 use crate::feature_map::fourier;
 use crate::fixed::COORDINATE_LIMIT;
-use crate::kernel::scalar::{kernel_units, nearest};
+use crate::kernel::levels::LevelTables;
+use crate::kernel::row::{ABSENT, PRESENT, Rows};
+use crate::kernel::scalar::{distance, kernel_units, nearest};
 use crate::plan::{Features, Plan};
 use crate::sums::{Sum, Sums};
 use std::sync::Arc;
@@ -13,31 +15,51 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Scalar {
     plan: Arc<Plan>,
+    tables: Option<LevelTables>,
+}
+
+/// A row in the plan's frame.
+struct Row<'a> {
+    z: Vec<f32>,
+    q: Vec<i128>,
+    codes: &'a [u32],
+    /// Whether each number is there.
+    there: Vec<bool>,
 }
 
 impl Scalar {
     /// No rows yet.
     pub fn new(plan: Arc<Plan>) -> Self {
-        Scalar { plan }
+        Scalar { tables: plan.level_tables(), plan }
     }
 
-    /// `z` and `q` of a row, or `None` where it is invalid.
-    fn frame(&self, row: &[f64]) -> Option<(Vec<f32>, Vec<i128>)> {
+    /// The row in the plan's frame, or `None` where it is invalid. A number that is missing counts nothing.
+    fn frame<'a>(&self, row: &[f64], codes: &'a [u32]) -> Option<Row<'a>> {
         let frame = &self.plan.frame;
+        let there: Vec<bool> =
+            row.iter().map(|x| !(self.plan.is_partial() && x.is_nan())).collect();
         let y = frame.coordinates(row);
         let q = y.iter().zip(&frame.exponent).map(|(y, e)| (y * 2.0f64.powi(-e)).round_ties_even());
         let q: Vec<f64> = q.collect();
-        let valid = q.iter().all(|q| q.abs() <= COORDINATE_LIMIT as f64);
-        valid.then(|| {
-            (y.iter().map(|y| *y as f32).collect(), q.iter().map(|q| *q as i128).collect())
+        let valid = q.iter().zip(&there).all(|(q, t)| !t || q.abs() <= COORDINATE_LIMIT as f64);
+        (valid && has_enough(&self.plan, row, codes)).then(|| Row {
+            z: y.iter().zip(&there).map(|(y, t)| if *t { *y as f32 } else { 0.0 }).collect(),
+            q: q.iter().zip(&there).map(|(q, t)| if *t { *q as i128 } else { 0 }).collect(),
+            codes,
+            there,
         })
     }
 
-    fn add_row(&self, z: &[f32], q: &[i128], weight: i128, sums: &mut Sums) {
+    fn add_row(&self, row: &Row<'_>, weight: i128, sums: &mut Sums) {
+        let Row { z, q, codes, there } = row;
+        let complete = there.iter().all(|t| *t);
+        let present: Vec<f32> = there.iter().map(|t| if *t { PRESENT } else { ABSENT }).collect();
+        let rows = Rows { z, codes, present: if complete { &[] } else { &present } };
+        let tables = self.tables.as_ref();
         let plan = &*self.plan;
         let (d, m) = (plan.dims(), plan.features.points().len());
         match &plan.features {
-            Features::Fourier(frequencies) if plan.collect.kernel => {
+            Features::Fourier(frequencies) if plan.collect.kernel && complete => {
                 for (rung, sigma2) in plan.bandwidths.iter().enumerate() {
                     for (j, frequency) in frequencies.rows().enumerate() {
                         let phase = fourier::phase(frequency, z);
@@ -49,11 +71,11 @@ impl Scalar {
                 }
             }
             Features::Nystrom(landmarks, _) if plan.needs_nearest() => {
-                let (cell, least) = nearest(plan.kernel, z, landmarks);
-                if plan.collect.kernel {
+                let (cell, least) = nearest(plan.kernel, rows, landmarks, tables);
+                if plan.collect.kernel && complete {
                     let ladder = plan.kernel.ladder(&plan.bandwidths);
-                    for (j, landmark) in landmarks.rows().enumerate() {
-                        let distance = plan.kernel.distance(z, landmark);
+                    for j in 0..m {
+                        let distance = distance(plan.kernel, rows, landmarks, tables, j);
                         for (rung, units) in kernel_units(distance, &ladder).iter().enumerate() {
                             sums[Sum::Features][rung * m + j] += i128::from(*units) * weight;
                         }
@@ -71,11 +93,21 @@ impl Scalar {
                         sums[Sum::CellSum][cell * d + k] += q * weight;
                         sums[Sum::CellSquare][cell * d + k] += q * q * weight;
                     }
+                    for k in (0..d).filter(|k| !there[*k]) {
+                        sums[Sum::CellAbsent][cell * d + k] += weight;
+                    }
+                    for (start, code) in plan.recipe.level_offsets().iter().zip(*codes) {
+                        let level = start + *code as usize;
+                        sums[Sum::CellLevels][cell * plan.recipe.levels() + level] += weight;
+                    }
                 }
             }
             _ => {}
         }
-        if plan.collect.moments {
+        if complete && plan.is_partial() {
+            sums[Sum::Complete][0] += weight;
+        }
+        if plan.collect.moments && complete {
             let mut at = 0;
             for i in 0..d {
                 sums[Sum::Sum][i] += q[i] * weight;
@@ -89,12 +121,19 @@ impl Scalar {
 }
 
 impl Engine for Scalar {
-    fn add(&mut self, values: &[f64], weights: &[u32], sums: &mut Sums) -> Result<usize> {
-        let d = self.plan.dims();
+    fn add(
+        &mut self,
+        values: &[f64],
+        codes: &[u32],
+        weights: &[u32],
+        sums: &mut Sums,
+    ) -> Result<usize> {
+        let (d, categories) = (self.plan.dims(), self.plan.categories().len());
         check_weights(values.len() / d, weights)?;
         for (i, row) in values.chunks_exact(d).enumerate() {
-            let Some((z, q)) = self.frame(row) else { return Ok(i) };
-            self.add_row(&z, &q, weights.get(i).map_or(1, |w| i128::from(*w)), sums);
+            let codes = &codes[i * categories..(i + 1) * categories];
+            let Some(row) = self.frame(row, codes) else { return Ok(i) };
+            self.add_row(&row, weights.get(i).map_or(1, |w| i128::from(*w)), sums);
         }
         Ok(values.len() / d)
     }

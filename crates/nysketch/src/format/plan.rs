@@ -10,6 +10,7 @@ use crate::landmarks::Sampling;
 use crate::names::Named;
 use crate::plan::{Features, Plan};
 use crate::points::Points;
+use crate::recipe::{Category, Number, Recipe, Step};
 use crate::weight::Weighting;
 use crate::witnesses::Witnesses;
 use safetensors::tensor::Dtype;
@@ -17,11 +18,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Versions of the format that are read. A file has the least version that can hold its content.
-pub const VERSIONS: std::ops::RangeInclusive<u64> = 1..=2;
+pub const VERSIONS: std::ops::RangeInclusive<u64> = 1..=3;
 
 /// The section of witness rows, and its tensor.
 const WITNESSES: &str = "witnesses";
 const WITNESS_ROWS: &str = "witnesses.rows";
+const WITNESS_LEVELS: &str = "witnesses.levels";
 const WITNESS_WEIGHTS: &str = "witnesses.weights";
 
 /// Sections that a plan of version 2 may have.
@@ -31,6 +33,9 @@ const SECTIONS: [&str; 1] = [WITNESSES];
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metadata {
+    /// From version 3 on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    categories: Option<Vec<Levels>>,
     collect: Vec<String>,
     columns: Vec<String>,
     features: String,
@@ -43,19 +48,50 @@ pub struct Metadata {
     kernel: Option<String>,
     /// What kind of file it is.
     pub kind: String,
+    /// From version 3 on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    least_present: Option<u64>,
     sampling: Option<String>,
     /// From version 2 on: the SHA-256 of each section by its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     sections: Option<BTreeMap<String, String>>,
     seed: u64,
+    /// From version 3 on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<Vec<StepOf>>,
+    /// From version 3 on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    units: Option<Vec<[usize; 2]>>,
     weights: Option<String>,
+}
+
+/// A category; its weight is in a tensor.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Levels {
+    levels: Vec<String>,
+    name: String,
+}
+
+/// Where a column of numbers comes from.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StepOf {
+    input: String,
+    step: String,
 }
 
 impl Metadata {
     /// What says how to read a plan.
     pub fn new(plan: &Plan, kind: &str, fingerprint: Option<String>) -> Self {
         let format = version(plan);
+        let recipe = (format > 2).then_some(&plan.recipe);
         Metadata {
+            categories: recipe.map(|r| {
+                let levels =
+                    |c: &Category| Levels { levels: c.levels.clone(), name: c.name.clone() };
+                r.categories.iter().map(levels).collect()
+            }),
             collect: plan.collect.names().iter().map(|s| s.to_string()).collect(),
             columns: plan.columns.clone(),
             features: plan.features.name().to_string(),
@@ -63,12 +99,19 @@ impl Metadata {
             format,
             kernel: (format > 1).then(|| plan.kernel.name().to_string()),
             kind: kind.to_string(),
+            least_present: recipe.and_then(|r| r.least_present).map(|n| n as u64),
             sampling: match &plan.features {
                 Features::Nystrom(_, sampling) => Some(sampling.name().to_string()),
                 Features::Fourier(_) => None,
             },
             sections: (format > 1).then(|| sections(plan)),
             seed: plan.seed,
+            steps: recipe.map(|r| {
+                let step =
+                    |n: &Number| StepOf { input: n.input.clone(), step: n.step.name().into() };
+                r.numbers.iter().map(step).collect()
+            }),
+            units: recipe.map(|r| r.units.iter().map(|u| [u.start, u.end]).collect()),
             weights: plan.weighting.as_ref().map(|w| w.column.clone()),
         }
     }
@@ -98,7 +141,11 @@ impl Metadata {
 
 /// The least version that can hold a plan.
 fn version(plan: &Plan) -> u64 {
-    if plan.kernel == Kernel::Gaussian && sections(plan).is_empty() { 1 } else { 2 }
+    match plan.recipe.is_plain(&plan.columns) {
+        true if plan.kernel == Kernel::Gaussian && sections(plan).is_empty() => 1,
+        true => 2,
+        false => 3,
+    }
 }
 
 /// The digest of each section by its name.
@@ -137,13 +184,23 @@ pub fn section_tensors(plan: &Plan) -> Vec<Tensor> {
         let shape = vec![points.len(), points.dims()];
         Tensor::new(name, Dtype::F32, shape, points.data(), |x| x.to_le_bytes())
     };
+    let levels = plan.witnesses.as_ref().map_or(&[][..], |w| w.levels());
+    let levels = (!levels.is_empty()).then(|| level_tensor(WITNESS_LEVELS, plan, levels));
     let weights = plan.witnesses.as_ref().map_or(&[][..], |w| w.weights());
     let weights = (!weights.is_empty()).then(|| {
         Tensor::new(WITNESS_WEIGHTS, Dtype::F32, vec![weights.len(), 1], weights, |x| {
             x.to_le_bytes()
         })
     });
-    plan.witness_rows().map(|rows| f32s(WITNESS_ROWS, rows)).into_iter().chain(weights).collect()
+    let rows = plan.witness_rows().map(|rows| f32s(WITNESS_ROWS, rows));
+    levels.into_iter().chain(rows).chain(weights).collect()
+}
+
+/// A level of each category for each of some points.
+fn level_tensor(name: &'static str, plan: &Plan, levels: &[u32]) -> Tensor {
+    let categories = plan.categories().len();
+    let shape = vec![levels.len() / categories, categories];
+    Tensor::new(name, Dtype::I32, shape, levels, |x| x.to_le_bytes())
 }
 
 /// The tensors of a plan, but for those of its sections.
@@ -161,6 +218,11 @@ pub fn plan_tensors(plan: &Plan) -> Vec<Tensor> {
         Tensor::new(name, Dtype::F32, vec![points.len(), d], points.data(), |x| x.to_le_bytes()),
     ];
     tensors.extend(plan.weighting.as_ref().map(|w| f64s("weight_unit", &[w.unit])));
+    if !plan.categories().is_empty() {
+        let weights: Vec<f64> = plan.categories().iter().map(|c| c.weight).collect();
+        tensors.push(f64s("category_weight", &weights));
+        tensors.push(level_tensor("landmark_levels", plan, &plan.landmark_levels));
+    }
     tensors
 }
 
@@ -204,19 +266,26 @@ pub fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
     };
     let kernel = match (metadata.format, &metadata.kernel, &metadata.sections) {
         (1, None, None) => Kernel::Gaussian,
-        (2, Some(name), Some(sections)) => {
+        (2 | 3, Some(name), Some(sections)) => {
             if let Some(name) = sections.keys().find(|name| !SECTIONS.contains(&name.as_str())) {
                 return Err(FormatError::Section(name.clone()).into());
             }
             Kernel::from_name(name).map_err(|e| value_error(e.to_string()))?
         }
-        _ => return Err(value_error("a kernel and sections stand in files of version 2 alone")),
+        _ => return Err(value_error("a kernel and sections stand in files from version 2 on")),
+    };
+    let recipe = read_recipe(reader, metadata)?;
+    let landmark_levels = match recipe.categories.len() {
+        0 => Vec::new(),
+        categories => read_levels(reader, "landmark_levels", features.points().len(), categories)?,
     };
     let plan = Plan {
         columns,
+        recipe,
         weighting,
         frame: Frame::from_parts(centre, scale, exponent),
         features,
+        landmark_levels,
         kernel,
         bandwidths,
         collect: Collect::from_names(metadata.collect.iter().map(String::as_str))
@@ -226,6 +295,48 @@ pub fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
     };
     plan.check().map_err(|e| value_error(e.to_string()))?;
     Ok(plan)
+}
+
+/// Reads how the columns come from those of a table.
+fn read_recipe(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Recipe> {
+    let Metadata { categories, steps, units, least_present, .. } = metadata;
+    let (categories, steps, units) = match (metadata.format, categories, steps, units) {
+        (3, Some(categories), Some(steps), Some(units)) => (categories, steps, units),
+        (1 | 2, None, None, None) if least_present.is_none() => {
+            return Ok(Recipe::plain(metadata.columns.iter().cloned()));
+        }
+        _ => {
+            return Err(value_error(
+                "categories, steps and units stand in files of version 3 alone",
+            ));
+        }
+    };
+    let weights = match categories.len() {
+        0 => Vec::new(),
+        n => reader.f64s("category_weight", n)?,
+    };
+    let mut recipe = Recipe::default();
+    for StepOf { input, step } in steps {
+        let step = Step::from_name(step).map_err(|e| value_error(e.to_string()))?;
+        recipe.numbers.push(Number { input: input.clone(), step });
+    }
+    for (Levels { levels, name }, weight) in categories.iter().zip(weights) {
+        recipe.categories.push(Category { name: name.clone(), levels: levels.clone(), weight });
+    }
+    recipe.units = units.iter().map(|[start, end]| *start..*end).collect();
+    recipe.least_present = least_present.map(|n| n as usize);
+    Ok(recipe)
+}
+
+/// Reads a level of each category for each of some points.
+fn read_levels(
+    reader: &mut Reader<'_>,
+    name: &'static str,
+    points: usize,
+    categories: usize,
+) -> Result<Vec<u32>> {
+    let bytes = reader.tensor(name, Dtype::I32, &[points, categories])?;
+    Ok(bytes.as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b)).collect())
 }
 
 /// Reads the section of witness rows; they may be elsewhere.
@@ -240,11 +351,15 @@ fn read_witnesses(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Option
     let d = metadata.columns.len();
     let n = reader.length(WITNESS_ROWS)?;
     let data = reader.f32s(WITNESS_ROWS, n, d)?;
+    let levels = match metadata.categories.as_ref().map_or(0, Vec::len) {
+        0 => Vec::new(),
+        categories => read_levels(reader, WITNESS_LEVELS, n, categories)?,
+    };
     let weights = match reader.has(WITNESS_WEIGHTS) {
         true => reader.f32s(WITNESS_WEIGHTS, n, 1)?,
         false => Vec::new(),
     };
-    let witnesses = Witnesses::new(Points::new(d, data), weights);
+    let witnesses = Witnesses::new(Points::new(d, data), levels, weights);
     if witnesses.digest() != digest {
         return Err(FormatError::SectionDigest {
             section: WITNESSES,

@@ -3,13 +3,16 @@
 //! * [`table`]: the kernels by name, and what each is made of;
 //! * [`exact`]: a kernel in double precision, the slow and obvious version, with gradients;
 //! * [`ladder`]: several bandwidths from one exponential;
+//! * [`levels`]: what categories add to a distance;
 //! * [`exp2`]: the polynomials, in the one order of operations that every processor follows;
 //! * [`tile`]: the vectorised pass over rows laid out by [`pack`]; [`scalar`] is its oracle, bit for bit.
 
 pub mod exact;
 pub mod exp2;
 pub mod ladder;
+pub mod levels;
 pub mod pack;
+pub mod row;
 pub mod scalar;
 pub mod table;
 pub mod tile;

@@ -3,6 +3,8 @@
 
 use super::exp2::exp2_product;
 use super::ladder::{FLOOR, Ladder, Step};
+use super::levels::LevelTables;
+use super::row::Rows;
 use super::table::Kernel;
 use crate::points::Points;
 
@@ -36,11 +38,39 @@ pub fn units(kappa: f32) -> u32 {
 /// The bits of 1.0.
 pub const ONE_BITS: u32 = 0x3f80_0000;
 
+/// The distance of a row from a landmark: over the numbers that are there, in the order of the columns, then what
+/// the levels of the categories add.
+pub fn distance(
+    kernel: Kernel,
+    row: Rows<'_>,
+    landmarks: &Points,
+    tables: Option<&LevelTables>,
+    j: usize,
+) -> f32 {
+    let landmark = landmarks.row(j);
+    let numbers = match row.present {
+        [] => kernel.distance(row.z, landmark),
+        present => {
+            let there = |values: &[f32]| -> Vec<f32> {
+                let all = values.iter().zip(present);
+                all.filter(|(_, p)| p.to_bits() != 0).map(|(x, _)| *x).collect()
+            };
+            kernel.distance(&there(row.z), &there(landmark))
+        }
+    };
+    tables.map_or(numbers, |tables| tables.add(numbers, row.codes, j))
+}
+
 /// Index and distance of the nearest landmark; the first one where several are as near.
-pub fn nearest(kernel: Kernel, x: &[f32], landmarks: &Points) -> (u32, f32) {
+pub fn nearest(
+    kernel: Kernel,
+    row: Rows<'_>,
+    landmarks: &Points,
+    tables: Option<&LevelTables>,
+) -> (u32, f32) {
     let mut best = (0, f32::INFINITY);
-    for (j, z) in landmarks.rows().enumerate() {
-        let distance = kernel.distance(x, z);
+    for j in 0..landmarks.len() {
+        let distance = distance(kernel, row, landmarks, tables, j);
         if distance < best.1 {
             best = (j as u32, distance);
         }

@@ -8,7 +8,9 @@
 
 use super::exp2::{EXP2, ROUND};
 use super::ladder::{FLOOR, Ladder, Step};
+use super::levels::LevelTables;
 use super::pack::{MAX_BLOCK, PackedRows, ROWS, VECTORS, Value, copy_for, pack_points};
+use super::row::Rows;
 use super::scalar::ONE_BITS;
 use super::table::{Kernel, Metric};
 use crate::points::Points;
@@ -28,6 +30,9 @@ pub struct Tiles {
     /// `[panel][column][lane]`, panels of [`VECTORS`] vectors and perhaps one of a single vector;
     /// filled up with infinitely distant points.
     packed: Vec<f32>,
+    /// What levels add, `[level][landmark, padded]`, and the first level of each category.
+    tables: Vec<f32>,
+    starts: Vec<usize>,
     steps: Vec<Step>,
     /// `[rung][landmark, padded]`, sums of the last block.
     sums: Vec<u32>,
@@ -37,6 +42,7 @@ pub struct Tiles {
     /// The second least squared distance, where it was ever asked for.
     second: Vec<f32>,
     packed_rows: PackedRows,
+    packed_present: PackedRows,
 }
 
 /// The nearest landmark of each row of a block.
@@ -71,25 +77,52 @@ impl Tiles {
             sums: vec![0; steps.len() * packed.len() / d],
             steps,
             packed,
+            tables: Vec::new(),
+            starts: Vec::new(),
             least: vec![0.0; MAX_BLOCK * lanes],
             least_at: vec![0.0; MAX_BLOCK * lanes],
             second: Vec::new(),
             packed_rows: PackedRows::new(d),
+            packed_present: PackedRows::new(d),
         }
     }
 
-    /// Runs the pass over at most [`MAX_BLOCK`] rows (`rows × dims`, row-major).
+    /// The same with categories, whose levels add to squared distances.
+    #[must_use]
+    pub fn with_levels(mut self, tables: &LevelTables) -> Self {
+        assert!(self.metric == Metric::Squared, "levels add to squared distances");
+        self.tables = tables.packed(self.packed.len() / self.dims);
+        self.starts = tables.starts().to_vec();
+        self
+    }
+
+    /// How many rows there are.
+    fn count(&self, rows: &Rows<'_>) -> usize {
+        let n = rows.z.len() / self.dims;
+        assert!(n <= MAX_BLOCK && rows.z.len() == n * self.dims, "a block has whole rows");
+        assert!(rows.codes.len() == n * self.starts.len(), "a level for each category");
+        let holed = rows.present.len() == rows.z.len() && self.metric == Metric::Squared;
+        assert!(rows.present.is_empty() || holed, "each number is there or not");
+        n
+    }
+
+    /// Runs the pass over at most [`MAX_BLOCK`] rows.
     ///
     /// `add(rung, landmark, units)` receives the block's kernel sums, in units of 2⁻²³, and `nearest`,
-    /// if given, each row's landmark.
-    pub fn block(
+    /// if given, each row's landmark. Rows with holes have no kernel values, only a nearest landmark.
+    pub fn block<'r>(
         &mut self,
-        rows: &[f32],
+        rows: impl Into<Rows<'r>>,
         nearest: Option<&mut Nearest>,
         mut add: impl FnMut(usize, usize, u32),
     ) {
-        let n = rows.len() / self.dims;
-        assert!(n <= MAX_BLOCK && rows.len() == n * self.dims, "a block has whole rows");
+        let rows = rows.into();
+        let n = self.count(&rows);
+        if !rows.present.is_empty() {
+            let instructions = self.instructions;
+            instructions.dispatch(TileBlock::<1> { tiles: self, rows, nearest });
+            return;
+        }
         let padded = self.packed.len() / self.dims;
         self.sums.fill(0);
         let instructions = self.instructions;
@@ -104,9 +137,9 @@ impl Tiles {
     }
 
     /// Finds the nearest landmark of at most [`MAX_BLOCK`] rows, and the distance of the second nearest.
-    pub fn nearest_two(&mut self, rows: &[f32], nearest: &mut Nearest) {
-        let n = rows.len() / self.dims;
-        assert!(n <= MAX_BLOCK && rows.len() == n * self.dims, "a block has whole rows");
+    pub fn nearest_two<'r>(&mut self, rows: impl Into<Rows<'r>>, nearest: &mut Nearest) {
+        let rows = rows.into();
+        self.count(&rows);
         assert!(self.steps.is_empty(), "kernel sums are not for predicting");
         self.second.resize(self.least.len(), 0.0);
         let instructions = self.instructions;
@@ -117,7 +150,7 @@ impl Tiles {
 /// A pass that keeps the KEPT least distances of a row, where nearest landmarks are wanted.
 struct TileBlock<'a, const KEPT: usize> {
     tiles: &'a mut Tiles,
-    rows: &'a [f32],
+    rows: Rows<'a>,
     nearest: Option<&'a mut Nearest>,
 }
 
@@ -127,27 +160,35 @@ impl<const KEPT: usize> WithSimd for TileBlock<'_, KEPT> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         match self.tiles.metric {
-            Metric::Squared => self.measure::<S, Squared>(simd),
-            Metric::Absolute => self.measure::<S, Absolute>(simd),
+            Metric::Squared if !self.rows.present.is_empty() => {
+                self.measure::<S, Squared, Holed>(simd)
+            }
+            Metric::Squared if !self.tables().is_empty() => self.measure::<S, Squared, Mixed>(simd),
+            Metric::Squared => self.measure::<S, Squared, Plain>(simd),
+            Metric::Absolute => self.measure::<S, Absolute, Plain>(simd),
         }
     }
 }
 
 impl<const KEPT: usize> TileBlock<'_, KEPT> {
+    fn tables(&self) -> &[f32] {
+        &self.tiles.tables
+    }
+
     #[inline(always)]
-    fn measure<S: Simd, T: Term>(self, simd: S) {
+    fn measure<S: Simd, T: Term, X: Extras>(self, simd: S) {
         let TileBlock { tiles, rows, nearest } = self;
-        let n = rows.len() / tiles.dims;
+        let n = rows.z.len() / tiles.dims;
         if let Some(nearest) = nearest {
             tiles.least[..n * S::F32_LANES].fill(f32::INFINITY);
             tiles.least_at[..n * S::F32_LANES].fill(0.0);
             if KEPT == 2 {
                 tiles.second[..n * S::F32_LANES].fill(f32::INFINITY);
             }
-            run::<S, T, KEPT>(simd, tiles, rows);
+            run::<S, T, X, KEPT>(simd, tiles, rows);
             reduce_lanes::<S, KEPT>(simd, tiles, n, nearest);
         } else {
-            run::<S, T, 0>(simd, tiles, rows);
+            run::<S, T, X, 0>(simd, tiles, rows);
         }
     }
 }
@@ -174,9 +215,36 @@ impl Term for Absolute {
     }
 }
 
+/// What rows have beside numbers that are all there. Tables of numbers alone pay nothing for it.
+trait Extras {
+    /// Whether there are categories.
+    const LEVELS: bool;
+    /// Whether numbers are missing.
+    const HOLES: bool;
+}
+
+struct Plain;
+struct Mixed;
+struct Holed;
+
+impl Extras for Plain {
+    const LEVELS: bool = false;
+    const HOLES: bool = false;
+}
+
+impl Extras for Mixed {
+    const LEVELS: bool = true;
+    const HOLES: bool = false;
+}
+
+impl Extras for Holed {
+    const LEVELS: bool = true;
+    const HOLES: bool = true;
+}
+
 /// All tiles of a block with all panels.
 #[inline(always)]
-fn run<S: Simd, T: Term, const KEPT: usize>(simd: S, tiles: &mut Tiles, rows: &[f32]) {
+fn run<S: Simd, T: Term, X: Extras, const KEPT: usize>(simd: S, tiles: &mut Tiles, rows: Rows<'_>) {
     let d = tiles.dims;
     let (packed, _) = S::as_simd_f32s(&tiles.packed);
     let vectors = packed.len() / d;
@@ -189,8 +257,15 @@ fn run<S: Simd, T: Term, const KEPT: usize>(simd: S, tiles: &mut Tiles, rows: &[
     let (least_at, _) = S::as_mut_simd_f32s(&mut tiles.least_at);
     let (second, _) = S::as_mut_simd_f32s(&mut tiles.second);
     let mut kept = Kept::<S> { least, least_at, second };
-    let mut pass = TilePass::<S, KEPT> { simd, steps: &tiles.steps, vectors, sums };
-    tiles.packed_rows.pack(rows);
+    let (tables, _) = S::as_simd_f32s(&tiles.tables);
+    let steps = if X::HOLES { &[][..] } else { &tiles.steps };
+    let starts = &tiles.starts;
+    let mut pass = TilePass::<S, KEPT> { simd, steps, vectors, sums, tables, starts };
+    tiles.packed_rows.pack(rows.z);
+    if X::HOLES {
+        tiles.packed_present.pack(rows.present);
+    }
+    let categories = tiles.starts.len();
     let together = (PANEL_BYTES / (d * VECTORS * size_of::<S::f32s>())).max(1);
     let groups = full.div_ceil(together).max(1);
     for group in 0..groups {
@@ -200,15 +275,34 @@ fn run<S: Simd, T: Term, const KEPT: usize>(simd: S, tiles: &mut Tiles, rows: &[
         // The single vector goes with the last panels.
         let last = if group + 1 == groups { last } else { &[] };
         let mut i = 0;
-        for tile in tiles.packed_rows.tiles() {
-            pass.tile::<T, _>(tile, first, some, last, kept.from(i));
+        let mut present = tiles.packed_present.tiles();
+        for numbers in tiles.packed_rows.tiles() {
+            let present = if X::HOLES { present.next().unwrap_or(&[]) } else { &[] };
+            let codes = &rows.codes[i * categories..];
+            let tile = Tile { numbers, present, codes };
+            pass.tile::<T, X, _>(tile, first, some, last, kept.from(i));
             i += ROWS;
         }
-        for row in tiles.packed_rows.singles() {
-            pass.tile::<T, _>(row, first, some, last, kept.from(i));
+        let mut present = tiles.packed_present.singles();
+        for numbers in tiles.packed_rows.singles() {
+            let present = if X::HOLES { present.next().unwrap_or(&[]) } else { &[] };
+            let codes = &rows.codes[i * categories..];
+            let tile = Tile { numbers, present, codes };
+            pass.tile::<T, X, _>(tile, first, some, last, kept.from(i));
             i += 1;
         }
     }
+}
+
+/// R rows.
+#[derive(Clone, Copy)]
+struct Tile<'a, const R: usize> {
+    /// `[column][row]`.
+    numbers: &'a [[Value; R]],
+    /// `[column][row]`, where numbers are missing.
+    present: &'a [[Value; R]],
+    /// `[row][category]`.
+    codes: &'a [u32],
 }
 
 /// What is kept of the rows between groups of panels, a vector for each row.
@@ -238,15 +332,18 @@ struct TilePass<'a, S: Simd, const KEPT: usize> {
     /// Vectors of all landmarks.
     vectors: usize,
     sums: &'a mut [S::u32s],
+    /// `[level][vector]`, and the first level of each category.
+    tables: &'a [S::f32s],
+    starts: &'a [usize],
 }
 
 impl<S: Simd, const KEPT: usize> TilePass<'_, S, KEPT> {
     /// One tile of R rows with some panels and perhaps a single vector; `first` is the number of their
     /// first vector.
     #[inline(always)]
-    fn tile<T: Term, const R: usize>(
+    fn tile<T: Term, X: Extras, const R: usize>(
         &mut self,
-        rows: &[[Value; R]],
+        rows: Tile<'_, R>,
         first: usize,
         panels: &[[S::f32s; VECTORS]],
         last: &[[S::f32s; 1]],
@@ -260,12 +357,12 @@ impl<S: Simd, const KEPT: usize> TilePass<'_, S, KEPT> {
             second: std::array::from_fn(|r| if KEPT == 2 { second[r] } else { never }),
         };
         let mut vector = first;
-        for panel in panels.chunks_exact(rows.len()) {
-            self.panel::<T, _, _>(rows, panel, vector, &mut nearest);
+        for panel in panels.chunks_exact(rows.numbers.len()) {
+            self.panel::<T, X, _, _>(rows, panel, vector, &mut nearest);
             vector += VECTORS;
         }
         if !last.is_empty() {
-            self.panel::<T, _, _>(rows, last, vector, &mut nearest);
+            self.panel::<T, X, _, _>(rows, last, vector, &mut nearest);
         }
         if KEPT > 0 {
             least[..R].copy_from_slice(&nearest.d2);
@@ -277,14 +374,17 @@ impl<S: Simd, const KEPT: usize> TilePass<'_, S, KEPT> {
     }
 
     #[inline(always)]
-    fn panel<T: Term, const R: usize, const V: usize>(
+    fn panel<T: Term, X: Extras, const R: usize, const V: usize>(
         &mut self,
-        rows: &[[Value; R]],
+        rows: Tile<'_, R>,
         panel: &[[S::f32s; V]],
         vector: usize,
         nearest: &mut Best<S, R, KEPT>,
     ) {
-        let d2 = distances::<S, T, R, V>(self.simd, rows, panel);
+        let mut d2 = distances::<S, T, X, R, V>(self.simd, rows, panel);
+        if X::LEVELS {
+            self.add_levels(rows.codes, vector, &mut d2);
+        }
         if KEPT > 0 {
             nearest.look(self.simd, vector, &d2);
         }
@@ -292,24 +392,50 @@ impl<S: Simd, const KEPT: usize> TilePass<'_, S, KEPT> {
     }
 }
 
-/// Distances of R rows from V vectors of landmarks, in the order of the columns.
+/// Distances of R rows from V vectors of landmarks over numbers that are there, in the order of the columns.
 #[inline(always)]
-fn distances<S: Simd, T: Term, const R: usize, const V: usize>(
+fn distances<S: Simd, T: Term, X: Extras, const R: usize, const V: usize>(
     simd: S,
-    rows: &[[Value; R]],
+    rows: Tile<'_, R>,
     panel: &[[S::f32s; V]],
 ) -> [[S::f32s; V]; R] {
     let mut sum = [[simd.splat_f32s(0.0); V]; R];
-    for (x, z) in rows.iter().zip(panel) {
+    for (k, (x, z)) in rows.numbers.iter().zip(panel).enumerate() {
         for r in 0..R {
             for v in 0..V {
-                let x = simd.splat_f32s(x[r][copy_for(v, S::F32_LANES)]);
-                let difference = simd.sub_f32s(z[v], x);
+                let copy = copy_for(v, S::F32_LANES);
+                let mut difference = simd.sub_f32s(z[v], simd.splat_f32s(x[r][copy]));
+                if X::HOLES {
+                    let there = simd.splat_f32s(rows.present[k][r][copy]);
+                    difference = simd.and_f32s(difference, there);
+                }
                 sum[r][v] = T::add(simd, sum[r][v], difference);
             }
         }
     }
     sum
+}
+
+impl<S: Simd, const KEPT: usize> TilePass<'_, S, KEPT> {
+    /// Adds what the levels of the rows add, in the order of the categories.
+    #[inline(always)]
+    fn add_levels<const R: usize, const V: usize>(
+        &self,
+        codes: &[u32],
+        vector: usize,
+        d2: &mut [[S::f32s; V]; R],
+    ) {
+        let categories = self.starts.len();
+        for (c, start) in self.starts.iter().enumerate() {
+            for r in 0..R {
+                let level = start + codes[r * categories + c] as usize;
+                let entries = &self.tables[level * self.vectors + vector..][..V];
+                for v in 0..V {
+                    d2[r][v] = self.simd.add_f32s(d2[r][v], entries[v]);
+                }
+            }
+        }
+    }
 }
 
 /// In each lane of each row the least distance, the first vector that had it, and where two are kept the
@@ -440,6 +566,7 @@ fn exp2<S: Simd>(simd: S, d2: S::f32s, factor: f32, limit: f32) -> S::f32s {
 
 #[cfg(test)]
 mod tests {
+    use super::super::row::{ABSENT, PRESENT};
     use super::super::scalar;
     use super::*;
     use proptest::prelude::*;
@@ -482,7 +609,7 @@ mod tests {
                 tiles.block(rows.data(), Some(&mut nearest), |rung, j, u| got[rung * m + j] = u);
                 prop_assert_eq!(&got, &expected, "{:?}", set);
                 for (i, x) in rows.rows().enumerate() {
-                    prop_assert_eq!((nearest.index[i], nearest.distance[i]), scalar::nearest(kernel, x, &landmarks));
+                    prop_assert_eq!((nearest.index[i], nearest.distance[i]), scalar::nearest(kernel, x.into(), &landmarks, None));
                 }
                 let mut two = Nearest::default();
                 Tiles::new(&landmarks, kernel, None, set).nearest_two(rows.data(), &mut two);
@@ -490,6 +617,72 @@ mod tests {
                 for (i, x) in rows.rows().enumerate() {
                     let others = landmarks.rows().enumerate().filter(|(j, _)| *j != two.index[i] as usize);
                     let second = others.map(|(_, z)| kernel.distance(x, z)).fold(f32::INFINITY, f32::min);
+                    prop_assert_eq!(two.second[i], second);
+                }
+            }
+        }
+
+        /// The same with categories and with holes.
+        #[test]
+        fn levels_and_holes_match_the_definition(
+            d in 1usize..12,
+            m in 1usize..70,
+            n in 1usize..40,
+            levels in prop::collection::vec(1usize..9, 0..4),
+            holes in 0u64..3,
+            seed in any::<u64>(),
+        ) {
+            let mut state = seed;
+            let mut next = || {
+                state = crate::sample::mix(state);
+                state >> 40
+            };
+            let value = |bits: u64| bits as f32 / (1 << 23) as f32 - 1.0;
+            let landmarks = Points::new(d, (0..m * d).map(|_| value(next())).collect());
+            let mut z: Vec<f32> = (0..n * d).map(|_| value(next())).collect();
+            let mut codes = Vec::new();
+            for _ in 0..n {
+                codes.extend(levels.iter().map(|l| (next() % *l as u64) as u32));
+            }
+            let entries: Vec<f32> = (0..1000).map(|_| value(next()).abs()).collect();
+            let entry = |c: usize, l: usize, j: usize| entries[(c * 311 + l * 17 + j * 7) % 1000];
+            let tables = LevelTables::new(m, &levels, entry);
+            let present: Vec<f32> = match holes {
+                0 => Vec::new(),
+                holes => z.iter_mut().map(|z| match next() % 3 < holes {
+                    true => { *z = 0.0; ABSENT }
+                    false => PRESENT,
+                }).collect(),
+            };
+            let rows = Rows { z: &z, codes: &codes, present: &present };
+            let ladder = Kernel::Gaussian.ladder(&[4.0, 1.0]);
+            let one = |i: usize| rows.row(i, d, levels.len());
+            let distance = |i: usize, j: usize| {
+                scalar::distance(Kernel::Gaussian, one(i), &landmarks, Some(&tables), j)
+            };
+            let mut expected = vec![0u32; 2 * m];
+            for (i, j) in (0..n).flat_map(|i| (0..m).map(move |j| (i, j))).filter(|_| holes == 0) {
+                for (rung, u) in scalar::kernel_units(distance(i, j), &ladder).iter().enumerate() {
+                    expected[rung * m + j] += u;
+                }
+            }
+            // Landmarks that fill the last vector are infinitely far in whatever is there.
+            let somewhere = |i: usize| !levels.is_empty() || present.is_empty()
+                || present[i * d..(i + 1) * d].iter().any(|p| p.to_bits() != 0);
+            prop_assume!((0..n).all(somewhere));
+            for set in Instructions::all() {
+                let new = |ladder| Tiles::new(&landmarks, Kernel::Gaussian, ladder, set).with_levels(&tables);
+                let (mut got, mut nearest) = (vec![0u32; 2 * m], Nearest::default());
+                new(Some(&ladder)).block(rows, Some(&mut nearest), |rung, j, u| got[rung * m + j] = u);
+                prop_assert_eq!(&got, &expected, "{:?}", set);
+                let mut two = Nearest::default();
+                new(None).nearest_two(rows, &mut two);
+                prop_assert_eq!((&two.index, &two.distance), (&nearest.index, &nearest.distance));
+                for i in 0..n {
+                    let found = (nearest.index[i], nearest.distance[i]);
+                    prop_assert_eq!(found, scalar::nearest(Kernel::Gaussian, one(i), &landmarks, Some(&tables)));
+                    let others = (0..m).filter(|j| *j != two.index[i] as usize);
+                    let second = others.map(|j| distance(i, j)).fold(f32::INFINITY, f32::min);
                     prop_assert_eq!(two.second[i], second);
                 }
             }

@@ -1,10 +1,13 @@
 //! Rows far from some landmarks: the second reading of D² sampling.
 
+use crate::engine::has_enough;
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::kernel::pack::MAX_BLOCK;
+use crate::kernel::row::{ABSENT, PRESENT, Rows};
 use crate::kernel::tile::{Nearest, Tiles};
 use crate::plan::Plan;
+use crate::recipe::View;
 use crate::rows::{Block, Progress, RowSource, pass};
 use crate::sample::{Reservoir, mix};
 use crate::simd::Instructions;
@@ -18,13 +21,22 @@ pub fn distant_rows(
     threads: usize,
     progress: &dyn Progress,
 ) -> Result<Reservoir> {
-    // Each row is followed by its weight.
-    let reservoir = Reservoir::new(count, plan.dims() + 1, mix(plan.seed ^ 0xd2));
+    // Each row is followed by its levels and its weight.
+    let width = plan.dims() + plan.categories().len() + 1;
+    let reservoir = Reservoir::new(count, width, mix(plan.seed ^ 0xd2));
+    let tiles = Tiles::new(plan.features.points(), Kernel::Gaussian, None, Instructions::best());
+    let tiles = match plan.level_tables() {
+        Some(tables) => tiles.with_levels(&tables),
+        None => tiles,
+    };
     let init = || Scratch {
-        tiles: Tiles::new(plan.features.points(), Kernel::Gaussian, None, Instructions::best()),
+        tiles: tiles.clone(),
         nearest: Nearest::default(),
         z: Vec::new(),
+        present: Vec::new(),
+        row: Vec::new(),
     };
+    let source = &View::new(&plan.recipe, &plan.columns, source)?;
     pass(source, threads, progress, init, |scratch, block| {
         offer(plan, scratch, block, &reservoir);
         Ok(())
@@ -37,26 +49,44 @@ struct Scratch {
     tiles: Tiles,
     nearest: Nearest,
     z: Vec<f32>,
+    present: Vec<f32>,
+    row: Vec<f64>,
 }
 
 fn offer(plan: &Plan, scratch: &mut Scratch, block: &Block, reservoir: &Reservoir) {
-    let d = plan.dims();
+    let (d, c) = (plan.dims(), plan.categories().len());
     for (chunk, rows) in block.values.chunks(MAX_BLOCK * d).enumerate() {
         scratch.z.clear();
         for row in rows.chunks_exact(d) {
             plan.frame.narrow(row, &mut scratch.z);
         }
-        scratch.tiles.block(&scratch.z, Some(&mut scratch.nearest), |_, _, _| {});
+        let codes = &block.codes[chunk * MAX_BLOCK * c..][..rows.len() / d * c];
+        // Distances are taken over what a row has.
+        let holes = plan.is_partial() && scratch.z.iter().any(|z| z.is_nan());
+        scratch.present.clear();
+        if holes {
+            let there = |z: &f32| if z.is_nan() { ABSENT } else { PRESENT };
+            scratch.present.extend(scratch.z.iter().map(there));
+            scratch.z.iter_mut().filter(|z| z.is_nan()).for_each(|z| *z = 0.0);
+        }
+        let these = Rows { z: &scratch.z, codes, present: &scratch.present };
+        scratch.tiles.block(these, Some(&mut scratch.nearest), |_, _, _| {});
         for (i, row) in rows.chunks_exact(d).enumerate() {
             let at = chunk * MAX_BLOCK + i;
+            let codes = &codes[i * c..(i + 1) * c];
             let weight = match plan.weighting {
                 Some(_) => block.weights.get(at).copied().unwrap_or(f64::NAN),
                 None => 1.0,
             };
             let steer = weight * f64::from(scratch.nearest.distance[i]);
             // The survey has refused or counted invalid rows; here they are passed over.
-            if steer > 0.0 && steer.is_finite() && row.iter().all(|x| x.is_finite()) {
-                reservoir.offer(block.position + at as u64, steer, row, weight);
+            let usable = |x: &f64| x.is_finite() || plan.is_partial() && x.is_nan();
+            let valid = row.iter().all(usable) && has_enough(plan, row, codes);
+            if steer > 0.0 && steer.is_finite() && valid {
+                scratch.row.clear();
+                scratch.row.extend_from_slice(row);
+                scratch.row.extend(codes.iter().map(|code| f64::from(*code)));
+                reservoir.offer(block.position + at as u64, steer, &scratch.row, weight);
             }
         }
     }

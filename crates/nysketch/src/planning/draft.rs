@@ -1,11 +1,14 @@
 //! A plan in the making: everything but the reading of rows.
 
+use super::holes::Donors;
 use super::params::{
     DEFAULT_LANDMARKS, GivenLandmarks, LandmarkCount, Measurement, PlanParams, PlanValid, Scale,
     default_landmarks, default_witnesses,
 };
+use super::placed::Placed;
 use super::remarks;
 use super::report::{LeverageReport, PlanReport};
+use super::roles::{Settled, TableColumns, preliminary, settle};
 use super::witnesses::draw_places;
 use crate::bandwidth;
 use crate::collect::Collect;
@@ -22,6 +25,7 @@ use crate::landmarks::uniform::{distinct, uniform};
 use crate::linalg::symmetric_eigen;
 use crate::plan::{Features, Plan};
 use crate::points::Points;
+use crate::recipe::Recipe;
 use crate::sample::Reservoir;
 use crate::simd::Instructions;
 use crate::survey::Survey;
@@ -45,8 +49,10 @@ pub struct Draft {
     measurement: Measurement,
     witnesses: usize,
     columns: Vec<String>,
+    recipe: Recipe,
     frame: Frame,
-    sample: Points,
+    /// Rows of the sample; what they lack is filled in.
+    sample: Placed,
     found: Survey,
     bandwidths: Vec<f64>,
     rng: ChaCha8Rng,
@@ -59,42 +65,49 @@ enum Chosen {
     /// Not begun.
     Nothing,
     /// All of them, or frequencies.
-    All(Features),
+    All(Features, Vec<u32>),
     /// Half of `m`, from the sample; the others come from rows far from these.
-    Half { first: Points, m: usize, wanted: Option<usize> },
+    Half { first: Placed, m: usize, wanted: Option<usize> },
 }
 
 impl Draft {
     /// Chooses the frame, the bandwidths, and the landmarks as far as the sample goes.
-    pub fn new(columns: &[String], found: Survey, params: &PlanValid) -> Result<Self> {
-        let PlanValid { params, measurement, witnesses } = params.clone();
-        let frame = make_frame(columns, &found, params.scale)?;
+    pub fn new(table: &TableColumns, found: Survey, params: &PlanValid) -> Result<Self> {
+        let PlanValid { mut params, measurement, witnesses } = params.clone();
+        let (columns, recipe) = preliminary(table, &params)?;
+        let (rows, losses) = (found.rows, found.losses.clone());
+        let Settled { columns, recipe, found, mut notes } =
+            settle(columns, recipe, found, &params)?;
+        let times = recipe.numbers.iter().any(|n| n.step.of_time());
+        if params.scale.is_none() && (times || !recipe.categories.is_empty()) {
+            params.scale = Some(Scale::Standard);
+            let why = if times { "points in time" } else { "categories" };
+            notes.push(format!("columns are scaled by their standard deviations, since there are {why}; `scale=none` leaves them as they are"));
+        }
+        let scale = params.scale.unwrap_or_default();
+        if found.sample.is_empty() {
+            return Err(Error::NoRows { skipped: rows });
+        }
+        let frame = make_frame(&columns, &found, &params)?;
         let weighting = params
             .weighting
             .as_ref()
             .map(|weights| weights.weighting(found.rows, found.weight, found.weights));
-        let mut sample = Vec::new();
-        for row in found.sample.chunks_exact(columns.len()) {
-            frame.narrow(row, &mut sample);
-        }
-        let sample = Points::new(columns.len(), sample);
-        let mut report = PlanReport {
-            rows: found.rows,
-            losses: found.losses.clone(),
-            sample_rows: sample.len(),
-            ..PlanReport::default()
-        };
-        report.notes.extend(remarks::of_columns(columns, &found, params.scale));
-        warn_of_lost_digits(columns, &found, &frame, &mut report);
+        let sample = placed(&frame, &recipe, &found.sample, &found.codes, None);
+        let mut report =
+            PlanReport { rows, losses, sample_rows: sample.len(), ..PlanReport::default() };
+        report.losses = found.losses.clone();
+        report.notes = notes;
+        report.notes.extend(remarks::of_columns(&columns, &found, scale));
+        warn_of_lost_digits(&columns, &found, &frame, &mut report);
         let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
         let bandwidths = match &params.bandwidths {
             Some(given) => given.clone(),
             None => {
-                let middle = bandwidth::middle(&sample, &mut rng);
+                let middle = bandwidth::middle(sample.space(), &mut rng);
                 bandwidth::ladder(params.kernel.as_wide_as_gaussian(middle, columns.len()))
             }
         };
-        let columns = columns.to_vec();
         let chosen = Chosen::Nothing;
         let mut draft = Draft {
             params,
@@ -102,6 +115,7 @@ impl Draft {
             measurement,
             witnesses,
             columns,
+            recipe,
             frame,
             sample,
             found,
@@ -118,29 +132,31 @@ impl Draft {
     /// how many such rows to draw.
     pub fn wants_distant_rows(&self) -> Option<(Plan, usize)> {
         let Chosen::Half { first, .. } = &self.chosen else { return None };
-        let features = Features::Nystrom(first.clone(), Sampling::Dsquared);
+        let features = Features::Nystrom(first.points.clone(), Sampling::Dsquared);
         let collect = Collect { kernel: false, cells: true, moments: false };
         // D² is the squared distance, whatever the kernel.
-        let plan = Plan { kernel: Kernel::Gaussian, ..self.plan(features, collect) };
+        let levels = first.codes.clone();
+        let plan = Plan { kernel: Kernel::Gaussian, ..self.plan(features, levels, collect) };
         Some((plan, self.sample.len()))
     }
 
     /// The plan; `distant` holds the rows that were asked for.
     pub fn finish(mut self, distant: Option<Reservoir>) -> Result<(Plan, PlanReport)> {
-        let features = match (std::mem::replace(&mut self.chosen, Chosen::Nothing), distant) {
-            (Chosen::All(features), _) => features,
-            (Chosen::Half { first, m, wanted }, Some(distant)) => {
-                let points = self.other_half(&first, m, wanted, distant);
-                Features::Nystrom(points, Sampling::Dsquared)
-            }
-            _ => {
-                return Err(Error::parameter(
-                    "distant rows",
-                    "drawn before a plan is finished",
-                    "none",
-                ));
-            }
-        };
+        let (features, levels) =
+            match (std::mem::replace(&mut self.chosen, Chosen::Nothing), distant) {
+                (Chosen::All(features, levels), _) => (features, levels),
+                (Chosen::Half { first, m, wanted }, Some(distant)) => {
+                    let Placed { points, codes, .. } = self.other_half(&first, m, wanted, distant);
+                    (Features::Nystrom(points, Sampling::Dsquared), codes)
+                }
+                _ => {
+                    return Err(Error::parameter(
+                        "distant rows",
+                        "drawn before a plan is finished",
+                        "none",
+                    ));
+                }
+            };
         let landmarks = matches!(features, Features::Nystrom(..));
         let d = self.columns.len();
         let mut default = Collect::default_for(d, landmarks);
@@ -152,14 +168,16 @@ impl Draft {
                 "{d} columns: Σxxᵀ, which PCA needs, is left out; ask for it with `collect={all}`"
             ));
         }
-        let plan = Plan { witnesses: self.witnesses(), ..self.plan(features, collect) };
+        let plan = Plan { witnesses: self.witnesses(), ..self.plan(features, levels, collect) };
         plan.check()?;
         Ok((plan, self.report))
     }
 
-    fn plan(&self, features: Features, collect: Collect) -> Plan {
+    fn plan(&self, features: Features, landmark_levels: Vec<u32>, collect: Collect) -> Plan {
         Plan {
             columns: self.columns.clone(),
+            recipe: self.recipe.clone(),
+            landmark_levels,
             weighting: self.weighting.clone(),
             frame: self.frame.clone(),
             features,
@@ -190,7 +208,10 @@ impl Draft {
             }
             false => Vec::new(),
         };
-        (!places.is_empty()).then(|| Witnesses::new(self.sample.select(&places), kept))
+        (!places.is_empty()).then(|| {
+            let Placed { points, codes, .. } = self.sample.select(&places);
+            Witnesses::new(points, codes, kept)
+        })
     }
 
     /// The bandwidth at which leverage scores and Cholesky factors are taken.
@@ -204,10 +225,10 @@ impl Draft {
     }
 
     fn choose(&mut self) -> Result<Chosen> {
-        let (points, sampling) = match self.measurement.clone() {
+        let (placed, sampling) = match self.measurement.clone() {
             Measurement::Fourier { frequencies } => {
-                let drawn = draw_frequencies(self.sample.dims(), frequencies, &mut self.rng);
-                return Ok(Chosen::All(Features::Fourier(drawn)));
+                let drawn = draw_frequencies(self.frame.dims(), frequencies, &mut self.rng);
+                return Ok(Chosen::All(Features::Fourier(drawn), Vec::new()));
             }
             Measurement::Given(rows) => (self.given(&rows)?, Sampling::Given),
             Measurement::Leverage(lambda) => {
@@ -225,11 +246,15 @@ impl Draft {
                 (self.counted(landmarks, sampling)?, sampling)
             }
         };
-        Ok(Chosen::All(Features::Nystrom(points, sampling)))
+        Ok(Chosen::All(Features::Nystrom(placed.points, sampling), placed.codes))
     }
 
     /// Landmarks from the user, each once.
-    fn given(&mut self, given: &GivenLandmarks) -> Result<Points> {
+    fn given(&mut self, given: &GivenLandmarks) -> Result<Placed> {
+        if !self.recipe.categories.is_empty() {
+            let expected = "left out where the table has categories";
+            return Err(Error::parameter("`landmarks_from`", expected, &given.name));
+        }
         let d = self.frame.dims();
         let mut framed = FramedRows::default();
         for (i, row) in given.rows.iter().enumerate() {
@@ -261,7 +286,7 @@ impl Draft {
                 .notes
                 .push(format!("{} repeated landmarks were dropped", all.len() - kept.len()));
         }
-        Ok(all.select(&kept))
+        Ok(Placed::new(&self.recipe, all.select(&kept), Vec::new()))
     }
 
     /// How many landmarks there are to be.
@@ -283,8 +308,9 @@ impl Draft {
     /// matrix of a small sample tell how many landmarks span the rows, where that is few.
     fn auto_count(&mut self) -> Result<usize> {
         let d = self.frame.dims();
-        let few = uniform(&self.sample, &[], SPECTRUM_ROWS, &mut self.rng);
-        let few = self.sample.select(&few);
+        let space = self.sample.space();
+        let few = uniform(space, &[], SPECTRUM_ROWS, &mut self.rng);
+        let few = space.select(&few);
         let values = symmetric_eigen(&self.kernel().gram(&few))?.values;
         let total: f64 = values.iter().sum();
         let mut sum = 0.0;
@@ -324,9 +350,9 @@ impl Draft {
     }
 
     /// Exactly `wanted` landmarks, or all different rows where there are fewer.
-    fn counted(&mut self, wanted: Option<usize>, sampling: Sampling) -> Result<Points> {
+    fn counted(&mut self, wanted: Option<usize>, sampling: Sampling) -> Result<Placed> {
         let m = self.count(wanted)?;
-        let (sample, kernel) = (&self.sample, self.kernel());
+        let (sample, kernel) = (self.sample.space(), self.kernel());
         let chosen = match sampling {
             Sampling::Dsquared => {
                 dsquared(sample, Some(&self.found.sample_weights), None, m, &mut self.rng)
@@ -344,10 +370,10 @@ impl Draft {
     }
 
     /// Brings landmarks from the sample to `m` with uniform ones, and says what happened.
-    fn fill(&mut self, mut chosen: Vec<usize>, m: usize, wanted: Option<usize>) -> Points {
+    fn fill(&mut self, mut chosen: Vec<usize>, m: usize, wanted: Option<usize>) -> Placed {
         if chosen.len() < m {
             let found = chosen.len();
-            chosen.extend(uniform(&self.sample, &chosen, m - found, &mut self.rng));
+            chosen.extend(uniform(self.sample.space(), &chosen, m - found, &mut self.rng));
             if chosen.len() > found && found > 0 {
                 self.report.notes.push(format!(
                     "{found} landmarks span the sample at σ² = {:.4}; the other {} were drawn uniformly",
@@ -372,11 +398,11 @@ impl Draft {
     }
 
     /// BLESS, then `m` draws, or the paper's random number where `m` is not given.
-    fn leverage(&mut self, target: Target, m: Option<(usize, Option<usize>)>) -> Result<Points> {
-        let kernel = self.kernel();
-        let scores = leverage::bless(&self.sample, kernel, target, &mut self.rng)?;
-        let few = self.sample.len().min(ACCURACY_ROWS);
-        let part = self.sample.select(&uniform(&self.sample, &[], few, &mut self.rng));
+    fn leverage(&mut self, target: Target, m: Option<(usize, Option<usize>)>) -> Result<Placed> {
+        let (kernel, space) = (self.kernel(), self.sample.space());
+        let scores = leverage::bless(space, kernel, target, &mut self.rng)?;
+        let few = space.len().min(ACCURACY_ROWS);
+        let part = space.select(&uniform(space, &[], few, &mut self.rng));
         let again =
             leverage::bless(&part, kernel, Target::Lambda(scores.lambda.min(0.5)), &mut self.rng)?;
         let exact = leverage::exact(&part, kernel, again.lambda)?;
@@ -388,12 +414,12 @@ impl Draft {
         });
         Ok(match m {
             Some((m, wanted)) => {
-                let chosen = scores.sample(&self.sample, m, &mut self.rng);
+                let chosen = scores.sample(self.sample.space(), m, &mut self.rng);
                 self.fill(chosen, m, wanted)
             }
             None => {
                 let subset = self.sample.select(&scores.draw_some(&mut self.rng));
-                subset.select(&distinct(&subset))
+                subset.select(&distinct(subset.space()))
             }
         })
     }
@@ -402,26 +428,28 @@ impl Draft {
     /// proportion to D² to the first half.
     fn first_half(&mut self, wanted: Option<usize>) -> Result<Chosen> {
         let m = self.count(wanted)?;
-        let first = dsquared(&self.sample, None, None, m.div_ceil(2), &mut self.rng);
+        let first = dsquared(self.sample.space(), None, None, m.div_ceil(2), &mut self.rng);
         Ok(Chosen::Half { first: self.sample.select(&first), m, wanted })
     }
 
     fn other_half(
         &mut self,
-        first: &Points,
+        first: &Placed,
         m: usize,
         wanted: Option<usize>,
         distant: Reservoir,
-    ) -> Points {
-        let d = self.frame.dims();
+    ) -> Placed {
+        let (d, c) = (self.frame.dims(), self.recipe.categories.len());
         let threshold = distant.threshold();
-        let (mut data, mut weights) = (Vec::new(), Vec::new());
-        for row in distant.into_rows().chunks_exact(d + 1) {
-            self.frame.narrow(&row[..d], &mut data);
-            weights.push(row[d]);
+        let (mut rows, mut codes, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+        for row in distant.into_rows().chunks_exact(d + c + 1) {
+            rows.extend_from_slice(&row[..d]);
+            codes.extend(row[d..d + c].iter().map(|code| *code as u32));
+            weights.push(row[d + c]);
         }
-        let distant = Points::new(d, data);
-        let d2 = squared_distances(&distant, first);
+        let donors = (self.found.sample.as_slice(), self.found.codes.as_slice());
+        let distant = placed(&self.frame, &self.recipe, &rows, &codes, Some(donors));
+        let d2 = squared_distances(distant.space(), first.space());
         // A row that is kept with probability p stands for 1/p rows like it.
         let stand_for = |(w, d2): (&f64, &f64)| w / -(-w * d2 * threshold).exp_m1();
         let stand_for: Vec<f64> = weights
@@ -431,20 +459,45 @@ impl Draft {
             .map(|s| if s.is_finite() { s } else { 0.0 })
             .collect();
         let rest = m - first.len();
-        let second = dsquared(&distant, Some(&stand_for), Some(first), rest, &mut self.rng);
-        let mut data = first.data().to_vec();
-        data.extend_from_slice(distant.select(&second).data());
-        let all = Points::new(d, data);
+        let (space, existing) = (distant.space(), Some(first.space()));
+        let second = dsquared(space, Some(&stand_for), existing, rest, &mut self.rng);
+        let all = first.and(&distant.select(&second));
         self.note_fewer(all.len(), wanted);
         all
     }
 }
 
+/// Rows in the coordinates of a frame; what they lack comes from rows like them, of `donors` or of these.
+fn placed(
+    frame: &Frame,
+    recipe: &Recipe,
+    rows: &[f64],
+    codes: &[u32],
+    donors: Option<(&[f64], &[u32])>,
+) -> Placed {
+    let narrow = |rows: &[f64]| {
+        let mut out = Vec::with_capacity(rows.len());
+        rows.chunks_exact(frame.dims()).for_each(|row| frame.narrow(row, &mut out));
+        out
+    };
+    let (d, c) = (frame.dims(), recipe.categories.len());
+    let mut data = narrow(rows);
+    if data.iter().any(|x| x.is_nan()) {
+        let (others, levels) =
+            donors.map_or((data.clone(), codes), |(r, codes)| (narrow(r), codes));
+        let donors = Donors::new(d, &others, levels, &recipe.categories);
+        for (i, row) in data.chunks_exact_mut(d).enumerate() {
+            donors.fill(row, &codes[i * c..(i + 1) * c]);
+        }
+    }
+    Placed::new(recipe, Points::new(d, data), codes.to_vec())
+}
+
 /// The centre is the mean, rounded to about the column's spread so that integers stay integers.
-fn make_frame(columns: &[String], found: &Survey, scale: Scale) -> Result<Frame> {
+fn make_frame(columns: &[String], found: &Survey, params: &PlanParams) -> Result<Frame> {
     let mut centre = Vec::new();
     let mut scales = Vec::new();
-    for c in &found.columns {
+    for (j, c) in found.columns.iter().enumerate() {
         let unit = if c.deviation > 0.0 { c.deviation.log2().floor().exp2() } else { 0.0 };
         let rounded = (c.mean / unit).round() * unit;
         centre.push(if c.low == c.high {
@@ -455,11 +508,35 @@ fn make_frame(columns: &[String], found: &Survey, scale: Scale) -> Result<Frame>
             c.mean
         });
         let usable = c.deviation.is_normal() && c.low < c.high;
-        scales.push(if scale == Scale::Standard && usable { c.deviation } else { 1.0 });
+        let scale = match params.scale.unwrap_or_default() {
+            Scale::Standard if usable => c.deviation,
+            Scale::Robust if usable => {
+                let (low, high) = quartiles(found, j);
+                let width = (high - low) / GAUSSIAN_QUARTILES;
+                if width.is_normal() { width } else { c.deviation }
+            }
+            _ => 1.0,
+        };
+        scales.push(scale / params.weight_of(&columns[j]).sqrt());
     }
     let low: Vec<f64> = found.columns.iter().map(|c| c.low).collect();
     let high: Vec<f64> = found.columns.iter().map(|c| c.high).collect();
     Frame::new(columns, centre, scales, &low, &high)
+}
+
+/// How many standard deviations the quartiles of a Gaussian are apart.
+const GAUSSIAN_QUARTILES: f64 = 1.348_979_500_392_163;
+
+/// Quartiles of a column in the sample.
+fn quartiles(found: &Survey, j: usize) -> (f64, f64) {
+    let values = found.sample.iter().skip(j).step_by(found.columns.len());
+    let mut values: Vec<f64> = values.copied().filter(|x| !x.is_nan()).collect();
+    values.sort_by(f64::total_cmp);
+    let at = |share: f64| match values.len() {
+        0 => 0.0,
+        n => values[((n - 1) as f64 * share) as usize],
+    };
+    (at(0.25), at(0.75))
 }
 
 /// Sums count steps of about 2⁻²⁸ of the largest value: a few rows that are immensely far away make the
@@ -467,10 +544,7 @@ fn make_frame(columns: &[String], found: &Survey, scale: Scale) -> Result<Frame>
 fn warn_of_lost_digits(columns: &[String], found: &Survey, frame: &Frame, report: &mut PlanReport) {
     let d = columns.len();
     for j in 0..d {
-        let mut values: Vec<f64> = found.sample.iter().skip(j).step_by(d).copied().collect();
-        values.sort_by(f64::total_cmp);
-        let at = |share: f64| values[((values.len() - 1) as f64 * share) as usize];
-        let (low, high) = (at(0.25), at(0.75));
+        let (low, high) = quartiles(found, j);
         let step = power_of_two(frame.exponent[j]) * frame.scale[j];
         if high > low && step > 1e-2 * (high - low) {
             report.warnings.push(format!(

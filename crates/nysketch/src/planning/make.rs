@@ -4,10 +4,12 @@ use super::distant::distant_rows;
 use super::draft::Draft;
 use super::params::{PlanParams, PlanValid};
 use super::report::PlanReport;
+use super::roles::{TableColumns, preliminary};
 use crate::error::Result;
 use crate::plan::Plan;
+use crate::recipe::View;
 use crate::rows::{Progress, RowSource};
-use crate::survey::survey;
+use crate::survey::{SurveyPart, survey_part};
 
 /// Makes a plan. Reads the source once, and once more for D² landmarks on data larger than the
 /// sample.
@@ -28,9 +30,9 @@ pub fn make_plan(
     params: &PlanValid,
     progress: &dyn Progress,
 ) -> Result<(Plan, PlanReport)> {
-    let found = survey(source, params.weighting(), params.survey(), progress)?;
+    let found = survey_rows(source, params, progress)?.finish()?;
     progress.stage("choosing landmarks");
-    let draft = Draft::new(source.columns(), found, params)?;
+    let draft = Draft::new(&TableColumns::of(source), found, params)?;
     let distant = match draft.wants_distant_rows() {
         Some((first, count)) => {
             Some(distant_rows(&first, count, source, params.threads(), progress)?)
@@ -39,6 +41,17 @@ pub fn make_plan(
     };
     progress.stage("choosing landmarks");
     draft.finish(distant)
+}
+
+/// Reads the source, which holds some of the rows, once: all that could be measured.
+pub fn survey_rows(
+    source: &dyn RowSource,
+    params: &PlanValid,
+    progress: &dyn Progress,
+) -> Result<SurveyPart> {
+    let (columns, recipe) = preliminary(&TableColumns::of(source), &params.params)?;
+    let view = View::of_codes(&recipe, &columns, source)?;
+    survey_part(&view, params.weighting(), params.survey(), progress)
 }
 
 /// Checks the parameters and makes a plan for the rows of `source`, unwatched.

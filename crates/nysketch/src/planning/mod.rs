@@ -8,20 +8,27 @@
 
 mod distant;
 mod draft;
+mod holes;
 mod make;
 mod params;
+mod placed;
 mod remarks;
 mod report;
+mod roles;
 mod witnesses;
 
 #[doc(hidden)]
 pub use distant::distant_rows;
 #[doc(hidden)]
 pub use draft::Draft;
+#[doc(hidden)]
+pub use make::survey_rows;
 pub use make::{make_plan, plan_for};
 pub use params::{
-    DEFAULT_FREQUENCIES, DEFAULT_LANDMARKS, DEFAULT_SAMPLE_ROWS, DEFAULT_WITNESSES, FeatureKind,
-    GivenLandmarks, LandmarkCount, PlanParams, PlanValid, SampleRows, Scale, default_landmarks,
-    default_witnesses,
+    DEFAULT_FREQUENCIES, DEFAULT_LANDMARKS, DEFAULT_SAMPLE_ROWS, DEFAULT_WITNESSES, DatePart,
+    FeatureKind, GivenLandmarks, LandmarkCount, Missing, PlanParams, PlanValid, SampleRows, Scale,
+    default_landmarks, default_witnesses,
 };
 pub use report::{LeverageReport, PlanReport};
+#[doc(hidden)]
+pub use roles::TableColumns;

@@ -10,6 +10,7 @@ use crate::kernel::ladder::check_bandwidths;
 use crate::landmarks::Sampling;
 use crate::names::{Choice, Named, name_of};
 use crate::plan::{MAX_POINTS, WITNESSES_NEED_CELLS, check_kernel};
+use crate::recipe::Step;
 use crate::rows::Invalid;
 use crate::survey::SurveyParams;
 use crate::weight::WeightParams;
@@ -114,6 +115,8 @@ pub enum Scale {
     None,
     /// Divided by their standard deviation.
     Standard,
+    /// Divided by the width of their middle half, as a standard deviation of a Gaussian.
+    Robust,
 }
 
 impl Named for Scale {
@@ -121,6 +124,11 @@ impl Named for Scale {
     const TABLE: &'static [Choice<Self>] = &[
         Choice::new(Scale::None, "none", "Columns as they are"),
         Choice::new(Scale::Standard, "standard", "Columns divided by their standard deviation"),
+        Choice::new(
+            Scale::Robust,
+            "robust",
+            "Columns divided by the width of their middle half (quartiles of the sample)",
+        ),
     ];
 }
 
@@ -128,6 +136,78 @@ impl Scale {
     /// Its name.
     pub fn name(self) -> &'static str {
         name_of(self)
+    }
+}
+
+/// What becomes of rows that lack values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Missing {
+    /// They count by the values they have, where some were missing while planning; else they are invalid.
+    #[default]
+    Auto,
+    /// They are invalid.
+    Error,
+    /// They count by the values they have.
+    Partial,
+}
+
+impl Named for Missing {
+    const PARAMETER: &'static str = "`missing`";
+    const TABLE: &'static [Choice<Self>] = &[
+        Choice::new(
+            Missing::Auto,
+            "auto",
+            "partial where values are missing while planning, else error",
+        ),
+        Choice::new(Missing::Error, "error", "A row that lacks a value is invalid"),
+        Choice::new(Missing::Partial, "partial", "Rows count by the values they have"),
+    ];
+}
+
+impl Missing {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        name_of(self)
+    }
+}
+
+/// What of a point in time is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DatePart {
+    /// Its position.
+    Time,
+    /// The time of the day, as a point on a circle.
+    Hour,
+    /// The time of the week, likewise.
+    Weekday,
+    /// The time of the year, likewise.
+    Month,
+}
+
+impl Named for DatePart {
+    const PARAMETER: &'static str = "`dates`";
+    const TABLE: &'static [Choice<Self>] = &[
+        Choice::new(DatePart::Time, "time", "Its position"),
+        Choice::new(DatePart::Hour, "hour", "The time of the day, on a circle"),
+        Choice::new(DatePart::Weekday, "weekday", "The time of the week, on a circle"),
+        Choice::new(DatePart::Month, "month", "The time of the year, on a circle"),
+    ];
+}
+
+impl DatePart {
+    /// What is measured where nothing is said.
+    pub const DEFAULT: &'static [DatePart] = &[DatePart::Time, DatePart::Hour, DatePart::Weekday];
+
+    /// Endings of the names of its columns, and the steps to them.
+    pub(super) fn steps(self) -> &'static [(&'static str, Step)] {
+        match self {
+            DatePart::Time => &[("", Step::Time)],
+            DatePart::Hour => &[(".hour.sin", Step::HourSin), (".hour.cos", Step::HourCos)],
+            DatePart::Weekday => {
+                &[(".weekday.sin", Step::WeekdaySin), (".weekday.cos", Step::WeekdayCos)]
+            }
+            DatePart::Month => &[(".month.sin", Step::MonthSin), (".month.cos", Step::MonthCos)],
+        }
     }
 }
 
@@ -196,8 +276,25 @@ pub struct PlanParams {
     pub kernel: Kernel,
     /// σ² of each rung, in any order, or `None` to choose them from the sample.
     pub bandwidths: Option<Vec<f64>>,
-    /// How columns are scaled.
-    pub scale: Scale,
+    /// How columns are scaled; by default not at all, or by standard deviations where there are categories or points
+    /// in time, which have no unit that others could share.
+    pub scale: Option<Scale>,
+    /// Columns of numbers that are measured as `sign(x)·ln(1 + |x|)`.
+    pub log: Vec<String>,
+    /// What a column counts in squared distances, 1 where nothing is said.
+    pub column_weights: Vec<(String, f64)>,
+    /// Vectors that are scaled to length one, `*` for all columns of numbers together.
+    pub unit: Vec<String>,
+    /// What of each point in time is measured; [`DatePart::DEFAULT`] where nothing is said.
+    pub dates: Vec<(String, Vec<DatePart>)>,
+    /// Categories that the user asked for: however many levels they have.
+    pub categorical: Vec<String>,
+    /// Columns that the user named: they are not left out.
+    pub named: Vec<String>,
+    /// Whether columns of numbers that are unmistakably ids are left out.
+    pub leave_out_ids: bool,
+    /// What becomes of rows that lack values.
+    pub missing: Missing,
     /// Rows that landmarks are chosen from.
     pub sample_rows: SampleRows,
     /// Which sums to keep, or `None` for the default.
@@ -227,7 +324,15 @@ impl Default for PlanParams {
             frequencies: None,
             kernel: Kernel::default(),
             bandwidths: None,
-            scale: Scale::default(),
+            scale: None,
+            log: Vec::new(),
+            column_weights: Vec::new(),
+            unit: Vec::new(),
+            dates: Vec::new(),
+            categorical: Vec::new(),
+            named: Vec::new(),
+            leave_out_ids: false,
+            missing: Missing::default(),
             sample_rows: SampleRows::Default,
             collect: None,
             witnesses: None,
@@ -334,9 +439,85 @@ impl PlanParams {
 
     /// With columns scaled in this way.
     #[must_use]
-    pub fn scale(mut self, scale: Scale) -> Self {
-        self.scale = scale;
+    pub fn scale(mut self, scale: impl Into<Option<Scale>>) -> Self {
+        self.scale = scale.into();
         self
+    }
+
+    /// With these columns of numbers measured as logarithms.
+    #[must_use]
+    pub fn log<S: Into<String>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
+        self.log = columns.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// With a column that counts `weight` times in squared distances.
+    #[must_use]
+    pub fn column_weight(mut self, column: impl Into<String>, weight: f64) -> Self {
+        self.column_weights.push((column.into(), weight));
+        self
+    }
+
+    /// With these vectors scaled to length one.
+    #[must_use]
+    pub fn unit<S: Into<String>>(mut self, vectors: impl IntoIterator<Item = S>) -> Self {
+        self.unit = vectors.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// With these parts of a column of points in time.
+    #[must_use]
+    pub fn dates(mut self, column: impl Into<String>, parts: impl Into<Vec<DatePart>>) -> Self {
+        self.dates.push((column.into(), parts.into()));
+        self
+    }
+
+    /// With these categories, however many levels they have.
+    #[must_use]
+    pub fn categorical<S: Into<String>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
+        self.categorical = columns.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// With these columns kept, whatever they look like.
+    #[must_use]
+    pub fn named<S: Into<String>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
+        self.named = columns.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Without columns that are unmistakably ids.
+    #[must_use]
+    pub fn leave_out_ids(mut self, leave_out: bool) -> Self {
+        self.leave_out_ids = leave_out;
+        self
+    }
+
+    /// With rows that lack values treated in this way.
+    #[must_use]
+    pub fn missing(mut self, missing: Missing) -> Self {
+        self.missing = missing;
+        self
+    }
+
+    /// What a column counts in squared distances.
+    pub(super) fn weight_of(&self, column: &str) -> f64 {
+        self.column_weights.iter().find(|(name, _)| name == column).map_or(1.0, |(_, w)| *w)
+    }
+
+    /// Whether cells are kept, as far as that is known before rows are read.
+    fn keeps_cells(&self) -> bool {
+        self.features == FeatureKind::Nystrom
+            && self.collect.map_or(self.kernel == Kernel::Gaussian, |c| c.cells)
+    }
+
+    /// Whether rows may lack values, in a table that has holes or not.
+    pub(super) fn keeps_partial(&self, holes: bool) -> bool {
+        match self.missing {
+            Missing::Auto => holes && self.keeps_cells(),
+            Missing::Error => false,
+            Missing::Partial => true,
+        }
     }
 
     /// With landmarks chosen from so many rows.
@@ -435,6 +616,16 @@ impl PlanParams {
                 None => self.landmark_choice()?,
             },
         };
+        if self.missing == Missing::Partial && !self.keeps_cells() {
+            let expected = "used where cells are kept";
+            return Err(Error::parameter("`missing=partial`", expected, "no cells"));
+        }
+        if let Some((name, weight)) =
+            self.column_weights.iter().find(|(_, w)| !(1e-6..=1e6).contains(w))
+        {
+            let expected = format!("a weight of '{name}' between 1e-6 and 1e6");
+            return Err(Error::parameter("`weight_column`", expected, weight));
+        }
         if let Some(0) = self.clusters {
             return Err(Error::parameter("`clusters`", "at least 1", 0));
         }
@@ -458,8 +649,7 @@ impl PlanParams {
 
     /// How many witness rows to keep.
     fn witness_count(&self) -> Result<usize> {
-        let cells = self.features == FeatureKind::Nystrom
-            && self.collect.map_or(self.kernel == Kernel::Gaussian, |c| c.cells);
+        let cells = self.keeps_cells();
         let none = if self.landmarks_from.is_some() {
             Some(
                 "0 or left out with `landmarks_from`, which keeps rows of the data out of the plan",
@@ -542,6 +732,11 @@ impl PlanValid {
             sample_rows,
             seed: params.seed,
             invalid: params.invalid,
+            // Skipping is for rows that lack values, too, unless something else is said.
+            partial: match params.missing {
+                Missing::Auto => params.invalid == Invalid::Refuse && params.keeps_cells(),
+                missing => missing == Missing::Partial,
+            },
             threads: params.threads,
         }
     }

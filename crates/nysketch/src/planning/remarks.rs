@@ -41,6 +41,14 @@ pub fn of_columns(columns: &[String], found: &Survey, scale: Scale) -> Vec<Strin
     remarks
 }
 
+/// Whether a column looks like an id, and no coincidence could make it so: of as many numbers drawn at random from its
+/// range, two would be the same but for a chance of e⁻²⁰.
+pub fn is_surely_id(found: &Survey, j: usize) -> bool {
+    let Column { low, high, .. } = found.columns[j];
+    let values = (found.sample.len() / found.columns.len()) as f64;
+    values * values > 40.0 * (high - low + 1.0) && looks_like_id(found, j)
+}
+
 /// Whether all values of a column that were looked at are whole numbers, none twice, and close together.
 fn looks_like_id(found: &Survey, j: usize) -> bool {
     let Column { low, high, .. } = found.columns[j];

@@ -12,6 +12,8 @@ pub struct View<'a> {
     /// The column of the source for each column of numbers.
     numbers: Vec<usize>,
     categories: Vec<Recode>,
+    /// Categories whose codes are those of the source.
+    raw: Vec<CategoryColumn>,
     /// Whether blocks of the source are those of the view.
     same: bool,
 }
@@ -93,11 +95,14 @@ impl<'a> View<'a> {
             }
             numbers.push(at);
         }
-        let mut categories = Vec::new();
+        let (mut categories, mut raw) = (Vec::new(), Vec::new());
         for category in &recipe.categories {
             let from = source.categories().iter().position(|c| c.name == category.name);
             let from = from.ok_or_else(|| lacks(&category.name))?;
-            categories.push(Recode { from, codes: codes(category, &source.categories()[from]) });
+            let column = &source.categories()[from];
+            let codes = codes(category, column);
+            raw.extend(codes.is_none().then(|| column.clone()));
+            categories.push(Recode { from, codes });
         }
         let same_numbers = numbers.len() == source.columns().len()
             && numbers.iter().enumerate().all(|(j, from)| j == *from)
@@ -106,7 +111,7 @@ impl<'a> View<'a> {
         let same_codes = categories.len() == source.categories().len()
             && categories.iter().enumerate().all(|(j, r)| j == r.from && r.codes.is_none());
         let same = same_numbers && same_codes;
-        Ok(View { source, columns, recipe, numbers, categories, same })
+        Ok(View { source, columns, recipe, numbers, categories, raw, same })
     }
 
     /// The columns of the view from those of the source.
@@ -148,6 +153,10 @@ fn to_length_one(vector: &mut [f64]) {
 impl RowSource for View<'_> {
     fn columns(&self) -> &[String] {
         self.columns
+    }
+
+    fn categories(&self) -> &[CategoryColumn] {
+        &self.raw
     }
 
     fn open(&self, done: &RowSet) -> Result<Box<dyn RowStream<'_> + '_>> {

@@ -50,6 +50,12 @@ impl Losses {
         costly
     }
 
+    /// The same for some of the columns, and the weight.
+    pub(crate) fn select(&self, columns: &[usize]) -> Self {
+        let count = |j: &usize| self.columns.get(*j).copied().unwrap_or(0);
+        Losses { skipped: self.skipped, columns: columns.iter().map(count).collect() }
+    }
+
     /// The counts, for another machine; see [`Losses::from_counts`].
     pub(crate) fn counts(&self) -> (u64, &[u64]) {
         (self.skipped, &self.columns)

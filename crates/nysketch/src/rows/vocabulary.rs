@@ -144,7 +144,9 @@ mod tests {
             for t in 0..4 {
                 let vocabulary = &vocabulary;
                 s.spawn(move || {
-                    (0..1000).for_each(|i| drop(vocabulary.code(&((i * 7 + t) % 300).to_string())))
+                    for i in 0..1000 {
+                        vocabulary.code(&((i * 7 + t) % 300).to_string());
+                    }
                 });
             }
         });

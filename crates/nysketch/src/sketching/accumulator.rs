@@ -3,7 +3,7 @@
 //! The accumulator decides what becomes of invalid rows and turns weights into whole units; an
 //! [`Engine`] adds the rest to the sums. It is frozen into a [`Sketch`] before anything can read it.
 
-use crate::engine::{Engine, EngineKind};
+use crate::engine::{Engine, EngineKind, has_enough};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::rows::{Block, Invalid, Losses};
@@ -71,6 +71,7 @@ impl Accumulator {
             let expected = "one weight per row, as the plan asks for";
             return Err(Error::parameter("weights", expected, block.weights.len()));
         }
+        self.check_codes(block)?;
         let plan = self.plan.clone();
         for rows in rows {
             match &plan.weighting {
@@ -79,6 +80,19 @@ impl Accumulator {
             }
         }
         Ok(())
+    }
+
+    /// Refuses levels that the plan does not have.
+    fn check_codes(&self, block: &Block) -> Result<()> {
+        let categories = self.plan.categories();
+        let c = categories.len();
+        let known = |(i, code): (usize, &u32)| (*code as usize) < categories[i % c].len();
+        if block.codes.len() == block.len() * c
+            && (c == 0 || block.codes.iter().enumerate().all(known))
+        {
+            return Ok(());
+        }
+        Err(Error::parameter("codes", "levels of the plan's categories", "others"))
     }
 
     /// Adds rows between those whose weight is invalid.
@@ -104,7 +118,7 @@ impl Accumulator {
                     self.push_run(block, start..i, invalid)?;
                     if self.is_valid(block, i) {
                         refused?;
-                    } else if invalid == Invalid::Refuse {
+                    } else if invalid == Invalid::Refuse && !self.lacks_too_much(block, i) {
                         return Err(self.why_invalid(block, i));
                     }
                     self.skip(block, i);
@@ -130,11 +144,13 @@ impl Accumulator {
         while at < rows.end {
             let weights = if weighted { &self.weights[at - rows.start..] } else { &[][..] };
             let values = &block.values[at * d..rows.end * d];
-            let added = self.engine.add(values, weights, &mut self.sums)?;
+            let c = self.plan.categories().len();
+            let codes = &block.codes[at * c..rows.end * c];
+            let added = self.engine.add(values, codes, weights, &mut self.sums)?;
             self.sums[Sum::Rows][0] += weight_of(weights, added);
             at += added;
             if at < rows.end {
-                if invalid == Invalid::Refuse {
+                if invalid == Invalid::Refuse && !self.lacks_too_much(block, at) {
                     return Err(self.why_invalid(block, at));
                 }
                 self.skip(block, at);
@@ -148,22 +164,42 @@ impl Accumulator {
     fn skip(&mut self, block: &Block, row: usize) {
         let d = self.plan.dims();
         let values = &block.values[row * d..(row + 1) * d];
-        let invalid: Vec<usize> = self.plan.frame.all_invalid(values).collect();
+        let mut invalid: Vec<usize> = self.plan.frame.all_invalid(values).collect();
+        // Where numbers may be missing, they are to blame only if nothing else is.
+        if self.plan.is_partial() && invalid.iter().any(|j| !values[*j].is_nan()) {
+            invalid.retain(|j| !values[*j].is_nan());
+        }
         let weight = invalid.is_empty().then_some(d);
         self.losses.skip(invalid.into_iter().chain(weight));
         self.sums[Sum::Skipped][0] += 1;
     }
 
     fn is_valid(&self, block: &Block, row: usize) -> bool {
+        self.first_invalid(block, row).is_none() && !self.lacks_too_much(block, row)
+    }
+
+    /// The first column whose value is not valid; a missing one is where the plan allows for it.
+    fn first_invalid(&self, block: &Block, row: usize) -> Option<usize> {
         let d = self.plan.dims();
-        self.plan.frame.first_invalid(&block.values[row * d..(row + 1) * d]).is_none()
+        let values = &block.values[row * d..(row + 1) * d];
+        let missing = |j: &usize| self.plan.is_partial() && values[*j].is_nan();
+        self.plan.frame.all_invalid(values).find(|j| !missing(j))
+    }
+
+    /// Whether a row of a plan that allows for missing values has too few: such rows are skipped and counted.
+    fn lacks_too_much(&self, block: &Block, row: usize) -> bool {
+        self.plan.is_partial() && self.first_invalid(block, row).is_none() && {
+            let (d, c) = (self.plan.dims(), self.plan.categories().len());
+            let values = &block.values[row * d..(row + 1) * d];
+            !has_enough(&self.plan, values, &block.codes[row * c..(row + 1) * c])
+        }
     }
 
     /// The error for an invalid row.
     fn why_invalid(&self, block: &Block, row: usize) -> Error {
         let Plan { frame, columns, .. } = &*self.plan;
         let values = &block.values[row * frame.dims()..(row + 1) * frame.dims()];
-        let j = frame.first_invalid(values).unwrap_or(0);
+        let j = self.first_invalid(block, row).unwrap_or(0);
         let at = block.place(block.first_row + row as u64, &columns[j]);
         frame.invalid(at, j, values[j])
     }

@@ -5,9 +5,10 @@
 //! anew and the two are added up. So memory is groups × [`Sums`], whatever the number of threads.
 
 use super::accumulator::Accumulator;
-use super::run::{SketchParams, check_columns};
+use super::run::SketchParams;
 use crate::error::{Error, Result};
 use crate::plan::Plan;
+use crate::recipe::View;
 use crate::rows::{Block, Invalid, Losses, Progress, RowSource, pass};
 use crate::sketch::Sketch;
 use crate::sums::Sums;
@@ -113,7 +114,7 @@ impl Groups {
         params: SketchParams,
         progress: &dyn Progress,
     ) -> Result<Self> {
-        check_columns(plan, source)?;
+        let source = &View::new(&plan.recipe, &plan.columns, source)?;
         let shared = Shared { plan, group, invalid: params.invalid, sums: Mutex::default() };
         let init = || (Accumulator::new(plan.clone(), params.engine), 0u64, 0u64);
         let visit = |(accumulator, without, read): &mut (Accumulator, u64, u64), block: &Block| {

@@ -4,6 +4,7 @@ use super::accumulator::Accumulator;
 use crate::engine::EngineKind;
 use crate::error::{Error, Result};
 use crate::plan::Plan;
+use crate::recipe::View;
 use crate::rows::{Invalid, Losses, Progress, RowSet, RowSource, read_on};
 use crate::sketch::Sketch;
 use crate::weight::Rounding;
@@ -175,7 +176,8 @@ impl Run {
         every: Duration,
         mut save: impl FnMut(&Run) -> Result<()>,
     ) -> Result<()> {
-        check_columns(self.sketch.plan(), source)?;
+        let plan = self.sketch.plan().clone();
+        let source = &View::new(&plan.recipe, &plan.columns, source)?;
         let mut stream = source.open(&self.done)?;
         let plan = self.sketch.plan().clone();
         let saving = every < Duration::MAX;
@@ -219,18 +221,6 @@ impl Progress for Uncancelled<'_> {
     fn stage(&self, what: &'static str) {
         self.0.stage(what);
     }
-}
-
-/// The source must give the columns of the plan.
-pub(super) fn check_columns(plan: &Plan, source: &dyn RowSource) -> Result<()> {
-    if source.columns() == plan.columns {
-        return Ok(());
-    }
-    Err(Error::parameter(
-        "columns",
-        format!("those of the plan ({})", plan.columns.join(", ")),
-        source.columns().join(", "),
-    ))
 }
 
 #[cfg(test)]

@@ -86,19 +86,38 @@ impl Sums {
         }
     }
 
-    /// Mean of a cell that has rows, in the plan's coordinates.
-    pub(crate) fn cell_mean(&self, cell: usize, exponent: &[i32]) -> Vec<f64> {
-        let (d, rows) = (exponent.len(), self[Sum::CellRows][cell] as f64);
-        let sums = self[Sum::CellSum][cell * d..(cell + 1) * d].iter().zip(exponent);
-        sums.map(|(sum, e)| coordinate_value(*sum, *e) / rows).collect()
+    /// Rows that lack no number: those of kernel sums, coverage and moments.
+    pub(crate) fn complete(&self) -> i128 {
+        self[Sum::Complete].first().copied().unwrap_or(self[Sum::Rows][0])
     }
 
-    /// `Σ (q − q̄)²` of a column over the rows of a cell, in units of the column squared.
+    /// Rows of a cell that have a number in a column.
+    pub(crate) fn present(&self, cell: usize, column: usize) -> i128 {
+        let rows = self[Sum::CellRows][cell];
+        let dims = self[Sum::CellSum].len() / self[Sum::CellRows].len();
+        rows - self[Sum::CellAbsent].get(cell * dims + column).copied().unwrap_or(0)
+    }
+
+    /// Mean of a cell that has rows, in the plan's coordinates, over the rows that have the number; zero, the centre of
+    /// the column, where none has.
+    pub(crate) fn cell_mean(&self, cell: usize, exponent: &[i32]) -> Vec<f64> {
+        let d = exponent.len();
+        let sums = self[Sum::CellSum][cell * d..(cell + 1) * d].iter().zip(exponent);
+        let mean = |(k, (sum, e)): (usize, (&i128, &i32))| {
+            coordinate_value(*sum, *e) / self.present(cell, k).max(1) as f64
+        };
+        sums.enumerate().map(mean).collect()
+    }
+
+    /// `Σ (q − q̄)²` of a column over the rows of a cell that have it, in units of the column squared.
     pub(crate) fn cell_spread(&self, cell: usize, column: usize) -> f64 {
         let dims = self[Sum::CellSum].len() / self[Sum::CellRows].len();
         let at = cell * dims + column;
         let sum = self[Sum::CellSum][at];
-        centred_sum(self[Sum::CellSquare][at], sum, sum, self[Sum::CellRows][cell])
+        match self.present(cell, column) {
+            0 => 0.0,
+            rows => centred_sum(self[Sum::CellSquare][at], sum, sum, rows),
+        }
     }
 
     /// Refuses so many more rows if the sums are not guaranteed for all of them.
@@ -118,6 +137,7 @@ impl Sums {
             for (i, x) in self[spec.sum].iter().enumerate() {
                 let weight = match spec.over {
                     Over::Cell(entries) => self[Sum::CellRows][i / entries],
+                    Over::Complete => self.complete(),
                     Over::All | Over::Themselves => n,
                 };
                 let (low, high) = spec.bounds(i, weight);
@@ -145,8 +165,41 @@ impl Sums {
         if plan.collect.cells && self[Sum::CellRows].iter().sum::<i128>() != n {
             return broken("the rows of the cells".into(), "not add up to the number of rows");
         }
+        self.check_levels(plan)?;
         self.check_squares(plan)?;
         self.check_totals(plan)
+    }
+
+    /// Every row has one level of each category, and the rows of cells that lack nothing are complete.
+    fn check_levels(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
+        if !plan.collect.cells {
+            return Ok(());
+        }
+        let (levels, d) = (plan.recipe.levels(), plan.dims());
+        for (cell, rows) in self[Sum::CellRows].iter().enumerate() {
+            let mut counts = self[Sum::CellLevels].iter().skip(cell * levels);
+            for category in plan.categories() {
+                if counts.by_ref().take(category.len()).sum::<i128>() != *rows {
+                    let sum = format!("the levels of '{}' in cell {cell}", category.name);
+                    let how = "not add up to its rows".into();
+                    return Err(BrokenRule { sum, how });
+                }
+            }
+        }
+        let lacking = self[Sum::Rows][0] - self.complete();
+        let absent = &self[Sum::CellAbsent];
+        let total: i128 = absent.iter().sum();
+        let most = |k: usize| absent.iter().skip(k).step_by(d).sum::<i128>();
+        // A row that is not complete lacks between one and all of the numbers.
+        if plan.is_partial()
+            && (lacking > total
+                || lacking * (d as i128) < total
+                || (0..d).any(|k| most(k) > lacking))
+        {
+            let how = "not fit the numbers that rows lack".into();
+            return Err(BrokenRule { sum: "the number of complete rows".into(), how });
+        }
+        Ok(())
     }
 
     /// Sums and squares of the same rows belong together: Cauchy and Schwarz for every cell and column, and for
@@ -156,17 +209,22 @@ impl Sums {
         let d = plan.dims();
         let each_once = plan.weighting.is_none();
         if plan.collect.cells {
-            for (cell, &n) in self[Sum::CellRows].iter().enumerate().filter(|(_, n)| **n > 0) {
+            for cell in (0..self[Sum::CellRows].len()).filter(|c| self[Sum::CellRows][*c] > 0) {
                 for at in cell * d..(cell + 1) * d {
+                    let n = self.present(cell, at - cell * d);
                     let (sum, square) = (self[Sum::CellSum][at], self[Sum::CellSquare][at]);
                     let one_row = each_once && n == 1;
-                    if !squares_possible(square, sum, n) || one_row && square != sum * sum {
+                    if n == 0 && (sum != 0 || square != 0) {
+                        return Err(impossible(format!("cell_square[{at}]")));
+                    }
+                    if n > 0 && !squares_possible(square, sum, n) || one_row && square != sum * sum
+                    {
                         return Err(impossible(format!("cell_square[{at}]")));
                     }
                 }
             }
         }
-        let n = self[Sum::Rows][0];
+        let n = self.complete();
         if plan.collect.moments && n > 0 {
             let (sum, outer) = (&self[Sum::Sum], &self[Sum::Outer]);
             let centred =
@@ -189,7 +247,8 @@ impl Sums {
 
     /// Every row is in one cell, so the cells add up to the whole.
     fn check_totals(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
-        if !(plan.collect.cells && plan.collect.moments) {
+        let complete = self.complete() == self[Sum::Rows][0];
+        if !(plan.collect.cells && plan.collect.moments && complete) {
             return Ok(());
         }
         let d = plan.dims();

@@ -14,6 +14,9 @@ use crate::fixed::{COORDINATE_LIMIT, FEATURE_ONE, MAX_WEIGHT};
 /// | `cell_rows` | m | weights of the rows nearest to x̃_j | 1 |
 /// | `cell_sum` | m × d | their coordinates | 2^e_k |
 /// | `cell_square` | m × d | their squared coordinates | 2^2e_k |
+/// | `cell_absent` | m × d | weights of those that lack the number | 1 |
+/// | `cell_levels` | m × levels | weights of those that have the level | 1 |
+/// | `complete` | 1 | weights of the rows that lack no number | 1 |
 /// | `sum` | d | coordinates | 2^e_k |
 /// | `outer` | d(d+1)/2 | products of coordinates k ≥ l, row by row | 2^(e_k+e_l) |
 ///
@@ -31,12 +34,15 @@ pub enum Sum {
     CellRows,
     CellSum,
     CellSquare,
+    CellAbsent,
+    CellLevels,
+    Complete,
     Sum,
     Outer,
 }
 
 /// Number of different sums.
-pub(crate) const SUMS: usize = 9;
+pub(crate) const SUMS: usize = 12;
 
 /// What an integer of a sum stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +66,8 @@ pub(crate) enum Over {
     Themselves,
     /// All rows.
     All,
+    /// Rows that lack no number.
+    Complete,
     /// The rows of one cell; each has this many entries.
     Cell(usize),
 }
@@ -82,8 +90,12 @@ pub(crate) struct Spec {
 /// What of a plan decides which sums there are.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Measured {
-    /// Columns d.
+    /// Columns d of numbers.
     pub dims: usize,
+    /// Levels of all categories.
+    pub levels: usize,
+    /// Whether rows may lack numbers.
+    pub partial: bool,
     /// Landmarks or frequencies m.
     pub points: usize,
     /// Whether they are landmarks.
@@ -102,7 +114,8 @@ impl Measured {
 
     /// The lines of the table that are kept.
     pub fn specs(&self) -> Vec<Spec> {
-        let Measured { dims: d, points: m, landmarks, bandwidths, collect } = *self;
+        let Measured { dims: d, levels, partial, points: m, landmarks, bandwidths, collect } =
+            *self;
         let (one, q) = (i128::from(FEATURE_ONE), i128::from(COORDINATE_LIMIT));
         let line = |sum, shape, unit, over, term| Spec { sum, shape, unit, over, term };
         let themselves = |sum, most| line(sum, vec![1], Unit::One, Over::Themselves, (0, most));
@@ -111,10 +124,10 @@ impl Measured {
         if collect.kernel {
             let least = if landmarks { 0 } else { -one };
             let shape = vec![bandwidths, self.features()];
-            specs.push(line(Sum::Features, shape, Unit::Feature, Over::All, (least, one)));
+            specs.push(line(Sum::Features, shape, Unit::Feature, Over::Complete, (least, one)));
             if landmarks {
                 let shape = vec![bandwidths];
-                specs.push(line(Sum::Coverage, shape, Unit::Feature, Over::All, (0, one)));
+                specs.push(line(Sum::Coverage, shape, Unit::Feature, Over::Complete, (0, one)));
             }
         }
         if collect.cells {
@@ -122,11 +135,21 @@ impl Measured {
             specs.push(line(Sum::CellRows, vec![m], Unit::One, Over::All, (0, 1)));
             specs.push(line(Sum::CellSum, vec![m, d], Unit::Coordinate, in_cell, (-q, q)));
             specs.push(line(Sum::CellSquare, vec![m, d], Unit::Square, in_cell, (0, q * q)));
+            if partial {
+                specs.push(line(Sum::CellAbsent, vec![m, d], Unit::One, in_cell, (0, 1)));
+            }
+            if levels > 0 {
+                let in_cell = Over::Cell(levels);
+                specs.push(line(Sum::CellLevels, vec![m, levels], Unit::One, in_cell, (0, 1)));
+            }
+        }
+        if partial {
+            specs.push(line(Sum::Complete, vec![1], Unit::One, Over::All, (0, 1)));
         }
         if collect.moments {
             let pairs = vec![d * (d + 1) / 2];
-            specs.push(line(Sum::Sum, vec![d], Unit::Coordinate, Over::All, (-q, q)));
-            specs.push(line(Sum::Outer, pairs, Unit::Product, Over::All, (-q * q, q * q)));
+            specs.push(line(Sum::Sum, vec![d], Unit::Coordinate, Over::Complete, (-q, q)));
+            specs.push(line(Sum::Outer, pairs, Unit::Product, Over::Complete, (-q * q, q * q)));
         }
         specs
     }
@@ -142,6 +165,9 @@ impl Sum {
         (Sum::CellRows, "cell_rows"),
         (Sum::CellSum, "cell_sum"),
         (Sum::CellSquare, "cell_square"),
+        (Sum::CellAbsent, "cell_absent"),
+        (Sum::CellLevels, "cell_levels"),
+        (Sum::Complete, "complete"),
         (Sum::Sum, "sum"),
         (Sum::Outer, "outer"),
     ];
@@ -167,7 +193,7 @@ impl Spec {
         }
         match self.over {
             Over::Themselves => (low, high),
-            Over::All | Over::Cell(_) => (low * weight, high * weight),
+            Over::All | Over::Complete | Over::Cell(_) => (low * weight, high * weight),
         }
     }
 }

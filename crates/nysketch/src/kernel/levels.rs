@@ -1,0 +1,61 @@
+//! What the levels of a row's categories add to its distance from each point.
+
+/// A table `[category][level][point]`. At landmarks an entry is zero where the landmark has that level, and the weight of the
+/// category elsewhere; at centres it depends on the shares of the levels.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LevelTables {
+    points: usize,
+    /// Where the levels of each category start among all of them.
+    starts: Vec<usize>,
+    /// `[level][point]`, levels of all categories one after the other.
+    entries: Vec<f32>,
+}
+
+impl LevelTables {
+    /// A table for categories with so many levels each; `entry(category, level, point)` is what is added.
+    pub fn new(
+        points: usize,
+        levels: &[usize],
+        entry: impl Fn(usize, usize, usize) -> f32,
+    ) -> Self {
+        let (mut starts, mut entries) = (Vec::new(), Vec::new());
+        for (category, levels) in levels.iter().enumerate() {
+            starts.push(entries.len() / points.max(1));
+            for level in 0..*levels {
+                entries.extend((0..points).map(|point| entry(category, level, point)));
+            }
+        }
+        LevelTables { points, starts, entries }
+    }
+
+    /// Number of categories.
+    pub fn categories(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// What the level of a category adds to the distance from a point.
+    pub fn entry(&self, category: usize, code: u32, point: usize) -> f32 {
+        self.entries[(self.starts[category] + code as usize) * self.points + point]
+    }
+
+    /// Adds what the levels of a row add to its distance from a point, in the order of the categories.
+    pub fn add(&self, distance: f32, codes: &[u32], point: usize) -> f32 {
+        let entries = codes.iter().enumerate();
+        entries.fold(distance, |sum, (c, code)| sum + self.entry(c, *code, point))
+    }
+
+    /// The first level of each category among all of them.
+    pub(super) fn starts(&self) -> &[usize] {
+        &self.starts
+    }
+
+    /// `[level][point]`, filled up with infinity to whole vectors.
+    pub(super) fn packed(&self, padded: usize) -> Vec<f32> {
+        let mut packed = Vec::with_capacity(self.entries.len() / self.points.max(1) * padded);
+        for line in self.entries.chunks_exact(self.points.max(1)) {
+            packed.extend_from_slice(line);
+            packed.resize(packed.len() + padded - self.points, f32::INFINITY);
+        }
+        packed
+    }
+}

@@ -1,0 +1,85 @@
+//! Values for what rows of the sample lack, so that they can be landmarks: taken from rows like them.
+
+use crate::recipe::Category;
+
+/// Rows that values are taken from.
+const DONORS: usize = 1000;
+
+/// Rows of the sample that lend their values.
+pub struct Donors<'a> {
+    dims: usize,
+    categories: &'a [Category],
+    /// Coordinates, NaN where a row lacks one, and levels.
+    rows: Vec<f32>,
+    codes: Vec<u32>,
+}
+
+impl<'a> Donors<'a> {
+    /// Some of the rows, spread evenly.
+    pub fn new(dims: usize, rows: &[f32], codes: &[u32], categories: &'a [Category]) -> Self {
+        let step = (rows.len() / dims).div_ceil(DONORS).max(1);
+        let rows = rows.chunks_exact(dims).step_by(step).flatten().copied().collect();
+        let c = categories.len();
+        let codes = match c {
+            0 => Vec::new(),
+            c => codes.chunks_exact(c).step_by(step).flatten().copied().collect(),
+        };
+        Donors { dims, categories, rows, codes }
+    }
+
+    /// Fills what a row lacks: each value comes from the nearest row that has it, by the mean squared difference in what
+    /// both have. Zero, the centre of the column, where no row has it.
+    pub fn fill(&self, row: &mut [f32], codes: &[u32]) {
+        if row.iter().all(|x| !x.is_nan()) {
+            return;
+        }
+        let c = self.categories.len();
+        let mut nearest = vec![(f32::INFINITY, 0.0); self.dims];
+        for (i, donor) in self.rows.chunks_exact(self.dims).enumerate() {
+            let (mut sum, mut shared) = (0.0, 0.0);
+            for (x, y) in row.iter().zip(donor).filter(|(x, y)| !x.is_nan() && !y.is_nan()) {
+                sum += (x - y) * (x - y);
+                shared += 1.0;
+            }
+            for (k, category) in self.categories.iter().enumerate() {
+                let same = codes[k] == self.codes[i * c + k];
+                sum += if same { 0.0 } else { category.weight as f32 };
+                shared += 1.0;
+            }
+            let distance = if shared > 0.0 { sum / shared } else { f32::MAX };
+            for (best, y) in nearest.iter_mut().zip(donor).filter(|(_, y)| !y.is_nan()) {
+                if distance < best.0 {
+                    *best = (distance, *y);
+                }
+            }
+        }
+        for (x, (_, value)) in row.iter_mut().zip(nearest).filter(|(x, _)| x.is_nan()) {
+            *x = value;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_from_the_nearest_row_that_has_them() {
+        let nan = f32::NAN;
+        let rows = [0.0, 10.0, nan, 1.0, nan, 5.0, 2.0, 20.0, nan];
+        let donors = Donors::new(3, &rows, &[], &[]);
+        let fill = |mut row: [f32; 3]| {
+            donors.fill(&mut row, &[]);
+            row
+        };
+        assert_eq!(fill([1.9, nan, nan]), [1.9, 20.0, 5.0]);
+        assert_eq!(fill([0.1, nan, 7.0]), [0.1, 10.0, 7.0]);
+        assert_eq!(fill([nan, nan, nan]), [0.0, 10.0, 5.0]);
+        let category = Category { name: "c".into(), levels: vec!["a".into()], weight: 9.0 };
+        let categories = [category];
+        let donors = Donors::new(1, &[4.0, 8.0], &[0, 1], &categories);
+        let mut row = [nan];
+        donors.fill(&mut row, &[1]);
+        assert_eq!(row, [8.0]);
+    }
+}

@@ -1,0 +1,334 @@
+//! What becomes of each column of a table: number, category, point in time, or left out.
+
+use super::params::{DatePart, PlanParams};
+use super::remarks;
+use crate::error::{Error, Result};
+use crate::recipe::{Category, MAX_LEVELS, Number, Recipe, Step};
+use crate::rows::{Lost, MISSING, RowSource};
+use crate::survey::{Levels, Survey};
+use std::sync::Arc;
+
+/// Levels up to which text is a category without being called one.
+pub const FEW_LEVELS: usize = 50;
+/// Share of the rows from which on a level is one of its own.
+const LEAST_SHARE: f64 = 0.001;
+/// Most levels of all categories together.
+const MOST_LEVELS: usize = 4096;
+/// Share of the columns that a row must have, where rows may lack values.
+const LEAST_PRESENT: f64 = 0.25;
+
+/// The columns of a table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TableColumns {
+    /// Columns of numbers, and whether they are points in time.
+    pub numbers: Vec<(String, bool)>,
+    /// Columns of categories.
+    pub categories: Vec<String>,
+}
+
+impl TableColumns {
+    /// The columns of a source.
+    pub fn of(source: &dyn RowSource) -> Self {
+        let numbers = source.columns().iter().enumerate();
+        TableColumns {
+            numbers: numbers.map(|(j, name)| (name.clone(), source.is_time(j))).collect(),
+            categories: source.categories().iter().map(|c| c.name.clone()).collect(),
+        }
+    }
+
+    /// Columns that are not categories, all of them numbers.
+    pub fn plain<S: Into<String>>(columns: impl IntoIterator<Item = S>) -> Self {
+        let numbers = columns.into_iter().map(|name| (name.into(), false)).collect();
+        TableColumns { numbers, categories: Vec::new() }
+    }
+}
+
+/// All that could be measured, before any row is read: names of the columns of numbers, and the recipe, whose categories have
+/// no levels yet.
+pub fn preliminary(table: &TableColumns, params: &PlanParams) -> Result<(Vec<String>, Recipe)> {
+    let (mut columns, mut recipe) = (Vec::new(), Recipe::default());
+    for (name, time) in &table.numbers {
+        let mut add = |column: String, step: Step| {
+            columns.push(column);
+            recipe.numbers.push(Number { input: name.clone(), step });
+        };
+        match time {
+            false if params.log.contains(name) => add(name.clone(), Step::Log),
+            false => add(name.clone(), Step::AsIs),
+            true => {
+                let asked = params.dates.iter().find(|(column, _)| column == name);
+                let parts = asked.map_or(DatePart::DEFAULT, |(_, parts)| parts);
+                for part in parts {
+                    part.steps()
+                        .iter()
+                        .for_each(|(ending, step)| add(format!("{name}{ending}"), *step));
+                }
+            }
+        }
+    }
+    for name in &table.categories {
+        let weight = params.weight_of(name);
+        recipe.categories.push(Category { name: name.clone(), levels: Vec::new(), weight });
+    }
+    let known = |name: &String| {
+        columns.contains(name)
+            || table.categories.contains(name)
+            || columns.iter().any(|c| vector_of(c) == Some(name))
+    };
+    let named = params.log.iter().chain(params.column_weights.iter().map(|(name, _)| name));
+    for name in named.chain(&params.unit) {
+        if !known(name) {
+            let expected = format!("columns of the table: {}", columns.join(", "));
+            return Err(Error::parameter("`log`, `weight_column` or `unit`", expected, name));
+        }
+    }
+    if let Some(name) = params.log.iter().find(|name| table.categories.contains(name)) {
+        return Err(Error::parameter("`log`", "columns of numbers", name));
+    }
+    recipe.units = units(&columns, &params.unit)?;
+    Ok((columns, recipe))
+}
+
+/// The name of the vector that a column is a coordinate of: `emb` of `emb[3]`.
+fn vector_of(column: &str) -> Option<&str> {
+    let (name, place) = column.strip_suffix(']')?.rsplit_once('[')?;
+    (!place.is_empty() && place.bytes().all(|b| b.is_ascii_digit())).then_some(name)
+}
+
+/// Where the vectors of these names stand; `*` means all columns of numbers.
+fn units(columns: &[String], names: &[String]) -> Result<Vec<std::ops::Range<usize>>> {
+    let mut units = Vec::new();
+    for name in names {
+        if name == "*" {
+            units.push(0..columns.len());
+            continue;
+        }
+        let of_it = |c: &String| vector_of(c) == Some(name);
+        match (columns.iter().position(of_it), columns.iter().rposition(of_it)) {
+            (Some(first), Some(last)) if columns[first..=last].iter().all(of_it) => {
+                units.push(first..last + 1);
+            }
+            _ => return Err(Error::parameter("`unit`", "names of vectors", name)),
+        }
+    }
+    units.sort_by_key(|u| u.start);
+    Ok(units)
+}
+
+/// What is measured, and what was found of it.
+pub struct Settled {
+    pub columns: Vec<String>,
+    pub recipe: Recipe,
+    pub found: Survey,
+    pub notes: Vec<String>,
+}
+
+/// Chooses among what could be measured by what was found: levels of categories, columns to leave out, and whether rows may
+/// lack values.
+pub fn settle(
+    columns: Vec<String>,
+    recipe: Recipe,
+    found: Survey,
+    params: &PlanParams,
+) -> Result<Settled> {
+    let mut notes = Vec::new();
+    let numbers = chosen_numbers(&columns, &recipe, &found, params, &mut notes)?;
+    let mut categories = Vec::new();
+    let mut kept = Vec::new();
+    for (c, category) in recipe.categories.iter().enumerate() {
+        if let Some(levels) =
+            chosen_levels(&category.name, &found.levels[c], &found, params, &mut notes)?
+        {
+            categories.push(Category { levels, ..category.clone() });
+            kept.push(c);
+        }
+    }
+    let all: usize = categories.iter().map(Category::len).sum();
+    if all > MOST_LEVELS {
+        let expected = format!("categories with at most {MOST_LEVELS} levels together");
+        return Err(Error::parameter("`categorical`", expected, all));
+    }
+    if numbers.is_empty() {
+        let got = if categories.is_empty() { "none" } else { "categories alone" };
+        return Err(Error::parameter("columns", "at least one column of numbers", got));
+    }
+    let holes = numbers.iter().any(|j| found.columns[*j].present < 1.0);
+    let least = ((numbers.len() + kept.len()) as f64 * LEAST_PRESENT).ceil() as usize;
+    let partial = params.keeps_partial(holes);
+    if holes && partial {
+        let share = |j: &usize| (1.0 - found.columns[*j].present, &columns[*j]);
+        let mut lacking: Vec<(f64, &String)> =
+            numbers.iter().map(share).filter(|(s, _)| *s > 0.0).collect();
+        lacking.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let named: Vec<String> =
+            lacking.iter().take(3).map(|(s, name)| format!("'{name}' {}", percent(*s))).collect();
+        let more = if lacking.len() > 3 { ", …" } else { "" };
+        let plural = if lacking.len() == 1 { " has" } else { "s have" };
+        notes.push(format!(
+            "{} column{plural} missing values ({}{more}); rows count by the values they have (`missing=partial`)",
+            lacking.len(),
+            named.join(", ")
+        ));
+    }
+    let unit_of = |j: usize| recipe.units.iter().position(|u| u.contains(&j));
+    let units = (0..recipe.units.len()).filter_map(|u| {
+        let first = numbers.iter().position(|j| unit_of(*j) == Some(u))?;
+        let last = numbers.iter().rposition(|j| unit_of(*j) == Some(u))?;
+        Some(first..last + 1)
+    });
+    let recipe = Recipe {
+        numbers: numbers.iter().map(|j| recipe.numbers[*j].clone()).collect(),
+        units: units.collect(),
+        least_present: partial.then_some(least.max(1)),
+        categories,
+    };
+    let found = restricted(found, &numbers, &kept, &recipe);
+    let columns = numbers.iter().map(|j| columns[*j].clone()).collect();
+    Ok(Settled { columns, recipe, found, notes })
+}
+
+/// A share as people write it.
+fn percent(share: f64) -> String {
+    match 100.0 * share {
+        p if p >= 10.0 => format!("{p:.0} %"),
+        p if p >= 0.1 => format!("{p:.1} %"),
+        _ => "under 0.1 %".to_string(),
+    }
+}
+
+/// Columns of numbers that are measured.
+fn chosen_numbers(
+    columns: &[String],
+    recipe: &Recipe,
+    found: &Survey,
+    params: &PlanParams,
+    notes: &mut Vec<String>,
+) -> Result<Vec<usize>> {
+    let mut chosen = Vec::new();
+    let mut empty = Vec::new();
+    for (j, column) in columns.iter().enumerate() {
+        let Number { input, step } = &recipe.numbers[j];
+        let asked = params.named.contains(input);
+        let statistics = found.columns[j];
+        let vector = recipe.units.iter().any(|u| u.contains(&j));
+        if statistics.present == 0.0 {
+            if asked || params.log.contains(input) {
+                return Err(Error::parameter(
+                    "columns",
+                    format!("a value in some row of '{column}'"),
+                    "none",
+                ));
+            }
+            empty.push(format!("'{column}'"));
+        } else if step.of_time() && *step != Step::Time && statistics.low == statistics.high {
+            // Dates without a time of day have no hour.
+        } else if params.leave_out_ids && !asked && !vector && remarks::is_surely_id(found, j) {
+            notes.push(format!(
+                "column '{column}' is left out: every row has another whole number, as an id has; `numeric={column}` keeps it"
+            ));
+        } else {
+            chosen.push(j);
+        }
+    }
+    if !empty.is_empty() {
+        let noun = if empty.len() == 1 { "column" } else { "columns" };
+        notes.push(format!("{noun} {} left out: no row has a value there", empty.join(", ")));
+    }
+    // A table of ids alone is measured as it is.
+    if chosen.is_empty() && recipe.categories.is_empty() {
+        chosen = (0..columns.len()).filter(|j| found.columns[*j].present > 0.0).collect();
+    }
+    Ok(chosen)
+}
+
+/// Levels of a category, those of most rows first; `None` where it is left out.
+fn chosen_levels(
+    name: &String,
+    levels: &Levels,
+    found: &Survey,
+    params: &PlanParams,
+    notes: &mut Vec<String>,
+) -> Result<Option<Vec<String>>> {
+    let asked = params.categorical.contains(name);
+    let seen = levels.texts.iter().filter(|(_, rows)| *rows > 0).count();
+    let (too_many, why) = match levels.lost {
+        Some(Lost::TooLong) => (true, "a text of more than 1,024 bytes".to_string()),
+        Some(Lost::TooMany) => (true, "more than 65,536 different texts".to_string()),
+        None => (!asked && seen > FEW_LEVELS, format!("{seen} different texts")),
+    };
+    if too_many && asked {
+        let expected = format!("columns with few levels; '{name}' has {why}");
+        return Err(Error::parameter("`categorical`", expected, name));
+    }
+    if too_many || seen == 0 {
+        let hint = match levels.lost {
+            None if seen > 0 && seen as u64 == found.rows => ", as an id has".to_string(),
+            None if seen > 0 => format!("; `categorical={name}` keeps the most frequent"),
+            _ => String::new(),
+        };
+        let why = if seen == 0 {
+            "no row has a value there".into()
+        } else {
+            format!("it has {why}{hint}")
+        };
+        notes.push(format!("column '{name}' is left out: {why}"));
+        return Ok(None);
+    }
+    let least = (LEAST_SHARE * found.rows as f64).max(1.0);
+    let mut kept: Vec<&(Arc<str>, u64)> =
+        levels.texts.iter().filter(|(_, rows)| *rows as f64 >= least).collect();
+    kept.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    kept.truncate(MAX_LEVELS);
+    if kept.len() < seen {
+        let rows: u64 = kept.iter().map(|(_, rows)| rows).sum();
+        let rest = found.rows.saturating_sub(rows + levels.missing);
+        notes.push(format!(
+            "category '{name}': {} of {seen} levels are kept, the others ({}) count as one",
+            kept.len(),
+            percent(rest as f64 / found.rows.max(1) as f64)
+        ));
+    }
+    Ok(Some(kept.into_iter().map(|(text, _)| text.to_string()).collect()))
+}
+
+/// What was found of some of the columns, with the codes of the recipe's levels, without rows of the sample that lack too much.
+fn restricted(found: Survey, numbers: &[usize], categories: &[usize], recipe: &Recipe) -> Survey {
+    let (d, c) = (found.columns.len(), found.levels.len());
+    let recode: Vec<Vec<u32>> = categories
+        .iter()
+        .zip(&recipe.categories)
+        .map(|(from, category)| {
+            let place = |text: &Arc<str>| category.levels.iter().position(|l| **l == **text);
+            let code =
+                |(text, _): &(Arc<str>, u64)| place(text).map_or(category.other(), |p| p as u32);
+            found.levels[*from].texts.iter().map(code).collect()
+        })
+        .collect();
+    let (mut sample, mut codes, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, (row, weight)) in found.sample.chunks_exact(d).zip(&found.sample_weights).enumerate() {
+        let levels = categories.iter().zip(&recode).zip(&recipe.categories);
+        let levels: Vec<u32> = levels
+            .map(|((from, recode), category)| match found.codes[i * c + from] {
+                MISSING => category.missing(),
+                code => recode.get(code as usize).copied().unwrap_or(category.other()),
+            })
+            .collect();
+        let there = numbers.iter().filter(|j| !row[**j].is_nan()).count();
+        let known =
+            levels.iter().zip(&recipe.categories).filter(|(l, c)| **l != c.missing()).count();
+        if recipe.least_present.is_none_or(|least| there + known >= least) {
+            sample.extend(numbers.iter().map(|j| row[*j]));
+            codes.extend(levels);
+            weights.push(*weight);
+        }
+    }
+    Survey {
+        columns: numbers.iter().map(|j| found.columns[*j]).collect(),
+        levels: categories.iter().map(|c| found.levels[*c].clone()).collect(),
+        losses: found.losses.select(numbers),
+        sample,
+        codes,
+        sample_weights: weights,
+        ..found
+    }
+}
