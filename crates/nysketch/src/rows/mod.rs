@@ -326,12 +326,13 @@ impl Progress for () {
     fn advance(&self, _rows: u64) {}
 }
 
-/// What to do with rows that hold a missing, infinite or out-of-range value.
+/// What to do with rows that hold an infinite or out-of-range value, or lack one where the plan does not allow for it (see
+/// [`Missing`](crate::planning::Missing)).
 ///
 /// ```
 /// use nysketch::{Invalid, PlanParams, Table, plan_for};
 /// # fn main() -> nysketch::Result<()> {
-/// let table = Table::unnamed(1, vec![1.0, f64::NAN, 3.0])?;
+/// let table = Table::unnamed(1, vec![1.0, f64::INFINITY, 3.0])?;
 /// let error = plan_for(&table, PlanParams::default()).unwrap_err();
 /// assert!(error.to_string().starts_with("table: row 2, column 'c0'"));
 /// let (_, report) = plan_for(&table, PlanParams::default().invalid(Invalid::Skip))?;
