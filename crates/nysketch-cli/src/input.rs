@@ -28,6 +28,7 @@ fn options(args: &InputArgs) -> ReadOptions {
 
 impl From<&ColumnArgs> for Columns {
     fn from(args: &ColumnArgs) -> Self {
-        Columns::Matching { include: args.columns.clone(), exclude: args.exclude.clone() }
+        let columns = args.columns.as_ref().map_or_else(Columns::default, Columns::matching);
+        columns.except(&args.exclude)
     }
 }

@@ -1,10 +1,13 @@
-//! From Arrow arrays to numbers and text, for those who have Arrow data in memory.
+//! From Arrow arrays to numbers, times, categories and text, for those who have Arrow data in memory.
 
-use crate::text::text_of;
+use crate::parse::{DAY, to_seconds};
+use crate::text::{WriteText, text_of};
+use crate::texts::{Texts, encode};
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
-use arrow_schema::{ArrowError, DataType, Schema};
+use arrow_schema::{ArrowError, DataType, Schema, TimeUnit};
+use nysketch::rows::{MISSING, Vocabulary};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -23,6 +26,87 @@ pub fn is_numeric(data_type: &DataType) -> bool {
         DataType::Boolean | DataType::Decimal32(..) | DataType::Decimal64(..) => true,
         DataType::Decimal128(..) | DataType::Decimal256(..) => true,
         other => other.is_numeric(),
+    }
+}
+
+/// Whether a column of this type holds text, plain or as a dictionary.
+///
+/// ```
+/// use arrow_schema::DataType;
+/// use nysketch_tables::arrow::is_text;
+///
+/// assert!(is_text(&DataType::Utf8View));
+/// assert!(is_text(&DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8))));
+/// ```
+pub fn is_text(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => is_text(values),
+        DataType::RunEndEncoded(_, values) => is_text(values.data_type()),
+        other => matches!(other, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
+    }
+}
+
+/// Whether a column of this type holds points in time: days or timestamps.
+pub fn is_time(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => is_time(values),
+        other => matches!(other, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..)),
+    }
+}
+
+/// The type of the numbers in a column of vectors, and how many there are where the type says so.
+///
+/// ```
+/// use arrow_schema::DataType;
+/// use nysketch_tables::arrow::vector_of;
+///
+/// let embedding = DataType::new_fixed_size_list(DataType::Float32, 384, true);
+/// assert_eq!(vector_of(&embedding), Some((&DataType::Float32, Some(384))));
+/// assert_eq!(vector_of(&DataType::Float32), None);
+/// ```
+pub fn vector_of(data_type: &DataType) -> Option<(&DataType, Option<usize>)> {
+    let (values, length) = match data_type {
+        DataType::List(field) | DataType::LargeList(field) => (field, None),
+        DataType::FixedSizeList(field, n) => (field, Some(usize::try_from(*n).ok()?)),
+        _ => return None,
+    };
+    let plain = values.data_type().is_integer() || values.data_type().is_floating();
+    plain.then_some((values.data_type(), length))
+}
+
+/// A type as people call it: `int64`, `text`, `timestamp[us, UTC]`, `float32[384]`.
+pub fn type_name(data_type: &DataType) -> String {
+    let unit = |unit: &TimeUnit| match unit {
+        TimeUnit::Second => "s",
+        TimeUnit::Millisecond => "ms",
+        TimeUnit::Microsecond => "us",
+        TimeUnit::Nanosecond => "ns",
+    };
+    match data_type {
+        t if t.is_integer() || t.is_floating() => format!("{t:?}").to_lowercase(),
+        DataType::Boolean => "bool".into(),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".into(),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "binary".into(),
+        DataType::FixedSizeBinary(n) => format!("binary[{n}]"),
+        DataType::Date32 | DataType::Date64 => "date".into(),
+        DataType::Time32(u) | DataType::Time64(u) => format!("time[{}]", unit(u)),
+        DataType::Duration(u) => format!("duration[{}]", unit(u)),
+        DataType::Timestamp(u, None) => format!("timestamp[{}]", unit(u)),
+        DataType::Timestamp(u, Some(zone)) => format!("timestamp[{}, {zone}]", unit(u)),
+        DataType::Decimal32(digits, scale) | DataType::Decimal64(digits, scale) => {
+            format!("decimal({digits}, {scale})")
+        }
+        DataType::Decimal128(digits, scale) | DataType::Decimal256(digits, scale) => {
+            format!("decimal({digits}, {scale})")
+        }
+        DataType::Dictionary(_, values) => format!("dictionary of {}", type_name(values)),
+        DataType::List(field) | DataType::LargeList(field) => {
+            format!("list of {}", type_name(field.data_type()))
+        }
+        DataType::FixedSizeList(field, n) => format!("{}[{n}]", type_name(field.data_type())),
+        DataType::Struct(_) => "struct".into(),
+        DataType::Map(..) => "map".into(),
+        other => other.to_string(),
     }
 }
 
@@ -66,6 +150,11 @@ pub fn numbers(
     offset: usize,
     stride: usize,
 ) -> Result<(), ArrowError> {
+    if let DataType::Dictionary(_, values) = array.data_type()
+        && is_numeric(values)
+    {
+        return through_dictionary(array, numbers, out, offset, stride);
+    }
     let out = out.iter_mut().skip(offset).step_by(stride);
     match array.data_type() {
         DataType::Int8 => fill(array.as_primitive::<Int8Type>(), out, f64::from),
@@ -84,19 +173,6 @@ pub fn numbers(
                 *x = value.map_or(f64::NAN, f64::from);
             }
         }
-        DataType::Dictionary(_, values) => {
-            if !is_numeric(values) {
-                return Err(no_numbers(array.data_type()));
-            }
-            let dictionary = array.as_any_dictionary();
-            let mut values = vec![0.0; dictionary.values().len()];
-            numbers(dictionary.values(), &mut values, 0, 1)?;
-            // Keys of missing values are not looked at, and there may be no values at all.
-            let keys = if values.is_empty() { Vec::new() } else { dictionary.normalized_keys() };
-            for (i, x) in out.enumerate().take(array.len()) {
-                *x = if array.is_null(i) { f64::NAN } else { values[keys[i]] };
-            }
-        }
         // By way of the digits, so that a decimal is the same number as in a text file.
         t if is_numeric(t) => {
             let (write, mut text) = (text_of(array)?, String::new());
@@ -113,8 +189,243 @@ pub fn numbers(
     Ok(())
 }
 
+/// Writes the points in time of an array to every `stride`-th number from `offset` on: seconds since the start of 1970,
+/// rounded once; null becomes NaN.
+///
+/// ```
+/// use arrow_array::{ArrayRef, Date32Array, TimestampMillisecondArray};
+/// use nysketch_tables::arrow::times;
+/// use std::sync::Arc;
+///
+/// let mut seconds = [0.0; 2];
+/// let day: ArrayRef = Arc::new(Date32Array::from(vec![1]));
+/// times(&day, &mut seconds, 0, 2)?;
+/// let instant: ArrayRef = Arc::new(TimestampMillisecondArray::from(vec![1500]));
+/// times(&instant, &mut seconds, 1, 2)?;
+/// assert_eq!(seconds, [86_400.0, 1.5]);
+/// # Ok::<(), arrow_schema::ArrowError>(())
+/// ```
+pub fn times(
+    array: &ArrayRef,
+    out: &mut [f64],
+    offset: usize,
+    stride: usize,
+) -> Result<(), ArrowError> {
+    if let DataType::Dictionary(..) = array.data_type() {
+        return through_dictionary(array, times, out, offset, stride);
+    }
+    let out = out.iter_mut().skip(offset).step_by(stride);
+    let scaled = |x: i64, unit: i128| to_seconds(i128::from(x) * unit);
+    match array.data_type() {
+        DataType::Date32 => {
+            fill(array.as_primitive::<Date32Type>(), out, |days| (i64::from(days) * DAY) as f64);
+        }
+        DataType::Date64 => {
+            fill(array.as_primitive::<Date64Type>(), out, |x| scaled(x, 1_000_000));
+        }
+        DataType::Timestamp(TimeUnit::Second, _) => {
+            fill(array.as_primitive::<TimestampSecondType>(), out, |x| x as f64);
+        }
+        DataType::Timestamp(TimeUnit::Millisecond, _) => {
+            fill(array.as_primitive::<TimestampMillisecondType>(), out, |x| scaled(x, 1_000_000));
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            fill(array.as_primitive::<TimestampMicrosecondType>(), out, |x| scaled(x, 1000));
+        }
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+            fill(array.as_primitive::<TimestampNanosecondType>(), out, |x| scaled(x, 1));
+        }
+        other => {
+            let how = format!("{} does not hold points in time", type_name(other));
+            return Err(ArrowError::CastError(how));
+        }
+    }
+    Ok(())
+}
+
+/// The vectors of an array as numbers, one after the other, or the number of the first row that has another length and
+/// that length. Coordinates of a missing vector are NaN.
+///
+/// ```
+/// use arrow_array::types::Float32Type;
+/// use arrow_array::{ArrayRef, ListArray};
+/// use nysketch_tables::arrow::vectors;
+/// use std::sync::Arc;
+///
+/// let rows = vec![Some(vec![Some(1.0), Some(2.0)]), None, Some(vec![Some(3.0)])];
+/// let lists = ListArray::from_iter_primitive::<Float32Type, _, _>(rows);
+/// let first: ArrayRef = Arc::new(lists.slice(0, 2));
+/// let numbers = vectors(&first, 2)?.unwrap();
+/// assert!(numbers[..2] == [1.0, 2.0] && numbers[2..].iter().all(|x| x.is_nan()));
+/// let all: ArrayRef = Arc::new(lists);
+/// assert_eq!(vectors(&all, 2)?, Err((2, 1)));
+/// # Ok::<(), arrow_schema::ArrowError>(())
+/// ```
+#[allow(clippy::type_complexity, reason = "a row of another length is no failure of Arrow")]
+pub fn vectors(
+    array: &ArrayRef,
+    length: usize,
+) -> Result<Result<Vec<f64>, (usize, usize)>, ArrowError> {
+    let rows = array.len();
+    // Where each row starts among the values, and where the last one ends.
+    let (values, starts): (ArrayRef, Vec<usize>) = match array.data_type() {
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            (list.values().clone(), list.value_offsets().iter().map(|x| *x as usize).collect())
+        }
+        DataType::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            (list.values().clone(), list.value_offsets().iter().map(|x| *x as usize).collect())
+        }
+        DataType::FixedSizeList(_, n) => {
+            let (list, n) = (array.as_fixed_size_list(), *n as usize);
+            (list.values().clone(), (0..=rows).map(|i| i * n).collect())
+        }
+        other => return Err(no_numbers(other)),
+    };
+    let (Some(first), Some(last)) = (starts.first().copied(), starts.last().copied()) else {
+        return Ok(Ok(Vec::new()));
+    };
+    let odd = |i: &usize| array.is_valid(*i) && starts[i + 1] - starts[*i] != length;
+    if let Some(row) = (0..rows).find(odd) {
+        return Ok(Err((row, starts[row + 1] - starts[row])));
+    }
+    let values = values.slice(first, last - first);
+    let mut all = vec![0.0; values.len()];
+    numbers(&values, &mut all, 0, 1)?;
+    if array.null_count() == 0 {
+        return Ok(Ok(all));
+    }
+    let mut complete = Vec::with_capacity(rows * length);
+    for i in 0..rows {
+        match array.is_valid(i) {
+            true => complete.extend_from_slice(&all[starts[i] - first..][..length]),
+            false => complete.resize(complete.len() + length, f64::NAN),
+        }
+    }
+    Ok(Ok(complete))
+}
+
+/// Reads the values of a dictionary, and each row by its key.
+fn through_dictionary(
+    array: &ArrayRef,
+    read: impl Fn(&ArrayRef, &mut [f64], usize, usize) -> Result<(), ArrowError>,
+    out: &mut [f64],
+    offset: usize,
+    stride: usize,
+) -> Result<(), ArrowError> {
+    let dictionary = array.as_any_dictionary();
+    let mut values = vec![0.0; dictionary.values().len()];
+    read(dictionary.values(), &mut values, 0, 1)?;
+    // Keys of missing values are not looked at, and there may be no values at all.
+    let keys = if values.is_empty() { Vec::new() } else { dictionary.normalized_keys() };
+    let out = out.iter_mut().skip(offset).step_by(stride);
+    for (i, x) in out.enumerate().take(array.len()) {
+        *x = if array.is_null(i) { f64::NAN } else { values[keys[i]] };
+    }
+    Ok(())
+}
+
+/// Writes the codes of an array's texts to every `stride`-th number from `offset` on; null and empty text are
+/// [`MISSING`]. Texts are those of [`texts`]; of a dictionary each value is looked up once.
+///
+/// ```
+/// use arrow_array::{ArrayRef, DictionaryArray, types::Int8Type};
+/// use nysketch::rows::{MISSING, Vocabulary};
+/// use nysketch_tables::arrow::codes;
+///
+/// let array: DictionaryArray<Int8Type> = [Some("b"), None, Some("a"), Some("b")].into_iter().collect();
+/// let array: ArrayRef = std::sync::Arc::new(array);
+/// let (vocabulary, mut rows) = (Vocabulary::default(), [0; 4]);
+/// codes(&array, &vocabulary, &mut rows, 0, 1)?;
+/// assert_eq!(rows, [0, MISSING, 1, 0]);
+/// # Ok::<(), arrow_schema::ArrowError>(())
+/// ```
+pub fn codes(
+    array: &ArrayRef,
+    vocabulary: &Vocabulary,
+    out: &mut [u32],
+    offset: usize,
+    stride: usize,
+) -> Result<(), ArrowError> {
+    macro_rules! encode_all {
+        ($texts:expr) => {
+            encode(
+                vocabulary,
+                $texts.iter().map(|t| t.filter(|t| !t.is_empty())),
+                out,
+                offset,
+                stride,
+            )
+        };
+    }
+    match array.data_type() {
+        DataType::Utf8 => encode_all!(array.as_string::<i32>()),
+        DataType::LargeUtf8 => encode_all!(array.as_string::<i64>()),
+        DataType::Utf8View => encode_all!(array.as_string_view()),
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            // Only values that occur: a dictionary may hold those of other rows, too.
+            let keys = match dictionary.values().is_empty() {
+                true => Vec::new(),
+                false => dictionary.normalized_keys(),
+            };
+            let mut used = vec![false; dictionary.values().len()];
+            let valid = |i: &usize| array.is_valid(*i);
+            (0..array.len()).filter(valid).for_each(|i| used[keys[i]] = true);
+            let mut texts = Texts::default();
+            let write = text_of(dictionary.values().as_ref())?;
+            let fraction = has_fractions(array.data_type());
+            for (key, used) in used.into_iter().enumerate() {
+                texts.write(
+                    |text| if used { write_key(&write, fraction, key, text) } else { Ok(()) },
+                )?;
+            }
+            let mut values = vec![MISSING; dictionary.values().len()];
+            encode(vocabulary, texts.iter(), &mut values, 0, 1);
+            let out = out.iter_mut().skip(offset).step_by(stride);
+            for (i, code) in out.enumerate().take(array.len()) {
+                *code = if array.is_null(i) { MISSING } else { values[keys[i]] };
+            }
+        }
+        other => {
+            let (write, fraction) = (text_of(array)?, has_fractions(other));
+            let mut texts = Texts::default();
+            for i in 0..array.len() {
+                texts.write(|text| write_key(&write, fraction, i, text))?;
+            }
+            encode(vocabulary, texts.iter(), out, offset, stride);
+        }
+    }
+    Ok(())
+}
+
+/// Whether values are floating-point numbers, whose text has a decimal point.
+fn has_fractions(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => has_fractions(values),
+        DataType::RunEndEncoded(_, values) => has_fractions(values.data_type()),
+        other => other.is_floating(),
+    }
+}
+
+/// Appends the text of a value; a whole number has no decimal point, whatever its type.
+fn write_key(
+    write: &WriteText<'_>,
+    fraction: bool,
+    i: usize,
+    text: &mut String,
+) -> Result<(), ArrowError> {
+    let start = text.len();
+    write(i, text)?;
+    if fraction && text[start..].ends_with(".0") {
+        text.truncate(text.len() - 2);
+    }
+    Ok(())
+}
+
 fn no_numbers(data_type: &DataType) -> ArrowError {
-    ArrowError::CastError(format!("{data_type} does not hold numbers"))
+    ArrowError::CastError(format!("{} does not hold numbers", type_name(data_type)))
 }
 
 fn fill<'a, T: ArrowPrimitiveType>(
@@ -141,7 +452,7 @@ fn fill<'a, T: ArrowPrimitiveType>(
 /// ```
 pub fn texts(array: &ArrayRef) -> Result<Vec<Option<Arc<str>>>, ArrowError> {
     let write = text_of(array)?;
-    let fraction = matches!(array.data_type(), t if t.is_floating());
+    let fraction = has_fractions(array.data_type());
     let mut known: HashMap<String, Arc<str>> = HashMap::new();
     let mut texts = Vec::with_capacity(array.len());
     // A logical null of a dictionary stands in its values.
@@ -152,10 +463,7 @@ pub fn texts(array: &ArrayRef) -> Result<Vec<Option<Arc<str>>>, ArrowError> {
             continue;
         }
         let mut text = String::new();
-        write(i, &mut text)?;
-        if fraction && text.ends_with(".0") {
-            text.truncate(text.len() - 2);
-        }
+        write_key(&write, fraction, i, &mut text)?;
         let shared = known.entry(text).or_insert_with_key(|t| Arc::from(t.as_str()));
         texts.push(Some(shared.clone()));
     }

@@ -1,196 +1,113 @@
-//! Which columns of a file are read: patterns of names, and where the names are in a file.
+//! Which columns are read, and as what: from patterns and from what a file holds.
 
 use crate::error::{Error, Result};
-use std::collections::HashMap;
+use crate::schema::{Column, Kind, Schema, Source};
+use std::collections::HashSet;
 
-/// The columns of a file.
-#[derive(Debug, Clone)]
-pub struct Schema {
-    /// Names; `c0`, `c1`, … where the file has none.
-    pub names: Vec<String>,
-    /// The place of each name.
-    places: HashMap<String, usize>,
-    /// Whether the file itself names them.
-    pub named: bool,
-    /// What each holds.
-    pub kinds: Vec<Kind>,
-    /// Number of rows, where the file says so.
-    pub rows: Option<u64>,
-}
-
-/// What a column holds.
+/// A column of a table, and what becomes of it.
+///
+/// ```
+/// use nysketch_tables::{Dataset, ReadOptions, Role};
+///
+/// let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("x.csv");
+/// std::fs::write(&file, "when,x,colour\n2024-01-01,1,red\n2024-01-02,2,blue\n")?;
+/// let table = Dataset::open([file], &ReadOptions::default())?;
+/// let roles: Vec<String> = table.roles().iter().map(|c| c.to_string()).collect();
+/// assert_eq!(roles[1..], ["x (number): a number", "colour (text): a category"]);
+/// assert!(matches!(&table.roles()[0].role, Role::LeftOut(why) if why.contains("`dates=when`")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
-    /// Numbers, at least at first sight.
+#[non_exhaustive]
+pub struct ColumnRole {
+    /// Its name.
+    pub name: String,
+    /// Its type in words: `int64`, `text`, `timestamp[us, UTC]`, `float32[384]`.
+    pub holds: String,
+    /// What becomes of it.
+    pub role: Role,
+}
+
+/// What becomes of a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Role {
+    /// A column of numbers.
     Number,
-    /// True and false as text, at least at first sight: 1 and 0.
-    Truth,
-    /// Numbers that another program keeps as the names of its rows.
-    Index,
-    /// Text at first sight; a number may still be read from it.
-    Text,
-    /// Values of this type, which are not numbers.
-    Other(String),
+    /// A column of categories.
+    Category,
+    /// A column of points in time.
+    Time,
+    /// So many columns of numbers.
+    Vector(usize),
+    /// Nothing, for this reason.
+    LeftOut(String),
 }
 
-impl Schema {
-    /// For a file that names its columns, each differently.
-    pub fn named(
-        file: &str,
-        names: Vec<String>,
-        kinds: Vec<Kind>,
-        rows: Option<u64>,
-    ) -> Result<Self> {
-        let mut places = HashMap::with_capacity(names.len());
-        for (i, name) in names.iter().enumerate() {
-            if places.insert(name.clone(), i).is_some() {
-                return Err(Error::in_file(file, format!("two columns are called '{name}'")));
-            }
-        }
-        Ok(Schema { names, places, named: true, kinds, rows })
-    }
-
-    /// For a file that does not name its columns.
-    pub fn unnamed(columns: usize, rows: Option<u64>) -> Self {
-        let names = nysketch::rows::default_names(columns);
-        let places = names.iter().cloned().zip(0..).collect();
-        Schema { names, places, named: false, kinds: vec![Kind::Number; columns], rows }
-    }
-
-    /// The place of a name.
-    pub fn find(&self, name: &str) -> Option<usize> {
-        self.places.get(name).copied()
-    }
-
-    /// All names, or how many there are.
-    fn list(&self) -> String {
-        match self.names.len() {
-            n if n > 30 => format!("{}, … ({n} columns)", self.names[..30].join(", ")),
-            _ => self.names.join(", "),
+impl std::fmt::Display for Role {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Role::Number => f.write_str("a number"),
+            Role::Category => f.write_str("a category"),
+            Role::Time => f.write_str("a time"),
+            Role::Vector(1) => f.write_str("a vector of 1 number"),
+            Role::Vector(n) => write!(f, "a vector of {n} numbers"),
+            Role::LeftOut(why) => write!(f, "left out: {why}"),
         }
     }
 }
 
-/// Names of the columns that are read.
-#[derive(Debug, Clone, Default)]
-pub struct Names {
-    /// Columns of numbers.
-    pub values: Vec<String>,
-    /// Column of weights.
-    pub weight: Option<String>,
-    /// Column that comes as text with every row.
-    pub key: Option<String>,
-    /// Columns to keep as they are.
-    pub kept: Vec<String>,
-}
-
-/// Where the wanted columns are in a file.
-#[derive(Debug, Clone)]
-pub struct Places {
-    pub names: Names,
-    pub values: Vec<usize>,
-    pub weight: Option<usize>,
-    pub key: Option<usize>,
-    pub kept: Vec<usize>,
-    /// All of the above, sorted, each once.
-    pub projection: Vec<usize>,
-    /// Whether names were not found and positions were taken instead.
-    pub by_position: bool,
-    /// Whether `true` and `false` are numbers, for each of `values` and for the weight.
-    pub truths: Truths,
-}
-
-/// Where `true` and `false` are numbers.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Truths {
-    pub values: Vec<bool>,
-    pub weight: bool,
-}
-
-impl Truths {
-    /// What one file says, together with what others say: all are one table.
-    pub fn join(&mut self, other: &Truths) {
-        self.values.iter_mut().zip(&other.values).for_each(|(a, b)| *a |= b);
-        self.weight |= other.weight;
-    }
-}
-
-impl Places {
-    /// Finds columns by name, or by position where the file does not name its columns.
-    pub fn find(file: &str, schema: &Schema, names: &Names) -> Result<Self> {
-        let others = names.weight.iter().chain(&names.key).chain(&names.kept);
-        let missing: Vec<&str> = names
-            .values
-            .iter()
-            .chain(others.clone())
-            .map(String::as_str)
-            .filter(|n| schema.find(n).is_none())
-            .collect();
-        // Where another column stands among unnamed ones cannot be known.
-        let by_position = !missing.is_empty()
-            && !schema.named
-            && others.clone().next().is_none()
-            && schema.names.len() == names.values.len();
-        if !missing.is_empty() && !by_position {
-            let plural = if missing.len() > 1 { "s" } else { "" };
-            let missing = missing.join(", ");
-            let how = format!("lacks the column{plural} {missing}; it has {}", schema.list());
-            return Err(Error::columns(file, how));
-        }
-        let place = |i: usize, name: &String| match schema.find(name) {
-            Some(found) if !by_position => found,
-            _ => i,
-        };
-        let values: Vec<usize> =
-            names.values.iter().enumerate().map(|(i, n)| place(i, n)).collect();
-        let weight = names.weight.as_ref().map(|n| place(0, n));
-        let key = names.key.as_ref().map(|n| place(0, n));
-        let kept: Vec<usize> = names.kept.iter().map(|n| place(0, n)).collect();
-        for &column in values.iter().chain(&weight) {
-            if let Kind::Other(kind) = &schema.kinds[column] {
-                let how = format!("column '{}' holds {kind}, not numbers", schema.names[column]);
-                return Err(Error::in_file(file, how));
-            }
-        }
-        let mut projection: Vec<usize> =
-            values.iter().chain(&weight).chain(&key).chain(&kept).copied().collect();
-        projection.sort_unstable();
-        projection.dedup();
-        let truth = |column: &usize| schema.kinds[*column] == Kind::Truth;
-        let truths = Truths {
-            values: values.iter().map(truth).collect(),
-            weight: weight.as_ref().is_some_and(truth),
-        };
-        let names = names.clone();
-        Ok(Places { names, values, weight, key, kept, projection, by_position, truths })
-    }
-
-    /// The place of a column of the file among those that are read.
-    pub fn place(&self, file_column: usize) -> usize {
-        self.projection.partition_point(|c| *c < file_column)
+impl std::fmt::Display for ColumnRole {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({}): {}", self.name, self.holds, self.role)
     }
 }
 
 /// What the options say about columns.
 #[derive(Debug, Clone, Copy)]
 pub struct Choice<'a> {
-    /// Patterns to read, all numeric columns where `None`.
+    /// Patterns to read, all numbers and texts where `None`.
     pub include: Option<&'a [String]>,
     /// Patterns to leave out.
     pub exclude: &'a [String],
+    /// Patterns to read as categories, as numbers and as times.
+    pub categorical: &'a [String],
+    pub numeric: &'a [String],
+    pub dates: &'a [String],
     /// Columns that are used otherwise, as weights or groups.
     pub taken: &'a [&'a str],
 }
 
-/// The columns of a file that are read, and those that are not.
+/// The columns of a file that are read.
 #[derive(Debug, Default)]
 pub struct Chosen {
-    /// Names of the columns to read.
+    /// Columns of numbers.
     pub values: Vec<String>,
-    /// Columns left out because they do not hold numbers.
-    pub left_out: Vec<String>,
-    /// Columns left out because they are the names of rows.
-    pub indexes: Vec<String>,
+    /// Those of them that are points in time.
+    pub times: Vec<String>,
+    /// Columns of categories.
+    pub categories: Vec<String>,
+    /// Those of them that may hold anything that has a text.
+    pub any: Vec<String>,
+}
+
+/// How a column is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum As {
+    Category,
+    Number,
+    Time,
+}
+
+impl As {
+    fn option(self) -> &'static str {
+        match self {
+            As::Category => "`categorical`",
+            As::Number => "`numeric`",
+            As::Time => "`dates`",
+        }
+    }
 }
 
 /// The columns to read from a file.
@@ -199,141 +116,247 @@ pub fn choose(file: &str, schema: &Schema, choice: Choice<'_>) -> Result<Chosen>
         let how = format!("has no column '{name}'; it has {}", schema.list());
         return Err(Error::columns(file, how));
     }
-    let mut excluded = vec![false; schema.names.len()];
-    for pattern in choice.exclude {
-        matching(file, schema, pattern)?.into_iter().for_each(|i| excluded[i] = true);
-    }
-    let mut chosen = Vec::new();
-    let (mut left_out, mut indexes) = (Vec::new(), Vec::new());
-    match choice.include {
-        Some(patterns) => {
-            let mut taken = vec![false; schema.names.len()];
-            for pattern in patterns {
-                let found = matching(file, schema, pattern)?;
-                if let [one] = found[..]
-                    && taken[one]
-                    && schema.names[one] == *pattern
-                {
-                    return Err(Error::Usage(format!("`columns` names '{pattern}' twice")));
-                }
-                for i in found.into_iter().filter(|i| !excluded[*i]) {
-                    if !std::mem::replace(&mut taken[i], true) {
-                        chosen.push(i);
-                    }
-                }
-            }
-        }
-        None => {
-            for (i, name) in schema.names.iter().enumerate() {
-                if excluded[i] || choice.taken.contains(&name.as_str()) {
-                    continue;
-                }
-                match &schema.kinds[i] {
-                    Kind::Number | Kind::Truth => chosen.push(i),
-                    Kind::Index => indexes.push(name.clone()),
-                    Kind::Text => left_out.push(name.clone()),
-                    Kind::Other(kind) => left_out.push(format!("{name} ({kind})")),
-                }
-            }
-        }
-    }
-    if let ([name], false) = (schema.names.as_slice(), schema.kinds == [Kind::Number])
-        && let Some(c) = [';', '\t', '|', ','].into_iter().find(|c| name.contains(*c))
+    if let ([column], false) = (schema.columns.as_slice(), choice.is_of(schema))
+        && let Some(c) = [';', '\t', '|', ','].into_iter().find(|c| column.name.contains(*c))
     {
         let how = format!(
-            "has one column called '{name}'; if '{c}' separates columns, pass `delimiter='{c}'`"
+            "has one column called '{}'; if '{c}' separates columns, pass `delimiter='{c}'`",
+            column.name
         );
         return Err(Error::columns(file, how));
     }
     if schema.names.is_empty() {
         return Err(Error::columns(file, "has no columns"));
     }
+    let excluded = choice.excluded(file, schema)?;
     if excluded.iter().all(|e| *e) {
         return Err(Error::NothingLeft { name: file.to_string(), has: schema.list() });
     }
-    if chosen.is_empty() {
+    let asked = choice.asked(file, schema, &excluded)?;
+    let mut chosen = Chosen::default();
+    for i in choice.columns(file, schema, &excluded, &asked)? {
+        let (name, kind) = (&schema.names[i], kind_of(schema, i));
+        let read_as = asked[i].unwrap_or(match kind {
+            Kind::Text => As::Category,
+            _ => As::Number,
+        });
+        match read_as {
+            As::Category => chosen.categories.push(name.clone()),
+            As::Number | As::Time => chosen.values.push(name.clone()),
+        }
+        match read_as {
+            As::Time => chosen.times.push(name.clone()),
+            As::Category if asked[i].is_some() => chosen.any.push(name.clone()),
+            _ => {}
+        }
+    }
+    if chosen.values.is_empty() {
         let how = format!("has no numeric column to read; it has {}", schema.list());
         return Err(Error::columns(file, how));
     }
-    let values = chosen.into_iter().map(|i| schema.names[i].clone()).collect();
-    Ok(Chosen { values, left_out, indexes })
+    Ok(chosen)
 }
 
-/// The columns that a name, a range FIRST..LAST (both included) or a pattern with * ? [ ] means, in
-/// the order of the file.
-pub fn matching(file: &str, schema: &Schema, pattern: &str) -> Result<Vec<usize>> {
-    if let Some(i) = schema.find(pattern) {
-        return Ok(vec![i]);
+/// What a column holds; coordinates of a vector are numbers.
+fn kind_of(schema: &Schema, i: usize) -> &Kind {
+    match schema.sources[i] {
+        Source::Coordinate(..) => &Kind::Number,
+        source => &schema.column(source).kind,
     }
-    if let Some((first, last)) = pattern.split_once("..")
-        && let (Some(a), Some(b)) = (schema.find(first), schema.find(last))
-    {
-        if a > b {
-            let how = format!("column '{first}' comes after '{last}'; write {last}..{first}");
-            return Err(Error::in_file(file, how));
+}
+
+impl Choice<'_> {
+    /// Whether the only column of a file is one that people would want.
+    fn is_of(&self, schema: &Schema) -> bool {
+        schema.columns.iter().all(|c| matches!(c.kind, Kind::Number | Kind::Vector(_)))
+    }
+
+    fn excluded(&self, file: &str, schema: &Schema) -> Result<Vec<bool>> {
+        let mut excluded = vec![false; schema.names.len()];
+        for pattern in self.exclude {
+            schema.matching(file, pattern)?.into_iter().for_each(|i| excluded[i] = true);
         }
-        return Ok((a..=b).collect());
+        Ok(excluded)
     }
-    let found: Vec<usize> = match glob::Pattern::new(pattern) {
-        Ok(glob) => (0..schema.names.len()).filter(|i| glob.matches(&schema.names[*i])).collect(),
-        Err(_) => Vec::new(),
+
+    /// How the options say that each column is read.
+    fn asked(&self, file: &str, schema: &Schema, excluded: &[bool]) -> Result<Vec<Option<As>>> {
+        let mut asked = vec![None; schema.names.len()];
+        let lists =
+            [(As::Category, self.categorical), (As::Number, self.numeric), (As::Time, self.dates)];
+        for (read_as, pattern) in
+            lists.iter().flat_map(|(a, list)| list.iter().map(move |p| (*a, p)))
+        {
+            let option = read_as.option();
+            for i in schema.matching(file, pattern)? {
+                let name = &schema.names[i];
+                if excluded[i] && name == pattern {
+                    return Err(Error::Usage(format!(
+                        "`exclude` leaves out '{name}', which {option} names"
+                    )));
+                }
+                if let Some(other) = asked[i].filter(|other: &As| *other != read_as) {
+                    let other = other.option();
+                    return Err(Error::Usage(format!("{other} and {option} both name '{name}'")));
+                }
+                asked[i] = (!excluded[i]).then_some(read_as);
+            }
+        }
+        Ok(asked)
+    }
+
+    /// The columns that are read, in their order.
+    fn columns(
+        &self,
+        file: &str,
+        schema: &Schema,
+        excluded: &[bool],
+        asked: &[Option<As>],
+    ) -> Result<Vec<usize>> {
+        let Some(patterns) = self.include else {
+            let by_default = |i: &usize| {
+                let free = !self.taken.contains(&schema.names[*i].as_str());
+                let plain = matches!(kind_of(schema, *i), Kind::Number | Kind::Truth | Kind::Text);
+                plain && free && !schema.column(schema.sources[*i]).index
+            };
+            let wanted = |i: &usize| !excluded[*i] && (asked[*i].is_some() || by_default(i));
+            return Ok((0..schema.names.len()).filter(wanted).collect());
+        };
+        let mut seen = vec![false; schema.names.len()];
+        let mut columns = Vec::new();
+        for pattern in patterns {
+            let found = schema.matching(file, pattern)?;
+            if let [one] = found[..]
+                && seen[one]
+                && schema.names[one] == *pattern
+            {
+                return Err(Error::Usage(format!("`columns` names '{pattern}' twice")));
+            }
+            for i in found.into_iter().filter(|i| !excluded[*i]) {
+                if !std::mem::replace(&mut seen[i], true) {
+                    columns.push(i);
+                }
+            }
+        }
+        // Columns that are only said to be read in some way are read, too.
+        columns.extend((0..asked.len()).filter(|i| asked[*i].is_some() && !seen[*i]));
+        Ok(columns)
+    }
+}
+
+/// What becomes of the columns of a file. `taken` are those that are weights or groups.
+pub fn roles(schema: &Schema, chosen: &Chosen, taken: &[&str], all: bool) -> Vec<ColumnRole> {
+    let [values, times, categories] =
+        [&chosen.values, &chosen.times, &chosen.categories].map(HashSet::<&String>::from_iter);
+    let role = |column: &Column| {
+        let name = &column.name;
+        if let Kind::Vector(n) = column.kind {
+            let read = (0..n).filter(|j| values.contains(&format!("{name}[{j}]"))).count();
+            if read > 0 {
+                return Role::Vector(read);
+            }
+        }
+        if times.contains(name) {
+            return Role::Time;
+        }
+        if values.contains(name) {
+            return Role::Number;
+        }
+        if categories.contains(name) {
+            return Role::Category;
+        }
+        Role::LeftOut(match &column.kind {
+            _ if taken.contains(&name.as_str()) => "read as weight or group".into(),
+            _ if !all => "not chosen".into(),
+            _ if column.index => "the index of a pandas table; `columns` reads it".into(),
+            Kind::Date(_) => format!("dates; `dates={name}` reads them"),
+            Kind::Other { text: true } => {
+                format!("neither numbers nor text; `categorical={name}` reads it as text")
+            }
+            Kind::Other { text: false } => "neither numbers nor text".into(),
+            Kind::List => "vectors whose length is not known".into(),
+            Kind::Number | Kind::Truth | Kind::Text | Kind::Vector(_) => "excluded".into(),
+        })
     };
-    if found.is_empty() {
-        let what = if pattern.contains(['*', '?', '[']) { "column like" } else { "column" };
-        let how = format!("has no {what} '{pattern}'; it has {}", schema.list());
-        return Err(Error::columns(file, how));
-    }
-    Ok(found)
+    let columns = schema.columns.iter();
+    columns
+        .map(|c| ColumnRole { name: c.name.clone(), holds: c.holds.clone(), role: role(c) })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::Zone;
 
     fn schema() -> Schema {
-        let names = ["id", "x1", "x2", "x10", "y", "odd..name", "a*b"];
-        Schema::named("f", names.map(String::from).to_vec(), vec![Kind::Number; 7], None).unwrap()
-    }
-
-    #[test]
-    fn names_ranges_and_patterns() {
-        let find = |p: &str| matching("f", &schema(), p).map_err(|e| e.to_string());
-        assert_eq!(find("y"), Ok(vec![4]));
-        assert_eq!(find("x1..y"), Ok(vec![1, 2, 3, 4]));
-        assert_eq!(find("x*"), Ok(vec![1, 2, 3]));
-        assert_eq!(find("x?"), Ok(vec![1, 2]));
-        assert_eq!(find("odd..name"), Ok(vec![5]));
-        assert_eq!(find("a*b"), Ok(vec![6]));
-        assert!(find("y..x1").unwrap_err().contains("x1..y"));
-        assert!(find("z").unwrap_err().contains("f has no column 'z'; it has id, x1"));
-        assert!(find("z*").unwrap_err().contains("no column like 'z*'"));
-    }
-
-    #[test]
-    fn positions_are_taken_for_all_columns_or_none() {
-        let names = |names: &[&str]| Names {
-            values: names.iter().map(|n| n.to_string()).collect(),
-            ..Names::default()
+        let column = |name: &str, kind| Column {
+            name: name.into(),
+            holds: String::new(),
+            kind,
+            index: false,
         };
-        let unnamed = Schema::unnamed(3, None);
-        let found = Places::find("f", &unnamed, &names(&["c1", "c2", "c3"])).unwrap();
-        assert_eq!((found.values, found.by_position), (vec![0, 1, 2], true));
-        let found = Places::find("f", &unnamed, &names(&["c2", "c0"])).unwrap();
-        assert_eq!((found.values, found.by_position), (vec![2, 0], false));
+        let mut columns: Vec<Column> = ["id", "x1", "x2", "x10", "y", "odd..name", "a*b"]
+            .map(|name| column(name, Kind::Number))
+            .to_vec();
+        columns.push(column("c", Kind::Text));
+        columns.push(column("when", Kind::Date(Zone::Unknown)));
+        columns.push(column("v", Kind::Vector(2)));
+        Schema::named("f", columns, None).unwrap()
+    }
+
+    fn list(text: &str) -> Vec<String> {
+        text.split_whitespace().map(String::from).collect()
     }
 
     #[test]
     fn exclusion_and_order() {
-        let all = |columns: Option<&[String]>, exclude: &[String]| {
-            let choice = Choice { include: columns, exclude, taken: &["id"] };
-            choose("f", &schema(), choice).map(|c| c.values.join(" "))
+        let all = |columns: Option<&str>, exclude: &str| {
+            let (include, exclude) = (columns.map(list), list(exclude));
+            let choice = Choice {
+                include: include.as_deref(),
+                exclude: &exclude,
+                categorical: &[],
+                numeric: &[],
+                dates: &[],
+                taken: &["id"],
+            };
+            choose("f", &schema(), choice).map(|c| (c.values.join(" "), c.categories.join(" ")))
         };
-        let text = |t: &str| vec![t.to_string()];
-        assert_eq!(all(None, &text("x*")).unwrap(), "y odd..name a*b");
-        let columns = ["y".to_string(), "x*".to_string()];
-        assert_eq!(all(Some(&columns), &text("x10")).unwrap(), "y x1 x2");
-        assert!(all(None, &text("*")).is_err());
-        let twice = ["y".to_string(), "y".to_string()];
-        assert!(all(Some(&twice), &[]).unwrap_err().to_string().contains("twice"));
+        let found = |values: &str, categories: &str| (values.to_string(), categories.to_string());
+        assert_eq!(all(None, "x*").unwrap(), found("y odd..name a*b v[0] v[1]", "c"));
+        assert_eq!(all(Some("y c x*"), "x10").unwrap(), found("y x1 x2", "c"));
+        assert_eq!(all(Some("v y"), "v[0]").unwrap(), found("v[1] y", ""));
+        assert!(all(None, "*").is_err());
+        assert!(all(Some("y y"), "").unwrap_err().to_string().contains("twice"));
+    }
+
+    #[test]
+    fn roles_can_be_told() {
+        let told = |columns: Option<&str>, exclude: &str, [c, n, d]: [&str; 3]| {
+            let (include, exclude) = (columns.map(list), list(exclude));
+            let (categorical, numeric, dates) = (list(c), list(n), list(d));
+            let choice = Choice {
+                include: include.as_deref(),
+                exclude: &exclude,
+                categorical: &categorical,
+                numeric: &numeric,
+                dates: &dates,
+                taken: &[],
+            };
+            choose("f", &schema(), choice)
+                .map(|c| [c.values, c.times, c.categories].map(|names| names.join(" ")))
+                .map_err(|e| e.to_string())
+        };
+        let found = |parts: [&str; 3]| Ok(parts.map(String::from));
+        let all = told(None, "v", ["x* id", "c", "when"]);
+        assert_eq!(all, found(["y odd..name a*b c when", "when", "id x1 x2 x10"]));
+        assert_eq!(told(Some("y"), "", ["x1", "", "when"]), found(["y when", "when", "x1"]));
+        // What a pattern means can be excluded; what is named cannot.
+        assert_eq!(told(Some("y"), "x2", ["x*", "", ""]), found(["y", "", "x1 x10"]));
+        let refused = told(None, "x*", ["x1", "", ""]).unwrap_err();
+        assert_eq!(refused, "`exclude` leaves out 'x1', which `categorical` names");
+        let refused = told(None, "", ["x1", "x*", ""]).unwrap_err();
+        assert_eq!(refused, "`categorical` and `numeric` both name 'x1'");
     }
 }

@@ -1,18 +1,22 @@
 //! From paths to a source of rows.
 
-use crate::columns::{self, Choice, Chosen, Kind, Names, Places, Schema};
+use crate::columns::{Choice, Chosen, ColumnRole, Role, choose, roles};
 use crate::error::{Error, Result, cannot_read};
 use crate::find::{Found, find, is_stdin};
+use crate::folders::Folders;
 use crate::formats::{Reader, Stored};
 use crate::meter::Meter;
 use crate::options::{Columns, Extras, ReadOptions};
+use crate::places::{Names, Places, SharedZone, Text};
+use crate::schema::{Column, Kind, Schema};
 use crate::store::{Metadata, Store};
 use crate::table_file::TableFile;
 use crate::tracks::DatasetStream;
-use arrow_schema::Field;
+use arrow_schema::{DataType, Field};
 use nysketch::plan::MAX_COLUMNS;
-use nysketch::rows::read_in_order;
+use nysketch::rows::{CategoryColumn, read_in_order};
 use nysketch::{RowSet, RowSource, RowStream};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -40,7 +44,8 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub struct Dataset {
     files: Vec<TableFile>,
-    names: Names,
+    names: Arc<Names>,
+    roles: Vec<ColumnRole>,
     notes: Vec<String>,
     meter: Arc<Meter>,
 }
@@ -68,53 +73,49 @@ impl Dataset {
         for path in &found.files {
             opened.push(Opened::new(path, options, &meter)?);
         }
-        let Some(Opened { file: first, schema, .. }) = opened.first() else {
-            return Err(Error::NoFile);
-        };
-        let Extras { weight, key, keep } = options.extras.clone();
-        let (chosen, unused) = match &options.columns {
-            Columns::Exactly(columns) => {
-                (Chosen { values: columns.clone(), ..Chosen::default() }, Vec::new())
-            }
-            Columns::Matching { include, exclude } => {
-                let taken: Vec<&str> = weight.iter().chain(&key).map(String::as_str).collect();
-                let choice = Choice { include: include.as_deref(), exclude, taken: &taken };
-                let unused = if include.is_none() { unused_columns(&opened) } else { Vec::new() };
-                (columns::choose(&first.name, schema, choice)?, unused)
-            }
-        };
+        let files = opened.iter().map(|o| (&*o.file.name, &o.schema));
+        let folders = Folders::new(&found.keys, files);
+        for Opened { file, schema, .. } in &mut opened {
+            schema.add_folders(&file.name, &folders.columns)?;
+        }
+        let Some(first) = opened.first() else { return Err(Error::NoFile) };
+        let Extras { weight, key, .. } = &options.extras;
+        let taken: Vec<&str> = weight.iter().chain(key).map(String::as_str).collect();
+        let by_default = matches!(options.columns, Columns::Matching { include: None, .. });
+        let unused = if by_default { unused_columns(&opened) } else { Vec::new() };
+        let chosen = chosen(first, &options.columns, &taken)?;
         if chosen.values.len() > MAX_COLUMNS {
             return Err(Error::TooManyColumns { found: chosen.values.len(), most: MAX_COLUMNS });
         }
-        let mut kept = Vec::new();
-        let mut seen = vec![false; schema.names.len()];
-        for pattern in &keep {
-            for i in columns::matching(&first.name, schema, pattern)? {
-                if !std::mem::replace(&mut seen[i], true) {
-                    kept.push(schema.names[i].clone());
-                }
-            }
-        }
-        let names = Names { values: chosen.values.clone(), weight, key, kept };
+        let roles = roles(&first.schema, &chosen, &taken, by_default);
+        let names = Arc::new(names(&opened, chosen, options)?);
         let mut places: Vec<Places> = Vec::new();
-        for Opened { file, schema, .. } in &opened {
-            places.push(Places::find(&file.name, schema, &names)?);
+        for (Opened { file, schema, .. }, values) in opened.iter().zip(&folders.values) {
+            places.push(Places::find(&file.name, schema, &names, values)?);
         }
         same_widths(&opened)?;
         let mut truths = places[0].truths.clone();
         places.iter().for_each(|p| truths.join(&p.truths));
-        let notes = notes(&opened, &places, &chosen, &unused, &found);
+        let mut notes = if by_default { left_out(&first.schema, &roles) } else { Vec::new() };
+        notes.extend(notes_of(&opened, &places, &unused, &found));
+        notes.extend(folders.notes);
         let mut files = Vec::new();
         for (Opened { file, reader, schema, metadata }, places) in opened.into_iter().zip(places) {
             let places = Arc::new(Places { truths: truths.clone(), ..places });
             files.push(TableFile { file, reader, rows: schema.rows, places, metadata });
         }
-        Ok(Dataset { files, names, notes, meter })
+        Ok(Dataset { files, names, roles, notes, meter })
+    }
+
+    /// What becomes of each column of the first file, in their order; folders come last.
+    pub fn roles(&self) -> &[ColumnRole] {
+        &self.roles
     }
 
     /// Names of all columns of a file, whatever they hold.
     pub fn names_of(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Vec<String>> {
-        Ok(Opened::new(path.as_ref(), options, &Arc::default())?.schema.names)
+        let columns = Opened::new(path.as_ref(), options, &Arc::default())?.schema.columns;
+        Ok(columns.into_iter().map(|c| c.name).collect())
     }
 
     /// What a person should know about the input, one sentence each: columns and files that are left out, files
@@ -155,8 +156,11 @@ impl Dataset {
     pub fn kept_fields(&self) -> Result<Vec<Field>> {
         let mut fields: Vec<Field> = Vec::new();
         for (n, file) in self.files.iter().enumerate() {
-            for (i, (name, &column)) in self.names.kept.iter().zip(&file.places.kept).enumerate() {
-                let data_type = file.reader.data_type(column);
+            for (i, (name, text)) in self.names.kept.iter().zip(&file.places.kept).enumerate() {
+                let data_type = match text {
+                    Text::Column(column) => file.reader.data_type(*column),
+                    Text::Constant(_) => DataType::Utf8,
+                };
                 if n == 0 {
                     fields.push(Field::new(name, data_type, true));
                 } else if *fields[i].data_type() != data_type {
@@ -198,6 +202,14 @@ impl RowSource for Dataset {
         &self.names.values
     }
 
+    fn is_time(&self, column: usize) -> bool {
+        self.names.times.contains_key(&column)
+    }
+
+    fn categories(&self) -> &[CategoryColumn] {
+        &self.names.categories
+    }
+
     fn open(&self, done: &RowSet) -> nysketch::Result<Box<dyn RowStream<'_> + '_>> {
         self.meter.restart();
         Ok(Box::new(DatasetStream::new(&self.files, &self.meter, done, false)))
@@ -237,7 +249,7 @@ impl Stamp {
 /// Files that do not name their columns must have as many as the first one: nothing else tells which is which.
 fn same_widths(opened: &[Opened]) -> Result<()> {
     let unnamed = |o: &&Opened| !o.schema.named;
-    let width = |o: &Opened| o.schema.names.len();
+    let width = |o: &Opened| o.schema.columns.len();
     let Some(first) = opened.iter().find(unnamed) else { return Ok(()) };
     match opened.iter().filter(unnamed).find(|o| width(o) != width(first)) {
         None => Ok(()),
@@ -253,26 +265,103 @@ fn same_widths(opened: &[Opened]) -> Result<()> {
     }
 }
 
-/// See [`Dataset::notes`].
-fn notes(
-    opened: &[Opened],
-    places: &[Places],
-    chosen: &Chosen,
-    unused: &[String],
-    found: &Found,
-) -> Vec<String> {
-    let mut notes = Vec::new();
-    let mut listed = |what: &str, names: &[String]| {
-        if !names.is_empty() {
-            notes.push(format!("{what}: {}", names.join(", ")));
+/// The columns that the options mean, by what the first file holds.
+fn chosen(first: &Opened, columns: &Columns, taken: &[&str]) -> Result<Chosen> {
+    match columns {
+        Columns::Exactly { numbers, times, categories } => Ok(Chosen {
+            values: numbers.clone(),
+            times: times.clone(),
+            categories: categories.clone(),
+            any: categories.clone(),
+        }),
+        Columns::Matching { include, exclude, categorical, numeric, dates } => {
+            let include = include.as_deref();
+            let choice = Choice { include, exclude, categorical, numeric, dates, taken };
+            choose(&first.file.name, &first.schema, choice)
         }
+    }
+}
+
+/// Everything that is read, by name.
+fn names(opened: &[Opened], chosen: Chosen, options: &ReadOptions) -> Result<Names> {
+    let Opened { file, schema, .. } = &opened[0];
+    let Extras { weight, key, keep } = options.extras.clone();
+    let (mut kept, mut seen) = (Vec::new(), HashSet::new());
+    for pattern in &keep {
+        for i in schema.matching(&file.name, pattern)? {
+            let name = &schema.column(schema.sources[i]).name;
+            if seen.insert(name) {
+                kept.push(name.clone());
+            }
+        }
+    }
+    let mut lengths = HashMap::new();
+    for column in opened.iter().flat_map(|o| &o.schema.columns) {
+        if let Kind::Vector(n) = column.kind {
+            lengths.entry(column.name.clone()).or_insert(n);
+        }
+    }
+    let times: HashSet<&String> = chosen.times.iter().collect();
+    let times = { chosen.values.iter().enumerate() }.filter(|(_, name)| times.contains(name));
+    let any: HashSet<&String> = chosen.any.iter().collect();
+    let category =
+        |name: &String| CategoryColumn { name: name.clone(), vocabulary: Arc::default() };
+    let by_first = matches!(options.columns, Columns::Matching { .. });
+    Ok(Names {
+        times: times.map(|(j, _)| (j, SharedZone::default())).collect(),
+        any: chosen.categories.iter().map(|name| any.contains(name)).collect(),
+        categories: chosen.categories.iter().map(category).collect(),
+        values: chosen.values,
+        weight,
+        key,
+        kept,
+        lengths,
+        first: by_first.then(|| file.name.clone()),
+    })
+}
+
+/// Columns that are left out for what they hold.
+fn left_out(schema: &Schema, roles: &[ColumnRole]) -> Vec<String> {
+    let left = |wanted: &dyn Fn(&Column) -> bool| -> Vec<&ColumnRole> {
+        let both = schema.columns.iter().zip(roles);
+        let left = both.filter(|(c, r)| matches!(r.role, Role::LeftOut(_)) && wanted(c));
+        left.map(|(_, role)| role).collect()
     };
-    listed("columns skipped because they hold no numbers", &chosen.left_out);
-    listed(
-        "columns skipped because they are the index of a pandas table; `columns` reads them",
-        &chosen.indexes,
-    );
-    listed("columns skipped because the first file lacks them", unused);
+    let names = |roles: &[&ColumnRole]| {
+        let names: Vec<&str> = roles.iter().map(|r| r.name.as_str()).collect();
+        names.join(", ")
+    };
+    let mut notes = Vec::new();
+    let dates = left(&|c| matches!(c.kind, Kind::Date(_)) && !c.index);
+    if let Some(one) = dates.first() {
+        let (name, all) = (&one.name, names(&dates));
+        notes.push(format!(
+            "columns skipped because they hold dates, which `dates={name}` would read: {all}"
+        ));
+    }
+    let others = left(&|c| matches!(c.kind, Kind::Other { .. } | Kind::List) && !c.index);
+    if !others.is_empty() {
+        let all: Vec<String> = others.iter().map(|r| format!("{} ({})", r.name, r.holds)).collect();
+        let all = all.join(", ");
+        notes.push(format!("columns skipped because they hold neither numbers nor text: {all}"));
+    }
+    let indexes = left(&|c| c.index);
+    if !indexes.is_empty() {
+        notes.push(format!(
+            "columns skipped because they are the index of a pandas table; `columns` reads them: {}",
+            names(&indexes)
+        ));
+    }
+    notes
+}
+
+/// See [`Dataset::notes`].
+fn notes_of(opened: &[Opened], places: &[Places], unused: &[String], found: &Found) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !unused.is_empty() {
+        let unused = unused.join(", ");
+        notes.push(format!("columns skipped because the first file lacks them: {unused}"));
+    }
     notes.extend(found.notes());
     for (opened, _) in opened.iter().zip(places).filter(|(_, p)| p.by_position) {
         let name = &opened.file.name;
@@ -281,7 +370,7 @@ fn notes(
     notes
 }
 
-/// Numeric columns of later files that the first file lacks: "'z' of day2.csv".
+/// Columns of numbers and text of later files that the first file lacks: "'z' of day2.csv".
 fn unused_columns(opened: &[Opened]) -> Vec<String> {
     let mut unused = Vec::new();
     let first = &opened[0].schema;
@@ -289,8 +378,10 @@ fn unused_columns(opened: &[Opened]) -> Vec<String> {
         if !schema.named && first.named {
             continue;
         }
-        for (name, kind) in schema.names.iter().zip(&schema.kinds) {
-            if matches!(kind, Kind::Number | Kind::Truth) && first.find(name).is_none() {
+        for column in &schema.columns {
+            let (name, kind) = (&column.name, &column.kind);
+            let plain = matches!(kind, Kind::Number | Kind::Truth | Kind::Text | Kind::Vector(_));
+            if plain && first.whole(name).is_none() {
                 unused.push(format!("'{name}' of {}", file.name));
             }
         }

@@ -1,6 +1,7 @@
 //! From paths to files: globs, folders, formats.
 
 use crate::error::{Error, Result, cannot_read};
+use crate::folders::keys_of;
 use crate::natural::natural_path_order;
 use crate::options::Format;
 use crate::pattern::Pattern;
@@ -8,7 +9,7 @@ use crate::store::{Kind, Metadata, Store};
 use nysketch::format::may_be_file;
 use std::collections::HashSet;
 use std::io::{Chain, Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// How an Arrow file starts.
 pub(crate) const ARROW_FILE: &[u8] = b"ARROW1";
@@ -108,6 +109,8 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
 pub struct Found {
     /// The tables, in the order in which they are read, each real file once.
     pub files: Vec<PathBuf>,
+    /// For each of them what folders such as `month=1` say, from the folder or pattern that was named on.
+    pub keys: Vec<Vec<(String, String)>>,
     /// Files in folders that do not look like tables.
     pub ignored: Vec<PathBuf>,
     /// Other names of files and folders that are read already.
@@ -162,15 +165,17 @@ pub fn find<P: AsRef<Path>>(
     store: &dyn Store,
     paths: impl IntoIterator<Item = P>,
 ) -> Result<Found> {
-    let mut finder = Finder { store, found: Found::default(), seen: HashSet::new() };
+    let (found, base) = (Found::default(), PathBuf::new());
+    let mut finder = Finder { store, found, base, seen: HashSet::new() };
     for path in paths {
         let path = path.as_ref();
+        finder.base = path.to_path_buf();
         let text = path.to_string_lossy();
         if is_stdin(path) {
             if finder.found.files.iter().any(|f| is_stdin(f)) {
                 return Err(Error::Usage("stdin ('-') can be named only once".into()));
             }
-            finder.found.files.push(path.to_path_buf());
+            finder.push(path.to_path_buf());
         } else if text.contains(['*', '?', '[']) && store.metadata(path).is_err() {
             finder.add_matches(&text)?;
         } else {
@@ -197,6 +202,8 @@ impl Identity {
 struct Finder<'a> {
     store: &'a dyn Store,
     found: Found,
+    /// What was named, as far as it has no wildcard.
+    base: PathBuf,
     /// The files that are read.
     seen: HashSet<Identity>,
 }
@@ -213,6 +220,9 @@ impl Finder<'_> {
 
     /// The files that a pattern means, without hidden files that it does not name.
     fn add_matches(&mut self, text: &str) -> Result<()> {
+        let plain =
+            |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?', '[']);
+        self.base = Path::new(text).components().take_while(plain).collect();
         let mut matches = Pattern::new(text)?.matches(self.store, &mut self.found.links)?;
         matches.sort_by(|a, b| natural_path_order(a, b));
         matches.dedup();
@@ -257,9 +267,14 @@ impl Finder<'_> {
 
     fn add_file(&mut self, path: PathBuf, metadata: &Metadata) {
         match self.seen.insert(Identity::new(&path, metadata)) {
-            true => self.found.files.push(path),
+            true => self.push(path),
             false => self.found.repeated.push(path),
         }
+    }
+
+    fn push(&mut self, path: PathBuf) {
+        self.found.keys.push(keys_of(path.strip_prefix(&self.base).unwrap_or(Path::new(""))));
+        self.found.files.push(path);
     }
 
     /// The tables of a folder that was not visited yet: links may lead in circles.

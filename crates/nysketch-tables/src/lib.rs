@@ -1,7 +1,7 @@
 //! Tables for [`nysketch`]: Parquet, Arrow, csv and NumPy files as rows, and results as files.
 //!
-//! A [`Dataset`] is one or more files of any of these formats, read as one table of numbers: by many
-//! threads, in bounded memory, any number of times. The same values give the same rows in every format.
+//! A [`Dataset`] is one or more files of any of these formats, read as one table of numbers and categories: by
+//! many threads, in bounded memory, any number of times. The same values give the same rows in every format.
 //!
 //! ```
 //! use nysketch::{PlanParams, make_plan};
@@ -21,13 +21,14 @@
 //! | to | use |
 //! |---|---|
 //! | choose columns, separators, formats | [`ReadOptions`], [`Columns`] |
+//! | see what becomes of each column | [`Dataset::roles`] |
 //! | read weights, groups or labels, or keep columns | [`Extras`] |
 //! | see which files a pattern means | [`find()`] |
 //! | go through the rows in order, on all threads | [`Dataset::map_in_order`] |
 //! | write a table, or one made from another | [`TableWriter`], [`Dataset::map_to_table`] |
 //! | read from outside the file system | [`store::Store`] |
 //! | put names in the order in which people count | [`natural_order`], [`natural_path_order`] |
-//! | turn Arrow arrays into numbers | [`arrow`] |
+//! | turn Arrow arrays into numbers, times and categories | [`arrow`] |
 
 pub mod arrow;
 mod batch;
@@ -35,20 +36,26 @@ mod columns;
 mod dataset;
 mod error;
 mod find;
+mod folders;
 mod formats;
 mod meter;
 mod natural;
 mod options;
 mod ordered;
+mod parse;
 mod pattern;
+mod places;
+mod schema;
 pub mod store;
 mod table_file;
 mod text;
+mod texts;
 mod track;
 mod tracks;
 mod write;
 
 pub use batch::Batch;
+pub use columns::{ColumnRole, Role};
 pub use dataset::{Dataset, Stamp};
 pub use error::{Error, Result};
 pub use find::{Found, find};

@@ -1,7 +1,7 @@
 //! What to read, and how.
 
 use crate::store::{Local, Store};
-use nysketch::{Choice, Named};
+use nysketch::{Choice, Named, Recipe};
 use std::sync::Arc;
 
 /// Format of a table.
@@ -45,64 +45,161 @@ pub enum Header {
     Guessed,
 }
 
-/// Which columns to read as numbers.
+/// Which columns to read, and as what.
+///
+/// Numbers, and true and false, are numbers; text is a category. Dates are left out unless they are asked for. A
+/// vector is a column for each of its coordinates: `emb[0]`, `emb[1]`, …, all of them together `emb`.
 ///
 /// ```
-/// use nysketch_tables::Columns;
+/// use nysketch::RowSource;
+/// use nysketch_tables::{Columns, Dataset, ReadOptions};
 ///
-/// // Every numeric column but one:
+/// // Every column but one:
 /// let some = Columns::default().except(["id"]);
 /// // A name, a range of columns and a pattern:
 /// let more = Columns::matching(["age", "x1..x9", "temp*"]);
 /// // Those of a plan or a model, in their order:
 /// let these = Columns::exactly(["x1", "x2"]);
 /// # let _ = (some, more, these);
+///
+/// let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("flights.csv");
+/// std::fs::write(&file, "when,carrier,gate,delay\n2013-01-01T05:15,UA,7,2\n2013-01-01T05:29,AA,,4\n")?;
+/// let columns = Columns::default().categorical(["gate"]).dates(["when"]);
+/// let flights = Dataset::open([file], &ReadOptions::default().columns(columns))?;
+/// assert_eq!(flights.columns(), ["when", "delay"]);
+/// assert!(flights.is_time(0));
+/// let categories: Vec<&str> = flights.categories().iter().map(|c| c.name.as_str()).collect();
+/// assert_eq!(categories, ["carrier", "gate"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Columns {
     /// These, in this order. Files that do not name their columns are matched by position.
-    Exactly(Vec<String>),
-    /// Those that match, or all numeric ones.
+    Exactly {
+        /// Columns of numbers.
+        numbers: Vec<String>,
+        /// Those of them that are points in time.
+        times: Vec<String>,
+        /// Columns of categories, which may hold anything that has a text.
+        categories: Vec<String>,
+    },
+    /// Those that match, or all.
+    ///
+    /// Every pattern is a name, a range `FIRST..LAST` or has wildcards, such as `x*`.
     Matching {
-        /// Names, ranges `FIRST..LAST` and patterns such as `x*`; all numeric columns where `None`.
+        /// Columns to read; all numbers and all text where `None`.
         include: Option<Vec<String>>,
-        /// Columns to leave out, written the same way.
+        /// Columns to leave out.
         exclude: Vec<String>,
+        /// Columns to read as categories, whatever they hold.
+        categorical: Vec<String>,
+        /// Columns to read as numbers, even if they look like text.
+        numeric: Vec<String>,
+        /// Columns to read as points in time.
+        dates: Vec<String>,
     },
 }
 
 impl Default for Columns {
-    /// All numeric columns.
+    /// All columns of numbers, and all of text.
     fn default() -> Self {
-        Columns::Matching { include: None, exclude: Vec::new() }
+        Columns::Matching {
+            include: None,
+            exclude: Vec::new(),
+            categorical: Vec::new(),
+            numeric: Vec::new(),
+            dates: Vec::new(),
+        }
     }
 }
 
+/// Patterns, or names, as they are kept.
+fn owned<S: Into<String>>(patterns: impl IntoIterator<Item = S>) -> Vec<String> {
+    patterns.into_iter().map(Into::into).collect()
+}
+
 impl Columns {
-    /// These, in this order.
+    /// These numbers, in this order.
     pub fn exactly<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
-        Columns::Exactly(names.into_iter().map(Into::into).collect())
+        let (times, categories) = (Vec::new(), Vec::new());
+        Columns::Exactly { numbers: owned(names), times, categories }
+    }
+
+    /// What a plan or a model takes from a table.
+    ///
+    /// ```
+    /// use nysketch::Recipe;
+    /// use nysketch_tables::Columns;
+    ///
+    /// assert_eq!(Columns::of_recipe(&Recipe::plain(["x", "y"])), Columns::exactly(["x", "y"]));
+    /// ```
+    pub fn of_recipe(recipe: &Recipe) -> Self {
+        Columns::Exactly {
+            numbers: recipe.inputs(),
+            times: recipe.times(),
+            categories: recipe.categories.iter().map(|c| c.name.clone()).collect(),
+        }
     }
 
     /// Those that a name, a range or a pattern means.
     pub fn matching<S: Into<String>>(patterns: impl IntoIterator<Item = S>) -> Self {
-        let include = Some(patterns.into_iter().map(Into::into).collect());
-        Columns::Matching { include, exclude: Vec::new() }
+        let mut columns = Columns::default();
+        if let Columns::Matching { include, .. } = &mut columns {
+            *include = Some(owned(patterns));
+        }
+        columns
     }
 
     /// The same without some columns; from [`Columns::Exactly`] only names can be removed.
     pub fn except<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
-        let without: Vec<String> = patterns.into_iter().map(Into::into).collect();
+        let without = owned(patterns);
         match &mut self {
-            Columns::Exactly(names) => names.retain(|name| !without.contains(name)),
+            Columns::Exactly { numbers, times, categories } => {
+                for names in [numbers, times, categories] {
+                    names.retain(|name| !without.contains(name));
+                }
+            }
             Columns::Matching { exclude, .. } => exclude.extend(without),
+        }
+        self
+    }
+
+    /// The same with some columns, whatever they hold, read as categories.
+    pub fn categorical<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
+        match &mut self {
+            Columns::Exactly { categories: list, .. }
+            | Columns::Matching { categorical: list, .. } => list.extend(owned(patterns)),
+        }
+        self
+    }
+
+    /// The same with some columns read as numbers, even if they look like text.
+    pub fn numeric<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
+        match &mut self {
+            Columns::Exactly { numbers: list, .. } | Columns::Matching { numeric: list, .. } => {
+                list.extend(owned(patterns));
+            }
+        }
+        self
+    }
+
+    /// The same with some columns read as points in time.
+    pub fn dates<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
+        let more = owned(patterns);
+        match &mut self {
+            Columns::Exactly { numbers, times, .. } => {
+                numbers.extend(more.clone());
+                times.extend(more);
+            }
+            Columns::Matching { dates, .. } => dates.extend(more),
         }
         self
     }
 }
 
-/// What to read in addition to the columns of numbers.
+/// What to read in addition to numbers and categories.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Extras {
@@ -158,7 +255,9 @@ pub struct ReadOptions {
     pub delimiter: Option<u8>,
     /// Whether text among the numbers of a csv file is a missing value instead of an error.
     pub skip_invalid: bool,
-    /// Which columns hold the numbers.
+    /// Whether missing values are expected: then they are no error that comes before that of a later row.
+    pub allow_missing: bool,
+    /// Which columns to read, and as what.
     pub columns: Columns,
     /// What to read in addition.
     pub extras: Extras,
@@ -173,6 +272,7 @@ impl Default for ReadOptions {
             header: Header::default(),
             delimiter: None,
             skip_invalid: false,
+            allow_missing: false,
             columns: Columns::default(),
             extras: Extras::default(),
             store: Arc::new(Local),
@@ -202,6 +302,12 @@ impl ReadOptions {
     /// With text among numbers read as a missing value, so that the row can be skipped.
     pub fn skip_invalid(mut self, skip: bool) -> Self {
         self.skip_invalid = skip;
+        self
+    }
+
+    /// With missing values that are no mistake.
+    pub fn allow_missing(mut self, allow: bool) -> Self {
+        self.allow_missing = allow;
         self
     }
 

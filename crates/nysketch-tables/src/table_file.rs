@@ -1,8 +1,8 @@
 //! One file of a dataset, with its reader and the places of its columns.
 
-use crate::columns::Places;
 use crate::error::{Error, Result};
 use crate::formats::{Reader, Stored};
+use crate::places::Places;
 use crate::store::Metadata;
 use std::sync::Arc;
 

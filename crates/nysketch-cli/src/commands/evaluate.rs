@@ -146,7 +146,7 @@ fn find_labels(args: &Evaluate) -> Result<Labels> {
         bail!("{name} has {} columns; a file of labels must have one", columns.len());
     };
     let key = Extras::default().key(Some(column));
-    let input = input::open(&input, Columns::Exactly(Vec::new()), key)?;
+    let input = input::open(&input, Columns::exactly::<String>([]), key)?;
     let mut labels = Vec::new();
     let take = |batch: Batch| {
         for (row, key) in (batch.block.first_row..).zip(batch.block.keys) {

@@ -1,54 +1,134 @@
 //! From Arrow tables to numbers and text: what Parquet and Arrow files have in common.
 
-use crate::arrow::{is_numeric, numbers, pandas_index, texts};
+use crate::arrow::{
+    codes, is_numeric, is_text, is_time, numbers, pandas_index, texts, times, type_name, vector_of,
+    vectors,
+};
 use crate::batch::Batch;
-use crate::columns::{Kind, Places, Schema};
-use crate::error::Error;
+use crate::error::{Error, Result};
+use crate::places::{Places, Text, Value};
+use crate::schema::{Column, Kind, MOST_COORDINATES, Schema, Zone};
+use crate::text::has_text;
+use crate::texts::fill;
 use crate::track::Raw;
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{ArrowError, Field, SchemaRef};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use nysketch::Block;
+use nysketch::rows::MISSING;
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// A batch of the wanted columns; `arrays` holds those at `columns.projection`, in that order.
-pub fn batch(arrays: &[ArrayRef], columns: &Places) -> Result<Batch, ArrowError> {
+pub fn batch(
+    file: &str,
+    first_row: u64,
+    rows: usize,
+    arrays: &[ArrayRef],
+    columns: &Places,
+) -> Result<Batch> {
     let at = |file_column: usize| &arrays[columns.place(file_column)];
-    let rows = arrays.first().map_or(0, |a| a.len());
+    let broken = |e: ArrowError| Error::damaged(file, format!("cannot be read: {e}"));
     let d = columns.values.len();
     let mut values = vec![0.0; rows * d];
-    for (j, column) in columns.values.iter().enumerate() {
-        numbers(at(*column), &mut values, j, d)?;
+    for (j, value) in columns.values.iter().enumerate() {
+        match value {
+            Value::Column(c) if columns.names.times.contains_key(&j) => {
+                times(at(*c), &mut values, j, d).map_err(broken)?;
+            }
+            Value::Column(c) => numbers(at(*c), &mut values, j, d).map_err(broken)?,
+            Value::Constant(x) => values.iter_mut().skip(j).step_by(d).for_each(|out| *out = *x),
+            Value::Vector => {}
+        }
+    }
+    for vector in &columns.vectors {
+        let n = vector.length;
+        let all = vectors(at(vector.column), n).map_err(broken)?.map_err(|(row, found)| {
+            let (row, name) = (first_row + row as u64, &vector.name);
+            let how = format!("a vector of {found} numbers, where others have {n}");
+            Error::in_file(file, format!("row {row}, column '{name}': {how}"))
+        })?;
+        for (row, vector_of_row) in values.chunks_exact_mut(d).zip(all.chunks_exact(n)) {
+            vector.picks.iter().for_each(|(from, to)| row[*to] = vector_of_row[*from]);
+        }
     }
     let weights = match columns.weight {
-        None => Vec::new(),
-        Some(column) => {
+        None | Some(Value::Vector) => Vec::new(),
+        Some(Value::Constant(x)) => vec![x; rows],
+        Some(Value::Column(column)) => {
             let mut weights = vec![0.0; rows];
-            numbers(at(column), &mut weights, 0, 1)?;
+            numbers(at(column), &mut weights, 0, 1).map_err(broken)?;
             weights
         }
     };
-    let keys = match columns.key {
+    let keys = match &columns.key {
         None => Vec::new(),
-        Some(column) => texts(at(column))?,
+        Some(Text::Constant(text)) => vec![text.clone(); rows],
+        Some(Text::Column(column)) => texts(at(*column)).map_err(broken)?,
     };
-    let kept = columns.kept.iter().map(|c| at(*c).clone()).collect();
-    let block = Block { values, weights, keys, columns: d, ..Block::default() };
+    let wide = columns.categories.len();
+    let mut levels = vec![MISSING; rows * wide];
+    let categories = columns.categories.iter().zip(&columns.names.categories);
+    for (k, (text, category)) in categories.enumerate() {
+        match text {
+            Text::Column(column) => {
+                codes(at(*column), &category.vocabulary, &mut levels, k, wide).map_err(broken)?;
+            }
+            Text::Constant(text) => {
+                fill(&category.vocabulary, text.as_deref(), &mut levels, k, wide)
+            }
+        }
+    }
+    let kept = columns.kept.iter().map(|text| match text {
+        Text::Column(column) => at(*column).clone(),
+        Text::Constant(text) => Arc::new(StringArray::from(vec![text.as_deref(); rows])) as _,
+    });
+    let kept = kept.collect();
+    let block = Block { values, codes: levels, weights, keys, columns: d, ..Block::default() };
     Ok(Batch::new(block, kept))
 }
 
-/// What the schema of an Arrow table says about its columns.
-pub fn schema_of(name: &str, schema: &SchemaRef, rows: Option<u64>) -> crate::Result<Schema> {
-    let names: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
+/// What the schema of an Arrow table says about its columns. Lists have the lengths that were found.
+pub fn schema_of(
+    name: &str,
+    schema: &SchemaRef,
+    rows: Option<u64>,
+    lengths: &HashMap<usize, usize>,
+) -> Result<Schema> {
     let indexes = pandas_index(schema);
-    let kind = |field: &Arc<Field>| match field.data_type() {
-        t if !is_numeric(t) => Kind::Other(t.to_string()),
-        _ if indexes.contains(field.name()) => Kind::Index,
-        _ => Kind::Number,
+    let column = |(i, field): (usize, &Arc<Field>)| {
+        let kind = kind_of(field.data_type(), lengths.get(&i).copied());
+        let holds = match (&kind, vector_of(field.data_type())) {
+            (Kind::Vector(n), Some((values, _))) => format!("{}[{n}]", type_name(values)),
+            _ => type_name(field.data_type()),
+        };
+        let index = indexes.contains(field.name());
+        Column { name: field.name().clone(), holds, kind, index }
     };
-    let kinds = schema.fields().iter().map(kind).collect();
-    Schema::named(name, names, kinds, rows)
+    Schema::named(name, schema.fields().iter().enumerate().map(column).collect(), rows)
+}
+
+fn kind_of(data_type: &DataType, length: Option<usize>) -> Kind {
+    let vector = vector_of(data_type).map(|(_, declared)| declared.or(length));
+    match data_type {
+        t if is_numeric(t) => Kind::Number,
+        t if is_text(t) => Kind::Text,
+        t if is_time(t) => Kind::Date(zone_of(t)),
+        _ => match vector {
+            Some(None) => Kind::List,
+            Some(Some(n)) if (1..=MOST_COORDINATES).contains(&n) => Kind::Vector(n),
+            _ => Kind::Other { text: has_text(data_type) },
+        },
+    }
+}
+
+fn zone_of(data_type: &DataType) -> Zone {
+    match data_type {
+        DataType::Dictionary(_, values) => zone_of(values),
+        DataType::Timestamp(_, Some(_)) => Zone::With,
+        _ => Zone::Without,
+    }
 }
 
 thread_local! {
@@ -70,8 +150,8 @@ pub fn quiet_guarded_panics() {
 /// A damaged file may make the decoder panic; here that becomes an ordinary error.
 pub fn guarded<T, E: std::fmt::Display>(
     name: &str,
-    work: impl FnOnce() -> Result<T, E>,
-) -> crate::Result<T> {
+    work: impl FnOnce() -> std::result::Result<T, E>,
+) -> Result<T> {
     let outer = GUARDED.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
     GUARDED.set(outer);
@@ -94,7 +174,12 @@ impl Raw for ArrowRaw {
         self.batch.num_rows() as u64
     }
 
-    fn decode(self: Box<Self>, _first_row: u64) -> nysketch::Result<Batch> {
-        Ok(guarded(&self.name, || batch(self.batch.columns(), &self.columns))?)
+    fn decode(self: Box<Self>, first_row: u64) -> nysketch::Result<Batch> {
+        let rows = self.batch.num_rows();
+        let decoded = guarded(&self.name, || {
+            let arrays = self.batch.columns();
+            Ok::<_, ArrowError>(batch(&self.name, first_row, rows, arrays, &self.columns))
+        })?;
+        Ok(decoded?)
     }
 }

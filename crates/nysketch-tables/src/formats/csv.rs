@@ -4,22 +4,27 @@
 use super::records::{Chunk, RecordError, Records, fields_of, mended, single_fields};
 use super::stored::Stored;
 use crate::batch::Batch;
-use crate::columns::{Kind, Places, Schema};
 use crate::error::{Error, Result};
 use crate::find::peek;
 use crate::meter::Meter;
 use crate::options::{Format, Header, ReadOptions};
+use crate::parse;
+use crate::places::{Places, SharedZone, Text, Value};
+use crate::schema::{Column, Kind, Schema, Zone};
+use crate::texts::{Texts, encode, fill};
 use crate::track::{Raw, Track};
 use arrow_array::StringArray;
 use csv::{ByteRecord, ReaderBuilder};
 use nysketch::Block;
-use nysketch::rows::part_rows;
+use nysketch::rows::{MISSING, default_names, part_rows};
 use std::collections::HashMap;
 use std::io::{BufReader, Read};
 use std::sync::{Arc, Mutex};
 
-/// Records that decide which columns are numeric and which are text.
+/// Values that decide whether a column holds numbers, text or dates.
 const SNIFFED: usize = 200;
+/// Bytes that are looked at for them, and more where a column has no value in these.
+const LOOKED_AT: [usize; 2] = [1 << 16, PART_BYTES];
 /// Bytes of a part, at most.
 const PART_BYTES: usize = 1 << 20;
 /// Columns of a file, at most.
@@ -32,6 +37,8 @@ pub struct Dialect {
     pub header: Header,
     /// Whether text among numbers is a missing value, for the row to be skipped.
     pub lenient: bool,
+    /// Whether a missing value is no error.
+    pub allow_missing: bool,
 }
 
 impl Dialect {
@@ -42,6 +49,7 @@ impl Dialect {
             delimiter: options.delimiter.unwrap_or(usual),
             header: options.header,
             lenient: options.skip_invalid,
+            allow_missing: options.skip_invalid || options.allow_missing,
         }
     }
 }
@@ -74,8 +82,15 @@ enum CsvError {
         "{file}: row {row}, column '{column}': '{text}' is not a number; fix it, or skip such rows with `skip_invalid`"
     )]
     NotANumber { file: Arc<str>, row: u64, column: String, text: String },
-    #[error("{file}: row {row}: a value is not valid UTF-8; convert the file")]
-    NotUtf8 { file: Arc<str>, row: u64 },
+    #[error(
+        "{file}: row {row}, column '{column}': '{text}' is not a date such as 2013-01-31, 2013-01-31T05:15:00 or \
+         2013-01-31T05:15:00+01:00; fix it, or skip such rows with `skip_invalid`"
+    )]
+    NotATime { file: Arc<str>, row: u64, column: String, text: String },
+    #[error("{file}: row {row}, column '{column}': '{text}' mixes times with and without a zone")]
+    MixedZones { file: Arc<str>, row: u64, column: String, text: String },
+    #[error("{file}: row {row}, column '{column}': the value is not valid UTF-8; convert the file")]
+    NotUtf8 { file: Arc<str>, row: u64, column: String },
     #[error("{file}: row {row} (line {line}): expected {expected} fields, found {found}")]
     Ragged { file: Arc<str>, row: u64, line: u64, found: usize, expected: usize },
     #[error("{file}: {error}")]
@@ -108,6 +123,53 @@ pub fn decompressed(source: impl Read + Send + 'static) -> std::io::Result<Sourc
     Ok(Box::new(source))
 }
 
+/// What some values of a column look like.
+#[derive(Clone, Default)]
+struct Seen {
+    /// Those that are not missing.
+    values: usize,
+    numbers: usize,
+    truths: usize,
+    dates: usize,
+    zone: Zone,
+}
+
+impl Seen {
+    fn add(&mut self, field: &[u8]) {
+        if self.values == SNIFFED {
+            return;
+        }
+        match parse::number(field) {
+            Some(x) if x.is_nan() => return,
+            Some(_) => self.numbers += 1,
+            None if parse::truth(field).is_some() => self.truths += 1,
+            None => {
+                if let Some(zoned) = parse::time(field).and_then(|t| t.zoned) {
+                    self.dates += 1;
+                    if self.zone == Zone::Unknown {
+                        self.zone = if zoned { Zone::With } else { Zone::Without };
+                    }
+                }
+            }
+        }
+        self.values += 1;
+    }
+
+    /// A column is text where most of its values are; one odd value among numbers is an error later. Where most are
+    /// `true` or `false`, these are numbers. A column without values may still have numbers.
+    fn kind(&self) -> (Kind, String) {
+        let plain = self.numbers + self.truths;
+        let texts = self.values - plain;
+        let (kind, holds) = match self {
+            Seen { dates, .. } if 2 * dates > self.values => (Kind::Date(self.zone), "date"),
+            _ if texts > plain => (Kind::Text, "text"),
+            Seen { truths, numbers, .. } if truths > numbers => (Kind::Truth, "bool"),
+            _ => (Kind::Number, "number"),
+        };
+        (kind, holds.into())
+    }
+}
+
 impl Csv {
     /// Opens a file and looks at its first records.
     pub fn open(file: Stored, dialect: Dialect) -> Result<(Self, Schema)> {
@@ -119,10 +181,7 @@ impl Csv {
 
     /// Looks at the first records from stdin and keeps all of them for the one track there can be.
     pub fn stdin(source: Source, dialect: Dialect) -> Result<(Self, Schema)> {
-        let (csv, mut schema, records) = Self::start(Arc::from("stdin"), source, dialect)?;
-        // Rows may come slowly: what comes later may still be numbers.
-        let text = schema.kinds.iter_mut().filter(|kind| **kind == Kind::Text);
-        text.for_each(|kind| *kind = Kind::Number);
+        let (csv, schema, records) = Self::start(Arc::from("stdin"), source, dialect)?;
         Ok((Csv { stdin: Mutex::new(Some(records)), record_bytes: PART_BYTES, ..csv }, schema))
     }
 
@@ -133,57 +192,52 @@ impl Csv {
         dialect: Dialect,
     ) -> Result<(Self, Schema, Records<Source>)> {
         let mut records = Records::new(source, dialect.delimiter);
-        let mut schema = read_header(&mut records, &name, dialect.header)?;
-        let header = if schema.named { Header::Present } else { Header::Absent };
+        let (names, named) = read_header(&mut records, &name, dialect.header)?;
+        let header = if named { Header::Present } else { Header::Absent };
         let dialect = Dialect { header, ..dialect };
-        let fields = schema.names.len();
+        let fields = names.len();
         let stdin = Mutex::default();
         let mut csv = Csv { name, file: None, dialect, fields, record_bytes: 1, stdin };
-        let in_file = |error| CsvError::Records { file: csv.name.clone(), error };
-        if let Some(chunk) = records.look(1 << 16).map_err(in_file)? {
+        let mut seen = vec![Seen::default(); fields];
+        for size in LOOKED_AT {
+            let in_file = |error| CsvError::Records { file: csv.name.clone(), error };
+            let Some(chunk) = records.look(size).map_err(in_file)? else { break };
             csv.record_bytes = (chunk.bytes.len() as u64).div_ceil(chunk.rows) as usize;
-            schema.kinds = csv.sniff(&chunk)?;
+            seen = csv.sniff(&chunk)?;
+            if seen.iter().all(|seen| seen.values > 0) {
+                break;
+            }
         }
+        let kinds = seen.iter().map(Seen::kind);
+        let mut schema =
+            match names {
+                names if named => {
+                    let columns = names
+                        .into_iter()
+                        .zip(kinds)
+                        .map(|(name, (kind, holds))| Column { name, holds, kind, index: false });
+                    Schema::named(&csv.name, columns.collect(), None)?
+                }
+                _ => Schema::unnamed(&csv.name, kinds.collect(), None)?,
+            };
+        schema.texts = true;
         Ok((csv, schema, records))
     }
 
-    /// A column is text where most of its values are, or all are missing; one odd value among numbers is
-    /// an error later. Where most are `true` or `false`, these are numbers.
-    fn sniff(&self, chunk: &Chunk) -> Result<Vec<Kind>> {
-        #[derive(Clone, Default)]
-        struct Seen {
-            numbers: usize,
-            truths: usize,
-            texts: usize,
-        }
+    /// What the first values of each column look like.
+    fn sniff(&self, chunk: &Chunk) -> Result<Vec<Seen>> {
         let mut columns = vec![Seen::default(); self.fields];
-        let mut seen = 0;
+        let mut records = 0;
         let looked = self.for_each_record(chunk, 1, |_, fields| {
-            seen += 1;
-            if seen > SNIFFED {
-                return Ok(());
-            }
-            for (j, column) in columns.iter_mut().enumerate() {
-                match parse(fields.get(j)) {
-                    Some(x) if x.is_nan() => {}
-                    Some(_) => column.numbers += 1,
-                    None if truth(fields.get(j)).is_some() => column.truths += 1,
-                    None => column.texts += 1,
-                }
-            }
+            records += 1;
+            columns.iter_mut().zip(fields).for_each(|(seen, field)| seen.add(field));
             Ok(())
         });
         // What is wrong with a later record is reported when it is read, in its turn.
-        if seen == 0 {
+        if records == 0 {
             looked?;
         }
-        let kind = |seen: &Seen| match seen {
-            Seen { numbers, truths, texts } if *texts > numbers + truths => Kind::Text,
-            Seen { numbers: 0, truths: 0, .. } => Kind::Text,
-            Seen { numbers, truths, .. } if truths > numbers => Kind::Truth,
-            _ => Kind::Number,
-        };
-        Ok(columns.iter().map(kind).collect())
+        Ok(columns)
     }
 
     /// Starts reading.
@@ -283,24 +337,51 @@ impl Csv {
     }
 
     /// The number in a field; `truths` says whether `true` and `false` are numbers.
-    fn number(
+    fn number(&self, row: u64, field: &[u8], column: &str, truths: bool) -> Result<f64, CsvError> {
+        match parse::number(field) {
+            Some(x) => Ok(x),
+            None if truths && let Some(x) = parse::truth(field) => Ok(x),
+            None if self.dialect.lenient => Ok(f64::NAN),
+            None => {
+                let (file, column, text) = self.place(column, field);
+                Err(CsvError::NotANumber { file, row, column, text })
+            }
+        }
+    }
+
+    /// The point in time in a field.
+    fn time(
         &self,
         row: u64,
-        field: Option<&[u8]>,
+        field: &[u8],
         column: &str,
-        truths: bool,
+        zone: &SharedZone,
     ) -> Result<f64, CsvError> {
-        match parse(field) {
-            Some(x) => Ok(x),
-            None if truths && let Some(x) = truth(field) => Ok(x),
+        match parse::time(field) {
+            Some(time) if time.zoned.is_none_or(|zoned| zone.agrees(zoned)) => Ok(time.seconds),
             None if self.dialect.lenient => Ok(f64::NAN),
-            None => Err(CsvError::NotANumber {
-                file: self.name.clone(),
-                row,
-                column: column.to_string(),
-                text: String::from_utf8_lossy(field.unwrap_or_default()).chars().take(40).collect(),
-            }),
+            found => {
+                let (file, column, text) = self.place(column, field);
+                Err(match found {
+                    Some(_) => CsvError::MixedZones { file, row, column, text },
+                    None => CsvError::NotATime { file, row, column, text },
+                })
+            }
         }
+    }
+
+    /// The text in a field, which is taken as it is.
+    fn text<'a>(&self, row: u64, field: &'a [u8], column: &str) -> Result<&'a str, CsvError> {
+        str::from_utf8(field).map_err(|_| {
+            let (file, column, _) = self.place(column, field);
+            CsvError::NotUtf8 { file, row, column }
+        })
+    }
+
+    /// File, column and text for a message.
+    fn place(&self, column: &str, field: &[u8]) -> (Arc<str>, String, String) {
+        let text = String::from_utf8_lossy(field).chars().take(40).collect();
+        (self.name.clone(), column.to_string(), text)
     }
 }
 
@@ -312,8 +393,12 @@ fn count_lines(bytes: &[u8], at: usize) -> u64 {
     before.iter().filter(|b| **b == b'\n').count() as u64
 }
 
-/// Names of the columns; all count as numeric until records show otherwise.
-fn read_header(records: &mut Records<Source>, name: &Arc<str>, header: Header) -> Result<Schema> {
+/// Names of the columns, and whether the file has them.
+fn read_header(
+    records: &mut Records<Source>,
+    name: &Arc<str>,
+    header: Header,
+) -> Result<(Vec<String>, bool)> {
     let in_file = |error| CsvError::Records { file: name.clone(), error };
     let delimiter = records.delimiter();
     let first = records.peek().map_err(in_file)?;
@@ -336,12 +421,12 @@ fn read_header(records: &mut Records<Source>, name: &Arc<str>, header: Header) -
         return Err(Error::Empty { name: name.to_string() });
     }
     let single = record.len() == 1;
-    let number = |field: &[u8]| parse(Some(field)).is_some_and(|x| !x.is_nan());
+    let number = |field: &[u8]| parse::number(field).is_some_and(|x| !x.is_nan());
     if header == Header::Absent || header == Header::Guessed && record.iter().all(number) {
         if single {
             records.single_column();
         }
-        return Ok(Schema::unnamed(record.len(), None));
+        return Ok((default_names(record.len()), false));
     }
     let mut names: Vec<String> = Vec::new();
     for (j, field) in record.iter().enumerate() {
@@ -359,33 +444,11 @@ fn read_header(records: &mut Records<Source>, name: &Arc<str>, header: Header) -
         );
         return Err(Error::in_file(name, how));
     }
-    let kinds = vec![Kind::Number; names.len()];
-    let schema = Schema::named(name, names, kinds, None)?;
     records.skip().map_err(in_file)?;
     if single {
         records.single_column();
     }
-    Ok(schema)
-}
-
-/// Fields that stand for a missing value.
-fn is_missing(text: &str) -> bool {
-    matches!(text, "" | "NA" | "N/A" | "null" | "NULL" | "None")
-}
-
-/// The number in a field: NaN where it is missing, `None` where it is text.
-fn parse(field: Option<&[u8]>) -> Option<f64> {
-    let text = std::str::from_utf8(field.unwrap_or_default()).ok()?.trim_ascii();
-    if is_missing(text) { Some(f64::NAN) } else { text.parse().ok() }
-}
-
-/// `true` and `false`, as programs write them.
-fn truth(field: Option<&[u8]>) -> Option<f64> {
-    match field.unwrap_or_default().trim_ascii() {
-        b"true" | b"True" | b"TRUE" => Some(1.0),
-        b"false" | b"False" | b"FALSE" => Some(0.0),
-        _ => None,
-    }
+    Ok((names, true))
 }
 
 /// The error of the first row that misses a value: it comes before that of a later row which cannot be read.
@@ -432,49 +495,112 @@ impl Raw for CsvRaw {
 
     fn decode(self: Box<Self>, first_row: u64) -> nysketch::Result<Batch> {
         let (csv, columns) = (&self.csv, &*self.columns);
-        let rows = self.chunk.rows as usize;
+        let (rows, names) = (self.chunk.rows as usize, &*columns.names);
         let d = columns.values.len();
         let mut block = Block { columns: d, ..Block::default() };
         block.values.reserve(rows * d);
+        let cells = cells(columns);
+        let mut categories: Vec<Texts> =
+            columns.categories.iter().map(|_| Texts::default()).collect();
         let mut kept: Vec<Vec<Option<String>>> = vec![Vec::new(); columns.kept.len()];
         let mut keys: HashMap<String, Arc<str>> = HashMap::new();
-        // Text is taken as it is; only a field without a byte is missing.
-        let text = |row: u64, field: Option<&[u8]>| match str::from_utf8(field.unwrap_or_default())
-        {
-            Ok("") => Ok(None),
-            Ok(text) => Ok(Some(text.to_string())),
-            Err(_) => Err(CsvError::NotUtf8 { file: csv.name.clone(), row }),
-        };
         let visited = csv.for_each_record(&self.chunk, first_row, |row, record| {
-            let wanted = columns.values.iter().zip(&columns.names.values);
-            for ((&column, name), &truths) in wanted.zip(&columns.truths.values) {
-                block.values.push(csv.number(row, record.get(column), name, truths)?);
+            let field = |column: usize| record.get(column).unwrap_or_default();
+            for cell in &cells {
+                block.values.push(match cell {
+                    Cell::Constant(x) => *x,
+                    Cell::Number { column, name, truths } => {
+                        csv.number(row, field(*column), name, *truths)?
+                    }
+                    Cell::Time { column, name, zone } => {
+                        csv.time(row, field(*column), name, zone)?
+                    }
+                });
             }
-            if let (Some(column), Some(name)) = (columns.weight, &columns.names.weight) {
+            if let (Some(value), Some(name)) = (columns.weight, &names.weight) {
                 let truths = columns.truths.weight;
-                block.weights.push(csv.number(row, record.get(column), name, truths)?);
+                block.weights.push(match value {
+                    Value::Column(column) => csv.number(row, field(column), name, truths)?,
+                    Value::Constant(x) => x,
+                    Value::Vector => f64::NAN,
+                });
             }
-            if let Some(column) = columns.key {
-                let key = text(row, record.get(column))?
-                    .map(|t| keys.entry(t).or_insert_with_key(|t| Arc::from(t.as_str())).clone());
-                block.keys.push(key);
+            let levels = categories.iter_mut().zip(&columns.categories).zip(&names.categories);
+            for ((texts, text), category) in levels {
+                if let Text::Column(column) = text {
+                    let text = csv.text(row, field(*column), &category.name)?;
+                    texts.push(text);
+                }
             }
-            for (out, &column) in kept.iter_mut().zip(&columns.kept) {
-                out.push(text(row, record.get(column))?);
+            if let (Some(text), Some(name)) = (&columns.key, &names.key) {
+                block.keys.push(match text {
+                    Text::Constant(text) => text.clone(),
+                    Text::Column(column) => match csv.text(row, field(*column), name)? {
+                        "" => None,
+                        text => Some(match keys.get(text) {
+                            Some(known) => known.clone(),
+                            None => keys.entry(text.into()).or_insert(Arc::from(text)).clone(),
+                        }),
+                    },
+                });
+            }
+            for ((out, text), name) in kept.iter_mut().zip(&columns.kept).zip(&names.kept) {
+                let text = match text {
+                    Text::Constant(text) => text.as_deref().unwrap_or_default(),
+                    Text::Column(column) => csv.text(row, field(*column), name)?,
+                };
+                out.push(Some(text).filter(|t| !t.is_empty()).map(String::from));
             }
             Ok(())
         });
         if let Err(error) = visited {
             block.first_row = first_row;
             block.file = csv.name.clone();
-            // A missing value before the error is the first one, unless such rows are skipped.
-            let missing = match csv.dialect.lenient {
+            // A missing value before the error is the first one, unless such rows are no mistake.
+            let missing = match csv.dialect.allow_missing {
                 true => None,
                 false => first_missing(&block, columns),
             };
             return Err(missing.unwrap_or_else(|| nysketch::Error::source(error)));
         }
+        let wide = categories.len();
+        block.codes = vec![MISSING; rows * wide];
+        let levels = categories.iter().zip(&columns.categories).zip(&names.categories);
+        for (k, ((texts, text), category)) in levels.enumerate() {
+            match text {
+                Text::Column(_) => {
+                    encode(&category.vocabulary, texts.iter(), &mut block.codes, k, wide);
+                }
+                Text::Constant(text) => {
+                    fill(&category.vocabulary, text.as_deref(), &mut block.codes, k, wide);
+                }
+            }
+        }
         let kept = kept.into_iter().map(|k| Arc::new(StringArray::from(k)) as _).collect();
         Ok(Batch::new(block, kept))
     }
+}
+
+/// How a number of a record is read.
+enum Cell<'a> {
+    Number { column: usize, name: &'a str, truths: bool },
+    Time { column: usize, name: &'a str, zone: &'a SharedZone },
+    Constant(f64),
+}
+
+/// What is read of every record, in the order of the columns of numbers.
+fn cells(columns: &Places) -> Vec<Cell<'_>> {
+    let mut cells = Vec::with_capacity(columns.values.len());
+    for (j, value) in columns.values.iter().enumerate() {
+        let name = &columns.names.values[j];
+        cells.push(match value {
+            Value::Constant(x) => Cell::Constant(*x),
+            Value::Vector => Cell::Constant(f64::NAN),
+            Value::Column(column) => match columns.names.times.get(&j) {
+                Some(zone) => Cell::Time { column: *column, name, zone },
+                None => Cell::Number { column: *column, name, truths: columns.truths.values[j] },
+            },
+        });
+    }
+    cells
 }

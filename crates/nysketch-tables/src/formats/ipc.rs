@@ -3,10 +3,11 @@
 use super::arrays::{ArrowRaw, guarded, schema_of};
 use super::budget::check_expansion;
 use super::stored::Stored;
-use crate::columns::{Places, Schema};
 use crate::error::{Error, Result};
 use crate::find::{ARROW_FILE, ARROW_STREAM as CONTINUATION, peek};
 use crate::meter::Meter;
+use crate::places::Places;
+use crate::schema::Schema;
 use crate::track::{Raw, Track};
 use arrow_array::RecordBatch;
 use arrow_ipc::convert::try_fb_to_schema;
@@ -14,6 +15,7 @@ use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_ipc::{Block, Message, MessageHeader, MetadataVersion, root_as_footer, root_as_message};
 use arrow_schema::{ArrowError, SchemaRef};
 use nysketch::rows::part_rows;
+use std::collections::HashMap;
 use std::io::{self, BufReader, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex};
 
@@ -40,7 +42,7 @@ impl Ipc {
     pub fn open(file: Stored) -> Result<(Self, Schema)> {
         let name = file.name.clone();
         let (arrow, _) = batches(&name, file.open()?, None)?;
-        let schema = schema_of(&name, &arrow, None)?;
+        let schema = schema_of(&name, &arrow, None, &HashMap::new())?;
         Ok((Ipc { name, file: Some(file), schema: arrow, stdin: Mutex::default() }, schema))
     }
 
@@ -48,7 +50,7 @@ impl Ipc {
     pub fn stdin(source: impl Read + Send + 'static) -> Result<(Self, Schema)> {
         let name: Arc<str> = Arc::from("stdin");
         let (arrow, batches) = stream(&name, source, None)?;
-        let schema = schema_of(&name, &arrow, None)?;
+        let schema = schema_of(&name, &arrow, None, &HashMap::new())?;
         Ok((Ipc { name, file: None, schema: arrow, stdin: Mutex::new(Some(batches)) }, schema))
     }
 

@@ -14,11 +14,12 @@ mod thrift;
 pub use arrays::quiet_guarded_panics;
 pub use stored::Stored;
 
-use crate::columns::{Places, Schema};
 use crate::error::{Error, Result};
 use crate::find::{by_content, check_readable, format_of, peek};
 use crate::meter::Meter;
 use crate::options::{Format, ReadOptions};
+use crate::places::Places;
+use crate::schema::Schema;
 use crate::track::Track;
 use arrow_schema::DataType;
 use std::sync::Arc;

@@ -2,12 +2,15 @@
 //! rows or columns first. Read in slices, not mapped: memory stays at one part per thread, and a file
 //! that is cut while it is read is an error, not a crash.
 
+use super::arrays::batch;
 use super::npy_header;
 use super::stored::Stored;
+use crate::arrow::type_name;
 use crate::batch::Batch;
-use crate::columns::{Places, Schema};
 use crate::error::{Error, Result};
 use crate::meter::Meter;
+use crate::places::{Places, Value};
+use crate::schema::{Kind, Schema};
 use crate::store::Bytes;
 use crate::track::{Raw, Track};
 use arrow_array::*;
@@ -186,7 +189,8 @@ impl Npy {
             big_endian,
             column_major: header.fortran_order && columns > 1,
         };
-        let schema = Schema::unnamed(columns as usize, Some(rows));
+        let column = (Kind::Number, type_name(&kind.data_type()));
+        let schema = Schema::unnamed(&name, vec![column; columns as usize], Some(rows))?;
         Ok((npy, schema))
     }
 
@@ -296,25 +300,34 @@ impl Raw for NpyRaw {
         self.count as u64
     }
 
-    fn decode(self: Box<Self>, _first_row: u64) -> nysketch::Result<Batch> {
+    fn decode(self: Box<Self>, first_row: u64) -> nysketch::Result<Batch> {
         let (npy, count, columns) = (&*self.npy, self.count, &*self.columns);
         let array = |column: &usize| npy.kind.array(&self.column(*column), npy.big_endian);
-        if columns.key.is_some() || !columns.kept.is_empty() {
+        let plain = |value: &Value| matches!(value, Value::Column(_));
+        let only_numbers = columns.key.is_none()
+            && columns.kept.is_empty()
+            && columns.categories.is_empty()
+            && columns.values.iter().chain(&columns.weight).all(plain);
+        if !only_numbers {
             let arrays: Vec<ArrayRef> = columns.projection.iter().map(array).collect();
-            return crate::formats::arrays::batch(&arrays, columns)
-                .map_err(nysketch::Error::source);
+            return Ok(batch(&npy.file.name, first_row, count, &arrays, columns)?);
         }
         let numbers = npy.kind.decode(&self.bytes, npy.big_endian);
-        let at = |row: usize, column: usize| match npy.column_major {
-            true => numbers[columns.place(column) * count + row],
-            false => numbers[row * npy.columns + column],
+        let at = |row: usize, value: Value| match value {
+            Value::Column(column) if npy.column_major => {
+                numbers[columns.place(column) * count + row]
+            }
+            Value::Column(column) => numbers[row * npy.columns + column],
+            Value::Constant(x) => x,
+            Value::Vector => f64::NAN,
         };
         let weights = match columns.weight {
             Some(column) => (0..count).map(|row| at(row, column)).collect(),
             None => Vec::new(),
         };
         let d = columns.values.len();
-        let as_stored = !npy.column_major && columns.values.iter().copied().eq(0..npy.columns);
+        let as_stored = !npy.column_major
+            && columns.values.iter().copied().eq((0..npy.columns).map(Value::Column));
         let values = if as_stored {
             numbers
         } else {

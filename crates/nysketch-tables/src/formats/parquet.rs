@@ -5,9 +5,10 @@ use super::budget::check_expansion;
 use super::stored::Stored;
 use super::thrift::{PageSize, Refused, check_page, check_schema};
 use crate::arrow::is_numeric;
-use crate::columns::{Places, Schema};
 use crate::error::{Error, Result};
 use crate::meter::Meter;
+use crate::places::Places;
+use crate::schema::Schema;
 use crate::store;
 use crate::track::{Raw, Track};
 use arrow_schema::{DataType, SchemaRef};
@@ -21,6 +22,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
+use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, SeekFrom};
 use std::sync::{Arc, Mutex};
 
@@ -51,7 +53,7 @@ impl Parquet {
             return Err(Error::damaged(name, how));
         };
         let rows = groups.iter().fold(0u64, |total, rows| total.saturating_add(*rows));
-        let schema = schema_of(name, metadata.schema(), Some(rows))?;
+        let schema = schema_of(name, metadata.schema(), Some(rows), &HashMap::new())?;
         let arrow = metadata.schema().clone();
         let metadata = Mutex::default();
         Ok((Parquet { file, bytes, schema: arrow, groups, rows, metadata }, schema))

@@ -1,0 +1,64 @@
+//! Many texts in one piece of memory.
+
+use nysketch::rows::{MISSING, Vocabulary};
+
+/// Texts one after the other. An empty one stands for a missing value: csv files cannot tell them apart, and the same
+/// rows are the same in every format.
+#[derive(Debug, Default)]
+pub struct Texts {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    /// Adds a text.
+    pub fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.ends.push(self.text.len());
+    }
+
+    /// Adds what `write` appends.
+    pub fn write<E>(&mut self, write: impl FnOnce(&mut String) -> Result<(), E>) -> Result<(), E> {
+        write(&mut self.text)?;
+        self.ends.push(self.text.len());
+        Ok(())
+    }
+
+    /// The texts in their order.
+    pub fn iter(&self) -> impl Iterator<Item = Option<&str>> {
+        let mut start = 0;
+        self.ends.iter().map(move |end| {
+            let text = &self.text[start..*end];
+            start = *end;
+            Some(text).filter(|t| !t.is_empty())
+        })
+    }
+}
+
+/// Writes the codes of texts to every `stride`-th number from `offset` on.
+pub fn encode<'a>(
+    vocabulary: &Vocabulary,
+    texts: impl Iterator<Item = Option<&'a str>>,
+    out: &mut [u32],
+    offset: usize,
+    stride: usize,
+) {
+    let mut out = out.iter_mut().skip(offset).step_by(stride);
+    vocabulary.encode(texts, |code| {
+        if let Some(out) = out.next() {
+            *out = code;
+        }
+    });
+}
+
+/// Writes the code of one text everywhere instead.
+pub fn fill(
+    vocabulary: &Vocabulary,
+    text: Option<&str>,
+    out: &mut [u32],
+    offset: usize,
+    stride: usize,
+) {
+    let code = text.map_or(MISSING, |text| vocabulary.code(text));
+    out.iter_mut().skip(offset).step_by(stride).for_each(|out| *out = code);
+}
