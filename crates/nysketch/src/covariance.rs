@@ -117,6 +117,19 @@ pub enum Covariance {
 }
 
 impl Covariance {
+    /// The covariance of some of the columns.
+    pub(crate) fn select(&self, columns: &[usize]) -> Self {
+        match self {
+            Covariance::Diagonal(variance) => {
+                Covariance::Diagonal(columns.iter().map(|j| variance[*j]).collect())
+            }
+            Covariance::Full(matrix) => {
+                let entry = |i: usize, j: usize| matrix.get(columns[i], columns[j]);
+                Covariance::Full(SymmetricMatrix::from_fn(columns.len(), entry))
+            }
+        }
+    }
+
     /// Number of columns.
     pub fn dims(&self) -> usize {
         match self {

@@ -1,7 +1,7 @@
 //! Risks of a model on rows, streamed, and agreement with labels.
 
 use crate::model::{Model, Shape};
-use crate::predictor::{Detail, Predictions, Predictor};
+use crate::predictor::{Detail, ModelRows, Predictions, Predictor};
 use crate::task::Task;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -70,14 +70,19 @@ pub struct Evaluation {
 impl Risks {
     /// Adds rows that can be used (see [`Model::unusable`]) with their labels, of which there are none or
     /// one for each row.
-    pub fn add(&mut self, predictor: &Predictor<'_>, rows: &[f64], labels: &[&Arc<str>]) {
-        let model = predictor.model();
+    pub fn add<'r>(
+        &mut self,
+        predictor: &Predictor<'_>,
+        rows: impl Into<ModelRows<'r>>,
+        labels: &[&Arc<str>],
+    ) {
+        let (model, rows) = (predictor.model(), rows.into());
         let said = predictor.predict(rows, Detail::Density);
         self.rows += said.label.len() as u64;
         self.squared += said.squared_distance.iter().sum::<f64>();
         self.squared_table_units += match model.scale.iter().all(|s| *s == 1.0) {
             true => said.squared_distance.iter().sum::<f64>(),
-            false => squared_table_units(model, rows, &said),
+            false => squared_table_units(model, rows.values, &said),
         };
         self.distance += said.squared_distance.iter().map(|d2| d2.sqrt()).sum::<f64>();
         self.log_density += said.log_density.iter().sum::<f64>();
@@ -131,7 +136,8 @@ impl Evaluation {
 fn squared_table_units(model: &Model, rows: &[f64], said: &Predictions) -> f64 {
     let (d, k) = (model.columns.len(), model.k());
     let distance = |row: &[f64], centre: &[f64]| -> f64 {
-        row.iter().zip(centre).map(|(x, c)| (x - c) * (x - c)).sum()
+        let there = row.iter().zip(centre).filter(|(x, _)| !x.is_nan());
+        there.map(|(x, c)| (x - c) * (x - c)).sum()
     };
     let rows = rows.chunks_exact(d).zip(&said.label);
     match &model.shape {

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::frame::{Frame, SCALES};
 use crate::profile::Profile;
 use crate::random::draw;
+use crate::recipe::{Category, Recipe};
 use crate::report::Report;
 use crate::sketch::Sketch;
 use crate::task::Task;
@@ -22,8 +23,8 @@ use serde::Serialize;
 /// `d (2·10¹⁰⁰/10⁻⁵⁰)² < 10³⁰⁸` for up to 10⁷ columns.
 const LARGEST: f64 = 1e100;
 
-/// Version of the schema that is written; earlier ones are read too.
-pub const SCHEMA: u32 = 3;
+/// Latest version of the schema; earlier ones are read too. Models of numbers as they are have the one before.
+pub const SCHEMA: u32 = 4;
 
 /// A learned model.
 ///
@@ -45,12 +46,19 @@ pub const SCHEMA: u32 = 3;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Model {
-    /// [`SCHEMA`].
+    /// The least schema that can hold it.
     pub schema: u32,
     /// What was learned.
     pub task: Task,
-    /// Columns it applies to, in order.
+    /// Columns of numbers it applies to, in order.
     pub columns: Vec<String>,
+    /// How they come from the columns of a table, and the categories beside them.
+    #[serde(flatten, serialize_with = "file::recipe")]
+    pub recipe: Recipe,
+    /// The share of each level of each category, one after the other, in each cluster or component; empty where there
+    /// are no categories, and for principal components.
+    #[serde(rename = "level_shares", skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<Vec<f64>>,
     /// What columns are divided by before distances are taken.
     pub scale: Vec<f64>,
     /// Rows it was learned from, or their total weight.
@@ -125,7 +133,7 @@ pub enum Shape {
 
 impl Shape {
     /// Centres from atoms in the plan's coordinates.
-    pub(crate) fn centres(frame: &Frame, atoms: Vec<Atom>) -> Self {
+    pub(crate) fn centres(frame: &Frame, atoms: &[Atom]) -> Self {
         let total: f64 = atoms.iter().map(|a| a.weight).sum();
         let equal = 1.0 / atoms.len() as f64;
         Shape::Centres {
@@ -138,7 +146,7 @@ impl Shape {
     }
 
     /// A mixture from atoms in the plan's coordinates.
-    pub(crate) fn mixture(frame: &Frame, covariance: CovarianceKind, atoms: Vec<Atom>) -> Self {
+    pub(crate) fn mixture(frame: &Frame, covariance: CovarianceKind, atoms: &[Atom]) -> Self {
         let total: f64 = atoms.iter().map(|a| a.weight).sum();
         Shape::Mixture {
             weights: atoms.iter().map(|a| a.weight / total).collect(),
@@ -159,6 +167,7 @@ impl Shape {
             weight: weights[c],
             mean: frame.coordinates(&means[c]),
             covariance,
+            levels: Vec::new(),
         };
         Some(covariances.into_iter().enumerate().map(atom).collect())
     }
@@ -292,12 +301,20 @@ pub struct Prediction {
 }
 
 impl Model {
-    pub(crate) fn new(sketch: &Sketch, task: Task, shape: Shape, report: Report) -> Result<Self> {
+    pub(crate) fn new(
+        sketch: &Sketch,
+        task: Task,
+        shape: Shape,
+        levels: Vec<Vec<f64>>,
+        report: Report,
+    ) -> Result<Self> {
         let plan = sketch.plan();
         let model = Model {
-            schema: SCHEMA,
+            schema: schema(&plan.recipe, &plan.columns),
             task,
             columns: plan.columns.clone(),
+            recipe: plan.recipe.clone(),
+            levels,
             scale: plan.frame.scale.clone(),
             rows: sketch.counted(),
             plan: plan.fingerprint(),
@@ -324,8 +341,12 @@ impl Model {
     fn check(&self) -> Result<()> {
         let d = self.columns.len();
         let unique: std::collections::HashSet<&String> = self.columns.iter().collect();
-        let broken = if self.schema != SCHEMA {
-            format!("has schema {}, this program reads {SCHEMA}", self.schema)
+        let broken = if self.schema != schema(&self.recipe, &self.columns) {
+            format!("has schema {}, which cannot hold its columns", self.schema)
+        } else if let Err(error) = self.recipe.check(&self.columns) {
+            format!("has columns that cannot be: {error}")
+        } else if let Some(how) = self.broken_levels() {
+            how.into()
         } else if d == 0 || unique.len() != d {
             "needs at least one column, all different".into()
         } else if self.scale.len() != d || !self.scale.iter().all(|s| SCALES.contains(s)) {
@@ -336,7 +357,8 @@ impl Model {
             "holds a number that is not finite, or beyond 1e200".into()
         } else if !self.shape.places().iter().flatten().all(|x| x.abs() <= LARGEST) {
             format!("has a centre beyond {LARGEST:e}")
-        } else if self.profile.as_ref().is_some_and(|p| !p.fits(d, self.k())) {
+        } else if self.profile.as_ref().is_some_and(|p| !p.fits(d, self.recipe.levels(), self.k()))
+        {
             "has a profile of other columns or clusters, or of impossible numbers".into()
         } else if let Err(error) = self.shape.work().check("checking the covariances of a model") {
             return Err(error);
@@ -348,6 +370,64 @@ impl Model {
             return Ok(());
         };
         Err(Error::BadModel { how: broken })
+    }
+
+    /// A rule that the shares of levels break.
+    fn broken_levels(&self) -> Option<&'static str> {
+        let clusters = if matches!(self.shape, Shape::Components { .. }) { 0 } else { self.k() };
+        let expected = if self.recipe.categories.is_empty() { 0 } else { clusters };
+        if self.levels.len() != expected {
+            return Some("does not have shares of levels for each cluster");
+        }
+        for levels in &self.levels {
+            let mut rest = &levels[..];
+            for category in &self.recipe.categories {
+                let Some((shares, others)) = rest.split_at_checked(category.len()) else {
+                    return Some("does not have a share for each level");
+                };
+                let total: f64 = shares.iter().sum();
+                if !shares.iter().all(|s| (0.0..=1.0 + 1e-6).contains(s))
+                    || (total - 1.0).abs() > 1e-6
+                {
+                    return Some("has shares of levels that do not add up to one");
+                }
+                rest = others;
+            }
+            if !rest.is_empty() {
+                return Some("has more shares than levels");
+            }
+        }
+        None
+    }
+
+    /// What a level of each category adds to the squared distance from a centre, or to the log density of a component,
+    /// `[cluster][level]` for the levels of all categories. A level is a point at the distance √w from every
+    /// other, and a centre with shares p is their mean: a row of level v is at the squared distance
+    ///
+    /// ```text
+    /// w/2 (1 − 2 p_v + Σ_u p_u²)
+    /// ```
+    pub(crate) fn level_terms(&self, density: bool) -> Vec<Vec<f64>> {
+        let terms = |shares: &Vec<f64>| {
+            let mut out = Vec::with_capacity(shares.len());
+            let mut rest = &shares[..];
+            for category in &self.recipe.categories {
+                let (shares, others) = rest.split_at(category.len());
+                let squares: f64 = shares.iter().map(|p| p * p).sum();
+                out.extend(shares.iter().map(|p| match density {
+                    true => p.max(LEAST_SHARE).ln(),
+                    false => (0.5 * category.weight * (1.0 - 2.0 * p + squares)).max(0.0),
+                }));
+                rest = others;
+            }
+            out
+        };
+        self.levels.iter().map(terms).collect()
+    }
+
+    /// The categories.
+    pub fn categories(&self) -> &[Category] {
+        &self.recipe.categories
     }
 
     /// Readable JSON.
@@ -368,15 +448,29 @@ impl Model {
     }
 
     /// The first column of a row that [`Predictor`](crate::Predictor) cannot use: not a number, or so large
-    /// that its square overflows.
-    pub fn unusable(row: &[f64]) -> Option<usize> {
-        row.iter().position(|x| !(x.abs() <= LARGEST))
+    /// that its square overflows. Where rows may lack values, NaN is one, unless the row lacks too many.
+    pub fn unusable(&self, row: &[f64], codes: &[u32]) -> Option<usize> {
+        let Some(least) = self.recipe.least_present else {
+            return row.iter().position(|x| !(x.abs() <= LARGEST));
+        };
+        let out_of_range = row.iter().position(|x| !x.is_nan() && !(x.abs() <= LARGEST));
+        out_of_range.or_else(|| {
+            let numbers = row.iter().filter(|x| !x.is_nan()).count();
+            let known =
+                codes.iter().zip(self.categories()).filter(|(v, c)| **v != c.missing()).count();
+            // Principal components need every number.
+            let least = match self.shape {
+                Shape::Components { .. } => row.len() + known,
+                _ => least,
+            };
+            (numbers + known < least).then(|| row.iter().position(|x| x.is_nan()).unwrap_or(0))
+        })
     }
 
     /// What the model says of a row that can be used: the slow and obvious version, which defines what
-    /// [`Predictor`](crate::Predictor) gives for many rows.
+    /// [`Predictor`](crate::Predictor) gives for many rows. `codes` are the levels of its categories.
     #[doc(hidden)]
-    pub fn predict_row(&self, row: &[f64]) -> Prediction {
+    pub fn predict_row(&self, row: &[f64], codes: &[u32]) -> Prediction {
         let nothing = Prediction {
             label: 0,
             squared_distance: 0.0,
@@ -385,19 +479,30 @@ impl Model {
         };
         match &self.shape {
             Shape::Centres { centres, .. } => {
-                let (label, squared_distance) = self.nearest(row, centres);
+                let (label, squared_distance) = self.nearest(row, codes, centres);
                 Prediction { label, squared_distance, ..nothing }
             }
-            Shape::Mixture { weights, means, .. } => {
-                let log = |(c, factor): (usize, &Factor)| {
-                    log_peak(weights[c], factor) - 0.5 * factor.squared_distance(row, &means[c])
+            Shape::Mixture { weights, means, covariances, .. } => {
+                let there: Vec<usize> = (0..row.len()).filter(|j| !row[*j].is_nan()).collect();
+                let terms = self.level_terms(true);
+                let log = |c: usize| {
+                    let levels = terms.get(c).map_or(0.0, |t| self.of_levels(t, codes));
+                    if there.is_empty() {
+                        return weights[c].max(f64::MIN_POSITIVE).ln() + levels;
+                    }
+                    let some = |x: &[f64]| there.iter().map(|j| x[*j]).collect::<Vec<f64>>();
+                    let covariance = covariances[c].select(&there);
+                    let factor = covariance.cholesky().expect("a positive definite covariance");
+                    let square = factor.squared_distance(&some(row), &some(&means[c]));
+                    let numbers = log_peak(weights[c], &factor) - 0.5 * square;
+                    if codes.is_empty() { numbers } else { numbers + levels }
                 };
-                let logs: Vec<f64> = self.shape.factors().iter().enumerate().map(log).collect();
+                let logs: Vec<f64> = (0..weights.len()).map(log).collect();
                 let label = (1..logs.len()).fold(0, |b, c| if logs[c] > logs[b] { c } else { b });
                 let most = logs[label];
                 // So far out that every density is zero: the nearest mean decides.
                 let everywhere_zero = most == f64::NEG_INFINITY;
-                let label = if everywhere_zero { self.nearest(row, means).0 } else { label };
+                let label = if everywhere_zero { self.nearest(row, codes, means).0 } else { label };
                 let share = |c: usize| match everywhere_zero {
                     true => f64::from(u8::from(c == label)),
                     false => (logs[c] - most).exp(),
@@ -405,7 +510,12 @@ impl Model {
                 let total: f64 = (0..logs.len()).map(share).sum();
                 Prediction {
                     label,
-                    squared_distance: self.nearest(row, &means[label..=label]).1,
+                    squared_distance: self.squared_distance(
+                        row,
+                        codes,
+                        &means[label],
+                        self.level_terms(false).get(label),
+                    ),
                     log_density: Some(most + total.ln()),
                     transformed: (0..logs.len()).map(|c| share(c) / total).collect(),
                 }
@@ -421,13 +531,31 @@ impl Model {
         }
     }
 
-    /// Index and squared distance of the nearest of some centres, the first of several, in the coordinates
-    /// of the fit.
-    pub(crate) fn nearest(&self, row: &[f64], centres: &[Vec<f64>]) -> (usize, f64) {
+    /// The sum of what the levels of a row add.
+    fn of_levels(&self, terms: &[f64], codes: &[u32]) -> f64 {
+        let starts = self.recipe.level_offsets();
+        codes.iter().zip(starts).map(|(code, start)| terms[start + *code as usize]).sum()
+    }
+
+    /// Squared distance of a row from one of the centres or means, over what it has, in the coordinates of the fit.
+    pub(crate) fn squared_distance(
+        &self,
+        row: &[f64],
+        codes: &[u32],
+        centre: &[f64],
+        terms: Option<&Vec<f64>>,
+    ) -> f64 {
+        let square = |j: usize| ((row[j] - centre[j]) * (1.0 / self.scale[j])).powi(2);
+        let numbers: f64 = (0..row.len()).filter(|j| !row[*j].is_nan()).map(square).sum();
+        terms.map_or(numbers, |terms| numbers + self.of_levels(terms, codes))
+    }
+
+    /// Index and squared distance of the nearest of all centres or means, the first of several.
+    pub(crate) fn nearest(&self, row: &[f64], codes: &[u32], centres: &[Vec<f64>]) -> (usize, f64) {
+        let terms = self.level_terms(false);
         let mut best = (0, f64::INFINITY);
         for (c, centre) in centres.iter().enumerate() {
-            let square = |j: usize| ((row[j] - centre[j]) * (1.0 / self.scale[j])).powi(2);
-            let d2: f64 = (0..row.len()).map(square).sum();
+            let d2 = self.squared_distance(row, codes, centre, terms.get(c));
             if d2 < best.1 {
                 best = (c, d2);
             }
@@ -460,6 +588,14 @@ impl Model {
         }
         Some(values)
     }
+}
+
+/// The least share of a level that a density is computed with.
+const LEAST_SHARE: f64 = 1e-9;
+
+/// The least schema that can hold a model of these columns.
+fn schema(recipe: &Recipe, columns: &[String]) -> u32 {
+    if recipe.is_plain(columns) { 3 } else { 4 }
 }
 
 /// `log α N(μ; μ, Γ)`.

@@ -216,7 +216,7 @@ impl Plan {
         self.check_extras()?;
         self.frame.check(d)?;
         check_bandwidths(&self.bandwidths)?;
-        check_points("landmarks", self.features.points(), d)?;
+        check_points("landmarks", self.features.points(), d, false)?;
         self.collect.check(self.landmarks().is_some())?;
         let weights = self.witnesses.as_ref().map_or(&[][..], Witnesses::weights);
         if !weights.is_empty() {
@@ -231,7 +231,7 @@ impl Plan {
             return Err(Error::parameter("`witnesses`", WITNESSES_NEED_CELLS, "no cells"));
         }
         if let Some(rows) = self.witness_rows() {
-            check_points("witnesses", rows, d)?;
+            check_points("witnesses", rows, d, self.is_partial())?;
         }
         if self.collect.moments && d > MAX_MOMENTS_DIMS {
             let expected = format!("without moments above {MAX_MOMENTS_DIMS} columns");
@@ -288,9 +288,10 @@ impl Plan {
 pub(crate) const WITNESSES_NEED_CELLS: &str = "0 or left out where cells are not kept, since witness rows are weighted by the rows of their cells";
 
 /// Refuses points that distances cannot be taken to.
-fn check_points(name: &'static str, points: &Points, dims: usize) -> Result<()> {
+fn check_points(name: &'static str, points: &Points, dims: usize, partial: bool) -> Result<()> {
     let limit = power_of_two(MAX_RANGE_BITS) as f32;
-    let usable = points.data().iter().all(|x| x.abs() <= limit);
+    let missing = |x: &f32| partial && x.to_bits() == f32::NAN.to_bits();
+    let usable = points.data().iter().all(|x| x.abs() <= limit || missing(x));
     if (1..=MAX_POINTS).contains(&points.len()) && points.dims() == dims && usable {
         return Ok(());
     }

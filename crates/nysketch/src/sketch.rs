@@ -147,7 +147,7 @@ impl Sketch {
     /// sketch without rows, empty where the plan keeps no kernel sums.
     pub fn feature_means(&self, rung: usize) -> Vec<f64> {
         let width = self.plan.features_per_bandwidth();
-        let n = self.rows() as f64;
+        let n = self.sums.complete() as f64;
         let sums = self.sums[Sum::Features].get(rung * width..(rung + 1) * width).unwrap_or(&[]);
         sums.iter().map(|s| feature_value(*s) / n).collect()
     }
@@ -155,7 +155,7 @@ impl Sketch {
     /// `1 − 1/n Σ_i κ(x_i, nearest landmark)²` of each bandwidth: an upper bound on the mean of
     /// ‖Φ(x) − P_m Φ(x)‖², how much of the data the landmarks miss.
     pub fn missed(&self) -> Vec<f64> {
-        let n = self.rows() as f64;
+        let n = self.sums.complete() as f64;
         self.sums[Sum::Coverage].iter().map(|s| 1.0 - feature_value(*s) / n).collect()
     }
 
@@ -170,10 +170,43 @@ impl Sketch {
         .collect()
     }
 
+    /// Rows that lack no number: those of kernel sums and moments.
+    pub fn complete_rows(&self) -> u64 {
+        self.sums.complete() as u64
+    }
+
+    /// Rows that have a number in each column.
+    fn present(&self) -> Vec<i128> {
+        let (d, rows) = (self.plan.dims(), self.sums[Sum::Rows][0]);
+        let absent = |k: usize| self.sums[Sum::CellAbsent].iter().skip(k).step_by(d).sum::<i128>();
+        (0..d).map(|k| rows - absent(k)).collect()
+    }
+
+    /// Share of the rows that lack a number, for each column.
+    pub fn missing_shares(&self) -> Vec<f64> {
+        let rows = (self.rows() as f64).max(1.0);
+        self.present().iter().map(|n| 1.0 - *n as f64 / rows).collect()
+    }
+
+    /// Rows that have each level, for each category; none where cells are not kept.
+    pub fn level_rows(&self) -> Vec<Vec<u64>> {
+        let levels = self.plan.recipe.levels();
+        let mut totals = vec![0u64; levels];
+        if !self.plan.collect.cells || levels == 0 {
+            return Vec::new();
+        }
+        for counts in self.sums[Sum::CellLevels].chunks_exact(levels) {
+            totals.iter_mut().zip(counts).for_each(|(total, n)| *total += *n as u64);
+        }
+        let categories = self.plan.categories().iter().zip(self.plan.recipe.level_offsets());
+        categories.map(|(c, start)| totals[start..start + c.len()].to_vec()).collect()
+    }
+
     /// Σ and Σ² of every column, where moments or cells are kept.
     fn column_sums(&self) -> Option<(Vec<i128>, Vec<i128>)> {
         let (d, sums) = (self.plan.dims(), &self.sums);
-        if self.plan.collect.moments {
+        // Moments are of rows that lack nothing, cells of all.
+        if self.plan.collect.moments && !self.plan.is_partial() {
             // The diagonal of the packed lower triangle.
             let squares = (0..d).map(|k| sums[Sum::Outer][k * (k + 3) / 2]).collect();
             return Some((sums[Sum::Sum].clone(), squares));
@@ -188,18 +221,20 @@ impl Sketch {
 
     /// The mean of every column in the plan's coordinates, where moments or cells are kept.
     pub fn coordinate_means(&self) -> Option<Vec<f64>> {
-        let n = self.rows() as f64;
         let totals = self.column_sums()?.0;
         let exponents = &self.plan.frame.exponent;
-        Some(totals.iter().zip(exponents).map(|(s, e)| coordinate_value(*s, *e) / n).collect())
+        let present = self.present();
+        let all = totals.iter().zip(exponents).zip(&present);
+        Some(all.map(|((s, e), n)| coordinate_value(*s, *e) / *n as f64).collect())
     }
 
     /// Mean and variance of every column in the table's units, where moments or cells are kept.
     pub fn column_moments(&self) -> Option<Vec<(f64, f64)>> {
         let means = self.plan.frame.widen_coordinates(&self.coordinate_means()?);
         let (sums, squares) = self.column_sums()?;
-        let (frame, n) = (&self.plan.frame, self.sums[Sum::Rows][0]);
+        let (frame, present) = (&self.plan.frame, self.present());
         let variance = |k: usize| {
+            let n = present[k];
             let unit = power_of_two(frame.exponent[k]) * frame.scale[k];
             (centred_sum(squares[k], sums[k], sums[k], n) / n as f64).max(0.0) * unit * unit
         };

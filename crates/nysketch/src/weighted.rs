@@ -11,16 +11,39 @@ pub struct WeightedPoints {
     dims: usize,
     points: Vec<f64>,
     weights: Vec<f64>,
+    /// What share of each number of a point is known, as points; empty where all are.
+    known: Vec<f64>,
+    /// Whether distances count a number by that share. Means always do.
+    near_by_known: bool,
 }
 
 impl WeightedPoints {
     /// Row-major points with one weight each; points of weight zero are left out.
     pub fn new(dims: usize, points: &[f64], weights: &[f64]) -> Self {
-        let mut kept = WeightedPoints { dims, points: Vec::new(), weights: Vec::new() };
-        for (x, &w) in points.chunks_exact(dims).zip(weights) {
+        Self::known_in_part(dims, points, weights, &[], false)
+    }
+
+    /// The same, with what share of each number is known, where that is not all.
+    pub(crate) fn known_in_part(
+        dims: usize,
+        points: &[f64],
+        weights: &[f64],
+        known: &[f64],
+        near_by_known: bool,
+    ) -> Self {
+        let (points_of, weights_of, known_of) = (Vec::new(), Vec::new(), Vec::new());
+        let mut kept = WeightedPoints {
+            dims,
+            points: points_of,
+            weights: weights_of,
+            known: known_of,
+            near_by_known,
+        };
+        for (i, (x, &w)) in points.chunks_exact(dims).zip(weights).enumerate() {
             if w > 0.0 {
                 kept.points.extend_from_slice(x);
                 kept.weights.push(w);
+                kept.known.extend_from_slice(known.get(i * dims..(i + 1) * dims).unwrap_or(&[]));
             }
         }
         kept
@@ -57,6 +80,37 @@ impl WeightedPoints {
         self.points.chunks_exact(self.dims).zip(self.weights.iter().copied())
     }
 
+    /// Squared distance of a point from some place.
+    pub(crate) fn distance(&self, i: usize, place: &[f64]) -> f64 {
+        let x = self.point(i);
+        match self.known.get(i * self.dims..(i + 1) * self.dims).filter(|_| self.near_by_known) {
+            None => squared_distance(x, place),
+            Some(known) => {
+                let terms = x.iter().zip(place).zip(known);
+                terms.map(|((x, c), share)| share * (x - c) * (x - c)).sum()
+            }
+        }
+    }
+
+    /// The nearest centre of a point and the squared distance to it.
+    pub(crate) fn nearest(&self, i: usize, centres: &[Vec<f64>]) -> (usize, f64) {
+        let mut best = (0, f64::INFINITY);
+        for (c, centre) in centres.iter().enumerate() {
+            let d2 = self.distance(i, centre);
+            if d2 < best.1 {
+                best = (c, d2);
+            }
+        }
+        best
+    }
+
+    /// The points nearest to each centre.
+    fn members(&self, centres: &[Vec<f64>]) -> Vec<Vec<usize>> {
+        let mut members = vec![Vec::new(); centres.len()];
+        (0..self.len()).for_each(|i| members[self.nearest(i, centres).0].push(i));
+        members
+    }
+
     fn point(&self, i: usize) -> &[f64] {
         &self.points[i * self.dims..(i + 1) * self.dims]
     }
@@ -68,7 +122,8 @@ impl WeightedPoints {
 
     /// Mean over the points of `min_c ‖x − c‖^power`, for power 1 or 2.
     pub fn risk(&self, centres: &[Vec<f64>], loss: Loss) -> f64 {
-        let total: f64 = self.iter().map(|(x, w)| w * loss.of(nearest(x, centres).1)).sum();
+        let cost = |i: usize| self.weights[i] * loss.of(self.nearest(i, centres).1);
+        let total: f64 = (0..self.len()).map(cost).sum();
         total / self.mass()
     }
 
@@ -108,14 +163,14 @@ impl WeightedPoints {
     /// Lloyd's iterations from given centres, until nothing moves; returns how many were made.
     pub fn iterate(&self, centres: &mut [Vec<f64>], loss: Loss, iterations: usize) -> usize {
         for done in 0..iterations {
-            let members = members(self.dims, &self.points, centres);
+            let members = self.members(centres);
             let mut moved = false;
             for (centre, members) in centres.iter_mut().zip(&members) {
                 if members.is_empty() {
                     continue;
                 }
                 let next = match loss {
-                    Loss::Squared => self.mean(members),
+                    Loss::Squared => self.mean(members, centre),
                     Loss::Distance => self.median(members, centre),
                 };
                 let shift: f64 = next.iter().zip(&*centre).map(|(a, b)| (a - b).powi(2)).sum();
@@ -130,42 +185,51 @@ impl WeightedPoints {
         iterations
     }
 
-    fn mean(&self, members: &[usize]) -> Vec<f64> {
-        let mut sum = vec![0.0; self.dims];
-        let mut mass = 0.0;
+    /// The mean of some points; where none of them knows a number, it stays as it was.
+    fn mean(&self, members: &[usize], from: &[f64]) -> Vec<f64> {
+        self.mean_by(members, from, |i| self.weights[i])
+    }
+
+    fn mean_by(&self, members: &[usize], from: &[f64], weight: impl Fn(usize) -> f64) -> Vec<f64> {
+        let d = self.dims;
+        let mut sum = vec![0.0; d];
+        if self.known.is_empty() {
+            let mut mass = 0.0;
+            for &i in members {
+                let w = weight(i);
+                mass += w;
+                for (s, x) in sum.iter_mut().zip(self.point(i)) {
+                    *s += w * x;
+                }
+            }
+            return sum.iter().map(|s| s / mass).collect();
+        }
+        let mut mass = vec![0.0; d];
         for &i in members {
-            mass += self.weights[i];
-            for (s, x) in sum.iter_mut().zip(self.point(i)) {
-                *s += self.weights[i] * x;
+            let known = &self.known[i * d..(i + 1) * d];
+            for (k, (x, share)) in self.point(i).iter().zip(known).enumerate() {
+                let w = weight(i) * share;
+                mass[k] += w;
+                sum[k] += w * x;
             }
         }
-        sum.iter().map(|s| s / mass).collect()
+        (0..d).map(|k| if mass[k] > 0.0 { sum[k] / mass[k] } else { from[k] }).collect()
     }
 
     /// A few of Weiszfeld's steps towards the geometric median.
     fn median(&self, members: &[usize], from: &[f64]) -> Vec<f64> {
         let mut centre = from.to_vec();
         let size = |c: &[f64]| {
-            members.iter().map(|&i| squared_distance(self.point(i), c).sqrt()).sum::<f64>()
-                / members.len() as f64
+            members.iter().map(|&i| self.distance(i, c).sqrt()).sum::<f64>() / members.len() as f64
         };
         let least = 1e-9 * size(&centre);
         if least == 0.0 {
             return centre;
         }
         for _ in 0..8 {
-            let mut sum = vec![0.0; self.dims];
-            let mut mass = 0.0;
-            for &i in members {
-                let distance = squared_distance(self.point(i), &centre).sqrt();
-                // A point at the centre would get infinite weight; this holds it there softly.
-                let w = self.weights[i] / distance.max(least);
-                mass += w;
-                for (s, x) in sum.iter_mut().zip(self.point(i)) {
-                    *s += w * x;
-                }
-            }
-            centre = sum.iter().map(|s| s / mass).collect();
+            // A point at the centre would get infinite weight; this holds it there softly.
+            let weight = |i: usize| self.weights[i] / self.distance(i, &centre).sqrt().max(least);
+            centre = self.mean_by(members, &centre, weight);
         }
         centre
     }
@@ -185,7 +249,7 @@ impl WeightedPoints {
         k: usize,
         rng: &mut impl rand::Rng,
     ) -> Vec<Vec<f64>> {
-        let mut d2: Vec<f64> = self.iter().map(|(x, _)| nearest(x, &centres).1).collect();
+        let mut d2: Vec<f64> = (0..self.len()).map(|i| self.nearest(i, &centres).1).collect();
         while centres.len() < k {
             let scores: Vec<f64> = d2.iter().zip(&self.weights).map(|(d, w)| d * w).collect();
             let mut best: Option<(f64, usize, Vec<f64>)> = None;
@@ -193,10 +257,9 @@ impl WeightedPoints {
                 let Some(i) = draw(&scores, rng) else {
                     return centres;
                 };
-                let next: Vec<f64> = self
-                    .iter()
+                let next: Vec<f64> = (0..self.len())
                     .zip(&d2)
-                    .map(|((x, _), d)| d.min(squared_distance(x, self.point(i))))
+                    .map(|(j, d)| d.min(self.distance(j, self.point(i))))
                     .collect();
                 let cost: f64 = next.iter().zip(&self.weights).map(|(d, w)| d * w).sum();
                 if best.as_ref().is_none_or(|(c, _, _)| cost < *c) {

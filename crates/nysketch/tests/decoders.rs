@@ -291,7 +291,7 @@ fn models_survive_their_file_and_bad_ones_are_refused() {
         model.sample(4000, &mut random).unwrap().iter().step_by(D).sum::<f64>() / 4000.0;
     assert!((drawn - expected).abs() < 0.6, "{drawn} {expected}");
     // Responsibilities add up, and the label is the largest.
-    let p = model.predict_row(&values[..D]);
+    let p = model.predict_row(&values[..D], &[]);
     assert!((p.transformed.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     assert!(p.transformed.iter().all(|s| *s <= p.transformed[p.label]));
 }
@@ -403,7 +403,7 @@ fn damaged_models_are_refused() {
     assert!(broken(&|j| j["weights"][0] = 5.0.into()).contains("weights"));
     assert!(broken(&|j| j["task"] = "kmeans".into()).contains("task"));
     assert!(broken(&|j| j["columns"][1] = "c0".into()).contains("different"));
-    assert!(broken(&|j| j["schema"] = 4.into()).contains("schema 4"));
+    assert!(broken(&|j| j["schema"] = 5.into()).contains("schema 5"));
     assert!(broken(&|j| j["scale"][0] = 1e-200.into()).contains("scale between"));
     assert!(broken(&|j| j["means"][0][0] = 1e308.into()).contains("beyond"));
     let without = |key: &'static str| broken(&|j| drop(j.as_object_mut().unwrap().remove(key)));
@@ -412,7 +412,7 @@ fn damaged_models_are_refused() {
     assert!(broken(&|j| j["means"] = "none".into()).contains("is not valid"));
     assert!(broken(&|j| drop(j.as_object_mut().unwrap().remove("schema"))).contains("no schema"));
     // A row so far out that every density is zero still gets numbers.
-    let p = gmm.predict_row(&[1e100; D]);
+    let p = gmm.predict_row(&[1e100; D], &[]);
     assert!(
         p.transformed.iter().all(|s| s.is_finite())
             && (p.transformed.iter().sum::<f64>() - 1.0).abs() < 1e-12

@@ -40,7 +40,7 @@ fn golden_models_are_read_and_written() {
             panic!("a mixture")
         };
         assert_eq!((covariance.name(), covariances.len()), (name, 3));
-        let said = model.predict_row(&row);
+        let said = model.predict_row(&row, &[]);
         assert_eq!(said.label, 2);
         assert!((said.log_density.unwrap() - log_density).abs() < 1e-12, "{name} {said:?}");
     }

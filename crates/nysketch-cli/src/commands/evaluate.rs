@@ -10,6 +10,8 @@ use crate::output::{Usage, result, short, thousands};
 use crate::progress::Bar;
 use anyhow::{Result, bail};
 use nysketch::metrics::Risks;
+use nysketch::predictor::ModelRows;
+use nysketch::recipe::View;
 use nysketch::rows::Losses;
 use nysketch::{Block, Error, Invalid, Model, Predictor};
 use nysketch_tables::{Batch, Columns, Extras};
@@ -34,14 +36,16 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
         _ => None,
     };
     let extras = Extras::default().key(key);
-    let input = input::open(&args.input, Columns::exactly(&model.columns), extras)?;
+    let input = input::open(&args.input, Columns::of_recipe(&model.recipe), extras)?;
     tell_input(&input, common);
     let bar = Bar::reading("evaluating", &input, common.quiet);
     let predictor = Predictor::new(&model);
     let best_predictor = reference.as_ref().map(Predictor::new);
+    let view = View::new(&model.recipe, &model.columns, &input)?;
     let (mut risks, mut best, mut seen) = (Risks::default(), Risks::default(), 0);
     let mut losses = Losses::default();
-    let work = |batch: Batch| {
+    let work = |mut batch: Batch| {
+        batch.block = view.apply(batch.block);
         let (risks, bad, rows) = measure(&predictor, &batch, &labels, invalid(&args.input))?;
         let best = match &best_predictor {
             Some(r) => measure(r, &batch, &Labels::None, invalid(&args.input))?.0,
@@ -177,11 +181,15 @@ fn measure(
     }
     let mut risks = Risks::default();
     if skipped.is_empty() {
-        risks.add(predictor, &block.values, &known);
+        risks.add(predictor, block, &known);
     } else {
-        let rows = block.rows().enumerate().filter(|(i, _)| used(*i));
-        let rows: Vec<f64> = rows.flat_map(|(_, (_, row, _))| row).copied().collect();
-        risks.add(predictor, &rows, &known);
+        let (d, c) = (block.columns, predictor.model().categories().len());
+        let rows: Vec<usize> = (0..block.len()).filter(|i| used(*i)).collect();
+        let values: Vec<f64> =
+            rows.iter().flat_map(|i| &block.values[i * d..(i + 1) * d]).copied().collect();
+        let codes: Vec<u32> =
+            rows.iter().flat_map(|i| &block.codes[i * c..(i + 1) * c]).copied().collect();
+        risks.add(predictor, ModelRows { values: &values, codes: &codes }, &known);
     }
     Ok((risks, losses, block.len() as u64))
 }

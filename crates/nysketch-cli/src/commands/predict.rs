@@ -14,6 +14,7 @@ use anyhow::Result;
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int32Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use nysketch::predictor::{Column, Values};
+use nysketch::recipe::View;
 use nysketch::rows::Losses;
 use nysketch::{Block, Error, Invalid, Model, Predictor, file};
 use nysketch_tables::{Batch, Columns, Dataset, Extras, OutputFormat, TableWriter};
@@ -29,18 +30,20 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
     let model = read_model(&args.model)?;
     let columns = columns(args, kind, &model)?;
     let extras = Extras::default().keep(&args.keep);
-    let input = input::open(&args.input, Columns::exactly(&model.columns), extras)?;
+    let input = input::open(&args.input, Columns::of_recipe(&model.recipe), extras)?;
     input.check_output(&args.output)?;
     tell_input(&input, common);
     let schema = schema(&input, &columns, &args.prefix)?;
     let invalid = invalid(&args.input);
     let predictor = Predictor::new(&model);
+    let view = View::new(&model.recipe, &model.columns, &input)?;
     let bar = Bar::reading("predicting", &input, common.quiet);
     let (mut rows, losses) = (0, Mutex::new(Losses::default()));
     let flagged = AtomicU64::new(0);
     let written = file::write(&args.output, |out| -> Result<()> {
         let mut writer = TableWriter::new(kind, &schema, out)?;
-        let work = |batch: Batch| {
+        let work = |mut batch: Batch| {
+            batch.block = view.apply(batch.block);
             let (batch, bad) = apply(&predictor, &columns, batch, invalid, &schema, &flagged)?;
             losses.lock().unwrap_or_else(|e| e.into_inner()).merge(&bad);
             Ok(batch)
@@ -170,7 +173,7 @@ fn apply(
         }
     };
     let mut arrays = batch.kept;
-    arrays.extend(predictor.columns(&batch.block.values, columns).into_iter().map(array));
+    arrays.extend(predictor.columns(&batch.block, columns).into_iter().map(array));
     let batch = RecordBatch::try_new(schema.clone(), arrays).map_err(Error::source)?;
     Ok((batch, losses))
 }
@@ -182,16 +185,15 @@ pub fn unusable_rows(
     invalid: Invalid,
 ) -> nysketch::Result<(Vec<usize>, Losses)> {
     let (mut unusable, mut losses) = (Vec::new(), Losses::default());
-    if Model::unusable(&block.values).is_none() {
-        return Ok((unusable, losses));
-    }
+    let c = model.categories().len();
     for (i, (number, row, _)) in block.rows().enumerate() {
-        let Some(j) = Model::unusable(row) else { continue };
+        let codes = &block.codes[i * c..(i + 1) * c];
+        let Some(j) = model.unusable(row, codes) else { continue };
         if invalid == Invalid::Refuse {
             let at = block.place(number, &model.columns[j]);
             return Err(Error::NonFinite { at, value: row[j] });
         }
-        losses.skip((0..row.len()).filter(|j| Model::unusable(&row[*j..=*j]).is_some()));
+        losses.skip((0..row.len()).filter(|j| !row[*j].is_finite()));
         unusable.push(i);
     }
     Ok((unusable, losses))

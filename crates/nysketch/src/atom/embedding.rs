@@ -433,7 +433,7 @@ mod tests {
                     + if i == 2 && j == 2 { 1e-12 } else { 0.0 }
             });
             let mean = vec![0.3, -0.2, 0.5];
-            let exact = e.features_of(&Atom { weight: 1.0, mean: mean.clone(), covariance: Covariance::Full(gamma) }).unwrap();
+            let exact = e.features_of(&Atom::new(1.0, mean.clone(), Covariance::Full(gamma))).unwrap();
             let mut sum = vec![0.0; exact.len()];
             let mut mass = 0.0;
             for (a, b) in (-30..=30).flat_map(|a| (-30..=30).map(move |b| (f64::from(a) * 0.2, f64::from(b) * 0.2))) {

@@ -16,12 +16,19 @@ pub struct Atom {
     pub mean: Vec<f64>,
     /// Γ, zero for a Dirac.
     pub covariance: Covariance,
+    /// The share of each level of each category, one after the other; empty where there are none.
+    pub levels: Vec<f64>,
 }
 
 impl Atom {
     /// `α N(μ, diag γ)`.
     pub fn diagonal(weight: f64, mean: Vec<f64>, variance: Vec<f64>) -> Self {
-        Atom { weight, mean, covariance: Covariance::Diagonal(variance) }
+        Atom::new(weight, mean, Covariance::Diagonal(variance))
+    }
+
+    /// `α N(μ, Γ)`.
+    pub fn new(weight: f64, mean: Vec<f64>, covariance: Covariance) -> Self {
+        Atom { weight, mean, covariance, levels: Vec::new() }
     }
 
     /// `α δ_μ`.

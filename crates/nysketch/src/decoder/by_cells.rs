@@ -11,7 +11,7 @@ use super::params::FitParams;
 use super::search::{CARRIED, Found, HeldOut, Search, work};
 use super::stand_ins::StandIns;
 use crate::atom::Atom;
-use crate::covariance::CovarianceKind;
+use crate::covariance::{Covariance, CovarianceKind};
 use crate::densities::Densities;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -64,17 +64,25 @@ impl Decode for CellsDecoder {
     }
 
     fn centres(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {
-        let (cells, loss) = (job.context.cells(), job.params.task.loss());
+        let (cells, loss) = (job.context.clustered(), job.params.task.loss());
         let (rng, report) = (&mut job.rng, &mut job.report);
-        let centres = cells.cluster(job.params.k, loss, EFFORT, job.warm, rng, report);
-        Ok(weighted(&cells.weighted_means(), centres))
+        let warm = in_space(cells, job.warm);
+        let centres = cells.cluster(job.params.k, loss, EFFORT, &warm, rng, report);
+        let mut atoms = weighted(&cells.weighted_means(), centres);
+        let plan = job.context.plan();
+        for atom in &mut atoms {
+            let coordinates = atom.mean.split_off(plan.dims());
+            atom.levels = plan.recipe.shares(&coordinates);
+            atom.covariance = Covariance::Diagonal(vec![0.0; plan.dims()]);
+        }
+        Ok(atoms)
     }
 
     fn mixture(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {
         let (params, kind) = (job.params, job.kind);
         let cells = job.context.cells().clone().floored(params.min_variance);
         let alone = kind == CovarianceKind::Diag && job.warm.is_empty();
-        if alone && job.context.witnessed().is_none() {
+        if alone && job.context.witnessed().is_none() && job.context.is_plain() {
             if params.of_search().any(|(name, _)| name != "`min_variance`") {
                 let note =
                     "starts, steps and tolerance of EM are for witness rows, which are not at hand";
@@ -86,7 +94,7 @@ impl Decode for CellsDecoder {
         let points = job.context.stand_ins().expect("the decoder was checked to have cells");
         let search = Search {
             points: &points,
-            coarse: &cells.weighted_means(),
+            coarse: &job.context.clustered().weighted_means(),
             kind,
             floor: cells.floor(),
             restarts: params.restarts,
@@ -109,6 +117,18 @@ impl Decode for CellsDecoder {
         estimate(job, &points, &atoms, held_out);
         Ok(atoms)
     }
+}
+
+/// Centres of numbers alone with the levels of all rows.
+fn in_space(cells: &Cells, warm: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let points = cells.weighted_means();
+    let mass = points.mass();
+    let mean = |k: usize| points.iter().map(|(x, w)| w * x[k]).sum::<f64>() / mass;
+    let mut warm = warm.to_vec();
+    for centre in &mut warm {
+        centre.extend((centre.len()..points.dims()).map(mean));
+    }
+    warm
 }
 
 /// The best mixture that EM finds, its covariances shrunk where the witnesses do not carry them.

@@ -6,7 +6,7 @@ use crate::atom::embedding::Embedding;
 use crate::covariance::Covariance;
 use crate::kernel::ScaledKernel;
 use crate::optimize::nonnegative_quadratic;
-use crate::weighted::{WeightedPoints, nearest};
+use crate::weighted::WeightedPoints;
 
 /// Sweeps of the calibration.
 const SWEEPS: usize = 300;
@@ -32,8 +32,9 @@ pub fn calibrated(embedding: &Embedding) -> Option<WeightedPoints> {
 /// Centres as atoms, with the share of the points nearest to each.
 pub fn weighted(points: &WeightedPoints, centres: Vec<Vec<f64>>) -> Vec<Atom> {
     let mut mass = vec![0.0; centres.len()];
-    for (x, w) in points.iter() {
-        mass[nearest(x, &centres).0] += w / points.mass();
+    let total = points.mass();
+    for (i, (_, w)) in points.iter().enumerate() {
+        mass[points.nearest(i, &centres).0] += w / total;
     }
     let atom = |(mean, weight): (Vec<f64>, f64)| Atom::dirac(weight, mean);
     centres.into_iter().zip(mass).map(atom).collect()

@@ -16,9 +16,11 @@ use crate::covariance::CovarianceKind;
 use crate::fixed::power_of_two;
 use crate::kernel::Kernel;
 use crate::kernel::pack::MAX_BLOCK;
+use crate::kernel::row::{ABSENT, PRESENT, Rows};
 use crate::kernel::tile::{Nearest, Tiles};
+use crate::plan::Plan;
 use crate::points::Points;
-use crate::random::normal;
+use crate::random::{below, normal, unit};
 use crate::report::{Report, Status};
 use crate::simd::Instructions;
 use crate::sketch::Sketch;
@@ -47,6 +49,10 @@ pub struct Cells {
     unit: Vec<f64>,
     /// The landmark of each cell, where there are any.
     landmarks: Option<Points>,
+    /// Share of the rows that have each number, as means; empty where all have.
+    known: Vec<f64>,
+    /// Where levels of a category are coordinates: the first, how many, and what a level is on its axis.
+    levels: Vec<(usize, usize, f64)>,
 }
 
 /// One cell, in the plan's coordinates.
@@ -56,9 +62,16 @@ pub(super) struct Cell<'a> {
     pub mean: &'a [f64],
     /// `None` where no cell has a width.
     pub variance: Option<&'a [f64]>,
+    /// Share of the rows that have each number; `None` where all have.
+    pub known: Option<&'a [f64]>,
 }
 
 impl Cell<'_> {
+    /// The share of the rows that have a number.
+    pub fn known(&self, k: usize) -> f64 {
+        self.known.map_or(1.0, |known| known[k])
+    }
+
     /// The variance of a column.
     pub fn width(&self, k: usize) -> f64 {
         self.variance.map_or(0.0, |v| v[k])
@@ -125,6 +138,8 @@ impl Cells {
             floor: Floor::new(vec![f64::MIN_POSITIVE; d]),
             unit: exponent.iter().map(|e| power_of_two(2 * (e + 2))).collect(),
             landmarks: None,
+            known: Vec::new(),
+            levels: Vec::new(),
         };
         let mut kept = Vec::new();
         for (j, &count) in sums[Sum::CellRows].iter().enumerate().filter(|(_, n)| **n > 0) {
@@ -134,14 +149,75 @@ impl Cells {
             cells.means.extend(sums.cell_mean(j, exponent));
             for k in 0..d {
                 let unit = power_of_two(exponent[k]);
-                cells.variances.push((sums.cell_spread(j, k) * unit * unit / n).max(0.0));
+                let present = sums.present(j, k);
+                let spread = sums.cell_spread(j, k) * unit * unit;
+                cells.variances.push((spread / present.max(1) as f64).max(0.0));
+                if present == 0 {
+                    // Nothing is known but where the landmark is.
+                    let landmark =
+                        sketch.plan().landmarks().map_or(0.0, |l| f64::from(l.row(j)[k]));
+                    let at = cells.means.len() - d + k;
+                    cells.means[at] = landmark;
+                }
+                if sketch.plan().is_partial() {
+                    cells.known.push(present as f64 / n);
+                }
             }
         }
         if cells.variances.iter().all(|v| *v == 0.0) {
             cells.variances.clear();
         }
-        cells.landmarks = sketch.plan().landmarks().map(|l| l.select(&kept));
+        // Cells of categories, or of rows that lack numbers, are not those of the numbers alone.
+        let plain = sketch.plan().categories().is_empty() && !sketch.plan().is_partial();
+        let landmarks = sketch.plan().landmarks().filter(|_| plain);
+        cells.landmarks = landmarks.map(|l| l.select(&kept));
         cells.floored(DEFAULT_MIN_VARIANCE)
+    }
+
+    /// The cells of a sketch with the shares of levels as coordinates. A mixture of Gaussians does not describe such cells,
+    /// nor cells of rows that lack numbers.
+    pub fn in_space(sketch: &Sketch) -> Self {
+        let (plan, numbers) = (sketch.plan(), Cells::new(sketch));
+        let recipe = &plan.recipe;
+        if recipe.categories.is_empty() && !plan.is_partial() {
+            return numbers;
+        }
+        let (d, dims) = (plan.dims(), recipe.space_dims(plan.dims()));
+        let levels = recipe.levels();
+        let mut cells = Cells {
+            dims,
+            rows: numbers.rows.clone(),
+            means: Vec::new(),
+            variances: Vec::new(),
+            floor: Floor::new(vec![f64::MIN_POSITIVE; dims]),
+            unit: vec![f64::MIN_POSITIVE; dims],
+            landmarks: None,
+            known: Vec::new(),
+            levels: Vec::new(),
+        };
+        let sizes = recipe.level_sizes();
+        for ((category, start), size) in
+            recipe.categories.iter().zip(recipe.level_offsets()).zip(&sizes)
+        {
+            cells.levels.push((d + start, category.len(), *size));
+        }
+        let counts = &sketch.sums()[Sum::CellLevels];
+        let filled = sketch.sums()[Sum::CellRows].iter().enumerate().filter(|(_, n)| **n > 0);
+        for (c, (cell, rows)) in filled.enumerate() {
+            cells.means.extend_from_slice(&numbers.means[c * d..(c + 1) * d]);
+            for (start, len, size) in &cells.levels {
+                let counts = &counts[cell * levels + start - d..][..*len];
+                cells.means.extend(counts.iter().map(|n| size * (*n as f64 / *rows as f64)));
+            }
+            let widths = numbers.variances.get(c * d..(c + 1) * d);
+            cells
+                .variances
+                .extend((0..dims).map(|k| widths.and_then(|w| w.get(k)).map_or(0.0, |v| *v)));
+            if let Some(known) = numbers.known.get(c * d..(c + 1) * d) {
+                cells.known.extend((0..dims).map(|k| known.get(k).map_or(1.0, |share| *share)));
+            }
+        }
+        cells
     }
 
     /// The same, with variances of components of at least this share of the column's, and never below the unit of
@@ -205,6 +281,7 @@ impl Cells {
                 rows: *rows,
                 mean,
                 variance: self.variances.get(c * d..(c + 1) * d),
+                known: self.known.get(c * d..(c + 1) * d),
             },
         )
     }
@@ -225,6 +302,8 @@ impl Cells {
             floor: Floor::new(vec![f64::MIN_POSITIVE; dims]),
             unit: vec![f64::MIN_POSITIVE; dims],
             landmarks: None,
+            known: Vec::new(),
+            levels: Vec::new(),
         };
         cells.floored(1e-9)
     }
@@ -232,7 +311,8 @@ impl Cells {
     /// Points of this weight and place instead of these cells.
     fn points(&self, rows: Vec<f64>, means: Vec<f64>) -> Self {
         let (dims, floor, unit) = (self.dims, self.floor.clone(), self.unit.clone());
-        Cells { dims, rows, means, variances: Vec::new(), floor, unit, landmarks: None }
+        let (variances, known, levels) = (Vec::new(), Vec::new(), Vec::new());
+        Cells { dims, rows, means, variances, floor, unit, landmarks: None, known, levels }
     }
 
     /// EM on the cells, or on the points that they were unfolded into.
@@ -254,7 +334,8 @@ impl Cells {
 
     /// Cell means weighted by their rows.
     pub fn weighted_means(&self) -> WeightedPoints {
-        WeightedPoints::new(self.dims, &self.means, &self.rows)
+        let Cells { dims, means, rows, known, .. } = self;
+        WeightedPoints::known_in_part(*dims, means, rows, known, true)
     }
 
     /// k centres of least risk: on cell means first, from several starts and from fewer `warm` centres
@@ -406,8 +487,9 @@ impl Cells {
     /// Some of the cells.
     fn only(&self, cells: &[usize]) -> Cells {
         let d = self.dims;
-        let pick =
-            |of: &[f64]| cells.iter().flat_map(|c| of[c * d..(c + 1) * d].to_vec()).collect();
+        let pick = |of: &[f64]| {
+            cells.iter().flat_map(|c| of.get(c * d..(c + 1) * d).unwrap_or(&[])).copied().collect()
+        };
         Cells {
             dims: d,
             rows: cells.iter().map(|c| self.rows[*c]).collect(),
@@ -416,22 +498,32 @@ impl Cells {
             floor: self.floor.clone(),
             unit: self.unit.clone(),
             landmarks: None,
+            known: pick(&self.known),
+            levels: self.levels.clone(),
         }
     }
 
     /// Every cell as points drawn around its mean with its variance.
     pub fn unfold(&self, rng: &mut impl rand::Rng) -> Cells {
         if !self.have_width() {
-            return self.points(self.rows.clone(), self.means.clone());
+            let known = self.known.clone();
+            return Cells { known, ..self.points(self.rows.clone(), self.means.clone()) };
         }
         let pairs = (UNFOLDED / (2 * self.rows.len().max(1))).clamp(2, 200);
-        let (mut rows, mut means) = (Vec::new(), Vec::new());
-        for cell in self.iter() {
-            let drawn = cell.drawn(pairs, rng);
+        let (mut rows, mut means, mut known) = (Vec::new(), Vec::new(), Vec::new());
+        for (c, cell) in self.iter().enumerate() {
+            let mut drawn = cell.drawn(pairs, rng);
+            for (start, len, size) in &self.levels {
+                let shares = &cell.mean[*start..start + len];
+                let drawn = drawn.chunks_exact_mut(self.dims);
+                draw_levels(shares, *size, drawn.map(|x| &mut x[*start..start + len]), rng);
+            }
+            let shares = self.known.get(c * self.dims..(c + 1) * self.dims).unwrap_or(&[]);
+            (0..2 * pairs).for_each(|_| known.extend_from_slice(shares));
             rows.extend(std::iter::repeat_n(cell.rows / (2 * pairs) as f64, 2 * pairs));
             means.extend(drawn);
         }
-        self.points(rows, means)
+        Cells { known, ..self.points(rows, means) }
     }
 
     /// A diagonal Gaussian mixture: one that describes the cells, or else the best of some runs of EM, a cell
@@ -521,11 +613,68 @@ impl Cells {
     }
 }
 
+/// One level for each of some points, so that their numbers are as near to the shares as can be, in random order. Both are
+/// as large on an axis as `size`.
+fn draw_levels<'a>(
+    shares: &[f64],
+    size: f64,
+    points: impl ExactSizeIterator<Item = &'a mut [f64]>,
+    rng: &mut impl rand::Rng,
+) {
+    let n = points.len();
+    let offset = unit(rng);
+    let (mut level, mut up_to) = (0, shares[0] / size);
+    let mut levels: Vec<usize> = Vec::with_capacity(n);
+    for i in 0..n {
+        while (i as f64 + offset) / n as f64 >= up_to && level + 1 < shares.len() {
+            level += 1;
+            up_to += shares[level] / size;
+        }
+        levels.push(level);
+    }
+    for i in (1..n).rev() {
+        levels.swap(i, below(i + 1, rng));
+    }
+    for (point, level) in points.zip(levels) {
+        point.fill(0.0);
+        point[level] = size;
+    }
+}
+
 /// The landmark nearest to each of some rows in the plan's coordinates, as the pass finds it.
-pub(super) fn nearest_landmarks(landmarks: &Points, rows: &[f32]) -> Vec<usize> {
-    let mut tiles = Tiles::new(landmarks, Kernel::Gaussian, None, Instructions::best());
+fn nearest_landmarks(landmarks: &Points, rows: &[f32]) -> Vec<usize> {
+    let tiles = Tiles::new(landmarks, Kernel::Gaussian, None, Instructions::best());
+    let d = landmarks.dims();
+    nearest(tiles, d, 0, Rows { z: rows, ..Rows::default() })
+}
+
+/// The same for rows with the levels of their categories, which may lack numbers.
+pub(super) fn nearest_cells(plan: &Plan, rows: &[f32], codes: &[u32]) -> Vec<usize> {
+    let tiles = Tiles::new(plan.features.points(), Kernel::Gaussian, None, Instructions::best());
+    let tiles = match plan.level_tables() {
+        Some(tables) => tiles.with_levels(&tables),
+        None => tiles,
+    };
+    let (d, c) = (plan.dims(), plan.categories().len());
+    if rows.iter().all(|x| !x.is_nan()) {
+        return nearest(tiles, d, c, Rows { z: rows, codes, present: &[] });
+    }
+    let there = |x: &f32| if x.is_nan() { ABSENT } else { PRESENT };
+    let present: Vec<f32> = rows.iter().map(there).collect();
+    let z: Vec<f32> = rows.iter().map(|x| if x.is_nan() { 0.0 } else { *x }).collect();
+    nearest(tiles, d, c, Rows { z: &z, codes, present: &present })
+}
+
+fn nearest(mut tiles: Tiles, d: usize, c: usize, rows: Rows<'_>) -> Vec<usize> {
     let (mut nearest, mut found) = (Nearest::default(), Vec::new());
-    for block in rows.chunks(MAX_BLOCK * landmarks.dims()) {
+    let n = rows.z.len() / d;
+    for start in (0..n).step_by(MAX_BLOCK) {
+        let end = n.min(start + MAX_BLOCK);
+        let block = Rows {
+            z: &rows.z[start * d..end * d],
+            codes: &rows.codes[start * c..end * c],
+            present: rows.present.get(start * d..end * d).unwrap_or(&[]),
+        };
         tiles.block(block, Some(&mut nearest), |_, _, _| {});
         found.extend(nearest.index.iter().map(|landmark| *landmark as usize));
     }
@@ -593,6 +742,8 @@ mod tests {
             floor: Floor::new(vec![1e-3]),
             unit: vec![1e-9],
             landmarks: Some(Points::new(1, vec![0.0, -21.0, 78.0])),
+            known: Vec::new(),
+            levels: Vec::new(),
         };
         let atoms = [
             Atom::diagonal(0.77, vec![0.0], vec![100.0]),

@@ -8,6 +8,7 @@ use super::stand_ins::StandIns;
 use crate::atom::embedding::Embedding;
 use crate::error::Result;
 use crate::feature_map::nystrom::{CUTOFF, NystromMap};
+use crate::model::{Model, Shape};
 use crate::plan::{Features, Plan};
 use crate::sketch::Sketch;
 use crate::spectrum::Spectrum;
@@ -39,6 +40,7 @@ pub struct Context<'a> {
     space: OnceLock<Space>,
     cells: OnceLock<Cells>,
     unfolded: OnceLock<Cells>,
+    clustered: OnceLock<[Cells; 2]>,
     witnessed: OnceLock<Option<StandIns>>,
     digest: OnceLock<String>,
     rungs: Vec<Rung>,
@@ -64,6 +66,7 @@ impl<'a> Context<'a> {
             space: OnceLock::new(),
             cells: OnceLock::new(),
             unfolded: OnceLock::new(),
+            clustered: OnceLock::new(),
             witnessed: OnceLock::new(),
             digest: OnceLock::new(),
             rungs,
@@ -103,6 +106,52 @@ impl<'a> Context<'a> {
         self.unfolded.get_or_init(|| self.cells().unfold_alike())
     }
 
+    /// Whether cells are numbers alone, all of them known.
+    pub(super) fn is_plain(&self) -> bool {
+        self.plan().categories().is_empty() && !self.plan().is_partial()
+    }
+
+    /// What centres are found on: the cells, with the shares of levels as coordinates.
+    pub(crate) fn clustered(&self) -> &Cells {
+        match self.is_plain() {
+            true => self.cells(),
+            false => &self.in_space()[0],
+        }
+    }
+
+    /// The same unfolded by themselves, always into the same points.
+    pub(crate) fn clustered_unfolded(&self) -> &Cells {
+        match self.is_plain() {
+            true => self.unfolded(),
+            false => &self.in_space()[1],
+        }
+    }
+
+    fn in_space(&self) -> &[Cells; 2] {
+        self.clustered.get_or_init(|| {
+            let cells = Cells::in_space(self.sketch);
+            let unfolded = cells.unfold_alike();
+            [cells, unfolded]
+        })
+    }
+
+    /// The centres of a model in the coordinates that centres are found in.
+    pub(crate) fn centres_of(&self, model: &Model) -> Option<Vec<Vec<f64>>> {
+        let Shape::Centres { centres, .. } = &model.shape else { return None };
+        let (frame, sizes) = (&self.plan().frame, self.plan().recipe.level_sizes());
+        let place = |(c, centre): (usize, &Vec<f64>)| {
+            let mut place = frame.coordinates(centre);
+            let mut shares = model.levels.get(c).map_or(&[][..], |levels| levels);
+            for (category, size) in self.plan().categories().iter().zip(&sizes) {
+                let (own, others) = shares.split_at(category.len().min(shares.len()));
+                place.extend(own.iter().map(|share| share * size));
+                shares = others;
+            }
+            place
+        };
+        Some(centres.iter().enumerate().map(place).collect())
+    }
+
     /// Witness rows weighted by the cells; `None` where the sketch has no cells or the rows are not at hand.
     pub(crate) fn witnessed(&self) -> Option<&StandIns> {
         let make = || {
@@ -119,8 +168,8 @@ impl<'a> Context<'a> {
             return Some(Cow::Borrowed(points));
         }
         self.plan().collect.cells.then(|| {
-            let unfolded = self.unfolded().weighted_means();
-            Cow::Owned(StandIns::of_points(unfolded.dims(), unfolded.iter()))
+            let unfolded = self.clustered_unfolded().weighted_means();
+            Cow::Owned(StandIns::of_points(self.plan(), unfolded.iter()))
         })
     }
 

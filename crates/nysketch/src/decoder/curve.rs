@@ -2,10 +2,11 @@
 //! and the k that it suggests.
 
 use super::context::Context;
+use super::fit::with_levels;
 use super::likelihood::Said;
 use super::params::FitParams;
+use crate::atom::Atom;
 use crate::error::{Error, Result};
-use crate::kernel::squared_distance;
 use crate::model::{Model, Shape};
 use crate::sketch::Sketch;
 use crate::task::Task;
@@ -143,14 +144,9 @@ impl Context<'_> {
         let last = if !mixture && possible(high + 1).is_ok() { high + 1 } else { high };
         let mut points: Vec<CurvePoint> = Vec::new();
         for k in first..=last {
-            let warm = match points.last().map(|p| &p.model.shape) {
-                Some(Shape::Centres { centres, .. }) => {
-                    centres.iter().map(|c| plan.frame.coordinates(c)).collect()
-                }
-                _ => Vec::new(),
-            };
-            let smaller = points.last().and_then(|p| p.model.shape.atoms(&plan.frame));
-            let smaller = smaller.unwrap_or_default();
+            let last = points.last().map(|p| &p.model);
+            let warm = last.and_then(|model| self.centres_of(model)).unwrap_or_default();
+            let smaller = last.and_then(|model| self.atoms_of(model)).unwrap_or_default();
             let mut model = self.fit_from(&params.clone().k(k), &warm, &smaller)?;
             model.report.notes.extend(note.clone());
             let (risk, compared) = self.risks(&model)?;
@@ -181,22 +177,24 @@ impl Context<'_> {
         Ok(Curve { clear, ..curve })
     }
 
+    /// The atoms of a mixture in the plan's coordinates.
+    fn atoms_of(&self, model: &Model) -> Option<Vec<Atom>> {
+        let atoms = model.shape.atoms(&self.plan().frame)?;
+        Some(with_levels(atoms, &model.levels))
+    }
+
     /// See [`CurvePoint::silhouette`]; `None` for mixtures and for a single centre.
     fn silhouette(&self, model: &Model) -> Result<Option<f64>> {
-        let Shape::Centres { centres, .. } = &model.shape else { return Ok(None) };
-        if centres.len() < 2 {
-            return Ok(None);
-        }
-        let frame = &self.plan().frame;
-        let centres: Vec<Vec<f64>> = centres.iter().map(|c| frame.coordinates(c)).collect();
+        let centres = self.centres_of(model).filter(|centres| centres.len() > 1);
+        let Some(centres) = centres else { return Ok(None) };
         let points = match self.plan().collect.cells {
-            true => self.cells().weighted_means(),
+            true => self.clustered().weighted_means(),
             false => self.risk_points()?,
         };
-        let one = |(x, weight): (&[f64], f64)| {
+        let one = |(i, (_, weight)): (usize, (&[f64], f64))| {
             let mut nearest = [f64::INFINITY; 2];
             for centre in &centres {
-                let d2 = squared_distance(x, centre);
+                let d2 = points.distance(i, centre);
                 if d2 < nearest[0] {
                     nearest = [d2, nearest[0]];
                 } else if d2 < nearest[1] {
@@ -206,7 +204,7 @@ impl Context<'_> {
             let [a, b] = nearest.map(f64::sqrt);
             if b > 0.0 { weight * (b - a) / b } else { 0.0 }
         };
-        Ok(Some(points.iter().map(one).sum::<f64>() / points.mass()))
+        Ok(Some(points.iter().enumerate().map(one).sum::<f64>() / points.mass()))
     }
 
     /// The risk of a model, estimated from the sketch: mean squared distance or mean distance in the
@@ -219,7 +217,7 @@ impl Context<'_> {
     fn risk_points(&self) -> Result<WeightedPoints> {
         let collect = self.plan().collect;
         if collect.cells {
-            return Ok(self.unfolded().weighted_means());
+            return Ok(self.clustered_unfolded().weighted_means());
         }
         let missing = || Error::MissingSums { task: "a risk estimate", what: "cells".into() };
         if !collect.kernel {
@@ -238,8 +236,8 @@ impl Context<'_> {
             |what: &str| Error::MissingSums { task: "a risk estimate", what: what.into() };
         let frame = &self.plan().frame;
         match &model.shape {
-            Shape::Centres { centres, .. } => {
-                let centres: Vec<Vec<f64>> = centres.iter().map(|c| frame.coordinates(c)).collect();
+            Shape::Centres { .. } => {
+                let centres = self.centres_of(model).unwrap_or_default();
                 let risk = self.risk_points()?.risk(&centres, model.task.loss());
                 Ok((risk, risk))
             }
@@ -247,7 +245,7 @@ impl Context<'_> {
                 if !self.plan().collect.cells {
                     return Err(missing("cells"));
                 }
-                let atoms = model.shape.atoms(frame).unwrap_or_default();
+                let atoms = self.atoms_of(model).unwrap_or_default();
                 let logs = frame.log_scale();
                 // One that was learned from these witnesses knows how much of its likelihood is chance.
                 let own = model.report.sketch.as_deref() == Some(self.digest());
@@ -286,9 +284,14 @@ fn bic(n: f64, params: &FitParams, model: &Model, risk: f64) -> f64 {
     let (k, d) = (model.k(), model.columns.len());
     let numbers = match &model.shape {
         Shape::Mixture { covariance, .. } if params.known_covariance.is_none() => {
-            covariance.parameters(k, d)
+            covariance.parameters(k, d) + k * free_shares(model)
         }
         _ => k * d + k - 1,
     };
     2.0 * n * risk + numbers as f64 * n.ln()
+}
+
+/// Shares of levels of a component that can be chosen.
+fn free_shares(model: &Model) -> usize {
+    model.categories().iter().map(|c| c.len() - 1).sum()
 }

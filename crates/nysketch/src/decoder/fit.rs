@@ -89,28 +89,33 @@ impl Context<'_> {
             densities: None,
         };
         let frame = &self.plan().frame;
-        let shape = if params.task == Task::Pca {
+        let (shape, levels) = if params.task == Task::Pca {
             job.report.decoder = "moments".into();
-            pca::components(self.sketch(), params.k)?.into_shape(frame)
+            (pca::components(self.sketch(), params.k)?.into_shape(frame), Vec::new())
         } else {
             let decoder = self.chosen(params);
             job.report.decoder = decoder.name().into();
-            match params.task {
+            let (shape, atoms) = match params.task {
                 Task::Gmm => {
                     let (kind, atoms) = mixture(run(decoder), &mut job)?;
-                    Shape::mixture(frame, kind, atoms)
+                    (Shape::mixture(frame, kind, &atoms), atoms)
                 }
-                _ => Shape::centres(frame, run(decoder).centres(&mut job)?),
-            }
+                _ => {
+                    let atoms = run(decoder).centres(&mut job)?;
+                    (Shape::centres(frame, &atoms), atoms)
+                }
+            };
+            let levels = atoms.into_iter().map(|a| a.levels).filter(|l| !l.is_empty());
+            (shape, levels.collect())
         };
         let mut report = job.report;
         report.seconds = start.elapsed().as_secs_f64();
-        let atoms = shape.atoms(frame);
+        let atoms = shape.atoms(frame).map(|atoms| with_levels(atoms, &levels));
         let densities = job.densities.or_else(|| self.densities(atoms.as_deref()?));
         if let (Some(atoms), Some(share)) = (&atoms, report.min_variance) {
             report.collapsed = self.collapsed(atoms, kind, share);
         }
-        let model = Model::new(self.sketch(), params.task, shape, report)?;
+        let model = Model::new(self.sketch(), params.task, shape, levels, report)?;
         let profile = self.profile(&model);
         Ok(model.with_profile(profile).with_densities(densities))
     }
@@ -218,6 +223,11 @@ impl Context<'_> {
             return Err(Error::TooManyComponents { k, available, what: "rows" });
         }
         let decoder = self.chosen(params);
+        let extras = !plan.categories().is_empty() || plan.is_partial();
+        if decoder != Decoder::Cells && extras {
+            let expected = "cells where there are categories or missing values";
+            return Err(Error::parameter("`decoder`", expected, decoder.name()));
+        }
         let searched = decoder == Decoder::Cells && params.task == Task::Gmm;
         if let Some((name, got)) = params.of_search().next().filter(|_| !searched) {
             let expected = "left out unless a gmm is learned from cells";
@@ -231,6 +241,12 @@ impl Context<'_> {
         }
         run(decoder).check(self, params)
     }
+}
+
+/// Atoms with the shares of their levels.
+pub(super) fn with_levels(mut atoms: Vec<Atom>, levels: &[Vec<f64>]) -> Vec<Atom> {
+    atoms.iter_mut().zip(levels).for_each(|(atom, levels)| atom.levels.clone_from(levels));
+    atoms
 }
 
 /// A mixture in the plan's coordinates. Where its covariance is a known matrix, it is decoded along the axes of

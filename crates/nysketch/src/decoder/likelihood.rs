@@ -23,12 +23,18 @@ impl Said {
             .collect();
         let mut said = Said { log_density: Vec::new(), entropy: Vec::new() };
         let peaks: Vec<f64> = parts.iter().map(|(a, f)| a.weight.ln() + f.log_peak()).collect();
+        let levels = points.levels();
+        let shares: Vec<Vec<f64>> = parts.iter().map(|(a, _)| levels.logs(&a.levels)).collect();
         let (mut logs, mut apart) = (vec![0.0; parts.len()], Vec::new());
         for i in 0..points.len() {
-            for ((log, peak), (atom, factor)) in logs.iter_mut().zip(&peaks).zip(&parts) {
+            let each = logs.iter_mut().zip(&peaks).zip(&parts).enumerate();
+            for (c, ((log, peak), (atom, factor))) in each {
                 apart.clear();
                 apart.extend(points.point(i).iter().zip(&atom.mean).map(|(x, m)| x - m));
                 *log = peak - 0.5 * factor.squared_length(&apart);
+                if !levels.is_empty() {
+                    *log += levels.log(&shares[c], i);
+                }
             }
             let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let total: f64 = logs.iter().map(|l| (l - most).exp()).sum();

@@ -2,7 +2,6 @@
 
 use super::context::Context;
 use crate::model::{Model, Shape};
-use crate::predictor::{Detail, Predictor};
 use crate::profile::Profile;
 
 impl Context<'_> {
@@ -25,33 +24,65 @@ impl Context<'_> {
             }
             _ => Vec::new(),
         };
-        Some(Profile::new(mean, roots(&variance), spread))
+        let mut profile = Profile::new(mean, roots(&variance), spread);
+        let rows = (self.sketch().rows() as f64).max(1.0);
+        let levels = self.sketch().level_rows();
+        profile.levels = levels.iter().flatten().map(|n| *n as f64 / rows).collect();
+        if self.plan().is_partial() {
+            profile.missing = self.sketch().missing_shares();
+            profile.missing_within = self.missing_within(model);
+        }
+        Some(profile)
     }
 
-    /// The variance of each column within each cluster, in the table's units.
+    /// The cluster that each cell belongs to.
+    fn labels(&self, model: &Model) -> Vec<usize> {
+        let Some(centres) = self.centres_of(model) else { return Vec::new() };
+        let points = self.clustered().weighted_means();
+        (0..points.len()).map(|i| points.nearest(i, &centres).0).collect()
+    }
+
+    /// The share of rows that lack a number, in each cluster; nothing for mixtures.
+    fn missing_within(&self, model: &Model) -> Vec<Vec<f64>> {
+        let Shape::Centres { centres, .. } = &model.shape else { return Vec::new() };
+        let d = model.columns.len();
+        let mut sums = vec![(0.0, vec![0.0; d]); centres.len()];
+        for (cell, label) in self.cells().iter().zip(self.labels(model)) {
+            let (rows, lacking) = &mut sums[label];
+            *rows += cell.rows;
+            lacking
+                .iter_mut()
+                .enumerate()
+                .for_each(|(k, n)| *n += cell.rows * (1.0 - cell.known(k)));
+        }
+        let share = |(rows, lacking): (f64, Vec<f64>)| {
+            lacking.iter().map(|n| (n / rows.max(1.0)).clamp(0.0, 1.0)).collect()
+        };
+        sums.into_iter().map(share).collect()
+    }
+
+    /// The variance of each column within each cluster, over the rows that have it, in the table's units.
     fn variances(&self, model: &Model, centres: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let (d, frame) = (model.columns.len(), &self.plan().frame);
-        let cells = self.cells();
-        let means: Vec<f64> =
-            cells.iter().flat_map(|cell| frame.widen_coordinates(cell.mean)).collect();
-        let labels = Predictor::new(model).predict(&means, Detail::Label).label;
-        let mut sums = vec![(0.0, vec![0.0; d], vec![0.0; d]); centres.len()];
-        for ((cell, mean), label) in cells.iter().zip(means.chunks_exact(d)).zip(labels) {
-            let (rows, sum, square) = &mut sums[label as usize];
-            *rows += cell.rows;
+        let mut sums = vec![(vec![0.0; d], vec![0.0; d], vec![0.0; d]); centres.len()];
+        for (cell, label) in self.cells().iter().zip(self.labels(model)) {
+            let (rows, sum, square) = &mut sums[label];
+            let mean = frame.widen_coordinates(cell.mean);
             for k in 0..d {
-                let from_centre = mean[k] - centres[label as usize][k];
+                let n = cell.rows * cell.known(k);
+                let from_centre = mean[k] - centres[label][k];
                 let variance = cell.width(k) * frame.scale[k].powi(2);
-                sum[k] += cell.rows * from_centre;
-                square[k] += cell.rows * (variance + from_centre * from_centre);
+                rows[k] += n;
+                sum[k] += n * from_centre;
+                square[k] += n * (variance + from_centre * from_centre);
             }
         }
-        let variance = |(rows, sum, square): (f64, Vec<f64>, Vec<f64>)| {
-            let one = |(s, q): (f64, f64)| match rows > 0.0 {
-                true => (q / rows - (s / rows).powi(2)).max(0.0),
+        let variance = |(rows, sum, square): (Vec<f64>, Vec<f64>, Vec<f64>)| {
+            let one = |k: usize| match rows[k] > 0.0 {
+                true => (square[k] / rows[k] - (sum[k] / rows[k]).powi(2)).max(0.0),
                 false => 0.0,
             };
-            sum.into_iter().zip(square).map(one).collect()
+            (0..d).map(one).collect()
         };
         sums.into_iter().map(variance).collect()
     }
@@ -75,7 +106,7 @@ mod tests {
         let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
         let model = fit(&sketch, &FitParams::new(Task::Kmeans, 3)).unwrap();
         let profile = model.profile.as_ref().unwrap();
-        let labels: Vec<usize> = rows.chunks(2).map(|r| model.predict_row(r).label).collect();
+        let labels: Vec<usize> = rows.chunks(2).map(|r| model.predict_row(r, &[]).label).collect();
         let deviation = |k: usize, of: &dyn Fn(usize) -> bool| {
             let some: Vec<f64> =
                 rows.chunks(2).zip(&labels).filter(|(_, l)| of(**l)).map(|(r, _)| r[k]).collect();

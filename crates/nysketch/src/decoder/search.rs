@@ -70,7 +70,7 @@ pub(super) struct HeldOut {
 impl Search<'_> {
     fn em<'a>(&'a self, points: &StandIns, kind: CovarianceKind, shrinkage: f64) -> Em<'a> {
         let shaped = Shaped { kind, floor: self.floor, shrinkage };
-        Em::new(points.weights(), points.places(), &[], shaped)
+        Em::new(points.weights(), points.places(), &[], shaped).with_levels(points.levels())
     }
 
     /// The best mixture of k components; `warm` are mixtures to start from beside the others, or alone where
@@ -203,7 +203,12 @@ impl Search<'_> {
             let share = 0.5 / (atoms.len() + 1) as f64;
             let mut more = atoms.to_vec();
             more.iter_mut().for_each(|a| a.weight *= 1.0 - share);
-            more.push(Atom { weight: share, mean: place, covariance });
+            more.push(Atom {
+                weight: share,
+                mean: place,
+                covariance,
+                levels: parent.levels.clone(),
+            });
             grown.push(more);
         }
         let mut halved = atoms.to_vec();

@@ -25,7 +25,7 @@ impl Space {
     /// plan's coordinates or along other axes.
     pub fn new(sketch: &Sketch, axes: Option<&Axes>) -> Self {
         let (plan, sums) = (sketch.plan(), sketch.sums());
-        let (d, n) = (plan.dims(), sketch.rows() as f64);
+        let (d, n) = (plan.dims(), sums.complete() as f64);
         let exponent = &plan.frame.exponent;
         let landmark = |z: &[f32]| {
             let z: Vec<f64> = z.iter().map(|x| f64::from(*x)).collect();

@@ -14,11 +14,14 @@
 //! A plan may be used for other rows than it was made from. Where most rows lie in cells that are drawn, its
 //! witnesses know nothing of them, and there are no stand-ins.
 
-use super::cells::{Cell, Cells, nearest_landmarks};
+use super::cells::{Cell, Cells, nearest_cells};
+use super::em::Levels;
 use crate::atom::Atom;
 use crate::covariance::{Covariance, SymmetricMatrix};
 use crate::kernel::squared_distance;
 use crate::linalg::add_gram;
+use crate::plan::Plan;
+use crate::random::{draw, normal};
 use crate::sketch::Sketch;
 use crate::sums::Sum;
 use crate::weighted::members;
@@ -44,6 +47,10 @@ pub(crate) struct StandIns {
     dims: usize,
     weights: Vec<f64>,
     places: Vec<f64>,
+    /// The level of each point in each category.
+    codes: Vec<u32>,
+    /// How many levels each category has, and what one is on its axis.
+    categories: Vec<(usize, f64)>,
     cells: Vec<CellPoints>,
     /// Witnesses among the points.
     witnesses: usize,
@@ -66,14 +73,14 @@ impl StandIns {
     pub fn of_witnesses(sketch: &Sketch, cells: &Cells) -> Option<Self> {
         let plan = sketch.plan();
         let (landmarks, witnesses) = (plan.landmarks()?, plan.witness_rows()?);
-        let d = plan.dims();
+        let levels = plan.witnesses.as_ref().map_or(&[][..], |w| w.levels());
+        let (d, c) = (plan.dims(), plan.categories().len());
         // The cells with rows, as `Cells` lists them.
         let mut place = vec![usize::MAX; landmarks.len()];
         let filled = sketch.sums()[Sum::CellRows].iter().enumerate().filter(|(_, n)| **n > 0);
         filled.enumerate().for_each(|(cell, (landmark, _))| place[landmark] = cell);
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); cells.iter().count()];
-        for (i, landmark) in nearest_landmarks(landmarks, witnesses.data()).into_iter().enumerate()
-        {
+        for (i, landmark) in nearest_cells(plan, witnesses.data(), levels).into_iter().enumerate() {
             // A witness of a cell that this sketch has no rows in stands for nothing.
             if let Some(members) = members.get_mut(place[landmark]) {
                 members.push(i);
@@ -83,46 +90,109 @@ impl StandIns {
         let rng = &mut ChaCha8Rng::seed_from_u64(0);
         // Witnesses that a row should have.
         let per_row = witnesses.len() as f64 / sketch.rows() as f64;
-        let (mut all, mut strange) = (StandIns::empty(d), 0.0);
-        for (cell, members) in cells.iter().zip(&members) {
+        let (mut all, mut strange) = (StandIns::empty(d, kinds(plan)), 0.0);
+        let counted = &sketch.sums()[Sum::CellLevels];
+        for ((at, cell), members) in cells.iter().enumerate().zip(&members) {
             let row = |i: &usize| witnesses.row(*i).iter().map(|x| f64::from(*x));
-            let rows: Vec<f64> = members.iter().flat_map(row).collect();
+            let mut rows: Vec<f64> = members.iter().flat_map(row).collect();
+            // What a witness lacks is drawn from its cell.
+            for (k, x) in rows.iter_mut().enumerate().filter(|(_, x)| x.is_nan()) {
+                *x = cell.mean[k % d] + cell.width(k % d).sqrt() * normal(rng);
+            }
+            let codes: Vec<u32> =
+                members.iter().flat_map(|i| &levels[i * c..(i + 1) * c]).copied().collect();
             let counts: Vec<f64> =
                 members.iter().map(|i| counts.get(*i).map_or(1.0, |w| f64::from(*w))).collect();
             let known = Known { cell, cells };
             // Both numbers are of rows drawn by chance.
             let at_least = per_row * (cell.rows - 3.0 * cell.rows.sqrt()).max(0.0);
-            let seen = Seen::new(d, rows, counts);
+            let seen = Seen::new(d, rows, codes, counts);
             if seen.tells(&known, at_least) {
                 all.push_seen(&known, &seen);
                 continue;
             }
-            all.push_drawn(cell, per_row * cell.rows, rng);
+            let landmark = place.iter().position(|p| *p == at).unwrap_or(0);
+            let width = plan.recipe.levels();
+            let shares = counted.get(landmark * width..(landmark + 1) * width).unwrap_or(&[]);
+            all.push_drawn(cell, shares, per_row * cell.rows, rng);
             strange += if at_least > TOO_FEW * ENOUGH as f64 { cell.rows } else { 0.0 };
         }
         (all.witnesses > 0 && strange <= STRANGE * all.mass()).then_some(all)
     }
 
-    /// Points of one cell each.
-    pub fn of_points<'a>(dims: usize, points: impl Iterator<Item = (&'a [f64], f64)>) -> Self {
-        let mut all = StandIns::empty(dims);
+    /// Points of one cell each, whose levels are coordinates after their numbers.
+    pub fn of_points<'a>(plan: &Plan, points: impl Iterator<Item = (&'a [f64], f64)>) -> Self {
+        let dims = plan.dims();
+        let mut all = StandIns::empty(dims, kinds(plan));
         for (x, weight) in points {
             let at = all.weights.len();
-            all.push(x, weight);
+            let (numbers, mut rest) = x.split_at(dims);
+            let mut codes = Vec::new();
+            for (len, _) in &all.categories {
+                let (own, others) = rest.split_at(*len);
+                codes.push(own.iter().position(|x| *x > 0.0).unwrap_or(0) as u32);
+                rest = others;
+            }
+            all.push(numbers, &codes, weight);
             let (seen, made) = (at..at, at..at + 1);
             all.cells.push(CellPoints { seen, whole: false, made, rows: weight });
         }
         all
     }
 
-    fn empty(dims: usize) -> Self {
-        let (weights, places, cells) = (Vec::new(), Vec::new(), Vec::new());
-        StandIns { dims, weights, places, cells, witnesses: 0 }
+    fn empty(dims: usize, categories: Vec<(usize, f64)>) -> Self {
+        let (weights, places, codes, cells) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        StandIns { dims, weights, places, codes, categories, cells, witnesses: 0 }
     }
 
-    fn push(&mut self, x: &[f64], weight: f64) {
+    fn push(&mut self, x: &[f64], codes: &[u32], weight: f64) {
         self.places.extend_from_slice(x);
+        self.codes.extend_from_slice(codes);
         self.weights.push(weight);
+    }
+
+    /// The levels of a point.
+    fn codes_of(&self, i: usize) -> &[u32] {
+        &self.codes[i * self.categories.len()..(i + 1) * self.categories.len()]
+    }
+
+    /// The levels of all points, for EM.
+    pub fn levels(&self) -> Levels {
+        let lens: Vec<usize> = self.categories.iter().map(|(len, _)| *len).collect();
+        match lens.is_empty() {
+            true => Levels::default(),
+            false => Levels::new(&lens, &self.codes, &self.weights),
+        }
+    }
+
+    /// Which of the points are nearest to each centre, levels being coordinates after the numbers of a centre.
+    fn members(&self, centres: &[Vec<f64>]) -> Vec<Vec<usize>> {
+        if self.categories.is_empty() {
+            return members(self.dims, &self.places, centres);
+        }
+        // The squared length of a centre's levels, and each of them times its size.
+        let of_levels = |centre: &Vec<f64>| centre.get(self.dims..).unwrap_or(&[]).to_vec();
+        let levels: Vec<Vec<f64>> = centres.iter().map(of_levels).collect();
+        let numbers: Vec<&[f64]> = centres.iter().map(|c| &c[..self.dims]).collect();
+        let squares: Vec<f64> = levels.iter().map(|l| l.iter().map(|x| x * x).sum()).collect();
+        let mut members = vec![Vec::new(); centres.len()];
+        for i in 0..self.len() {
+            let mut best = (0, f64::INFINITY);
+            for c in 0..centres.len() {
+                let mut d2 = squared_distance(self.point(i), numbers[c]) + squares[c];
+                let mut start = 0;
+                for (code, (len, size)) in self.codes_of(i).iter().zip(&self.categories) {
+                    let there = levels[c].get(start + *code as usize).copied().unwrap_or(0.0);
+                    d2 += size * size - 2.0 * size * there;
+                    start += len;
+                }
+                if d2 < best.1 {
+                    best = (c, d2);
+                }
+            }
+            members[best.0].push(i);
+        }
+        members
     }
 
     /// The witnesses of a cell, and what they do not show of it.
@@ -135,15 +205,16 @@ impl StandIns {
             unseen.clear();
         }
         let left = 1.0 - share(&unseen);
-        for (x, count) in seen.rows.chunks_exact(d).zip(&seen.counts) {
-            self.push(x, left * n * count / seen.total);
+        let c = self.categories.len();
+        for (i, (x, count)) in seen.rows.chunks_exact(d).zip(&seen.counts).enumerate() {
+            self.push(x, &seen.codes[i * c..(i + 1) * c], left * n * count / seen.total);
         }
         let end = self.weights.len();
-        let ordinary = seen.most_ordinary(d);
+        let (ordinary, codes) = seen.most_ordinary(d);
         for u in &unseen {
             let mut x = ordinary.to_vec();
             x[u.column] = u.value;
-            self.push(&x, u.share * n);
+            self.push(&x, codes, u.share * n);
         }
         self.witnesses += end - start;
         let made = end..self.weights.len();
@@ -152,14 +223,31 @@ impl StandIns {
     }
 
     /// A cell drawn from its mean and variance, which come out exactly.
-    fn push_drawn(&mut self, cell: Cell<'_>, expected: f64, rng: &mut impl rand::Rng) {
+    fn push_drawn(
+        &mut self,
+        cell: Cell<'_>,
+        counts: &[i128],
+        expected: f64,
+        rng: &mut impl rand::Rng,
+    ) {
         let (d, start) = (self.dims, self.weights.len());
-        if (0..d).all(|k| cell.width(k) == 0.0) {
-            self.push(cell.mean, cell.rows);
+        let narrow = (0..d).all(|k| cell.width(k) == 0.0);
+        if narrow && self.categories.is_empty() {
+            self.push(cell.mean, &[], cell.rows);
         } else {
             let pairs = ((expected / 2.0) as usize).clamp(*PAIRS.start(), *PAIRS.end());
             let drawn = cell.drawn(pairs, rng);
-            drawn.chunks_exact(d).for_each(|x| self.push(x, cell.rows / (2 * pairs) as f64));
+            let weight = cell.rows / (2 * pairs) as f64;
+            for x in drawn.chunks_exact(d) {
+                let mut at = 0;
+                let mut codes = Vec::new();
+                for (len, _) in &self.categories {
+                    let counts: Vec<f64> = counts[at..at + len].iter().map(|n| *n as f64).collect();
+                    codes.push(draw(&counts, rng).unwrap_or(0) as u32);
+                    at += len;
+                }
+                self.push(x, &codes, weight);
+            }
         }
         let made = start..self.weights.len();
         self.cells.push(CellPoints { seen: start..start, whole: false, made, rows: cell.rows });
@@ -195,15 +283,15 @@ impl StandIns {
 
     /// Some of the points of each cell, which weigh as much as all of them.
     fn select(&self, of: impl Fn(Range<usize>) -> Vec<usize>) -> StandIns {
-        let mut some = StandIns::empty(self.dims);
+        let mut some = StandIns::empty(self.dims, self.categories.clone());
         for cell in &self.cells {
             let start = some.weights.len();
             for &i in &of(cell.seen.clone()) {
-                some.push(self.point(i), self.weights[i]);
+                some.push(self.point(i), self.codes_of(i), self.weights[i]);
             }
             let end = some.weights.len();
             for i in cell.made.clone() {
-                some.push(self.point(i), self.weights[i]);
+                some.push(self.point(i), self.codes_of(i), self.weights[i]);
             }
             let made: f64 = some.weights[end..].iter().sum();
             let seen: f64 = some.weights[start..end].iter().sum();
@@ -271,7 +359,7 @@ impl StandIns {
     /// An atom for the points nearest to each centre, with matrices or diagonals.
     pub fn atoms_around(&self, centres: &[Vec<f64>], matrices: bool) -> Vec<Atom> {
         let d = self.dims;
-        let members = members(d, &self.places, centres);
+        let (members, levels) = (self.members(centres), self.levels());
         let total = self.mass();
         let atom = |(centre, members): (&Vec<f64>, Vec<usize>)| {
             let mass: f64 = members.iter().map(|i| self.weights[*i]).sum();
@@ -281,7 +369,7 @@ impl StandIns {
             };
             let mean: Vec<f64> = match mass > 0.0 {
                 true => (0..d).map(|k| over(&|x| x[k])).collect(),
-                false => centre.clone(),
+                false => centre[..d].to_vec(),
             };
             let covariance = match matrices {
                 true => {
@@ -300,10 +388,22 @@ impl StandIns {
                     (0..d).map(|k| over(&|x| (x[k] - mean[k]).powi(2))).collect(),
                 ),
             };
-            Atom { weight: mass / total, mean, covariance }
+            let mut atom = Atom::new(mass / total, mean, covariance);
+            if !levels.is_empty() {
+                let mut sums = vec![0.0; levels.total()];
+                members.iter().for_each(|i| levels.add(&mut sums, *i, self.weights[*i]));
+                atom.levels = levels.shares(&sums);
+            }
+            atom
         };
         centres.iter().zip(members).map(atom).collect()
     }
+}
+
+/// How many levels each category of a plan has, and what one is on its axis.
+fn kinds(plan: &Plan) -> Vec<(usize, f64)> {
+    let sizes = plan.recipe.level_sizes();
+    plan.categories().iter().zip(sizes).map(|(c, size)| (c.len(), size)).collect()
 }
 
 /// What the sums say of a cell.
@@ -324,6 +424,7 @@ struct Unseen {
 /// The witnesses in a cell.
 struct Seen {
     rows: Vec<f64>,
+    codes: Vec<u32>,
     /// What each counts.
     counts: Vec<f64>,
     total: f64,
@@ -332,7 +433,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn new(d: usize, rows: Vec<f64>, counts: Vec<f64>) -> Self {
+    fn new(d: usize, rows: Vec<f64>, codes: Vec<u32>, counts: Vec<f64>) -> Self {
         let total: f64 = counts.iter().sum();
         let average = |of: &dyn Fn(&[f64]) -> f64| {
             let terms = rows.chunks_exact(d).zip(&counts).map(|(x, c)| c * of(x));
@@ -340,7 +441,7 @@ impl Seen {
         };
         let mean: Vec<f64> = (0..d).map(|k| average(&|x| x[k])).collect();
         let variance = (0..d).map(|k| average(&|x| (x[k] - mean[k]).powi(2))).collect();
-        Seen { rows, counts, total, mean, variance }
+        Seen { rows, codes, counts, total, mean, variance }
     }
 
     fn len(&self) -> f64 {
@@ -380,11 +481,16 @@ impl Seen {
         (real && rare).then(|| Unseen { column: k, share, value: self.mean[k] + more / apart })
     }
 
-    /// The witness nearest to the mean of all.
-    fn most_ordinary(&self, d: usize) -> &[f64] {
-        let far = |x: &[f64]| squared_distance(x, &self.mean);
-        let nearer = |a: &&[f64], b: &&[f64]| far(a).total_cmp(&far(b));
-        self.rows.chunks_exact(d).min_by(nearer).unwrap_or(&self.mean)
+    /// The witness nearest to the mean of all, and its levels.
+    fn most_ordinary(&self, d: usize) -> (&[f64], &[u32]) {
+        let n = self.rows.len() / d;
+        let c = self.codes.len() / n.max(1);
+        let row = |i: usize| &self.rows[i * d..(i + 1) * d];
+        let far = |i: usize| squared_distance(row(i), &self.mean);
+        match (0..n).min_by(|a, b| far(*a).total_cmp(&far(*b))) {
+            Some(i) => (row(i), &self.codes[i * c..(i + 1) * c]),
+            None => (&self.mean, &[]),
+        }
     }
 
     /// Whether they are all the rows of the cell.

@@ -4,7 +4,9 @@ use super::{Model, SCHEMA, Shape};
 use crate::covariance::{Covariance, CovarianceKind, SymmetricMatrix};
 use crate::densities::Densities;
 use crate::error::{Error, Result};
+use crate::names::Named;
 use crate::profile::Profile;
+use crate::recipe::{Category, Number, Recipe, Step};
 use crate::report::Report;
 use crate::task::Task;
 use serde::{Deserialize, Serialize, Serializer};
@@ -17,6 +19,11 @@ struct ModelFile {
     schema: u32,
     task: Task,
     columns: Vec<String>,
+    categories: Option<Vec<CategoryFile>>,
+    steps: Option<Vec<StepFile>>,
+    units: Option<Vec<[usize; 2]>>,
+    least_present: Option<usize>,
+    level_shares: Option<Vec<Vec<f64>>>,
     scale: Vec<f64>,
     rows: u64,
     plan: String,
@@ -33,6 +40,56 @@ struct ModelFile {
     components: Option<Vec<Vec<f64>>>,
     explained_variance: Option<Vec<f64>>,
     explained_variance_ratio: Option<Vec<f64>>,
+}
+
+/// A category in a file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CategoryFile {
+    name: String,
+    levels: Vec<String>,
+    weight: f64,
+}
+
+/// Where a column of numbers comes from, in a file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StepFile {
+    input: String,
+    step: String,
+}
+
+/// How columns come from those of a table; nothing where they are what they are there.
+#[derive(Debug, Serialize)]
+struct RecipeFile {
+    categories: Vec<CategoryFile>,
+    steps: Vec<StepFile>,
+    units: Vec<[usize; 2]>,
+    least_present: Option<usize>,
+}
+
+/// Writes a recipe, or nothing where it only names the columns.
+pub(super) fn recipe<S: Serializer>(
+    recipe: &Recipe,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    let names: Vec<String> = recipe.numbers.iter().map(|n| n.input.clone()).collect();
+    if recipe.is_plain(&names) {
+        return None::<RecipeFile>.serialize(serializer);
+    }
+    let category = |c: &Category| CategoryFile {
+        name: c.name.clone(),
+        levels: c.levels.clone(),
+        weight: c.weight,
+    };
+    let step = |n: &Number| StepFile { input: n.input.clone(), step: n.step.name().into() };
+    Some(RecipeFile {
+        categories: recipe.categories.iter().map(category).collect(),
+        steps: recipe.numbers.iter().map(step).collect(),
+        units: recipe.units.iter().map(|u| [u.start, u.end]).collect(),
+        least_present: recipe.least_present,
+    })
+    .serialize(serializer)
 }
 
 /// What is read first.
@@ -72,6 +129,8 @@ impl ModelFile {
     /// The model, which is not checked yet.
     fn into_model(mut self) -> Result<Model> {
         let shape = self.shape()?;
+        let recipe = self.recipe()?;
+        let levels = self.level_shares.take().unwrap_or_default();
         let ModelFile {
             schema,
             task,
@@ -91,10 +150,14 @@ impl ModelFile {
             report.decoder = name.into();
             report.calibrated = true;
         }
+        // Models of earlier schemas are those of the first one that knows everything they can have.
+        let schema = schema.max(3);
         Ok(Model {
-            schema: SCHEMA,
+            schema,
             task,
             columns,
+            recipe,
+            levels,
             scale,
             rows,
             plan,
@@ -103,6 +166,27 @@ impl ModelFile {
             densities,
             report,
         })
+    }
+
+    /// How columns come from those of a table; as they are in earlier schemas.
+    fn recipe(&mut self) -> Result<Recipe> {
+        if self.schema < 4 {
+            return Ok(Recipe::plain(self.columns.iter().cloned()));
+        }
+        let mut recipe = Recipe::default();
+        for StepFile { input, step } in field(&mut self.steps, "steps", self.task)? {
+            let step = Step::from_name(&step).map_err(|e| bad(format!("is not valid: {e}")))?;
+            recipe.numbers.push(Number { input, step });
+        }
+        for CategoryFile { name, levels, weight } in
+            field(&mut self.categories, "categories", self.task)?
+        {
+            recipe.categories.push(Category { name, levels, weight });
+        }
+        let units = field(&mut self.units, "units", self.task)?;
+        recipe.units = units.into_iter().map(|[start, end]| start..end).collect();
+        recipe.least_present = self.least_present;
+        Ok(recipe)
     }
 
     fn shape(&mut self) -> Result<Shape> {

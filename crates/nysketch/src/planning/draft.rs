@@ -209,8 +209,14 @@ impl Draft {
             false => Vec::new(),
         };
         (!places.is_empty()).then(|| {
-            let Placed { points, codes, .. } = self.sample.select(&places);
-            Witnesses::new(points, codes, kept)
+            // Witnesses lack what the rows lack.
+            let (d, mut rows) = (self.frame.dims(), Vec::new());
+            for place in &places {
+                self.frame.narrow(&self.found.sample[place * d..(place + 1) * d], &mut rows);
+            }
+            rows.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = f32::NAN);
+            let codes = self.sample.select(&places).codes;
+            Witnesses::new(Points::new(d, rows), codes, kept)
         })
     }
 
@@ -517,7 +523,7 @@ fn make_frame(columns: &[String], found: &Survey, params: &PlanParams) -> Result
             }
             _ => 1.0,
         };
-        scales.push(scale / params.weight_of(&columns[j]).sqrt());
+        scales.push(scale / params.weight_of(&columns[j]).unwrap_or(1.0).sqrt());
     }
     let low: Vec<f64> = found.columns.iter().map(|c| c.low).collect();
     let high: Vec<f64> = found.columns.iter().map(|c| c.high).collect();

@@ -25,9 +25,9 @@ pub use draft::Draft;
 pub use make::survey_rows;
 pub use make::{make_plan, plan_for};
 pub use params::{
-    DEFAULT_FREQUENCIES, DEFAULT_LANDMARKS, DEFAULT_SAMPLE_ROWS, DEFAULT_WITNESSES, DatePart,
-    FeatureKind, GivenLandmarks, LandmarkCount, Missing, PlanParams, PlanValid, SampleRows, Scale,
-    default_landmarks, default_witnesses,
+    CATEGORY_WEIGHT, DEFAULT_FREQUENCIES, DEFAULT_LANDMARKS, DEFAULT_SAMPLE_ROWS,
+    DEFAULT_WITNESSES, DatePart, FeatureKind, GivenLandmarks, LandmarkCount, Missing, PlanParams,
+    PlanValid, SampleRows, Scale, default_landmarks, default_witnesses,
 };
 pub use report::{LeverageReport, PlanReport};
 #[doc(hidden)]

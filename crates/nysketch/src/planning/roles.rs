@@ -1,6 +1,6 @@
 //! What becomes of each column of a table: number, category, point in time, or left out.
 
-use super::params::{DatePart, PlanParams};
+use super::params::{CATEGORY_WEIGHT, DatePart, PlanParams};
 use super::remarks;
 use crate::error::{Error, Result};
 use crate::recipe::{Category, MAX_LEVELS, Number, Recipe, Step};
@@ -67,7 +67,7 @@ pub fn preliminary(table: &TableColumns, params: &PlanParams) -> Result<(Vec<Str
         }
     }
     for name in &table.categories {
-        let weight = params.weight_of(name);
+        let weight = params.weight_of(name).unwrap_or(CATEGORY_WEIGHT);
         recipe.categories.push(Category { name: name.clone(), levels: Vec::new(), weight });
     }
     let known = |name: &String| {

@@ -9,6 +9,7 @@
 //! | `p0`, `p1`, … | probability of each component | mixtures, where they are asked for |
 //! | `pc1`, `pc2`, … | coordinate along each principal component | principal components |
 
+use super::rows::ModelRows;
 use super::{Detail, Predictor};
 use crate::error::{Error, Result};
 use crate::model::{Model, Shape};
@@ -148,15 +149,21 @@ impl Column {
 impl Predictor<'_> {
     /// The columns of a prediction, each with a value for every row. Rows may be anything: those that
     /// cannot be used get the label -1, NaN and no flag.
-    pub fn columns(&self, rows: &[f64], columns: &[Column]) -> Vec<Values> {
+    pub fn columns<'r>(&self, rows: impl Into<ModelRows<'r>>, columns: &[Column]) -> Vec<Values> {
+        let rows = rows.into();
         let (d, k) = (self.model().columns.len(), self.model().k());
-        let n = rows.len() / d;
-        let all = Model::unusable(rows).is_none();
-        let usable = |i: &usize| Model::unusable(&rows[i * d..(i + 1) * d]).is_none();
-        let at: Vec<usize> = if all { Vec::new() } else { (0..n).filter(usable).collect() };
-        let some: Vec<f64> = at.iter().flat_map(|i| &rows[i * d..(i + 1) * d]).copied().collect();
+        let n = rows.len(d);
+        let row = |i: &usize| rows.some(*i..i + 1, d);
+        let usable = |i: &usize| self.model().unusable(row(i).values, row(i).codes).is_none();
+        let at: Vec<usize> = (0..n).filter(usable).collect();
+        let all = at.len() == n;
+        let values: Vec<f64> =
+            at.iter().filter(|_| !all).flat_map(|i| row(i).values).copied().collect();
+        let codes: Vec<u32> =
+            at.iter().filter(|_| !all).flat_map(|i| row(i).codes).copied().collect();
+        let some = ModelRows { values: &values, codes: &codes };
         let detail = columns.iter().map(|c| c.detail()).max().unwrap_or(Detail::Label);
-        let p = self.predict(if all { rows } else { &some }, detail);
+        let p = self.predict(if all { rows } else { some }, detail);
         let numbers = |values: Vec<f64>| {
             Values::Numbers(if all { values } else { spread(n, &at, values, f64::NAN) })
         };

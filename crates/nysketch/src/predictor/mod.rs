@@ -29,10 +29,12 @@
 
 mod columns;
 mod nearest;
+mod rows;
 mod scores;
 mod whitened;
 
 pub use columns::{Column, Values};
+pub use rows::ModelRows;
 
 use crate::kernel::pack::MAX_BLOCK;
 use crate::model::{Model, Shape};
@@ -68,8 +70,12 @@ pub struct Predictor<'a> {
     /// `1/s_j`.
     inverse_scale: Vec<f64>,
     scores: Scores,
-    /// For centres that singles can hold.
+    /// For centres that singles can hold, of numbers alone.
     nearest: Option<NearestCentre>,
+    /// What the levels of categories add to distances, and to log densities.
+    terms: Vec<Vec<f64>>,
+    log_terms: Vec<Vec<f64>>,
+    starts: Vec<usize>,
 }
 
 /// How much to say of each row; each includes those before it.
@@ -98,6 +104,16 @@ pub struct Predictions {
     pub transformed: Vec<f64>,
 }
 
+impl Predictions {
+    /// Adds what is said of later rows.
+    fn append(&mut self, later: Predictions) {
+        self.label.extend(later.label);
+        self.squared_distance.extend(later.squared_distance);
+        self.log_density.extend(later.log_density);
+        self.transformed.extend(later.transformed);
+    }
+}
+
 impl<'a> Predictor<'a> {
     /// Lays out a model.
     pub fn new(model: &'a Model) -> Self {
@@ -108,13 +124,22 @@ impl<'a> Predictor<'a> {
     pub(crate) fn with(model: &'a Model, instructions: Instructions) -> Self {
         let inverse_scale: Vec<f64> = model.scale.iter().map(|s| 1.0 / s).collect();
         let nearest = match &model.shape {
-            Shape::Centres { centres, .. } => {
+            Shape::Centres { centres, .. } if model.levels.is_empty() => {
                 NearestCentre::new(centres, &inverse_scale, instructions)
             }
             _ => None,
         };
         let scores = Scores::new(model, &inverse_scale, instructions);
-        Predictor { model, nearest, scores, inverse_scale }
+        let density = matches!(model.shape, Shape::Mixture { .. });
+        Predictor {
+            model,
+            nearest,
+            scores,
+            inverse_scale,
+            terms: model.level_terms(false),
+            log_terms: if density { model.level_terms(true) } else { Vec::new() },
+            starts: model.recipe.level_offsets(),
+        }
     }
 
     /// The model.
@@ -123,12 +148,61 @@ impl<'a> Predictor<'a> {
     }
 
     /// What the model says of rows that can be used (see [`Model::unusable`]).
-    pub fn predict(&self, rows: &[f64], detail: Detail) -> Predictions {
+    pub fn predict<'r>(&self, rows: impl Into<ModelRows<'r>>, detail: Detail) -> Predictions {
+        let rows = rows.into();
+        let d = self.inverse_scale.len();
+        if rows.values.iter().all(|x| !x.is_nan()) {
+            return self.complete(rows, detail);
+        }
+        // Rows that lack values are predicted one by one, those between them together.
+        let mut out = Predictions::default();
+        let lacks = |i: usize| rows.values[i * d..(i + 1) * d].iter().any(|x| x.is_nan());
+        let n = rows.values.len() / d;
+        let mut at = 0;
+        while at < n {
+            let holed = lacks(at);
+            let end = (at + 1..n).find(|i| lacks(*i) != holed).unwrap_or(n);
+            let some = rows.some(at..end, d);
+            match holed {
+                false => out.append(self.complete(some, detail)),
+                true => (at..end).for_each(|i| self.one(rows.some(i..i + 1, d), detail, &mut out)),
+            }
+            at = end;
+        }
+        out
+    }
+
+    /// A row that lacks values.
+    fn one(&self, row: ModelRows<'_>, detail: Detail, out: &mut Predictions) {
+        let said = self.model.predict_row(row.values, row.codes);
+        out.label.push(said.label as u32);
+        out.squared_distance.push(said.squared_distance);
+        if detail >= Detail::Density {
+            out.log_density.extend(said.log_density);
+        }
+        match &self.model.shape {
+            Shape::Centres { centres, .. } if detail == Detail::All => {
+                let place = |c: usize| {
+                    let terms = self.terms.get(c);
+                    self.model.squared_distance(row.values, row.codes, &centres[c], terms).sqrt()
+                };
+                out.transformed.extend((0..centres.len()).map(place));
+            }
+            Shape::Mixture { .. } if detail == Detail::All => {
+                out.transformed.extend(said.transformed);
+            }
+            Shape::Components { .. } => out.transformed.extend(said.transformed),
+            _ => {}
+        }
+    }
+
+    /// Rows that lack nothing.
+    fn complete(&self, rows: ModelRows<'_>, detail: Detail) -> Predictions {
         let mut out = Predictions::default();
         match &self.model.shape {
             Shape::Centres { centres, .. } => match &self.nearest {
                 Some(nearest) if detail < Detail::All => {
-                    self.centres(nearest, centres, rows, &mut out);
+                    self.centres(nearest, centres, rows.values, &mut out);
                 }
                 _ => self.all_centres(rows, detail, &mut out),
             },
@@ -167,7 +241,7 @@ impl<'a> Predictor<'a> {
             }
         });
         let mut decided = Predictions::default();
-        self.all_centres(&open_rows, Detail::Label, &mut decided);
+        self.all_centres((&open_rows).into(), Detail::Label, &mut decided);
         let decided = decided.label.into_iter().zip(decided.squared_distance);
         for (i, (label, squared_distance)) in open.into_iter().zip(decided) {
             out.label[i] = label;
@@ -176,8 +250,8 @@ impl<'a> Predictor<'a> {
     }
 
     /// Labels by all distances in double precision.
-    fn all_centres(&self, rows: &[f64], detail: Detail, out: &mut Predictions) {
-        self.each(rows, |_, scores| {
+    fn all_centres(&self, rows: ModelRows<'_>, detail: Detail, out: &mut Predictions) {
+        self.each(rows, |_, _, scores| {
             let label = (1..scores.len()).fold(0, |b, c| if scores[c] < scores[b] { c } else { b });
             out.label.push(label as u32);
             out.squared_distance.push(scores[label]);
@@ -187,16 +261,24 @@ impl<'a> Predictor<'a> {
         });
     }
 
-    fn mixture(&self, means: &[Vec<f64>], rows: &[f64], detail: Detail, out: &mut Predictions) {
-        self.each(rows, |row, scores| {
+    fn mixture(
+        &self,
+        means: &[Vec<f64>],
+        rows: ModelRows<'_>,
+        detail: Detail,
+        out: &mut Predictions,
+    ) {
+        self.each(rows, |row, codes, scores| {
             let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let label = match scores.iter().position(|s| *s == most) {
                 Some(label) if most > f64::NEG_INFINITY => label,
                 // So far out that every density is zero.
-                _ => self.model.nearest(row, means).0,
+                _ => self.model.nearest(row, codes, means).0,
             };
             out.label.push(label as u32);
-            out.squared_distance.push(self.squared_distance(row, &means[label]));
+            let numbers = self.squared_distance(row, &means[label]);
+            let levels = self.terms.get(label).map(|terms| self.of_levels(terms, codes));
+            out.squared_distance.push(levels.map_or(numbers, |levels| numbers + levels));
             if detail >= Detail::Density {
                 let log_density = log_sum(scores, most);
                 out.log_density.push(log_density);
@@ -211,22 +293,37 @@ impl<'a> Predictor<'a> {
         });
     }
 
-    fn components(&self, rows: &[f64], out: &mut Predictions) {
-        self.each(rows, |row, scores| {
+    fn components(&self, rows: ModelRows<'_>, out: &mut Predictions) {
+        self.each(rows, |row, _, scores| {
             out.label.push(0);
             out.squared_distance.push(self.model.unexplained(row, scores).0);
             out.transformed.extend(scores);
         });
     }
 
-    /// Visits every row with its scores, which are worked out block by block.
-    fn each(&self, rows: &[f64], mut visit: impl FnMut(&[f64], &[f64])) {
-        let (d, k) = (self.inverse_scale.len(), self.model.k());
+    /// Visits every row with its levels and its scores, which are worked out block by block.
+    fn each(&self, rows: ModelRows<'_>, mut visit: impl FnMut(&[f64], &[u32], &[f64])) {
+        let (d, k, c) = (self.inverse_scale.len(), self.model.k(), self.starts.len());
+        let terms = if self.log_terms.is_empty() { &self.terms } else { &self.log_terms };
         let mut scores = Vec::new();
-        for rows in rows.chunks(MAX_BLOCK * d) {
-            self.scores.of(rows, &mut scores);
-            rows.chunks_exact(d).zip(scores.chunks_exact(k)).for_each(|(r, s)| visit(r, s));
+        for (chunk, values) in rows.values.chunks(MAX_BLOCK * d).enumerate() {
+            self.scores.of(values, &mut scores);
+            for (i, (row, scores)) in
+                values.chunks_exact(d).zip(scores.chunks_exact_mut(k)).enumerate()
+            {
+                let at = (chunk * MAX_BLOCK + i) * c;
+                let codes = rows.codes.get(at..at + c).unwrap_or(&[]);
+                for (score, terms) in scores.iter_mut().zip(terms) {
+                    *score += self.of_levels(terms, codes);
+                }
+                visit(row, codes, scores);
+            }
         }
+    }
+
+    /// The sum of what the levels of a row add.
+    fn of_levels(&self, terms: &[f64], codes: &[u32]) -> f64 {
+        codes.iter().zip(&self.starts).map(|(code, start)| terms[start + *code as usize]).sum()
     }
 
     /// `Σ_j ((x_j − c_j)/s_j)²`, in the order of operations of the slow version.

@@ -4,15 +4,19 @@ use super::*;
 use crate::covariance::{Covariance, CovarianceKind, SymmetricMatrix};
 use crate::model::SCHEMA;
 use crate::names::Named;
+use crate::recipe::Recipe;
 use crate::report::Report;
 use crate::task::Task;
 use proptest::prelude::*;
 
 fn model(task: Task, scale: Vec<f64>, shape: Shape) -> Model {
+    let columns: Vec<String> = (0..scale.len()).map(|j| format!("c{j}")).collect();
     Model {
         schema: SCHEMA,
         task,
-        columns: (0..scale.len()).map(|j| format!("c{j}")).collect(),
+        recipe: Recipe::plain(columns.clone()),
+        columns,
+        levels: Vec::new(),
         scale,
         rows: 1,
         plan: String::new(),
@@ -21,6 +25,11 @@ fn model(task: Task, scale: Vec<f64>, shape: Shape) -> Model {
         densities: None,
         report: Report::default(),
     }
+}
+
+/// Whether a model can use a row.
+fn usable(row: &[f64]) -> bool {
+    row.iter().all(|x| x.abs() <= 1e100)
 }
 
 /// Numbers from a seed.
@@ -101,9 +110,9 @@ proptest! {
         let scale = scales(&mut draw, d, scaled);
         let centres = draw.points(k, offset, spread, &scale);
         let rows = draw.rows(300, &centres, spread, &scale);
-        let rows: Vec<f64> = rows.chunks(d).filter(|r| Model::unusable(r).is_none()).flatten().copied().collect();
+        let rows: Vec<f64> = rows.chunks(d).filter(|r| usable(r)).flatten().copied().collect();
         let model = model(Task::Kmeans, scale, Shape::Centres { weights: vec![1.0 / k as f64; k], centres });
-        let slow: Vec<_> = rows.chunks_exact(d).map(|row| model.predict_row(row)).collect();
+        let slow: Vec<_> = rows.chunks_exact(d).map(|row| model.predict_row(row, &[])).collect();
         for set in Instructions::all() {
             for detail in [Detail::Label, Detail::All] {
                 let fast = Predictor::with(&model, set).predict(&rows, detail);
@@ -126,7 +135,7 @@ proptest! {
         let scale = scales(&mut draw, d, scaled);
         let means = draw.points(k, offset, spread, &scale);
         let rows = draw.rows(100, &means, spread, &scale);
-        let rows: Vec<f64> = rows.chunks(d).filter(|r| Model::unusable(r).is_none()).flatten().copied().collect();
+        let rows: Vec<f64> = rows.chunks(d).filter(|r| usable(r)).flatten().copied().collect();
         let same = draw.below(2) == 0;
         let variance = |x: f64, s: f64| (if same { 0.1 } else { (2.0 * x).exp() }) * (spread * s).powi(2);
         let covariances: Vec<Covariance> = (0..if covariance == CovarianceKind::Tied { 1 } else { k })
@@ -148,7 +157,7 @@ proptest! {
         let covariances = (0..k).map(|c| covariances[c % covariances.len()].clone()).collect();
         let weights = vec![1.0 / k as f64; k];
         let model = model(Task::Gmm, scale, Shape::Mixture { weights, means, covariance, covariances });
-        let slow: Vec<_> = rows.chunks_exact(d).map(|row| model.predict_row(row)).collect();
+        let slow: Vec<_> = rows.chunks_exact(d).map(|row| model.predict_row(row, &[])).collect();
         for set in Instructions::all() {
             let fast = Predictor::with(&model, set).predict(&rows, Detail::All);
             for (i, slow) in slow.iter().enumerate() {
@@ -207,7 +216,7 @@ fn principal_components_as_one_row_at_a_time() {
     for set in Instructions::all() {
         let fast = Predictor::with(&model, set).predict(&rows, Detail::Label);
         for (i, row) in rows.chunks_exact(d).enumerate() {
-            let slow = model.predict_row(row);
+            let slow = model.predict_row(row, &[]);
             let near = |a: f64, b: f64| (a - b).abs() <= 1e-13;
             let same = fast.transformed[i * k..].iter().zip(&slow.transformed);
             assert!(same.into_iter().all(|(a, b)| near(*a, *b)));

@@ -14,6 +14,18 @@ impl Recipe {
         self.categories.iter().map(|c| (c.weight / 2.0).sqrt()).collect()
     }
 
+    /// Shares of levels, those of each category adding up to one, from their coordinates.
+    pub(crate) fn shares(&self, coordinates: &[f64]) -> Vec<f64> {
+        let (mut rest, mut shares) = (coordinates, Vec::with_capacity(coordinates.len()));
+        for category in &self.categories {
+            let (own, others) = rest.split_at(category.len());
+            let total: f64 = own.iter().sum();
+            shares.extend(own.iter().map(|x| (x / total).max(0.0)));
+            rest = others;
+        }
+        shares
+    }
+
     /// Appends the coordinates of levels to those of numbers, point by point.
     pub(crate) fn in_space(&self, dims: usize, numbers: &[f32], codes: &[u32]) -> Vec<f32> {
         let (sizes, c) = (self.level_sizes(), self.categories.len());

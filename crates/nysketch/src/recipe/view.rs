@@ -114,8 +114,11 @@ impl<'a> View<'a> {
         Ok(View { source, columns, recipe, numbers, categories, raw, same })
     }
 
-    /// The columns of the view from those of the source.
-    fn apply(&self, block: Block) -> Block {
+    /// A block of the source with the columns of the view.
+    pub fn apply(&self, block: Block) -> Block {
+        if self.same {
+            return block;
+        }
         let rows = block.len();
         let (d, wide) = (self.numbers.len(), self.source.categories().len());
         let mut values = Vec::with_capacity(rows * d);

@@ -197,7 +197,7 @@ fn from_sketch(job: &Job, data: &Data, seed: u64) -> Result<(usize, Vec<Atom>)> 
         Shape::Mixture { weights, means, covariances, .. } => weights
             .into_iter()
             .zip(means.into_iter().zip(covariances))
-            .map(|(weight, (mean, covariance))| Atom { weight, mean, covariance })
+            .map(|(weight, (mean, covariance))| Atom::new(weight, mean, covariance))
             .collect(),
         Shape::Components { .. } => Vec::new(),
     };

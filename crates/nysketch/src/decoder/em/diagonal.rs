@@ -10,6 +10,7 @@
 //! points. A step goes over them once: responsibilities of a block are summed up while they are in the
 //! cache. Distances and sums are in doubles; exponentials are those of the sketch, in single precision.
 
+use super::levels::Levels;
 use super::moments::Moments;
 use crate::atom::Atom;
 use crate::covariance::Covariance;
@@ -28,6 +29,8 @@ const LOWEST: f32 = -80.0;
 #[derive(Debug)]
 pub struct Diagonal {
     dims: usize,
+    /// Points, without those that fill the last block.
+    count: usize,
     /// `[block][point]`, zero where the last block is not full.
     weights: Vec<f64>,
     /// `[block][column][point]`.
@@ -43,6 +46,7 @@ impl Diagonal {
         padded.resize(weights.len().next_multiple_of(BLOCK), 0.0);
         Diagonal {
             dims,
+            count: weights.len(),
             weights: padded,
             places: in_blocks(dims, places),
             widths: in_blocks(dims, variances),
@@ -50,12 +54,18 @@ impl Diagonal {
     }
 
     /// The sum of the log-likelihoods, and what each atom is responsible for.
-    pub fn pass(&self, atoms: &[Atom], instructions: Instructions) -> (f64, Vec<Moments>) {
-        let mut sums = vec![Sums::new(self.dims); atoms.len()];
+    pub fn pass(
+        &self,
+        atoms: &[Atom],
+        levels: &Levels,
+        instructions: Instructions,
+    ) -> (f64, Vec<Moments>) {
+        let mut sums = vec![Sums::new(self.dims, levels.total()); atoms.len()];
         let mut likelihood = 0.0;
-        let densities: Vec<Density> = atoms.iter().map(Density::new).collect();
+        let densities: Vec<Density> = atoms.iter().map(|a| Density::new(a, levels)).collect();
         let pass = Pass {
             points: self,
+            levels,
             densities: &densities,
             sums: &mut sums,
             likelihood: &mut likelihood,
@@ -92,14 +102,17 @@ struct Density {
     constant: f64,
     /// μ and `−½/γ` of each column.
     columns: Vec<(f64, f64)>,
+    /// `log θ` of each level.
+    levels: Vec<f64>,
 }
 
 impl Density {
-    fn new(atom: &Atom) -> Self {
+    fn new(atom: &Atom, levels: &Levels) -> Self {
         let logs: f64 = atom.variance().iter().map(|g| (std::f64::consts::TAU * g).ln()).sum();
         Density {
             constant: atom.weight.max(1e-300).ln() - 0.5 * logs,
             columns: atom.mean.iter().zip(atom.variance()).map(|(m, g)| (*m, -0.5 / g)).collect(),
+            levels: levels.logs(&atom.levels),
         }
     }
 
@@ -136,12 +149,14 @@ struct Sums {
     mass: [f64; LANES],
     first: Vec<[f64; LANES]>,
     second: Vec<[f64; LANES]>,
+    levels: Vec<f64>,
 }
 
 impl Sums {
-    fn new(dims: usize) -> Self {
+    fn new(dims: usize, levels: usize) -> Self {
         let zero = [0.0; LANES];
-        Sums { mass: zero, first: vec![zero; dims], second: vec![zero; dims] }
+        let (first, second) = (vec![zero; dims], vec![zero; dims]);
+        Sums { mass: zero, first, second, levels: vec![0.0; levels] }
     }
 
     /// What runs side by side, added up.
@@ -151,6 +166,7 @@ impl Sums {
             mass: self.mass.iter().sum(),
             first: add(self.first),
             second: Covariance::Diagonal(add(self.second)),
+            levels: self.levels,
         }
     }
 
@@ -203,6 +219,7 @@ impl Sums {
 /// Goes over all points once.
 struct Pass<'a> {
     points: &'a Diagonal,
+    levels: &'a Levels,
     densities: &'a [Density],
     sums: &'a mut [Sums],
     /// Sum of the log-likelihoods.
@@ -221,6 +238,11 @@ impl WithSimd for Pass<'_> {
             let mut most = [f64::NEG_INFINITY; BLOCK];
             for (logs, density) in logs.iter_mut().zip(self.densities) {
                 *logs = density.of(places, widths);
+                if !self.levels.is_empty() {
+                    for (i, log) in logs.iter_mut().enumerate().take(points.count - b * BLOCK) {
+                        *log += self.levels.log(&density.levels, b * BLOCK + i);
+                    }
+                }
                 for i in 0..BLOCK {
                     most[i] = if logs[i] > most[i] { logs[i] } else { most[i] };
                 }
@@ -249,6 +271,11 @@ impl WithSimd for Pass<'_> {
                 // Nothing that would show is left out.
                 if heaviest > 1e-14 * largest {
                     sums.add(simd, w, density, places, widths);
+                    if !self.levels.is_empty() {
+                        for (i, w) in w.iter().enumerate().take(points.count - b * BLOCK) {
+                            self.levels.add(&mut sums.levels, b * BLOCK + i, *w);
+                        }
+                    }
                 }
             }
         }

@@ -4,6 +4,7 @@
 //! from one product `W X`, less `W_c μ_c`; what an atom is responsible for, from one product `Y Yᵀ`, where the columns
 //! of Y are the points that it has a share in, less μ, times the root of that share.
 
+use super::levels::Levels;
 use super::moments::Moments;
 use crate::atom::Atom;
 use crate::covariance::{Covariance, SymmetricMatrix};
@@ -40,10 +41,12 @@ struct Densities {
     whitened_mean: Vec<f64>,
     /// `log α + log N(μ; μ, Γ)`.
     peak: Vec<f64>,
+    /// `log θ` of each level.
+    levels: Vec<Vec<f64>>,
 }
 
 impl Densities {
-    fn new(atoms: &[Atom]) -> Self {
+    fn new(atoms: &[Atom], levels: &Levels) -> Self {
         let usable = |(c, a): (usize, &Atom)| Some((c, a.covariance.cholesky()?));
         let factors: Vec<_> = atoms.iter().enumerate().filter_map(usable).collect();
         let d = atoms[0].mean.len();
@@ -56,7 +59,9 @@ impl Densities {
         }
         let peak = factors.iter().map(|(c, f)| atoms[*c].weight.max(1e-300).ln() + f.log_peak());
         let peak = peak.collect();
-        Densities { atoms: factors.iter().map(|f| f.0).collect(), whitening, whitened_mean, peak }
+        let levels = factors.iter().map(|(c, _)| levels.logs(&atoms[*c].levels)).collect();
+        let atoms = factors.iter().map(|f| f.0).collect();
+        Densities { atoms, whitening, whitened_mean, peak, levels }
     }
 }
 
@@ -66,25 +71,28 @@ impl Matrices {
     }
 
     /// The sum of the log-likelihoods, and what each atom is responsible for.
-    pub fn pass(&self, atoms: &[Atom]) -> (f64, Vec<Moments>) {
+    pub fn pass(&self, atoms: &[Atom], levels: &Levels) -> (f64, Vec<Moments>) {
         let (d, k) = (self.dims, atoms.len());
-        let densities = Densities::new(atoms);
+        let densities = Densities::new(atoms, levels);
         let mut sums = Sums {
             likelihood: 0.0,
             mass: vec![0.0; k],
             first: vec![vec![0.0; d]; k],
             second: vec![vec![0.0; d * d]; k],
+            levels: vec![vec![0.0; levels.total()]; k],
         };
         if densities.atoms.is_empty() {
             sums.likelihood = f64::NEG_INFINITY;
         } else {
-            let pass = Pass { points: self, atoms, densities: &densities, sums: &mut sums };
+            let pass = Pass { points: self, levels, atoms, densities: &densities, sums: &mut sums };
             Instructions::best().run(pass);
         }
-        let Sums { likelihood, mass, first, second } = sums;
-        let moments = mass.into_iter().zip(first).zip(second).map(|((mass, first), second)| {
+        let Sums { likelihood, mass, first, second, levels } = sums;
+        let all = mass.into_iter().zip(first).zip(second).zip(levels);
+        let moments = all.map(|(((mass, first), second), levels)| {
             let entry = |i: usize, j: usize| second[j * d + i];
-            Moments { mass, first, second: Covariance::Full(SymmetricMatrix::from_fn(d, entry)) }
+            let second = Covariance::Full(SymmetricMatrix::from_fn(d, entry));
+            Moments { mass, first, second, levels }
         });
         (likelihood, moments.collect())
     }
@@ -97,11 +105,13 @@ struct Sums {
     first: Vec<Vec<f64>>,
     /// Column-major.
     second: Vec<Vec<f64>>,
+    levels: Vec<Vec<f64>>,
 }
 
 /// Goes over all points once.
 struct Pass<'a> {
     points: &'a Matrices,
+    levels: &'a Levels,
     atoms: &'a [Atom],
     densities: &'a Densities,
     sums: &'a mut Sums,
@@ -110,7 +120,8 @@ struct Pass<'a> {
 impl Work for Pass<'_> {
     #[inline(always)]
     fn work(self) {
-        let Pass { points, atoms, densities, sums } = self;
+        let Pass { points, levels, atoms, densities, sums } = self;
+        let mut start = 0;
         let (d, k) = (points.dims, densities.atoms.len());
         let size = (WHITENED / (k * d)).clamp(32, BLOCK);
         let mut white = vec![0.0; size * k * d];
@@ -126,7 +137,10 @@ impl Work for Pass<'_> {
                 for c in 0..k {
                     let span = c * d..(c + 1) * d;
                     let square = squared_distance(&s[span.clone()], &densities.whitened_mean[span]);
-                    let log = densities.peak[c] - 0.5 * square;
+                    let mut log = densities.peak[c] - 0.5 * square;
+                    if !levels.is_empty() {
+                        log += levels.log(&densities.levels[c], start + i);
+                    }
                     logs[c * size + i] = log;
                     most[i] = if log > most[i] { log } else { most[i] };
                 }
@@ -159,12 +173,16 @@ impl Work for Pass<'_> {
                         *to = root * t;
                     }
                     sums.mass[c] += share;
+                    if !levels.is_empty() {
+                        levels.add(&mut sums.levels[c], start + i, share);
+                    }
                     kept += 1;
                 }
                 if kept > 0 {
                     add_gram(&mut sums.second[c], &part[..kept * d], d);
                 }
             }
+            start += n;
         }
     }
 }

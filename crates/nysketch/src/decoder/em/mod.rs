@@ -6,11 +6,13 @@
 
 mod diagonal;
 mod floor;
+mod levels;
 mod matrix;
 mod moments;
 mod steps;
 
 pub(super) use floor::Floor;
+pub(super) use levels::Levels;
 pub(super) use steps::{Em, Ended, Shaped, TOLERANCE, Until};
 
 #[cfg(test)]

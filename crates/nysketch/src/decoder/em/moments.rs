@@ -9,4 +9,6 @@ pub struct Moments {
     pub mass: f64,
     pub first: Vec<f64>,
     pub second: Covariance,
+    /// Σ w of each level; empty where there are none.
+    pub levels: Vec<f64>,
 }

@@ -2,6 +2,7 @@
 
 use super::diagonal::Diagonal;
 use super::floor::Floor;
+use super::levels::Levels;
 use super::matrix::Matrices;
 use super::moments::Moments;
 use crate::atom::Atom;
@@ -53,6 +54,7 @@ pub struct Shaped<'a> {
 pub struct Em<'a> {
     shaped: Shaped<'a>,
     pub(super) points: Layout,
+    levels: Levels,
     mass: f64,
     /// `(Σw)²/Σw²`: points of equal weight that would tell as much.
     effective: f64,
@@ -74,7 +76,14 @@ impl<'a> Em<'a> {
         };
         let mass: f64 = weights.iter().sum();
         let squares: f64 = weights.iter().map(|w| w * w).sum();
-        Em { shaped, points, mass, effective: mass * mass / squares.max(f64::MIN_POSITIVE) }
+        let effective = mass * mass / squares.max(f64::MIN_POSITIVE);
+        Em { shaped, points, levels: Levels::default(), mass, effective }
+    }
+
+    /// The same with categories.
+    #[must_use]
+    pub fn with_levels(self, levels: Levels) -> Self {
+        Em { levels, ..self }
     }
 
     /// Steps until the likelihood stays, or as many as are allowed.
@@ -94,8 +103,8 @@ impl<'a> Em<'a> {
     /// One step; returns the mean log-likelihood before it.
     pub fn step(&self, atoms: &mut [Atom]) -> f64 {
         let (likelihood, moments) = match &self.points {
-            Layout::Diagonal(points) => points.pass(atoms, Instructions::best()),
-            Layout::Matrices(points) => points.pass(atoms),
+            Layout::Diagonal(points) => points.pass(atoms, &self.levels, Instructions::best()),
+            Layout::Matrices(points) => points.pass(atoms, &self.levels),
         };
         for (atom, moments) in atoms.iter_mut().zip(moments) {
             self.update(atom, moments);
@@ -110,6 +119,9 @@ impl<'a> Em<'a> {
         atom.weight = mass / self.mass;
         if !(mass > 1e-12 * self.mass) {
             return;
+        }
+        if !self.levels.is_empty() {
+            atom.levels = self.levels.shares(&moments.levels);
         }
         let moved: Vec<f64> = moments.first.iter().map(|x| x / mass).collect();
         atom.mean.iter_mut().zip(&moved).for_each(|(mean, by)| *mean += by);

@@ -44,7 +44,7 @@ fn plain_step(w: &[f64], x: &[f64], v: &[f64], atoms: &[Atom], full: bool) -> (V
             true => Covariance::Full(SymmetricMatrix::from_fn(d, entry)),
             false => Covariance::Diagonal((0..d).map(|k| entry(k, k)).collect()),
         };
-        Atom { weight: mass / w.iter().sum::<f64>(), mean, covariance }
+        Atom::new(mass / w.iter().sum::<f64>(), mean, covariance)
     };
     ((0..atoms.len()).map(next).collect(), likelihood / w.iter().sum::<f64>())
 }
@@ -79,7 +79,7 @@ fn a_step_is_the_one_written_down() {
                     })),
                     false => Covariance::Diagonal(variance),
                 };
-                Atom { weight: 1.0 / k as f64, mean, covariance }
+                Atom::new(1.0 / k as f64, mean, covariance)
             })
             .collect();
         let x: Vec<f64> =
@@ -92,9 +92,15 @@ fn a_step_is_the_one_written_down() {
         let start = atoms.clone();
         let found = points.step(&mut atoms);
         if let Layout::Diagonal(points) = &points.points {
-            let best = format!("{:?}", points.pass(&start, Instructions::best()));
+            let best =
+                format!("{:?}", points.pass(&start, &Levels::default(), Instructions::best()));
             for other in Instructions::all() {
-                assert_eq!(format!("{:?}", points.pass(&start, other)), best, "{}", other.name());
+                assert_eq!(
+                    format!("{:?}", points.pass(&start, &Levels::default(), other)),
+                    best,
+                    "{}",
+                    other.name()
+                );
             }
         }
         // Exponentials of diagonals are off by 2e-7 of the largest; places are within 5 of a mean that takes
@@ -174,7 +180,7 @@ fn shrinkage_pools_correlations() {
     }
     let (w, floor) = (vec![1.0; 400], Floor::new(vec![1e-9; 2]));
     let identity = Covariance::Full(SymmetricMatrix::from_fn(2, |i, j| (i == j) as u8 as f64));
-    let atom = |x: f64| Atom { weight: 0.5, mean: vec![x, 0.0], covariance: identity.clone() };
+    let atom = |x: f64| Atom::new(0.5, vec![x, 0.0], identity.clone());
     let fit = |shrinkage: f64| {
         let shaped = Shaped { kind: CovarianceKind::Full, floor: &floor, shrinkage };
         let mut atoms = vec![atom(0.0), atom(50.0)];
@@ -200,10 +206,10 @@ fn atoms_without_points_and_points_without_spread() {
             CovarianceKind::Full => Covariance::Full(SymmetricMatrix::from_fn(1, |_, _| v)),
             _ => Covariance::Diagonal(vec![v]),
         };
-        let atom = |mean| Atom { weight: 0.5, mean: vec![mean], covariance: covariance(1.0) };
+        let atom = |mean| Atom::new(0.5, vec![mean], covariance(1.0));
         let mut atoms = vec![atom(2.5), atom(1e4)];
         let ended = points.run(&mut atoms, Until { steps: 50, tolerance: TOLERANCE });
-        assert_eq!(atoms[0], Atom { weight: 1.0, mean: vec![2.0], covariance: covariance(0.25) });
+        assert_eq!(atoms[0], Atom::new(1.0, vec![2.0], covariance(0.25)));
         assert_eq!((atoms[1].weight < 1e-12, &atoms[1].mean), (true, &vec![1e4]));
         // The density of N(2, ¼) at its mean.
         let peak = (2.0 / std::f64::consts::TAU.sqrt()).ln();

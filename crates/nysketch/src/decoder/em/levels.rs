@@ -1,0 +1,112 @@
+//! Categories in EM: a component has a share of each level, a multinomial beside its Gaussian.
+//!
+//! ```text
+//! log p(row) = log α + log N(x; μ, Γ) + Σ_j log θ_j(level of category j)
+//! ```
+//!
+//! Shares are those of the points a component is responsible for and of one point more, which is like all of
+//! them together: so none is zero where a level occurs at all.
+
+/// The least that a share of all points counts as.
+const LEAST: f64 = 1e-9;
+
+/// Levels of the categories of some points.
+#[derive(Debug, Clone, Default)]
+pub struct Levels {
+    /// How many levels each category has.
+    lens: Vec<usize>,
+    /// The level of each point in each category, counted through all of them.
+    at: Vec<u32>,
+    /// Shares among all points.
+    overall: Vec<f64>,
+    /// What one point counts.
+    one: f64,
+}
+
+impl Levels {
+    /// `codes` of points with these weights, `points × categories`.
+    pub fn new(lens: &[usize], codes: &[u32], weights: &[f64]) -> Self {
+        let mut starts = vec![0];
+        lens.iter().for_each(|len| starts.push(starts[starts.len() - 1] + *len as u32));
+        let at = codes.iter().enumerate().map(|(i, code)| starts[i % lens.len()] + code).collect();
+        let mut levels = Levels { lens: lens.to_vec(), at, overall: Vec::new(), one: 0.0 };
+        let mut sums = vec![0.0; levels.total()];
+        weights.iter().enumerate().for_each(|(i, w)| levels.add(&mut sums, i, *w));
+        levels.overall =
+            levels.each_to_one(sums.iter().map(|s| s.max(LEAST * sums.iter().sum::<f64>())));
+        let mass: f64 = weights.iter().sum();
+        levels.one = weights.iter().map(|w| w * w).sum::<f64>() / mass.max(f64::MIN_POSITIVE);
+        levels
+    }
+
+    /// Whether there are no categories.
+    pub fn is_empty(&self) -> bool {
+        self.lens.is_empty()
+    }
+
+    /// Levels of all categories.
+    pub fn total(&self) -> usize {
+        self.lens.iter().sum()
+    }
+
+    /// The levels of a point.
+    fn of(&self, i: usize) -> &[u32] {
+        &self.at[i * self.lens.len()..(i + 1) * self.lens.len()]
+    }
+
+    /// `log θ` of each level.
+    pub fn logs(&self, shares: &[f64]) -> Vec<f64> {
+        shares.iter().map(|share| share.max(f64::MIN_POSITIVE).ln()).collect()
+    }
+
+    /// What the levels of a point add to its log density.
+    #[inline]
+    pub fn log(&self, logs: &[f64], i: usize) -> f64 {
+        self.of(i).iter().map(|level| logs[*level as usize]).sum()
+    }
+
+    /// Counts a point of this weight.
+    #[inline]
+    pub fn add(&self, sums: &mut [f64], i: usize, weight: f64) {
+        for level in self.of(i) {
+            sums[*level as usize] += weight;
+        }
+    }
+
+    /// Shares of the points that were counted, and of one point more.
+    pub fn shares(&self, sums: &[f64]) -> Vec<f64> {
+        let sums = sums.iter().zip(&self.overall);
+        self.each_to_one(sums.map(|(sum, overall)| sum + self.one * overall))
+    }
+
+    /// Numbers that add up to one in each category.
+    fn each_to_one(&self, numbers: impl Iterator<Item = f64>) -> Vec<f64> {
+        let mut shares: Vec<f64> = numbers.collect();
+        let mut rest = &mut shares[..];
+        for len in &self.lens {
+            let (own, others) = rest.split_at_mut(*len);
+            let total: f64 = own.iter().sum();
+            own.iter_mut().for_each(|x| *x /= total.max(f64::MIN_POSITIVE));
+            rest = others;
+        }
+        shares
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_those_of_the_points_and_one_more() {
+        let levels = Levels::new(&[2, 3], &[0, 2, 1, 0, 1, 0, 1, 0], &[1.0; 4]);
+        let mut sums = vec![0.0; levels.total()];
+        (1..4).for_each(|i| levels.add(&mut sums, i, 1.0));
+        let shares = levels.shares(&sums);
+        // One point like all of them: a quarter has the first level, three quarters the second.
+        assert!((shares[0] - 0.25 / 4.0).abs() < 1e-8 && (shares[1] - 3.75 / 4.0).abs() < 1e-8);
+        assert!((shares[2..].iter().sum::<f64>() - 1.0).abs() < 1e-12 && shares[3] > 0.0);
+        let logs = levels.logs(&shares);
+        assert!((levels.log(&logs, 0) - (shares[0] * shares[4]).ln()).abs() < 1e-12);
+    }
+}
