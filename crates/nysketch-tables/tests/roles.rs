@@ -299,10 +299,7 @@ fn roles_can_be_told() {
     let refused =
         |columns: Columns| error_of(&[&paths[0]], &ReadOptions::default().columns(columns));
     let said = refused(Columns::matching(["x", "when"]));
-    assert!(
-        said.ends_with("column 'when' holds date, not numbers; read it with `dates=when`"),
-        "{said}"
-    );
+    assert!(said.ends_with("column 'when' holds dates; read them with `dates=when`"), "{said}");
     let said = refused(Columns::default().numeric(["colour"]));
     assert!(said.contains("row 1, column 'colour': 'red' is not a number"), "{said}");
     let said = refused(Columns::default().dates(["colour"]));
@@ -363,7 +360,7 @@ fn times_are_checked() {
     );
     let unasked = error_of(&[&with], &ReadOptions::default().columns(Columns::exactly(["when"])));
     assert!(
-        unasked.contains("holds timestamp[us, +01:00], not numbers; read it with `dates=when`"),
+        unasked.contains("column 'when' holds dates; read them with `dates=when`"),
         "{unasked}"
     );
 }

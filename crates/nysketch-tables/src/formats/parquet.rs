@@ -4,7 +4,6 @@ use super::arrays::{ArrowRaw, guarded, lengths_of, lists_of, schema_of};
 use super::budget::check_expansion;
 use super::stored::Stored;
 use super::thrift::{PageSize, Refused, check_page, check_schema};
-use crate::arrow::{is_numeric, is_time};
 use crate::error::{Error, Result};
 use crate::meter::Meter;
 use crate::places::Places;
@@ -146,9 +145,13 @@ fn load(name: &str, chunks: &Chunks) -> Result<ArrowReaderMetadata> {
     }
     let load = |options| guarded(name, || ArrowReaderMetadata::load(chunks, options));
     let metadata = load(ArrowReaderOptions::new())?;
-    // The reader makes dictionaries of texts only; other columns it can read as plain ones.
+    // The reader makes dictionaries of texts and bytes only; other columns it can read as plain ones.
+    let is_plain_text = |t: &DataType| {
+        use DataType::{Binary, LargeBinary, LargeUtf8, Utf8};
+        matches!(t, Utf8 | LargeUtf8 | Binary | LargeBinary)
+    };
     let unreadable = |t: &DataType| match t {
-        DataType::Dictionary(_, values) => is_numeric(values) || is_time(values),
+        DataType::Dictionary(_, values) => !is_plain_text(values),
         _ => false,
     };
     match metadata.schema().fields().iter().any(|f| unreadable(f.data_type())) {
