@@ -249,7 +249,7 @@ impl Stamp {
 /// Files that do not name their columns must have as many as the first one: nothing else tells which is which.
 fn same_widths(opened: &[Opened]) -> Result<()> {
     let unnamed = |o: &&Opened| !o.schema.named;
-    let width = |o: &Opened| o.schema.columns.len();
+    let width = |o: &Opened| o.schema.width;
     let Some(first) = opened.iter().find(unnamed) else { return Ok(()) };
     match opened.iter().filter(unnamed).find(|o| width(o) != width(first)) {
         None => Ok(()),

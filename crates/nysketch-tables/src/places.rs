@@ -154,7 +154,7 @@ impl Places {
         let by_position = !missing.is_empty()
             && !schema.named
             && others.chain(&names.kept).next().is_none()
-            && schema.names.len() == names.values.len();
+            && schema.width == names.values.len();
         if !missing.is_empty() && !by_position {
             let plural = if missing.len() > 1 { "s" } else { "" };
             let missing = missing.join(", ");
@@ -280,7 +280,9 @@ impl Finder<'_> {
             Kind::Number | Kind::Truth => Ok(Value::Column(file_column)),
             Kind::Text if self.schema.texts => Ok(Value::Column(file_column)),
             Kind::Date(_) => {
-                self.refuse(column, &format!("not numbers; read it with `dates={}`", column.name))
+                let name = &column.name;
+                let how = format!("column '{name}' holds dates; read them with `dates={name}`");
+                Err(Error::in_file(self.file, how))
             }
             _ => self.differs(column, "numbers", "not numbers"),
         }

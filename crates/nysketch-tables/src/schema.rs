@@ -67,7 +67,7 @@ pub struct Schema {
     /// The columns of the file, and then the folders.
     pub columns: Vec<Column>,
     /// How many of these are in the file.
-    width: usize,
+    pub width: usize,
     /// The place of each name.
     places: HashMap<String, usize>,
     /// The places of each vector, and the column of each list.

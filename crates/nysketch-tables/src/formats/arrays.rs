@@ -11,7 +11,8 @@ use crate::schema::{Column, Kind, MOST_COORDINATES, Schema, Zone};
 use crate::text::has_text;
 use crate::texts::fill;
 use crate::track::Raw;
-use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use nysketch::Block;
 use nysketch::rows::MISSING;
@@ -89,6 +90,45 @@ pub fn batch(
     Ok(Batch::new(block, kept))
 }
 
+/// The columns of lists of numbers, whose length the schema does not tell.
+pub fn lists_of(schema: &SchemaRef) -> Vec<usize> {
+    let list =
+        |(_, field): &(usize, &Arc<Field>)| matches!(vector_of(field.data_type()), Some((_, None)));
+    schema.fields().iter().enumerate().filter(list).map(|(i, _)| i).collect()
+}
+
+/// Batches that are looked at for the lengths of lists.
+const LOOKED_AT: usize = 16;
+
+/// The length of the first list in each of these columns; `batches` hold these columns alone.
+pub fn lengths_of<E: std::fmt::Display>(
+    name: &str,
+    columns: &[usize],
+    batches: impl Iterator<Item = std::result::Result<RecordBatch, E>>,
+) -> Result<HashMap<usize, usize>> {
+    let mut lengths = HashMap::new();
+    let mut batches = batches.take(LOOKED_AT);
+    while lengths.len() < columns.len() {
+        let Some(batch) = guarded(name, || batches.next().transpose())? else { break };
+        for (array, column) in batch.columns().iter().zip(columns) {
+            if let Some(length) = first_length(array) {
+                lengths.entry(*column).or_insert(length);
+            }
+        }
+    }
+    Ok(lengths)
+}
+
+/// The length of the first list of an array that is not missing.
+pub fn first_length(array: &ArrayRef) -> Option<usize> {
+    let row = (0..array.len()).find(|i| array.is_valid(*i))?;
+    match array.data_type() {
+        DataType::List(_) => usize::try_from(array.as_list::<i32>().value_length(row)).ok(),
+        DataType::LargeList(_) => usize::try_from(array.as_list::<i64>().value_length(row)).ok(),
+        _ => None,
+    }
+}
+
 /// What the schema of an Arrow table says about its columns. Lists have the lengths that were found.
 pub fn schema_of(
     name: &str,
@@ -99,8 +139,8 @@ pub fn schema_of(
     let indexes = pandas_index(schema);
     let column = |(i, field): (usize, &Arc<Field>)| {
         let kind = kind_of(field.data_type(), lengths.get(&i).copied());
-        let holds = match (&kind, vector_of(field.data_type())) {
-            (Kind::Vector(n), Some((values, _))) => format!("{}[{n}]", type_name(values)),
+        let holds = match (lengths.get(&i), vector_of(field.data_type())) {
+            (Some(n), Some((values, _))) => format!("{}[{n}]", type_name(values)),
             _ => type_name(field.data_type()),
         };
         let index = indexes.contains(field.name());

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 
 /// Values that decide whether a column holds numbers, text or dates.
 const SNIFFED: usize = 200;
-/// Bytes that are looked at for them, and more where a column has no value in these.
+/// Bytes that are looked at for them, and more of a file where a column has no value in these.
 const LOOKED_AT: [usize; 2] = [1 << 16, PART_BYTES];
 /// Bytes of a part, at most.
 const PART_BYTES: usize = 1 << 20;
@@ -175,13 +175,15 @@ impl Csv {
     pub fn open(file: Stored, dialect: Dialect) -> Result<(Self, Schema)> {
         let name = file.name.clone();
         let source = decompressed(file.open()?).map_err(|e| Error::read(&name, e))?;
-        let (csv, schema, _) = Self::start(name, source, dialect)?;
+        let (csv, schema, _) = Self::start(name, source, dialect, &LOOKED_AT)?;
         Ok((Csv { file: Some(file), ..csv }, schema))
     }
 
     /// Looks at the first records from stdin and keeps all of them for the one track there can be.
     pub fn stdin(source: Source, dialect: Dialect) -> Result<(Self, Schema)> {
-        let (csv, schema, records) = Self::start(Arc::from("stdin"), source, dialect)?;
+        // Rows may come slowly.
+        let sizes = &LOOKED_AT[..1];
+        let (csv, schema, records) = Self::start(Arc::from("stdin"), source, dialect, sizes)?;
         Ok((Csv { stdin: Mutex::new(Some(records)), record_bytes: PART_BYTES, ..csv }, schema))
     }
 
@@ -190,6 +192,7 @@ impl Csv {
         name: Arc<str>,
         source: Source,
         dialect: Dialect,
+        sizes: &[usize],
     ) -> Result<(Self, Schema, Records<Source>)> {
         let mut records = Records::new(source, dialect.delimiter);
         let (names, named) = read_header(&mut records, &name, dialect.header)?;
@@ -199,7 +202,7 @@ impl Csv {
         let stdin = Mutex::default();
         let mut csv = Csv { name, file: None, dialect, fields, record_bytes: 1, stdin };
         let mut seen = vec![Seen::default(); fields];
-        for size in LOOKED_AT {
+        for &size in sizes {
             let in_file = |error| CsvError::Records { file: csv.name.clone(), error };
             let Some(chunk) = records.look(size).map_err(in_file)? else { break };
             csv.record_bytes = (chunk.bytes.len() as u64).div_ceil(chunk.rows) as usize;

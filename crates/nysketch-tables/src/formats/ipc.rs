@@ -1,6 +1,6 @@
 //! Arrow IPC: files and streams, also from stdin. Messages are read and checked here, and decoded by the Arrow crate.
 
-use super::arrays::{ArrowRaw, guarded, schema_of};
+use super::arrays::{ArrowRaw, first_length, guarded, lengths_of, lists_of, schema_of};
 use super::budget::check_expansion;
 use super::stored::Stored;
 use crate::error::{Error, Result};
@@ -42,15 +42,30 @@ impl Ipc {
     pub fn open(file: Stored) -> Result<(Self, Schema)> {
         let name = file.name.clone();
         let (arrow, _) = batches(&name, file.open()?, None)?;
-        let schema = schema_of(&name, &arrow, None, &HashMap::new())?;
+        let lists = lists_of(&arrow);
+        let lengths = match lists.is_empty() {
+            true => HashMap::new(),
+            false => lengths_of(&name, &lists, batches(&name, file.open()?, Some(&lists))?.1)?,
+        };
+        let schema = schema_of(&name, &arrow, None, &lengths)?;
         Ok((Ipc { name, file: Some(file), schema: arrow, stdin: Mutex::default() }, schema))
     }
 
     /// Reads the schema from stdin and keeps the rest for the one track there can be.
     pub fn stdin(source: impl Read + Send + 'static) -> Result<(Self, Schema)> {
         let name: Arc<str> = Arc::from("stdin");
-        let (arrow, batches) = stream(&name, source, None)?;
-        let schema = schema_of(&name, &arrow, None, &HashMap::new())?;
+        let (arrow, mut batches) = stream(&name, source, None)?;
+        let mut lengths = HashMap::new();
+        let lists = lists_of(&arrow);
+        // Only where it matters: the first rows may come late.
+        if !lists.is_empty()
+            && let Some(first) = guarded(&name, || batches.next().transpose())?
+        {
+            let found = lists.iter().filter_map(|i| Some((*i, first_length(first.column(*i))?)));
+            lengths.extend(found);
+            batches = Box::new(std::iter::once(Ok(first)).chain(batches));
+        }
+        let schema = schema_of(&name, &arrow, None, &lengths)?;
         Ok((Ipc { name, file: None, schema: arrow, stdin: Mutex::new(Some(batches)) }, schema))
     }
 

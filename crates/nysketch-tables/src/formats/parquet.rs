@@ -1,10 +1,9 @@
 //! Parquet files: the wanted columns alone, one track per row group.
 
-use super::arrays::{ArrowRaw, guarded, schema_of};
+use super::arrays::{ArrowRaw, guarded, lengths_of, lists_of, schema_of};
 use super::budget::check_expansion;
 use super::stored::Stored;
 use super::thrift::{PageSize, Refused, check_page, check_schema};
-use crate::arrow::is_numeric;
 use crate::error::{Error, Result};
 use crate::meter::Meter;
 use crate::places::Places;
@@ -53,7 +52,8 @@ impl Parquet {
             return Err(Error::damaged(name, how));
         };
         let rows = groups.iter().fold(0u64, |total, rows| total.saturating_add(*rows));
-        let schema = schema_of(name, metadata.schema(), Some(rows), &HashMap::new())?;
+        let lengths = lengths(name, &chunks, &metadata, &groups)?;
+        let schema = schema_of(name, metadata.schema(), Some(rows), &lengths)?;
         let arrow = metadata.schema().clone();
         let metadata = Mutex::default();
         Ok((Parquet { file, bytes, schema: arrow, groups, rows, metadata }, schema))
@@ -116,15 +116,42 @@ impl Parquet {
     }
 }
 
+/// The lengths of lists, by their first rows.
+fn lengths(
+    name: &str,
+    chunks: &Chunks,
+    metadata: &ArrowReaderMetadata,
+    groups: &[u64],
+) -> Result<HashMap<usize, usize>> {
+    let lists = lists_of(metadata.schema());
+    let Some(group) = groups.iter().position(|rows| *rows > 0).filter(|_| !lists.is_empty()) else {
+        return Ok(HashMap::new());
+    };
+    let mask = ProjectionMask::roots(metadata.parquet_schema(), lists.iter().copied());
+    let pages = Pages::new(chunks.clone(), metadata.metadata().row_group(group));
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(pages, metadata.clone())
+        .with_row_groups(vec![group])
+        .with_projection(mask)
+        .with_batch_size(LOOKED_AT_ROWS);
+    lengths_of(name, &lists, guarded(name, || builder.build())?)
+}
+
+/// Rows of a batch that is looked at for the lengths of lists.
+const LOOKED_AT_ROWS: usize = 64;
+
 fn load(name: &str, chunks: &Chunks) -> Result<ArrowReaderMetadata> {
     if let Err(Refused::Broken(how)) = check_schema(&chunks.footer(name)?) {
         return Err(Error::damaged(name, format!("cannot be read: {how}")));
     }
     let load = |options| guarded(name, || ArrowReaderMetadata::load(chunks, options));
     let metadata = load(ArrowReaderOptions::new())?;
-    // The reader makes dictionaries of texts only; other columns it can read as plain ones.
+    // The reader makes dictionaries of texts and bytes only; other columns it can read as plain ones.
+    let is_plain_text = |t: &DataType| {
+        use DataType::{Binary, LargeBinary, LargeUtf8, Utf8};
+        matches!(t, Utf8 | LargeUtf8 | Binary | LargeBinary)
+    };
     let unreadable = |t: &DataType| match t {
-        DataType::Dictionary(_, values) => is_numeric(values),
+        DataType::Dictionary(_, values) => !is_plain_text(values),
         _ => false,
     };
     match metadata.schema().fields().iter().any(|f| unreadable(f.data_type())) {
@@ -134,6 +161,7 @@ fn load(name: &str, chunks: &Chunks) -> Result<ArrowReaderMetadata> {
 }
 
 /// Stored bytes as the Parquet crate wants them: from any place, by a shared reference.
+#[derive(Clone)]
 struct Chunks {
     file: Arc<Mutex<Box<dyn store::Bytes>>>,
     length: u64,
@@ -221,38 +249,61 @@ struct Pages {
 
 /// What the pages of a row group take in memory: of every column one is held, and its dictionary.
 struct Largest {
-    /// Where each column starts, in order, and its largest page so far.
-    columns: Vec<(u64, u64)>,
-    /// All of these pages together.
+    /// In the order in which they start.
+    columns: Vec<PagesOfColumn>,
+    /// The largest pages of all columns together.
     expanded: u64,
     /// The row group in the file.
     compressed: u64,
 }
 
+/// The pages of a column so far.
+struct PagesOfColumn {
+    start: u64,
+    /// Whether it holds lists.
+    lists: bool,
+    /// Bytes of the largest page.
+    largest: u64,
+    /// All of them in the file.
+    compressed: u64,
+    /// Values of all of them.
+    values: u64,
+}
+
 impl Largest {
     fn new(group: &RowGroupMetaData) -> Self {
         let size = |bytes: i64| u64::try_from(bytes).unwrap_or(0);
-        let start = |column: &ColumnChunkMetaData| {
+        let column = |column: &ColumnChunkMetaData| {
             let data = column.data_page_offset();
-            size(column.dictionary_page_offset().map_or(data, |at| at.min(data)))
+            let start = size(column.dictionary_page_offset().map_or(data, |at| at.min(data)));
+            let lists = column.column_descr().max_rep_level() > 0;
+            PagesOfColumn { start, lists, largest: 0, compressed: 0, values: 0 }
         };
-        let mut columns: Vec<(u64, u64)> =
-            group.columns().iter().map(|column| (start(column), 0)).collect();
-        columns.sort_unstable();
+        let mut columns: Vec<PagesOfColumn> = group.columns().iter().map(column).collect();
+        columns.sort_unstable_by_key(|column| column.start);
         let compressed = group.columns().iter().map(|column| size(column.compressed_size()));
         Largest { columns, expanded: 0, compressed: compressed.fold(0, u64::saturating_add) }
     }
 
     /// Counts a page; refuses it where memory would have to grow out of proportion.
     fn add(&mut self, at: u64, page: PageSize) -> std::result::Result<(), String> {
-        let after = self.columns.partition_point(|(start, _)| *start <= at);
-        if let Some((_, largest)) = after.checked_sub(1).and_then(|i| self.columns.get_mut(i)) {
-            self.expanded += page.expanded.saturating_sub(*largest);
-            *largest = page.expanded.max(*largest);
+        let after = self.columns.partition_point(|column| column.start <= at);
+        if let Some(column) = after.checked_sub(1).and_then(|i| self.columns.get_mut(i)) {
+            self.expanded += page.expanded.saturating_sub(column.largest);
+            column.largest = page.expanded.max(column.largest);
+            column.compressed = column.compressed.saturating_add(page.compressed);
+            column.values = column.values.saturating_add(page.values);
+            // Of other columns so many rows are read at a time; all values may belong to one list.
+            if column.lists {
+                check_expansion(column.compressed, column.values.saturating_mul(VALUE))?;
+            }
         }
         check_expansion(self.compressed, self.expanded)
     }
 }
+
+/// Bytes that a value of a list takes in memory.
+const VALUE: u64 = 8;
 
 impl Pages {
     fn new(chunks: Chunks, group: &RowGroupMetaData) -> Self {
@@ -339,5 +390,25 @@ impl Track for ParquetTrack {
             columns: self.columns.clone(),
             name: self.name.clone(),
         })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A few bytes may stand for a list of any length, whose values are in memory at once.
+    #[test]
+    fn values_of_lists_have_a_limit() {
+        let add = |lists: bool, values: u64| {
+            let column = PagesOfColumn { start: 4, lists, largest: 0, compressed: 0, values: 0 };
+            let mut pages = Largest { columns: vec![column], expanded: 0, compressed: 100 };
+            let page = PageSize { compressed: 50, expanded: 60, values };
+            pages.add(4, page).and_then(|()| pages.add(200, page))
+        };
+        assert_eq!(add(false, 1 << 31), Ok(()));
+        assert_eq!(add(true, 1 << 25), Ok(()));
+        let refused = add(true, 1 << 26).unwrap_err();
+        assert!(refused.contains("100 bytes would expand to 1073741824"), "{refused}");
     }
 }

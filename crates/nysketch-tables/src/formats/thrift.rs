@@ -91,7 +91,7 @@ const PAGE_HEADER: &[(i16, Shape)] = &[
     (COMPRESSED, Shape::I32),
     (4, Shape::I32),
     (
-        5,
+        DATA,
         Struct(&[
             (1, Shape::I32),
             (2, Shape::I32),
@@ -103,7 +103,7 @@ const PAGE_HEADER: &[(i16, Shape)] = &[
     (6, EMPTY),
     (DICTIONARY, Struct(&[(1, Shape::I32), (2, Shape::I32), (3, Boolean)])),
     (
-        8,
+        DATA_V2,
         Struct(&[
             (1, Shape::I32),
             (2, Shape::I32),
@@ -118,7 +118,9 @@ const PAGE_HEADER: &[(i16, Shape)] = &[
 ];
 const EXPANDED: i16 = 2;
 const COMPRESSED: i16 = 3;
+const DATA: i16 = 5;
 const DICTIONARY: i16 = 7;
+const DATA_V2: i16 = 8;
 
 /// Why a structure is refused.
 #[derive(Debug, PartialEq, Eq)]
@@ -181,20 +183,23 @@ pub fn check_schema(footer: &[u8]) -> Result<()> {
     }
 }
 
-/// What a page takes: its size in the file and in memory.
+/// What a page takes: its size in the file and in memory, and what it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageSize {
     pub compressed: u64,
     pub expanded: u64,
+    /// How many values it holds, missing ones included.
+    pub values: u64,
 }
 
 /// Checks the header of a page at the start of some bytes.
 pub fn check_page(bytes: &[u8]) -> Result<PageSize> {
-    let (mut expanded, mut compressed, mut values) = (0, 0, 0);
+    let (mut expanded, mut compressed, mut values, mut entries) = (0, 0, 0, 0);
     Thrift { rest: bytes }.structure(PAGE_HEADER, &mut |path, value| match path {
         [EXPANDED] => expanded = value as i32,
         [COMPRESSED] => compressed = value as i32,
-        [DICTIONARY, 1] => values = value as i32,
+        [DICTIONARY, 1] => entries = value as i32,
+        [DATA | DATA_V2, 1] => values = value as i32,
         _ => {}
     })?;
     let (Ok(expanded), Ok(compressed)) = (u64::try_from(expanded), u64::try_from(compressed))
@@ -202,11 +207,14 @@ pub fn check_page(bytes: &[u8]) -> Result<PageSize> {
         return broken("a page has a negative size");
     };
     // Every value takes a byte or more; memory for all of them is taken at once.
-    if u64::try_from(values).map_or(true, |values| values > expanded) {
-        return broken(format!("a dictionary of {expanded} bytes declares {values} values"));
+    if u64::try_from(entries).map_or(true, |entries| entries > expanded) {
+        return broken(format!("a dictionary of {expanded} bytes declares {entries} values"));
     }
+    let Ok(values) = u64::try_from(values) else {
+        return broken("a page has a negative number of values");
+    };
     check_expansion(compressed, expanded).map_err(Refused::Broken)?;
-    Ok(PageSize { compressed, expanded })
+    Ok(PageSize { compressed, expanded, values })
 }
 
 /// Hears the whole numbers of a structure, each with the numbers of the fields that lead to it.
@@ -419,7 +427,7 @@ mod tests {
             bytes.extend([0x15, 0, 0, 0]);
             check_page(&bytes)
         };
-        assert_eq!(page(800, 300, 100), Ok(PageSize { compressed: 300, expanded: 800 }));
+        assert_eq!(page(800, 300, 100), Ok(PageSize { compressed: 300, expanded: 800, values: 0 }));
         for (expanded, compressed, values) in
             [(i32::MAX, 70_000, 5), (-1, 5, 0), (5, -1, 0), (100, 100, i32::MAX), (9, 9, -1)]
         {

@@ -37,6 +37,16 @@ struct Known {
     lost: Option<Lost>,
 }
 
+impl Known {
+    /// Whether a text that is not known is not kept, for a reason that is.
+    fn is_lost(&self, text: &str) -> bool {
+        match text.len() > MAX_TEXT_BYTES {
+            true => self.lost == Some(Lost::TooLong),
+            false => self.lost.is_some() && self.texts.len() >= MAX_TEXTS,
+        }
+    }
+}
+
 /// Why some texts are not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lost {
@@ -59,6 +69,8 @@ impl Vocabulary {
                 None => MISSING,
                 Some(text) => match known.codes.get(text) {
                     Some(code) => *code,
+                    // Where nothing is learned by it, threads do not wait for one another.
+                    None if known.is_lost(text) => OTHER,
                     None => {
                         drop(known);
                         let code = self.add(text);
