@@ -7,11 +7,11 @@ Needs what bench/peers needs, and uses its environment. Prints Markdown tables.
 
 import argparse
 import os
-import subprocess
 import tempfile
 from pathlib import Path
 from statistics import median
 
+from command import run
 from environment import FOLDER, ROOT, enter
 
 COMPONENTS = 10
@@ -19,6 +19,7 @@ FLOORS = (1e-4, 1e-2)  # The default of the command, and a coarse one.
 EM_TABLES = ("esc50_mfcc20.npy", "flights_3m.parquet")
 EM_ROWS, EM_STARTS = 30_000, 3
 SEEDS = 5
+IDS = ("track_id",)  # Columns that only number the rows.
 
 
 def arguments() -> argparse.Namespace:
@@ -45,6 +46,7 @@ def read(path: Path):
         if "label" in table.column_names:
             labels = table["label"].to_numpy()
             table = table.drop_columns("label")
+        table = table.drop_columns([name for name in IDS if name in table.column_names])
         X = np.column_stack([column.to_numpy() for column in table.columns]).astype(np.float64)
     return (X - X.mean(axis=0)) / X.std(axis=0), labels
 
@@ -58,20 +60,16 @@ class Command:
         self.command, self.folder, self.rows = command, folder, folder / "rows.npy"
         np.save(self.rows, X)
 
-    def run(self, *line: object) -> None:
-        line = [str(part) for part in (self.command, *line, "-q")]
-        subprocess.run(line, check=True, capture_output=True)
-
     def log_density(self, seed: int, covariance: str, plan=(), fit=()):
         """Log densities of the rows under a mixture of their sketch."""
         import pyarrow.parquet as pq
 
         names = ("sketch.nys", "model.json", "rows.parquet")
         sketch, model, predicted = (self.folder / name for name in names)
-        self.run("sketch", self.rows, *plan, "--seed", seed, "-o", sketch)
+        run(self.command, "sketch", self.rows, *plan, "--seed", seed, "-o", sketch)
         options = ["-k", COMPONENTS, "--covariance", covariance, "--seed", seed, *fit]
-        self.run("fit", "gmm", sketch, *options, "-o", model)
-        self.run("predict", model, self.rows, "--force", "-o", predicted)
+        run(self.command, "fit", "gmm", sketch, *options, "-o", model)
+        run(self.command, "predict", model, self.rows, "--force", "-o", predicted)
         return pq.read_table(predicted)["log_density"].to_numpy()
 
 

@@ -1,0 +1,151 @@
+"""k-means on tables with holes beside imputing them: how well the centres fit the complete rows.
+
+    python3 bench/peers/missing.py [--data FOLDER] [--command target/release/nysketch]
+
+Values of public tables are removed completely at random. Every method sees the table with holes;
+what is told is the mean squared distance of the complete rows to its centres, over that of Lloyd's
+algorithm on the complete rows, the median of ten draws of the holes. Needs what bench/peers needs,
+and uses its environment. Prints a Markdown table, and fails where the sketch does not beat mean
+imputation and complete rows alone.
+"""
+
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from statistics import median
+
+from command import centres, kmeans
+from environment import FOLDER, enter
+from mixtures import arguments, read
+
+K = 10
+ROWS = 30_000
+RATES = (0.05, 0.2, 0.4)
+SEEDS = 10  # On shuttle single rows decide, and three draws of the holes tell nothing.
+STARTS = 10
+FIRST = 5_000  # Draws below were used to choose between variants of the method.
+FITTED = 2_000  # Rows that an imputer learns from.
+LEAST = 50  # Complete rows, below which clusters of them alone mean nothing.
+PARTIAL = ("--missing", "partial", "--scale", "none")
+TABLES = (
+    "mnist_spectral.npy",
+    "esc50_mfcc20.npy",
+    "fma2000_mfcc.parquet",
+    "shuttle.parquet",
+    "covtype.parquet",
+)
+SKETCH, MEAN, COMPLETE = "nysketch", "mean imputation", "complete rows"  # The last two must lose.
+COLUMNS = (SKETCH, MEAN, COMPLETE, "KNNImputer", "IterativeImputer", "k-POD")
+
+
+def lloyd(X, seed: int):
+    from sklearn.cluster import KMeans
+
+    return KMeans(K, n_init=STARTS, random_state=seed).fit(X).cluster_centers_
+
+
+def risk(X, C) -> float:
+    return float(((C**2).sum(axis=1) - 2 * X @ C.T).min(axis=1).mean() + (X**2).sum(axis=1).mean())
+
+
+def by_sketch(H, seed: int, command: Path, folder: Path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {f"c{j}": pa.array(H[:, j], from_pandas=True) for j in range(H.shape[1])}
+    table = folder / "rows.parquet"
+    pq.write_table(pa.table(columns), table)
+    return centres(kmeans(command, table, K, seed, *PARTIAL))
+
+
+def k_pod(H, seed: int):
+    """Lloyd's algorithm where a hole has the value of the row's centre (Chi, Chi and Baraniuk)."""
+    import numpy as np
+    from sklearn.cluster import kmeans_plusplus
+
+    there = ~np.isnan(H)
+    values, filled = np.where(there, H, 0), np.where(there, H, np.nanmean(H, axis=0))
+    there = there.astype(float)
+    best = np.inf, None
+    for start in range(STARTS):
+        C, _ = kmeans_plusplus(filled, K, random_state=seed * STARTS + start)
+        last = np.inf
+        for _ in range(300):
+            distances = there @ (C**2).T - 2 * values @ C.T
+            member = np.eye(K)[distances.argmin(axis=1)].T
+            total, count, sums = distances.min(axis=1).sum(), member @ there, member @ values
+            C = np.where(count > 0, sums / np.maximum(count, 1), C)
+            if last - total <= 1e-5 * abs(total):
+                break
+            last = total
+        best = min(best, (total, C), key=lambda each: each[0])
+    return best[1]
+
+
+def methods(H, seed: int, command: Path, folder: Path) -> dict:
+    """The centres of each method, for a table with holes; `None` where it cannot be used."""
+    import numpy as np
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+    from sklearn.impute import IterativeImputer, KNNImputer
+
+    warnings.simplefilter("ignore", ConvergenceWarning)  # Imputers keep their defaults.
+    holes = np.isnan(H)
+    complete = H[~holes.any(axis=1)]
+    sample = H[np.random.default_rng(seed).permutation(len(H))[:FITTED]]
+    regression = IterativeImputer(random_state=seed)
+    return {
+        SKETCH: by_sketch(H, seed, command, folder),
+        MEAN: lloyd(np.where(holes, np.nanmean(H, axis=0), H), seed),
+        COMPLETE: lloyd(complete, seed) if len(complete) >= LEAST else None,
+        "KNNImputer": lloyd(KNNImputer().fit(sample).transform(H), seed),
+        "IterativeImputer": lloyd(regression.fit(sample).transform(H), seed),
+        "k-POD": k_pod(H, seed),
+    }
+
+
+def ratios(X, least: float, rate: float, command: Path, folder: Path) -> dict:
+    """Each method's risk over the least, for several draws of the holes."""
+    import numpy as np
+
+    found = {}
+    for seed in range(SEEDS):
+        H = X.copy()
+        H[np.random.default_rng(FIRST + seed).random(X.shape) < rate] = np.nan
+        # A row without any value tells nothing.
+        H = H[~np.isnan(H).all(axis=1)]
+        for name, C in methods(H, seed, command, folder).items():
+            if C is not None:
+                found.setdefault(name, []).append(risk(X, C) / least)
+    return found
+
+
+def main() -> None:
+    args = arguments()
+    enter(Path(__file__))
+    import numpy as np
+
+    print(f"| table | missing | {' | '.join(COLUMNS)} |")
+    print("|---" * (len(COLUMNS) + 2) + "|")
+    lost = []
+    for name in TABLES:
+        X, _ = read(args.data / name)
+        X = X[np.random.default_rng(0).permutation(len(X))[:ROWS]]
+        least = min(risk(X, lloyd(X, seed)) for seed in range(SEEDS))
+        for rate in RATES:
+            with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+                found = ratios(X, least, rate, args.command, Path(folder))
+            shown = " | ".join(f"{median(found[c]):.3f}" if c in found else "–" for c in COLUMNS)
+            print(f"| {name} | {rate:.0%} | {shown} |", flush=True)
+            for other in (MEAN, COMPLETE):
+                ours, theirs = found[SKETCH], found.get(other, [])
+                if len(theirs) == SEEDS and median(theirs) <= median(ours):
+                    won = sum(x < y for x, y in zip(ours, theirs, strict=True))
+                    lost.append(f"{name}, {rate:.0%}, {other}: better in {won} of {SEEDS}")
+    if lost:
+        sys.exit("\n".join(["Not better in the median of all draws:", *lost]))
+
+
+if __name__ == "__main__":
+    main()
