@@ -116,7 +116,8 @@ pub fn choose(file: &str, schema: &Schema, choice: Choice<'_>) -> Result<Chosen>
         let how = format!("has no column '{name}'; it has {}", schema.list());
         return Err(Error::columns(file, how));
     }
-    if let ([column], false) = (schema.columns.as_slice(), choice.is_of(schema))
+    if let [column] = schema.columns.as_slice()
+        && !matches!(column.kind, Kind::Number | Kind::Vector(_))
         && let Some(c) = [';', '\t', '|', ','].into_iter().find(|c| column.name.contains(*c))
     {
         let how = format!(
@@ -166,11 +167,6 @@ fn kind_of(schema: &Schema, i: usize) -> &Kind {
 }
 
 impl Choice<'_> {
-    /// Whether the only column of a file is one that people would want.
-    fn is_of(&self, schema: &Schema) -> bool {
-        schema.columns.iter().all(|c| matches!(c.kind, Kind::Number | Kind::Vector(_)))
-    }
-
     fn excluded(&self, file: &str, schema: &Schema) -> Result<Vec<bool>> {
         let mut excluded = vec![false; schema.names.len()];
         for pattern in self.exclude {
@@ -271,10 +267,10 @@ pub fn roles(schema: &Schema, chosen: &Chosen, taken: &[&str], all: bool) -> Vec
             _ if column.index => "the index of a pandas table; `columns` reads it".into(),
             Kind::Date(_) => format!("dates; `dates={name}` reads them"),
             Kind::Other { text: true } => {
-                format!("neither numbers nor text; `categorical={name}` reads it as text")
+                format!("neither numbers nor text; `categorical={name}` reads its text")
             }
-            Kind::Other { text: false } => "neither numbers nor text".into(),
-            Kind::List => "vectors whose length is not known".into(),
+            Kind::Other { text: false } => "cannot be read as numbers or text".into(),
+            Kind::List => "vectors whose length the first rows do not tell".into(),
             Kind::Number | Kind::Truth | Kind::Text | Kind::Vector(_) => "excluded".into(),
         })
     };

@@ -23,7 +23,9 @@ use std::time::SystemTime;
 
 /// Files as one table, read by any number of threads, any number of times.
 ///
-/// It is a [`RowSource`]: everything in `nysketch` that takes rows takes it.
+/// It is a [`RowSource`]: everything in `nysketch` that takes rows takes it. Numbers are columns, text is a category,
+/// dates are read where [`Columns`] asks for them, and a vector is a column for each coordinate. Folders such as
+/// `month=1` below what was named are columns, too. [`roles`](Self::roles) says what became of each.
 ///
 /// ```
 /// use nysketch::{PlanParams, Sketch, SketchParams, make_plan};
@@ -343,7 +345,8 @@ fn left_out(schema: &Schema, roles: &[ColumnRole]) -> Vec<String> {
     if !others.is_empty() {
         let all: Vec<String> = others.iter().map(|r| format!("{} ({})", r.name, r.holds)).collect();
         let all = all.join(", ");
-        notes.push(format!("columns skipped because they hold neither numbers nor text: {all}"));
+        notes
+            .push(format!("columns skipped because they cannot be read as numbers or text: {all}"));
     }
     let indexes = left(&|c| c.index);
     if !indexes.is_empty() {

@@ -38,12 +38,12 @@ pub struct SharedZone(AtomicU8);
 impl SharedZone {
     /// Hears of one more time. `false` where others are not like it.
     pub fn agrees(&self, zoned: bool) -> bool {
-        let zone = 1 + u8::from(zoned);
-        let order = Ordering::Relaxed;
-        match self.0.compare_exchange(0, zone, order, order) {
-            Ok(_) => true,
-            Err(known) => known == zone,
-        }
+        let (zone, order) = (1 + u8::from(zoned), Ordering::Relaxed);
+        let known = match self.0.load(order) {
+            0 => self.0.compare_exchange(0, zone, order, order).unwrap_or_else(|known| known),
+            known => known,
+        };
+        known == 0 || known == zone
     }
 
     /// Hears of a column of a file.

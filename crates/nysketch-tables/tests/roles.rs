@@ -5,7 +5,7 @@ use arrow_array::types::{Float16Type, Int8Type, Int32Type};
 use arrow_array::*;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use nysketch::recipe::Number;
-use nysketch::rows::{MISSING, OTHER};
+use nysketch::rows::{Lost, MAX_TEXTS, MISSING, OTHER};
 use nysketch::{Category, Recipe, RowSource, Step};
 use nysketch_tables::{Columns, Dataset, Extras, OutputFormat, ReadOptions, Role, TableWriter};
 use parquet::arrow::ArrowWriter;
@@ -455,7 +455,7 @@ fn vectors_are_columns() {
     );
     let table = open(&path("odd.parquet"), Columns::default()).unwrap();
     assert_eq!(table.columns(), ["x"]);
-    let expected = "columns skipped because they hold neither numbers nor text: long (int32[4097]), s (struct)";
+    let expected = "columns skipped because they cannot be read as numbers or text: long (int32[4097]), s (struct)";
     assert_eq!(table.notes(), [expected]);
 }
 
@@ -553,4 +553,22 @@ fn folders_are_columns() {
         files(&[("day=2013-01-01/1.csv", "x\n1\n"), ("day=2013-01-02/1.csv", "x\n2\n")]);
     let table = open(dates.path(), Columns::default().dates(["day"])).unwrap();
     assert_eq!(read(&table).0[1], 1_356_998_400.0);
+}
+
+#[test]
+fn texts_without_end_are_other_levels() {
+    let lines: String = (0..70_000).map(|i| format!("{i},id{i}\n")).collect();
+    let long = "x".repeat(1 << 20);
+    let (_folder, paths) = files(&[
+        ("many.csv", &format!("x,id\n{lines}")),
+        ("long.csv", &format!("x,id\n1,{long}\n2,short\n")),
+    ]);
+    let many = open(&paths[0], Columns::default()).unwrap();
+    let (_, texts) = read(&many);
+    let other = texts.iter().filter(|t| t.as_deref() == Some("(other)")).count();
+    assert_eq!(other, 70_000 - MAX_TEXTS);
+    assert_eq!(many.categories()[0].vocabulary.lost(), Some(Lost::TooMany));
+    let long = open(&paths[1], Columns::default()).unwrap();
+    assert_eq!(read(&long).1, [Some("(other)".to_string()), Some("short".to_string())]);
+    assert_eq!(long.categories()[0].vocabulary.lost(), Some(Lost::TooLong));
 }
