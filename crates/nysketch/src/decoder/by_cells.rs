@@ -15,10 +15,11 @@ use crate::covariance::{Covariance, CovarianceKind};
 use crate::densities::Densities;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::report::{Likelihood, Status};
+use crate::report::{Likelihood, Report, Status};
 use crate::sums::Sum;
 use crate::task::Task;
-use crate::weighted::Effort;
+use crate::weighted::{Effort, Loss, WeightedPoints};
+use rand_chacha::ChaCha8Rng;
 
 const EFFORT: Effort = Effort { restarts: 20, iterations: 200 };
 /// How far densities of rows are from those of the points towards those of points held out: with p numbers and s
@@ -66,8 +67,11 @@ impl Decode for CellsDecoder {
     fn centres(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {
         let (cells, loss) = (job.context.clustered(), job.params.task.loss());
         let (rng, report) = (&mut job.rng, &mut job.report);
-        let warm = in_space(cells, job.warm);
-        let centres = cells.cluster(job.params.k, loss, EFFORT, &warm, rng, report);
+        let (warm, k) = (in_space(cells, job.warm), job.params.k);
+        let centres = match job.context.holed_witnesses().filter(|_| warm.len() < k) {
+            Some(points) => on_witnesses(cells, &points, k, loss, rng, report),
+            None => cells.cluster(k, loss, EFFORT, &warm, rng, report),
+        };
         let mut atoms = weighted(&cells.weighted_means(), centres);
         let plan = job.context.plan();
         for atom in &mut atoms {
@@ -117,6 +121,37 @@ impl Decode for CellsDecoder {
         estimate(job, &points, &atoms, held_out);
         Ok(atoms)
     }
+}
+
+/// Centres where rows lack values: found on cells, from several starts, and finished on witness rows. A cell cannot tell which of its
+/// rows lack what; a witness can.
+fn on_witnesses(
+    cells: &Cells,
+    points: &WeightedPoints,
+    k: usize,
+    loss: Loss,
+    rng: &mut ChaCha8Rng,
+    report: &mut Report,
+) -> Vec<Vec<f64>> {
+    let (means, few) = (cells.weighted_means(), Effort { restarts: 2, ..EFFORT });
+    let mut best: Option<(f64, Vec<Vec<f64>>)> = None;
+    for _ in 0..EFFORT.restarts / few.restarts {
+        let mut centres = means.cluster(k, loss, few, rng);
+        let steps = points.iterate(&mut centres, loss, few.iterations);
+        let risk = points.risk(&centres, loss);
+        if best.as_ref().is_none_or(|(least, _)| risk < *least) {
+            report.iterations = steps;
+            best = Some((risk, centres));
+        }
+    }
+    report.status = match report.iterations < few.iterations {
+        true => Status::Converged,
+        false => Status::IterationLimit,
+    };
+    best.map_or(Vec::new(), |(risk, centres)| {
+        report.objective.push(risk);
+        centres
+    })
 }
 
 /// Centres of numbers alone with the levels of all rows.

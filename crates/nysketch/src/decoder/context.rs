@@ -1,7 +1,7 @@
 //! What several fits of one sketch share, computed when it is first needed.
 
 use super::calibrate::calibrated;
-use super::cells::Cells;
+use super::cells::{Cells, nearest_cells};
 use super::known::Axes;
 use super::space::Space;
 use super::stand_ins::StandIns;
@@ -12,6 +12,7 @@ use crate::model::{Model, Shape};
 use crate::plan::{Features, Plan};
 use crate::sketch::Sketch;
 use crate::spectrum::Spectrum;
+use crate::sums::Sum;
 use crate::weighted::WeightedPoints;
 use crate::work::Work;
 use std::borrow::Cow;
@@ -133,6 +134,37 @@ impl<'a> Context<'a> {
             let unfolded = cells.unfold_alike();
             [cells, unfolded]
         })
+    }
+
+    /// Witness rows that lack values, weighted by the cells, where they are at hand and there are no categories. What a
+    /// witness lacks is the mean of its cell, which tells it near a centre, and does not count for the centre.
+    pub(crate) fn holed_witnesses(&self) -> Option<WeightedPoints> {
+        let plan = self.plan();
+        let rows =
+            plan.witness_rows().filter(|_| plan.is_partial() && plan.categories().is_empty())?;
+        let d = plan.dims();
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); plan.features.points().len()];
+        for (i, landmark) in nearest_cells(plan, rows.data(), &[]).into_iter().enumerate() {
+            members[landmark].push(i);
+        }
+        let filled = (0..members.len()).filter(|c| self.sketch.sums()[Sum::CellRows][*c] > 0);
+        let (mut points, mut weights, mut known) = (Vec::new(), Vec::new(), Vec::new());
+        for (cell, landmark) in self.cells().iter().zip(filled) {
+            let witnesses = &members[landmark];
+            if witnesses.len() < 2 {
+                points.extend_from_slice(cell.mean);
+                known.extend((0..d).map(|k| cell.known(k)));
+                weights.push(cell.rows);
+                continue;
+            }
+            for i in witnesses {
+                let row = rows.row(*i).iter().zip(cell.mean);
+                points.extend(row.map(|(x, mean)| if x.is_nan() { *mean } else { f64::from(*x) }));
+                known.extend(rows.row(*i).iter().map(|x| f64::from(u8::from(!x.is_nan()))));
+                weights.push(cell.rows / witnesses.len() as f64);
+            }
+        }
+        Some(WeightedPoints::known_in_part(d, &points, &weights, &known, false))
     }
 
     /// The centres of a model in the coordinates that centres are found in.

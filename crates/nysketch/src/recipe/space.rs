@@ -1,7 +1,7 @@
 //! Categories as coordinates: a level is √(w/2) on an axis of its own, so that different levels are at the
 //! squared distance w. Only for work on few points; rows are measured by tables.
 
-use super::Recipe;
+use super::columns::Recipe;
 
 impl Recipe {
     /// Number of coordinates of a point with its levels.

@@ -1,6 +1,6 @@
 //! A source as a plan or a model sees it.
 
-use super::{Category, Recipe};
+use super::columns::{Category, Recipe};
 use crate::error::{Error, Result};
 use crate::rows::{Block, CategoryColumn, MISSING, RowPart, RowSet, RowSource, RowStream};
 

@@ -1,12 +1,6 @@
-//! From the columns of a table to what is measured: numbers, and categories with their levels.
+//! How columns come from those of a table: numbers, and categories with their levels.
 
-mod space;
-mod step;
-mod view;
-
-pub use step::Step;
-pub use view::View;
-
+use super::step::Step;
 use crate::error::{Error, Result};
 use std::ops::Range;
 
