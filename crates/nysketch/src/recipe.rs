@@ -3,6 +3,7 @@
 mod space;
 mod step;
 mod view;
+pub mod words;
 
 pub use step::Step;
 pub use view::View;
@@ -60,6 +61,12 @@ pub struct Category {
 pub const OTHER_LEVEL: &str = "(other)";
 /// What people call the level of rows that have none.
 pub const MISSING_LEVEL: &str = "(missing)";
+
+/// The name of the vector that a column is a coordinate of: `emb` of `emb[3]`.
+pub(crate) fn vector_of(column: &str) -> Option<&str> {
+    let (name, place) = column.strip_suffix(']')?.rsplit_once('[')?;
+    (!place.is_empty() && place.bytes().all(|b| b.is_ascii_digit())).then_some(name)
+}
 
 impl Category {
     /// Number of levels, *other* and *missing* included.
