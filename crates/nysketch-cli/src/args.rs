@@ -4,8 +4,8 @@ use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, Typ
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use nysketch::sketching::DEFAULT_GROUPS;
 use nysketch::{
-    CovarianceKind, Decoder, FeatureKind, Kernel, LandmarkCount, Named, SampleRows, Sampling,
-    Scale, Task,
+    CovarianceKind, DatePart, Decoder, FeatureKind, Kernel, LandmarkCount, Named, SampleRows,
+    Sampling, Scale, Task,
 };
 use nysketch_tables::Format;
 use std::path::PathBuf;
@@ -153,12 +153,64 @@ pub enum GenerateKind {
 /// Which columns to read.
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub struct ColumnArgs {
-    /// Columns to read: names, ranges FIRST..LAST and patterns like 'x*' [default: all numeric ones]
+    /// Columns to read: names, ranges FIRST..LAST and patterns like 'x*' [default: all numbers, and texts of at most 50
+    /// different values]
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', aliases = ["cols", "column"])]
     pub columns: Option<Vec<String>>,
     /// Columns to leave out, written the same way
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', aliases = ["drop", "ignore", "exclude-columns"])]
     pub exclude: Vec<String>,
+    /// Columns to read as categories, written the same way, whatever they hold and however many levels they have
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', aliases = ["categories", "categoricals"])]
+    pub categorical: Vec<String>,
+    /// Columns to read as numbers, written the same way, even if they look like text or like an id
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub numeric: Vec<String>,
+    /// Columns of dates and times to read, written the same way, and what of them is measured: any of time, hour,
+    /// weekday and month, as in when=hour+month [default: time+hour+weekday]
+    #[arg(long, value_name = "A[=PART+…],…", value_delimiter = ',', value_parser = date)]
+    pub dates: Vec<DateArg>,
+}
+
+/// A column of dates, as it was typed.
+#[derive(Debug, Clone)]
+pub struct DateArg {
+    /// A name, a range or a pattern.
+    pub columns: String,
+    /// What of it is measured.
+    pub parts: Vec<DatePart>,
+}
+
+/// COLUMN, or COLUMN=PART+PART.
+fn date(text: &str) -> Result<DateArg, String> {
+    let Some((columns, parts)) = text.rsplit_once('=') else {
+        return Ok(DateArg { columns: text.to_string(), parts: DatePart::DEFAULT.to_vec() });
+    };
+    let parts: Result<Vec<DatePart>, _> = parts.split('+').map(DatePart::from_name).collect();
+    let parts =
+        parts.map_err(|_| "expected COLUMN, or COLUMN=PART+… of time, hour, weekday, month")?;
+    Ok(DateArg { columns: columns.to_string(), parts })
+}
+
+/// COLUMN=WEIGHT.
+fn column_weight(text: &str) -> Result<(String, f64), String> {
+    let both =
+        text.rsplit_once('=').and_then(|(name, w)| Some((name.to_string(), w.parse().ok()?)));
+    both.ok_or_else(|| "expected COLUMN=WEIGHT".to_string())
+}
+
+/// What becomes of rows that lack values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum MissingArg {
+    /// 'partial' where values are missing while planning, else 'error'
+    #[default]
+    Auto,
+    /// A row that lacks a number is an error
+    Error,
+    /// Rows that lack a number are skipped and counted, like --skip-invalid
+    Skip,
+    /// Rows count by the values they have; those with less than a quarter of them are skipped
+    Partial,
 }
 
 /// Which rows to read.
@@ -184,7 +236,7 @@ pub struct InputArgs {
     #[arg(long)]
     pub skip_invalid: bool,
     /// Largest share of the rows that may be skipped before it is an error
-    #[arg(long, value_name = "SHARE", default_value_t = 0.5, requires = "skip_invalid", value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]
     pub max_skipped: f64,
 }
 
@@ -263,9 +315,21 @@ pub struct PlanOptions {
     /// Bandwidths σ² in squared units of the (scaled) columns: 'auto' or a list
     #[arg(long, value_name = "auto|S2,S2,…", default_value = "auto", help_heading = "Plan")]
     pub bandwidth: String,
-    /// Divide columns by their standard deviation
-    #[arg(long, value_parser = choices::<Scale>(), default_value = "none", help_heading = "Plan")]
-    pub scale: Scale,
+    /// How columns of numbers are scaled [default: none, or standard where there are categories or dates]
+    #[arg(long, value_parser = choices::<Scale>(), help_heading = "Plan")]
+    pub scale: Option<Scale>,
+    /// Columns to measure by their logarithm, sign(x) ln(1 + |x|): skewed amounts. Names, ranges and patterns
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Plan")]
+    pub log: Vec<String>,
+    /// How much columns count in squared distances, numbers and categories, as in price=2,colour=0.5 [default: 1]
+    #[arg(long, value_name = "A=W,…", value_delimiter = ',', value_parser = column_weight, help_heading = "Plan")]
+    pub weight_column: Vec<(String, f64)>,
+    /// Vectors to scale to length one, row by row: clusters by direction; '*' for all columns of numbers together
+    #[arg(long, value_name = "VECTOR,…", value_delimiter = ',', help_heading = "Plan")]
+    pub unit: Vec<String>,
+    /// What becomes of rows that lack values [default: auto]
+    #[arg(long, value_enum, value_name = "RULE", help_heading = "Plan")]
+    pub missing: Option<MissingArg>,
     /// Rows to sample for choosing landmarks and bandwidths: a number or 'all' [default: 20000]
     #[arg(long, value_name = "N|all", value_parser = sample_rows, help_heading = "Plan")]
     pub sample_rows: Option<SampleRows>,
@@ -310,14 +374,21 @@ fn sample_rows(text: &str) -> Result<SampleRows, String> {
 /// Reads the rows once (twice for 'dsquared' on more rows than the sample) and writes landmarks,
 /// bandwidths and scaling to a small file. Landmarks and witnesses are rows of the data; --witnesses 0 leaves out the
 /// latter, --landmarks-from both.
+///
+/// Numbers, true and false are measured as numbers, text of few different values as categories; dates only with
+/// --dates, and ids not at all. --show prints what becomes of each column.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch plan x.csv -o p.nys
   nysketch plan days/ -o p.nys --landmarks 200 --scale standard --exclude id
   nysketch plan x.npy -o p.nys --sampling leverage --bandwidth 10,2.5
   nysketch plan x.csv -o p.nys --landmarks auto --clusters 10
+  nysketch plan flights.csv --show
+  nysketch plan flights.csv -o flights.nys --dates when=hour+weekday --log distance --exclude flight
+  nysketch plan flights.csv -o flights.nys --categorical flight --weight-column carrier=2 --missing partial
 
-JSON fields: file, rows, skipped, skipped_by_column, columns, features, kernel, landmarks, frequencies, sampling, bandwidths,
+JSON fields: file, rows, skipped, skipped_by_column, columns, roles [{column, type, role, numbers, missing, low, high,
+  levels [{level, share}], transformation, left_out}], features, kernel, landmarks, frequencies, sampling, bandwidths,
   collect, witnesses, witnesses_digest, fingerprint, raw_rows, bytes, sample_rows, leverage {lambda, effective_dimension, accuracy,
   accuracy_rows}, notes")]
 pub struct PlanArgs {
@@ -325,9 +396,12 @@ pub struct PlanArgs {
     pub input: InputArgs,
     #[command(flatten)]
     pub columns: ColumnArgs,
-    /// File to write
-    #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
-    pub output: PathBuf,
+    /// File to write; needed unless --show is given
+    #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"], required_unless_present = "show")]
+    pub output: Option<PathBuf>,
+    /// Print what becomes of each column: type, role, missing values, levels or range, transformation
+    #[arg(long)]
+    pub show: bool,
     #[command(flatten)]
     pub plan: PlanOptions,
 }
@@ -344,8 +418,10 @@ pub struct PlanArgs {
   cat day2.csv | nysketch sketch - --plan p.nys -o day2.nys
   nysketch sketch sales.csv --by country -o countries/
   nysketch sketch days/ --plan p.nys -o all.nys --checkpoint all.ckpt --resume
+  nysketch sketch flights.csv -o flights.nys --dates when --exclude flight
 
-JSON fields: file, rows, skipped, skipped_by_column, columns, features, kernel, landmarks, frequencies, sampling, bandwidths,
+JSON fields: file, rows, skipped, skipped_by_column, complete, columns, roles [{column, role, numbers, missing, levels
+  [{level, share}], transformation}], features, kernel, landmarks, frequencies, sampling, bandwidths,
   collect, witnesses, witnesses_digest, fingerprint, raw_rows, bytes, seconds; with --by also plan,
   without_group and groups [{value, file, rows, skipped}]")]
 pub struct SketchArgs {
@@ -359,7 +435,8 @@ pub struct SketchArgs {
     /// Use this plan, or the plan of this sketch
     #[arg(long = "plan", value_name = "PLAN|SKETCH", conflicts_with_all = ["landmarks", "clusters", "sampling",
         "landmarks_from", "leverage_lambda", "features", "kernel", "frequencies", "bandwidth", "scale", "sample_rows",
-        "witnesses", "collect", "weights", "seed", "columns", "exclude"])]
+        "witnesses", "collect", "weights", "seed", "columns", "exclude", "categorical", "numeric", "dates", "log",
+        "weight_column", "unit"])]
     pub plan_file: Option<PathBuf>,
     /// Write the plan's witness rows into the sketch also with --plan or --by
     #[arg(long)]
@@ -443,7 +520,8 @@ pub struct Subtract {
   nysketch inspect model.json
   nysketch inspect s.nys --theory -k 10
 
-JSON fields: file, kind, rows, skipped, skipped_by_column, columns, features, kernel, landmarks, frequencies, sampling, seed,
+JSON fields: file, kind, rows, skipped, complete, columns, roles [{column, role, numbers, missing, levels [{level, share}],
+  transformation}], features, kernel, landmarks, frequencies, sampling, seed,
   bandwidths, scale, collect, witnesses, witnesses_digest, weights, rank, condition, missed, lambda, effective_dimension,
   largest_leverage, noise_floor, single_row_cells, empty_cells, raw_rows, fingerprint, bytes, model
   {explained, verdict, residuals [{bandwidth, residual, floor, missed}]}, theory {bandwidth, delta, k,

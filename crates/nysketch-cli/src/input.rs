@@ -4,9 +4,10 @@ use crate::args::{ColumnArgs, InputArgs};
 use nysketch_tables::{Columns, Dataset, Extras, Header, ReadOptions, Result};
 use std::path::Path;
 
-/// Opens every file, finds the columns, and checks that all files have them.
-pub fn open(args: &InputArgs, columns: Columns, extras: Extras) -> Result<Dataset> {
-    Dataset::open(&args.input, &options(args).columns(columns).extras(extras))
+/// Opens every file, finds the columns, and checks that all files have them. `holes` says whether rows may lack values.
+pub fn open(args: &InputArgs, columns: Columns, extras: Extras, holes: bool) -> Result<Dataset> {
+    let options = options(args).columns(columns).extras(extras).allow_missing(holes);
+    Dataset::open(&args.input, &options)
 }
 
 /// Names of the columns of a file.
@@ -29,6 +30,10 @@ fn options(args: &InputArgs) -> ReadOptions {
 impl From<&ColumnArgs> for Columns {
     fn from(args: &ColumnArgs) -> Self {
         let columns = args.columns.as_ref().map_or_else(Columns::default, Columns::matching);
-        columns.except(&args.exclude)
+        columns
+            .except(&args.exclude)
+            .categorical(&args.categorical)
+            .numeric(&args.numeric)
+            .dates(args.dates.iter().map(|date| &date.columns))
     }
 }

@@ -9,6 +9,7 @@
 //! `nysketch report` without the command line.
 
 mod args;
+mod columns;
 mod commands;
 mod describe;
 mod input;

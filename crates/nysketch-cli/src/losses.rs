@@ -1,9 +1,10 @@
 //! Rows that were skipped: how many, which columns cost them, and when that is too many.
 
 use crate::args::{Common, InputArgs};
-use crate::output::{count, note, thousands, warn};
+use crate::output::{count, note, percent, thousands, warn};
 use anyhow::{Result, bail};
 use nysketch::rows::Losses;
+use nysketch::{Plan, Recipe};
 use serde_json::{Value, json};
 
 /// From this share on skipped rows are worth a warning.
@@ -18,12 +19,23 @@ pub struct Lost<'a> {
     names: Vec<String>,
     /// Rows read, with the skipped ones.
     total: u64,
+    /// Where rows may lack values: how many of how many columns they must have.
+    least: Option<(usize, usize)>,
 }
 
 impl<'a> Lost<'a> {
-    pub fn new(losses: &'a Losses, columns: &[String], weight: Option<&str>, total: u64) -> Self {
-        let names = columns.iter().cloned().chain(weight.map(String::from)).collect();
-        Lost { losses, names, total }
+    /// The rows that were lost to the columns of a recipe.
+    pub fn new(losses: &'a Losses, columns: &[String], recipe: &Recipe, total: u64) -> Self {
+        let all = columns.len() + recipe.categories.len();
+        let least = recipe.least_present.map(|least| (least, all));
+        Lost { losses, names: columns.to_vec(), total, least }
+    }
+
+    /// The same with those that were lost to their weights.
+    pub fn of_plan(losses: &'a Losses, plan: &Plan, total: u64) -> Self {
+        let mut lost = Self::new(losses, &plan.columns, &plan.recipe, total);
+        lost.names.extend(plan.weighting.iter().map(|w| w.column.clone()));
+        lost
     }
 
     /// Refuses a result that more rows than allowed are missing from.
@@ -43,7 +55,10 @@ impl<'a> Lost<'a> {
         if self.losses.skipped() == 0 {
             return;
         }
-        let text = format!("{}{then}", self.text("skipped as invalid"));
+        let lacking = self.least.map_or(String::new(), |(least, all)| {
+            format!(" or for having fewer than {least} of {all} values")
+        });
+        let text = format!("{}{then}", self.text(&format!("skipped as invalid{lacking}")));
         if self.share() > WARNING { warn(&text) } else { note(common, &text) }
     }
 
@@ -75,9 +90,4 @@ impl<'a> Lost<'a> {
             named.join(", ")
         )
     }
-}
-
-fn percent(share: f64) -> String {
-    let digits = if share < 0.01 { 2 } else { 1 };
-    format!("{:.digits$} %", 100.0 * share)
 }

@@ -5,6 +5,8 @@ use anyhow::Result;
 use std::io::{self, Write};
 use std::path::Path;
 
+pub use nysketch::recipe::words::short;
+
 /// An error in how the command was used, not in the data.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -146,21 +148,10 @@ pub fn size(bytes: usize) -> String {
     }
 }
 
-/// A number with four significant digits.
-pub fn short(x: f64) -> String {
-    match x.abs() {
-        0.0 => "0".into(),
-        a if (1e-3..1e6).contains(&a) => {
-            let digits = (3 - a.log10().floor() as i32).clamp(0, 6) as usize;
-            let text = format!("{x:.digits$}");
-            if text.contains('.') {
-                text.trim_end_matches('0').trim_end_matches('.').to_string()
-            } else {
-                text
-            }
-        }
-        _ => format!("{x:.3e}"),
-    }
+/// "61.3 %", "0.42 %".
+pub fn percent(share: f64) -> String {
+    let digits = if share < 0.01 { 2 } else { 1 };
+    format!("{:.digits$} %", 100.0 * share)
 }
 
 /// Several numbers.

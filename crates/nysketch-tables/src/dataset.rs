@@ -46,6 +46,8 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub struct Dataset {
     files: Vec<TableFile>,
+    /// The columns of the first file.
+    schema: Schema,
     names: Arc<Names>,
     roles: Vec<ColumnRole>,
     notes: Vec<String>,
@@ -101,17 +103,34 @@ impl Dataset {
         let mut notes = if by_default { left_out(&first.schema, &roles) } else { Vec::new() };
         notes.extend(notes_of(&opened, &places, &unused, &found));
         notes.extend(folders.notes);
+        let schema = first.schema.clone();
         let mut files = Vec::new();
         for (Opened { file, reader, schema, metadata }, places) in opened.into_iter().zip(places) {
             let places = Arc::new(Places { truths: truths.clone(), ..places });
             files.push(TableFile { file, reader, rows: schema.rows, places, metadata });
         }
-        Ok(Dataset { files, names, roles, notes, meter })
+        Ok(Dataset { files, schema, names, roles, notes, meter })
     }
 
     /// What becomes of each column of the first file, in their order; folders come last.
     pub fn roles(&self) -> &[ColumnRole] {
         &self.roles
+    }
+
+    /// The columns of the first file that names, ranges and patterns mean, whether or not they are read; each once.
+    pub fn matching<S: AsRef<str>>(
+        &self,
+        patterns: impl IntoIterator<Item = S>,
+    ) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for pattern in patterns {
+            for i in self.schema.matching(&self.files[0].file.name, pattern.as_ref())? {
+                if !names.contains(&self.schema.names[i]) {
+                    names.push(self.schema.names[i].clone());
+                }
+            }
+        }
+        Ok(names)
     }
 
     /// Names of all columns of a file, whatever they hold.

@@ -4,6 +4,7 @@
 //! eigendecomposition comes from the [`Context`], so that it is computed once, however much is asked for.
 
 use crate::atom::embedding::DECODING_CUTOFF;
+use crate::columns::ColumnSummary;
 use crate::decoder::Context;
 use crate::decoder::{Explanation, noise_floor};
 use crate::error::{Error, Result};
@@ -193,9 +194,15 @@ pub struct Inspection {
     /// Rows left out as invalid; none for a plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<u64>,
+    /// Rows that lack no number, where rows may lack some: kernel sums and moments are of these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub complete: Option<u64>,
     /// What is measured.
     #[serde(flatten)]
     pub plan: PlanSummary,
+    /// The columns of the table that are measured, and what is done to them; of a sketch with exact shares of levels and
+    /// of missing values.
+    pub roles: Vec<ColumnSummary>,
     /// The seed that landmarks or frequencies were chosen with.
     pub seed: u64,
     /// What each column is divided by.
@@ -247,6 +254,8 @@ impl Inspection {
         let mut found = Self::new(plan, "sketch");
         found.rows = Some(sketch.rows());
         found.skipped = Some(sketch.skipped());
+        found.complete = complete_rows(sketch);
+        found.roles = ColumnSummary::of_sketch(sketch);
         if plan.landmarks().is_none() {
             return Ok(found);
         }
@@ -275,7 +284,9 @@ impl Inspection {
             kind,
             rows: None,
             skipped: None,
+            complete: None,
             plan: PlanSummary::new(plan),
+            roles: ColumnSummary::of_plan(plan),
             seed: plan.seed,
             scale: plan.frame.scale.clone(),
             weights: weights.map(|w| Weights { column: w.column.clone(), unit: w.unit }),
@@ -346,6 +357,11 @@ fn dimensions(context: &Context<'_>) -> Result<Dimensions> {
         }
     }
     Ok(Dimensions { lambda, effective_dimension, largest_leverage, noise_floor: floor })
+}
+
+/// Rows of a sketch that lack no number, weights counted in the plan's unit; none where no row may lack one.
+pub fn complete_rows(sketch: &Sketch) -> Option<u64> {
+    sketch.plan().is_partial().then(|| sketch.sums()[Sum::Complete][0] as u64)
 }
 
 fn cell_counts(sketch: &Sketch) -> CellCounts {

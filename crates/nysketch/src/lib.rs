@@ -71,6 +71,7 @@
 //! of `nysketch-tables`.
 
 pub mod clusters;
+pub mod columns;
 pub mod decoder;
 pub mod drift;
 pub mod engine;
@@ -152,8 +153,8 @@ pub use model::{Model, Shape};
 pub use names::{Choice, Named};
 pub use plan::{Features, Plan};
 pub use planning::{
-    FeatureKind, GivenLandmarks, LandmarkCount, PlanParams, PlanReport, SampleRows, Scale,
-    make_plan, plan_for,
+    DatePart, FeatureKind, GivenLandmarks, LandmarkCount, Missing, PlanParams, PlanReport,
+    SampleRows, Scale, make_plan, plan_for,
 };
 pub use points::Points;
 pub use predictor::Predictor;

@@ -36,7 +36,9 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
         _ => None,
     };
     let extras = Extras::default().key(key);
-    let input = input::open(&args.input, Columns::of_recipe(&model.recipe), extras)?;
+    let columns_read = Columns::of_recipe(&model.recipe);
+    let holes = model.recipe.least_present.is_some();
+    let input = input::open(&args.input, columns_read, extras, holes)?;
     tell_input(&input, common);
     let bar = Bar::reading("evaluating", &input, common.quiet);
     let predictor = Predictor::new(&model);
@@ -71,7 +73,7 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
     if risks.rows == 0 {
         return Err(Error::NoRows { skipped: losses.skipped() }.into());
     }
-    let lost = Lost::new(&losses, &model.columns, None, seen);
+    let lost = Lost::new(&losses, &model.columns, &model.recipe, seen);
     lost.check(&args.input)?;
     lost.tell(common, "");
     let e = risks.evaluation(&model);
@@ -150,7 +152,7 @@ fn find_labels(args: &Evaluate) -> Result<Labels> {
         bail!("{name} has {} columns; a file of labels must have one", columns.len());
     };
     let key = Extras::default().key(Some(column));
-    let input = input::open(&input, Columns::exactly::<String>([]), key)?;
+    let input = input::open(&input, Columns::exactly::<String>([]), key, false)?;
     let mut labels = Vec::new();
     let take = |batch: Batch| {
         for (row, key) in (batch.block.first_row..).zip(batch.block.keys) {

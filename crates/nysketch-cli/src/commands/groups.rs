@@ -2,6 +2,7 @@
 
 use super::witnesses::Plans;
 use crate::args::{Common, SketchArgs};
+use crate::columns;
 use crate::describe::{measured_at, raw_rows};
 use crate::losses::Lost;
 use crate::output::{Usage, count, name, note, result, size, thousands};
@@ -63,8 +64,7 @@ pub fn run(
     if rows == 0 && !args.allow_empty {
         return Err(Error::NoRows { skipped: skipped + groups.without_group }.into());
     }
-    let weight = plan.weighting.as_ref().map(|w| w.column.as_str());
-    let lost = Lost::new(&groups.losses, &plan.columns, weight, groups.read);
+    let lost = Lost::of_plan(&groups.losses, plan, groups.read);
     lost.check(&args.input)?;
     let mut listed = Vec::new();
     let cannot = || format!("cannot write {}", args.output.display());
@@ -125,7 +125,7 @@ pub fn run(
             n => format!("{} sketches", thousands(n as u64)),
         },
         count(rows, "row"),
-        count(plan.dims() as u64, "column"),
+        columns::measured(plan),
         measured_at(plan),
         size(bytes),
     );

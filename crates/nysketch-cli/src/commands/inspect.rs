@@ -3,12 +3,13 @@
 use super::files::{read_any, read_model};
 use super::witnesses::plan_beside;
 use crate::args::{Common, Inspect};
+use crate::columns;
 use crate::describe::{
     clusters_json, doubt, estimated, measured_at, mixture_json, notes, one_line, raw_rows, summary,
     table,
 };
 use crate::kind::Kind;
-use crate::output::{Usage, extended, list, name, result, short, size, thousands};
+use crate::output::{Usage, extended, list, name, percent, result, short, size, thousands};
 use anyhow::Result;
 use nysketch::Plan;
 use nysketch::decoder::Explanation;
@@ -108,11 +109,15 @@ fn text(args: &Inspect, plan: &Plan, found: &Inspection, raw: RawRows, bytes: us
     if let (Some(file), Some(explanation)) = (&args.model, &found.model) {
         model_lines(file, explanation, &mut text);
     }
+    text.push_str(&format!("\n{}", columns::table(&found.roles, LISTED)));
     if let Some(theory) = &found.theory {
         theory_lines(theory, &mut text);
     }
     text
 }
+
+/// Columns that are listed.
+const LISTED: usize = 60;
 
 fn line(text: &mut String, name: &str, value: &str) {
     text.push_str(&format!("  {name:12} {value}\n"));
@@ -131,13 +136,26 @@ fn rows_text(found: &Inspection, rows: u64) -> String {
     if let Some(skipped) = found.skipped.filter(|n| *n > 0) {
         text.push_str(&format!(", {} skipped as invalid", thousands(skipped)));
     }
+    if let Some(complete) = found.complete.filter(|complete| *complete < rows) {
+        let share = percent(complete as f64 / rows as f64);
+        text.push_str(&format!(", {share} of them without missing numbers"));
+    }
     text
 }
 
 fn plan_lines(plan: &Plan, text: &mut String) {
     columns_line(text, &plan.columns);
+    if !plan.categories().is_empty() {
+        let names: Vec<String> = plan.categories().iter().map(|c| one_line(&c.name)).collect();
+        line(text, "categories", &format!("{}: {}", names.len(), names.join(", ")));
+    }
+    if let Some(least) = plan.recipe.least_present {
+        let all = plan.dims() + plan.categories().len();
+        let rows = format!("rows count by the values they have, at least {least} of {all}");
+        line(text, "missing", &rows);
+    }
     if plan.frame.scale.iter().any(|s| *s != 1.0) {
-        line(text, "scale", "columns are divided by their standard deviation");
+        line(text, "scale", "columns are divided by the numbers below");
     }
     line(text, "measured at", &measured_at(plan));
     line(text, "collects", &plan.collect.names().join(", "));

@@ -1,6 +1,7 @@
 //! `nysketch plan`: decide what to measure.
 
-use crate::args::{ColumnArgs, Common, InputArgs, PlanArgs, PlanOptions};
+use crate::args::{ColumnArgs, Common, DateArg, InputArgs, MissingArg, PlanArgs, PlanOptions};
+use crate::columns;
 use crate::describe::{measured_at, raw_rows};
 use crate::input;
 use crate::kind::Kind;
@@ -12,32 +13,39 @@ use crate::progress::Bar;
 use crate::writing::{check_output, write_bytes};
 use anyhow::{Result, bail};
 use nysketch::inspect::{PlanSummary, RawRows};
-use nysketch::{Collect, Invalid, Plan, PlanParams, PlanReport, SampleRows, make_plan};
+use nysketch::{Collect, Invalid, Missing, Plan, PlanParams, PlanReport, SampleRows, make_plan};
 use nysketch_tables::{Columns, Dataset, Extras};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
 pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     let inputs = args.input.input.iter().chain(&args.plan.landmarks_from).map(PathBuf::as_path);
-    check_output(common, &args.output, Kind::Plan, inputs)?;
+    if let Some(output) = &args.output {
+        check_output(common, output, Kind::Plan, inputs)?;
+    }
+    let input = with_missing(&args.input, &args.plan)?;
     let request = PlanRequest {
-        input: &args.input,
+        input: &input,
         columns: &args.columns,
         options: &args.plan,
         by: None,
-        output: &args.output,
+        output: args.output.as_deref(),
     };
-    let (plan, report, _) = plan_input(request, common)?;
+    let (plan, report, source) = plan_input(request, common)?;
     let lost = lost(&report, &plan);
     lost.tell(common, "");
     let bytes = plan.to_bytes();
-    write_bytes(&args.output, &bytes)?;
+    if let Some(output) = &args.output {
+        write_bytes(output, &bytes)?;
+    }
+    let roles = columns::with_types(&report.columns, &source);
     let summary = PlanSummary::new(&plan);
     let mut json = serde_json::to_value(&summary)?;
-    json["file"] = name(&args.output);
+    json["file"] = args.output.as_deref().map_or(json!(null), name);
     json["rows"] = json!(report.rows);
     json["skipped"] = json!(report.losses.skipped());
     json["skipped_by_column"] = lost.json();
+    json["roles"] = serde_json::to_value(&roles)?;
     json["sample_rows"] = json!(report.sample_rows);
     json["raw_rows"] = json!(RawRows::of_plan(&plan).total());
     json["bytes"] = json!(bytes.len());
@@ -48,29 +56,43 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
             "accuracy": l.accuracy, "accuracy_rows": l.accuracy_rows,
         });
     }
-    let text = format!(
-        "{}: {} for {} × {}, {}\n{}fingerprint {}\ncontains {}",
-        args.output.display(),
-        measured_at(&plan),
-        count(report.rows, "row"),
-        count(plan.dims() as u64, "column"),
-        size(bytes.len()),
-        format_args!(
-            "bandwidths σ² {}; collects {}\n",
-            list(&plan.bandwidths),
-            plan.collect.names().join(", ")
-        ),
-        summary.fingerprint,
-        raw_rows(RawRows::of_plan(&plan)),
-    );
+    let mut text = String::new();
+    if args.show {
+        text.push_str(&columns::table(&roles, usize::MAX));
+    }
+    if let Some(output) = &args.output {
+        text.push_str(&format!(
+            "{}: {} for {} × {}, {}\n{}fingerprint {}\ncontains {}",
+            output.display(),
+            measured_at(&plan),
+            count(report.rows, "row"),
+            columns::measured(&plan),
+            size(bytes.len()),
+            format_args!(
+                "bandwidths σ² {}; collects {}\n",
+                list(&plan.bandwidths),
+                plan.collect.names().join(", ")
+            ),
+            summary.fingerprint,
+            raw_rows(RawRows::of_plan(&plan)),
+        ));
+    }
     result(common, &json, &text)
 }
 
 /// The rows that planning skipped.
 fn lost<'a>(report: &'a PlanReport, plan: &Plan) -> Lost<'a> {
-    let weight = plan.weighting.as_ref().map(|w| w.column.as_str());
-    let total = report.rows + report.losses.skipped();
-    Lost::new(&report.losses, &plan.columns, weight, total)
+    Lost::of_plan(&report.losses, plan, report.rows + report.losses.skipped())
+}
+
+/// What was said about rows that lack values, in the words of the input.
+pub fn with_missing(input: &InputArgs, options: &PlanOptions) -> Result<InputArgs> {
+    let skip = input.skip_invalid || options.missing == Some(MissingArg::Skip);
+    if input.skip_invalid && options.missing == Some(MissingArg::Error) {
+        let message = "--skip-invalid skips rows that lack values, which --missing error refuses";
+        return Err(Usage(message.into()).into());
+    }
+    Ok(InputArgs { skip_invalid: skip, ..input.clone() })
 }
 
 /// What a plan is made from.
@@ -80,8 +102,8 @@ pub struct PlanRequest<'a> {
     pub options: &'a PlanOptions,
     /// Column that groups the rows.
     pub by: Option<&'a str>,
-    /// What will be written, which must not be an input.
-    pub output: &'a Path,
+    /// What will be written, if anything, which must not be an input.
+    pub output: Option<&'a Path>,
 }
 
 /// Opens the input, makes its plan, and reports what happened.
@@ -93,16 +115,19 @@ pub fn plan_input(
     if input.input.iter().any(|p| p == Path::new("-")) {
         return Err(Usage("making a plan reads the rows first, and stdin can be read only once; make a plan from a file and pass it with --plan".into()).into());
     }
-    let mut params = params(input, options, common)?;
+    let params = params(input, options, common)?;
     // Impossible options are refused before any file is opened.
     let mut options_alone = params.clone();
     if let Some(path) = &options.landmarks_from {
         options_alone = options_alone.landmarks_from(path.display().to_string(), Vec::new());
     }
-    options_alone.check()?;
+    let holes = options_alone.check()?.survey().partial;
     let extras = Extras::default().weight(options.weights.clone()).key(by);
-    let source = input::open(input, columns.into(), extras)?;
-    source.check_output(output)?;
+    let source = input::open(input, columns.into(), extras, holes)?;
+    if let Some(output) = output {
+        source.check_output(output)?;
+    }
+    let mut params = with_columns(params, &source, columns, options)?;
     tell_columns(&source, columns, common);
     tell_input(&source, common);
     if let Some(path) = &options.landmarks_from {
@@ -138,17 +163,47 @@ pub fn plan_input(
     Ok((plan, report, source))
 }
 
+/// The columns that were named, one way or another, by their exact names.
+fn with_columns(
+    mut params: PlanParams,
+    source: &Dataset,
+    columns: &ColumnArgs,
+    options: &PlanOptions,
+) -> Result<PlanParams> {
+    params.categorical = source.matching(&columns.categorical)?;
+    params.log = source.matching(&options.log)?;
+    params.named = source.matching(columns.columns.iter().flatten().chain(&columns.numeric))?;
+    params.named.extend(params.categorical.clone());
+    for DateArg { columns, parts } in &columns.dates {
+        for name in source.matching([columns])? {
+            params.named.push(name.clone());
+            params = params.dates(name, parts.clone());
+        }
+    }
+    for (pattern, weight) in &options.weight_column {
+        for name in source.matching([pattern])? {
+            params = params.column_weight(name, *weight);
+        }
+    }
+    Ok(params)
+}
+
 /// Reports which columns are read, unless the user has named them.
 fn tell_columns(source: &Dataset, args: &ColumnArgs, common: &Common) {
     use nysketch::RowSource;
-    let columns = source.columns();
-    let all = format!("columns: {}", columns.join(", "));
-    match (&args.columns, columns.len()) {
-        (Some(_), _) => detail(common, &all),
-        (None, n) if n > 20 && !common.verbose => {
-            note(common, &format!("columns: {}, … ({n}; -v shows all)", columns[..20].join(", ")));
+    let said = |what: &str, names: &[String]| match names.len() {
+        0 => String::new(),
+        n if n > 20 && !common.verbose => {
+            format!("{what}: {}, … ({n}; -v shows all)", names[..20].join(", "))
         }
-        (None, _) => note(common, &all),
+        _ => format!("{what}: {}", names.join(", ")),
+    };
+    let categories: Vec<String> = source.categories().iter().map(|c| c.name.clone()).collect();
+    let all = [said("columns", source.columns()), said("text", &categories)];
+    let all: Vec<&str> = all.iter().map(String::as_str).filter(|s| !s.is_empty()).collect();
+    match &args.columns {
+        Some(_) => detail(common, &all.join("; ")),
+        None => note(common, &all.join("; ")),
     }
 }
 
@@ -166,7 +221,7 @@ fn given_landmarks(input: &InputArgs, source: &Dataset, path: &Path) -> Result<V
         format: None,
         ..input.clone()
     };
-    let file = input::open(&args, Columns::exactly(source.columns()), Extras::default())?;
+    let file = input::open(&args, Columns::exactly(source.columns()), Extras::default(), false)?;
     let rows = file.read_all()?;
     if rows.is_empty() {
         bail!("{} has no rows to use as landmarks", path.display());
@@ -182,6 +237,12 @@ fn params(input: &InputArgs, options: &PlanOptions, common: &Common) -> Result<P
         .sample_rows(options.sample_rows.unwrap_or(SampleRows::Default))
         .seed(options.seed)
         .invalid(invalid(input))
+        .missing(match options.missing {
+            None | Some(MissingArg::Auto | MissingArg::Skip) => Missing::Auto,
+            Some(MissingArg::Error) => Missing::Error,
+            Some(MissingArg::Partial) => Missing::Partial,
+        })
+        .leave_out_ids(true)
         .threads(common.threads());
     params.features = options.features;
     params.landmarks = options.landmarks;
@@ -190,6 +251,7 @@ fn params(input: &InputArgs, options: &PlanOptions, common: &Common) -> Result<P
     params.leverage_lambda = options.leverage_lambda;
     params.witnesses = options.witnesses;
     params.frequencies = options.frequencies;
+    params.unit = options.unit.clone();
     params.bandwidths = bandwidths(&options.bandwidth)?;
     if let Some(names) = &options.collect {
         params.collect = Some(Collect::from_names(names.iter().map(|s| s.trim()))?);

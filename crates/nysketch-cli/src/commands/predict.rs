@@ -30,7 +30,9 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
     let model = read_model(&args.model)?;
     let columns = columns(args, kind, &model)?;
     let extras = Extras::default().keep(&args.keep);
-    let input = input::open(&args.input, Columns::of_recipe(&model.recipe), extras)?;
+    let columns_read = Columns::of_recipe(&model.recipe);
+    let holes = model.recipe.least_present.is_some();
+    let input = input::open(&args.input, columns_read, extras, holes)?;
     input.check_output(&args.output)?;
     tell_input(&input, common);
     let schema = schema(&input, &columns, &args.prefix)?;
@@ -50,13 +52,13 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
         };
         rows = input.map_to_table(common.threads(), &bar, work, &mut writer)?;
         let losses = losses.lock().unwrap_or_else(|e| e.into_inner());
-        Lost::new(&losses, &model.columns, None, rows).check(&args.input)?;
+        Lost::new(&losses, &model.columns, &model.recipe, rows).check(&args.input)?;
         Ok(writer.finish()?)
     });
     while_writing(&args.output, written)?;
     drop(bar);
     let losses = losses.into_inner().unwrap_or_else(|e| e.into_inner());
-    let lost = Lost::new(&losses, &model.columns, None, rows);
+    let lost = Lost::new(&losses, &model.columns, &model.recipe, rows);
     lost.tell(common, "; their label is -1");
     let mut json = json!({"file": name(&args.output), "rows": rows, "skipped": losses.skipped(),
         "skipped_by_column": lost.json()});

@@ -3,18 +3,20 @@
 use super::checkpoint::Checkpoint;
 use super::files::read_plan;
 use super::groups;
-use super::plan::{PlanRequest, invalid, plan_input, tell_input};
+use super::plan::{PlanRequest, invalid, plan_input, tell_input, with_missing};
 use super::witnesses::Plans;
-use crate::args::{Common, SketchArgs};
+use crate::args::{Common, InputArgs, MissingArg, SketchArgs};
+use crate::columns;
 use crate::describe::{amount, measured_at, raw_rows};
 use crate::input;
 use crate::kind::Kind;
 use crate::losses::Lost;
-use crate::output::{count, name, note, result, size, thousands, warn};
+use crate::output::{Usage, name, note, result, size, thousands, warn};
 use crate::progress::Bar;
 use crate::writing::{check_output, write_bytes};
 use anyhow::Result;
-use nysketch::inspect::{PlanSummary, RawRows};
+use nysketch::columns::ColumnSummary;
+use nysketch::inspect::{PlanSummary, RawRows, complete_rows};
 use nysketch::{Error, Plan, Run, Sketch, SketchParams, Suitability};
 use nysketch_tables::store::Local;
 use nysketch_tables::{Columns, Dataset, Extras, find};
@@ -31,7 +33,8 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
         None => check_output(common, &args.output, Kind::Sketch, files)?,
     }
     let start = Instant::now();
-    let params = SketchParams::default().threads(common.threads()).invalid(invalid(&args.input));
+    let given = with_missing(&args.input, &args.plan)?;
+    let params = SketchParams::default().threads(common.threads()).invalid(invalid(&given));
     let checkpoint = args.checkpoint.as_deref().map(|path| Checkpoint::new(path, args));
     let saved = match &checkpoint {
         Some(checkpoint) => checkpoint.load(args.resume, common)?,
@@ -44,17 +47,18 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     };
     let (plan, input) = match plan {
         Some(plan) => {
-            let input = open_for_plan(args, &plan, common)?;
+            check_missing(args, &plan)?;
+            let input = open_for_plan(args, &given, &plan, common)?;
             (plan, input)
         }
         None => {
             let by = args.by.as_deref();
             let request = PlanRequest {
-                input: &args.input,
+                input: &given,
                 columns: &args.columns,
                 options: &args.plan,
                 by,
-                output: &args.output,
+                output: Some(&args.output),
             };
             let (plan, _, input) = plan_input(request, common)?;
             (Arc::new(plan), Some(input))
@@ -91,8 +95,7 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     }
     let (losses, total) = (run.losses().clone(), run.done().len());
     let sketch = run.into_sketch();
-    let weight = plan.weighting.as_ref().map(|w| w.column.as_str());
-    let lost = Lost::new(&losses, &plan.columns, weight, total);
+    let lost = Lost::of_plan(&losses, &plan, total);
     if sketch.rows() == 0 && !args.allow_empty {
         return Err(Error::NoRows { skipped: sketch.skipped() }.into());
     }
@@ -103,7 +106,9 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
         checkpoint.remove();
     }
     lost.tell(common, "; the sketch records how many");
+    columns::incomplete(&sketch).iter().for_each(|message| note(common, message));
     if args.plan_file.is_some() {
+        columns::unknown_levels(&sketch).iter().for_each(|message| note(common, message));
         let suitable = Suitability::of(&sketch);
         suitable.notes(true).iter().for_each(|message| warn(message));
     }
@@ -124,6 +129,10 @@ fn tell(
     json["rows"] = json!(sketch.counted());
     json["skipped"] = json!(sketch.skipped());
     json["skipped_by_column"] = lost.json();
+    json["roles"] = serde_json::to_value(ColumnSummary::of_sketch(sketch))?;
+    if let Some(complete) = complete_rows(sketch) {
+        json["complete"] = json!(complete);
+    }
     let raw = RawRows::of_sketch(sketch);
     json["raw_rows"] = json!(raw.total());
     json["bytes"] = json!(bytes);
@@ -132,7 +141,7 @@ fn tell(
         "{}: {} × {} at {} in {}, {seconds:.1} s\ncontains {}",
         args.output.display(),
         amount(sketch),
-        count(plan.dims() as u64, "column"),
+        columns::measured(plan),
         measured_at(plan),
         size(bytes),
         raw_rows(raw),
@@ -140,9 +149,28 @@ fn tell(
     result(common, &json, &text)
 }
 
+/// A plan says itself what becomes of rows that lack values, but for skipping them.
+fn check_missing(args: &SketchArgs, plan: &Plan) -> Result<()> {
+    let message = match args.plan.missing {
+        Some(MissingArg::Skip) if plan.is_partial() => {
+            "the plan counts rows by the values they have; --missing skip needs one that was made with it"
+        }
+        None | Some(MissingArg::Skip) => return Ok(()),
+        Some(_) => {
+            "what becomes of rows that lack values is decided by the plan; with --plan, --missing can only be skip"
+        }
+    };
+    Err(Usage(message.into()).into())
+}
+
 /// The input with the columns of a plan; `None` where every file is empty and may be.
-fn open_for_plan(args: &SketchArgs, plan: &Plan, common: &Common) -> Result<Option<Dataset>> {
-    let mut input = args.input.clone();
+fn open_for_plan(
+    args: &SketchArgs,
+    input: &InputArgs,
+    plan: &Plan,
+    common: &Common,
+) -> Result<Option<Dataset>> {
+    let mut input = input.clone();
     let stdin = |p: &PathBuf| p == Path::new("-");
     if args.allow_empty {
         let not_empty =
@@ -157,7 +185,7 @@ fn open_for_plan(args: &SketchArgs, plan: &Plan, common: &Common) -> Result<Opti
     let weight = plan.weighting.as_ref().map(|w| &w.column);
     let extras = Extras::default().weight(weight).key(args.by.as_ref());
     let only_stdin = input.input.len() == 1 && stdin(&input.input[0]);
-    match input::open(&input, Columns::exactly(&plan.columns), extras) {
+    match input::open(&input, Columns::of_recipe(&plan.recipe), extras, plan.is_partial()) {
         Err(nysketch_tables::Error::Empty { .. }) if args.allow_empty && only_stdin => Ok(None),
         Err(error) => Err(error.into()),
         Ok(input) => {

@@ -12,6 +12,7 @@ use super::roles::{Settled, TableColumns, preliminary, settle};
 use super::witnesses::draw_places;
 use crate::bandwidth;
 use crate::collect::Collect;
+use crate::columns::ColumnSummary;
 use crate::error::{Error, Place, Result};
 use crate::feature_map::fourier::draw_frequencies;
 use crate::fixed::power_of_two;
@@ -25,7 +26,7 @@ use crate::landmarks::uniform::{distinct, uniform};
 use crate::linalg::symmetric_eigen;
 use crate::plan::{Features, Plan};
 use crate::points::Points;
-use crate::recipe::Recipe;
+use crate::recipe::{Number, Recipe};
 use crate::sample::Reservoir;
 use crate::simd::Instructions;
 use crate::survey::Survey;
@@ -48,6 +49,8 @@ pub struct Draft {
     weighting: Option<Weighting>,
     measurement: Measurement,
     witnesses: usize,
+    /// Columns of numbers of the table.
+    inputs: Vec<String>,
     columns: Vec<String>,
     recipe: Recipe,
     frame: Frame,
@@ -76,8 +79,10 @@ impl Draft {
         let PlanValid { mut params, measurement, witnesses } = params.clone();
         let (columns, recipe) = preliminary(table, &params)?;
         let (rows, losses) = (found.rows, found.losses.clone());
-        let Settled { columns, recipe, found, mut notes } =
-            settle(columns, recipe, found, &params)?;
+        let landmarks =
+            matches!(measurement, Measurement::Chosen { .. } | Measurement::Leverage(_));
+        let Settled { columns, recipe, found, mut notes, table: summaries } =
+            settle(columns, recipe, found, &params, landmarks)?;
         let times = recipe.numbers.iter().any(|n| n.step.of_time());
         if params.scale.is_none() && (times || !recipe.categories.is_empty()) {
             params.scale = Some(Scale::Standard);
@@ -88,7 +93,7 @@ impl Draft {
         if found.sample.is_empty() {
             return Err(Error::NoRows { skipped: rows });
         }
-        let frame = make_frame(&columns, &found, &params)?;
+        let frame = make_frame(&columns, &recipe, &found, &params)?;
         let weighting = params
             .weighting
             .as_ref()
@@ -98,6 +103,7 @@ impl Draft {
             PlanReport { rows, losses, sample_rows: sample.len(), ..PlanReport::default() };
         report.losses = found.losses.clone();
         report.notes = notes;
+        report.columns = summaries;
         report.notes.extend(remarks::of_columns(&columns, &found, scale));
         warn_of_lost_digits(&columns, &found, &frame, &mut report);
         let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
@@ -114,6 +120,7 @@ impl Draft {
             weighting,
             measurement,
             witnesses,
+            inputs: table.numbers.iter().map(|(name, _)| name.clone()).collect(),
             columns,
             recipe,
             frame,
@@ -170,6 +177,11 @@ impl Draft {
         }
         let plan = Plan { witnesses: self.witnesses(), ..self.plan(features, levels, collect) };
         plan.check()?;
+        for measured in ColumnSummary::of_plan(&plan) {
+            if let Some(c) = self.report.columns.iter_mut().find(|c| c.column == measured.column) {
+                (c.numbers, c.transformation) = (measured.numbers, measured.transformation);
+            }
+        }
         Ok((plan, self.report))
     }
 
@@ -261,7 +273,14 @@ impl Draft {
             let expected = "left out where the table has categories";
             return Err(Error::parameter("`landmarks_from`", expected, &given.name));
         }
-        let d = self.frame.dims();
+        if !self.recipe.units.is_empty() {
+            let expected = "left out where vectors are scaled to length one";
+            return Err(Error::parameter("`landmarks_from`", expected, &given.name));
+        }
+        // Columns of the table that are not measured are not in the landmarks, either.
+        let place = |number: &Number| self.inputs.iter().position(|name| *name == number.input);
+        let places: Vec<usize> = self.recipe.numbers.iter().filter_map(place).collect();
+        let d = self.inputs.len();
         let mut framed = FramedRows::default();
         for (i, row) in given.rows.iter().enumerate() {
             if row.len() != d {
@@ -271,7 +290,9 @@ impl Draft {
                     row.len(),
                 ));
             }
-            if let Err(j) = self.frame.push(Instructions::best(), row, &mut framed) {
+            let steps = places.iter().zip(&self.recipe.numbers);
+            let row: Vec<f64> = steps.map(|(from, n)| n.step.apply(row[*from])).collect();
+            if let Err(j) = self.frame.push(Instructions::best(), &row, &mut framed) {
                 let column = self.columns[j].clone();
                 let at = Place { file: given.name.clone(), row: i as u64 + 1, column };
                 return Err(self.frame.invalid(at, j, row[j]));
@@ -500,7 +521,12 @@ fn placed(
 }
 
 /// The centre is the mean, rounded to about the column's spread so that integers stay integers.
-fn make_frame(columns: &[String], found: &Survey, params: &PlanParams) -> Result<Frame> {
+fn make_frame(
+    columns: &[String],
+    recipe: &Recipe,
+    found: &Survey,
+    params: &PlanParams,
+) -> Result<Frame> {
     let mut centre = Vec::new();
     let mut scales = Vec::new();
     for (j, c) in found.columns.iter().enumerate() {
@@ -523,7 +549,8 @@ fn make_frame(columns: &[String], found: &Survey, params: &PlanParams) -> Result
             }
             _ => 1.0,
         };
-        scales.push(scale / params.weight_of(&columns[j]).unwrap_or(1.0).sqrt());
+        let weight = params.weight_of(&recipe.numbers[j].input).unwrap_or(1.0);
+        scales.push(scale / weight.sqrt());
     }
     let low: Vec<f64> = found.columns.iter().map(|c| c.low).collect();
     let high: Vec<f64> = found.columns.iter().map(|c| c.high).collect();

@@ -10,7 +10,7 @@ use crate::kernel::ladder::check_bandwidths;
 use crate::landmarks::Sampling;
 use crate::names::{Choice, Named, name_of};
 use crate::plan::{MAX_POINTS, WITNESSES_NEED_CELLS, check_kernel};
-use crate::recipe::Step;
+use crate::recipe::{Step, vector_of};
 use crate::rows::Invalid;
 use crate::survey::SurveyParams;
 use crate::weight::WeightParams;
@@ -508,7 +508,8 @@ impl PlanParams {
 
     /// What a column counts in squared distances, where it was said.
     pub(super) fn weight_of(&self, column: &str) -> Option<f64> {
-        self.column_weights.iter().find(|(name, _)| name == column).map(|(_, w)| *w)
+        let of_it = |(name, _): &&(String, f64)| name == column || vector_of(column) == Some(name);
+        self.column_weights.iter().find(of_it).map(|(_, weight)| *weight)
     }
 
     /// Whether cells are kept, as far as that is known before rows are read.

@@ -1,5 +1,6 @@
 //! What happened while planning, for people.
 
+use crate::columns::ColumnSummary;
 use crate::rows::Losses;
 
 /// What happened while planning, for people.
@@ -23,6 +24,8 @@ pub struct PlanReport {
     pub rows: u64,
     /// Rows skipped as invalid, and the columns that cost them; the weight comes after the last column.
     pub losses: Losses,
+    /// The columns of the table, and what becomes of them.
+    pub columns: Vec<ColumnSummary>,
     /// Rows that landmarks were chosen from.
     pub sample_rows: usize,
     /// λ, the effective dimension N(λ) and the measured accuracy z of leverage sampling.

@@ -2,10 +2,12 @@
 
 use super::params::{CATEGORY_WEIGHT, DatePart, PlanParams};
 use super::remarks;
+use crate::columns::{ColumnSummary, LevelShare, Use};
 use crate::error::{Error, Result};
-use crate::recipe::{Category, MAX_LEVELS, Number, Recipe, Step};
+use crate::kernel::Kernel;
+use crate::recipe::{Category, MAX_LEVELS, Number, OTHER_LEVEL, Recipe, Step, vector_of};
 use crate::rows::{Lost, MISSING, RowSource};
-use crate::survey::{Levels, Survey};
+use crate::survey::{Column, Levels, Survey};
 use std::sync::Arc;
 
 /// Levels up to which text is a category without being called one.
@@ -70,29 +72,21 @@ pub fn preliminary(table: &TableColumns, params: &PlanParams) -> Result<(Vec<Str
         let weight = params.weight_of(name).unwrap_or(CATEGORY_WEIGHT);
         recipe.categories.push(Category { name: name.clone(), levels: Vec::new(), weight });
     }
-    let known = |name: &String| {
-        columns.contains(name)
-            || table.categories.contains(name)
-            || columns.iter().any(|c| vector_of(c) == Some(name))
-    };
-    let named = params.log.iter().chain(params.column_weights.iter().map(|(name, _)| name));
-    for name in named.chain(&params.unit) {
-        if !known(name) {
-            let expected = format!("columns of the table: {}", columns.join(", "));
-            return Err(Error::parameter("`log`, `weight_column` or `unit`", expected, name));
-        }
+    let names = || table.numbers.iter().map(|(name, _)| name).chain(&table.categories);
+    let known = |name: &String| names().any(|n| n == name || vector_of(n) == Some(name));
+    let weighted = params.column_weights.iter().map(|(name, _)| ("`weight_column`", name));
+    let logs = params.log.iter().map(|name| ("`log`", name));
+    if let Some((parameter, name)) = weighted.chain(logs).find(|(_, name)| !known(name)) {
+        let all: Vec<&str> = names().map(String::as_str).collect();
+        let expected = format!("columns of the table: {}", all.join(", "));
+        return Err(Error::parameter(parameter, expected, name));
     }
-    if let Some(name) = params.log.iter().find(|name| table.categories.contains(name)) {
+    let plain = |name: &String| table.numbers.contains(&(name.clone(), false));
+    if let Some(name) = params.log.iter().find(|name| !plain(name)) {
         return Err(Error::parameter("`log`", "columns of numbers", name));
     }
     recipe.units = units(&columns, &params.unit)?;
     Ok((columns, recipe))
-}
-
-/// The name of the vector that a column is a coordinate of: `emb` of `emb[3]`.
-fn vector_of(column: &str) -> Option<&str> {
-    let (name, place) = column.strip_suffix(']')?.rsplit_once('[')?;
-    (!place.is_empty() && place.bytes().all(|b| b.is_ascii_digit())).then_some(name)
 }
 
 /// Where the vectors of these names stand; `*` means all columns of numbers.
@@ -121,23 +115,66 @@ pub struct Settled {
     pub recipe: Recipe,
     pub found: Survey,
     pub notes: Vec<String>,
+    /// The columns of the table, with what was found of them.
+    pub table: Vec<ColumnSummary>,
+}
+
+/// What is said about columns while they are chosen.
+#[derive(Default)]
+struct Said {
+    notes: Vec<String>,
+    table: Vec<ColumnSummary>,
+}
+
+impl Said {
+    /// What was found of a column of numbers.
+    fn number(&mut self, number: &Number, found: &Column) {
+        let at = ColumnSummary::place(&mut self.table, number);
+        let column = &mut self.table[at];
+        let missing = 1.0 - found.present;
+        column.missing = Some(column.missing.unwrap_or(0.0).max(missing));
+        if found.present > 0.0 && matches!(number.step, Step::AsIs | Step::Log | Step::Time) {
+            let [low, high] = [found.low, found.high].map(|x| number.step.undo(x));
+            column.low = Some(column.low.map_or(low, |known| known.min(low)));
+            column.high = Some(column.high.map_or(high, |known| known.max(high)));
+        }
+    }
+
+    /// A column of numbers is not measured, for this reason.
+    fn left_out(&mut self, number: &Number, why: &str) {
+        let at = ColumnSummary::place(&mut self.table, number);
+        // Other coordinates of a vector may be.
+        if self.table[at].role != Use::Vector {
+            self.table[at].role = Use::LeftOut;
+            self.table[at].left_out = Some(why.to_string());
+        }
+    }
 }
 
 /// Chooses among what could be measured by what was found: levels of categories, columns to leave out, and whether rows may
-/// lack values.
+/// lack values. Categories can be measured where `landmarks` are chosen from the rows.
 pub fn settle(
     columns: Vec<String>,
     recipe: Recipe,
     found: Survey,
     params: &PlanParams,
+    landmarks: bool,
 ) -> Result<Settled> {
-    let mut notes = Vec::new();
-    let numbers = chosen_numbers(&columns, &recipe, &found, params, &mut notes)?;
+    let mut said = Said::default();
+    let numbers = chosen_numbers(&columns, &recipe, &found, params, &mut said)?;
     let mut categories = Vec::new();
     let mut kept = Vec::new();
+    let gaussian = landmarks && params.kernel == Kernel::Gaussian;
     for (c, category) in recipe.categories.iter().enumerate() {
+        if !gaussian && !params.categorical.contains(&category.name) {
+            let why =
+                "categories need landmarks that are chosen from the rows and the Gaussian kernel";
+            said.notes.push(format!("column '{}' is left out: {why}", category.name));
+            said.table.push(ColumnSummary::unused(&category.name, why));
+            continue;
+        }
         if let Some(levels) =
-            chosen_levels(&category.name, &found.levels[c], &found, params, &mut notes)?
+            chosen_levels(&category.name, &found.levels[c], &found, params, &mut said)?
         {
             categories.push(Category { levels, ..category.clone() });
             kept.push(c);
@@ -164,7 +201,7 @@ pub fn settle(
             lacking.iter().take(3).map(|(s, name)| format!("'{name}' {}", percent(*s))).collect();
         let more = if lacking.len() > 3 { ", …" } else { "" };
         let plural = if lacking.len() == 1 { " has" } else { "s have" };
-        notes.push(format!(
+        said.notes.push(format!(
             "{} column{plural} missing values ({}{more}); rows count by the values they have (`missing=partial`)",
             lacking.len(),
             named.join(", ")
@@ -184,7 +221,7 @@ pub fn settle(
     };
     let found = restricted(found, &numbers, &kept, &recipe);
     let columns = numbers.iter().map(|j| columns[*j].clone()).collect();
-    Ok(Settled { columns, recipe, found, notes })
+    Ok(Settled { columns, recipe, found, notes: said.notes, table: said.table })
 }
 
 /// A share as people write it.
@@ -196,13 +233,16 @@ fn percent(share: f64) -> String {
     }
 }
 
+/// Why a column is left out that is missing everywhere.
+const NO_VALUE: &str = "no row has a value there";
+
 /// Columns of numbers that are measured.
 fn chosen_numbers(
     columns: &[String],
     recipe: &Recipe,
     found: &Survey,
     params: &PlanParams,
-    notes: &mut Vec<String>,
+    said: &mut Said,
 ) -> Result<Vec<usize>> {
     let mut chosen = Vec::new();
     let mut empty = Vec::new();
@@ -210,7 +250,8 @@ fn chosen_numbers(
         let Number { input, step } = &recipe.numbers[j];
         let asked = params.named.contains(input);
         let statistics = found.columns[j];
-        let vector = recipe.units.iter().any(|u| u.contains(&j));
+        let vector = vector_of(input).is_some();
+        said.number(&recipe.numbers[j], &statistics);
         if statistics.present == 0.0 {
             if asked || params.log.contains(input) {
                 return Err(Error::parameter(
@@ -220,22 +261,29 @@ fn chosen_numbers(
                 ));
             }
             empty.push(format!("'{column}'"));
+            said.left_out(&recipe.numbers[j], NO_VALUE);
         } else if step.of_time() && *step != Step::Time && statistics.low == statistics.high {
             // Dates without a time of day have no hour.
         } else if params.leave_out_ids && !asked && !vector && remarks::is_surely_id(found, j) {
-            notes.push(format!(
-                "column '{column}' is left out: every row has another whole number, as an id has; `numeric={column}` keeps it"
-            ));
+            let why = format!(
+                "every row has another whole number, as an id has; `numeric={column}` keeps it"
+            );
+            said.notes.push(format!("column '{column}' is left out: {why}"));
+            said.left_out(&recipe.numbers[j], &why);
         } else {
             chosen.push(j);
         }
     }
     if !empty.is_empty() {
         let noun = if empty.len() == 1 { "column" } else { "columns" };
-        notes.push(format!("{noun} {} left out: no row has a value there", empty.join(", ")));
+        said.notes.push(format!("{noun} {} left out: {NO_VALUE}", empty.join(", ")));
     }
     // A table of ids alone is measured as it is.
     if chosen.is_empty() && recipe.categories.is_empty() {
+        for column in said.table.iter_mut().filter(|c| c.missing < Some(1.0)) {
+            (column.role, column.left_out) = (Use::Number, None);
+        }
+        said.notes.retain(|note| !note.ends_with("keeps it"));
         chosen = (0..columns.len()).filter(|j| found.columns[*j].present > 0.0).collect();
     }
     Ok(chosen)
@@ -247,7 +295,7 @@ fn chosen_levels(
     levels: &Levels,
     found: &Survey,
     params: &PlanParams,
-    notes: &mut Vec<String>,
+    said: &mut Said,
 ) -> Result<Option<Vec<String>>> {
     let asked = params.categorical.contains(name);
     let seen = levels.texts.iter().filter(|(_, rows)| *rows > 0).count();
@@ -266,12 +314,11 @@ fn chosen_levels(
             None if seen > 0 => format!("; `categorical={name}` keeps the most frequent"),
             _ => String::new(),
         };
-        let why = if seen == 0 {
-            "no row has a value there".into()
-        } else {
-            format!("it has {why}{hint}")
-        };
-        notes.push(format!("column '{name}' is left out: {why}"));
+        let why = if seen == 0 { NO_VALUE.into() } else { format!("it has {why}{hint}") };
+        said.notes.push(format!("column '{name}' is left out: {why}"));
+        let missing = levels.missing as f64 / found.rows.max(1) as f64;
+        let unused = ColumnSummary::unused(name, why);
+        said.table.push(ColumnSummary { missing: Some(missing), ..unused });
         return Ok(None);
     }
     let least = (LEAST_SHARE * found.rows as f64).max(1.0);
@@ -279,15 +326,26 @@ fn chosen_levels(
         levels.texts.iter().filter(|(_, rows)| *rows as f64 >= least).collect();
     kept.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     kept.truncate(MAX_LEVELS);
+    let share = |rows: u64| rows as f64 / found.rows.max(1) as f64;
+    let level = |text: &str, rows| LevelShare { level: text.into(), share: Some(share(rows)) };
+    let mut shares: Vec<LevelShare> = kept.iter().map(|(text, rows)| level(text, *rows)).collect();
     if kept.len() < seen {
         let rows: u64 = kept.iter().map(|(_, rows)| rows).sum();
         let rest = found.rows.saturating_sub(rows + levels.missing);
-        notes.push(format!(
+        shares.push(level(OTHER_LEVEL, rest));
+        said.notes.push(format!(
             "category '{name}': {} of {seen} levels are kept, the others ({}) count as one",
             kept.len(),
-            percent(rest as f64 / found.rows.max(1) as f64)
+            percent(share(rest))
         ));
     }
+    said.table.push(ColumnSummary {
+        column: name.clone(),
+        role: Use::Category,
+        missing: Some(share(levels.missing)),
+        levels: shares,
+        ..ColumnSummary::default()
+    });
     Ok(Some(kept.into_iter().map(|(text, _)| text.to_string()).collect()))
 }
 
@@ -325,7 +383,7 @@ fn restricted(found: Survey, numbers: &[usize], categories: &[usize], recipe: &R
     Survey {
         columns: numbers.iter().map(|j| found.columns[*j]).collect(),
         levels: categories.iter().map(|c| found.levels[*c].clone()).collect(),
-        losses: found.losses.select(numbers),
+        losses: found.losses.select(numbers, d),
         sample,
         codes,
         sample_weights: weights,

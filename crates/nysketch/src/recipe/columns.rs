@@ -55,6 +55,12 @@ pub const OTHER_LEVEL: &str = "(other)";
 /// What people call the level of rows that have none.
 pub const MISSING_LEVEL: &str = "(missing)";
 
+/// The name of the vector that a column is a coordinate of: `emb` of `emb[3]`.
+pub(crate) fn vector_of(column: &str) -> Option<&str> {
+    let (name, place) = column.strip_suffix(']')?.rsplit_once('[')?;
+    (!place.is_empty() && place.bytes().all(|b| b.is_ascii_digit())).then_some(name)
+}
+
 impl Category {
     /// Number of levels, *other* and *missing* included.
     pub fn len(&self) -> usize {

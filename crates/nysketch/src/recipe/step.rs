@@ -48,7 +48,7 @@ impl Named for Step {
     ];
 }
 
-const DAY: f64 = 86_400.0;
+pub(super) const DAY: f64 = 86_400.0;
 
 impl Step {
     /// Its name in files.

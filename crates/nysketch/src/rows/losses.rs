@@ -50,10 +50,11 @@ impl Losses {
         costly
     }
 
-    /// The same for some of the columns, and the weight.
-    pub(crate) fn select(&self, columns: &[usize]) -> Self {
+    /// The same for some of `all` columns, and the weight.
+    pub(crate) fn select(&self, columns: &[usize], all: usize) -> Self {
         let count = |j: &usize| self.columns.get(*j).copied().unwrap_or(0);
-        Losses { skipped: self.skipped, columns: columns.iter().map(count).collect() }
+        let columns = columns.iter().chain([&all]).map(count).collect();
+        Losses { skipped: self.skipped, columns }
     }
 
     /// The counts, for another machine; see [`Losses::from_counts`].

@@ -270,7 +270,7 @@ fn read_set(rows: &Path, labels: &Path, wanted: usize) -> Result<Data> {
 
 /// A whole table of finite numbers: its number of columns and its values.
 fn read_numbers(path: &Path) -> Result<(usize, Vec<f64>)> {
-    let input = input::open(&InputArgs::of(path), Default::default(), Default::default())?;
+    let input = input::open(&InputArgs::of(path), Default::default(), Default::default(), false)?;
     let (mut columns, mut values) = (0, Vec::new());
     read_in_order(&input, &(), |block| {
         columns = block.columns;

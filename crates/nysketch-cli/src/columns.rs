@@ -1,0 +1,168 @@
+//! The columns of a table in words: roles, missing values, levels and ranges.
+
+use crate::describe::one_line;
+use crate::output::{count, in_options, percent, short, thousands};
+use nysketch::columns::{ColumnSummary, LevelShare, Use, level_rows};
+use nysketch::inspect::complete_rows;
+use nysketch::recipe::words;
+use nysketch::{Plan, Sketch};
+use nysketch_tables::{Dataset, Role};
+
+/// Levels of a category that are listed.
+const LEVELS: usize = 4;
+/// Characters of a name or a level that are shown.
+const LONGEST: usize = 32;
+
+/// What was found of the columns, in the order of the table, with their types and those that were not read.
+pub fn with_types(found: &[ColumnSummary], table: &Dataset) -> Vec<ColumnSummary> {
+    let typed = |role: &nysketch_tables::ColumnRole| {
+        let known = found.iter().find(|c| c.column == role.name).cloned();
+        let why = match &role.role {
+            Role::LeftOut(why) => why,
+            _ => "not measured",
+        };
+        let mut column = known.unwrap_or_else(|| ColumnSummary::unused(&role.name, why));
+        column.holds = Some(role.holds.clone());
+        column
+    };
+    let mut columns: Vec<ColumnSummary> = table.roles().iter().map(typed).collect();
+    let others = found.iter().filter(|c| table.roles().iter().all(|role| role.name != c.column));
+    columns.extend(others.cloned());
+    columns
+}
+
+/// "9 columns", "9 columns and 3 categories".
+pub fn measured(plan: &Plan) -> String {
+    let numbers = count(plan.dims() as u64, "column");
+    match plan.categories().len() {
+        0 => numbers,
+        n => format!(
+            "{numbers} and {}",
+            if n == 1 { "1 category".into() } else { count(n as u64, "category") }
+        ),
+    }
+}
+
+/// A line for each column, at most so many.
+pub fn table(columns: &[ColumnSummary], most: usize) -> String {
+    let mut lines =
+        vec![["column", "type", "role", "missing", "values", "measured as"].map(String::from)];
+    lines.extend(columns.iter().take(most).map(cells));
+    let wide = |i: usize| lines.iter().map(|l| l[i].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..6).map(wide).collect();
+    // Types are known only where the table is at hand.
+    let typed = lines[1..].iter().any(|l| !l[1].is_empty());
+    let mut text = String::new();
+    for cells in &lines {
+        let mut line = String::new();
+        for (i, cell) in cells.iter().enumerate().filter(|(i, _)| typed || *i != 1) {
+            let space = " ".repeat(widths[i] - cell.chars().count());
+            // Shares stand below one another.
+            line.push_str(&if i == 3 {
+                format!("{space}{cell}  ")
+            } else {
+                format!("{cell}{space}  ")
+            });
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    if columns.len() > most {
+        text.push_str(&format!("… and {} more\n", thousands((columns.len() - most) as u64)));
+    }
+    text
+}
+
+fn cells(column: &ColumnSummary) -> [String; 6] {
+    let role = match column.role {
+        Use::Vector => format!("vector of {}", column.numbers),
+        role => role.name().to_string(),
+    };
+    let missing = match column.missing {
+        None => String::new(),
+        Some(0.0) => "0".into(),
+        Some(share) => percent(share),
+    };
+    let values = match &column.left_out {
+        Some(why) => in_options(why),
+        None => values(column),
+    };
+    let name = cut(&one_line(&column.column));
+    let holds = column.holds.clone().unwrap_or_default();
+    [name, holds, role, missing, values, column.transformation.join(", ")]
+}
+
+/// The range of numbers, or the levels of a category.
+fn values(column: &ColumnSummary) -> String {
+    if column.role == Use::Category {
+        return levels(&column.levels);
+    }
+    let text = |x: f64| if column.role == Use::Time { words::time(x) } else { short(x) };
+    match (column.low, column.high) {
+        (Some(low), Some(high)) if low == high => text(low),
+        (Some(low), Some(high)) => format!("{} … {}", text(low), text(high)),
+        _ => String::new(),
+    }
+}
+
+/// "16 levels: UA 17.4 %, B6 16.2 %, …".
+fn levels(levels: &[LevelShare]) -> String {
+    let mut order: Vec<&LevelShare> = levels.iter().collect();
+    order.sort_by(|a, b| b.share.unwrap_or(0.0).total_cmp(&a.share.unwrap_or(0.0)));
+    let named = order.iter().take(LEVELS).map(|l| match l.share {
+        Some(share) => format!("{} {}", cut(&one_line(&l.level)), percent(share)),
+        None => cut(&one_line(&l.level)),
+    });
+    let named: Vec<String> = named.collect();
+    let more = if levels.len() > LEVELS { ", …" } else { "" };
+    format!("{}: {}{more}", count(levels.len() as u64, "level"), named.join(", "))
+}
+
+/// A text of any length, to be shown among others.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_string(),
+    }
+}
+
+/// What a sketch has of rows, or of their total weight.
+fn rows(sketch: &Sketch, sum: f64) -> String {
+    match &sketch.plan().weighting {
+        None => count(sum as u64, "row"),
+        Some(w) => format!("rows of total weight {}", short(sum * w.unit)),
+    }
+}
+
+/// Rows whose level the plan does not know, by category.
+pub fn unknown_levels(sketch: &Sketch) -> Vec<String> {
+    let counts = level_rows(sketch).unwrap_or_default();
+    let unknown = sketch.plan().categories().iter().zip(&counts);
+    let unknown = unknown.map(|(c, counts)| (c, counts[c.other() as usize] as f64));
+    unknown
+        .filter(|(_, n)| *n > 0.0)
+        .map(|(category, n)| {
+            format!(
+                "{}: {} ({}) have another level than the plan's {}",
+                one_line(&category.name),
+                rows(sketch, n),
+                percent(n / sketch.rows() as f64),
+                category.levels.len()
+            )
+        })
+        .collect()
+}
+
+/// How many rows lack numbers, where some do.
+pub fn incomplete(sketch: &Sketch) -> Option<String> {
+    let complete = complete_rows(sketch).filter(|complete| *complete < sketch.rows())? as f64;
+    let collect = sketch.plan().collect;
+    let sums = match (collect.kernel, collect.moments) {
+        (true, true) => "; kernel sums and moments are of these",
+        (true, false) => "; kernel sums are of these",
+        (false, true) => "; moments are of these",
+        (false, false) => "",
+    };
+    let share = percent(complete / sketch.rows() as f64);
+    Some(format!("{} ({share}) lack no number{sums}", rows(sketch, complete)))
+}
