@@ -227,7 +227,7 @@ pub fn settle(
 /// A share as people write it.
 fn percent(share: f64) -> String {
     match 100.0 * share {
-        p if p >= 10.0 => format!("{p:.0} %"),
+        p if (10.0..99.0).contains(&p) => format!("{p:.0} %"),
         p if p >= 0.1 => format!("{p:.1} %"),
         _ => "under 0.1 %".to_string(),
     }
