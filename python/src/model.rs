@@ -61,7 +61,7 @@ impl PyModel {
         take: impl Fn(Predictions, &mut Vec<T>) + Send + Sync + 'static,
     ) -> PyResult<(usize, Vec<T>)> {
         let extras = Extras { skip_invalid: how.skip_invalid, ..Extras::default() };
-        let input = Input::open(x, Wanted::Given(&self.model.columns), extras)?;
+        let input = Input::open(x, self.wanted(), extras)?;
         let shown = Shown { what: "predicting", verbose: how.verbose, rows: input.rows };
         let (model, threads) = (self.model.clone(), self::threads(how.threads));
         run(x.py(), shown, move |watch| {
@@ -75,6 +75,15 @@ impl PyModel {
             };
             map_valid_rows(&input, threads, watch, width, how.skip_invalid, map)
         })
+    }
+
+    /// The columns that it takes from a table.
+    fn wanted(&self) -> Wanted {
+        Wanted::Exactly {
+            numbers: self.model.columns.clone(),
+            times: Vec::new(),
+            categories: Vec::new(),
+        }
     }
 
     fn lacks(&self, what: &str) -> PyErr {
@@ -289,7 +298,7 @@ impl PyModel {
         X: &Bound<'py, PyAny>,
         threads: Option<Natural>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let input = Input::open(X, Wanted::Given(&self.model.columns), Extras::default())?;
+        let input = Input::open(X, self.wanted(), Extras::default())?;
         let (model, threads) = (self.model.clone(), self::threads(threads));
         let risks = run(X.py(), SILENT, move |watch| {
             let parts = InOrder::default();
@@ -670,7 +679,7 @@ impl PyModel {
         skip_invalid: bool,
         flag: Option<f64>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let input = Input::open(X, Wanted::Given(&self.model.columns), Extras::default())?;
+        let input = Input::open(X, self.wanted(), Extras::default())?;
         let model = self.model.clone();
         let columns = run(X.py(), SILENT, move |watch| {
             let columns = columns(&model, flag)?;
@@ -715,7 +724,7 @@ impl PyModel {
         skip_invalid: bool,
     ) -> PyResult<(Bound<'py, PyArray1<i32>>, f64)> {
         let extras = Extras { skip_invalid, ..Extras::weights(weights)? };
-        let input = Input::open(X, Wanted::Given(&self.model.columns), extras)?;
+        let input = Input::open(X, self.wanted(), extras)?;
         let (model, threads) = (self.model.clone(), self::threads(threads));
         let medians = model.task == nysketch::Task::Kmedians;
         let (labels, risk) = run(X.py(), SILENT, move |watch| {

@@ -77,8 +77,12 @@ impl PySketch {
         check_weights(plan, weights.is_some())?;
         let input = Input::open(
             x,
-            Wanted::Given(&plan.columns),
-            Extras { skip_invalid, ..Extras::weights(weights)? },
+            Wanted::recipe(&plan.recipe),
+            Extras {
+                skip_invalid,
+                allow_missing: plan.recipe.least_present.is_some(),
+                ..Extras::weights(weights)?
+            },
         )?;
         let params =
             SketchParams::default().threads(self::threads(threads)).invalid(invalid(skip_invalid));

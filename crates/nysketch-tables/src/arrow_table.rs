@@ -5,7 +5,8 @@ use crate::error::Result;
 use crate::formats::{batch, first_length, lists_of, schema_of};
 use crate::options::ReadOptions;
 use crate::places::{Names, Places};
-use crate::selection::{by_default, chosen, left_out, names};
+use crate::schema::Schema;
+use crate::selection::{by_default, chosen, left_out, matching, names};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 use nysketch::Block;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct ArrowTable {
     name: Arc<str>,
+    schema: Schema,
     names: Arc<Names>,
     places: Places,
     roles: Vec<ColumnRole>,
@@ -60,7 +62,7 @@ impl ArrowTable {
         let notes = if by_default { left_out(&schema, &roles) } else { Vec::new() };
         let names = Arc::new(names(name, &[&schema], chosen, options)?);
         let places = Places::find(name, &schema, &names, &[])?;
-        Ok(ArrowTable { name: Arc::from(name), names, places, roles, notes })
+        Ok(ArrowTable { name: Arc::from(name), schema, names, places, roles, notes })
     }
 
     /// Whether a table has columns of lists, so that its first rows should be looked at.
@@ -86,6 +88,14 @@ impl ArrowTable {
     /// What becomes of each column.
     pub fn roles(&self) -> &[ColumnRole] {
         &self.roles
+    }
+
+    /// The columns that names, ranges and patterns mean, whether or not they are read; each once.
+    pub fn matching<S: AsRef<str>>(
+        &self,
+        patterns: impl IntoIterator<Item = S>,
+    ) -> Result<Vec<String>> {
+        matching(&self.name, &self.schema, patterns)
     }
 
     /// What a person should know: columns that are left out, one sentence each.

@@ -9,7 +9,7 @@ use crate::meter::Meter;
 use crate::options::ReadOptions;
 use crate::places::{Names, Places, Text};
 use crate::schema::{Kind, Schema};
-use crate::selection::{by_default, chosen, left_out, names};
+use crate::selection::{by_default, chosen, left_out, matching, names};
 use crate::store::{Metadata, Store};
 use crate::table_file::TableFile;
 use crate::tracks::DatasetStream;
@@ -117,15 +117,7 @@ impl Dataset {
         &self,
         patterns: impl IntoIterator<Item = S>,
     ) -> Result<Vec<String>> {
-        let mut names = Vec::new();
-        for pattern in patterns {
-            for i in self.schema.matching(&self.files[0].file.name, pattern.as_ref())? {
-                if !names.contains(&self.schema.names[i]) {
-                    names.push(self.schema.names[i].clone());
-                }
-            }
-        }
-        Ok(names)
+        matching(&self.files[0].file.name, &self.schema, patterns)
     }
 
     /// Names of all columns of a file, whatever they hold.

@@ -79,6 +79,23 @@ pub fn names(
     })
 }
 
+/// The columns that names, ranges and patterns mean, each once.
+pub fn matching<S: AsRef<str>>(
+    file: &str,
+    schema: &Schema,
+    patterns: impl IntoIterator<Item = S>,
+) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for pattern in patterns {
+        for i in schema.matching(file, pattern.as_ref())? {
+            if !names.contains(&schema.names[i]) {
+                names.push(schema.names[i].clone());
+            }
+        }
+    }
+    Ok(names)
+}
+
 /// Columns that are left out for what they hold.
 pub fn left_out(schema: &Schema, roles: &[ColumnRole]) -> Vec<String> {
     let left = |wanted: &dyn Fn(&Column) -> bool| -> Vec<&ColumnRole> {
