@@ -1,8 +1,9 @@
 //! Numbers for every row, in the order of the rows.
 
 use crate::input::Input;
+use nysketch::recipe::View;
 use nysketch::rows::pass;
-use nysketch::{Block, Error, Model, Progress};
+use nysketch::{Block, Error, Model, Progress, Recipe};
 use pyo3::exceptions::PyMemoryError;
 use std::sync::Mutex;
 
@@ -34,31 +35,40 @@ impl<T> InOrder<T> {
     }
 }
 
+/// The columns of a plan or a model, and how they come from those of a table.
+#[derive(Clone, Copy)]
+pub struct Measured<'a> {
+    pub recipe: &'a Recipe,
+    pub columns: &'a [String],
+}
+
 /// `width` numbers for each row, in the order of the rows, and the number of rows. Rows must be finite.
 pub fn map_rows<T: Clone + Default + Send>(
     input: &Input,
+    measured: Measured<'_>,
     threads: usize,
     progress: &dyn Progress,
     width: usize,
     map: impl Fn(&Block, &mut Vec<T>) + Sync,
 ) -> nysketch::Result<(usize, Vec<T>)> {
-    map_valid_rows(input, threads, progress, width, false, map)
+    map_valid_rows(input, measured, threads, progress, width, false, map)
 }
 
 /// The same, but where `invalid` rows are allowed `map` must look at them itself.
+#[allow(clippy::too_many_arguments, reason = "one call for all that maps rows")]
 pub fn map_valid_rows<T: Clone + Default + Send>(
     input: &Input,
+    Measured { recipe, columns }: Measured<'_>,
     threads: usize,
     progress: &dyn Progress,
     width: usize,
     invalid: bool,
     map: impl Fn(&Block, &mut Vec<T>) + Sync,
 ) -> nysketch::Result<(usize, Vec<T>)> {
-    let source = &*input.source;
+    let source = &View::new(recipe, columns, &*input.source)?;
     // Where the number of rows is known, memory is taken once.
     let known = input.rows.unwrap_or(0) as usize;
     let all: Mutex<Vec<T>> = Mutex::new(reserved(known, width)?);
-    let columns = source.columns();
     let rows = pass(
         source,
         threads,

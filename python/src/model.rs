@@ -2,7 +2,7 @@
 
 use crate::error::{exception, in_keywords, os_error};
 use crate::input::{Extras, Input, Wanted};
-use crate::map::{InOrder, map_rows, map_valid_rows, reserved};
+use crate::map::{InOrder, Measured, map_rows, map_valid_rows, reserved};
 use crate::natural::Natural;
 use crate::plan::{reduced, save};
 use crate::results::html;
@@ -11,7 +11,7 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
 use nysketch::predictor::{Column, Detail, Predictions, Values};
-use nysketch::{Block, Covariance, CovarianceKind, Error, Model, Predictor, Progress};
+use nysketch::{Block, Covariance, CovarianceKind, Error, Model, Predictor, Progress, Recipe};
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyTuple};
@@ -73,7 +73,9 @@ impl PyModel {
                 take(predictor.predict(&usable.values, detail), &mut found);
                 usable.spread(found, width, invalid, out);
             };
-            map_valid_rows(&input, threads, watch, width, how.skip_invalid, map)
+            let recipe = Recipe::plain(&model.columns);
+            let measured = Measured { recipe: &recipe, columns: &model.columns };
+            map_valid_rows(&input, measured, threads, watch, width, how.skip_invalid, map)
         })
     }
 
@@ -303,7 +305,9 @@ impl PyModel {
         let risks = run(X.py(), SILENT, move |watch| {
             let parts = InOrder::default();
             let predictor = Predictor::new(&model);
-            map_rows(&input, threads, watch, 0, |block, _: &mut Vec<u8>| {
+            let recipe = Recipe::plain(&model.columns);
+            let measured = Measured { recipe: &recipe, columns: &model.columns };
+            map_rows(&input, measured, threads, watch, 0, |block, _: &mut Vec<u8>| {
                 let mut risks = Risks::default();
                 risks.add(&predictor, &block.values, &[]);
                 parts.push(block, risks);
@@ -685,9 +689,19 @@ impl PyModel {
             let columns = columns(&model, flag)?;
             let predictor = Predictor::new(&model);
             let parts = InOrder::default();
-            map_valid_rows(&input, 1, watch, 0, skip_invalid, |block, _: &mut Vec<u8>| {
-                parts.push(block, predictor.columns(&block.values, &columns));
-            })?;
+            let recipe = Recipe::plain(&model.columns);
+            let measured = Measured { recipe: &recipe, columns: &model.columns };
+            map_valid_rows(
+                &input,
+                measured,
+                1,
+                watch,
+                0,
+                skip_invalid,
+                |block, _: &mut Vec<u8>| {
+                    parts.push(block, predictor.columns(&block.values, &columns));
+                },
+            )?;
             let mut all: Vec<Values> = predictor.columns(&[], &columns);
             for part in parts.into_iter() {
                 all.iter_mut().zip(part).for_each(|(all, part)| all.append(part));
@@ -741,7 +755,10 @@ impl PyModel {
                 usable.spread(self::labels(&said).collect(), 1, -1, out);
                 sums.push(block, sum);
             };
-            let (_, labels) = map_valid_rows(&input, threads, watch, 1, skip_invalid, each)?;
+            let recipe = Recipe::plain(&model.columns);
+            let measured = Measured { recipe: &recipe, columns: &model.columns };
+            let (_, labels) =
+                map_valid_rows(&input, measured, threads, watch, 1, skip_invalid, each)?;
             Ok((labels, sums.into_iter().sum()))
         })?;
         Ok((PyArray1::from_vec(X.py(), labels), risk))

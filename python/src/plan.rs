@@ -2,7 +2,7 @@
 
 use crate::error::{exception, in_keywords, os_error};
 use crate::input::{self, Extras, Input, Wanted};
-use crate::map::map_rows;
+use crate::map::{Measured, map_rows};
 use crate::natural::Natural;
 use crate::options::{Chosen, Dates, Holes, Landmarks, OneOrMore, PlanOptions, invalid};
 use crate::results::html;
@@ -13,8 +13,8 @@ use nysketch::feature_map::fourier;
 use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::sketching::DEFAULT_GROUPS;
 use nysketch::{
-    Block, Error, FeatureKind, Features, GroupParams, Groups, Kernel, Plan, PlanReport, Points,
-    RowSource, Sampling, Scale, Sketch, SketchParams, make_plan,
+    Block, Category, Error, FeatureKind, Features, GroupParams, Groups, Kernel, Plan, PlanReport,
+    Points, RowSource, Sampling, Scale, Sketch, SketchParams, make_plan,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
@@ -398,19 +398,27 @@ impl PyPlan {
         let (plan, threads) = (self.plan.clone(), self::threads(threads));
         let width = self.width(map.as_deref());
         let (rows, values) = run(X.py(), crate::work::SILENT, move |watch| {
-            map_rows(&input, threads, watch, width, |block: &Block, out: &mut Vec<f64>| {
-                let coordinates = block.rows().map(|(_, row, _)| plan.frame.coordinates(row));
-                match &map {
-                    Some(map) => {
-                        let kernels: Vec<Vec<f64>> =
-                            coordinates.map(|y| map.kernel_vector(&y)).collect();
-                        out.extend(map.whitening.times_each(&kernels).into_iter().flatten());
+            let measured = Measured { recipe: &plan.recipe, columns: &plan.columns };
+            map_rows(
+                &input,
+                measured,
+                threads,
+                watch,
+                width,
+                |block: &Block, out: &mut Vec<f64>| {
+                    let coordinates = block.rows().map(|(_, row, _)| plan.frame.coordinates(row));
+                    match &map {
+                        Some(map) => {
+                            let kernels: Vec<Vec<f64>> =
+                                coordinates.map(|y| map.kernel_vector(&y)).collect();
+                            out.extend(map.whitening.times_each(&kernels).into_iter().flatten());
+                        }
+                        None => coordinates.for_each(|y| {
+                            out.extend(fourier::features(plan.features.points(), sigma2, &y));
+                        }),
                     }
-                    None => coordinates.for_each(|y| {
-                        out.extend(fourier::features(plan.features.points(), sigma2, &y));
-                    }),
-                }
-            })
+                },
+            )
         })?;
         PyArray1::from_vec(X.py(), values).reshape([rows, width])
     }
@@ -503,6 +511,43 @@ impl PyPlan {
     #[getter]
     fn columns(&self) -> Vec<String> {
         self.plan.columns.clone()
+    }
+
+    /// Columns of the table that are read: those of numbers, then categories.
+    #[getter]
+    fn inputs(&self) -> Vec<String> {
+        let categories = self.plan.categories().iter().map(|c| c.name.clone());
+        self.plan.recipe.inputs().into_iter().chain(categories).collect()
+    }
+
+    /// The levels of each category, those of most rows first. Others count as '(other)', missing ones as '(missing)'.
+    #[getter]
+    fn categories(&self) -> BTreeMap<String, Vec<String>> {
+        self.plan.categories().iter().map(|c| (c.name.clone(), c.levels.clone())).collect()
+    }
+
+    /// The level of each landmark in each category.
+    #[getter]
+    fn landmark_levels(&self) -> BTreeMap<String, Vec<String>> {
+        let categories = self.plan.categories();
+        let codes = |k: usize| self.plan.landmark_levels.iter().skip(k).step_by(categories.len());
+        let levels = |(k, c): (usize, &Category)| {
+            let level = |code: &u32| c.level(*code as usize).to_string();
+            (c.name.clone(), codes(k).map(level).collect())
+        };
+        categories.iter().enumerate().map(levels).collect()
+    }
+
+    /// What becomes of rows that lack values: 'partial', where they count by the values they have, or 'error'.
+    #[getter]
+    fn missing(&self) -> &'static str {
+        if self.plan.is_partial() { "partial" } else { "error" }
+    }
+
+    /// Columns of points in time that are read.
+    #[getter]
+    fn _times(&self) -> Vec<String> {
+        self.plan.recipe.times()
     }
 
     /// Landmarks in the table's units, shape (m, n_columns); None for Fourier features.
@@ -623,7 +668,12 @@ impl PyPlan {
         py: Python<'py>,
         points: &Points,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let values = points.rows().flat_map(|z| self.plan.frame.widen(z)).collect();
+        let steps = self.plan.recipe.numbers.iter().map(|number| number.step);
+        let undone = |z| {
+            let row: Vec<f64> = self.plan.frame.widen(z);
+            row.into_iter().zip(steps.clone()).map(|(x, step)| step.undo(x)).collect::<Vec<_>>()
+        };
+        let values = points.rows().flat_map(undone).collect();
         PyArray1::from_vec(py, values).reshape([points.len(), points.dims()])
     }
 
@@ -641,6 +691,12 @@ impl PyPlan {
     /// The Nyström map, made once for each bandwidth in a row; `None` for Fourier features.
     fn map(&self, py: Python<'_>, sigma2: f64) -> PyResult<Option<Arc<NystromMap>>> {
         let Features::Nystrom(points, _) = &self.plan.features else { return Ok(None) };
+        if let Some(category) = self.plan.categories().first() {
+            return Err(PyValueError::new_err(format!(
+                "the feature map is one of numbers, but '{}' is a category",
+                category.name
+            )));
+        }
         let known = self.map.lock().unwrap_or_else(|e| e.into_inner()).clone();
         if let Some((_, map)) = known.filter(|(known, _)| *known == sigma2) {
             return Ok(Some(map));
