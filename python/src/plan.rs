@@ -2,7 +2,7 @@
 
 use crate::error::{exception, in_keywords, os_error};
 use crate::input::{self, Extras, Input, Wanted};
-use crate::map::{Measured, map_rows};
+use crate::map::map_rows;
 use crate::natural::Natural;
 use crate::options::{Chosen, Dates, Holes, Landmarks, OneOrMore, PlanOptions, invalid};
 use crate::results::html;
@@ -398,27 +398,21 @@ impl PyPlan {
         let (plan, threads) = (self.plan.clone(), self::threads(threads));
         let width = self.width(map.as_deref());
         let (rows, values) = run(X.py(), crate::work::SILENT, move |watch| {
-            let measured = Measured { recipe: &plan.recipe, columns: &plan.columns };
-            map_rows(
-                &input,
-                measured,
-                threads,
-                watch,
-                width,
-                |block: &Block, out: &mut Vec<f64>| {
-                    let coordinates = block.rows().map(|(_, row, _)| plan.frame.coordinates(row));
-                    match &map {
-                        Some(map) => {
-                            let kernels: Vec<Vec<f64>> =
-                                coordinates.map(|y| map.kernel_vector(&y)).collect();
-                            out.extend(map.whitening.times_each(&kernels).into_iter().flatten());
-                        }
-                        None => coordinates.for_each(|y| {
-                            out.extend(fourier::features(plan.features.points(), sigma2, &y));
-                        }),
+            let each = |block: &Block, out: &mut Vec<f64>| {
+                let coordinates = block.rows().map(|(_, row, _)| plan.frame.coordinates(row));
+                match &map {
+                    Some(map) => {
+                        let kernels: Vec<Vec<f64>> =
+                            coordinates.map(|y| map.kernel_vector(&y)).collect();
+                        out.extend(map.whitening.times_each(&kernels).into_iter().flatten());
                     }
-                },
-            )
+                    None => coordinates.for_each(|y| {
+                        out.extend(fourier::features(plan.features.points(), sigma2, &y));
+                    }),
+                }
+            };
+            let unusable = |row: &[f64], _: &[u32]| row.iter().position(|x| !x.is_finite());
+            map_rows(&input, (&*plan).into(), threads, watch, width, Some(&unusable), each)
         })?;
         PyArray1::from_vec(X.py(), values).reshape([rows, width])
     }
