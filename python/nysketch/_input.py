@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
@@ -19,14 +20,18 @@ __all__ = [
     "Files",
     "Named",
     "Sparse",
+    "categories_of",
     "files",
     "has_names",
     "is_arrow",
     "is_batches",
     "is_iterator",
+    "is_mixed",
     "is_pandas",
     "is_sparse",
+    "is_table",
     "matrix",
+    "names_of",
     "refuse",
     "spooled",
     "table",
@@ -158,6 +163,43 @@ def is_pandas(X: Any) -> bool:
     return type(X).__module__.split(".")[0] == "pandas" and hasattr(X, "columns")
 
 
+def is_table(X: Any) -> bool:
+    """Whether columns have types of their own, as those of an array do not."""
+    return files(X) is not None or is_pandas(X) or is_arrow(X)
+
+
+def is_mixed(X: Any) -> bool:
+    """Whether X is a data frame of pandas that holds more than numbers."""
+    return is_pandas(X) and not all(_is_number(dtype) for dtype in X.dtypes)
+
+
+def names_of(X: Any) -> list[str] | None:
+    """Names of the columns, where they are known before anything is read."""
+    if isinstance(X, Named):
+        return X.names
+    if is_pandas(X):
+        return [str(name) for name in X.columns]
+    if _is_lazy(X):
+        return X.collect_schema().names()
+    if files(X) is None and is_arrow(X):
+        names = getattr(getattr(X, "schema", None), "names", None)
+        names = names() if callable(names) else names
+        return None if names is None else list(names)
+    if isinstance(X, Sparse) or _is_array(X):
+        return [f"c{j}" for j in range(X.shape[1])]
+    return None
+
+
+def categories_of(X: Any) -> list[str]:
+    """Columns of data frames whose type says that they are categories."""
+    if is_pandas(X):
+        return [str(name) for name, dtype in X.dtypes.items() if _is_category(dtype)]
+    if type(X).__module__.startswith("polars"):
+        schema = X.collect_schema() if _is_lazy(X) else X.schema
+        return [name for name, kind in schema.items() if str(kind).startswith(("Categ", "Enum"))]
+    return []
+
+
 def refuse(X: Any) -> None:
     """Raise for what looks like a table and is none, with what to pass instead."""
     kind, module = type(X).__name__, type(X).__module__.split(".")[0]
@@ -198,8 +240,7 @@ def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
         return _of_pandas(X, read)
     if _is_dataset(X) or _is_lazy(X):
         names = X.collect_schema().names() if _is_lazy(X) else X.schema.names
-        if read is not None and not set(read) <= set(names):
-            read = None  # What is missing is told by what comes next.
+        read = _whole(read, names)
         return _reader(X, read, len(read or names)), None
     if type(X).__name__ == "RecordBatchReader" and hasattr(X, "read_next_batch"):
         from nysketch.cluster import stream
@@ -208,8 +249,8 @@ def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
     if is_arrow(X) and callable(X) and not hasattr(X, "__arrow_c_stream__"):
         return lambda: _opened(X()), None
     if is_arrow(X):
-        if type(X).__module__.startswith("polars") and set(read or [""]) <= set(X.columns):
-            X = X.select(read)  # Columns of types that Arrow lacks do no harm if nobody wants them.
+        if type(X).__module__.startswith("polars") and (some := _whole(read, X.columns)):
+            X = X.select(some)  # Columns of types that Arrow lacks do no harm if nobody wants them.
         return X, None
     return _array(X), None
 
@@ -352,6 +393,19 @@ def _reader(X: Any, read: list[str] | None, columns: int) -> Any:
     return lambda: X.scanner(columns=read, **ahead).to_reader()
 
 
+def _whole(read: list[str] | None, names: Iterable[str]) -> list[str] | None:
+    """The columns in which everything stands that is to be read; None where that is not known.
+
+    A coordinate of a vector, ``emb[3]``, stands in its column. What is missing, and what patterns
+    mean, is told by what comes next.
+    """
+    if read is None:
+        return None
+    names = list(names)
+    columns = [c if c in names else re.sub(r"\[\d+\]$", "", c) for c in read]
+    return list(dict.fromkeys(columns)) if set(columns) <= set(names) else None
+
+
 def _of_named(X: Named, read: list[str] | None) -> tuple[Any, list[str] | None]:
     if read is None or read == X.names:
         return _array(X.array), X.names
@@ -362,13 +416,51 @@ def _of_named(X: Named, read: list[str] | None) -> tuple[Any, list[str] | None]:
 
 
 def _of_pandas(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
-    names = [str(name) for name in X.columns]
+    X = X.set_axis([str(name) for name in X.columns], axis=1)
+    some = _whole(read, X.columns)
+    X = X if some is None else X[some]
     try:
         import pyarrow
-    except ImportError:
-        return _of_named(Named(X.to_numpy(), names), read)
-    # Not by the frame's own interface: it would make a column of the index.
-    return pyarrow.Table.from_pandas(X.set_axis(names, axis=1), preserve_index=False), None
+    except ImportError as error:
+        odd = [name for name in X.columns if not _is_number(X[name].dtype)]
+        if odd:
+            raise ImportError(
+                f"column '{odd[0]}' holds {X[odd[0]].dtype}; data frames of more than numbers are "
+                "read with pyarrow: pip install pyarrow"
+            ) from error
+        return _of_named(Named(X.to_numpy(np.float64, na_value=np.nan), list(X.columns)), read)
+    changed = {name: _texts(X[name]) for name in X.columns if _is_category(X[name].dtype)}
+    X = X.assign(**changed) if changed else X
+    try:
+        # Not by the frame's own interface: it would make a column of the index.
+        return pyarrow.Table.from_pandas(X, preserve_index=False), None
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
+        raise ValueError(f"X cannot be read: {'; '.join(map(str, error.args))}") from error
+
+
+def _is_number(dtype: Any) -> bool:
+    return getattr(dtype, "kind", "O") in "biuf"
+
+
+def _is_category(dtype: Any) -> bool:
+    return type(dtype).__name__ == "CategoricalDtype"
+
+
+def _texts(column: Any) -> Any:
+    """A categorical column of pandas whose categories are texts: those of numbers and dates, too."""
+    categories = column.cat.categories
+    if all(isinstance(level, str) for level in categories):
+        return column
+    return column.cat.rename_categories([_text(level) for level in categories])
+
+
+def _text(level: Any) -> str:
+    """A whole number has no decimal point, whatever its type."""
+    if isinstance(level, (bool, np.bool_)):
+        return str(level).lower()
+    if isinstance(level, (float, np.floating)) and float(level).is_integer():
+        return str(int(level))
+    return str(level)
 
 
 def _array(X: Any) -> np.ndarray:

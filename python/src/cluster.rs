@@ -9,7 +9,7 @@ use crate::natural::Natural;
 use crate::options::PlanOptions;
 use crate::plan::{PyPlan, warn};
 use crate::work::{SILENT, run};
-use nysketch::planning::{Draft, TableColumns, distant_rows, survey_rows};
+use nysketch::planning::{Draft, PlanValid, TableColumns, distant_rows, survey_rows};
 use nysketch::sample::Reservoir;
 use nysketch::survey::SurveyPart;
 use pyo3::exceptions::PyValueError;
@@ -23,10 +23,41 @@ fn extras(weights: Option<String>, position: Natural) -> Extras {
     Extras { weights, position: position.0, ..Extras::default() }
 }
 
+/// The columns of a table, the same on all machines.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Columns {
+    /// Columns of numbers.
+    numbers: Vec<String>,
+    /// Those of them that are points in time.
+    times: Vec<String>,
+    categories: Vec<String>,
+}
+
+impl From<Columns> for TableColumns {
+    fn from(columns: Columns) -> Self {
+        let Columns { numbers, times, categories } = columns;
+        let timed = |name: String| (times.contains(&name), name);
+        let numbers = numbers.into_iter().map(timed).map(|(time, name)| (name, time)).collect();
+        TableColumns { numbers, categories }
+    }
+}
+
+/// What was said about a plan, in which columns go by their own names.
+fn params(
+    columns: Option<&Columns>,
+    weights: Option<String>,
+    options: PlanOptions<'_>,
+) -> PyResult<PlanValid> {
+    let numbers = columns.map(|c| &c.numbers[..]);
+    let params = options.params(numbers, |names| Ok(names.to_vec()), weights, 1)?;
+    params.leave_out_ids(true).check().map_err(exception)
+}
+
 /// How many rows are sampled; raises where options cannot be, before any row is read.
 #[pyfunction]
 pub fn _plan_sample_rows(weights: Option<String>, options: PlanOptions<'_>) -> PyResult<usize> {
-    Ok(options.params(None, weights, 1)?.check().map_err(exception)?.survey().sample_rows)
+    Ok(params(None, weights, options)?.survey().sample_rows)
 }
 
 /// What is found of the rows of X, which are some of all rows.
@@ -34,13 +65,15 @@ pub fn _plan_sample_rows(weights: Option<String>, options: PlanOptions<'_>) -> P
 #[allow(non_snake_case, reason = "keywords of Python")]
 pub fn _survey_part<'py>(
     X: &Bound<'py, PyAny>,
-    columns: Vec<String>,
+    columns: Columns,
     weights: Option<String>,
     options: PlanOptions<'py>,
     position: Natural,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let params = options.params(Some(&columns), weights.clone(), 1)?.check().map_err(exception)?;
-    let input = Input::open(X, Wanted::Given(&columns), extras(weights, position))?;
+    let params = params(Some(&columns), weights.clone(), options)?;
+    let Columns { numbers, times, categories } = columns;
+    let wanted = Wanted::Exactly { numbers, times, categories };
+    let input = Input::open(X, wanted, extras(weights, position))?;
     let part = run(X.py(), SILENT, move |watch| survey_rows(&*input.source, &params, watch))?;
     Ok(PyBytes::new(X.py(), &part.to_bytes()))
 }
@@ -68,7 +101,7 @@ pub fn _distant_part<'py>(
     position: Natural,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let plan = plan.plan.clone();
-    let input = Input::open(X, Wanted::Given(&plan.columns), extras(weights, position))?;
+    let input = Input::open(X, Wanted::recipe(&plan.recipe), extras(weights, position))?;
     let rows = run(X.py(), SILENT, move |watch| {
         distant_rows(&plan, count.size(), &*input.source, 1, watch)
     })?;
@@ -101,15 +134,14 @@ impl PyDraft {
     #[new]
     fn new(
         py: Python<'_>,
-        columns: Vec<String>,
+        columns: Columns,
         part: &[u8],
         weights: Option<String>,
         options: PlanOptions<'_>,
     ) -> PyResult<Self> {
-        let params = options.params(Some(&columns), weights, 1)?.check().map_err(exception)?;
+        let params = params(Some(&columns), weights, options)?;
         let found = SurveyPart::from_bytes(part).and_then(SurveyPart::finish).map_err(exception)?;
-        let draft =
-            run(py, SILENT, move |_| Draft::new(&TableColumns::plain(columns), found, &params))?;
+        let draft = run(py, SILENT, move |_| Draft::new(&columns.into(), found, &params))?;
         let wants_distant_rows = match draft.wants_distant_rows() {
             Some((first, count)) => Some((Py::new(py, PyPlan::from(first))?, count)),
             None => None,

@@ -15,6 +15,7 @@ pub fn in_keywords(message: &str) -> String {
     respell(message, |name, value| match (name, value) {
         ("lambda", None) => "lambda_".into(),
         ("skip_invalid", _) => "skip_invalid=True".into(),
+        ("weight_column", _) => "weight_columns".into(),
         ("no_header", _) => "nysketch.Files(..., header=False)".into(),
         ("header", _) => "header=True".into(),
         ("max_work", Some(value)) => format!("nysketch.set_max_work({value})"),

@@ -1,8 +1,9 @@
 //! Numbers for every row, in the order of the rows.
 
 use crate::input::Input;
+use nysketch::recipe::View;
 use nysketch::rows::pass;
-use nysketch::{Block, Error, Model, Progress};
+use nysketch::{Block, Error, Model, Plan, Progress, Recipe};
 use pyo3::exceptions::PyMemoryError;
 use std::sync::Mutex;
 
@@ -34,42 +35,64 @@ impl<T> InOrder<T> {
     }
 }
 
-/// `width` numbers for each row, in the order of the rows, and the number of rows. Rows must be finite.
-pub fn map_rows<T: Clone + Default + Send>(
-    input: &Input,
-    threads: usize,
-    progress: &dyn Progress,
-    width: usize,
-    map: impl Fn(&Block, &mut Vec<T>) + Sync,
-) -> nysketch::Result<(usize, Vec<T>)> {
-    map_valid_rows(input, threads, progress, width, false, map)
+/// The columns of a plan or a model, and how they come from those of a table.
+#[derive(Clone, Copy)]
+pub struct Measured<'a> {
+    pub recipe: &'a Recipe,
+    pub columns: &'a [String],
 }
 
-/// The same, but where `invalid` rows are allowed `map` must look at them itself.
-pub fn map_valid_rows<T: Clone + Default + Send>(
+impl<'a> From<&'a Model> for Measured<'a> {
+    fn from(model: &'a Model) -> Self {
+        Measured { recipe: &model.recipe, columns: &model.columns }
+    }
+}
+
+impl<'a> From<&'a Plan> for Measured<'a> {
+    fn from(plan: &'a Plan) -> Self {
+        Measured { recipe: &plan.recipe, columns: &plan.columns }
+    }
+}
+
+/// The first column of a row, numbers and levels, that cannot be used.
+pub type Unusable<'a> = &'a (dyn Fn(&[f64], &[u32]) -> Option<usize> + Sync);
+
+/// `width` numbers for each row, in the order of the rows, and the number of rows. Rows that are unusable are an error;
+/// where nothing is said of them, `map` must look at them itself.
+pub fn map_rows<T: Clone + Default + Send>(
     input: &Input,
+    Measured { recipe, columns }: Measured<'_>,
     threads: usize,
     progress: &dyn Progress,
     width: usize,
-    invalid: bool,
+    unusable: Option<Unusable<'_>>,
     map: impl Fn(&Block, &mut Vec<T>) + Sync,
 ) -> nysketch::Result<(usize, Vec<T>)> {
-    let source = &*input.source;
+    let source = &View::new(recipe, columns, &*input.source)?;
     // Where the number of rows is known, memory is taken once.
     let known = input.rows.unwrap_or(0) as usize;
     let all: Mutex<Vec<T>> = Mutex::new(reserved(known, width)?);
-    let columns = source.columns();
     let rows = pass(
         source,
         threads,
         progress,
         || (Vec::new(), 0),
         |(part, rows), block| {
-            let unusable = |(n, row, _)| Some((n, row, Model::unusable(row)?));
-            let bad = block.rows().filter(|_| !invalid).find_map(unusable);
+            let wide = recipe.categories.len();
+            let bad = unusable.and_then(|unusable| {
+                block.rows().enumerate().find_map(|(i, (number, row, _))| {
+                    Some((number, row, unusable(row, &block.codes[i * wide..(i + 1) * wide])?))
+                })
+            });
             if let Some((number, row, j)) = bad {
                 let (at, value) = (block.place(number, &columns[j]), row[j]);
-                return Err(Error::source(format!("{at}: {value} cannot be used; clean the row")));
+                let how = match value.is_nan() && recipe.least_present.is_none() {
+                    true => {
+                        "the value is missing; clean the row, or plan with `missing=partial`".into()
+                    }
+                    false => format!("{value} cannot be used; clean the row"),
+                };
+                return Err(Error::source(format!("{at}: {how}")));
             }
             part.clear();
             map(block, part);

@@ -1,8 +1,8 @@
 //! `Model`: what was learned, applied to rows.
 
 use crate::error::{exception, in_keywords, os_error};
-use crate::input::{Extras, Input, Wanted};
-use crate::map::{InOrder, map_rows, map_valid_rows, reserved};
+use crate::input::{Extras, Input, Wanted, Weights};
+use crate::map::{InOrder, Unusable, map_rows, reserved};
 use crate::natural::Natural;
 use crate::plan::{reduced, save};
 use crate::results::html;
@@ -10,14 +10,15 @@ use crate::work::{SILENT, Shown, run, threads};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
-use nysketch::predictor::{Column, Detail, Predictions, Values};
-use nysketch::{Block, Covariance, CovarianceKind, Error, Model, Predictor, Progress};
+use nysketch::predictor::{Column, Detail, ModelRows, Predictions, Values};
+use nysketch::{Block, Category, Covariance, CovarianceKind, Error, Model, Predictor, Progress};
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyTuple};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -60,21 +61,33 @@ impl PyModel {
         each: Each<T>,
         take: impl Fn(Predictions, &mut Vec<T>) + Send + Sync + 'static,
     ) -> PyResult<(usize, Vec<T>)> {
-        let extras = Extras { skip_invalid: how.skip_invalid, ..Extras::default() };
-        let input = Input::open(x, Wanted::Given(&self.model.columns), extras)?;
+        let input = Input::open(x, self.wanted(), self.extras(how.skip_invalid))?;
         let shown = Shown { what: "predicting", verbose: how.verbose, rows: input.rows };
         let (model, threads) = (self.model.clone(), self::threads(how.threads));
         run(x.py(), shown, move |watch| {
             let predictor = Predictor::new(&model);
             let Each { width, detail, invalid } = each;
+            let unusable = |row: &[f64], codes: &[u32]| model.unusable(row, codes);
+            let strict: Option<Unusable<'_>> = (!how.skip_invalid).then_some(&unusable);
             let map = |block: &Block, out: &mut Vec<T>| {
-                let usable = Usable::of(&block.values, block.columns);
+                let usable = Usable::of(&model, block);
                 let mut found = Vec::with_capacity(usable.rows() * width);
-                take(predictor.predict(&usable.values, detail), &mut found);
+                take(predictor.predict(usable.model_rows(), detail), &mut found);
                 usable.spread(found, width, invalid, out);
             };
-            map_valid_rows(&input, threads, watch, width, how.skip_invalid, map)
+            map_rows(&input, (&*model).into(), threads, watch, width, strict, map)
         })
+    }
+
+    /// The columns that it takes from a table.
+    fn wanted(&self) -> Wanted {
+        Wanted::recipe(&self.model.recipe)
+    }
+
+    /// How its rows are read, where some may be skipped.
+    fn extras(&self, skip_invalid: bool) -> Extras {
+        let allow_missing = self.model.recipe.least_present.is_some();
+        Extras { skip_invalid, allow_missing, ..Extras::default() }
     }
 
     fn lacks(&self, what: &str) -> PyErr {
@@ -107,21 +120,32 @@ struct Each<T> {
 /// The rows of a block that can be used.
 struct Usable<'a> {
     values: Cow<'a, [f64]>,
+    codes: Cow<'a, [u32]>,
     columns: usize,
     /// Which rows of the block they are; `None` where all are.
     at: Option<Vec<bool>>,
 }
 
 impl<'a> Usable<'a> {
-    fn of(values: &'a [f64], columns: usize) -> Self {
-        if Model::unusable(values).is_none() {
-            return Usable { values: values.into(), columns, at: None };
+    fn of(model: &Model, block: &'a Block) -> Self {
+        let (columns, wide) = (block.columns, model.categories().len());
+        let (values, codes) = (&block.values[..], &block.codes[..]);
+        let levels = |i: usize| &codes[i * wide..(i + 1) * wide];
+        let usable = |(i, row)| model.unusable(row, levels(i)).is_none();
+        let at: Vec<bool> = values.chunks_exact(columns).enumerate().map(usable).collect();
+        if at.iter().all(|usable| *usable) {
+            return Usable { values: values.into(), codes: codes.into(), columns, at: None };
         }
-        let usable = |row: &&[f64]| Model::unusable(row).is_none();
-        let rows = || values.chunks_exact(columns);
-        let some: Vec<f64> = rows().filter(usable).flatten().copied().collect();
-        let at = rows().map(|row| usable(&row)).collect();
-        Usable { values: some.into(), columns, at: Some(at) }
+        let (mut some, mut some_codes) = (Vec::new(), Vec::new());
+        for (i, row) in values.chunks_exact(columns).enumerate().filter(|(i, _)| at[*i]) {
+            some.extend_from_slice(row);
+            some_codes.extend_from_slice(levels(i));
+        }
+        Usable { values: some.into(), codes: some_codes.into(), columns, at: Some(at) }
+    }
+
+    fn model_rows(&self) -> ModelRows<'_> {
+        ModelRows { values: &self.values, codes: &self.codes }
     }
 
     fn rows(&self) -> usize {
@@ -289,16 +313,18 @@ impl PyModel {
         X: &Bound<'py, PyAny>,
         threads: Option<Natural>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let input = Input::open(X, Wanted::Given(&self.model.columns), Extras::default())?;
+        let input = Input::open(X, self.wanted(), self.extras(false))?;
         let (model, threads) = (self.model.clone(), self::threads(threads));
         let risks = run(X.py(), SILENT, move |watch| {
             let parts = InOrder::default();
             let predictor = Predictor::new(&model);
-            map_rows(&input, threads, watch, 0, |block, _: &mut Vec<u8>| {
+            let unusable = |row: &[f64], codes: &[u32]| model.unusable(row, codes);
+            let add = |block: &Block, _: &mut Vec<u8>| {
                 let mut risks = Risks::default();
-                risks.add(&predictor, &block.values, &[]);
+                risks.add(&predictor, block, &[]);
                 parts.push(block, risks);
-            })?;
+            };
+            map_rows(&input, (&*model).into(), threads, watch, 0, Some(&unusable), add)?;
             let mut all = Risks::default();
             parts.into_iter().for_each(|risks| all.merge(risks));
             match all.rows {
@@ -436,6 +462,46 @@ impl PyModel {
     #[getter]
     fn scale<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         PyArray1::from_slice(py, &self.model.scale)
+    }
+
+    /// Columns of a table that it reads: those of numbers, then categories.
+    #[getter]
+    fn inputs(&self) -> Vec<String> {
+        let categories = self.model.categories().iter().map(|c| c.name.clone());
+        self.model.recipe.inputs().into_iter().chain(categories).collect()
+    }
+
+    /// The levels of each category, in the order of ``level_shares``; the last two are '(other)' and '(missing)'.
+    #[getter]
+    fn levels(&self) -> BTreeMap<String, Vec<String>> {
+        let levels = |c: &Category| (0..c.len()).map(|code| c.level(code).to_string()).collect();
+        self.model.categories().iter().map(|c| (c.name.clone(), levels(c))).collect()
+    }
+
+    /// The share of each level in each cluster or component, by category: shape (k, levels). Empty for principal
+    /// components.
+    #[getter]
+    fn level_shares<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<BTreeMap<String, Bound<'py, PyArray2<f64>>>> {
+        let mut found = BTreeMap::new();
+        let recipe = &self.model.recipe;
+        if self.model.levels.is_empty() {
+            return Ok(found);
+        }
+        for (category, start) in recipe.categories.iter().zip(recipe.level_offsets()) {
+            let of_cluster = |shares: &Vec<f64>| shares[start..start + category.len()].to_vec();
+            let rows: Vec<Vec<f64>> = self.model.levels.iter().map(of_cluster).collect();
+            found.insert(category.name.clone(), matrix(py, &rows)?);
+        }
+        Ok(found)
+    }
+
+    /// What becomes of rows that lack values: 'partial', where they are assigned by the values they have, or 'error'.
+    #[getter]
+    fn missing(&self) -> &'static str {
+        if self.model.recipe.least_present.is_some() { "partial" } else { "error" }
     }
 
     /// Centres, shape (k, n_columns).
@@ -670,15 +736,18 @@ impl PyModel {
         skip_invalid: bool,
         flag: Option<f64>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let input = Input::open(X, Wanted::Given(&self.model.columns), Extras::default())?;
+        let input = Input::open(X, self.wanted(), self.extras(skip_invalid))?;
         let model = self.model.clone();
         let columns = run(X.py(), SILENT, move |watch| {
             let columns = columns(&model, flag)?;
             let predictor = Predictor::new(&model);
             let parts = InOrder::default();
-            map_valid_rows(&input, 1, watch, 0, skip_invalid, |block, _: &mut Vec<u8>| {
-                parts.push(block, predictor.columns(&block.values, &columns));
-            })?;
+            let unusable = |row: &[f64], codes: &[u32]| model.unusable(row, codes);
+            let strict: Option<Unusable<'_>> = (!skip_invalid).then_some(&unusable);
+            let add = |block: &Block, _: &mut Vec<u8>| {
+                parts.push(block, predictor.columns(block, &columns));
+            };
+            map_rows(&input, (&*model).into(), 1, watch, 0, strict, add)?;
             let mut all: Vec<Values> = predictor.columns(&[], &columns);
             for part in parts.into_iter() {
                 all.iter_mut().zip(part).for_each(|(all, part)| all.append(part));
@@ -714,16 +783,16 @@ impl PyModel {
         threads: Option<Natural>,
         skip_invalid: bool,
     ) -> PyResult<(Bound<'py, PyArray1<i32>>, f64)> {
-        let extras = Extras { skip_invalid, ..Extras::weights(weights)? };
-        let input = Input::open(X, Wanted::Given(&self.model.columns), extras)?;
+        let extras = Extras { weights: Weights::new(weights)?, ..self.extras(skip_invalid) };
+        let input = Input::open(X, self.wanted(), extras)?;
         let (model, threads) = (self.model.clone(), self::threads(threads));
         let medians = model.task == nysketch::Task::Kmedians;
         let (labels, risk) = run(X.py(), SILENT, move |watch| {
             let predictor = Predictor::new(&model);
             let sums = InOrder::default();
             let each = |block: &Block, out: &mut Vec<i32>| {
-                let usable = Usable::of(&block.values, block.columns);
-                let said = predictor.predict(&usable.values, Detail::Label);
+                let usable = Usable::of(&model, block);
+                let said = predictor.predict(usable.model_rows(), Detail::Label);
                 let mut sum = 0.0;
                 let rows = block.rows().enumerate().filter(|(i, _)| usable.has(*i));
                 for ((_, (_, _, weight)), d2) in rows.zip(&said.squared_distance) {
@@ -732,7 +801,9 @@ impl PyModel {
                 usable.spread(self::labels(&said).collect(), 1, -1, out);
                 sums.push(block, sum);
             };
-            let (_, labels) = map_valid_rows(&input, threads, watch, 1, skip_invalid, each)?;
+            let unusable = |row: &[f64], codes: &[u32]| model.unusable(row, codes);
+            let strict: Option<Unusable<'_>> = (!skip_invalid).then_some(&unusable);
+            let (_, labels) = map_rows(&input, (&*model).into(), threads, watch, 1, strict, each)?;
             Ok((labels, sums.into_iter().sum()))
         })?;
         Ok((PyArray1::from_vec(X.py(), labels), risk))

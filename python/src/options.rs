@@ -1,15 +1,18 @@
 //! What can be chosen about a plan: the keywords of `Plan.from_data` and of `nysketch.spark.plan`.
 
 use crate::error::exception;
-use crate::input::Files;
+use crate::input::{self, Files};
 use crate::natural::Natural;
 use numpy::PyReadonlyArray2;
+use nysketch::planning::{DatePart, Missing};
 use nysketch::{
-    Collect, FeatureKind, Invalid, Kernel, KnownCovariance, LandmarkCount, Named, PlanParams,
-    SampleRows, Sampling, Scale,
+    Choice, Collect, FeatureKind, Invalid, Kernel, KnownCovariance, LandmarkCount, Named,
+    PlanParams, SampleRows, Sampling, Scale,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::collections::BTreeMap;
 
 /// One value, or several.
 pub enum OneOrMore<T> {
@@ -67,6 +70,23 @@ pub struct PlanOptions<'py> {
     pub bandwidth: Option<OneOrMore<f64>>,
     #[pyo3(default)]
     pub scale: Option<Chosen<Scale>>,
+    /// Columns that the user chose.
+    #[pyo3(default)]
+    pub named: Vec<String>,
+    #[pyo3(default)]
+    pub categorical: Option<OneOrMore<String>>,
+    #[pyo3(default)]
+    pub numeric: Option<OneOrMore<String>>,
+    #[pyo3(default)]
+    pub dates: Option<Dates>,
+    #[pyo3(default)]
+    pub missing: Option<Chosen<Holes>>,
+    #[pyo3(default)]
+    pub log: Option<OneOrMore<String>>,
+    #[pyo3(default)]
+    pub weight_columns: Option<BTreeMap<String, f64>>,
+    #[pyo3(default)]
+    pub unit: Option<OneOrMore<String>>,
     #[pyo3(default)]
     pub sample_rows: Option<Bound<'py, PyAny>>,
     #[pyo3(default)]
@@ -81,20 +101,122 @@ pub struct PlanOptions<'py> {
     pub seed: Natural,
 }
 
+/// What becomes of rows that lack values, as Python says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holes {
+    Auto,
+    Error,
+    Skip,
+    Partial,
+}
+
+impl Named for Holes {
+    const PARAMETER: &'static str = "`missing`";
+    const TABLE: &'static [Choice<Self>] = &[
+        Choice::new(Holes::Auto, "auto", "partial where values are missing while planning"),
+        Choice::new(Holes::Error, "error", "A row that lacks a value is invalid"),
+        Choice::new(Holes::Skip, "skip", "Rows that lack a value are left out and counted"),
+        Choice::new(Holes::Partial, "partial", "Rows count by the values they have"),
+    ];
+}
+
+/// Columns of dates, and what of them is measured where that is said.
+pub struct Dates(pub Vec<(String, Option<Vec<DatePart>>)>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Dates {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let Ok(parts_of) = object.cast::<PyDict>() else {
+            let names: OneOrMore<String> = object.extract()?;
+            return Ok(Dates(names.into_vec().into_iter().map(|name| (name, None)).collect()));
+        };
+        let mut dates = Vec::new();
+        for (name, parts) in parts_of.iter() {
+            let parts: Option<OneOrMore<String>> = parts.extract()?;
+            let parts = parts.map(|parts| {
+                let parts = parts.into_vec();
+                parts.iter().map(|part| named::<DatePart>(part)).collect::<PyResult<Vec<_>>>()
+            });
+            dates.push((name.extract()?, parts.transpose()?));
+        }
+        Ok(Dates(dates))
+    }
+}
+
+/// Names, or none.
+fn all(names: &Option<OneOrMore<String>>) -> Vec<String> {
+    match names {
+        None => Vec::new(),
+        Some(OneOrMore::One(name)) => vec![name.clone()],
+        Some(OneOrMore::More(names)) => names.clone(),
+    }
+}
+
 impl PlanOptions<'_> {
+    /// What is said about the columns of a table, some of which may be chosen or excluded.
+    pub fn choice(&self, columns: input::Chosen, exclude: Vec<String>) -> input::Choice {
+        let dates = self.dates.iter().flat_map(|Dates(dates)| dates);
+        input::Choice {
+            columns,
+            exclude,
+            categorical: all(&self.categorical),
+            numeric: all(&self.numeric),
+            dates: dates.map(|(name, _)| name.clone()).collect(),
+        }
+    }
+
+    /// Whether rows that lack values are left out.
+    pub fn skips(&self) -> bool {
+        self.skip_invalid || self.missing.as_ref().is_some_and(|Chosen(m)| *m == Holes::Skip)
+    }
+
+    /// Whether rows may lack values.
+    pub fn allows_missing(&self) -> bool {
+        !self.missing.as_ref().is_some_and(|Chosen(m)| *m == Holes::Error)
+    }
+
     /// What was said, for rows of these columns whose weights stand in a column of this name, on so many
-    /// threads; the library says what it means.
+    /// threads; the library says what it means. `matching` are the columns that names and patterns mean.
     pub fn params(
         self,
         columns: Option<&[String]>,
+        matching: impl Fn(&[String]) -> PyResult<Vec<String>>,
         weights: Option<String>,
         threads: usize,
     ) -> PyResult<PlanParams> {
+        if self.skip_invalid && !self.allows_missing() {
+            return Err(PyValueError::new_err(
+                "skip_invalid=True leaves out rows that lack values, which missing='error' refuses",
+            ));
+        }
         let mut params = PlanParams::default()
             .sample_rows(sample_rows(self.sample_rows.as_ref())?)
             .seed(self.seed.0)
-            .invalid(invalid(self.skip_invalid))
+            .invalid(invalid(self.skips()))
+            .missing(match self.missing {
+                None | Some(Chosen(Holes::Auto | Holes::Skip)) => Missing::Auto,
+                Some(Chosen(Holes::Error)) => Missing::Error,
+                Some(Chosen(Holes::Partial)) => Missing::Partial,
+            })
+            .log(matching(&all(&self.log))?)
+            .unit(all(&self.unit))
+            .categorical(matching(&all(&self.categorical))?)
             .threads(threads);
+        params.named = matching(&[&self.named[..], &all(&self.numeric)].concat())?;
+        params.named.extend(params.categorical.clone());
+        for (pattern, parts) in self.dates.map_or(Vec::new(), |Dates(dates)| dates) {
+            let parts = parts.unwrap_or_else(|| DatePart::DEFAULT.to_vec());
+            for name in matching(&[pattern])? {
+                params.named.push(name.clone());
+                params = params.dates(name, parts.clone());
+            }
+        }
+        for (pattern, weight) in self.weight_columns.unwrap_or_default() {
+            for name in matching(&[pattern])? {
+                params = params.column_weight(name, weight);
+            }
+        }
         params.features = self.features.0;
         params.landmarks = self.landmarks.map(|Landmarks(count)| count);
         params.clusters = self.clusters.map(Natural::size);
@@ -106,9 +228,7 @@ impl PlanOptions<'_> {
         if let Some(Chosen(kernel)) = self.kernel {
             params.kernel = kernel;
         }
-        if let Some(Chosen(scale)) = self.scale {
-            params.scale = Some(scale);
-        }
+        params.scale = self.scale.map(|Chosen(scale)| scale);
         if let Some(names) = self.collect {
             let names = names.into_vec();
             let collect = Collect::from_names(names.iter().map(String::as_str));

@@ -1,10 +1,10 @@
 //! `Plan`: what will be measured.
 
 use crate::error::{exception, in_keywords, os_error};
-use crate::input::{Extras, Input, Wanted};
+use crate::input::{self, Extras, Input, Wanted};
 use crate::map::map_rows;
 use crate::natural::Natural;
-use crate::options::{Chosen, Landmarks, OneOrMore, PlanOptions, invalid};
+use crate::options::{Chosen, Dates, Holes, Landmarks, OneOrMore, PlanOptions, invalid};
 use crate::results::html;
 use crate::sketch::{PySketch, check_weights};
 use crate::work::{Shown, run, threads};
@@ -13,8 +13,8 @@ use nysketch::feature_map::fourier;
 use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::sketching::DEFAULT_GROUPS;
 use nysketch::{
-    Block, FeatureKind, Features, GroupParams, Groups, Kernel, Plan, PlanReport, Points, Sampling,
-    Scale, Sketch, SketchParams, make_plan,
+    Block, Category, Error, FeatureKind, Features, GroupParams, Groups, Kernel, Plan, PlanReport,
+    Points, RowSource, Sampling, Scale, Sketch, SketchParams, make_plan,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
@@ -96,8 +96,26 @@ impl PyPlan {
     ///     The kernel that is summed at landmarks; 'gaussian'.
     /// bandwidth : float or sequence of float, optional
     ///     Kernel bandwidths σ²; chosen from the sample by default.
-    /// scale : {None, 'standard'}, default=None
-    ///     Whether columns are divided by their standard deviation.
+    /// scale : {'none', 'standard', 'robust'}, optional
+    ///     Whether columns of numbers are divided by their standard deviation, or by the width of their middle half. By
+    ///     default they are not, unless there are categories or dates: these have no unit that others could share.
+    /// categorical : str or sequence of str, optional
+    ///     Columns to read as categories, whatever they hold and however many levels they have: the most frequent 1,000
+    ///     are kept, the others count as one. Text of at most 50 different values is a category by default.
+    /// numeric : str or sequence of str, optional
+    ///     Columns to read as numbers, even if they look like an id.
+    /// dates : str, sequence of str, or dict of str to parts, optional
+    ///     Columns of dates and times to read, and what of them is measured: any of 'time', 'hour', 'weekday' and 'month';
+    ///     the first three by default.
+    /// missing : {'auto', 'error', 'skip', 'partial'}, default='auto'
+    ///     What becomes of rows that lack values: 'error' raises, 'skip' leaves them out, with 'partial' they count by the
+    ///     values they have. 'auto' is 'partial' where values are missing while planning, else 'error'.
+    /// log : str or sequence of str, optional
+    ///     Columns to measure by their logarithm, ``sign(x) * log(1 + abs(x))``: skewed amounts.
+    /// weight_columns : dict of str to float, optional
+    ///     How much columns count in squared distances; 1 where nothing is said.
+    /// unit : str or sequence of str, optional
+    ///     Vectors to scale to length one, row by row: clusters by direction. '*' stands for all columns of numbers.
     /// sample_rows : int or 'all', optional
     ///     Rows that landmarks are chosen from; 20,000.
     /// witnesses : int, optional
@@ -107,8 +125,8 @@ impl PyPlan {
     /// collect : sequence of {'kernel', 'cells', 'moments'}, optional
     ///     Which sums to keep; all by default (moments up to 64 columns).
     /// columns : sequence of str or 'all', optional
-    ///     Columns to read, by name; those that hold numbers by default. With 'all', a column that holds
-    ///     none is an error. Of files also ranges ``'x1..x9'`` and patterns ``'temp*'``.
+    ///     Columns to read, by name, ranges ``'x1..x9'`` and patterns ``'temp*'``; by default those that hold numbers or
+    ///     text. With 'all' every column is read, and one that cannot be used is an error.
     /// exclude : str or sequence of str, optional
     ///     Columns to leave out, likewise.
     /// weights : str or array-like, optional
@@ -137,7 +155,7 @@ impl PyPlan {
     /// ValueError
     ///     Where a row is invalid or a parameter out of range. Rows are counted from 0.
     #[staticmethod]
-    #[pyo3(signature = (X, *, landmarks=None, clusters=None, sampling=None, leverage_lambda=None, landmarks_from=None, features=None, frequencies=None, kernel=None, bandwidth=None, scale=None, sample_rows=None, witnesses=None, collect=None, columns=None, exclude=None, weights=None, weight_unit=None, skip_invalid=false, seed=0, threads=None, verbose=false, warn=true))]
+    #[pyo3(signature = (X, *, landmarks=None, clusters=None, sampling=None, leverage_lambda=None, landmarks_from=None, features=None, frequencies=None, kernel=None, bandwidth=None, scale=None, categorical=None, numeric=None, dates=None, missing=None, log=None, weight_columns=None, unit=None, sample_rows=None, witnesses=None, collect=None, columns=None, exclude=None, weights=None, weight_unit=None, skip_invalid=false, seed=0, threads=None, verbose=false, warn=true))]
     #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
     fn from_data(
         X: &Bound<'_, PyAny>,
@@ -151,6 +169,13 @@ impl PyPlan {
         kernel: Option<Chosen<Kernel>>,
         bandwidth: Option<OneOrMore<f64>>,
         scale: Option<Chosen<Scale>>,
+        categorical: Option<OneOrMore<String>>,
+        numeric: Option<OneOrMore<String>>,
+        dates: Option<Dates>,
+        missing: Option<Chosen<Holes>>,
+        log: Option<OneOrMore<String>>,
+        weight_columns: Option<BTreeMap<String, f64>>,
+        unit: Option<OneOrMore<String>>,
         sample_rows: Option<Bound<'_, PyAny>>,
         witnesses: Option<Natural>,
         collect: Option<OneOrMore<String>>,
@@ -164,7 +189,32 @@ impl PyPlan {
         verbose: bool,
         warn: bool,
     ) -> PyResult<Self> {
+        let columns = match columns {
+            None => input::Chosen::Usual,
+            Some(OneOrMore::One(name)) if name == "all" => input::Chosen::All,
+            Some(OneOrMore::One(name)) => {
+                let message = format!("columns must be names in a list, or 'all', got '{name}'");
+                return Err(PyValueError::new_err(message));
+            }
+            Some(OneOrMore::More(names)) if names.is_empty() => {
+                return Err(PyValueError::new_err("columns must name at least one"));
+            }
+            Some(OneOrMore::More(names)) => input::Chosen::These(names),
+        };
+        let named = match &columns {
+            input::Chosen::These(names) => names.clone(),
+            _ => Vec::new(),
+        };
+        let whole = columns == input::Chosen::All;
         let options = PlanOptions {
+            named,
+            categorical,
+            numeric,
+            dates,
+            missing,
+            log,
+            weight_columns,
+            unit,
             landmarks,
             clusters,
             sampling,
@@ -182,31 +232,34 @@ impl PyPlan {
             skip_invalid,
             seed: Natural(seed),
         };
-        let wanted = match columns {
-            None => Wanted::Numbers,
-            Some(OneOrMore::One(name)) if name == "all" => Wanted::All,
-            Some(OneOrMore::One(name)) => {
-                let message = format!("columns must be names in a list, or 'all', got '{name}'");
-                return Err(PyValueError::new_err(message));
-            }
-            Some(OneOrMore::More(names)) if names.is_empty() => {
-                return Err(PyValueError::new_err("columns must name at least one"));
-            }
-            Some(OneOrMore::More(names)) => Wanted::Chosen(names),
-        };
         let py = X.py();
-        let exclude = exclude.map_or(Vec::new(), OneOrMore::into_vec);
-        let extras = Extras { exclude, skip_invalid, ..Extras::weights(weights)? };
-        let input = Input::open(X, wanted, extras)?;
-        let columns = Some(input.source.columns());
-        let params =
-            options.params(columns, input.weight_column.clone(), self::threads(threads))?;
-        let params = params.check().map_err(exception)?;
-        let notes = input.notes;
+        let choice = options.choice(columns, exclude.map_or(Vec::new(), OneOrMore::into_vec));
+        let (skip_invalid, allow_missing) = (options.skips(), options.allows_missing());
+        let extras = Extras { skip_invalid, allow_missing, ..Extras::weights(weights)? };
+        let input = Input::open(X, Wanted::Choice(choice), extras)?;
+        let source = input.source.clone();
+        let mut params = options.params(
+            Some(source.columns()),
+            |patterns| source.matching(patterns),
+            input.weight_column.clone(),
+            self::threads(threads),
+        )?;
+        // What is known by its position must stay where it is.
+        if whole || input.by_position {
+            let categories = source.categories().iter().map(|c| &c.name);
+            params.named = source.columns().iter().chain(categories).cloned().collect();
+        }
+        let params = params.leave_out_ids(!input.by_position).check().map_err(exception)?;
         let shown = Shown { what: "planning", verbose, rows: input.rows };
-        let source = input.source;
-        let (plan, report) = run(py, shown, move |watch| make_plan(&*source, &params, watch))?;
-        self::warn(py, &report, &notes, warn)?;
+        let (plan, report) = run(py, shown, move |watch| {
+            let (plan, report) = make_plan(&*source, &params, watch)?;
+            match (whole || input.by_position).then(|| left_out(&plan, &*source, &report)).flatten()
+            {
+                Some(message) => Err(Error::source(message)),
+                None => Ok((plan, report)),
+            }
+        })?;
+        self::warn(py, &report, &input.notes, warn)?;
         Ok(plan.into())
     }
 
@@ -283,8 +336,13 @@ impl PyPlan {
         verbose: bool,
     ) -> PyResult<BTreeMap<String, PySketch>> {
         check_weights(&self.plan, weights.is_some())?;
-        let extras = Extras { key: Some(by.clone()), skip_invalid, ..Extras::weights(weights)? };
-        let input = Input::open(X, Wanted::Given(&self.plan.columns), extras)?;
+        let extras = Extras {
+            key: Some(by.clone()),
+            skip_invalid,
+            allow_missing: self.plan.recipe.least_present.is_some(),
+            ..Extras::weights(weights)?
+        };
+        let input = Input::open(X, Wanted::recipe(&self.plan.recipe), extras)?;
         let params =
             SketchParams::default().threads(self::threads(threads)).invalid(invalid(skip_invalid));
         let limit = max_groups.map_or(DEFAULT_GROUPS, Natural::size);
@@ -336,11 +394,11 @@ impl PyPlan {
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let sigma2 = self.bandwidth(bandwidth)?;
         let map = self.map(X.py(), sigma2)?;
-        let input = Input::open(X, Wanted::Given(&self.plan.columns), Extras::default())?;
+        let input = Input::open(X, Wanted::recipe(&self.plan.recipe), Extras::default())?;
         let (plan, threads) = (self.plan.clone(), self::threads(threads));
         let width = self.width(map.as_deref());
         let (rows, values) = run(X.py(), crate::work::SILENT, move |watch| {
-            map_rows(&input, threads, watch, width, |block: &Block, out: &mut Vec<f64>| {
+            let each = |block: &Block, out: &mut Vec<f64>| {
                 let coordinates = block.rows().map(|(_, row, _)| plan.frame.coordinates(row));
                 match &map {
                     Some(map) => {
@@ -352,7 +410,9 @@ impl PyPlan {
                         out.extend(fourier::features(plan.features.points(), sigma2, &y));
                     }),
                 }
-            })
+            };
+            let unusable = |row: &[f64], _: &[u32]| row.iter().position(|x| !x.is_finite());
+            map_rows(&input, (&*plan).into(), threads, watch, width, Some(&unusable), each)
         })?;
         PyArray1::from_vec(X.py(), values).reshape([rows, width])
     }
@@ -445,6 +505,43 @@ impl PyPlan {
     #[getter]
     fn columns(&self) -> Vec<String> {
         self.plan.columns.clone()
+    }
+
+    /// Columns of the table that are read: those of numbers, then categories.
+    #[getter]
+    fn inputs(&self) -> Vec<String> {
+        let categories = self.plan.categories().iter().map(|c| c.name.clone());
+        self.plan.recipe.inputs().into_iter().chain(categories).collect()
+    }
+
+    /// The levels of each category, those of most rows first. Others count as '(other)', missing ones as '(missing)'.
+    #[getter]
+    fn categories(&self) -> BTreeMap<String, Vec<String>> {
+        self.plan.categories().iter().map(|c| (c.name.clone(), c.levels.clone())).collect()
+    }
+
+    /// The level of each landmark in each category.
+    #[getter]
+    fn landmark_levels(&self) -> BTreeMap<String, Vec<String>> {
+        let categories = self.plan.categories();
+        let codes = |k: usize| self.plan.landmark_levels.iter().skip(k).step_by(categories.len());
+        let levels = |(k, c): (usize, &Category)| {
+            let level = |code: &u32| c.level(*code as usize).to_string();
+            (c.name.clone(), codes(k).map(level).collect())
+        };
+        categories.iter().enumerate().map(levels).collect()
+    }
+
+    /// What becomes of rows that lack values: 'partial', where they count by the values they have, or 'error'.
+    #[getter]
+    fn missing(&self) -> &'static str {
+        if self.plan.is_partial() { "partial" } else { "error" }
+    }
+
+    /// Columns of points in time that are read.
+    #[getter]
+    fn _times(&self) -> Vec<String> {
+        self.plan.recipe.times()
     }
 
     /// Landmarks in the table's units, shape (m, n_columns); None for Fourier features.
@@ -565,7 +662,12 @@ impl PyPlan {
         py: Python<'py>,
         points: &Points,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let values = points.rows().flat_map(|z| self.plan.frame.widen(z)).collect();
+        let steps = self.plan.recipe.numbers.iter().map(|number| number.step);
+        let undone = |z| {
+            let row: Vec<f64> = self.plan.frame.widen(z);
+            row.into_iter().zip(steps.clone()).map(|(x, step)| step.undo(x)).collect::<Vec<_>>()
+        };
+        let values = points.rows().flat_map(undone).collect();
         PyArray1::from_vec(py, values).reshape([points.len(), points.dims()])
     }
 
@@ -583,6 +685,12 @@ impl PyPlan {
     /// The Nyström map, made once for each bandwidth in a row; `None` for Fourier features.
     fn map(&self, py: Python<'_>, sigma2: f64) -> PyResult<Option<Arc<NystromMap>>> {
         let Features::Nystrom(points, _) = &self.plan.features else { return Ok(None) };
+        if let Some(category) = self.plan.categories().first() {
+            return Err(PyValueError::new_err(format!(
+                "the feature map is one of numbers, but '{}' is a category",
+                category.name
+            )));
+        }
         let known = self.map.lock().unwrap_or_else(|e| e.into_inner()).clone();
         if let Some((_, map)) = known.filter(|(known, _)| *known == sigma2) {
             return Ok(Some(map));
@@ -607,6 +715,22 @@ impl PyPlan {
         });
         plan.map(PyPlan::from).map_err(|e| in_keywords(&e.to_string()))
     }
+}
+
+/// Why a column of a table is not in its plan, if one is not.
+fn left_out(plan: &Plan, source: &dyn RowSource, report: &PlanReport) -> Option<String> {
+    let inputs = plan.recipe.inputs();
+    let kept = |name: &&String| {
+        inputs.contains(name) || plan.recipe.categories.iter().any(|c| c.name == **name)
+    };
+    let categories = source.categories().iter().map(|c| &c.name);
+    let name = source.columns().iter().chain(categories).find(|name| !kept(name))?;
+    let start = format!("column '{name}' is left out: ");
+    let note = report.notes.iter().find_map(|note| note.strip_prefix(&start));
+    let why = note.and_then(|why| why.split(';').next()).unwrap_or("it does not vary");
+    Some(format!(
+        "column '{name}' cannot be used: {why}; leave it out, or call it categorical to keep its most frequent levels"
+    ))
 }
 
 /// How a class is pickled: by the bytes of its file.

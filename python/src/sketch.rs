@@ -22,6 +22,7 @@ use nysketch::{
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -77,8 +78,12 @@ impl PySketch {
         check_weights(plan, weights.is_some())?;
         let input = Input::open(
             x,
-            Wanted::Given(&plan.columns),
-            Extras { skip_invalid, ..Extras::weights(weights)? },
+            Wanted::recipe(&plan.recipe),
+            Extras {
+                skip_invalid,
+                allow_missing: plan.recipe.least_present.is_some(),
+                ..Extras::weights(weights)?
+            },
         )?;
         let params =
             SketchParams::default().threads(self::threads(threads)).invalid(invalid(skip_invalid));
@@ -745,6 +750,12 @@ impl PySketch {
             None => plan.bandwidths.len() / 2,
             Some(sigma2) => plan.rung_of(sigma2).map_err(exception)?,
         };
+        if let Some(category) = plan.categories().first() {
+            return Err(PyValueError::new_err(format!(
+                "the feature map is one of numbers, but '{}' is a category",
+                category.name
+            )));
+        }
         let values = run(py, SILENT, move |_| {
             let means = sketch.feature_means(rung);
             match sketch.plan().landmarks() {
@@ -771,8 +782,32 @@ impl PySketch {
         sketch.plan().collect.cells.then(|| PyArray1::from_vec(py, rows))
     }
 
-    /// Mean of each cell, shape (m, n_columns), NaN for a cell without rows; None where the plan
-    /// keeps no cells.
+    /// How many rows of each cell have each level, by category: shape (m, levels), the last two being '(other)' and
+    /// '(missing)'. Empty where the plan keeps no cells.
+    #[getter]
+    fn cell_levels<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<BTreeMap<String, Bound<'py, PyArray2<i64>>>> {
+        let sketch = self.get();
+        let recipe = &sketch.plan().recipe;
+        let mut found = BTreeMap::new();
+        if !sketch.plan().collect.cells || recipe.categories.is_empty() {
+            return Ok(found);
+        }
+        let (counts, all) = (&sketch.sums()[Sum::CellLevels], recipe.levels());
+        for (category, start) in recipe.categories.iter().zip(recipe.level_offsets()) {
+            let of_cell = |cell: &[i128]| cell[start..start + category.len()].to_vec();
+            let rows: Vec<i64> =
+                counts.chunks_exact(all).flat_map(of_cell).map(|n| n as i64).collect();
+            let shape = [counts.len() / all, category.len()];
+            found.insert(category.name.clone(), PyArray1::from_vec(py, rows).reshape(shape)?);
+        }
+        Ok(found)
+    }
+
+    /// Mean of each cell over the rows that have a value, shape (m, n_columns), NaN where there are none; None where the
+    /// plan keeps no cells.
     #[getter]
     fn cell_means<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         self.cell_values(py, |sketch, cell, j, rows| {
@@ -805,7 +840,7 @@ impl PySketch {
         Ok(means.map(|y| PyArray1::from_vec(py, frame.widen_coordinates(&y))))
     }
 
-    /// Population covariance of the columns; None where the plan keeps no moments.
+    /// Population covariance of the columns, over rows that lack no number; None where the plan keeps no moments.
     #[getter]
     fn covariance<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         let sketch = self.filled()?;
@@ -813,7 +848,8 @@ impl PySketch {
         if !plan.collect.moments {
             return Ok(None);
         }
-        let (d, n) = (plan.dims(), sums[Sum::Rows][0]);
+        let rows = if plan.is_partial() { Sum::Complete } else { Sum::Rows };
+        let (d, n) = (plan.dims(), sums[rows][0]);
         let unit = |j: usize| plan.frame.scale[j] * power_of_two(plan.frame.exponent[j]);
         let entry = |i: usize| {
             let (high, low) = ((i / d).max(i % d), (i / d).min(i % d));
@@ -882,8 +918,13 @@ impl PySketch {
         }
         let d = sketch.plan().dims();
         let rows = &sketch.sums()[Sum::CellRows];
+        // Rows that lack the number are in no sum of it.
+        let absent = |i: usize| match sketch.plan().is_partial() {
+            true => sketch.sums()[Sum::CellAbsent][i],
+            false => 0,
+        };
         let values = (0..rows.len() * d)
-            .map(|i| match rows[i / d] {
+            .map(|i| match rows[i / d] - absent(i) {
                 0 => f64::NAN,
                 n => value(&sketch, i / d, i % d, n),
             })

@@ -1,22 +1,21 @@
 //! From paths to a source of rows.
 
-use crate::columns::{Choice, Chosen, ColumnRole, Role, choose, roles};
+use crate::columns::{ColumnRole, roles};
 use crate::error::{Error, Result, cannot_read};
 use crate::find::{Found, find, is_stdin};
 use crate::folders::Folders;
 use crate::formats::{Reader, Stored};
 use crate::meter::Meter;
-use crate::options::{Columns, Extras, ReadOptions};
-use crate::places::{Names, Places, SharedZone, Text};
-use crate::schema::{Column, Kind, Schema};
+use crate::options::ReadOptions;
+use crate::places::{Names, Places, Text};
+use crate::schema::{Kind, Schema};
+use crate::selection::{by_default, chosen, left_out, matching, names};
 use crate::store::{Metadata, Store};
 use crate::table_file::TableFile;
 use crate::tracks::DatasetStream;
 use arrow_schema::{DataType, Field};
-use nysketch::plan::MAX_COLUMNS;
 use nysketch::rows::{CategoryColumn, read_in_order};
 use nysketch::{RowSet, RowSource, RowStream};
-use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -83,16 +82,12 @@ impl Dataset {
             schema.add_folders(&file.name, &folders.columns)?;
         }
         let Some(first) = opened.first() else { return Err(Error::NoFile) };
-        let Extras { weight, key, .. } = &options.extras;
-        let taken: Vec<&str> = weight.iter().chain(key).map(String::as_str).collect();
-        let by_default = matches!(options.columns, Columns::Matching { include: None, .. });
+        let by_default = by_default(options);
         let unused = if by_default { unused_columns(&opened) } else { Vec::new() };
-        let chosen = chosen(first, &options.columns, &taken)?;
-        if chosen.values.len() > MAX_COLUMNS {
-            return Err(Error::TooManyColumns { found: chosen.values.len(), most: MAX_COLUMNS });
-        }
-        let roles = roles(&first.schema, &chosen, &taken, by_default);
-        let names = Arc::new(names(&opened, chosen, options)?);
+        let chosen = chosen(&first.file.name, &first.schema, options)?;
+        let roles = roles(&first.schema, &chosen, &options.extras.taken(), by_default);
+        let schemas: Vec<&Schema> = opened.iter().map(|o| &o.schema).collect();
+        let names = Arc::new(names(&first.file.name, &schemas, chosen, options)?);
         let mut places: Vec<Places> = Vec::new();
         for (Opened { file, schema, .. }, values) in opened.iter().zip(&folders.values) {
             places.push(Places::find(&file.name, schema, &names, values)?);
@@ -122,15 +117,7 @@ impl Dataset {
         &self,
         patterns: impl IntoIterator<Item = S>,
     ) -> Result<Vec<String>> {
-        let mut names = Vec::new();
-        for pattern in patterns {
-            for i in self.schema.matching(&self.files[0].file.name, pattern.as_ref())? {
-                if !names.contains(&self.schema.names[i]) {
-                    names.push(self.schema.names[i].clone());
-                }
-            }
-        }
-        Ok(names)
+        matching(&self.files[0].file.name, &self.schema, patterns)
     }
 
     /// Names of all columns of a file, whatever they hold.
@@ -284,97 +271,6 @@ fn same_widths(opened: &[Opened]) -> Result<()> {
             Err(Error::columns(&other.file.name, how))
         }
     }
-}
-
-/// The columns that the options mean, by what the first file holds.
-fn chosen(first: &Opened, columns: &Columns, taken: &[&str]) -> Result<Chosen> {
-    match columns {
-        Columns::Exactly { numbers, times, categories } => Ok(Chosen {
-            values: numbers.clone(),
-            times: times.clone(),
-            categories: categories.clone(),
-            any: categories.clone(),
-        }),
-        Columns::Matching { include, exclude, categorical, numeric, dates } => {
-            let include = include.as_deref();
-            let choice = Choice { include, exclude, categorical, numeric, dates, taken };
-            choose(&first.file.name, &first.schema, choice)
-        }
-    }
-}
-
-/// Everything that is read, by name.
-fn names(opened: &[Opened], chosen: Chosen, options: &ReadOptions) -> Result<Names> {
-    let Opened { file, schema, .. } = &opened[0];
-    let Extras { weight, key, keep } = options.extras.clone();
-    let (mut kept, mut seen) = (Vec::new(), HashSet::new());
-    for pattern in &keep {
-        for i in schema.matching(&file.name, pattern)? {
-            let name = &schema.column(schema.sources[i]).name;
-            if seen.insert(name) {
-                kept.push(name.clone());
-            }
-        }
-    }
-    let mut lengths = HashMap::new();
-    for column in opened.iter().flat_map(|o| &o.schema.columns) {
-        if let Kind::Vector(n) = column.kind {
-            lengths.entry(column.name.clone()).or_insert(n);
-        }
-    }
-    let times: HashSet<&String> = chosen.times.iter().collect();
-    let times = { chosen.values.iter().enumerate() }.filter(|(_, name)| times.contains(name));
-    let any: HashSet<&String> = chosen.any.iter().collect();
-    let category =
-        |name: &String| CategoryColumn { name: name.clone(), vocabulary: Arc::default() };
-    let by_first = matches!(options.columns, Columns::Matching { .. });
-    Ok(Names {
-        times: times.map(|(j, _)| (j, SharedZone::default())).collect(),
-        any: chosen.categories.iter().map(|name| any.contains(name)).collect(),
-        categories: chosen.categories.iter().map(category).collect(),
-        values: chosen.values,
-        weight,
-        key,
-        kept,
-        lengths,
-        first: by_first.then(|| file.name.clone()),
-    })
-}
-
-/// Columns that are left out for what they hold.
-fn left_out(schema: &Schema, roles: &[ColumnRole]) -> Vec<String> {
-    let left = |wanted: &dyn Fn(&Column) -> bool| -> Vec<&ColumnRole> {
-        let both = schema.columns.iter().zip(roles);
-        let left = both.filter(|(c, r)| matches!(r.role, Role::LeftOut(_)) && wanted(c));
-        left.map(|(_, role)| role).collect()
-    };
-    let names = |roles: &[&ColumnRole]| {
-        let names: Vec<&str> = roles.iter().map(|r| r.name.as_str()).collect();
-        names.join(", ")
-    };
-    let mut notes = Vec::new();
-    let dates = left(&|c| matches!(c.kind, Kind::Date(_)) && !c.index);
-    if let Some(one) = dates.first() {
-        let (name, all) = (&one.name, names(&dates));
-        notes.push(format!(
-            "columns skipped because they hold dates, which `dates={name}` would read: {all}"
-        ));
-    }
-    let others = left(&|c| matches!(c.kind, Kind::Other { .. } | Kind::List) && !c.index);
-    if !others.is_empty() {
-        let all: Vec<String> = others.iter().map(|r| format!("{} ({})", r.name, r.holds)).collect();
-        let all = all.join(", ");
-        notes
-            .push(format!("columns skipped because they cannot be read as numbers or text: {all}"));
-    }
-    let indexes = left(&|c| c.index);
-    if !indexes.is_empty() {
-        notes.push(format!(
-            "columns skipped because they are the index of a pandas table; `columns` reads them: {}",
-            names(&indexes)
-        ));
-    }
-    notes
 }
 
 /// See [`Dataset::notes`].

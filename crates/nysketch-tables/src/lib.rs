@@ -28,9 +28,11 @@
 //! | write a table, or one made from another | [`TableWriter`], [`Dataset::map_to_table`] |
 //! | read from outside the file system | [`store::Store`] |
 //! | put names in the order in which people count | [`natural_order`], [`natural_path_order`] |
+//! | read Arrow tables in memory as files are read | [`ArrowTable`] |
 //! | turn Arrow arrays into numbers, times and categories | [`arrow`] |
 
 pub mod arrow;
+mod arrow_table;
 mod batch;
 mod columns;
 mod dataset;
@@ -46,6 +48,7 @@ mod parse;
 mod pattern;
 mod places;
 mod schema;
+mod selection;
 pub mod store;
 mod table_file;
 mod text;
@@ -54,6 +57,7 @@ mod track;
 mod tracks;
 mod write;
 
+pub use arrow_table::ArrowTable;
 pub use batch::Batch;
 pub use columns::{ColumnRole, Role};
 pub use dataset::{Dataset, Stamp};

@@ -212,6 +212,11 @@ pub struct Extras {
 }
 
 impl Extras {
+    /// Columns that are weights or keys.
+    pub(crate) fn taken(&self) -> Vec<&str> {
+        self.weight.iter().chain(&self.key).map(String::as_str).collect()
+    }
+
     /// With a column of row weights.
     pub fn weight(mut self, column: Option<impl Into<String>>) -> Self {
         self.weight = column.map(Into::into);

@@ -352,12 +352,14 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 50] = [
+const PARAMETERS: [&str; 57] = [
     "bandwidth",
+    "categorical",
     "clusters",
     "collect",
     "columns",
     "covariance",
+    "dates",
     "decoder",
     "delimiter",
     "delta",
@@ -381,13 +383,16 @@ const PARAMETERS: [&str; 50] = [
     "landmarks_from",
     "level",
     "leverage_lambda",
+    "log",
     "max_groups",
     "max_iterations",
     "max_work",
     "min_variance",
+    "missing",
     "model",
     "most_clusters",
     "no_header",
+    "numeric",
     "plan",
     "radius",
     "restarts",
@@ -400,6 +405,8 @@ const PARAMETERS: [&str; 50] = [
     "task",
     "theory",
     "tolerance",
+    "unit",
+    "weight_column",
     "weight_unit",
     "weights",
     "witnesses",

@@ -594,6 +594,10 @@ impl Moments {
     /// their range instead.
     fn column(&self, j: usize) -> Column {
         let Moment { weight, mean, m2, low, high } = self.columns[j];
+        if weight == 0.0 {
+            // No value at all.
+            return Column { low: 0.0, high: 0.0, mean: 0.0, deviation: 0.0, present: 0.0 };
+        }
         let deviation = (m2 / weight).max(0.0).sqrt();
         let half = high / 2.0 - low / 2.0;
         Column {

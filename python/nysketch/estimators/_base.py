@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 import warnings
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -33,6 +34,14 @@ class Sketching(BaseEstimator):
     #: Parameters of scikit-learn's estimators that mean nothing here, with their defaults there.
     _IGNORED: ClassVar[dict[str, Any]] = {}
 
+    # What estimators of numbers alone do not let one choose.
+    categorical_features: Any = None
+    missing: Any = "error"
+    dates: Any = None
+    log: Any = None
+    weight_columns: Any = None
+    unit: Any = None
+
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         init = cls.__init__
@@ -51,6 +60,7 @@ class Sketching(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._allows_nan()
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -63,6 +73,19 @@ class Sketching(BaseEstimator):
     def _collect(self) -> list[Any]:
         """The sums that are needed."""
         raise NotImplementedError
+
+    def _sums(self) -> list[Any]:
+        return self.collect if self.collect is not None else self._collect()
+
+    def _skips(self) -> bool:
+        """Whether rows that cannot be used are left out."""
+        return bool(self.skip_invalid) or self.missing == "skip"
+
+    def _allows_nan(self) -> bool:
+        """Whether rows may lack values."""
+        if self.plan is not None:
+            return self._skips() or self.plan.missing == "partial"
+        return self._skips() or (self.missing in ("auto", "partial") and "cells" in self._sums())
 
     def _clusters(self) -> int | None:
         """How many clusters will be learned."""
@@ -85,7 +108,7 @@ class Sketching(BaseEstimator):
         rows = self._rows(X, sample_weight, plan, first=first)
         common = {
             "weights": rows.weights,
-            "skip_invalid": bool(self.skip_invalid),
+            "skip_invalid": self._skips(),
             "threads": self.threads,
             "verbose": bool(self.verbose),
         }
@@ -93,12 +116,14 @@ class Sketching(BaseEstimator):
             plan = self._make_plan(rows, common)
         sketch = plan.sketch(rows.X, **common)
         if first and _input.is_batches(rows.X):
-            self.n_features_in_ = len(plan.columns)
+            names = _features(rows, plan)
+            self.n_features_in_ = len(names)
             named = _input.has_names(rows.X)
             if named is None:
-                named = plan.columns != [f"c{j}" for j in range(len(plan.columns))]
+                named = names != [f"c{j}" for j in range(len(names))]
             if named:
-                self.feature_names_in_ = np.asarray(plan.columns, dtype=object)
+                self.feature_names_in_ = np.asarray(names, dtype=object)
+        self._width = len(plan.columns)
         return rows, plan, sketch
 
     def _rows(self, X: Any, sample_weight: Any, plan: Plan | None, *, first: bool) -> Rows:
@@ -119,17 +144,43 @@ class Sketching(BaseEstimator):
         return Plan.from_data(
             rows.X,
             columns="all" if self.columns is None else self.columns,
+            **self._roles(rows),
+            dates=self.dates,
+            missing=None if self.missing == "skip" else self.missing,
+            log=self.log,
+            weight_columns=self.weight_columns,
+            unit=self.unit,
             landmarks=self.landmarks,
             clusters=self._clusters(),
             sampling=self.sampling,
             bandwidth=self.bandwidth,
             scale=self.scale,
             witnesses=self.witnesses,
-            collect=self.collect if self.collect is not None else self._collect(),
+            collect=self._sums(),
             seed=self._seed,
             warn=False,
             **common,
         )
+
+    def _roles(self, rows: Rows) -> dict[str, list[str]]:
+        """Which columns are categories, and which are numbers whatever they look like."""
+        said, X = self.categorical_features, rows.X
+        if isinstance(said, str):
+            if said != "from_dtype":
+                raise ValueError(
+                    "categorical_features must be 'from_dtype', None, or names, places or a mask "
+                    f"of columns, got {said!r}"
+                )
+            return {"categorical": _input.categories_of(X)}
+        names = self.columns if self.columns is not None else _input.names_of(X)
+        if names is not None:
+            names = [str(name) for name in names if name != rows.weights]
+        chosen = [] if said is None else _chosen(said, names)
+        if names is None or not _input.is_table(X):
+            return {"categorical": chosen}
+        dates = [self.dates] if isinstance(self.dates, str) else list(self.dates or [])
+        numbers = [name for name in names if name not in chosen and name not in dates]
+        return {"categorical": chosen, "numeric": numbers}
 
     def _check_first_rows(self, plan: Plan, least: int = 1) -> None:
         """Landmarks stay those of the first rows: too few of them would spoil all that follows."""
@@ -161,13 +212,20 @@ class Sketching(BaseEstimator):
             if missing := [name for name in self.columns if name not in X.columns]:
                 raise ValueError(f"X lacks the column '{missing[0]}'")
             X = X[list(self.columns)]
+        if first:
+            self._mixed = _input.is_mixed(X) or (self.dates is not None and _input.is_pandas(X))
+        if self._mixed and _input.is_pandas(X):
+            return self._checked_frame(X, first=first)
+        finite: Any = True
+        if self._allows_nan():
+            finite = False if self._skips() else "allow-nan"
         array = validate_data(
             self,
             _input.unmasked(X),
             reset=first,
             dtype="numeric",
             accept_sparse="csr",
-            ensure_all_finite=not self.skip_invalid,
+            ensure_all_finite=finite,
         )
         if first:
             self._dtype = _float_type(array)
@@ -177,7 +235,24 @@ class Sketching(BaseEstimator):
             return _input.Named(array, [str(name) for name in self.feature_names_in_])
         return array
 
+    def _checked_frame(self, X: Any, *, first: bool) -> Any:
+        """A frame of more than numbers, whose columns are found by name."""
+        names = [str(name) for name in X.columns]
+        if first:
+            self.n_features_in_, self._dtype = len(names), np.dtype(np.float64)
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        if missing := [name for name in self.feature_names_in_ if name not in names]:
+            raise ValueError(f"X lacks the column '{missing[0]}'; it has {', '.join(names)}")
+        if len(X) == 0:
+            raise ValueError("Found array with 0 sample(s); a minimum of 1 is required")
+        return X
+
     def _check_parameters(self) -> None:
+        if self.missing not in ("auto", "error", "skip", "partial"):
+            raise ValueError(
+                f"The 'missing' parameter of {type(self).__name__} must be one of 'auto', 'error', "
+                f"'skip', 'partial'. Got {self.missing!r} instead."
+            )
         _check_count(self, "landmarks", optional=True)
         _check_count(self, "threads", optional=True)
         if isinstance(self.columns, str):
@@ -352,7 +427,7 @@ class Learning(Sketching):
         labels : ndarray of shape (n_samples,)
         """
         model, X = self._fitted(X)
-        return model.predict(X, threads=self.threads, skip_invalid=bool(self.skip_invalid))
+        return model.predict(X, threads=self.threads, skip_invalid=self._skips())
 
     @property
     def n_iter_(self) -> int:
@@ -384,7 +459,7 @@ def _checked_weights(sample_weight: Any, X: Any) -> Any:
     """Weights as doubles, or the name of their column."""
     if sample_weight is None or isinstance(sample_weight, str):
         return sample_weight
-    if _input.is_batches(X):
+    if _input.is_batches(X) or _input.is_pandas(X):
         w = _input.weights(sample_weight)
     else:
         array = X.array if isinstance(X, _input.Named) else X
@@ -394,6 +469,51 @@ def _checked_weights(sample_weight: Any, X: Any) -> Any:
     if not np.any(w > 0):
         raise ValueError("sample_weight is zero for every row")
     return w
+
+
+def _features(rows: Rows, plan: Plan) -> list[str]:
+    """The columns of a table that was read; a vector is one."""
+    inputs = {re.sub(r"\[\d+\]$", "", name): None for name in plan.inputs}
+    inputs |= {name: None for name in plan.inputs if re.sub(r"\[\d+\]$", "", name) == name}
+    names = _input.names_of(rows.X)
+    if names is not None:
+        return [name for name in names if name in inputs]
+    return list(inputs)
+
+
+def _chosen(said: Any, names: list[str] | None) -> list[str]:
+    """Names of the columns that are meant by names, places or a mask."""
+    said = np.asarray(said)
+    if said.size == 0:
+        return []
+    if said.dtype.kind not in "biuUO" or said.ndim != 1:
+        raise ValueError(
+            "categorical_features must be names, places or a mask of columns, "
+            f"got {said.dtype} of shape {said.shape}"
+        )
+    if said.dtype.kind in "UO":
+        chosen = [str(name) for name in said]
+        if names is not None and (other := [name for name in chosen if name not in names]):
+            raise ValueError(
+                f"categorical_features names '{other[0]}', but X has {', '.join(names)}"
+            )
+        return chosen
+    if names is None:
+        raise ValueError(
+            "categorical_features must name columns where X comes in batches, whose columns are "
+            "found by name"
+        )
+    if said.dtype.kind == "b":
+        if len(said) != len(names):
+            raise ValueError(
+                f"categorical_features is a mask of {len(said)} columns, but X has {len(names)}"
+            )
+        return [name for name, marked in zip(names, said, strict=True) if marked]
+    if said.min() < 0 or said.max() >= len(names):
+        raise ValueError(
+            f"categorical_features must be places in [0, {len(names) - 1}], got {said.tolist()}"
+        )
+    return [names[j] for j in said]
 
 
 def _float_type(X: Any) -> np.dtype:

@@ -40,6 +40,12 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
         sampling="dsquared",
         bandwidth=None,
         scale=None,
+        categorical_features="from_dtype",
+        missing="auto",
+        dates=None,
+        log=None,
+        weight_columns=None,
+        unit=None,
         witnesses=None,
         collect=None,
         decoder="auto",
@@ -62,6 +68,12 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
         self.sampling = sampling
         self.bandwidth = bandwidth
         self.scale = scale
+        self.categorical_features = categorical_features
+        self.missing = missing
+        self.dates = dates
+        self.log = log
+        self.weight_columns = weight_columns
+        self.unit = unit
         self.witnesses = witnesses
         self.collect = collect
         self.decoder = decoder
@@ -100,7 +112,7 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
         return {"init": init} if k == len(init) else {}
 
     def _assigned(self, rows: Rows, model: Model) -> tuple[np.ndarray, float]:
-        return model._assign(rows.X, rows.weights, self.threads, bool(self.skip_invalid))
+        return model._assign(rows.X, rows.weights, self.threads, self._skips())
 
     def _after_fit(self, rows: Rows, model: Model, sketch: Sketch) -> None:
         if not self.compute_labels:
@@ -188,7 +200,7 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
             Between scaled columns with ``scale='standard'``.
         """
         model, X = self._fitted(X)
-        values = model.transform(X, threads=self.threads, skip_invalid=bool(self.skip_invalid))
+        values = model.transform(X, threads=self.threads, skip_invalid=self._skips())
         return values.astype(_float_type(X), copy=False)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -208,7 +220,8 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
         score : float
         """
         model, X = self._fitted(X)
-        if sample_weight is not None and not _input.is_batches(X):
+        batches = _input.is_batches(X) or _input.is_pandas(X)
+        if sample_weight is not None and not batches:
             array = X.array if isinstance(X, _input.Named) else X
             sample_weight = _check_sample_weight(sample_weight, array, dtype=np.float64)
         return -self._assigned(Rows(X, sample_weight), model)[1]
@@ -245,8 +258,26 @@ class CompressiveKMeans(Centres):
     bandwidth : float or sequence of float, optional
         Kernel bandwidths σ², for the decoders that use kernel sums; chosen from the rows by
         default.
-    scale : {None, 'standard'}, default=None
-        Whether columns are divided by their standard deviation before distances are taken.
+    scale : {'none', 'standard', 'robust'}, optional
+        Whether columns are divided by their standard deviation, or by the width of their middle
+        half; by default they are not, unless there are categories or dates.
+    categorical_features : 'from_dtype', None or array-like, default='from_dtype'
+        Which columns are categories: by their type (text, categoricals and enums of data frames),
+        none, or those of these names, places or mask, the others being numbers. Text of more than
+        50 different values must be called a category to be one.
+    missing : {'auto', 'error', 'skip', 'partial'}, default='auto'
+        What becomes of rows that lack values: 'error' raises, 'skip' leaves them out, with
+        'partial' they count by the values they have. 'auto' is 'partial' where values are missing
+        in ``fit``, else 'error'.
+    dates : str, sequence of str, or dict of str to parts, optional
+        Columns of dates and times, and what of them is measured: any of 'time', 'hour', 'weekday'
+        and 'month'.
+    log : str or sequence of str, optional
+        Columns to measure by their logarithm, ``sign(x) * log(1 + abs(x))``.
+    weight_columns : dict of str to float, optional
+        How much columns count in squared distances; 1 where nothing is said.
+    unit : str or sequence of str, optional
+        Vectors to scale to length one, row by row; '*' stands for all columns of numbers.
     witnesses : int, optional
         Rows of X that the plan keeps to show the shape of clusters; 20,000, 0 for none.
     collect : sequence of {'kernel', 'cells', 'moments'}, optional
@@ -258,7 +289,7 @@ class CompressiveKMeans(Centres):
         What to measure, made before; landmarks, sampling, bandwidth, scale and collect are then the
         plan's.
     columns : sequence of str, optional
-        Columns to use, by name; all by default, which must hold numbers.
+        Columns to use, by name; all by default, none of which is left out.
     skip_invalid : bool, default=False
         Leave rows with NaN, infinity or null out, instead of raising; their label is -1.
     compute_labels : bool, default=True
@@ -336,8 +367,26 @@ class CompressiveKMedians(Centres):
         How landmarks are chosen.
     bandwidth : float or sequence of float, optional
         Kernel bandwidths σ², for the decoders that use kernel sums.
-    scale : {None, 'standard'}, default=None
-        Whether columns are divided by their standard deviation.
+    scale : {'none', 'standard', 'robust'}, optional
+        Whether columns are divided by their standard deviation, or by the width of their middle
+        half; by default they are not, unless there are categories or dates.
+    categorical_features : 'from_dtype', None or array-like, default='from_dtype'
+        Which columns are categories: by their type (text, categoricals and enums of data frames),
+        none, or those of these names, places or mask, the others being numbers. Text of more than
+        50 different values must be called a category to be one.
+    missing : {'auto', 'error', 'skip', 'partial'}, default='auto'
+        What becomes of rows that lack values: 'error' raises, 'skip' leaves them out, with
+        'partial' they count by the values they have. 'auto' is 'partial' where values are missing
+        in ``fit``, else 'error'.
+    dates : str, sequence of str, or dict of str to parts, optional
+        Columns of dates and times, and what of them is measured: any of 'time', 'hour', 'weekday'
+        and 'month'.
+    log : str or sequence of str, optional
+        Columns to measure by their logarithm, ``sign(x) * log(1 + abs(x))``.
+    weight_columns : dict of str to float, optional
+        How much columns count in squared distances; 1 where nothing is said.
+    unit : str or sequence of str, optional
+        Vectors to scale to length one, row by row; '*' stands for all columns of numbers.
     witnesses : int, optional
         Rows of X that the plan keeps to show the shape of clusters; 20,000, 0 for none.
     collect : sequence of {'kernel', 'cells', 'moments'}, optional
@@ -347,7 +396,7 @@ class CompressiveKMedians(Centres):
     plan : Plan, optional
         What to measure, made before.
     columns : sequence of str, optional
-        Columns to use, by name; all by default, which must hold numbers.
+        Columns to use, by name; all by default, none of which is left out.
     skip_invalid : bool, default=False
         Leave rows with NaN, infinity or null out, instead of raising; their label is -1.
     compute_labels : bool, default=True

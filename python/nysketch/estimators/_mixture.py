@@ -63,9 +63,27 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         How landmarks are chosen.
     bandwidth : float or sequence of float, optional
         Kernel bandwidths σ², for the decoders that use kernel sums.
-    scale : {None, 'standard'}, default=None
-        Whether columns are divided by their standard deviation while sketching; parameters and
-        densities are in the units of X all the same.
+    scale : {'none', 'standard', 'robust'}, optional
+        Whether columns are divided by their standard deviation, or by the width of their middle
+        half, while sketching; parameters and densities are in the units of X all the
+        same. By default they are not, unless there are categories or dates.
+    categorical_features : 'from_dtype', None or array-like, default='from_dtype'
+        Which columns are categories: by their type (text, categoricals and enums of data frames),
+        none, or those of these names, places or mask, the others being numbers. Text of more than
+        50 different values must be called a category to be one.
+    missing : {'auto', 'error', 'skip', 'partial'}, default='auto'
+        What becomes of rows that lack values: 'error' raises, 'skip' leaves them out, with
+        'partial' they count by the values they have. 'auto' is 'partial' where values are missing
+        in ``fit``, else 'error'.
+    dates : str, sequence of str, or dict of str to parts, optional
+        Columns of dates and times, and what of them is measured: any of 'time', 'hour', 'weekday'
+        and 'month'.
+    log : str or sequence of str, optional
+        Columns to measure by their logarithm, ``sign(x) * log(1 + abs(x))``.
+    weight_columns : dict of str to float, optional
+        How much columns count in squared distances; 1 where nothing is said.
+    unit : str or sequence of str, optional
+        Vectors to scale to length one, row by row; '*' stands for all columns of numbers.
     witnesses : int, optional
         Rows of X that the plan keeps to show the shape of clusters; 20,000, 0 for none.
     collect : sequence of {'kernel', 'cells', 'moments'}, optional
@@ -75,7 +93,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
     plan : Plan, optional
         What to measure, made before.
     columns : sequence of str, optional
-        Columns to use, by name; all by default, which must hold numbers.
+        Columns to use, by name; all by default, none of which is left out.
     skip_invalid : bool, default=False
         Leave rows with NaN, infinity or null out, instead of raising; their label is -1.
     random_state : int, RandomState instance or None, default=None
@@ -163,6 +181,12 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         sampling="dsquared",
         bandwidth=None,
         scale=None,
+        categorical_features="from_dtype",
+        missing="auto",
+        dates=None,
+        log=None,
+        weight_columns=None,
+        unit=None,
         witnesses=None,
         collect=None,
         decoder="auto",
@@ -190,6 +214,12 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         self.sampling = sampling
         self.bandwidth = bandwidth
         self.scale = scale
+        self.categorical_features = categorical_features
+        self.missing = missing
+        self.dates = dates
+        self.log = log
+        self.weight_columns = weight_columns
+        self.unit = unit
         self.witnesses = witnesses
         self.collect = collect
         self.decoder = decoder
@@ -251,7 +281,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
             "threads": self.threads,
         }
         before = self.__dict__.get("_before") if self.warm_start else None
-        size = (k, self.n_features_in_)
+        size = (k, self._width)
         if before is not None and (before.k, len(before.columns)) == size:
             return said | _mixture_of(before)
         if self.means_init is None or k != self.n_components:
@@ -261,7 +291,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
     def _given(self) -> dict[str, Any]:
         """The mixture to start from, as it was given."""
         k, means = self.n_components, np.asarray(self.means_init, dtype=np.float64)
-        d = self.n_features_in_
+        d = self._width
         _check_shape("means_init", means, (k, d))
         given = {"init": means}
         if self.weights_init is not None:
@@ -367,7 +397,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         probabilities : ndarray of shape (n_samples, n_components)
         """
         model, X = self._fitted(X)
-        values = model.transform(X, threads=self.threads, skip_invalid=bool(self.skip_invalid))
+        values = model.transform(X, threads=self.threads, skip_invalid=self._skips())
         return values.astype(_float_type(X), copy=False)
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -383,7 +413,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         log_density : ndarray of shape (n_samples,)
         """
         model, X = self._fitted(X)
-        values = model.log_density(X, threads=self.threads, skip_invalid=bool(self.skip_invalid))
+        values = model.log_density(X, threads=self.threads, skip_invalid=self._skips())
         return values.astype(_float_type(X), copy=False)
 
     @property
@@ -445,7 +475,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
     def _log_densities(self, X: Any) -> np.ndarray:
         """Log densities of the rows that are not skipped."""
         found = self.score_samples(X)
-        return found[~np.isnan(found)] if self.skip_invalid else found
+        return found[~np.isnan(found)] if self._skips() else found
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows from the mixture.
@@ -467,9 +497,9 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
             raise ValueError(f"n_samples must be at least 1, got {n_samples}")
         rng = check_random_state(self.random_state)
         y = np.repeat(np.arange(self.model_.k), rng.multinomial(n_samples, self.weights_))
-        noise = rng.standard_normal((n_samples, self.n_features_in_))
+        noise = rng.standard_normal((n_samples, self._width))
         if self._has_matrices():
-            shape = (self.model_.k, self.n_features_in_, self.n_features_in_)
+            shape = (self.model_.k, self._width, self._width)
             roots = np.broadcast_to(np.linalg.cholesky(self.model_.covariances), shape)
             for component, root in enumerate(roots):
                 noise[y == component] = noise[y == component] @ root.T

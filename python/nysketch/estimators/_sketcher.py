@@ -28,8 +28,9 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
         How landmarks are chosen.
     bandwidth : float, optional
         Kernel bandwidth σ²; chosen from the rows by default.
-    scale : {None, 'standard'}, default=None
-        Whether columns are divided by their standard deviation.
+    scale : {'none', 'standard', 'robust'}, optional
+        Whether columns are divided by their standard deviation, or by the width of their middle
+        half; by default they are not.
     witnesses : int, optional
         Rows of X that the plan keeps where the sketch keeps cells; 20,000, 0 for none.
     collect : sequence of {'kernel', 'cells', 'moments'}, optional

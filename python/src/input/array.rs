@@ -1,8 +1,10 @@
 //! NumPy arrays as they lie in memory: any strides, nothing copied but the part at hand.
 
+use arrow_array::{ArrayRef, Float64Array};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
-use nysketch::rows::part_rows;
-use nysketch::{Block, Result, RowPart, RowSet, RowSource, RowStream};
+use nysketch::rows::{CategoryColumn, MISSING, part_rows};
+use nysketch::{Block, Error, Result, RowPart, RowSet, RowSource, RowStream};
+use nysketch_tables::arrow::codes;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::ops::Range;
@@ -33,6 +35,10 @@ pub struct ArraySource {
     /// Bytes from a row to the next and from a column to the next.
     strides: [isize; 2],
     columns: Vec<String>,
+    /// Which columns of the array are numbers, and which are categories.
+    numbers: Vec<usize>,
+    levels: Vec<usize>,
+    categories: Vec<CategoryColumn>,
     weights: Option<Vec<f64>>,
 }
 
@@ -47,7 +53,8 @@ impl ArraySource {
     /// An array that `nysketch/_input.py` has prepared: two dimensions, native byte order.
     pub fn new(
         array: &Bound<'_, PyUntypedArray>,
-        columns: Vec<String>,
+        names: Vec<String>,
+        categories: &[String],
         weights: Option<Vec<f64>>,
     ) -> PyResult<Self> {
         let dtype = array.dtype();
@@ -68,14 +75,29 @@ impl ArraySource {
             return Err(PyTypeError::new_err("X must have two dimensions"));
         };
         // What reading relies on.
-        let fits = width == columns.len() && weights.as_ref().is_none_or(|w| w.len() == rows);
+        let fits = width == names.len() && weights.as_ref().is_none_or(|w| w.len() == rows);
         if !fits || dtype.is_native_byteorder() == Some(false) {
             return Err(PyTypeError::new_err("X is not as it was prepared"));
         }
         // SAFETY: the pointer is that of a live array object.
         let data = unsafe { (*array.as_array_ptr()).fields.data }.cast_const().cast();
         let _array = array.clone().unbind();
-        Ok(ArraySource { _array, data, number, rows, strides: [row, column], columns, weights })
+        let (levels, numbers): (Vec<usize>, Vec<usize>) =
+            (0..width).partition(|j| categories.contains(&names[*j]));
+        let category =
+            |j: &usize| CategoryColumn { name: names[*j].clone(), vocabulary: Arc::default() };
+        Ok(ArraySource {
+            _array,
+            data,
+            number,
+            rows,
+            strides: [row, column],
+            columns: numbers.iter().map(|j| names[*j].clone()).collect(),
+            categories: levels.iter().map(category).collect(),
+            numbers,
+            levels,
+            weights,
+        })
     }
 
     fn values(&self, rows: Range<usize>) -> Vec<f64> {
@@ -94,7 +116,7 @@ impl ArraySource {
     }
 
     fn read<T: Copy>(&self, rows: Range<usize>, number: impl Fn(T) -> f64) -> Vec<f64> {
-        let d = self.columns.len();
+        let d = self.width();
         let [row_stride, column_stride] = self.strides;
         let mut values = Vec::with_capacity(rows.len() * d);
         for i in rows {
@@ -115,9 +137,35 @@ impl ArraySource {
     }
 }
 
+impl ArraySource {
+    /// Columns of the array.
+    fn width(&self) -> usize {
+        self.numbers.len() + self.levels.len()
+    }
+
+    /// Some of the columns of rows, and the codes of the others: a category has the texts of its numbers.
+    fn split(&self, values: Vec<f64>) -> Result<(Vec<f64>, Vec<u32>)> {
+        let (width, wide) = (self.width(), self.levels.len());
+        let rows = values.chunks_exact(width);
+        let mut levels = vec![MISSING; rows.len() * wide];
+        for (k, (j, category)) in self.levels.iter().zip(&self.categories).enumerate() {
+            let column: Float64Array =
+                rows.clone().map(|row| Some(row[*j]).filter(|x| !x.is_nan())).collect();
+            let column: ArrayRef = Arc::new(column);
+            codes(&column, &category.vocabulary, &mut levels, k, wide).map_err(Error::source)?;
+        }
+        let numbers = rows.flat_map(|row| self.numbers.iter().map(|j| row[*j])).collect();
+        Ok((numbers, levels))
+    }
+}
+
 impl RowSource for ArraySource {
     fn columns(&self) -> &[String] {
         &self.columns
+    }
+
+    fn categories(&self) -> &[CategoryColumn] {
+        &self.categories
     }
 
     fn open(&self, done: &RowSet) -> Result<Box<dyn RowStream<'_> + '_>> {
@@ -137,7 +185,7 @@ impl<'a> RowStream<'a> for ArrayStream<'a> {
         if from >= self.array.rows {
             return None;
         }
-        let to = (from + part_rows(self.array.columns.len())).min(self.array.rows);
+        let to = (from + part_rows(self.array.width())).min(self.array.rows);
         self.next = to;
         Some(Box::new(ArrayPart { array: self.array, rows: from..to }))
     }
@@ -160,8 +208,14 @@ impl RowPart for ArrayPart<'_> {
     fn decode(self: Box<Self>) -> Result<Option<Block>> {
         let ArrayPart { array, rows } = *self;
         let weights = array.weights.as_ref().map_or(Vec::new(), |w| w[rows.clone()].to_vec());
+        let values = array.values(rows.clone());
+        let (values, codes) = match array.levels.is_empty() {
+            true => (values, Vec::new()),
+            false => array.split(values)?,
+        };
         Ok(Some(Block {
-            values: array.values(rows.clone()),
+            values,
+            codes,
             weights,
             columns: array.columns.len(),
             file: Arc::from("X"),

@@ -42,8 +42,9 @@ impl Files {
     }
 
     /// Opens them without reading a row.
-    pub fn open(self, wanted: Wanted<'_>, extras: Extras) -> PyResult<Input> {
+    pub fn open(self, wanted: Wanted, extras: Extras) -> PyResult<Input> {
         let refuse = |message: &str| Err(PyValueError::new_err(message.to_string()));
+        let taken = extras.taken();
         let weight = match extras.weights {
             Weights::None => None,
             Weights::Column(name) => Some(name),
@@ -54,27 +55,21 @@ impl Files {
         if extras.position != 0 {
             return refuse("the rows of files are counted from the first");
         }
-        let columns = match wanted {
-            Wanted::Numbers => Columns::default(),
-            // A column that holds no numbers is then an error.
-            Wanted::All => {
-                Columns::matching(["*"]).except(weight.iter().chain(&extras.key).cloned())
-            }
-            Wanted::Chosen(patterns) => Columns::matching(patterns),
-            Wanted::Given(names) => Columns::exactly(names),
-        };
+        let columns = wanted.columns(taken);
         let beside = nysketch_tables::Extras::default().weight(weight.clone()).key(extras.key);
         let options = self
             .options()?
-            .columns(columns.except(extras.exclude))
+            .columns(columns)
             .extras(beside)
-            .skip_invalid(extras.skip_invalid);
+            .skip_invalid(extras.skip_invalid)
+            .allow_missing(extras.allow_missing);
         let dataset = Dataset::open(&self.paths, &options).map_err(table_exception)?;
         Ok(Input {
             rows: dataset.rows(),
             notes: dataset.notes().to_vec(),
             weight_column: weight,
             source: Arc::new(dataset),
+            by_position: false,
         })
     }
 

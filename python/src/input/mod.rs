@@ -6,74 +6,77 @@
 mod array;
 mod arrow;
 mod blocks;
+mod choice;
 mod files;
 mod stream;
 
+pub use choice::{Choice, Chosen, Wanted};
 pub use files::Files;
 
+use crate::error::table_exception;
 use array::ArraySource;
 use arrow::ArrowSource;
 use blocks::BlockSource;
 use numpy::{PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use nysketch::RowSource;
+use nysketch_tables::Dataset;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// Which columns are read.
-pub enum Wanted<'a> {
-    /// Those that hold numbers.
-    Numbers,
-    /// All, which must hold numbers.
-    All,
-    /// These.
-    Chosen(Vec<String>),
-    /// Those of a plan or a model: by name, or by position where X does not name its columns.
-    Given(&'a [String]),
+/// Rows of any kind.
+pub trait Rows: RowSource + Send + Sync {
+    /// The columns that names mean; also ranges and patterns, where columns have names of their own.
+    fn matching(&self, patterns: &[String]) -> PyResult<Vec<String>> {
+        let categories = self.categories().iter().map(|c| &c.name);
+        let names: Vec<&String> = self.columns().iter().chain(categories).collect();
+        match patterns.iter().find(|pattern| !names.contains(pattern)) {
+            None => Ok(patterns.to_vec()),
+            Some(other) => Err(PyValueError::new_err(format!(
+                "X has no column '{other}'; the columns of an array are called c0, c1, ..."
+            ))),
+        }
+    }
 }
 
-impl Wanted<'_> {
-    /// All columns that must be read; `None` where they are not known yet.
-    fn with(&self, extras: &Extras) -> Option<Vec<String>> {
-        let mut names = match self {
-            Wanted::Numbers | Wanted::All => return None,
-            Wanted::Chosen(names) => names.clone(),
-            Wanted::Given(names) => names.to_vec(),
-        };
-        let weight = match &extras.weights {
-            Weights::Column(weight) => Some(weight),
-            _ => None,
-        };
-        for name in weight.into_iter().chain(&extras.key) {
-            if !names.contains(name) {
-                names.push(name.clone());
-            }
-        }
-        Some(names)
+impl Rows for ArraySource {}
+impl Rows for BlockSource {}
+
+impl Rows for ArrowSource {
+    fn matching(&self, patterns: &[String]) -> PyResult<Vec<String>> {
+        self.table.matching(patterns).map_err(table_exception)
+    }
+}
+
+impl Rows for Dataset {
+    fn matching(&self, patterns: &[String]) -> PyResult<Vec<String>> {
+        Dataset::matching(self, patterns).map_err(table_exception)
     }
 }
 
 /// Rows with the names of their columns.
 pub struct Input {
-    pub source: Arc<dyn RowSource + Send + Sync>,
+    pub source: Arc<dyn Rows>,
     /// Number of rows, where it is known.
     pub rows: Option<u64>,
     /// What a person should know about it: columns left out, and the like.
     pub notes: Vec<String>,
     /// The name of the column of weights, where there are weights.
     pub weight_column: Option<String>,
+    /// Whether columns are known by their position, so that none can be left out.
+    pub by_position: bool,
 }
 
-/// What is read beside the columns of numbers, and how.
+/// What is read beside the columns, and how.
 #[derive(Default)]
 pub struct Extras {
     pub weights: Weights,
     /// A column that groups the rows.
     pub key: Option<String>,
-    /// Columns that are not read, by name; patterns, where X is files.
-    pub exclude: Vec<String>,
     /// Whether text among the numbers of a csv file is a missing value.
     pub skip_invalid: bool,
+    /// Whether missing values are no mistake.
+    pub allow_missing: bool,
     /// Position of the first row: X may be one of many parts.
     pub position: u64,
 }
@@ -82,6 +85,15 @@ impl Extras {
     /// Weights and nothing else.
     pub fn weights(weights: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         Ok(Extras { weights: Weights::new(weights)?, ..Extras::default() })
+    }
+
+    /// Columns that are weights or groups.
+    fn taken(&self) -> Vec<String> {
+        let weight = match &self.weights {
+            Weights::Column(name) => Some(name),
+            _ => None,
+        };
+        weight.into_iter().chain(&self.key).cloned().collect()
     }
 }
 
@@ -115,12 +127,17 @@ impl Weights {
 
 impl Input {
     /// Looks at X without reading it.
-    pub fn open(x: &Bound<'_, PyAny>, wanted: Wanted<'_>, extras: Extras) -> PyResult<Self> {
+    pub fn open(x: &Bound<'_, PyAny>, wanted: Wanted, extras: Extras) -> PyResult<Self> {
         if let Some(files) = Files::of(x)? {
             return files.open(wanted, extras);
         }
         let py = x.py();
-        let read = wanted.with(&extras);
+        let taken = extras.taken();
+        let read = wanted.names().map(|mut names| {
+            names
+                .extend(taken.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>());
+            names
+        });
         let (x, names): (Bound<'_, PyAny>, Option<Vec<String>>) =
             py.import("nysketch._input")?.call_method1("table", (x, read))?.extract()?;
         let array = x.cast::<PyUntypedArray>();
@@ -136,70 +153,22 @@ impl Input {
         let Some((rows, columns)) = shape else {
             return Self::of_arrow(&x, wanted, extras);
         };
-        let (names, weights) = Self::of_shape(rows, columns, names, wanted, extras)?;
+        let (names, categories) = named(columns, names, wanted)?;
+        let weights = beside(rows, extras)?;
         let weight_column = weights.is_some().then(|| WEIGHTS.to_string());
-        let source: Arc<dyn RowSource + Send + Sync> = match array {
-            Ok(array) => Arc::new(ArraySource::new(array, names, weights)?),
+        let source: Arc<dyn Rows> = match array {
+            Ok(array) => Arc::new(ArraySource::new(array, names, &categories, weights)?),
+            Err(_) if !categories.is_empty() => {
+                let message = "the columns of a sparse matrix are numbers; pass categories as columns of a data frame";
+                return Err(PyValueError::new_err(message));
+            }
             Err(_) => Arc::new(BlockSource::new(&x, rows, names, weights)),
         };
-        Ok(Input { source, rows: Some(rows as u64), notes: Vec::new(), weight_column })
+        let (rows, by_position) = (Some(rows as u64), true);
+        Ok(Input { source, rows, notes: Vec::new(), weight_column, by_position })
     }
 
-    /// The names of the columns and the weights of rows that are known by their position alone.
-    fn of_shape(
-        rows: usize,
-        columns: usize,
-        names: Option<Vec<String>>,
-        wanted: Wanted<'_>,
-        extras: Extras,
-    ) -> PyResult<(Vec<String>, Option<Vec<f64>>)> {
-        if extras.key.is_some() {
-            return Err(PyValueError::new_err(
-                "groups are a column of an Arrow table or data frame, by name",
-            ));
-        }
-        let names = names.unwrap_or_else(|| nysketch::rows::default_names(columns));
-        if !extras.exclude.is_empty() {
-            return Err(PyValueError::new_err(
-                "exclude leaves columns out by name, of files, Arrow tables and data frames; take X[:, ...] of an array",
-            ));
-        }
-        let names = match wanted {
-            Wanted::Given(given) if given.len() == columns => given.to_vec(),
-            Wanted::Given(given) => {
-                return Err(PyValueError::new_err(format!(
-                    "X has {columns} features, but {} are expected: {}",
-                    given.len(),
-                    listed(given)
-                )));
-            }
-            Wanted::Numbers | Wanted::All => names,
-            Wanted::Chosen(chosen) if chosen == names => names,
-            Wanted::Chosen(_) => {
-                return Err(PyValueError::new_err(
-                    "columns chooses by name, from Arrow tables and data frames; take X[:, ...] of an array",
-                ));
-            }
-        };
-        let weights = match extras.weights {
-            Weights::None => None,
-            Weights::Values(values) if values.len() == rows => Some(values),
-            Weights::Values(values) => {
-                return Err(PyValueError::new_err(format!(
-                    "weights has {} values, but X has {rows} rows",
-                    values.len()
-                )));
-            }
-            Weights::Column(_) => {
-                return Err(PyValueError::new_err(
-                    "weights names a column of an Arrow table or data frame; give an array of numbers beside an array",
-                ));
-            }
-        };
-        Ok((names, weights))
-    }
-
-    fn of_arrow(x: &Bound<'_, PyAny>, wanted: Wanted<'_>, extras: Extras) -> PyResult<Self> {
+    fn of_arrow(x: &Bound<'_, PyAny>, wanted: Wanted, extras: Extras) -> PyResult<Self> {
         let weight_column = match &extras.weights {
             Weights::None => None,
             Weights::Column(name) => Some(name.clone()),
@@ -209,7 +178,85 @@ impl Input {
         // Tables know their number of rows; streams do not.
         let rows = ["num_rows", "height"].iter().find_map(|name| x.getattr(*name).ok());
         let rows = rows.and_then(|n| n.extract::<u64>().ok());
-        Ok(Input { source: Arc::new(source), rows, notes, weight_column })
+        let source = Arc::new(source);
+        Ok(Input { source, rows, notes, weight_column, by_position: false })
+    }
+}
+
+/// The names of the columns of an array, and those of them that are categories.
+fn named(
+    columns: usize,
+    names: Option<Vec<String>>,
+    wanted: Wanted,
+) -> PyResult<(Vec<String>, Vec<String>)> {
+    let refuse = |message: String| Err(PyValueError::new_err(message));
+    let own = names.is_some();
+    let names = names.unwrap_or_else(|| nysketch::rows::default_names(columns));
+    let choice = match wanted {
+        Wanted::Choice(choice) => choice,
+        Wanted::Exactly { numbers, times, categories } => {
+            let all = [&numbers[..], &categories[..]].concat();
+            if let Some(time) = times.first() {
+                return refuse(format!(
+                    "X is an array of numbers, but '{time}' is a date; pass a table with its columns by name"
+                ));
+            }
+            if all.len() != columns {
+                return refuse(format!(
+                    "X has {columns} features, but {} are expected: {}",
+                    all.len(),
+                    listed(&all)
+                ));
+            }
+            return match all.iter().all(|name| names.contains(name)) {
+                true => Ok((names, categories)),
+                false if categories.is_empty() && !own => Ok((numbers, categories)),
+                false => refuse(format!(
+                    "X does not name its columns, but {} is a category; pass a table with its columns by name",
+                    listed(&categories)
+                )),
+            };
+        }
+    };
+    if !choice.exclude.is_empty() {
+        return refuse(
+            "exclude leaves columns out by name, of files, Arrow tables and data frames; take X[:, ...] of an array".into(),
+        );
+    }
+    if matches!(&choice.columns, Chosen::These(chosen) if *chosen != names) {
+        return refuse(
+            "columns chooses by name, from Arrow tables and data frames; take X[:, ...] of an array".into(),
+        );
+    }
+    if !choice.dates.is_empty() {
+        return refuse(
+            "dates are columns of files, Arrow tables and data frames; an array holds numbers"
+                .into(),
+        );
+    }
+    if let Some(other) = choice.categorical.iter().find(|name| !names.contains(name)) {
+        return refuse(format!("X has no column '{other}'; it has {}", listed(&names)));
+    }
+    Ok((names, choice.categorical))
+}
+
+/// The weights of the rows of an array.
+fn beside(rows: usize, extras: Extras) -> PyResult<Option<Vec<f64>>> {
+    if extras.key.is_some() {
+        return Err(PyValueError::new_err(
+            "groups are a column of an Arrow table or data frame, by name",
+        ));
+    }
+    match extras.weights {
+        Weights::None => Ok(None),
+        Weights::Values(values) if values.len() == rows => Ok(Some(values)),
+        Weights::Values(values) => Err(PyValueError::new_err(format!(
+            "weights has {} values, but X has {rows} rows",
+            values.len()
+        ))),
+        Weights::Column(_) => Err(PyValueError::new_err(
+            "weights names a column of an Arrow table or data frame; give an array of numbers beside an array",
+        )),
     }
 }
 

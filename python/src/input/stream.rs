@@ -16,6 +16,8 @@ pub struct Reader {
     pub schema: SchemaRef,
     stream: Option<FFI_ArrowArrayStream>,
     only: Option<FFI_ArrowArray>,
+    /// The next batch, where it was looked at before its time.
+    peeked: Option<RecordBatch>,
 }
 
 impl Reader {
@@ -27,7 +29,7 @@ impl Reader {
             _ => return Err(failure(&mut stream)),
         }
         let schema = Arc::new(Schema::try_from(&schema)?);
-        Ok(Reader { schema, stream: Some(stream), only: None })
+        Ok(Reader { schema, stream: Some(stream), only: None, peeked: None })
     }
 
     fn of_array(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<Self, ArrowError> {
@@ -36,11 +38,21 @@ impl Reader {
                 "it is one array; a table has named columns".into(),
             ));
         };
-        Ok(Reader { schema: Arc::new(Schema::new(fields)), stream: None, only: Some(array) })
+        let schema = Arc::new(Schema::new(fields));
+        Ok(Reader { schema, stream: None, only: Some(array), peeked: None })
+    }
+
+    /// The next batch, which stays the next.
+    pub fn peek(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        self.peeked = self.next()?;
+        Ok(self.peeked.clone())
     }
 
     /// The next batch, or `None` at the end.
     pub fn next(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        if let Some(peeked) = self.peeked.take() {
+            return Ok(Some(peeked));
+        }
         let array = match (self.only.take(), &mut self.stream) {
             (Some(only), _) => only,
             (None, None) => return Ok(None),

@@ -11,7 +11,7 @@ mod records;
 mod stored;
 mod thrift;
 
-pub use arrays::quiet_guarded_panics;
+pub use arrays::{batch, first_length, lists_of, quiet_guarded_panics, schema_of};
 pub use stored::Stored;
 
 use crate::error::{Error, Result};

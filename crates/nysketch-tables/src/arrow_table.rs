@@ -1,0 +1,118 @@
+//! Arrow tables in memory: which of their columns are read, and rows out of their batches.
+
+use crate::columns::{ColumnRole, roles};
+use crate::error::Result;
+use crate::formats::{batch, first_length, lists_of, schema_of};
+use crate::options::ReadOptions;
+use crate::places::{Names, Places};
+use crate::schema::Schema;
+use crate::selection::{by_default, chosen, left_out, matching, names};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::SchemaRef;
+use nysketch::Block;
+use nysketch::rows::CategoryColumn;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The columns of an Arrow table in memory, read as those of files are: the same rows are the same numbers and
+/// categories.
+///
+/// ```
+/// use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+/// use nysketch_tables::{ArrowTable, ReadOptions};
+/// use std::sync::Arc;
+///
+/// let x: ArrayRef = Arc::new(Float64Array::from(vec![0.5, 2.0]));
+/// let colour: ArrayRef = Arc::new(StringArray::from(vec!["red", "blue"]));
+/// let batch = RecordBatch::try_from_iter([("colour", colour), ("x", x)])?;
+/// let table = ArrowTable::new("X", &batch.schema(), None, &ReadOptions::default())?;
+/// let block = table.block(&batch, 1)?;
+/// assert_eq!((block.values, block.codes), (vec![0.5, 2.0], vec![0, 1]));
+/// assert_eq!(table.categories()[0].name, "colour");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct ArrowTable {
+    name: Arc<str>,
+    schema: Schema,
+    names: Arc<Names>,
+    places: Places,
+    roles: Vec<ColumnRole>,
+    notes: Vec<String>,
+}
+
+impl ArrowTable {
+    /// Finds the columns that the options mean. `name` is what messages call the table; `first` are its first rows,
+    /// which tell how long the vectors in columns of lists are: see [`ArrowTable::has_lists`].
+    pub fn new(
+        name: &str,
+        schema: &SchemaRef,
+        first: Option<&RecordBatch>,
+        options: &ReadOptions,
+    ) -> Result<Self> {
+        let found = |batch: &RecordBatch| -> HashMap<usize, usize> {
+            let length = |i: usize| Some((i, first_length(batch.column(i))?));
+            lists_of(schema).into_iter().filter_map(length).collect()
+        };
+        let lengths = first.map_or_else(HashMap::new, found);
+        let schema = schema_of(name, schema, None, &lengths)?;
+        let chosen = chosen(name, &schema, options)?;
+        let by_default = by_default(options);
+        let roles = roles(&schema, &chosen, &options.extras.taken(), by_default);
+        let notes = if by_default { left_out(&schema, &roles) } else { Vec::new() };
+        let names = Arc::new(names(name, &[&schema], chosen, options)?);
+        let places = Places::find(name, &schema, &names, &[])?;
+        Ok(ArrowTable { name: Arc::from(name), schema, names, places, roles, notes })
+    }
+
+    /// Whether a table has columns of lists, so that its first rows should be looked at.
+    pub fn has_lists(schema: &SchemaRef) -> bool {
+        !lists_of(schema).is_empty()
+    }
+
+    /// Names of the columns of numbers.
+    pub fn columns(&self) -> &[String] {
+        &self.names.values
+    }
+
+    /// Whether a column of numbers holds points in time.
+    pub fn is_time(&self, column: usize) -> bool {
+        self.names.times.contains_key(&column)
+    }
+
+    /// Columns of categories.
+    pub fn categories(&self) -> &[CategoryColumn] {
+        &self.names.categories
+    }
+
+    /// What becomes of each column.
+    pub fn roles(&self) -> &[ColumnRole] {
+        &self.roles
+    }
+
+    /// The columns that names, ranges and patterns mean, whether or not they are read; each once.
+    pub fn matching<S: AsRef<str>>(
+        &self,
+        patterns: impl IntoIterator<Item = S>,
+    ) -> Result<Vec<String>> {
+        matching(&self.name, &self.schema, patterns)
+    }
+
+    /// What a person should know: columns that are left out, one sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Numbers of the columns of the table that are read, in their order.
+    pub fn places(&self) -> &[usize] {
+        &self.places.projection
+    }
+
+    /// Some rows of the table, the first of which has this number in messages.
+    pub fn block(&self, rows: &RecordBatch, first_row: u64) -> Result<Block> {
+        let arrays = self.places.projection.iter().map(|i| rows.column(*i).clone());
+        let arrays: Vec<ArrayRef> = arrays.collect();
+        let block = batch(&self.name, first_row, rows.num_rows(), &arrays, &self.places)?.block;
+        Ok(Block { file: self.name.clone(), first_row, ..block })
+    }
+}

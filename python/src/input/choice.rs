@@ -1,0 +1,93 @@
+//! Which columns are read, and as what.
+
+use nysketch::Recipe;
+use nysketch_tables::Columns;
+
+/// Which columns are read.
+pub enum Wanted {
+    /// Those that a plan may be made of.
+    Choice(Choice),
+    /// These. Where X does not name its columns, they are found by position.
+    Exactly {
+        /// Columns of numbers.
+        numbers: Vec<String>,
+        /// Those of them that are points in time.
+        times: Vec<String>,
+        /// Columns of categories.
+        categories: Vec<String>,
+    },
+}
+
+/// What is said about the columns of a table: names, ranges and patterns.
+#[derive(Default)]
+pub struct Choice {
+    pub columns: Chosen,
+    pub exclude: Vec<String>,
+    /// Columns to read as categories, as numbers and as points in time.
+    pub categorical: Vec<String>,
+    pub numeric: Vec<String>,
+    pub dates: Vec<String>,
+}
+
+/// Columns that a plan may be made of.
+#[derive(Default, PartialEq, Eq)]
+pub enum Chosen {
+    /// Those that hold numbers or text.
+    #[default]
+    Usual,
+    /// All, none of which may be left out.
+    All,
+    /// These.
+    These(Vec<String>),
+}
+
+impl Wanted {
+    /// What a plan or a model takes from a table.
+    pub fn recipe(recipe: &Recipe) -> Self {
+        Wanted::Exactly {
+            numbers: recipe.inputs(),
+            times: recipe.times(),
+            categories: recipe.categories.iter().map(|c| c.name.clone()).collect(),
+        }
+    }
+
+    /// The same for files and Arrow tables, where `taken` are columns of weights and groups.
+    pub(super) fn columns(self, taken: Vec<String>) -> Columns {
+        let choice = match self {
+            Wanted::Choice(choice) => choice,
+            Wanted::Exactly { numbers, times, categories } => {
+                return Columns::Exactly { numbers, times, categories };
+            }
+        };
+        let columns = match choice.columns {
+            Chosen::Usual => Columns::default(),
+            Chosen::All => Columns::matching(["*"]).except(taken),
+            Chosen::These(patterns) => Columns::matching(patterns),
+        };
+        columns
+            .except(choice.exclude)
+            .categorical(choice.categorical)
+            .numeric(choice.numeric)
+            .dates(choice.dates)
+    }
+
+    /// Names of columns to read, as far as they are known; some may be patterns, or coordinates of vectors.
+    pub(super) fn names(&self) -> Option<Vec<String>> {
+        match self {
+            Wanted::Choice(Choice {
+                columns: Chosen::These(names),
+                categorical,
+                numeric,
+                dates,
+                ..
+            }) => {
+                let lists = [names, categorical, numeric, dates];
+                Some(lists.into_iter().flatten().cloned().collect())
+            }
+            Wanted::Choice(_) => None,
+            Wanted::Exactly { numbers, categories, .. } => {
+                Some(numbers.iter().chain(categories).cloned().collect())
+            }
+        }
+    }
+}
