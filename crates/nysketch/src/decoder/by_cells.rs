@@ -133,10 +133,10 @@ fn on_witnesses(
     rng: &mut ChaCha8Rng,
     report: &mut Report,
 ) -> Vec<Vec<f64>> {
-    let (means, few) = (cells.weighted_means(), Effort { restarts: 2, ..EFFORT });
+    let few = Effort { restarts: 2, ..EFFORT };
     let mut best: Option<(f64, Vec<Vec<f64>>)> = None;
     for _ in 0..EFFORT.restarts / few.restarts {
-        let mut centres = means.cluster(k, loss, few, rng);
+        let mut centres = cells.cluster(k, loss, few, &[], rng, &mut Report::default());
         let steps = points.iterate(&mut centres, loss, few.iterations);
         let risk = points.risk(&centres, loss);
         if best.as_ref().is_none_or(|(least, _)| risk < *least) {
