@@ -5,6 +5,7 @@ use crate::output::{short, size, thousands};
 use crate::page::Page;
 use anyhow::Result;
 use nysketch::decoder::noise_floor;
+use nysketch::recipe::words;
 use nysketch::{Context as Decoding, Model, Sketch};
 
 /// Columns in the table.
@@ -44,7 +45,13 @@ fn columns(page: &mut Page, sketch: &Sketch) {
         header.push("scale".into());
     }
     let row = |(k, (mean, variance)): (usize, &(f64, f64))| {
-        let mut row = vec![plan.columns[k].clone(), short(*mean), short(variance.sqrt())];
+        let step = plan.recipe.numbers[k].step;
+        // Sines and cosines are what is measured, not what the table holds.
+        let mean = match words::cycle(step) {
+            Some(_) => short(*mean),
+            None => words::value(step, *mean),
+        };
+        let mut row = vec![plan.columns[k].clone(), mean, words::deviation(step, variance.sqrt())];
         if scaled {
             row.push(short(plan.frame.scale[k]));
         }
