@@ -321,7 +321,8 @@ pub struct PlanOptions {
     /// Columns to measure by their logarithm, sign(x) ln(1 + |x|): skewed amounts. Names, ranges and patterns
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Plan")]
     pub log: Vec<String>,
-    /// How much columns count in squared distances, numbers and categories, as in price=2,colour=0.5 [default: 1]
+    /// How much columns count in squared distances, numbers and categories, as in price=2,colour=0.5
+    /// [default: 1, and 2 for categories]
     #[arg(long, value_name = "A=W,…", value_delimiter = ',', value_parser = column_weight, help_heading = "Plan")]
     pub weight_column: Vec<(String, f64)>,
     /// Vectors to scale to length one, row by row: clusters by direction; '*' for all columns of numbers together
@@ -529,7 +530,8 @@ JSON fields: file, kind, rows, skipped, complete, columns, roles [{column, role,
   effective_dimension, largest_leverage, uniform, leverage, least_rows, least_lambda, norm, source {s,
   gamma, t, lambda, m}, distortion, enough}; of a model file, kind, schema, task, k, rows, columns, scale,
   fingerprint, decoder, status, estimated_risk, low, high, covariance, min_variance, collapsed, shrinkage, notes,
-  clusters [{label, share, rows, spread, columns [{column, value, overall, deviations, spread}]}]")]
+  clusters [{label, share, rows, spread, missing, columns [{column, level, part, lacks, value, overall, deviations,
+  spread}]}]")]
 pub struct Inspect {
     /// Plan, sketch or model to show
     #[arg(value_name = "FILE")]
@@ -572,8 +574,9 @@ pub struct Inspect {
 
 JSON fields: file, task, k, decoder, calibrated, bandwidth, status, iterations, estimated_risk (in the
   coordinates of the fit), low and high (its 95 % interval, of mixtures), scaled, covariance, min_variance,
-  collapsed, shrinkage, notes, clusters [{label, share, rows, spread, columns [{column, value, overall,
-  deviations, spread}]}] (columns in the units of the table), explained {explained, verdict, residuals},
+  collapsed, shrinkage, notes, clusters [{label, share, rows, spread, missing, columns [{column, level, part,
+  lacks, value, overall, deviations, spread}]}] (in the units of the table; of a level, and where a column lacks, shares of
+  the rows), explained {explained, verdict, residuals},
   seconds; for a range of k also curve [{k, estimated_risk, low, high, bic, icl, silhouette}], suggested_k, clear and
   at_end")]
 pub struct FitArgs {
@@ -700,7 +703,8 @@ pub struct Evaluate {
 ///
 /// Both must be sketches of one plan and of different rows; a part cannot be compared with the whole that
 /// contains it. Prints the maximum mean discrepancy at every bandwidth beside the expected noise, one p-value
-/// for all of it, and where the change is: columns whose mean moved and cells whose share of the rows changed.
+/// for all of it, and where the change is: columns whose mean moved, levels, missing values and cells whose share of
+/// the rows changed.
 /// With --against, prints one line per sketch, for example one sketch per day; folders stand for the .nys
 /// files in them.
 #[derive(Debug, ClapArgs)]
@@ -710,7 +714,8 @@ pub struct Evaluate {
   nysketch diff yesterday.nys today.nys --exit-code || echo \"something changed\"
 
 JSON fields: baseline, file, rows, level, p_value, drift, no_test, discrepancies [{bandwidth, mmd, noise}],
-  columns [{column, means, deviations, z}], cells [{landmark, shares, z, mean}], landmarks [{landmark,
+  columns [{column, means, deviations, z}], categories [{column, p_value, levels [{level, shares, z}]}], missing
+  [{column, shares, z, p_value}], cells [{landmark, shares, z, mean, levels}], landmarks [{landmark,
   change, place}], plot; with --against baseline, rows, level, plot and sketches [{…}]")]
 pub struct Diff {
     /// Two sketches; with --against, any number of sketches or folders

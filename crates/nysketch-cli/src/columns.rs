@@ -2,8 +2,7 @@
 
 use crate::describe::one_line;
 use crate::output::{count, in_options, percent, short, thousands};
-use nysketch::columns::{ColumnSummary, LevelShare, Use, level_rows};
-use nysketch::inspect::complete_rows;
+use nysketch::columns::{ColumnSummary, LevelShare, Use};
 use nysketch::recipe::words;
 use nysketch::{Plan, Sketch};
 use nysketch_tables::{Dataset, Role};
@@ -136,7 +135,7 @@ fn rows(sketch: &Sketch, sum: f64) -> String {
 
 /// Rows whose level the plan does not know, by category.
 pub fn unknown_levels(sketch: &Sketch) -> Vec<String> {
-    let counts = level_rows(sketch).unwrap_or_default();
+    let counts = sketch.level_rows();
     let unknown = sketch.plan().categories().iter().zip(&counts);
     let unknown = unknown.map(|(c, counts)| (c, counts[c.other() as usize] as f64));
     unknown
@@ -155,7 +154,7 @@ pub fn unknown_levels(sketch: &Sketch) -> Vec<String> {
 
 /// How many rows lack numbers, where some do.
 pub fn incomplete(sketch: &Sketch) -> Option<String> {
-    let complete = complete_rows(sketch).filter(|complete| *complete < sketch.rows())? as f64;
+    let complete = Some(sketch.complete_rows()).filter(|rows| *rows < sketch.rows())? as f64;
     let collect = sketch.plan().collect;
     let sums = match (collect.kernel, collect.moments) {
         (true, true) => "; kernel sums and moments are of these",

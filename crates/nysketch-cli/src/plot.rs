@@ -22,7 +22,7 @@ pub use drift::{DriftChart, DriftPoint, drift};
 pub use kind::path;
 pub use map::{Dot, Map, class, map};
 pub use palette::{CLUSTERS, Colour, INK};
-pub use profiles::{STRONGEST, profiles, signed, telling_columns};
+pub use profiles::{STRONGEST, profiles, signed, telling_aspects};
 pub use scene::{Anchor, Item, Scene};
 pub use sign::{SIGNS, Sign};
 pub use svg::element;

@@ -254,7 +254,11 @@ fn options_choose_roles() {
     assert_eq!(role(&plan, "weather")["left_out"], "not chosen");
     let plan = f.json("plan flights.csv -o p.nys --landmarks 20 --missing skip --exclude t*");
     assert!(plan["skipped"].as_u64().unwrap() > 300 && role(&plan, "air_time")["missing"] == 0.0);
-    f.fails(1, "sketch flights.csv -o s.nys --missing error", &["column 'delay'", "missing"]);
+    f.fails(
+        1,
+        "sketch flights.csv -o s.nys --missing error",
+        &["row 18, column 'air_time'", "missing"],
+    );
     f.fails(2, "sketch flights.csv -o s.nys --missing error --skip-invalid", &["--missing error"]);
     f.fails(2, "plan flights.csv -o q.nys --dates when=hours", &["time, hour, weekday, month"]);
     f.fails(2, "plan flights.csv -o q.nys --weight-column carrier", &["COLUMN=WEIGHT"]);
@@ -331,4 +335,96 @@ fn bad_columns_are_named() {
     f.fails(1, "plan days -o p.nys", &["2.csv: row 1, column 'c'", "'b' is not a number"]);
     f.write("text.csv", table(&|_| "b".into(), 50));
     f.fails(2, "plan text.csv -o p.nys --exclude x", &["numeric column"]);
+}
+
+/// What is learned, shown and compared is told as the table has it.
+#[test]
+fn results_speak_of_levels_times_and_holes() {
+    let f = flights();
+    let options = "--landmarks 60 --dates when=time+hour --log distance --exclude late";
+    f.ok(&format!("sketch flights.csv -o s.nys {options}"));
+    let line = "fit kmeans s.nys -k 4 -o m.json --plot m.svg";
+    let told = f.json(line);
+    let told: Vec<&Value> = told["clusters"].as_array().unwrap().iter().collect();
+    let columns = || told.iter().flat_map(|c| c["columns"].as_array().unwrap());
+    assert!(columns().any(|t| t["level"] == "UA" && t["value"].as_f64().unwrap() > 0.5));
+    let far = columns().filter(|t| t["column"] == "distance").map(|t| t["value"].as_f64().unwrap());
+    assert!(far.clone().count() > 0 && far.clone().all(|x| x > 300.0 && x < 2300.0));
+    assert!(told.iter().all(|c| c["missing"].as_f64().unwrap() > 0.0));
+    for text in [f.ok(&format!("{line} --force")), f.ok("inspect m.json")] {
+        for words in ["carrier: ", " % ↑", "missing"] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(!text.contains(".hour.sin ") && !text.contains("e9"), "{text}");
+    }
+    assert!(String::from_utf8(f.read("m.svg")).unwrap().contains("carrier: "));
+    f.ok("predict m.json flights.csv -o labels.csv --keep carrier");
+    assert_eq!(String::from_utf8(f.read("labels.csv")).unwrap().lines().count(), ROWS + 1);
+    assert_eq!(f.json("evaluate m.json flights.csv --labels carrier")["rows"], ROWS);
+    f.ok("fit gmm s.nys -k 3 -o g.json");
+    assert!(f.ok("inspect g.json").contains("carrier: "));
+    f.ok("report s.nys m.json g.json -o r.html");
+    let page = String::from_utf8(f.read("r.html")).unwrap();
+    for words in ["carrier: UA", "when (hour)", "weather: (missing)", "air_time missing", "2013-0"]
+    {
+        assert!(page.contains(words), "{words}");
+    }
+    assert!(!page.contains("hour.sin"));
+}
+
+#[test]
+fn drift_of_shares_is_found_and_named() {
+    let f = flights();
+    f.ok("plan flights.csv -o p.nys --landmarks 40 --dates when=hour --exclude tail,id");
+    let all = csv(0..ROWS, &IN_ORDER);
+    let lines: Vec<&str> = all.lines().collect();
+    let day = |name: &str, rows: std::ops::Range<usize>, change: &dyn Fn(usize, &str) -> String| {
+        let rows: Vec<String> = rows.map(|i| change(i, lines[i + 1])).collect();
+        f.write(name, format!("{}\n{}\n", lines[0], rows.join("\n")));
+    };
+    day("1.csv", 0..1000, &|_, line| line.to_string());
+    day("2.csv", 1000..2000, &|_, line| line.to_string());
+    // The same rows, of which every tenth is of another carrier.
+    day("3.csv", 2000..3000, &|i, line| match i % 10 {
+        0 => line.replace(",EV,", ",UA,").replace(",DL,", ",UA,").replace(",B6,", ",UA,"),
+        _ => line.to_string(),
+    });
+    // Others, of which a tenth more lack a value.
+    day("4.csv", 2000..3000, &|i, line| {
+        let mut fields: Vec<&str> = line.split(',').collect();
+        if i % 10 == 0 {
+            fields[5] = "";
+        }
+        fields.join(",")
+    });
+    for i in 1..=4 {
+        f.ok(&format!("sketch {i}.csv --plan p.nys -o {i}.nys"));
+    }
+    let same = f.json("diff 1.nys 2.nys");
+    assert_eq!(same["drift"], false, "{same}");
+    let carrier = f.json("diff 1.nys 3.nys");
+    assert_eq!(carrier["drift"], true, "{carrier}");
+    let first = &carrier["categories"][0];
+    assert_eq!((&first["column"], &first["levels"][0]["level"]), (&"carrier".into(), &"UA".into()));
+    assert!(first["p_value"].as_f64().unwrap() < 0.01, "{first}");
+    let holes = f.json("diff 1.nys 4.nys");
+    assert_eq!(holes["drift"], true, "{holes}");
+    assert_eq!(holes["missing"][0]["column"], "delay");
+    assert!(holes["missing"][0]["p_value"].as_f64().unwrap() < 1e-4);
+    let text = f.ok("diff 1.nys 3.nys");
+    assert!(text.contains("carrier: UA") && text.contains("when (hour)"), "{text}");
+    let many = f.ok("diff --against 1.nys 2.nys 3.nys 4.nys");
+    assert!(many.contains("carrier: UA (z ") && many.contains("delay missing (z "), "{many}");
+    f.ok("report 3.nys --against 1.nys -o r.html");
+    assert!(String::from_utf8(f.read("r.html")).unwrap().contains("carrier: UA"));
+    // A column that no row has any more.
+    day("5.csv", 0..500, &|_, line| {
+        let mut fields: Vec<&str> = line.split(',').collect();
+        (fields[5], fields[6]) = ("", "");
+        fields.join(",")
+    });
+    f.ok("sketch 5.csv --plan p.nys -o 5.nys");
+    assert_eq!(f.json("diff 1.nys 5.nys")["drift"], true);
+    f.ok("fit kmeans 5.nys -k 2 -o m.json");
+    f.ok("report 5.nys -o r.html");
 }

@@ -3,10 +3,10 @@
 //! Field names are those of `nysketch inspect --json`.
 
 use crate::plan::Plan;
+use crate::recipe::words::cycle;
 use crate::recipe::words::short;
 use crate::recipe::{Number, Step, vector_of};
 use crate::sketch::Sketch;
-use crate::sums::{Sum, Sums};
 use serde::Serialize;
 
 /// What a column of a table is used as.
@@ -125,12 +125,11 @@ impl ColumnSummary {
         }
         for category in plan.categories() {
             let level = |level: &String| LevelShare { level: level.clone(), share: None };
-            let weight = (category.weight != 1.0).then(|| format!("weight {}", category.weight));
             columns.push(ColumnSummary {
                 column: category.name.clone(),
                 role: Use::Category,
                 levels: category.levels.iter().map(level).collect(),
-                transformation: weight.into_iter().collect(),
+                transformation: vec![format!("weight {}", category.weight)],
                 ..Self::default()
             });
         }
@@ -139,20 +138,18 @@ impl ColumnSummary {
 
     /// The same with the shares of levels and of missing values in a sketch, which are exact.
     pub fn of_sketch(sketch: &Sketch) -> Vec<Self> {
-        let (plan, sums) = (sketch.plan(), sketch.sums());
+        let plan = sketch.plan();
         let mut columns = Self::of_plan(plan);
         let rows = sketch.rows() as f64;
         if rows == 0.0 {
             return columns;
         }
-        for (j, number) in plan.recipe.numbers.iter().enumerate() {
+        for (number, share) in plan.recipe.numbers.iter().zip(sketch.missing_shares()) {
             let at = Self::place(&mut columns, number);
-            let share = absent(sums, j, plan.dims()) as f64 / rows;
             let known = columns[at].missing.unwrap_or(0.0);
             columns[at].missing = Some(share.max(known));
         }
-        let Some(counts) = level_rows(sketch) else { return columns };
-        for (category, counts) in plan.categories().iter().zip(&counts) {
+        for (category, counts) in plan.categories().iter().zip(sketch.level_rows()) {
             let column = columns.iter_mut().find(|c| c.column == category.name);
             let Some(column) = column else { continue };
             column.missing = Some(counts[category.missing() as usize] as f64 / rows);
@@ -189,30 +186,6 @@ fn part_of(step: Step) -> Option<&'static str> {
         Step::AsIs => None,
         Step::Log => Some("log"),
         Step::Time => Some("time"),
-        Step::HourSin | Step::HourCos => Some("hour"),
-        Step::WeekdaySin | Step::WeekdayCos => Some("weekday"),
-        Step::MonthSin | Step::MonthCos => Some("month"),
+        step => cycle(step).map(|(name, _)| name),
     }
-}
-
-/// Rows that lack a number.
-fn absent(sums: &Sums, column: usize, dims: usize) -> i128 {
-    sums[Sum::CellAbsent].iter().skip(column).step_by(dims).sum()
-}
-
-/// Rows of each level of each category, where cells are kept.
-pub fn level_rows(sketch: &Sketch) -> Option<Vec<Vec<i128>>> {
-    let recipe = &sketch.plan().recipe;
-    let cells = &sketch.sums()[Sum::CellLevels];
-    if cells.is_empty() {
-        return None;
-    }
-    let mut totals = vec![0; recipe.levels()];
-    for cell in cells.chunks_exact(totals.len()) {
-        totals.iter_mut().zip(cell).for_each(|(total, rows)| *total += rows);
-    }
-    let offsets = recipe.level_offsets();
-    let of =
-        |(start, c): (usize, &crate::recipe::Category)| totals[start..start + c.len()].to_vec();
-    Some(offsets.into_iter().zip(&recipe.categories).map(of).collect())
 }

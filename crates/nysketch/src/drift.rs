@@ -22,14 +22,22 @@
 //! certain. In simulations with ten rows per landmark and more this does not show in the level
 //! (`bench/src/drift.rs`), since small cells are pooled; taking those rows out would, where landmarks are
 //! the distant rows. Rows must be independent of each other, and no row in both samples.
+//!
+//! Shares of levels and of missing values have tests of their own (`drift/shares.rs`). Where there are some, the p-value is
+//! twice the least of theirs, corrected for their number, and of that of the cells.
+
+mod shares;
+
+pub use shares::{CategoryChange, LevelChange, MissingChange};
 
 use crate::atom::embedding::DECODING_CUTOFF;
+use crate::clusters::{Aspect, Facts};
 use crate::error::{Error, Result};
 use crate::feature_map::nystrom::NystromMap;
 use crate::fixed::power_of_two;
-
 use crate::linalg::{Matrix, dot, symmetric_eigen};
 use crate::plan::{Features, Plan};
+use crate::profile::Profile;
 use crate::sketch::{Sketch, check_same_plan};
 use crate::sums::{Sum, Sums};
 use crate::work::Work;
@@ -37,6 +45,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Binomial, ChiSquared, Distribution};
 use serde::Serialize;
+use shares::{Shares, difference};
 use std::sync::Arc;
 
 /// Rows expected in either sample below which a cell is pooled with others like it.
@@ -136,19 +145,26 @@ pub struct CellChange {
     pub z: f64,
     /// Mean of its rows in both, in the table's units.
     pub mean: Vec<f64>,
+    /// Share of each level of each category among its rows in both, one after the other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<f64>,
 }
 
 /// How the mean of a column changed.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct ColumnChange {
-    /// Its name.
+    /// Its name; of a time on a circle with what is measured of it, as in `when (hour)`.
     pub column: String,
-    /// Means in A and B, in the table's units.
+    /// What is compared: a number, or a time on a circle.
+    #[serde(skip)]
+    pub aspect: Aspect,
+    /// Means in A and B, in the table's units; of a time on a circle in hours, days or months.
     pub means: [f64; 2],
-    /// Standard deviations in A and B, in the table's units.
-    pub deviations: [f64; 2],
-    /// Mean of B less that of A in standard errors.
+    /// Standard deviations in A and B, in what is measured; of a time on a circle none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deviations: Option<[f64; 2]>,
+    /// Mean of B less that of A in standard errors; of a time on a circle, of its sine and cosine together.
     pub z: f64,
 }
 
@@ -181,10 +197,19 @@ pub struct Drift {
     pub discrepancies: Vec<Discrepancy>,
     /// Columns, the most changed first; empty without cells and moments.
     pub columns: Vec<ColumnChange>,
+    /// Categories, those with the least p-value first; empty without cells.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<CategoryChange>,
+    /// Columns that rows lack, the most changed first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingChange>,
     /// Cells, the most changed first; empty without cells.
     pub cells: Vec<CellChange>,
     /// Landmarks, the most changed first; empty without landmarks and kernel sums.
     pub landmarks: Vec<LandmarkChange>,
+    /// What the rows of A look like, where they tell: what cells and landmarks are seen beside.
+    #[serde(skip)]
+    pub whole: Option<Profile>,
 }
 
 impl Drift {
@@ -260,8 +285,11 @@ impl Comparison {
             no_test: None,
             discrepancies: self.discrepancies(a, b),
             columns: columns(a, b),
+            categories: Vec::new(),
+            missing: Vec::new(),
             cells: Vec::new(),
             landmarks: self.landmarks(a, b),
+            whole: a.whole(),
         };
         if !self.plan.collect.cells {
             drift.no_test = Some(match self.plan.landmarks() {
@@ -272,12 +300,16 @@ impl Comparison {
         }
         let cells = PairedCells::new(a, b);
         drift.cells = cells.changes(&self.plan);
+        let shares = Shares::of(a, b);
+        let least = shares.least();
+        (drift.categories, drift.missing) = (shares.categories, shares.missing);
         if self.plan.weighting.is_some() {
             drift.no_test = Some("rows have weights, and nothing is known of their noise".into());
         } else if cells.totals.iter().any(|n| *n < 2.0 * LEAST_EXPECTED) {
             drift.no_test = Some(format!("a test needs {} rows of each", 2.0 * LEAST_EXPECTED));
         } else {
-            let p_value = cells.p_value(&self.plan, params)?;
+            let of_cells = cells.p_value(&self.plan, params)?;
+            let p_value = least.map_or(of_cells, |least| (2.0 * least.min(of_cells)).min(1.0));
             drift.p_value = Some(p_value);
             drift.drift = Some(p_value <= params.level);
         }
@@ -286,7 +318,7 @@ impl Comparison {
 
     /// Changes at the middle bandwidth, the largest first.
     fn landmarks(&self, a: &Sketch, b: &Sketch) -> Vec<LandmarkChange> {
-        if self.maps.is_empty() {
+        if self.maps.is_empty() || a.complete_rows() == 0 || b.complete_rows() == 0 {
             return Vec::new();
         }
         let middle = self.plan.bandwidths.len() / 2;
@@ -303,13 +335,15 @@ impl Comparison {
     }
 
     fn discrepancies(&self, a: &Sketch, b: &Sketch) -> Vec<Discrepancy> {
-        if !self.plan.collect.kernel {
+        if !self.plan.collect.kernel || a.complete_rows() == 0 || b.complete_rows() == 0 {
             return Vec::new();
         }
         let each = |(rung, &sigma2): (usize, &f64)| {
             let (ka, kb) = (a.feature_means(rung), b.feature_means(rung));
             let change: Vec<f64> = ka.iter().zip(&kb).map(|(a, b)| b - a).collect();
-            let (na, nb) = (a.weight(), b.weight());
+            // Kernel sums are of rows that lack nothing.
+            let unit = self.plan.weighting.as_ref().map_or(1.0, |w| w.unit);
+            let [na, nb] = [a, b].map(|sketch| sketch.complete_rows() as f64 * unit);
             let both: Vec<f64> =
                 ka.iter().zip(&kb).map(|(a, b)| (na * a + nb * b) / (na + nb)).collect();
             let norm2 = |f: &[f64]| match self.maps.get(rung) {
@@ -323,32 +357,55 @@ impl Comparison {
     }
 }
 
-/// Means and standard deviations of every column, the most changed first.
+/// Means and standard deviations of every column, the most changed first; those that all rows of either lack are left out.
 fn columns(a: &Sketch, b: &Sketch) -> Vec<ColumnChange> {
     let (Some(of_a), Some(of_b)) = (a.column_moments(), b.column_moments()) else {
         return Vec::new();
     };
-    let (na, nb) = (a.weight(), b.weight());
-    let mut changes: Vec<ColumnChange> = a
-        .plan()
-        .columns
-        .iter()
-        .zip(of_a.into_iter().zip(of_b))
-        .map(|(column, ((mean_a, var_a), (mean_b, var_b)))| {
-            let variance = (na * var_a + nb * var_b) / (na + nb);
-            let error = (variance * (1.0 / na + 1.0 / nb)).sqrt();
-            // Means of a constant column may differ by rounding.
-            let rounding = 1e-15 * (mean_a.abs() + mean_b.abs());
-            let change = mean_b - mean_a;
-            let z = if change.abs() <= rounding { 0.0 } else { change / error };
-            ColumnChange {
-                column: column.clone(),
-                means: [mean_a, mean_b],
-                deviations: [var_a.sqrt(), var_b.sqrt()],
-                z,
+    let plan = a.plan();
+    let present = |sketch: &Sketch| -> Vec<f64> {
+        sketch.missing_shares().iter().map(|s| sketch.weight() * (1.0 - s)).collect()
+    };
+    let (rows_a, rows_b) = (present(a), present(b));
+    let z = |k: usize| {
+        let ((mean_a, var_a), (mean_b, var_b)) = (of_a[k], of_b[k]);
+        let (na, nb) = (rows_a[k], rows_b[k]);
+        let variance = (na * var_a + nb * var_b) / (na + nb);
+        let error = (variance * (1.0 / na + 1.0 / nb)).sqrt();
+        // Means of a constant column may differ by rounding.
+        let rounding = 1e-15 * (mean_a.abs() + mean_b.abs());
+        let change = mean_b - mean_a;
+        if change.abs() <= rounding { 0.0 } else { change / error }
+    };
+    let [means_a, means_b] = [&of_a, &of_b].map(|of| of.iter().map(|m| m.0).collect::<Vec<f64>>());
+    let value = |means: &[f64], aspect| {
+        let facts = Facts { numbers: means, ..Facts::default() };
+        facts.value(aspect, &plan.recipe).unwrap_or(f64::NAN)
+    };
+    let change = |aspect: Aspect| {
+        let column = aspect.name(&plan.columns, &plan.recipe);
+        let means = [value(&means_a, aspect), value(&means_b, aspect)];
+        match aspect {
+            Aspect::Number(k) => Some(ColumnChange {
+                column,
+                aspect,
+                means: means.map(|x| plan.recipe.numbers[k].step.undo(x)),
+                deviations: Some([of_a[k].1.sqrt(), of_b[k].1.sqrt()]),
+                z: z(k),
+            }),
+            Aspect::Cycle(j, k) => {
+                let z = z(j).hypot(z(k)) * std::f64::consts::FRAC_1_SQRT_2;
+                Some(ColumnChange { column, aspect, means, deviations: None, z })
             }
-        })
-        .collect();
+            Aspect::Level(..) | Aspect::Missing(_) => None,
+        }
+    };
+    let there = |aspect: &Aspect| match *aspect {
+        Aspect::Number(k) | Aspect::Cycle(k, _) => rows_a[k] > 0.0 && rows_b[k] > 0.0,
+        Aspect::Level(..) | Aspect::Missing(_) => false,
+    };
+    let aspects = Aspect::all(&plan.recipe).into_iter().filter(there);
+    let mut changes: Vec<ColumnChange> = aspects.filter_map(change).collect();
     changes.sort_by(|p, q| q.z.abs().total_cmp(&p.z.abs()));
     changes
 }
@@ -377,20 +434,19 @@ impl<'a> PairedCells<'a> {
 
     /// Shares of A and B of each cell, the most changed first.
     fn changes(&self, plan: &Plan) -> Vec<CellChange> {
-        let [na, nb] = self.totals.map(|n| n.max(1.0));
+        let levels = plan.recipe.levels();
         let mut changes: Vec<CellChange> = self
             .counts
             .iter()
             .enumerate()
             .filter(|(_, c)| c[0] + c[1] > 0.0)
             .map(|(landmark, c)| {
-                let shares = [c[0] / na, c[1] / nb];
-                let share = (c[0] + c[1]) / (na + nb);
-                let error = (share * (1.0 - share) * (1.0 / na + 1.0 / nb)).sqrt();
-                let z = if error > 0.0 { (shares[1] - shares[0]) / error } else { 0.0 };
+                let (shares, z) = difference(*c, self.totals);
+                let counts = &self.both[Sum::CellLevels][landmark * levels..][..levels];
+                let levels = counts.iter().map(|n| *n as f64 / (c[0] + c[1])).collect();
                 let mean = self.both.cell_mean(landmark, &plan.frame.exponent);
                 let mean = plan.frame.widen_coordinates(&mean);
-                CellChange { landmark, shares, z, mean }
+                CellChange { landmark, shares, z, mean, levels }
             })
             .collect();
         changes.sort_by(|p, q| q.z.abs().total_cmp(&p.z.abs()));
@@ -456,8 +512,12 @@ impl<'a> PairedCells<'a> {
                 continue;
             }
             let (mut excess, mut terms) = (0.0, 0.0);
-            let freedom = (na + nb - 2) as f64;
             for k in 0..d {
+                let (na, nb) = (a.present(j, k), b.present(j, k));
+                if na < LEAST_ROWS || nb < LEAST_ROWS {
+                    continue;
+                }
+                let freedom = (na + nb - 2) as f64;
                 let variance = (a.cell_spread(j, k) + b.cell_spread(j, k)) / freedom;
                 if variance > 0.0 {
                     let (na, nb, at) = (na as f64, nb as f64, j * d + k);
@@ -500,10 +560,10 @@ impl<'a> PairedCells<'a> {
     }
 
     /// Eigenvalues of the correlation of the columns within cells, those of the identity where moments
-    /// are not kept.
+    /// are not kept, or are not those of all rows.
     fn correlation_within(&self, plan: &Plan) -> Result<Vec<f64>> {
         let d = plan.dims();
-        if !plan.collect.moments {
+        if !plan.collect.moments || plan.is_partial() {
             return Ok(vec![1.0; d]);
         }
         let value = |k: usize, l: usize| {

@@ -254,7 +254,7 @@ impl Inspection {
         let mut found = Self::new(plan, "sketch");
         found.rows = Some(sketch.rows());
         found.skipped = Some(sketch.skipped());
-        found.complete = complete_rows(sketch);
+        found.complete = plan.is_partial().then(|| sketch.complete_rows());
         found.roles = ColumnSummary::of_sketch(sketch);
         if plan.landmarks().is_none() {
             return Ok(found);
@@ -357,11 +357,6 @@ fn dimensions(context: &Context<'_>) -> Result<Dimensions> {
         }
     }
     Ok(Dimensions { lambda, effective_dimension, largest_leverage, noise_floor: floor })
-}
-
-/// Rows of a sketch that lack no number, weights counted in the plan's unit; none where no row may lack one.
-pub fn complete_rows(sketch: &Sketch) -> Option<u64> {
-    sketch.plan().is_partial().then(|| sketch.sums()[Sum::Complete][0] as u64)
 }
 
 fn cell_counts(sketch: &Sketch) -> CellCounts {

@@ -6,6 +6,7 @@
 use crate::error::{Error, Result};
 use crate::fixed::{centred_sum, coordinate_value, feature_value, power_of_two};
 use crate::plan::Plan;
+use crate::profile::Profile;
 use crate::sums::{BrokenRule, Sum, Sums};
 use std::sync::Arc;
 
@@ -184,8 +185,8 @@ impl Sketch {
 
     /// Share of the rows that lack a number, for each column.
     pub fn missing_shares(&self) -> Vec<f64> {
-        let rows = (self.rows() as f64).max(1.0);
-        self.present().iter().map(|n| 1.0 - *n as f64 / rows).collect()
+        let rows = self.sums[Sum::Rows][0];
+        self.present().iter().map(|n| (rows - n) as f64 / (rows as f64).max(1.0)).collect()
     }
 
     /// Rows that have each level, for each category; none where cells are not kept.
@@ -225,7 +226,22 @@ impl Sketch {
         let exponents = &self.plan.frame.exponent;
         let present = self.present();
         let all = totals.iter().zip(exponents).zip(&present);
-        Some(all.map(|((s, e), n)| coordinate_value(*s, *e) / *n as f64).collect())
+        Some(all.map(|((s, e), n)| coordinate_value(*s, *e) / (*n).max(1) as f64).collect())
+    }
+
+    /// What its rows look like as a whole: means and deviations of the columns, shares of levels and of missing values;
+    /// `None` where neither moments nor cells are kept.
+    pub fn whole(&self) -> Option<Profile> {
+        let (mean, variance): (Vec<f64>, Vec<f64>) = self.column_moments()?.into_iter().unzip();
+        let deviation = variance.iter().map(|v| v.max(0.0).sqrt()).collect();
+        let mut profile = Profile::new(mean, deviation, Vec::new());
+        let rows = (self.rows() as f64).max(1.0);
+        let levels = self.level_rows();
+        profile.levels = levels.iter().flatten().map(|n| *n as f64 / rows).collect();
+        if self.plan.is_partial() {
+            profile.missing = self.missing_shares();
+        }
+        Some(profile)
     }
 
     /// Mean and variance of every column in the table's units, where moments or cells are kept.
@@ -234,7 +250,8 @@ impl Sketch {
         let (sums, squares) = self.column_sums()?;
         let (frame, present) = (&self.plan.frame, self.present());
         let variance = |k: usize| {
-            let n = present[k];
+            // A column that every row lacks is told as its centre.
+            let n = present[k].max(1);
             let unit = power_of_two(frame.exponent[k]) * frame.scale[k];
             (centred_sum(squares[k], sums[k], sums[k], n) / n as f64).max(0.0) * unit * unit
         };

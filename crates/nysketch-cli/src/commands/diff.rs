@@ -8,7 +8,7 @@ use crate::output::{
     Usage, count, in_options, is_broken_pipe, name, note, result, short, thousands,
 };
 use crate::plot::{self, DriftChart};
-use crate::report::point;
+use crate::report::{changed, moved, point, share_lines};
 use crate::writing::check_output;
 use anyhow::{Context, Result, bail};
 use nysketch::drift::{Comparison, Drift, DriftParams};
@@ -200,17 +200,19 @@ fn pair(first: &Path, compared: &Compared, args: &Diff, plan: &Plan) -> String {
             "column", "mean in A", "mean in B", "spread in A", "spread in B", "z"
         ));
         for c in drift.columns.iter().take(args.top) {
+            let [a, b] = changed(c, plan);
             text.push_str(&format!(
                 "{:width$} {:>12} {:>12} {:>12} {:>12} {:>8.1}\n",
                 one_line(&c.column),
-                short(c.means[0]),
-                short(c.means[1]),
-                short(c.deviations[0]),
-                short(c.deviations[1]),
+                a.0,
+                b.0,
+                a.1,
+                b.1,
                 c.z
             ));
         }
     }
+    shares(drift, args, &mut text);
     if !drift.cells.is_empty() {
         text.push_str(&format!("\n{:>10} {:>10} {:>8}  where\n", "share of A", "share of B", "z"));
         for cell in &drift.cells {
@@ -219,23 +221,38 @@ fn pair(first: &Path, compared: &Compared, args: &Diff, plan: &Plan) -> String {
                 100.0 * cell.shares[0],
                 100.0 * cell.shares[1],
                 cell.z,
-                place(&cell.mean, drift, plan)
+                place(&cell.mean, &cell.levels, drift, plan)
             ));
         }
     } else {
         text.push_str(&format!("\n{:>12}  at the landmark\n", "kernel mean"));
         for l in &drift.landmarks {
-            text.push_str(&format!("{:>+12.4}  {}\n", l.change, place(&l.place, drift, plan)));
+            text.push_str(&format!("{:>+12.4}  {}\n", l.change, place(&l.place, &[], drift, plan)));
         }
     }
     text
+}
+
+/// Shares of levels and of missing values, where there are some.
+fn shares(drift: &Drift, args: &Diff, text: &mut String) {
+    let lines = share_lines(drift, args.top);
+    if lines.is_empty() {
+        return;
+    }
+    let width = lines.iter().map(|l| l[0].chars().count()).max().unwrap_or(0).max(5);
+    let head = ["share", "in A", "in B", "z", "p-value"].map(String::from);
+    text.push('\n');
+    for [name, a, b, z, p] in std::iter::once(&head).chain(&lines) {
+        let space = " ".repeat(width - name.chars().count());
+        text.push_str(&format!("{name}{space} {a:>12} {b:>12} {z:>8} {p:>12}\n"));
+    }
 }
 
 fn series(first: &Path, baseline: &Sketch, found: &[Compared], args: &Diff) -> String {
     let name = |c: &Compared| c.file.display().to_string();
     let width = found.iter().map(|c| name(c).chars().count()).max().unwrap_or(0);
     let mut text = format!(
-        "against {}, {} rows\n\n{:width$} {:>12} {:>10} {:>10} {:>14}  most moved column\n",
+        "against {}, {} rows\n\n{:width$} {:>12} {:>10} {:>10} {:>14}  most moved\n",
         first.display(),
         thousands(baseline.counted()),
         "sketch",
@@ -248,10 +265,9 @@ fn series(first: &Path, baseline: &Sketch, found: &[Compared], args: &Diff) -> S
         let drift = &compared.drift;
         let middle = drift.middle();
         let number = |value: Option<f64>| value.map_or("-".to_string(), short);
-        let moved = drift
-            .columns
-            .first()
-            .map_or(String::new(), |c| format!("{} (z {:.1})", one_line(&c.column), c.z));
+        let moved = moved(drift);
+        let moved =
+            moved.map_or(String::new(), |(what, z)| format!("{} (z {z:.1})", one_line(&what)));
         text.push_str(&format!(
             "{:width$} {:>12} {:>10} {:>10} {:>14}  {}{moved}\n",
             name(compared),

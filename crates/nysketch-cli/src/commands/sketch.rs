@@ -16,7 +16,7 @@ use crate::progress::Bar;
 use crate::writing::{check_output, write_bytes};
 use anyhow::Result;
 use nysketch::columns::ColumnSummary;
-use nysketch::inspect::{PlanSummary, RawRows, complete_rows};
+use nysketch::inspect::{PlanSummary, RawRows};
 use nysketch::{Error, Plan, Run, Sketch, SketchParams, Suitability};
 use nysketch_tables::store::Local;
 use nysketch_tables::{Columns, Dataset, Extras, find};
@@ -130,8 +130,8 @@ fn tell(
     json["skipped"] = json!(sketch.skipped());
     json["skipped_by_column"] = lost.json();
     json["roles"] = serde_json::to_value(ColumnSummary::of_sketch(sketch))?;
-    if let Some(complete) = complete_rows(sketch) {
-        json["complete"] = json!(complete);
+    if plan.is_partial() {
+        json["complete"] = json!(sketch.complete_rows());
     }
     let raw = RawRows::of_sketch(sketch);
     json["raw_rows"] = json!(raw.total());

@@ -6,9 +6,9 @@ use super::palette::{ABOVE, BELOW, Colour, colour, tint};
 use super::scene::{Anchor, Item, Point, Scene};
 use super::sign::Sign;
 use crate::markup::shorten;
-use crate::output::short;
 use nysketch::Model;
-use nysketch::clusters::Cluster;
+use nysketch::clusters::{Aspect, Cluster};
+use std::collections::BTreeMap;
 
 /// Columns that a picture shows; of more, those in which clusters differ most.
 pub const MOST_COLUMNS: usize = 100;
@@ -21,18 +21,23 @@ const ABREAST: usize = 16;
 const FEW_COLUMNS: usize = 20;
 const CELL: Point = (42.0, 19.0);
 
-/// The columns in which clusters differ most from the whole, so many at most, in the order of the table.
-pub fn telling_columns(clusters: &[Cluster], most: usize) -> Vec<usize> {
-    let columns = clusters.first().map_or(0, |c| c.traits.len());
-    let mut largest = vec![0.0f64; columns];
+/// In what clusters differ most from the whole, so many aspects at most, in the order of the table.
+pub fn telling_aspects(clusters: &[Cluster], most: usize) -> Vec<Aspect> {
+    let mut largest: BTreeMap<Aspect, f64> = BTreeMap::new();
     for t in clusters.iter().flat_map(|c| &c.traits) {
-        largest[t.column] = largest[t.column].max(t.deviations.abs());
+        let known = largest.entry(t.aspect).or_default();
+        *known = known.max(t.deviations.abs());
     }
-    let mut order: Vec<usize> = (0..columns).collect();
-    order.sort_by(|a, b| largest[*b].total_cmp(&largest[*a]));
+    // Levels that no row has, and values that no row lacks, would say nothing.
+    largest.retain(|aspect, far| match aspect {
+        Aspect::Number(_) | Aspect::Cycle(..) => true,
+        Aspect::Level(..) | Aspect::Missing(_) => *far > 0.0,
+    });
+    let mut order: Vec<(Aspect, f64)> = largest.into_iter().collect();
+    order.sort_by(|a, b| b.1.total_cmp(&a.1));
     order.truncate(most);
-    order.sort_unstable();
-    order
+    order.sort_by_key(|(aspect, _)| *aspect);
+    order.into_iter().map(|(aspect, _)| aspect).collect()
 }
 
 /// The colour of a deviation.
@@ -46,7 +51,7 @@ pub fn profiles(model: &Model) -> Option<Scene> {
     let mut clusters = model.clusters();
     clusters.sort_by(|a, b| b.share.total_cmp(&a.share));
     clusters.truncate(MOST_CLUSTERS);
-    let columns = telling_columns(&clusters, MOST_COLUMNS);
+    let columns = telling_aspects(&clusters, MOST_COLUMNS);
     if columns.is_empty() {
         return None;
     }
@@ -58,8 +63,9 @@ pub fn profiles(model: &Model) -> Option<Scene> {
 }
 
 /// Some clusters side by side, with columns down.
-fn band(model: &Model, clusters: &[Cluster], columns: &[usize]) -> Scene {
-    let names: Vec<String> = columns.iter().map(|c| shorten(&model.columns[*c], 32)).collect();
+fn band(model: &Model, clusters: &[Cluster], columns: &[Aspect]) -> Scene {
+    let name = |aspect: &Aspect| shorten(&model.name_of(*aspect), 32);
+    let names: Vec<String> = columns.iter().map(name).collect();
     let left = 10.0 + names.iter().map(|n| width(n, TEXT)).fold(60.0, f64::max) + 8.0;
     let top = 10.0 + 3.0 * LINE_HEIGHT;
     let (across, down) = (clusters.len() as f64, columns.len() as f64);
@@ -78,14 +84,14 @@ fn band(model: &Model, clusters: &[Cluster], columns: &[usize]) -> Scene {
         let share = format!("{:.1} %", 100.0 * cluster.share);
         scene.push(text(18.0 + 1.9 * LINE_HEIGHT, share).anchor(Anchor::Middle));
         for t in &cluster.traits {
-            let Ok(row) = columns.binary_search(&t.column) else { continue };
+            let Ok(row) = columns.binary_search(&t.aspect) else { continue };
             let corner = (left + CELL.0 * i as f64, top + CELL.1 * row as f64);
             let title = format!(
                 "{}, cluster {}: {} (all rows {}, {} standard deviations)",
-                shorten(&model.columns[t.column], 80),
+                shorten(&model.name_of(t.aspect), 80),
                 cluster.label,
-                short(t.value),
-                short(t.overall),
+                model.text_of(t.aspect, t.value),
+                model.text_of(t.aspect, t.overall),
                 signed(t.deviations)
             );
             let end = (corner.0 + CELL.0 - 1.0, corner.1 + CELL.1 - 1.0);
@@ -117,9 +123,9 @@ fn scale(model: &Model, shown: usize) -> Scene {
     }
     let text = "−3 … +3 standard deviations from the mean of all rows";
     scene.push(Item::text((198.0, y), text, TEXT - 2.5));
-    let all = model.columns.len();
+    let all = telling_aspects(&model.clusters(), usize::MAX).len();
     if shown < all {
-        let text = format!("The {shown} of {all} columns in which clusters differ most");
+        let text = format!("The {shown} of {all} columns and levels in which clusters differ most");
         scene.push(Item::text((10.0, y + 1.2 * LINE_HEIGHT), text, TEXT - 1.0));
     }
     scene

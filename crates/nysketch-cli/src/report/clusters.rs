@@ -4,14 +4,15 @@ use super::curve::model_name;
 use super::map::labels;
 use super::models::{MOST_CLUSTERS, MOST_COLUMNS, Shown, TaskCurve};
 use super::overview::trait_html;
-use crate::describe::{doubt, estimated, notes, summary};
+use crate::describe::{beside, doubt, estimated, lacking, notes, summary};
 use crate::markup::escape;
 use crate::output::{count, short, thousands};
 use crate::page::{Page, name, sign};
-use crate::plot::{STRONGEST, class, telling_columns};
+use crate::plot::{STRONGEST, class, telling_aspects};
 use anyhow::Result;
-use nysketch::clusters::Cluster;
+use nysketch::clusters::{Aspect, Cluster, Facts, Trait, telling};
 use nysketch::model::Shape;
+use nysketch::recipe::words::{self, percent};
 use nysketch::{Context as Decoding, Model, Task};
 use std::fmt::Write;
 
@@ -108,9 +109,12 @@ fn card(cluster: &Cluster, model: &Model) -> String {
         let all = whole_spread(model).map_or(String::new(), |s| format!("(all rows {})", short(s)));
         let _ = write!(html, "<br>spread {} <small>{all}</small>", short(spread));
     }
-    let unusual = cluster.traits.iter().filter(|t| t.deviations != 0.0).take(COLUMNS);
-    let lines: String =
-        unusual.map(|t| format!("<li>{}</li>", trait_html(t, &model.columns))).collect();
+    if let Some(share) = lacking(model, cluster.label).filter(|share| *share > 0.0) {
+        let _ = write!(html, "<br>{} of the numbers missing", percent(share));
+    }
+    let telling = telling(&cluster.traits);
+    let unusual = telling.iter().filter(|t| t.deviations != 0.0).take(COLUMNS);
+    let lines: String = unusual.map(|t| format!("<li>{}</li>", trait_html(t, model))).collect();
     let _ = writeln!(html, "<ul>{lines}</ul></li>");
     html
 }
@@ -127,18 +131,10 @@ fn profiles(page: &mut Page, clusters: &[Cluster], model: &Model) {
         Shape::Components { .. } => return,
     };
     let told = model.profile.is_some();
-    let columns = match told {
-        true => telling_columns(clusters, MOST_COLUMNS),
-        false => (0..model.columns.len().min(MOST_COLUMNS)).collect(),
+    let aspects = match told {
+        true => telling_aspects(clusters, MOST_COLUMNS),
+        false => Aspect::all(&model.recipe).into_iter().take(MOST_COLUMNS).collect(),
     };
-    let deviations: Vec<Vec<f64>> = clusters
-        .iter()
-        .map(|c| {
-            let mut by_column = vec![0.0; model.columns.len()];
-            c.traits.iter().for_each(|t| by_column[t.column] = t.deviations);
-            by_column
-        })
-        .collect();
     let mut table = vec![vec![Cell::Head("column".into(), String::new())]];
     if told {
         let of_all =
@@ -149,22 +145,28 @@ fn profiles(page: &mut Page, clusters: &[Cluster], model: &Model) {
         let text = format!("{}{}<small>{:.1} %</small>", sign(c.label), c.label, 100.0 * c.share);
         Cell::Head(text, format!(" data-label=\"{}\"", c.label))
     }));
-    for &column in &columns {
-        let deviation = model.profile.as_ref().map_or(0.0, |p| p.deviation[column]);
-        let mut row = vec![Cell::Head(name(&model.columns[column]), String::new())];
-        if let Some(profile) = &model.profile {
-            row.push(Cell::Plain(short(profile.mean[column])));
-            row.push(Cell::Plain(short(profile.deviation[column])));
+    for &aspect in &aspects {
+        let mut row = vec![Cell::Head(name(&model.name_of(aspect)), String::new())];
+        let of = |c: &Cluster| c.traits.iter().find(|t| t.aspect == aspect).copied();
+        let traits: Vec<Option<Trait>> = clusters.iter().map(of).collect();
+        if told {
+            let overall = traits.iter().flatten().next().map(|t| t.overall);
+            row.push(Cell::Plain(overall.map_or(String::new(), |x| model.text_of(aspect, x))));
+            row.push(Cell::Plain(deviation(model, aspect)));
         }
-        row.extend(clusters.iter().zip(&deviations).map(|(c, z)| {
-            let value = centres[c.label][column];
-            // What rounding has left of nothing.
-            let value = if value.abs() < 1e-7 * deviation { 0.0 } else { value };
-            Cell::Value(short(value), told.then(|| z[column]))
+        row.extend(clusters.iter().zip(&traits).map(|(c, t)| match t {
+            Some(t) => {
+                let [value, _] = beside(t, &model.recipe);
+                Cell::Value(value, Some(t.deviations))
+            }
+            None => {
+                let value = value_of(model, &centres[c.label], c.label, aspect);
+                Cell::Value(value.map_or("-".into(), |x| model.text_of(aspect, x)), None)
+            }
         }));
         table.push(row);
     }
-    let across = clusters.len() > 15 && clusters.len() > columns.len();
+    let across = clusters.len() > 15 && clusters.len() > aspects.len();
     if across {
         table = transposed(table);
     }
@@ -188,12 +190,32 @@ fn profiles(page: &mut Page, clusters: &[Cluster], model: &Model) {
         });
     }
     page.push("</tbody></table></div>\n");
-    if columns.len() < model.columns.len() {
+    let all = match told {
+        true => telling_aspects(clusters, usize::MAX).len(),
+        false => Aspect::all(&model.recipe).len(),
+    };
+    if aspects.len() < all {
         page.note(&format!(
-            "The {} of {} columns in which clusters differ most.",
-            columns.len(),
-            thousands(model.columns.len() as u64)
+            "The {} of {} columns and levels in which clusters differ most.",
+            aspects.len(),
+            thousands(all as u64)
         ));
+    }
+}
+
+/// The value of a cluster in an aspect, as the model alone tells it.
+fn value_of(model: &Model, centre: &[f64], label: usize, aspect: Aspect) -> Option<f64> {
+    let levels = model.levels.get(label).map_or(&[][..], Vec::as_slice);
+    Facts { numbers: centre, levels, missing: &[] }.value(aspect, &model.recipe)
+}
+
+/// How much a column of numbers varies over all rows.
+fn deviation(model: &Model, aspect: Aspect) -> String {
+    match (aspect, &model.profile) {
+        (Aspect::Number(j), Some(profile)) => {
+            words::deviation(model.recipe.numbers[j].step, profile.deviation[j])
+        }
+        _ => String::new(),
     }
 }
 

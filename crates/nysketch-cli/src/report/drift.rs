@@ -1,13 +1,15 @@
 //! How the sketch, or each of several in order of time, differs from a baseline.
 
 use super::request::ReportRequest;
-use crate::describe::place;
+use crate::describe::{one_line, place};
 use crate::output::{count, in_options, short, thousands};
 use crate::page::Page;
 use crate::plot::{self, DriftChart, DriftPoint};
 use anyhow::{Context, Result};
-use nysketch::Sketch;
-use nysketch::drift::{Comparison, Drift, DriftParams};
+use nysketch::clusters::Aspect;
+use nysketch::drift::{CategoryChange, ColumnChange, Comparison, Drift, DriftParams};
+use nysketch::recipe::words::{self, percent};
+use nysketch::{Plan, Sketch, Step};
 
 /// Columns and cells that are listed.
 const TOP: usize = 10;
@@ -47,9 +49,8 @@ pub fn point(name: String, drift: &Drift) -> DriftPoint {
         let word = if drift.drift == Some(true) { ": drift" } else { "" };
         title += &format!("\np-value {}{word}", short(p));
     }
-    if let Some(c) = drift.columns.first() {
-        title +=
-            &format!("\nmost moved: {} (z {:+.1})", crate::markup::shorten(&c.column, 40), c.z);
+    if let Some((what, z)) = moved(drift) {
+        title += &format!("\nmost moved: {} (z {z:+.1})", crate::markup::shorten(&what, 40));
     }
     DriftPoint {
         name,
@@ -59,6 +60,56 @@ pub fn point(name: String, drift: &Drift) -> DriftPoint {
         drift: drift.drift == Some(true),
         title,
     }
+}
+
+/// Mean and deviation of a column in both sketches, as people write them.
+pub fn changed(c: &ColumnChange, plan: &Plan) -> [(String, String); 2] {
+    [0, 1].map(|side| {
+        let mean = c.means[side];
+        match c.aspect {
+            Aspect::Number(j) => {
+                let step = plan.recipe.numbers[j].step;
+                // In the table's units already.
+                let mean = if step == Step::Time { words::time(mean) } else { short(mean) };
+                let deviation = c.deviations.map(|d| words::deviation(step, d[side]));
+                (mean, deviation.unwrap_or_default())
+            }
+            aspect => (aspect.text(mean, &plan.recipe), String::new()),
+        }
+    })
+}
+
+/// What moved most: a column, a level or the missing values of a column, with its z.
+pub fn moved(drift: &Drift) -> Option<(String, f64)> {
+    let columns = drift.columns.iter().take(1).map(|c| (c.column.clone(), c.z));
+    let level = |c: &CategoryChange| {
+        c.levels.first().map(|level| (format!("{}: {}", c.column, level.level), level.z))
+    };
+    let levels = drift.categories.iter().filter_map(level);
+    let missing = drift.missing.iter().map(|m| (format!("{} missing", m.column), m.z));
+    let all = columns.chain(levels).chain(missing);
+    all.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))
+}
+
+/// Shares of levels and of missing values, so many at most, the most changed first: name, both shares, z and the p-value,
+/// which is that of all levels of a category.
+pub fn share_lines(drift: &Drift, top: usize) -> Vec<[String; 5]> {
+    let mut lines: Vec<(f64, [String; 5])> = Vec::new();
+    let mut add = |name: String, shares: [f64; 2], z: f64, p: Option<f64>| {
+        let [a, b] = shares.map(percent);
+        let p = p.map_or("-".to_string(), short);
+        lines.push((z, [one_line(&name), a, b, format!("{z:+.1}"), p]));
+    };
+    for c in &drift.categories {
+        for level in &c.levels {
+            add(format!("{}: {}", c.column, level.level), level.shares, level.z, c.p_value);
+        }
+    }
+    for m in &drift.missing {
+        add(format!("{} missing", m.column), m.shares, m.z, m.p_value);
+    }
+    lines.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()));
+    lines.into_iter().take(top).map(|(_, line)| line).collect()
 }
 
 fn series(page: &mut Page, found: &[(String, Drift)], baseline: &str, level: f64) {
@@ -83,14 +134,11 @@ fn series(page: &mut Page, found: &[(String, Drift)], baseline: &str, level: f64
             number(p.noise),
             number(p.p_value),
             if p.drift { "drift".into() } else { String::new() },
-            drift
-                .columns
-                .first()
-                .map_or(String::new(), |c| format!("{} (z {:+.1})", c.column, c.z)),
+            moved(drift).map_or(String::new(), |(what, z)| format!("{what} (z {z:+.1})")),
         ]
     };
     let rows: Vec<_> = found.iter().zip(&points).map(row).collect();
-    let header = ["sketch", "rows", "MMD", "noise", "p-value", "", "most moved column"];
+    let header = ["sketch", "rows", "MMD", "noise", "p-value", "", "most moved"];
     page.push("<details><summary>Numbers</summary>\n");
     page.table(&header.map(String::from), &rows);
     page.push("</details>\n");
@@ -118,12 +166,15 @@ fn one(page: &mut Page, drift: &Drift, sketch: &Sketch) {
         discrepancies.map(|d| vec![short(d.sigma2), short(d.mmd), short(d.noise)]).collect(),
     );
     let columns = drift.columns.iter().take(TOP).map(|c| {
-        vec![c.column.clone(), short(c.means[0]), short(c.means[1]), format!("{:+.1}", c.z)]
+        let [there, here] = changed(c, sketch.plan());
+        vec![c.column.clone(), there.0, here.0, format!("{:+.1}", c.z)]
     });
     table(&["column", "mean there", "mean here", "z"], columns.collect());
+    let shares = share_lines(drift, TOP).into_iter().map(|line| line.to_vec());
+    table(&["share", "there", "here", "z", "p-value"], shares.collect());
     let cells = drift.cells.iter().take(TOP).map(|c| {
         vec![
-            place(&c.mean, drift, sketch.plan()),
+            place(&c.mean, &c.levels, drift, sketch.plan()),
             format!("{:.2} %", 100.0 * c.shares[0]),
             format!("{:.2} %", 100.0 * c.shares[1]),
             format!("{:+.1}", c.z),

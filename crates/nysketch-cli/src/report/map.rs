@@ -1,13 +1,15 @@
 //! The map: cells of rows in two principal axes, coloured by the cluster of their means.
 
 use super::models::Shown;
+use crate::describe::beside;
 use crate::markup::shorten;
-use crate::output::{count, short, thousands};
+use crate::output::{count, thousands};
 use crate::page::Page;
 use crate::plot::{self, CLUSTERS, Dot, Map, SIGNS};
+use nysketch::clusters::{Aspect, Facts, Trait, telling};
 use nysketch::model::Shape;
-use nysketch::predictor::Detail;
-use nysketch::{Model, Predictor, Sketch, Task};
+use nysketch::predictor::{Detail, ModelRows};
+use nysketch::{Model, Predictor, Sketch, Sum, Task};
 
 /// Cells that are drawn; of more, the largest.
 const MOST_CELLS: usize = 2000;
@@ -31,19 +33,44 @@ pub fn section(page: &mut Page, sketch: &Sketch, shown: &Shown<'_>) {
     }
 }
 
+/// A cell that is drawn.
+struct CellOfMap {
+    rows: u64,
+    mean: Vec<f64>,
+    /// Shares of the levels of its categories.
+    levels: Vec<f64>,
+}
+
 /// The cells of a sketch that are drawn, in the order of the map's marks.
-fn cells(sketch: &Sketch) -> Vec<(u64, Vec<f64>)> {
-    let mut cells: Vec<(u64, Vec<f64>)> =
-        sketch.cells().into_iter().map(|(_, rows, mean)| (rows, mean)).collect();
-    cells.sort_by_key(|c| std::cmp::Reverse(c.0));
+fn cells(sketch: &Sketch) -> Vec<CellOfMap> {
+    let levels = sketch.plan().recipe.levels();
+    let counts = &sketch.sums()[Sum::CellLevels];
+    let cell = |(landmark, rows, mean): (usize, u64, Vec<f64>)| {
+        let counts = counts.iter().skip(landmark * levels).take(levels);
+        CellOfMap { rows, mean, levels: counts.map(|n| *n as f64 / rows as f64).collect() }
+    };
+    let mut cells: Vec<CellOfMap> = sketch.cells().into_iter().map(cell).collect();
+    cells.sort_by_key(|c| std::cmp::Reverse(c.rows));
     cells.truncate(MOST_CELLS);
     cells
 }
 
-/// The cluster of every cell that is drawn.
+/// The cluster of every cell that is drawn: that of its mean, and of the levels that most of its rows have.
 pub fn labels(sketch: &Sketch, model: &Model) -> Vec<usize> {
-    let means: Vec<f64> = cells(sketch).into_iter().flat_map(|c| c.1).collect();
-    let labels = Predictor::new(model).predict(&means, Detail::Label).label;
+    let cells = cells(sketch);
+    let values: Vec<f64> = cells.iter().flat_map(|c| c.mean.iter().copied()).collect();
+    let mut codes = Vec::new();
+    for cell in &cells {
+        let mut rest = &cell.levels[..];
+        for category in model.categories() {
+            let (shares, others) = rest.split_at(category.len());
+            let most = (0..shares.len()).max_by(|a, b| shares[*a].total_cmp(&shares[*b]));
+            codes.push(most.unwrap_or(0) as u32);
+            rest = others;
+        }
+    }
+    let rows = ModelRows { values: &values, codes: &codes };
+    let labels = Predictor::new(model).predict(rows, Detail::Label).label;
     labels.into_iter().map(|l| l as usize).collect()
 }
 
@@ -58,14 +85,14 @@ pub fn scene(sketch: &Sketch, models: &[&Model], shown: usize) -> Option<plot::S
     let dots: Vec<Dot> = cells
         .iter()
         .zip(labels(sketch, model))
-        .map(|((rows, mean), cluster)| Dot {
-            place: axes.place(mean),
-            rows: *rows as f64,
+        .map(|(cell, cluster)| Dot {
+            place: axes.place(&cell.mean),
+            rows: cell.rows as f64,
             cluster,
             title: format!(
                 "cluster {cluster}\n{}\n{}",
-                count(*rows, "row"),
-                values(model, mean).join("\n")
+                count(cell.rows, "row"),
+                values(model, cell).join("\n")
             ),
         })
         .collect();
@@ -90,17 +117,21 @@ pub fn scene(sketch: &Sketch, models: &[&Model], shown: usize) -> Option<plot::S
     }))
 }
 
-/// The most unusual columns of a place, or the first ones where the sketch does not tell what is usual.
-fn values(model: &Model, place: &[f64]) -> Vec<String> {
-    let name = |column: usize| shorten(&model.columns[column], 40);
-    let traits = model.traits(place);
+/// What is most unusual in a cell, or the first values where the sketch does not tell what is usual.
+fn values(model: &Model, cell: &CellOfMap) -> Vec<String> {
+    let place = Facts { numbers: &cell.mean, levels: &cell.levels, missing: &[] };
+    let name = |aspect: Aspect| shorten(&model.name_of(aspect), 40);
+    let traits = telling(&model.traits(place));
     if traits.is_empty() {
-        let first = place.iter().enumerate().take(COLUMNS);
-        return first.map(|(c, v)| format!("{} {}", name(c), short(*v))).collect();
+        let first = Aspect::all(&model.recipe).into_iter().take(COLUMNS);
+        let known = |a: Aspect| Some((a, place.value(a, &model.recipe)?));
+        let text = |(a, x): (Aspect, f64)| format!("{} {}", name(a), model.text_of(a, x));
+        return first.filter_map(known).map(text).collect();
     }
-    let one = |t: &nysketch::clusters::Trait| {
-        let (value, z) = (short(t.value), plot::signed(t.deviations));
-        format!("{} {value} (all rows {}, {z} sd)", name(t.column), short(t.overall))
+    let one = |t: &Trait| {
+        let [value, all] = beside(t, &model.recipe);
+        let z = plot::signed(t.deviations);
+        format!("{} {value} (all rows {all}, {z} sd)", name(t.aspect))
     };
     traits.iter().take(COLUMNS).map(one).collect()
 }
@@ -117,11 +148,11 @@ struct Axes {
 const STEPS: usize = 100;
 
 impl Axes {
-    fn new(sketch: &Sketch, cells: &[(u64, Vec<f64>)]) -> Self {
+    fn new(sketch: &Sketch, cells: &[CellOfMap]) -> Self {
         let plan = sketch.plan();
         let (d, scale) = (plan.dims(), &plan.frame.scale);
-        let total: f64 = cells.iter().map(|c| c.0 as f64).sum();
-        let mean = |k: usize| cells.iter().map(|(n, x)| *n as f64 * x[k]).sum::<f64>() / total;
+        let total: f64 = cells.iter().map(|c| c.rows as f64).sum();
+        let mean = |k: usize| cells.iter().map(|c| c.rows as f64 * c.mean[k]).sum::<f64>() / total;
         let centre: Vec<f64> = (0..d).map(mean).collect();
         if d == 1 {
             let names = [shorten(&plan.columns[0], 60), String::new()];
@@ -129,7 +160,7 @@ impl Axes {
         }
         let scaled = |x: &Vec<f64>| (0..d).map(|k| (x[k] - centre[k]) / scale[k]).collect();
         let rows: Vec<(f64, Vec<f64>)> =
-            cells.iter().map(|(n, x)| (*n as f64 / total, scaled(x))).collect();
+            cells.iter().map(|c| (c.rows as f64 / total, scaled(&c.mean))).collect();
         let all: f64 = rows.iter().map(|(w, x)| w * dot(x, x)).sum();
         let first = principal(&rows, None);
         let second = principal(&rows, Some(&first));

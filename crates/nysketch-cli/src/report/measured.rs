@@ -4,7 +4,9 @@ use crate::describe::measured_at;
 use crate::output::{short, size, thousands};
 use crate::page::Page;
 use anyhow::Result;
+use nysketch::clusters::{Aspect, Facts};
 use nysketch::decoder::noise_floor;
+use nysketch::recipe::words;
 use nysketch::{Context as Decoding, Model, Sketch};
 
 /// Columns in the table.
@@ -36,25 +38,34 @@ fn summary(page: &mut Page, sketch: &Sketch) {
 }
 
 fn columns(page: &mut Page, sketch: &Sketch) {
-    let Some(moments) = sketch.column_moments() else { return };
-    let plan = sketch.plan();
+    let Some(whole) = sketch.whole() else { return };
+    let (plan, recipe) = (sketch.plan(), &sketch.plan().recipe);
     let scaled = plan.frame.scale.iter().any(|s| *s != 1.0);
-    let mut header = ["column", "mean", "standard deviation"].map(String::from).to_vec();
+    let mut header = ["column", "mean or share", "standard deviation"].map(String::from).to_vec();
     if scaled {
         header.push("scale".into());
     }
-    let row = |(k, (mean, variance)): (usize, &(f64, f64))| {
-        let mut row = vec![plan.columns[k].clone(), short(*mean), short(variance.sqrt())];
+    let facts = Facts { numbers: &whole.mean, levels: &whole.levels, missing: &whole.missing };
+    let row = |aspect: Aspect| {
+        let value = facts.value(aspect, recipe)?;
+        let number = match aspect {
+            Aspect::Number(k) => Some(k),
+            Aspect::Level(..) | Aspect::Missing(_) if value == 0.0 => return None,
+            _ => None,
+        };
+        let spread = |k: usize| words::deviation(recipe.numbers[k].step, whole.deviation[k]);
+        let (name, value) = (aspect.name(&plan.columns, recipe), aspect.text(value, recipe));
+        let mut row = vec![name, value, number.map_or(String::new(), spread)];
         if scaled {
-            row.push(short(plan.frame.scale[k]));
+            row.push(number.map_or(String::new(), |k| short(plan.frame.scale[k])));
         }
-        row
+        Some(row)
     };
-    let rows: Vec<_> = moments.iter().enumerate().take(MOST_COLUMNS).map(row).collect();
+    let all: Vec<_> = Aspect::all(recipe).into_iter().filter_map(row).collect();
     page.push("<details><summary>Columns</summary>\n");
-    page.table(&header, &rows);
-    if moments.len() > MOST_COLUMNS {
-        page.note(&format!("The first {MOST_COLUMNS} of {} columns.", moments.len()));
+    page.table(&header, &all[..all.len().min(MOST_COLUMNS)]);
+    if all.len() > MOST_COLUMNS {
+        page.note(&format!("The first {MOST_COLUMNS} of {} columns and levels.", all.len()));
     }
     page.push("</details>\n");
 }

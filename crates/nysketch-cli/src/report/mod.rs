@@ -9,7 +9,7 @@ mod models;
 mod overview;
 mod request;
 
-pub(crate) use drift::point;
+pub(crate) use drift::{changed, moved, point, share_lines};
 pub use request::{DEFAULT_MOST_CLUSTERS, ReportRequest};
 
 use crate::page::Page;

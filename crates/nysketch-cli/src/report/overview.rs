@@ -1,13 +1,14 @@
 //! The page in words: what was sketched, how many clusters there are and which, and what is missing.
 
 use super::models::{Shown, TaskCurve, task_name};
-use crate::describe::{beside, measured_at, suggestion};
+use crate::columns;
+use crate::describe::{arrow, beside, measured_at, suggestion};
 use crate::markup::{escape, shorten};
 use crate::output::{count, thousands};
 use crate::page::{Page, name, sign};
 use crate::plot::signed;
-use nysketch::Sketch;
-use nysketch::clusters::{Cluster, Trait};
+use nysketch::clusters::{Cluster, Trait, telling};
+use nysketch::{Model, Sketch};
 use std::fmt::Write;
 
 /// Clusters in words, and columns of each.
@@ -22,9 +23,12 @@ pub fn section(page: &mut Page, sketch: &Sketch, curves: &[TaskCurve], shown: &S
     page.push(&format!(
         "<p><strong>{}</strong>{weighted} of <strong>{}</strong>, measured at {}.</p>\n",
         count(sketch.counted(), "row"),
-        count(plan.dims() as u64, "column"),
+        columns::measured(plan),
         escape(&measured_at(plan)),
     ));
+    if let Some(said) = columns::incomplete(sketch) {
+        page.text(&format!("Rows count by the values they have: {said}."));
+    }
     for of in curves {
         page.text(&format!("{}: {}.", task_name(of.task), suggestion(&of.curve)));
     }
@@ -33,7 +37,7 @@ pub fn section(page: &mut Page, sketch: &Sketch, curves: &[TaskCurve], shown: &S
         clusters.sort_by(|a, b| b.share.total_cmp(&a.share));
         let mut list = String::from("<ul>\n");
         for cluster in clusters.iter().take(CLUSTERS) {
-            let _ = writeln!(list, "<li>{}</li>", sentence(cluster, &model.columns));
+            let _ = writeln!(list, "<li>{}</li>", sentence(cluster, model));
         }
         let rest: f64 = clusters.iter().skip(CLUSTERS).map(|c| c.share).sum();
         if clusters.len() > CLUSTERS {
@@ -54,9 +58,10 @@ pub fn section(page: &mut Page, sketch: &Sketch, curves: &[TaskCurve], shown: &S
     }
 }
 
-fn sentence(cluster: &Cluster, columns: &[String]) -> String {
-    let unusual = cluster.traits.iter().filter(|t| t.deviations.abs() >= UNUSUAL);
-    let words: Vec<String> = unusual.take(COLUMNS).map(|t| trait_html(t, columns)).collect();
+fn sentence(cluster: &Cluster, model: &Model) -> String {
+    let telling = telling(&cluster.traits);
+    let unusual = telling.iter().filter(|t| t.deviations.abs() >= UNUSUAL);
+    let words: Vec<String> = unusual.take(COLUMNS).map(|t| trait_html(t, model)).collect();
     let where_ = match (words.is_empty(), cluster.traits.is_empty()) {
         (false, _) => format!(": {}", words.join(", ")),
         (true, false) => ", near the mean of all rows".into(),
@@ -71,18 +76,18 @@ fn sentence(cluster: &Cluster, columns: &[String]) -> String {
     )
 }
 
-/// "delay 95.1 ↑ (all rows 9.8)".
-pub fn trait_html(t: &Trait, columns: &[String]) -> String {
-    let (class, arrow) = match t.deviations {
-        z if z > 0.0 => ("up", "↑"),
-        z if z < 0.0 => ("down", "↓"),
-        _ => ("same", "="),
+/// "delay 95.1 ↑ (all rows 9.8, +2.1 sd)", "carrier: UA 61 % ↑ (all rows 17 %, +1.2 sd)".
+pub fn trait_html(t: &Trait, model: &Model) -> String {
+    let class = match t.deviations {
+        z if z > 0.0 => "up",
+        z if z < 0.0 => "down",
+        _ => "same",
     };
+    let [value, all] = beside(t, &model.recipe);
     format!(
-        "{} {} <span class=\"{class}\">{arrow}</span> <small>(all rows {}, {} sd)</small>",
-        name(&columns[t.column]),
-        beside(t.value, t),
-        beside(t.overall, t),
+        "{} {value} <span class=\"{class}\">{}</span> <small>(all rows {all}, {} sd)</small>",
+        name(&model.name_of(t.aspect)),
+        arrow(t),
         signed(t.deviations),
     )
 }

@@ -12,10 +12,9 @@ impl Context<'_> {
     /// has the variance `Σ n_c (v_c + μ_c²)/Σ n_c − (Σ n_c μ_c/Σ n_c)²`, taken around its centre; that of a
     /// component is its own.
     pub(super) fn profile(&self, model: &Model) -> Option<Profile> {
-        let (mean, variance): (Vec<f64>, Vec<f64>) =
-            self.sketch().column_moments()?.into_iter().unzip();
+        let mut profile = self.sketch().whole()?;
         let roots = |v: &[f64]| v.iter().map(|v| v.max(0.0).sqrt()).collect::<Vec<f64>>();
-        let spread = match &model.shape {
+        profile.spread = match &model.shape {
             Shape::Centres { centres, .. } if self.plan().collect.cells => {
                 self.variances(model, centres).iter().map(|v| roots(v)).collect()
             }
@@ -24,12 +23,7 @@ impl Context<'_> {
             }
             _ => Vec::new(),
         };
-        let mut profile = Profile::new(mean, roots(&variance), spread);
-        let rows = (self.sketch().rows() as f64).max(1.0);
-        let levels = self.sketch().level_rows();
-        profile.levels = levels.iter().flatten().map(|n| *n as f64 / rows).collect();
         if self.plan().is_partial() {
-            profile.missing = self.sketch().missing_shares();
             profile.missing_within = self.missing_within(model);
         }
         Some(profile)

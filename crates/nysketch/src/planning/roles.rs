@@ -5,6 +5,7 @@ use super::remarks;
 use crate::columns::{ColumnSummary, LevelShare, Use};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
+use crate::recipe::words::percent;
 use crate::recipe::{Category, MAX_LEVELS, Number, OTHER_LEVEL, Recipe, Step, vector_of};
 use crate::rows::{Lost, MISSING, RowSource};
 use crate::survey::{Column, Levels, Survey};
@@ -222,15 +223,6 @@ pub fn settle(
     let found = restricted(found, &numbers, &kept, &recipe);
     let columns = numbers.iter().map(|j| columns[*j].clone()).collect();
     Ok(Settled { columns, recipe, found, notes: said.notes, table: said.table })
-}
-
-/// A share as people write it.
-fn percent(share: f64) -> String {
-    match 100.0 * share {
-        p if (10.0..99.0).contains(&p) => format!("{p:.0} %"),
-        p if p >= 0.1 => format!("{p:.1} %"),
-        _ => "under 0.1 %".to_string(),
-    }
 }
 
 /// Why a column is left out that is missing everywhere.

@@ -52,35 +52,79 @@ const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Where on the circle of a step's cycle a mean of sines and cosines points to, in the words of that cycle: a clock
-/// time, a day of the week, a month. `None` where it points nowhere, or the step has no cycle.
-///
-/// ```
-/// use nysketch::Step;
-/// use nysketch::recipe::words::on_circle;
-/// assert_eq!(on_circle(Step::HourSin, 1.0, 0.0).unwrap(), "06:00");
-/// assert_eq!(on_circle(Step::MonthCos, 0.0, -0.4).unwrap(), "Jul");
-/// assert_eq!(on_circle(Step::HourSin, 0.0, 0.0), None);
-/// ```
-pub fn on_circle(step: Step, sine: f64, cosine: f64) -> Option<String> {
-    // Means this near to the centre come from times all around it.
-    if !(sine.hypot(cosine) > 0.02) {
-        return None;
-    }
-    let turn = (sine.atan2(cosine) / TAU).rem_euclid(1.0);
-    let part = |n: usize| ((turn * n as f64) as usize).min(n - 1);
+/// What a step measures on a circle: its name, and how long a turn is in the unit that people count it in.
+pub fn cycle(step: Step) -> Option<(&'static str, f64)> {
     match step {
-        Step::HourSin | Step::HourCos => Some(clock((turn * DAY / 60.0).round() as i64 % 1440)),
-        Step::WeekdaySin | Step::WeekdayCos => Some(WEEKDAYS[part(7)].to_string()),
-        Step::MonthSin | Step::MonthCos => Some(MONTHS[part(12)].to_string()),
+        Step::HourSin | Step::HourCos => Some(("hour", 24.0)),
+        Step::WeekdaySin | Step::WeekdayCos => Some(("weekday", 7.0)),
+        Step::MonthSin | Step::MonthCos => Some(("month", 12.0)),
         Step::AsIs | Step::Log | Step::Time => None,
     }
 }
 
-/// A value that a step has made, as the table has it.
+/// Where on its circle a mean of sines and cosines points to: hours since midnight, days since Monday, months since New
+/// Year. NaN where it points nowhere.
+///
+/// ```
+/// use nysketch::Step;
+/// use nysketch::recipe::words::{on_circle, value};
+/// let six = on_circle(Step::HourSin, 1.0, 0.0);
+/// assert_eq!((six, value(Step::HourSin, six).as_str()), (6.0, "06:00"));
+/// assert_eq!(value(Step::MonthCos, on_circle(Step::MonthCos, 0.0, -0.4)), "Jul");
+/// assert_eq!(value(Step::HourSin, on_circle(Step::HourSin, 0.0, 0.0)), "any");
+/// ```
+pub fn on_circle(step: Step, sine: f64, cosine: f64) -> f64 {
+    // Means this near to the centre come from times all around it.
+    match cycle(step) {
+        Some((_, whole)) if sine.hypot(cosine) > 0.02 => {
+            (sine.atan2(cosine) / TAU).rem_euclid(1.0) * whole
+        }
+        _ => f64::NAN,
+    }
+}
+
+/// A value that a step has made, as the table has it; of a circle, what [`on_circle`] gives.
 pub fn value(step: Step, y: f64) -> String {
+    let at = |names: &[&str]| names[(y as usize).min(names.len() - 1)].to_string();
     match step {
         Step::Time => time(y),
-        step => short(step.undo(y)),
+        Step::AsIs | Step::Log => short(step.undo(y)),
+        _ if y.is_nan() => "any".into(),
+        Step::HourSin | Step::HourCos => clock((60.0 * y).round() as i64 % 1440),
+        Step::WeekdaySin | Step::WeekdayCos => at(&WEEKDAYS),
+        Step::MonthSin | Step::MonthCos => at(&MONTHS),
+    }
+}
+
+/// How much values vary that a step has made: of logarithms as a factor, of times in days or hours.
+///
+/// ```
+/// use nysketch::Step;
+/// use nysketch::recipe::words::deviation;
+/// assert_eq!(deviation(Step::Time, 172_800.0), "2 days");
+/// assert_eq!(deviation(Step::Log, 2f64.ln()), "× 2");
+/// ```
+pub fn deviation(step: Step, y: f64) -> String {
+    match step {
+        Step::Log => format!("× {}", short(y.exp())),
+        Step::Time if y >= DAY => format!("{} days", short(y / DAY)),
+        Step::Time => format!("{} hours", short(y / 3600.0)),
+        _ => short(y),
+    }
+}
+
+/// A share as people say it.
+///
+/// ```
+/// use nysketch::recipe::words::percent;
+/// assert_eq!([0.612, 0.0421, 1e-5, 0.0].map(percent).join(", "), "61 %, 4.2 %, under 0.1 %, 0 %");
+/// ```
+pub fn percent(share: f64) -> String {
+    match 100.0 * share {
+        100.0 => "100 %".to_string(),
+        p if (10.0..99.0).contains(&p) => format!("{p:.0} %"),
+        p if p >= 0.1 => format!("{p:.1} %"),
+        p if p > 0.0 => "under 0.1 %".to_string(),
+        _ => "0 %".to_string(),
     }
 }

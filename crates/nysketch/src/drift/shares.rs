@@ -1,0 +1,196 @@
+//! How shares changed, of levels and of missing values, each with a test.
+//!
+//! The levels of a category are compared by χ², those with less than 5 rows expected in either sample pooled; shares of
+//! missing values by the difference in standard errors. p-values are those of Bonferroni, multiplied by the number of tests.
+
+use super::LEAST_EXPECTED;
+use crate::clusters::Aspect;
+use crate::recipe::Recipe;
+use crate::sketch::Sketch;
+use serde::Serialize;
+
+/// How the levels of a category changed.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct CategoryChange {
+    /// Its name.
+    pub column: String,
+    /// Of the test, times the number of tests; none where rows are too few or have weights.
+    pub p_value: Option<f64>,
+    /// Its levels, the most changed first; those that no row has are left out.
+    pub levels: Vec<LevelChange>,
+}
+
+/// How the share of a level changed.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct LevelChange {
+    /// Its text.
+    pub level: String,
+    /// Shares of the rows of A and of B.
+    pub shares: [f64; 2],
+    /// Share of B less that of A in standard errors.
+    pub z: f64,
+}
+
+/// How the share of missing values of a column changed.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct MissingChange {
+    /// Its name in the table.
+    pub column: String,
+    /// Shares of the rows of A and of B.
+    pub shares: [f64; 2],
+    /// Share of B less that of A in standard errors.
+    pub z: f64,
+    /// Of the test, times the number of tests; none where rows are too few or have weights.
+    pub p_value: Option<f64>,
+}
+
+/// All shares of two sketches.
+#[derive(Debug, Default)]
+pub(super) struct Shares {
+    pub categories: Vec<CategoryChange>,
+    pub missing: Vec<MissingChange>,
+}
+
+impl Shares {
+    /// Compares the shares of two sketches of one plan, the most changed first.
+    pub fn of(a: &Sketch, b: &Sketch) -> Self {
+        let plan = a.plan();
+        let totals = [a, b].map(|s| s.rows() as f64);
+        let (rows_a, rows_b) = (a.level_rows(), b.level_rows());
+        let levels = plan.categories().iter().zip(rows_a.iter().zip(&rows_b));
+        let categories = levels.map(|(category, (of_a, of_b))| {
+            let counts: Vec<[f64; 2]> =
+                of_a.iter().zip(of_b).map(|(a, b)| [*a as f64, *b as f64]).collect();
+            let change = |(code, counts): (usize, &[f64; 2])| {
+                let level = category.level(code).to_string();
+                let (shares, z) = difference(*counts, totals);
+                LevelChange { level, shares, z }
+            };
+            let some = counts.iter().enumerate().filter(|(_, n)| n[0] + n[1] > 0.0);
+            let mut levels: Vec<LevelChange> = some.map(change).collect();
+            levels.sort_by(|p, q| q.z.abs().total_cmp(&p.z.abs()));
+            let column = category.name.clone();
+            CategoryChange { column, p_value: chi_squared(&counts, totals), levels }
+        });
+        let (of_a, of_b) = (a.missing_shares(), b.missing_shares());
+        let missing = lacking(&plan.recipe).filter(|j| of_a[*j] + of_b[*j] > 0.0).map(|j| {
+            let counts = [of_a[j] * totals[0], of_b[j] * totals[1]];
+            let (shares, z) = difference(counts, totals);
+            let others = [totals[0] - counts[0], totals[1] - counts[1]];
+            let p_value = chi_squared(&[counts, others], totals);
+            MissingChange { column: plan.recipe.numbers[j].input.clone(), shares, z, p_value }
+        });
+        let mut shares = Shares { categories: categories.collect(), missing: missing.collect() };
+        let tests = shares.p_values().count() as f64;
+        // Nothing is known of the noise of weights.
+        let corrected = |p: &mut Option<f64>| {
+            *p = p.filter(|_| plan.weighting.is_none()).map(|p| (p * tests).min(1.0));
+        };
+        shares.categories.iter_mut().for_each(|c| corrected(&mut c.p_value));
+        shares.missing.iter_mut().for_each(|c| corrected(&mut c.p_value));
+        let least = |p: Option<f64>| p.unwrap_or(f64::INFINITY);
+        shares.categories.sort_by(|p, q| least(p.p_value).total_cmp(&least(q.p_value)));
+        shares.missing.sort_by(|p, q| q.z.abs().total_cmp(&p.z.abs()));
+        shares
+    }
+
+    fn p_values(&self) -> impl Iterator<Item = f64> {
+        let categories = self.categories.iter().filter_map(|c| c.p_value);
+        categories.chain(self.missing.iter().filter_map(|m| m.p_value))
+    }
+
+    /// The least of the corrected p-values.
+    pub fn least(&self) -> Option<f64> {
+        self.p_values().min_by(f64::total_cmp)
+    }
+}
+
+/// Columns whose missing values are told, each column of the table once.
+fn lacking(recipe: &Recipe) -> impl Iterator<Item = usize> {
+    Aspect::all(recipe).into_iter().filter_map(|aspect| match aspect {
+        Aspect::Missing(j) => Some(j),
+        _ => None,
+    })
+}
+
+/// Shares of A and B, and their difference in standard errors.
+pub(super) fn difference(counts: [f64; 2], totals: [f64; 2]) -> ([f64; 2], f64) {
+    let [na, nb] = totals.map(|n| n.max(1.0));
+    let shares = [counts[0] / na, counts[1] / nb];
+    let share = (counts[0] + counts[1]) / (na + nb);
+    let error = (share * (1.0 - share) * (1.0 / na + 1.0 / nb)).sqrt();
+    let z = if error > 0.0 { (shares[1] - shares[0]) / error } else { 0.0 };
+    (shares, z)
+}
+
+/// The p-value of counts in A and B, small ones taken together; `None` where that leaves nothing to compare.
+fn chi_squared(counts: &[[f64; 2]], totals: [f64; 2]) -> Option<f64> {
+    let share = totals[0] / (totals[0] + totals[1]);
+    let (mut groups, mut rest) = (Vec::new(), [0.0; 2]);
+    for [a, b] in counts {
+        match (a + b) * share.min(1.0 - share) < LEAST_EXPECTED {
+            true => rest = [rest[0] + a, rest[1] + b],
+            false => groups.push([*a, *b]),
+        }
+    }
+    if (rest[0] + rest[1]) * share.min(1.0 - share) >= LEAST_EXPECTED {
+        groups.push(rest);
+    }
+    if groups.len() < 2 {
+        return None;
+    }
+    let all = groups.iter().fold([0.0; 2], |sum, g| [sum[0] + g[0], sum[1] + g[1]]);
+    let share = all[0] / (all[0] + all[1]);
+    let term = |[a, b]: &[f64; 2]| {
+        let n = a + b;
+        (a - n * share).powi(2) / (n * share * (1.0 - share))
+    };
+    let statistic: f64 = groups.iter().map(term).sum();
+    Some(beyond(statistic, groups.len() - 1))
+}
+
+/// The probability that χ² of so many degrees of freedom is larger:
+/// `Q(a + 1, x) = Q(a, x) + xᵃ e⁻ˣ/Γ(a + 1)` from `Q(½, x) = erfc √x` or `Q(1, x) = e⁻ˣ`.
+fn beyond(statistic: f64, freedom: usize) -> f64 {
+    let x = 0.5 * statistic;
+    if !(x > 0.0) {
+        return 1.0;
+    }
+    let (mut a, mut q) =
+        if freedom % 2 == 1 { (0.5, libm::erfc(x.sqrt())) } else { (1.0, (-x).exp()) };
+    while a < 0.5 * freedom as f64 {
+        q += (a * x.ln() - x - libm::lgamma(a + 1.0)).exp();
+        a += 1.0;
+    }
+    q.clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tails_are_those_of_tables() {
+        // Quantiles of the 95 % of χ², from tables.
+        for (freedom, quantile) in [(1, 3.841), (2, 5.991), (3, 7.815), (10, 18.307), (25, 37.652)]
+        {
+            let p = beyond(quantile, freedom);
+            assert!((p - 0.05).abs() < 1e-4, "{freedom}: {p}");
+        }
+        assert_eq!(beyond(0.0, 3), 1.0);
+    }
+
+    #[test]
+    fn small_counts_are_taken_together() {
+        assert_eq!(chi_squared(&[[3.0, 2.0], [2.0, 4.0]], [1000.0, 1000.0]), None);
+        let p = chi_squared(&[[300.0, 200.0], [690.0, 790.0], [2.0, 1.0], [8.0, 9.0]], [1000.0; 2]);
+        assert!(p.unwrap() < 1e-5);
+        // Of two groups χ² is the square of the difference in standard errors.
+        let (counts, totals) = ([[30.0, 55.0], [70.0, 145.0]], [100.0, 200.0]);
+        let z = difference(counts[0], totals).1;
+        assert!((chi_squared(&counts, totals).unwrap() - beyond(z * z, 1)).abs() < 1e-12);
+    }
+}
