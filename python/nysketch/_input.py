@@ -447,7 +447,7 @@ def _is_category(dtype: Any) -> bool:
 
 
 def _texts(column: Any) -> Any:
-    """A categorical column of pandas whose categories are texts: those of numbers and dates, too."""
+    """A categorical column of pandas whose categories are texts, whatever they were."""
     categories = column.cat.categories
     if all(isinstance(level, str) for level in categories):
         return column
