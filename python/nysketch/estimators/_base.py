@@ -432,6 +432,16 @@ class Learning(Sketching):
         return model.predict(X, threads=self.threads, skip_invalid=self._skips())
 
     @property
+    def levels_(self) -> dict[str, list[str]]:
+        """The levels of each category; the last two are '(other)' and '(missing)'."""
+        return self.model_.levels
+
+    @property
+    def level_shares_(self) -> dict[str, np.ndarray]:
+        """The share of each level in each cluster, by category."""
+        return self.model_.level_shares
+
+    @property
     def n_iter_(self) -> int:
         """Iterations of the decoder."""
         return max(1, self.model_.report["iterations"])
