@@ -37,6 +37,7 @@ __all__ = [
     "table",
     "unmasked",
     "weights",
+    "whole",
 ]
 
 
@@ -240,7 +241,7 @@ def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
         return _of_pandas(X, read)
     if _is_dataset(X) or _is_lazy(X):
         names = X.collect_schema().names() if _is_lazy(X) else X.schema.names
-        read = _whole(read, names)
+        read = whole(read, names)
         return _reader(X, read, len(read or names)), None
     if type(X).__name__ == "RecordBatchReader" and hasattr(X, "read_next_batch"):
         from nysketch.cluster import stream
@@ -249,7 +250,7 @@ def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
     if is_arrow(X) and callable(X) and not hasattr(X, "__arrow_c_stream__"):
         return lambda: _opened(X()), None
     if is_arrow(X):
-        if type(X).__module__.startswith("polars") and (some := _whole(read, X.columns)):
+        if type(X).__module__.startswith("polars") and (some := whole(read, X.columns)):
             X = X.select(some)  # Columns of types that Arrow lacks do no harm if nobody wants them.
         return X, None
     return _array(X), None
@@ -284,6 +285,15 @@ class Sparse:
             raise ValueError("Complex data not supported")
         self._rows = X.tocsr()
         self.shape, self.dtype = X.shape, X.dtype
+        ones = _ones_of_each_row(self._rows)
+        if ones:
+            warnings.warn(
+                f"X looks as if it came from a OneHotEncoder: every row has {ones} ones and "
+                "nothing else. Pass the data frame with its columns of categories as they are: "
+                "then a level is a category, and no rows of zeros are made",
+                UserWarning,
+                stacklevel=2,
+            )
         share = 100 * X.nnz / max(1, X.shape[0] * X.shape[1])
         warnings.warn(
             f"X is sparse; its rows are made dense, some at a time ({share:.2g} % of the "
@@ -295,6 +305,15 @@ class Sparse:
     def block(self, start: int, stop: int) -> np.ndarray:
         """Rows as doubles."""
         return np.ascontiguousarray(self._rows[start:stop].toarray(), dtype=np.float64)
+
+
+def _ones_of_each_row(X: Any) -> int:
+    """How many ones a row has, where all rows have as many, few, and nothing else; or 0."""
+    if X.shape[0] < 2 or X.nnz == 0 or X.nnz % X.shape[0]:
+        return 0
+    ones = X.nnz // X.shape[0]
+    alike = np.all(np.diff(X.indptr) == ones) and np.all(X.data == 1)
+    return ones if alike and 2 * ones <= X.shape[1] else 0
 
 
 def spooled(batches: Iterator[Any]) -> Spooled:
@@ -393,7 +412,7 @@ def _reader(X: Any, read: list[str] | None, columns: int) -> Any:
     return lambda: X.scanner(columns=read, **ahead).to_reader()
 
 
-def _whole(read: list[str] | None, names: Iterable[str]) -> list[str] | None:
+def whole(read: list[str] | None, names: Iterable[str]) -> list[str] | None:
     """The columns in which everything stands that is to be read; None where that is not known.
 
     A coordinate of a vector, ``emb[3]``, stands in its column. What is missing, and what patterns
@@ -417,7 +436,7 @@ def _of_named(X: Named, read: list[str] | None) -> tuple[Any, list[str] | None]:
 
 def _of_pandas(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
     X = X.set_axis([str(name) for name in X.columns], axis=1)
-    some = _whole(read, X.columns)
+    some = whole(read, X.columns)
     X = X if some is None else X[some]
     try:
         import pyarrow
@@ -447,7 +466,7 @@ def _is_category(dtype: Any) -> bool:
 
 
 def _texts(column: Any) -> Any:
-    """A categorical column of pandas whose categories are texts: those of numbers and dates, too."""
+    """A categorical column of pandas whose categories are texts, whatever they were."""
     categories = column.cat.categories
     if all(isinstance(level, str) for level in categories):
         return column

@@ -13,10 +13,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nysketch import cluster
 from nysketch._core import Model, Plan, Sketch, __version__
+from nysketch._input import whole
 
 __all__ = [
     "Model",
@@ -28,6 +29,7 @@ __all__ = [
     "cluster",
     "columns",
     "cores",
+    "inputs",
     "located",
     "merged",
     "named",
@@ -37,6 +39,7 @@ __all__ = [
     "row_of_bytes",
     "select",
     "told",
+    "whole",
 ]
 
 if TYPE_CHECKING:
@@ -245,28 +248,116 @@ def told() -> Iterator[None]:
         raise
 
 
-def columns(df: DataFrame, columns: list[str] | None, weights: str | None) -> list[str]:
-    """The columns to measure, which hold numbers, as the weights do."""
+class Columns(NamedTuple):
+    """The columns of a table that a plan may be made of, and what they hold."""
+
+    numbers: list[str]
+    times: list[str]
+    categories: list[str]
+
+    def reads(self, df: DataFrame) -> list[str]:
+        """The columns of the table in which they stand."""
+        return inputs(df, [*self.numbers, *self.categories])
+
+
+def columns(
+    df: DataFrame,
+    chosen: list[str] | None,
+    weights: str | None,
+    roles: dict[str, list[str]],
+) -> tuple[Columns, list[str]]:
+    """The columns to measure, those that are chosen or hold numbers or text, and what is left out.
+
+    ``roles`` are those that are said to be categorical, numeric or dates.
+    """
+    check_frame(df)
+    from pyspark.sql.types import StringType
+
+    bad = isinstance(chosen, str) or chosen is not None and len(set(chosen)) < max(1, len(chosen))
+    if bad:
+        raise ValueError(f"columns must be a list of different names, got {chosen!r}")
+    said = [name for names in roles.values() for name in names]
+    if twice := [name for name in said if said.count(name) > 1]:
+        raise ValueError(f"column '{twice[0]}' has two roles: it is named twice")
+    wanted = df.columns if chosen is None else [*chosen, *(n for n in said if n not in chosen)]
+    for name in [*wanted, *said, *([weights] if weights else [])]:
+        check_column(df, name)
+    types = {field.name: field.dataType for field in df.schema.fields}
+    if weights is not None and not is_number(types[weights]):
+        raise ValueError(f"column '{weights}' holds {dict(df.dtypes)[weights]}, not numbers")
+    found, left_out = Columns([], [], []), []
+    vectors = [n for n in wanted if is_vector(types[n]) and n not in roles["categorical"]]
+    lengths = vector_lengths(df, vectors)
+    for name in wanted:
+        if name == weights and name not in said and chosen is None:
+            continue
+        kind, text = types[name], isinstance(types[name], StringType)
+        if name in roles["categorical"] or (text and name not in roles["numeric"]):
+            found.categories.append(name)
+        elif name in roles["dates"] and is_time(kind):
+            found.numbers.append(name)
+            found.times.append(name)
+        elif is_number(kind) and name not in roles["dates"]:
+            found.numbers.append(name)
+        elif name in vectors and name not in roles["dates"]:
+            found.numbers.extend(f"{name}[{j}]" for j in range(lengths[name]))
+        elif chosen is None and name not in said:
+            left_out.append(f"{name} ({kind.simpleString()})")
+        else:
+            what = "dates" if name in roles["dates"] else "numbers"
+            hint = f"; read it with dates='{name}'" if is_time(kind) else ""
+            raise ValueError(f"column '{name}' holds {kind.simpleString()}, not {what}{hint}")
+    if not found.numbers:
+        raise ValueError(f"the table has no column of numbers; it has {', '.join(df.columns)}")
+    return found, left_out
+
+
+def check_frame(df: Any) -> None:
     if not hasattr(df, "mapInArrow"):
         raise TypeError(
             f"df must be a DataFrame of Spark (pip install 'nysketch[spark]'), got "
             f"{type(df).__name__}; nysketch.Plan takes tables on this machine"
         )
+
+
+def is_number(kind: Any) -> bool:
     from pyspark.sql.types import BooleanType, NumericType
 
-    fields = df.schema.fields
-    numbers = [f.name for f in fields if isinstance(f.dataType, (NumericType, BooleanType))]
-    if columns is None:
-        columns = [name for name in numbers if name != weights]
-        if not columns:
-            raise ValueError(f"the table has no column of numbers; it has {', '.join(df.columns)}")
-    if isinstance(columns, str) or not columns or len(set(columns)) < len(columns):
-        raise ValueError(f"columns must be a list of different names, got {columns!r}")
-    for name in [*columns, *([weights] if weights else [])]:
+    return isinstance(kind, (NumericType, BooleanType))
+
+
+def is_time(kind: Any) -> bool:
+    from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
+
+    return isinstance(kind, (DateType, TimestampType, TimestampNTZType))
+
+
+def is_vector(kind: Any) -> bool:
+    from pyspark.sql.types import ArrayType, NumericType
+
+    return isinstance(kind, ArrayType) and isinstance(kind.elementType, NumericType)
+
+
+def vector_lengths(df: DataFrame, names: list[str]) -> dict[str, int]:
+    """How many coordinates the first vector of each column has."""
+    lengths = {}
+    for name in names:
+        one, _ = select(df, [name])
+        with told():
+            row = one.where(one[one.columns[0]].isNotNull()).limit(1).collect()
+        lengths[name] = len(row[0][0]) if row else 0
+    return lengths
+
+
+def inputs(df: DataFrame, names: list[str], *others: str | None) -> list[str]:
+    """The columns of a table in which those of a plan or a model stand, and others."""
+    check_frame(df)
+    read = [*names, *(name for name in others if name is not None)]
+    found = whole(read, df.columns)
+    for name in read if found is None else found:
         check_column(df, name)
-        if name not in numbers:
-            raise ValueError(f"column '{name}' holds {dict(df.dtypes)[name]}, not numbers")
-    return list(columns)
+    assert found is not None, "all columns are there"
+    return found
 
 
 def check_column(df: DataFrame, name: str) -> None:

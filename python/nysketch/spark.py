@@ -11,6 +11,7 @@ import atexit
 import os
 import shutil
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +42,13 @@ def plan(
     kernel: str | None = None,
     bandwidth: Any = None,
     scale: str | None = None,
+    categorical: str | list[str] | None = None,
+    numeric: str | list[str] | None = None,
+    dates: str | list[str] | dict[str, Any] | None = None,
+    missing: str | None = None,
+    log: str | list[str] | None = None,
+    weight_columns: dict[str, float] | None = None,
+    unit: str | list[str] | None = None,
     sample_rows: int | None = None,
     witnesses: int | None = None,
     collect: Any = None,
@@ -61,21 +69,28 @@ def plan(
         The rows. It is read twice, so cache what is dear to compute; what is not deterministic
         gives a plan of mixed rows.
     columns : list of str, optional
-        Columns to measure; those that hold numbers by default.
+        Columns to measure; by default those that hold numbers (arrays of numbers of one length are
+        vectors) or text, which is a category where it has at most 50 different values.
     weights : str, optional
         The column of row weights.
     weight_unit : float, optional
         Weights are rounded to whole multiples of this; by default 1 where all weights are whole
         numbers, otherwise a small power of two.
     landmarks, clusters, sampling, leverage_lambda, landmarks_from, features, frequencies, kernel, \
-bandwidth, scale, sample_rows, witnesses, collect, skip_invalid, seed, warn
-        As for ``Plan.from_data``.
+bandwidth, scale, categorical, numeric, dates, missing, log, weight_columns, unit, sample_rows, \
+witnesses, collect, skip_invalid, seed, warn
+        As for ``Plan.from_data``, but columns go by their names, without patterns.
 
     Returns
     -------
     Plan
     """
-    columns = _spark.columns(df, columns, weights)
+    roles = {
+        "categorical": _listed(categorical),
+        "numeric": _listed(numeric),
+        "dates": _listed(dates),
+    }
+    table, left_out = _spark.columns(df, columns, weights, roles)
     options: dict[str, Any] = {
         "landmarks": landmarks,
         "clusters": clusters,
@@ -87,6 +102,14 @@ bandwidth, scale, sample_rows, witnesses, collect, skip_invalid, seed, warn
         "kernel": kernel,
         "bandwidth": bandwidth,
         "scale": scale,
+        "named": [name for name in table.numbers if name in (columns or [])],
+        "categorical": categorical,
+        "numeric": numeric,
+        "dates": dates,
+        "missing": missing,
+        "log": log,
+        "weight_columns": weight_columns,
+        "unit": unit,
         "sample_rows": sample_rows,
         "witnesses": witnesses,
         "collect": collect,
@@ -95,10 +118,19 @@ bandwidth, scale, sample_rows, witnesses, collect, skip_invalid, seed, warn
         "seed": seed,
     }
     sample = _plan_sample_rows(weights, options)
-    chosen, names = _spark.select(df, [*columns, *([weights] if weights else [])])
+    chosen, names = _spark.select(df, [*table.reads(df), *([weights] if weights else [])])
     ready = _spark.readying()
     # A part holds a sample, each row with its weight, priority and position.
-    size = 8 * sample * (len(columns) + 3)
+    size = 8 * sample * (len(table.numbers) + len(table.categories) + 3)
+    # As it is unpickled where this package may have to be shipped first.
+    measured = table._asdict()
+    if left_out and warn:
+        warnings.warn(
+            f"columns skipped because they are neither numbers nor text: {', '.join(left_out)}; "
+            "those of dates are read with dates=...",
+            UserWarning,
+            stacklevel=2,
+        )
 
     def survey(batches: Iterator[Any]) -> Iterator[Any]:
         ready()
@@ -106,13 +138,13 @@ bandwidth, scale, sample_rows, witnesses, collect, skip_invalid, seed, warn
 
         yield from _spark.part_of_partition(
             _spark.named(batches, names),
-            lambda rows, core, at: core._survey_part(rows, columns, weights, options, at),
+            lambda rows, core, at: core._survey_part(rows, measured, weights, options, at),
         )
 
     found = _spark.merged(chosen, survey, "_merge_survey_parts", size)
     if found is None:
         raise ValueError("the table has no rows")
-    draft = _Draft(columns, found, weights, options)
+    draft = _Draft(measured, found, weights, options)
     distant = None
     if draft.wants_distant_rows is not None:
         near, count = draft.wants_distant_rows
@@ -163,12 +195,10 @@ def sketch(
     Sketch, or dict of str to Sketch
         The bytes of ``Plan.sketch`` on one machine, however the rows are partitioned.
     """
-    _spark.columns(df, plan.columns, weights)
+    reads = _spark.inputs(df, plan.inputs, weights, by)
     if (plan.weight_unit is None) != (weights is None):
         raise ValueError("weights go with a plan that was made with weights, and only with such")
-    if by is not None:
-        _spark.check_column(df, by)
-    chosen, names = _spark.select(df, [*plan.columns, *(c for c in (weights, by) if c is not None)])
+    chosen, names = _spark.select(df, reads)
     ready = _spark.readying()
     data = plan.to_bytes(embed_witnesses=False)
     if by is not None:
@@ -222,12 +252,17 @@ def sketch_parquet(
     """
     import pyarrow.dataset as ds
 
-    columns = [*plan.columns, *([weights] if weights else [])]
+    inputs = [*plan.inputs, *([weights] if weights else [])]
+    columns: list[str] = []
     filesystem, paths = _spark.located(path)
     pieces, size = [], 0
     for fragment in ds.dataset(paths, format="parquet", filesystem=filesystem).get_fragments():
-        if missing := [c for c in columns if c not in fragment.physical_schema.names]:
+        names = fragment.physical_schema.names
+        found = _spark.whole(inputs, names)
+        if found is None:
+            missing = [name for name in inputs if _spark.whole([name], names) is None]
             raise ValueError(f"{fragment.path} lacks the column '{missing[0]}'")
+        columns = found
         pieces += [(fragment.path, group.id) for group in fragment.row_groups]
         size += sum(group.total_byte_size for group in fragment.row_groups)
     if not pieces:
@@ -290,7 +325,7 @@ def predict(
     """
     from pyspark.sql.types import BooleanType, DoubleType, IntegerType, StructField, StructType
 
-    _spark.columns(df, model.columns, None)
+    reads = _spark.inputs(df, model.inputs)
     ready = _spark.readying()
     data = model.to_bytes()
     names, kinds = zip(*model._column_names(flag), strict=True)
@@ -314,9 +349,9 @@ def predict(
         from nysketch import _spark
 
         model = _spark.Model.from_bytes(data)
-        places = [own.index(column) for column in model.columns]
+        places = [own.index(column) for column in reads]
         for batch in batches:
-            rows = batch.select(places).rename_columns(model.columns)
+            rows = batch.select(places).rename_columns(reads)
             said = model._columns(rows, skip_invalid, flag)
             invalid = np.isnan(next(x for x in said.values() if x.dtype.kind == "f"))
             arrays = [
@@ -357,6 +392,10 @@ def ship(spark: SparkSession) -> None:
         # The name tells the content, so what is there already is the same.
         if "DUPLICATED_ARTIFACT" not in str(error):
             raise
+
+
+def _listed(names: Any) -> list[str]:
+    return [names] if isinstance(names, str) else list(names or [])
 
 
 def _part_size(plan: Plan) -> int:

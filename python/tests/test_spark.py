@@ -144,7 +144,8 @@ def test_a_plan_is_one_of_all_rows(df, table, plan):
     assert np.allclose(plan.centre, local.centre), "statistics of all rows"
     assert ours.fit_kmeans(5).evaluate(X)["mse"] < 1.01 * theirs.fit_kmeans(5).evaluate(X)["mse"]
     everything = on_spark.plan(df, warn=False, sample_rows=500, scale="standard")
-    assert everything.columns == [*columns, "n"], "text is left out"
+    assert everything.columns == [*columns, "n"]
+    assert list(everything.categories) == ["day"], "text is a category"
     assert np.allclose(everything.scale[:4], X.std(axis=0), rtol=1e-9)
     for options in (
         {"sampling": "uniform"},
@@ -154,6 +155,57 @@ def test_a_plan_is_one_of_all_rows(df, table, plan):
     ):
         other = on_spark.plan(df, columns=columns, **options)
         assert on_spark.sketch(df, other).rows == ROWS
+
+
+def test_tables_as_they_are(spark, command, tmp_path):
+    rng = np.random.default_rng(1)
+    rows = 3000
+    colours = pa.array(np.array(["red", "green", "blue", None])[rng.integers(4, size=rows)])
+    seconds = 1_700_000_000 + rng.integers(10_000_000, size=rows)
+    table = pa.table(
+        {
+            "x": pa.array(rng.normal(size=rows), mask=rng.random(rows) < 0.1),
+            "colour": colours,
+            "flag": rng.random(rows) < 0.5,
+            "when": pa.array(seconds * 1_000_000, pa.timestamp("us", "UTC")),
+            "emb": pa.array(list(rng.normal(size=(rows, 3))), pa.list_(pa.float64())),
+            "id": [f"row {i}" for i in range(rows)],
+        }
+    )
+    for i in range(3):
+        pq.write_table(table[i * 1000 : (i + 1) * 1000], tmp_path / f"{i}.parquet")
+    df = spark.read.parquet(str(tmp_path))
+    with pytest.warns(UserWarning, match=r"when \(timestamp\).*dates"):
+        plan = on_spark.plan(df, landmarks=30)
+    assert plan.columns == ["x", "flag", "emb[0]", "emb[1]", "emb[2]"]
+    assert list(plan.categories) == ["colour"] and plan.missing == "partial"
+    options = {
+        "landmarks": 30,
+        "dates": {"when": ["hour", "month"]},
+        "categorical": ["flag"],
+        "weight_columns": {"colour": 2.0},
+        "unit": "emb",
+        "warn": False,
+    }
+    plan = on_spark.plan(df, **options)
+    assert "when.month.cos" in plan.columns and list(plan.categories) == ["colour", "flag"]
+    sketch = on_spark.sketch(df, plan)
+    assert sketch == plan.sketch(table) == on_spark.sketch_parquet(spark, tmp_path, plan)
+    plan.save(tmp_path / "p.nys")
+    command("sketch", *(tmp_path / f"{i}.parquet" for i in range(3)), "--plan", tmp_path / "p.nys",
+            "-o", tmp_path / "s.nys")  # fmt: skip
+    assert sketch.to_bytes(embed_witnesses=False) == (tmp_path / "s.nys").read_bytes()
+    model = sketch.fit_kmeans(3)
+    said = on_spark.predict(df, model).toPandas().set_index("id")["label"]
+    assert np.array_equal(said[table["id"].to_pylist()], model.predict(table))
+    for options, message in [
+        ({"dates": "x"}, "'x' holds double, not dates"),
+        ({"columns": ["x", "when"]}, "not numbers; read it with dates='when'"),
+        ({"categorical": "x", "numeric": "x"}, "two roles"),
+        ({"missing": "drop"}, "missing must be one of"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            on_spark.plan(df, **options)
 
 
 def test_weights_and_groups(df, table):
@@ -259,7 +311,7 @@ def test_files_of_different_types(spark, tmp_path, monkeypatch):
 def test_bad_tables_are_told(spark, df, plan):
     for bad, message in [
         (df.drop("c2"), "lacks the column 'c2'; it has c0, c1, c3, n, day"),
-        (df.withColumn("c1", df.day), "column 'c1' holds string, not numbers"),
+        (df.withColumn("c1", df.day), "column 'c1' holds text, not numbers"),
         (df.select("*", df.c0.alias("c3")), "several columns 'c3'"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -290,7 +342,10 @@ def test_nulls_are_told_or_counted(df, plan):
     sketch = on_spark.sketch(holes, plan, skip_invalid=True)
     assert sketch.rows + sketch.skipped == ROWS and sketch.skipped > 0
     with pytest.raises(ValueError, match="the value is missing"):
-        on_spark.plan(holes)
+        on_spark.plan(holes, missing="error")
+    partial = on_spark.plan(holes, landmarks=20)
+    assert partial.missing == "partial"
+    assert on_spark.sketch(holes, partial).rows == ROWS
     assert on_spark.plan(holes, skip_invalid=True, landmarks=20).columns[1] == "c1"
 
 

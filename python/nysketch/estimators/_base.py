@@ -116,7 +116,8 @@ class Sketching(BaseEstimator):
             plan = self._make_plan(rows, common)
         sketch = plan.sketch(rows.X, **common)
         if first and _input.is_batches(rows.X):
-            names = _features(rows, plan)
+            self._mixed = bool(plan.categories or plan._times)
+            names = _features(rows, plan, self.columns)
             self.n_features_in_ = len(names)
             named = _input.has_names(rows.X)
             if named is None:
@@ -174,7 +175,8 @@ class Sketching(BaseEstimator):
             return {"categorical": _input.categories_of(X)}
         names = self.columns if self.columns is not None else _input.names_of(X)
         if names is not None:
-            names = [str(name) for name in names if name != rows.weights]
+            weight = rows.weights if isinstance(rows.weights, str) else None
+            names = [str(name) for name in names if name != weight]
         chosen = [] if said is None else _chosen(said, names)
         if names is None or not _input.is_table(X):
             return {"categorical": chosen}
@@ -206,7 +208,7 @@ class Sketching(BaseEstimator):
         if _input.is_batches(X):
             if first:
                 self.__dict__.pop("feature_names_in_", None)
-                self._dtype = np.dtype(np.float64)
+                self._dtype, self._mixed = np.dtype(np.float64), False
             return X
         if self.columns is not None and _input.is_pandas(X):
             if missing := [name for name in self.columns if name not in X.columns]:
@@ -430,6 +432,16 @@ class Learning(Sketching):
         return model.predict(X, threads=self.threads, skip_invalid=self._skips())
 
     @property
+    def levels_(self) -> dict[str, list[str]]:
+        """The levels of each category; the last two are '(other)' and '(missing)'."""
+        return self.model_.levels
+
+    @property
+    def level_shares_(self) -> dict[str, np.ndarray]:
+        """The share of each level in each cluster, by category."""
+        return self.model_.level_shares
+
+    @property
     def n_iter_(self) -> int:
         """Iterations of the decoder."""
         return max(1, self.model_.report["iterations"])
@@ -471,14 +483,15 @@ def _checked_weights(sample_weight: Any, X: Any) -> Any:
     return w
 
 
-def _features(rows: Rows, plan: Plan) -> list[str]:
-    """The columns of a table that was read; a vector is one."""
-    inputs = {re.sub(r"\[\d+\]$", "", name): None for name in plan.inputs}
-    inputs |= {name: None for name in plan.inputs if re.sub(r"\[\d+\]$", "", name) == name}
-    names = _input.names_of(rows.X)
-    if names is not None:
-        return [name for name in names if name in inputs]
-    return list(inputs)
+def _features(rows: Rows, plan: Plan, columns: list[str] | None) -> list[str]:
+    """The columns of a table that was read, in its order; a vector is one."""
+    inputs = list(dict.fromkeys(re.sub(r"\[\d+\]$", "", name) for name in plan.inputs))
+    order = columns if columns is not None else _input.names_of(rows.X)
+    return (
+        inputs
+        if order is None or not set(inputs) <= set(order)
+        else [name for name in order if name in inputs]
+    )
 
 
 def _chosen(said: Any, names: list[str] | None) -> list[str]:

@@ -304,12 +304,17 @@ class CompressiveKMeans(Centres):
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Centres; fewer where X has fewer different rows.
+        Centres; fewer where X has fewer different rows. Of columns of numbers alone, where there
+        are others; ``model_.columns`` are their names.
     labels_ : ndarray of shape (n_samples,)
         Label of every row of ``fit``, or of the last ``partial_fit``.
     inertia_ : float
         Sum of squared distances to the nearest centre over all rows; estimated from the sketch
         after ``partial_fit``.
+    level_shares_ : dict of str to ndarray of shape (n_clusters, n_levels)
+        The share of each level in each cluster, by category.
+    levels_ : dict of str to list of str
+        The levels of each category, in that order; the last two are '(other)' and '(missing)'.
     n_iter_ : int
         Iterations of the decoder.
     sketch_ : Sketch
@@ -417,6 +422,10 @@ class CompressiveKMedians(Centres):
     inertia_ : float
         Sum of distances to the nearest centre over all rows; estimated from the sketch after
         ``partial_fit``.
+    level_shares_ : dict of str to ndarray of shape (n_clusters, n_levels)
+        The share of each level in each cluster, by category.
+    levels_ : dict of str to list of str
+        The levels of each category, in that order; the last two are '(other)' and '(missing)'.
     n_iter_ : int
         Iterations of the decoder.
     sketch_ : Sketch

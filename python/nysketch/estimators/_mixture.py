@@ -122,6 +122,14 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         Roots of those: upper triangles U with ``precisions_ = U @ U.T``, or square roots.
     converged_ : bool
         Whether the decoder has converged.
+    level_shares_ : dict of str to ndarray of shape (n_clusters, n_levels)
+        The share of each level in each cluster, by category.
+    levels_ : dict of str to list of str
+        The levels of each category, in that order; the last two are '(other)' and '(missing)'.
+    level_shares_ : dict of str to ndarray of shape (n_components, n_levels)
+        The share of each level in each component, by category.
+    levels_ : dict of str to list of str
+        The levels of each category, in that order; the last two are '(other)' and '(missing)'.
     n_iter_ : int
         Its iterations.
     lower_bound_ : float

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nysketch.estimators._base import Sketching, _float_type
+from nysketch._core import Plan
+from nysketch.estimators._base import Rows, Sketching, _float_type
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -110,6 +111,13 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
 
     def _collect(self) -> list[Any]:
         return ["kernel"]
+
+    def _make_plan(self, rows: Rows, common: dict[str, Any]) -> Plan:
+        plan = super()._make_plan(rows, common)
+        # Seen only now where columns are not known before rows are read.
+        for name in plan.categories:
+            raise ValueError(f"column '{name}' holds text, not numbers")
+        return plan
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose landmarks and sketch X.
