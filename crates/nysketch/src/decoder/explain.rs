@@ -85,7 +85,8 @@ pub fn noise_floor(squared_norm: f64, rows: u64) -> f64 {
 }
 
 /// The residuals of a mixture at every bandwidth and what they mean; `None` for other models and for
-/// sketches without kernel sums, of other columns, or of rows with weights, whose noise is not known.
+/// sketches without kernel sums, of other columns, with categories or missing values, or of rows with weights, whose
+/// noise is not known.
 ///
 /// ```
 /// use nysketch::decoder::{Verdict, explain};
@@ -123,7 +124,14 @@ impl Context<'_> {
     pub fn explain(&self, model: &Model) -> error::Result<Option<Explanation>> {
         let (sketch, plan) = (self.sketch(), self.plan());
         let weighted = plan.weighting.is_some();
-        if !plan.collect.kernel || weighted || sketch.rows() == 0 || model.columns != plan.columns {
+        // Kernel values count categories, and are of complete rows alone: a mixture of Gaussians is of neither.
+        let mixed = !plan.categories().is_empty() || plan.is_partial();
+        if !plan.collect.kernel
+            || weighted
+            || mixed
+            || sketch.rows() == 0
+            || model.columns != plan.columns
+        {
             return Ok(None);
         }
         let Some(atoms) = model.shape.atoms(&plan.frame) else { return Ok(None) };
