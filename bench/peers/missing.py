@@ -1,6 +1,6 @@
 """k-means on tables with holes beside imputing them: how well the centres fit the complete rows.
 
-    python3 bench/peers/missing.py [--data FOLDER] [--command target/release/nysketch]
+    python3 bench/peers/missing.py [--data FOLDER] [--command target/release/nysketch] [--jobs N]
 
 Values of public tables are removed completely at random. Every method sees the table with holes;
 what is told is the mean squared distance of the complete rows to its centres, over that of Lloyd's
@@ -12,6 +12,7 @@ imputation and complete rows alone.
 import sys
 import tempfile
 import warnings
+from multiprocessing import Pool
 from pathlib import Path
 from statistics import median
 
@@ -34,6 +35,7 @@ TABLES = (
     "fma2000_mfcc.parquet",
     "shuttle.parquet",
     "covtype.parquet",
+    "cifar10_resnet18_pca50.npy",
 )
 SKETCH, MEAN, COMPLETE = "nysketch", "mean imputation", "complete rows"  # The last two must lose.
 COLUMNS = (SKETCH, MEAN, COMPLETE, "KNNImputer", "IterativeImputer", "k-POD")
@@ -105,37 +107,50 @@ def methods(H, seed: int, command: Path, folder: Path) -> dict:
     }
 
 
-def ratios(X, least: float, rate: float, command: Path, folder: Path) -> dict:
-    """Each method's risk over the least, for several draws of the holes."""
+def table(path: Path):
     import numpy as np
 
-    found = {}
-    for seed in range(SEEDS):
-        H = X.copy()
-        H[np.random.default_rng(FIRST + seed).random(X.shape) < rate] = np.nan
-        # A row without any value tells nothing.
-        H = H[~np.isnan(H).all(axis=1)]
-        for name, C in methods(H, seed, command, folder).items():
-            if C is not None:
-                found.setdefault(name, []).append(risk(X, C) / least)
-    return found
+    X, _ = read(path)
+    return X[np.random.default_rng(0).permutation(len(X))[:ROWS]]
+
+
+def risks(job: tuple[Path, float, int, Path]) -> dict:
+    """The risk of each method on the complete rows, for one draw of the holes."""
+    import numpy as np
+
+    path, rate, seed, command = job
+    X = table(path)
+    H = X.copy()
+    H[np.random.default_rng(FIRST + seed).random(X.shape) < rate] = np.nan
+    # A row without any value tells nothing.
+    H = H[~np.isnan(H).all(axis=1)]
+    with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+        found = methods(H, seed, command, Path(folder))
+    best = risk(X, lloyd(X, seed))
+    return {None: best} | {name: risk(X, C) for name, C in found.items() if C is not None}
 
 
 def main() -> None:
     args = arguments()
     enter(Path(__file__))
-    import numpy as np
-
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    jobs = [
+        (args.data / name, rate, seed, args.command)
+        for name in TABLES
+        for rate in RATES
+        for seed in range(SEEDS)
+    ]
+    with Pool(args.jobs) as pool:
+        results = iter(pool.map(risks, jobs, chunksize=1))
     print(f"| table | missing | {' | '.join(COLUMNS)} |")
     print("|---" * (len(COLUMNS) + 2) + "|")
     lost = []
     for name in TABLES:
-        X, _ = read(args.data / name)
-        X = X[np.random.default_rng(0).permutation(len(X))[:ROWS]]
-        least = min(risk(X, lloyd(X, seed)) for seed in range(SEEDS))
+        draws = {rate: [next(results) for _ in range(SEEDS)] for rate in RATES}
+        least = min(draw[None] for each in draws.values() for draw in each)
         for rate in RATES:
-            with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
-                found = ratios(X, least, rate, args.command, Path(folder))
+            found = {c: [d[c] / least for d in draws[rate] if c in d] for c in COLUMNS}
+            found = {c: values for c, values in found.items() if values}
             shown = " | ".join(f"{median(found[c]):.3f}" if c in found else "–" for c in COLUMNS)
             print(f"| {name} | {rate:.0%} | {shown} |", flush=True)
             for other in (MEAN, COMPLETE):

@@ -1,21 +1,22 @@
 """Clusters of tables with numbers and categories beside k-prototypes and one-hot k-means.
 
-    python3 bench/peers/mixed.py [--command target/release/nysketch]
+    python3 bench/peers/mixed.py [--command target/release/nysketch] [--jobs N]
 
 The tables are mixtures whose components have a Gaussian for the numbers and a multinomial for each
 category; what is told is the adjusted Rand index of the found clusters and the components, the
 median over tables. k-means has ten starts, k-prototypes one, which takes it 16 s for 20,000 rows
-(so that all takes about two hours). Needs what bench/peers needs, and uses its environment. Prints
+(so that all takes about two hours on one core). Needs what bench/peers needs, and uses its environment. Prints
 a Markdown table, and fails where the sketch is behind the best of the others over all tables.
 """
 
 import argparse
 import sys
 import tempfile
+from multiprocessing import Pool
 from pathlib import Path
 from statistics import median
 
-from command import kmeans, labels
+from command import kmeans, labels, run
 from environment import FOLDER, ROOT, enter
 
 SEEDS = 10
@@ -38,7 +39,7 @@ CASES = {
     "mostly categories": (0.5, 0.2),
     "categories only": (0.0, 0.2),
 }
-SKETCH = "nysketch"
+SKETCH, MIXTURE = "nysketch kmeans", "nysketch gmm"
 
 
 def draw(shape, case, seed: int):
@@ -72,7 +73,10 @@ def by_sketch(numbers, codes, k: int, seed: int, command: Path, folder: Path):
         columns[f"c{j}"] = [f"level {code}" for code in codes[:, j]]
     table = folder / "rows.parquet"
     pq.write_table(pa.table(columns), table)
-    return labels(command, kmeans(command, table, k, seed), table)
+    centres = labels(command, kmeans(command, table, k, seed), table)
+    sketch, model = table.with_suffix(".nys"), table.with_suffix(".json")
+    run(command, "fit", "gmm", sketch, "-k", k, "--seed", seed, "-o", model, "--force")
+    return centres, labels(command, model, table)
 
 
 def one_hot(numbers, codes, factor: float, k: int, seed: int):
@@ -98,8 +102,10 @@ def methods(numbers, codes, k: int, seed: int, command: Path, folder: Path) -> d
     from sklearn.preprocessing import StandardScaler
 
     scaled = StandardScaler().fit_transform(numbers)
+    centres, components = by_sketch(numbers, codes, k, seed, command, folder)
     return {
-        SKETCH: by_sketch(numbers, codes, k, seed, command, folder),
+        SKETCH: centres,
+        MIXTURE: components,
         "one-hot k-means": one_hot(scaled, codes, 1, k, seed),
         "one-hot/√2 k-means": one_hot(scaled, codes, 0.5**0.5, k, seed),
         "k-prototypes": prototypes(numbers, codes, None, k, seed),
@@ -107,9 +113,21 @@ def methods(numbers, codes, k: int, seed: int, command: Path, folder: Path) -> d
     }
 
 
+def agreement(job) -> dict:
+    """How well each method finds the components of one table."""
+    from sklearn.metrics import adjusted_rand_score
+
+    name, shape, seed, command = job
+    numbers, codes, component = draw(shape, CASES[name], seed)
+    with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+        each = methods(numbers, codes, shape[1], seed, command, Path(folder))
+    return {method: adjusted_rand_score(component, cluster) for method, cluster in each.items()}
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--command", default=ROOT / "target" / "release" / "nysketch")
+    parser.add_argument("--jobs", type=int, default=1, help="tables at the same time")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="tables of each kind")
     return parser.parse_args()
 
@@ -117,18 +135,17 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     args = arguments()
     enter(Path(__file__))
-    from sklearn.metrics import adjusted_rand_score
-
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    seeds = range(FIRST, FIRST + args.seeds)
+    jobs = [(c, s, seed, args.command) for c in CASES for s in SHAPES for seed in seeds]
+    with Pool(args.jobs) as pool:
+        results = iter(pool.map(agreement, jobs, chunksize=1))
     every = {}
-    for name, case in CASES.items():
+    for name in CASES:
         found = {}
-        for shape in SHAPES:
-            for seed in range(FIRST, FIRST + args.seeds):
-                numbers, codes, component = draw(shape, case, seed)
-                with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
-                    each = methods(numbers, codes, shape[1], seed, args.command, Path(folder))
-                for method, cluster in each.items():
-                    found.setdefault(method, []).append(adjusted_rand_score(component, cluster))
+        for _ in range(len(SHAPES) * args.seeds):
+            for method, value in next(results).items():
+                found.setdefault(method, []).append(value)
         if not every:
             print(f"| informative | {' | '.join(found)} |")
             print("|---" * (len(found) + 1) + "|")
@@ -138,7 +155,7 @@ def main() -> None:
     overall = {method: median(values) for method, values in every.items()}
     print(f"| all | {' | '.join(f'{x:.3f}' for x in overall.values())} |")
     best = max(overall, key=overall.get)
-    if overall[best] > overall[SKETCH]:
+    if best not in (SKETCH, MIXTURE):
         sys.exit(f"{best} is better in the median")
 
 

@@ -27,6 +27,7 @@ def arguments() -> argparse.Namespace:
     folder = os.environ.get("NYSKETCH_DATA")
     parser.add_argument("--data", type=Path, default=folder, help="default: $NYSKETCH_DATA")
     parser.add_argument("--command", default=ROOT / "target" / "release" / "nysketch")
+    parser.add_argument("--jobs", type=int, default=1, help="tables at the same time")
     args = parser.parse_args()
     if not args.data:
         parser.error("--data: a folder of tables is needed")
