@@ -386,7 +386,7 @@ fn sample_rows(text: &str) -> Result<SampleRows, String> {
   nysketch plan x.csv -o p.nys --landmarks auto --clusters 10
   nysketch plan flights.csv --show
   nysketch plan flights.csv -o flights.nys --dates when=hour+weekday --log distance --exclude flight
-  nysketch plan flights.csv -o flights.nys --categorical flight --weight-column carrier=2 --missing partial
+  nysketch plan flights.csv -o flights.nys --categorical flight --weight-column carrier=0.5
 
 JSON fields: file, rows, skipped, skipped_by_column, columns, roles [{column, type, role, numbers, missing, low, high,
   levels [{level, share}], transformation, left_out}], features, kernel, landmarks, frequencies, sampling, bandwidths,

@@ -36,7 +36,7 @@ use crate::error::{Error, Result};
 use crate::feature_map::nystrom::NystromMap;
 use crate::fixed::power_of_two;
 use crate::linalg::{Matrix, dot, symmetric_eigen};
-use crate::plan::{Features, Plan};
+use crate::plan::Plan;
 use crate::profile::Profile;
 use crate::sketch::{Sketch, check_same_plan};
 use crate::sums::{Sum, Sums};
@@ -259,10 +259,10 @@ impl Comparison {
     /// For sketches of this plan.
     pub fn new(plan: &Arc<Plan>) -> Result<Self> {
         let mut maps = Vec::new();
-        if let (Features::Nystrom(landmarks, _), true) = (&plan.features, plan.collect.kernel) {
+        if let (Some(landmarks), true) = (plan.landmark_space(), plan.collect.kernel) {
             Work::eigen(landmarks.len(), plan.bandwidths.len()).check("comparing kernel sums")?;
             for &sigma2 in &plan.bandwidths {
-                maps.push(NystromMap::new(landmarks, plan.kernel.at(sigma2), DECODING_CUTOFF)?);
+                maps.push(NystromMap::new(&landmarks, plan.kernel.at(sigma2), DECODING_CUTOFF)?);
             }
         }
         Ok(Comparison { plan: plan.clone(), maps })

@@ -85,7 +85,7 @@ pub fn noise_floor(squared_norm: f64, rows: u64) -> f64 {
 }
 
 /// The residuals of a mixture at every bandwidth and what they mean; `None` for other models and for
-/// sketches without kernel sums, of other columns, or of rows with weights, whose noise is not known.
+/// sketches without kernel sums, of other columns, with categories, or of rows with weights, whose noise is not known.
 ///
 /// ```
 /// use nysketch::decoder::{Verdict, explain};
@@ -114,7 +114,7 @@ impl Context<'_> {
             return Err(Error::MissingSums { task, what: "kernel".into() });
         }
         self.explain(model)?.ok_or_else(|| {
-            let expected = "a mixture (fit gmm) of the sketch's columns, and rows without weights";
+            let expected = "a mixture (fit gmm) of the sketch's columns, all numbers, and rows without weights";
             Error::parameter("`model`", expected, format!("a model of {}", model.task))
         })
     }
@@ -123,7 +123,9 @@ impl Context<'_> {
     pub fn explain(&self, model: &Model) -> error::Result<Option<Explanation>> {
         let (sketch, plan) = (self.sketch(), self.plan());
         let weighted = plan.weighting.is_some();
-        if !plan.collect.kernel || weighted || sketch.rows() == 0 || model.columns != plan.columns {
+        // Kernel values of components are known for numbers alone.
+        let numbers = plan.categories().is_empty() && model.columns == plan.columns;
+        if !plan.collect.kernel || weighted || sketch.complete_rows() == 0 || !numbers {
             return Ok(None);
         }
         let Some(atoms) = model.shape.atoms(&plan.frame) else { return Ok(None) };
@@ -131,7 +133,7 @@ impl Context<'_> {
         Work::eigen(m, rungs).check("explaining a model")?;
         let missed = sketch.missed();
         // A model that was learned from witness rows is as far off as those are.
-        let (n, s) = (sketch.rows(), model.densities.as_ref().map_or(0, |d| d.witnesses));
+        let (n, s) = (sketch.complete_rows(), model.densities.as_ref().map_or(0, |d| d.witnesses));
         let rows = match s {
             0 => n,
             s => (1.0 / (1.0 / n as f64 + 1.0 / s as f64)).ceil() as u64,
