@@ -59,7 +59,7 @@ fn flight(i: usize) -> Flight {
         delay: there(5, 4).then(|| (mix(i, 6) % 120) as f64 - 20.0),
         air_time: there(7, 10).then(|| distance / 8.0 + (mix(i, 8) % 10) as f64),
         weather: there(9, 2).then(|| ["clear", "rain"][mix(i, 10) % 2]),
-        late: mix(i, 11) % 3 == 0,
+        late: mix(i, 11).is_multiple_of(3),
     }
 }
 
