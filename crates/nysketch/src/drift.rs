@@ -45,11 +45,9 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Binomial, ChiSquared, Distribution};
 use serde::Serialize;
-use shares::{Shares, difference};
+use shares::{LEAST_EXPECTED, Shares, difference};
 use std::sync::Arc;
 
-/// Rows expected in either sample below which a cell is pooled with others like it.
-const LEAST_EXPECTED: f64 = 5.0;
 /// Rows of either sample from which on the mean of a cell is looked at.
 const LEAST_ROWS: i128 = 10;
 

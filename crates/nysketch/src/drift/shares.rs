@@ -3,11 +3,13 @@
 //! The levels of a category are compared by χ², those with less than 5 rows expected in either sample pooled; shares of
 //! missing values by the difference in standard errors. p-values are those of Bonferroni, multiplied by the number of tests.
 
-use super::LEAST_EXPECTED;
 use crate::clusters::Aspect;
 use crate::recipe::Recipe;
 use crate::sketch::Sketch;
 use serde::Serialize;
+
+/// Rows expected in either sample below which a cell or a level is pooled with others like it.
+pub(super) const LEAST_EXPECTED: f64 = 5.0;
 
 /// How the levels of a category changed.
 #[derive(Debug, Clone, Serialize)]
