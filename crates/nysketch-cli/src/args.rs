@@ -386,7 +386,7 @@ fn sample_rows(text: &str) -> Result<SampleRows, String> {
   nysketch plan x.csv -o p.nys --landmarks auto --clusters 10
   nysketch plan flights.csv --show
   nysketch plan flights.csv -o flights.nys --dates when=hour+weekday --log distance --exclude flight
-  nysketch plan flights.csv -o flights.nys --categorical flight --weight-column carrier=2 --missing partial
+  nysketch plan flights.csv -o flights.nys --categorical flight --weight-column carrier=0.5
 
 JSON fields: file, rows, skipped, skipped_by_column, columns, roles [{column, type, role, numbers, missing, low, high,
   levels [{level, share}], transformation, left_out}], features, kernel, landmarks, frequencies, sampling, bandwidths,
@@ -422,7 +422,7 @@ pub struct PlanArgs {
   nysketch sketch flights.csv -o flights.nys --dates when --exclude flight
 
 JSON fields: file, rows, skipped, skipped_by_column, complete, columns, roles [{column, role, numbers, missing, levels
-  [{level, share}], transformation}], features, kernel, landmarks, frequencies, sampling, bandwidths,
+  [{level, share}], mean, deviation, transformation}], features, kernel, landmarks, frequencies, sampling, bandwidths,
   collect, witnesses, witnesses_digest, fingerprint, raw_rows, bytes, seconds; with --by also plan,
   without_group and groups [{value, file, rows, skipped}]")]
 pub struct SketchArgs {
@@ -522,7 +522,7 @@ pub struct Subtract {
   nysketch inspect s.nys --theory -k 10
 
 JSON fields: file, kind, rows, skipped, complete, columns, roles [{column, role, numbers, missing, levels [{level, share}],
-  transformation}], features, kernel, landmarks, frequencies, sampling, seed,
+  mean, deviation, transformation}], features, kernel, landmarks, frequencies, sampling, seed,
   bandwidths, scale, collect, witnesses, witnesses_digest, weights, rank, condition, missed, lambda, effective_dimension,
   largest_leverage, noise_floor, single_row_cells, empty_cells, raw_rows, fingerprint, bytes, model
   {explained, verdict, residuals [{bandwidth, residual, floor, missed}]}, theory {bandwidth, delta, k,

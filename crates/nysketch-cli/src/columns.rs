@@ -100,7 +100,7 @@ fn values(column: &ColumnSummary) -> String {
     match (column.low, column.high) {
         (Some(low), Some(high)) if low == high => text(low),
         (Some(low), Some(high)) => format!("{} … {}", text(low), text(high)),
-        _ => String::new(),
+        _ => column.mean.map_or(String::new(), |mean| format!("mean {}", text(mean))),
     }
 }
 

@@ -105,19 +105,23 @@ fn npy_types_byte_orders_and_layouts() {
 fn columns_are_chosen_and_matched_by_name() {
     let f = Folder::new();
     f.write("x.csv", SMALL)
-        .write("y.csv", "name,b,a\nq,2,1\nq,4,3\nq,6.5,5\nq,8,7\n")
+        .write("y.csv", "name,b,a\nx,2,1\ny,4,3\nz,6.5,5\nw,8,7\n")
         .write("z.csv", "a,c\n1,2\n");
     let mut notes = f.command("plan x.csv -o p.nys").assert().success();
-    notes = notes.stderr(contains("no numbers: name"));
+    notes = notes.stderr(contains("columns: a, b; text: name"));
     drop(notes);
     f.ok("sketch x.csv --plan p.nys -o x.nys");
     f.ok("sketch y.csv --plan p.nys -o y.nys");
     assert!(f.read("x.nys") == f.read("y.nys"));
     assert_eq!(f.json("plan x.csv -o q.nys --columns b")["columns"], serde_json::json!(["b"]));
     assert_eq!(f.json("plan x.csv -o q.nys --exclude b")["columns"], serde_json::json!(["a"]));
-    f.fails(1, "sketch z.csv --plan p.nys -o s.nys", &["z.csv lacks the column b", "it has a, c"]);
+    f.fails(
+        1,
+        "sketch z.csv --plan p.nys -o s.nys",
+        &["z.csv lacks the columns b, name", "it has a, c"],
+    );
     f.fails(1, "plan x.csv -o s.nys --columns a,zz", &["no column 'zz'", "it has a, b, name"]);
-    f.fails(1, "plan x.csv z.csv -o s.nys", &["z.csv lacks the column b"]);
+    f.fails(1, "plan x.csv z.csv -o s.nys", &["z.csv lacks the columns b, name"]);
 }
 
 #[test]
@@ -183,9 +187,11 @@ fn bad_rows_are_named_or_skipped_and_counted() {
         ("1e400", "infinite"),
     ] {
         f.write("x.csv", format!("a,b\n1,2\n3,{bad}\n5,6\n7,8\n"));
-        for command in
-            ["plan x.csv -o s.nys", "sketch x.csv -o s.nys", "sketch x.csv --plan p.nys -o s.nys"]
-        {
+        for command in [
+            "plan x.csv -o s.nys --missing error",
+            "sketch x.csv -o s.nys --missing error",
+            "sketch x.csv --plan p.nys -o s.nys",
+        ] {
             f.fails(1, command, &["x.csv: row 2, column 'b'", words]);
         }
         let report = f.json("sketch x.csv -o ok.nys --skip-invalid");
@@ -213,7 +219,7 @@ fn bad_rows_are_named_or_skipped_and_counted() {
     f.fails(2, "plan holes.csv -o p.nys --skip-invalid --max-skipped 2", &["from 0 to 1"]);
     let nan: Vec<u8> = [1.0f32, 2.0, 3.0, f32::NAN].iter().flat_map(|x| x.to_le_bytes()).collect();
     f.write("x.npy", npy("<f4", false, "(2, 2)", &nan));
-    f.fails(1, "sketch x.npy -o s.nys", &["x.npy: row 2, column 'c1'"]);
+    f.fails(1, "sketch x.npy -o s.nys --missing error", &["x.npy: row 2, column 'c1'"]);
 }
 
 #[test]
@@ -420,7 +426,7 @@ fn outputs_that_cannot_be_written() {
 #[test]
 fn empty_input_needs_to_be_allowed() {
     let f = Folder::new();
-    f.write("x.csv", SMALL).write("none.csv", "a,b\n").ok("plan x.csv -o p.nys");
+    f.write("x.csv", SMALL).write("none.csv", "a,b,name\n").ok("plan x.csv -o p.nys");
     f.write("zero.csv", "").ok("sketch zero.csv none.csv --plan p.nys -o z.nys --allow-empty");
     f.ok("sketch zero.csv --plan p.nys -o zz.nys --allow-empty");
     assert!(f.read("z.nys") == f.read("zz.nys"));
@@ -489,7 +495,7 @@ fn files_without_names_are_matched_by_position() {
     f.write("x.csv", SMALL)
         .write("x.npy", npy("<f8", false, "(4, 2)", &data))
         .write("x.tsv", SMALL.replace(',', "\t"));
-    f.ok("plan x.csv -o p.nys");
+    f.ok("plan x.csv -o p.nys --exclude name");
     f.ok("sketch x.csv --plan p.nys -o a.nys");
     f.command("sketch x.npy --plan p.nys -o b.nys")
         .assert()
@@ -559,7 +565,7 @@ fn nothing_is_swallowed() {
     assert_eq!(f.json("sketch ok.csv -o ok.nys")["rows"], 2);
     // In a file of one column a blank line is a missing value.
     f.write("blank.csv", "a\n1\n\n\n4\n\n");
-    f.fails(1, "sketch blank.csv -o s.nys", &["blank.csv: row 2, column 'a'"]);
+    f.fails(1, "sketch blank.csv -o s.nys --missing error", &["blank.csv: row 2, column 'a'"]);
     let report = f.json("sketch blank.csv -o b.nys --skip-invalid");
     assert_eq!((report["rows"].as_u64(), report["skipped"].as_u64()), (Some(2), Some(2)));
     // Other separators are asked for.

@@ -126,7 +126,7 @@ fn folder_of_the_examples() -> Folder {
     let table = format!("id,c0,c1,country\n{rows}");
     f.write("sales.csv", &table).write("day1.csv", &table).write("day2.csv", &table);
     let flight = |i: usize| {
-        let delay = if i % 9 == 0 { String::new() } else { (i * i % 83).to_string() };
+        let delay = if i.is_multiple_of(9) { String::new() } else { (i * i % 83).to_string() };
         let (day, hour, carrier) = (i % 28 + 1, i % 24, ["UA", "B6", "EV"][i * i % 3]);
         format!("2013-02-{day:02}T{hour:02}:15,{carrier},F{},{},{delay}\n", i % 80, i * 7 % 501)
     };

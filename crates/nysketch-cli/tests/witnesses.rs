@@ -102,7 +102,7 @@ fn merging_keeps_them_and_finds_duplicates_all_the_same() {
 #[test]
 fn groups_say_which_they_are_and_the_plan_is_beside_them() {
     let f = Folder::new();
-    let line = |i: usize| format!("{i},{},{}\n", i * i % 17, ["plan", "a"][i % 2]);
+    let line = |i: usize| format!("{},{},{}\n", i / 2, i * i % 17, ["plan", "a"][i % 2]);
     let text: String = (0..400).map(line).collect();
     f.write("x.csv", format!("x,y,g\n{text}"));
     let said = f.ok("sketch x.csv --by g -o groups --landmarks 10 --witnesses 50");

@@ -57,7 +57,8 @@ pub struct LevelShare {
 /// # fn main() -> nysketch::Result<()> {
 /// let table = Table::unnamed(1, (0..50).map(f64::from).collect())?;
 /// let (plan, report) = plan_for(&table, PlanParams::default().log(["c0"]))?;
-/// assert_eq!((report.columns[0].low, report.columns[0].high), (Some(0.0), Some(49.0)));
+/// // In the units of the table.
+/// assert!((report.columns[0].high.unwrap() - 49.0).abs() < 1e-9);
 /// let of_plan = &ColumnSummary::of_plan(&plan)[0];
 /// assert_eq!((of_plan.role, of_plan.transformation[0].as_str()), (Use::Number, "log"));
 /// # Ok(())
@@ -84,6 +85,12 @@ pub struct ColumnSummary {
     /// Largest value while planning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
+    /// Mean in a sketch, in the table's units; of a column that is one number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean: Option<f64>,
+    /// Standard deviation in a sketch, of what is measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deviation: Option<f64>,
     /// Levels of a category, those of most rows first, then *other* and *missing* where rows have them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<LevelShare>,
@@ -148,6 +155,15 @@ impl ColumnSummary {
             let at = Self::place(&mut columns, number);
             let known = columns[at].missing.unwrap_or(0.0);
             columns[at].missing = Some(share.max(known));
+        }
+        for (number, (mean, variance)) in
+            plan.recipe.numbers.iter().zip(sketch.column_moments().unwrap_or_default())
+        {
+            let at = Self::place(&mut columns, number);
+            if columns[at].role != Use::Vector && cycle(number.step).is_none() {
+                columns[at].mean = Some(number.step.undo(mean));
+                columns[at].deviation = Some(variance.sqrt());
+            }
         }
         for (category, counts) in plan.categories().iter().zip(sketch.level_rows()) {
             let column = columns.iter_mut().find(|c| c.column == category.name);

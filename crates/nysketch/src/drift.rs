@@ -36,7 +36,7 @@ use crate::error::{Error, Result};
 use crate::feature_map::nystrom::NystromMap;
 use crate::fixed::power_of_two;
 use crate::linalg::{Matrix, dot, symmetric_eigen};
-use crate::plan::{Features, Plan};
+use crate::plan::Plan;
 use crate::profile::Profile;
 use crate::sketch::{Sketch, check_same_plan};
 use crate::sums::{Sum, Sums};
@@ -45,11 +45,9 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Binomial, ChiSquared, Distribution};
 use serde::Serialize;
-use shares::{Shares, difference};
+use shares::{LEAST_EXPECTED, Shares, difference};
 use std::sync::Arc;
 
-/// Rows expected in either sample below which a cell is pooled with others like it.
-const LEAST_EXPECTED: f64 = 5.0;
 /// Rows of either sample from which on the mean of a cell is looked at.
 const LEAST_ROWS: i128 = 10;
 
@@ -259,10 +257,10 @@ impl Comparison {
     /// For sketches of this plan.
     pub fn new(plan: &Arc<Plan>) -> Result<Self> {
         let mut maps = Vec::new();
-        if let (Features::Nystrom(landmarks, _), true) = (&plan.features, plan.collect.kernel) {
+        if let (Some(landmarks), true) = (plan.landmark_space(), plan.collect.kernel) {
             Work::eigen(landmarks.len(), plan.bandwidths.len()).check("comparing kernel sums")?;
             for &sigma2 in &plan.bandwidths {
-                maps.push(NystromMap::new(landmarks, plan.kernel.at(sigma2), DECODING_CUTOFF)?);
+                maps.push(NystromMap::new(&landmarks, plan.kernel.at(sigma2), DECODING_CUTOFF)?);
             }
         }
         Ok(Comparison { plan: plan.clone(), maps })

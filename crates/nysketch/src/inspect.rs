@@ -237,10 +237,10 @@ impl Inspection {
     /// What a plan holds.
     pub fn of_plan(plan: &Plan) -> Result<Self> {
         let mut found = Self::new(plan, "plan");
-        if let Some(landmarks) = plan.landmarks() {
+        if let Some(landmarks) = plan.landmark_space() {
             let mut ranks = Ranks::default();
             for &sigma2 in plan.bandwidths.iter().filter(|_| few(plan)) {
-                ranks.push(&NystromMap::new(landmarks, plan.kernel.at(sigma2), CUTOFF)?);
+                ranks.push(&NystromMap::new(&landmarks, plan.kernel.at(sigma2), CUTOFF)?);
             }
             found.ranks = Some(ranks);
             found.missed = Some(Vec::new());
@@ -353,7 +353,7 @@ fn dimensions(context: &Context<'_>) -> Result<Dimensions> {
         largest_leverage.push(spectrum.largest_leverage(lambda));
         if let (Some(map), true) = (context.map(rung)?, context.plan().collect.kernel) {
             let norm2 = map.squared_norm(&sketch.feature_means(rung), DECODING_CUTOFF);
-            floor.push(noise_floor(norm2, sketch.rows()));
+            floor.push(noise_floor(norm2, sketch.complete_rows()));
         }
     }
     Ok(Dimensions { lambda, effective_dimension, largest_leverage, noise_floor: floor })

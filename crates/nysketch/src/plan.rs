@@ -13,6 +13,7 @@ use crate::recipe::{Category, Recipe};
 use crate::sums::table::Measured;
 use crate::weight::Weighting;
 use crate::witnesses::Witnesses;
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 /// Everything that decides what a sketch means: made by [`plan_for`](crate::plan_for) or read from a file.
@@ -120,6 +121,17 @@ impl Plan {
             Features::Nystrom(points, _) => Some(points),
             Features::Fourier(_) => None,
         }
+    }
+
+    /// The landmarks as distances see them, with the coordinates of their levels; `None` for Fourier features.
+    pub(crate) fn landmark_space(&self) -> Option<Cow<'_, Points>> {
+        let landmarks = self.landmarks()?;
+        if self.categories().is_empty() {
+            return Some(Cow::Borrowed(landmarks));
+        }
+        let d = self.dims();
+        let space = self.recipe.in_space(d, landmarks.data(), &self.landmark_levels);
+        Some(Cow::Owned(Points::new(self.recipe.space_dims(d), space)))
     }
 
     /// The categories.

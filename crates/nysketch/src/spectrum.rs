@@ -11,7 +11,6 @@
 
 use crate::error::{Error, Result};
 use crate::linalg::{Matrix, symmetric_eigen};
-use crate::plan::Features;
 use crate::sketch::Sketch;
 use crate::sums::Sum;
 
@@ -33,7 +32,7 @@ impl Spectrum {
     /// Estimated from the landmarks of a sketch, or of a plan where there are no rows.
     pub fn new(sketch: &Sketch, rung: usize) -> Result<Self> {
         let plan = sketch.plan();
-        let Features::Nystrom(landmarks, _) = &plan.features else {
+        let Some(landmarks) = plan.landmark_space() else {
             return Err(Error::parameter("the sketch", "one with landmarks", "Fourier features"));
         };
         let m = landmarks.len();
@@ -45,7 +44,7 @@ impl Spectrum {
         };
         let root: Vec<f64> = (0..m).map(|j| share(j).sqrt()).collect();
         let kernel = plan.kernel.at(plan.bandwidths[rung]);
-        let gram = kernel.gram(landmarks);
+        let gram = kernel.gram(&landmarks);
         let weighted = Matrix::from_fn(m, m, |i, j| root[i] * gram.get(i, j) * root[j]);
         let eigen = symmetric_eigen(&weighted)?;
         let least = CUTOFF * eigen.values[0];

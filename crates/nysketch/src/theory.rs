@@ -245,6 +245,10 @@ impl Context<'_> {
         if !plan.collect.kernel {
             return Err(Error::MissingSums { task: "the theory", what: "kernel".into() });
         }
+        if !plan.categories().is_empty() {
+            let expected = "used where all columns are numbers";
+            return Err(Error::parameter("`theory`", expected, "categories"));
+        }
         if plan.kernel != Kernel::Gaussian {
             let got = plan.kernel.name();
             return Err(Error::parameter("`kernel`", "gaussian for the theory", got));

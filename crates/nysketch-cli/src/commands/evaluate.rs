@@ -13,7 +13,7 @@ use nysketch::metrics::Risks;
 use nysketch::predictor::ModelRows;
 use nysketch::recipe::View;
 use nysketch::rows::Losses;
-use nysketch::{Block, Error, Invalid, Model, Predictor};
+use nysketch::{Block, Error, Invalid, Model, Predictor, Step};
 use nysketch_tables::{Batch, Columns, Extras};
 use serde_json::json;
 use std::path::Path;
@@ -88,7 +88,8 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
         ("mse", short(e.mse)),
         ("mean distance", short(e.mean_distance)),
     ];
-    if scaled {
+    // Squares of logarithms and of sines have no unit of the table.
+    if scaled && model.recipe.numbers.iter().all(|n| n.step == Step::AsIs) {
         lines.insert(2, ("mse, table units", short(e.mse_table_units)));
     }
     for (name, key, value) in

@@ -11,11 +11,11 @@ use crate::describe::{
 use crate::kind::Kind;
 use crate::output::{Usage, extended, list, name, percent, result, short, size, thousands};
 use anyhow::Result;
-use nysketch::Plan;
 use nysketch::decoder::Explanation;
 use nysketch::format::File;
 use nysketch::inspect::{InspectParams, Inspection, RawRows, inspect};
 use nysketch::theory::{Theory, TheoryParams};
+use nysketch::{Plan, Recipe};
 use serde_json::json;
 use std::path::Path;
 
@@ -63,9 +63,9 @@ fn inspect_model(args: &Inspect, common: &Common) -> Result<()> {
     }
     let mut text = format!("{}: a model, {}\n", args.file.display(), summary(&model));
     line(&mut text, "rows", &thousands(model.rows));
-    columns_line(&mut text, &model.columns);
+    recipe_lines(&mut text, &model.recipe, &model.columns);
     if model.scale.iter().any(|s| *s != 1.0) {
-        line(&mut text, "scale", "columns are divided by their standard deviation");
+        line(&mut text, "scale", "columns are divided by their scale before distances are taken");
     }
     line(&mut text, "learned by", &model.report.decoder);
     if let Some(risk) = risk {
@@ -84,10 +84,23 @@ fn inspect_model(args: &Inspect, common: &Common) -> Result<()> {
     result(common, &json, &text)
 }
 
-fn columns_line(text: &mut String, columns: &[String]) {
-    let shown: Vec<String> = columns.iter().take(12).map(|name| one_line(name)).collect();
-    let more = if columns.len() > shown.len() { ", …" } else { "" };
-    line(text, "columns", &format!("{}: {}{more}", columns.len(), shown.join(", ")));
+/// The columns of the table that are measured, and how rows may be.
+fn recipe_lines(text: &mut String, recipe: &Recipe, columns: &[String]) {
+    let names = |names: &[String]| {
+        let shown: Vec<String> = names.iter().take(12).map(|name| one_line(name)).collect();
+        let more = if names.len() > shown.len() { ", …" } else { "" };
+        format!("{}: {}{more}", names.len(), shown.join(", "))
+    };
+    line(text, "columns", &names(&recipe.inputs()));
+    if !recipe.categories.is_empty() {
+        let categories: Vec<String> = recipe.categories.iter().map(|c| c.name.clone()).collect();
+        line(text, "categories", &names(&categories));
+    }
+    if let Some(least) = recipe.least_present {
+        let all = columns.len() + recipe.categories.len();
+        let rows = format!("rows count by the values they have, at least {least} of {all}");
+        line(text, "missing", &rows);
+    }
 }
 
 fn text(args: &Inspect, plan: &Plan, found: &Inspection, raw: RawRows, bytes: usize) -> String {
@@ -144,16 +157,7 @@ fn rows_text(found: &Inspection, rows: u64) -> String {
 }
 
 fn plan_lines(plan: &Plan, text: &mut String) {
-    columns_line(text, &plan.columns);
-    if !plan.categories().is_empty() {
-        let names: Vec<String> = plan.categories().iter().map(|c| one_line(&c.name)).collect();
-        line(text, "categories", &format!("{}: {}", names.len(), names.join(", ")));
-    }
-    if let Some(least) = plan.recipe.least_present {
-        let all = plan.dims() + plan.categories().len();
-        let rows = format!("rows count by the values they have, at least {least} of {all}");
-        line(text, "missing", &rows);
-    }
+    recipe_lines(text, &plan.recipe, &plan.columns);
     if plan.frame.scale.iter().any(|s| *s != 1.0) {
         line(text, "scale", "columns are divided by the numbers below");
     }

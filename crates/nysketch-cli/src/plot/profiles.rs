@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 pub const MOST_COLUMNS: usize = 100;
 /// Clusters side by side in a picture; of more, the largest.
 const MOST_CLUSTERS: usize = 200;
+/// Deviations from which on a share tells a cluster from the whole.
+const TELLING: f64 = 0.1;
 /// Deviations from which on colours are the strongest.
 pub const STRONGEST: f64 = 3.0;
 /// Clusters side by side where columns are few.
@@ -28,10 +30,10 @@ pub fn telling_aspects(clusters: &[Cluster], most: usize) -> Vec<Aspect> {
         let known = largest.entry(t.aspect).or_default();
         *known = known.max(t.deviations.abs());
     }
-    // Levels that no row has, and values that no row lacks, would say nothing.
+    // Shares that are the same everywhere would say nothing, and may be many.
     largest.retain(|aspect, far| match aspect {
         Aspect::Number(_) | Aspect::Cycle(..) => true,
-        Aspect::Level(..) | Aspect::Missing(_) => *far > 0.0,
+        Aspect::Level(..) | Aspect::Missing(_) => *far >= TELLING,
     });
     let mut order: Vec<(Aspect, f64)> = largest.into_iter().collect();
     order.sort_by(|a, b| b.1.total_cmp(&a.1));

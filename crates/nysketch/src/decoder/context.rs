@@ -9,7 +9,7 @@ use crate::atom::embedding::Embedding;
 use crate::error::Result;
 use crate::feature_map::nystrom::{CUTOFF, NystromMap};
 use crate::model::{Model, Shape};
-use crate::plan::{Features, Plan};
+use crate::plan::Plan;
 use crate::sketch::Sketch;
 use crate::spectrum::Spectrum;
 use crate::sums::Sum;
@@ -213,11 +213,11 @@ impl<'a> Context<'a> {
     /// The Nyström map of a bandwidth; `None` for Fourier features.
     pub(crate) fn map(&self, rung: usize) -> Result<Option<&NystromMap>> {
         let plan = self.plan();
-        let Features::Nystrom(landmarks, _) = &plan.features else { return Ok(None) };
+        let Some(landmarks) = plan.landmark_space() else { return Ok(None) };
         let kernel = plan.kernel.at(plan.bandwidths[rung]);
         let make = || {
             Work::eigen(landmarks.len(), 1).check("learning from kernel sums")?;
-            NystromMap::new(landmarks, kernel, CUTOFF)
+            NystromMap::new(&landmarks, kernel, CUTOFF)
         };
         once(&self.rungs[rung].map, make).map(Some)
     }

@@ -115,7 +115,7 @@ impl Context<'_> {
             return Err(Error::MissingSums { task, what: "kernel".into() });
         }
         self.explain(model)?.ok_or_else(|| {
-            let expected = "a mixture (fit gmm) of the sketch's columns, and rows without weights";
+            let expected = "a mixture (fit gmm) of the sketch's columns, all numbers, and rows without weights";
             Error::parameter("`model`", expected, format!("a model of {}", model.task))
         })
     }
@@ -125,13 +125,8 @@ impl Context<'_> {
         let (sketch, plan) = (self.sketch(), self.plan());
         let weighted = plan.weighting.is_some();
         // Kernel values count categories, and are of complete rows alone: a mixture of Gaussians is of neither.
-        let mixed = !plan.categories().is_empty() || plan.is_partial();
-        if !plan.collect.kernel
-            || weighted
-            || mixed
-            || sketch.rows() == 0
-            || model.columns != plan.columns
-        {
+        let plain = plan.recipe.is_plain(&plan.columns) && model.recipe == plan.recipe;
+        if !plan.collect.kernel || weighted || sketch.rows() == 0 || !plain {
             return Ok(None);
         }
         let Some(atoms) = model.shape.atoms(&plan.frame) else { return Ok(None) };
@@ -139,7 +134,7 @@ impl Context<'_> {
         Work::eigen(m, rungs).check("explaining a model")?;
         let missed = sketch.missed();
         // A model that was learned from witness rows is as far off as those are.
-        let (n, s) = (sketch.rows(), model.densities.as_ref().map_or(0, |d| d.witnesses));
+        let (n, s) = (sketch.complete_rows(), model.densities.as_ref().map_or(0, |d| d.witnesses));
         let rows = match s {
             0 => n,
             s => (1.0 / (1.0 / n as f64 + 1.0 / s as f64)).ceil() as u64,
