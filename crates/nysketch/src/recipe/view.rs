@@ -145,11 +145,13 @@ impl<'a> View<'a> {
 }
 
 /// Divides a vector by its length: the sum of squares in the order of its coordinates, its root, and a division each.
-/// A vector of length zero has no direction: its coordinates become infinite, which is invalid.
+/// A vector of length zero has no direction, and one whose squares are too large has lost it: their coordinates become
+/// infinite, which is invalid. A vector that lacks a number lacks all.
 fn to_length_one(vector: &mut [f64]) {
     let length = vector.iter().fold(0.0, |sum, x| sum + x * x).sqrt();
+    let lost = length == 0.0 || length.is_infinite();
     for x in vector {
-        *x = if length == 0.0 { f64::INFINITY } else { *x / length };
+        *x = if lost { f64::INFINITY } else { *x / length };
     }
 }
 
