@@ -1,9 +1,11 @@
-//! Files: golden ones from the first version, damaged ones and hostile ones.
+//! Files: golden ones of every version, damaged ones and hostile ones.
 
 mod common;
 
 use common::*;
 use nysketch::format::decode;
+use nysketch::planning::{DatePart, Missing};
+use nysketch::rows::{CategoryColumn, Invalid, RowSet, RowStream};
 use nysketch::*;
 use proptest::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -29,17 +31,84 @@ fn golden_weights() -> Vec<f64> {
     (0..300).map(|i| f64::from(i % 4) * 0.5).collect()
 }
 
-/// Name, rows and parameters of each golden plan.
-fn golden_cases() -> Vec<(&'static str, Table, PlanParams)> {
+/// A table whose last column of numbers is a point in time.
+struct Dated(Table);
+
+impl RowSource for Dated {
+    fn columns(&self) -> &[String] {
+        self.0.columns()
+    }
+
+    fn is_time(&self, column: usize) -> bool {
+        column + 1 == self.columns().len()
+    }
+
+    fn categories(&self) -> &[CategoryColumn] {
+        self.0.categories()
+    }
+
+    fn open(&self, done: &RowSet) -> Result<Box<dyn RowStream<'_> + '_>> {
+        self.0.open(done)
+    }
+}
+
+/// Categories, a logarithm and points in time from before 1970 on. `later` rows have levels that nobody has heard of.
+fn mixed_rows(later: bool) -> Dated {
+    let values = |i: i64| {
+        let height = (3 * i * i + 7 * i) % 101;
+        let amount = ((5 * i * i + 11 * i) % 97).pow(3) - 4000;
+        [height as f64 / 8.0, amount as f64 / 4.0, (2_469_135 * i - 80_000_000) as f64 / 2.0]
+    };
+    let columns = ["height", "amount", "when"].map(String::from).to_vec();
+    let table = Table::new(columns, (0..300).flat_map(values).collect()).unwrap();
+    let city = |i: usize| match (i % 13, i * i % 7) {
+        (4, _) => None,
+        (5, _) if later => Some("Ωmega"),
+        (_, 0 | 1) => Some("Oslo"),
+        (_, 2) => Some("New \"York\""),
+        _ => Some(""),
+    };
+    let kind = |i: usize| Some(if later && i % 31 == 8 { "new" } else { ["a", "b"][i / 2 % 2] });
+    let texts =
+        |text: &dyn Fn(usize) -> Option<&'static str>| (0..300).map(text).collect::<Vec<_>>();
+    let table = table.with_category("city", &texts(&city)).unwrap();
+    let table = table.with_category("kind", &texts(&kind)).unwrap();
+    Dated(table.with_weights(golden_weights()).unwrap())
+}
+
+/// Numbers, a vector and a category with holes; some rows lack nearly everything, and some vectors have no direction.
+fn holed_rows() -> Table {
+    let lacks_most = |i: u32| i % 37 == 3;
+    let value = |i: u32, j: u32| match j {
+        1.. if lacks_most(i) || (3 * i + 5 * j * i + j) % 8 == 0 => f64::NAN,
+        3 => f64::from(2 * i % 7) - 3.0 + f64::from(i % 4) / 4.0,
+        4 => f64::from((i * i + 6) % 7) - 3.0,
+        _ => f64::from((i * i * (j + 3) + 7 * i + 11 * j) % 101) / 8.0 + f64::from(j) * 100.0,
+    };
+    let columns = ["x", "y", "z", "v[0]", "v[1]"].map(String::from).to_vec();
+    let values = (0..300).flat_map(|i| (0..5).map(move |j| value(i, j))).collect();
+    let texts: Vec<Option<&str>> = (0..300)
+        .map(|i| (i % 6 != 0 && !lacks_most(i)).then(|| ["p", "q", "r"][i as usize % 5 / 2]))
+        .collect();
+    Table::new(columns, values).unwrap().with_category("group", &texts).unwrap()
+}
+
+/// Where the rows of a golden sketch come from.
+type Source = Box<dyn RowSource>;
+
+/// Name and rows of each golden sketch, and parameters of its plan.
+fn golden_cases() -> Vec<(&'static str, Source, PlanParams)> {
+    let plain = || -> Source { Box::new(golden_rows()) };
+    let weighted = || -> Source { Box::new(golden_rows().with_weights(golden_weights()).unwrap()) };
     vec![
         (
             "v1/nystrom",
-            golden_rows(),
+            plain(),
             nystrom(Some(16), Sampling::Uniform).bandwidths([256.0, 64.0, 10.0]).seed(11),
         ),
         (
             "v1/weighted",
-            golden_rows().with_weights(golden_weights()).unwrap(),
+            weighted(),
             nystrom(Some(5), Sampling::Uniform)
                 .weights("w", 0.5)
                 .scale(Scale::Standard)
@@ -47,10 +116,10 @@ fn golden_cases() -> Vec<(&'static str, Table, PlanParams)> {
                 .bandwidths([4.0, 2.0, 0.5, 0.125, 0.0625])
                 .seed(11),
         ),
-        ("v1/fourier", golden_rows(), PlanParams::default().fourier(7).seed(11)),
+        ("v1/fourier", plain(), PlanParams::default().fourier(7).seed(11)),
         (
             "v2/laplace",
-            golden_rows().with_weights(golden_weights()).unwrap(),
+            weighted(),
             nystrom(Some(7), Sampling::Uniform)
                 .kernel(Kernel::Laplace)
                 .weights("w", 0.5)
@@ -60,7 +129,7 @@ fn golden_cases() -> Vec<(&'static str, Table, PlanParams)> {
         ),
         (
             "v2/witnesses",
-            golden_rows().with_weights(golden_weights()).unwrap(),
+            weighted(),
             nystrom(Some(6), Sampling::Uniform)
                 .witnesses(12)
                 .weights("w", 0.5)
@@ -71,10 +140,40 @@ fn golden_cases() -> Vec<(&'static str, Table, PlanParams)> {
         // Every row is a witness, with its weight.
         (
             "v2/counted",
-            golden_rows().with_weights(golden_weights()).unwrap(),
+            weighted(),
             nystrom(Some(4), Sampling::Dsquared).weights("w", 0.5).bandwidths([1.0]).seed(12),
         ),
+        (
+            "v3/mixed",
+            Box::new(mixed_rows(true)),
+            nystrom(Some(9), Sampling::Uniform)
+                .log(["amount"])
+                .dates("when", [DatePart::Time, DatePart::Hour, DatePart::Weekday, DatePart::Month])
+                .column_weight("kind", 0.3)
+                .witnesses(20)
+                .weights("w", 0.5)
+                .scale(Scale::Standard)
+                .bandwidths([8.0, 4.0, 1.0])
+                .seed(11),
+        ),
+        (
+            "v3/holes",
+            Box::new(holed_rows()),
+            nystrom(Some(8), Sampling::Uniform)
+                .unit(["v"])
+                .missing(Missing::Partial)
+                .invalid(Invalid::Skip)
+                .witnesses(30)
+                .scale(Scale::Standard)
+                .bandwidths([4.0, 1.0])
+                .seed(13),
+        ),
     ]
+}
+
+/// The rows that a golden plan was made from, where they are not those of its sketch.
+fn planned_rows(name: &str) -> Option<Source> {
+    (name == "v3/mixed").then(|| -> Source { Box::new(mixed_rows(false)) })
 }
 
 /// The files of every version can be read forever, and sketching the same rows with the same plan gives
@@ -82,22 +181,26 @@ fn golden_cases() -> Vec<(&'static str, Table, PlanParams)> {
 /// never.
 #[test]
 fn golden_files() {
-    for (name, table, params) in golden_cases() {
+    for (name, rows, params) in golden_cases() {
+        let of = |plan: &Arc<Plan>, engine| {
+            let params = SketchParams::default().engine(engine).threads(3).invalid(Invalid::Skip);
+            Sketch::of(plan, rows.as_ref(), params, &()).unwrap().to_bytes()
+        };
         let (plan_path, sketch_path) =
             (golden(&format!("{name}.plan.nys")), golden(&format!("{name}.sketch.nys")));
         if std::env::var_os("NYSKETCH_WRITE_GOLDEN").is_some() && !plan_path.exists() {
             std::fs::create_dir_all(plan_path.parent().unwrap()).unwrap();
-            let plan = Arc::new(plan_for(&table, params).unwrap().0);
+            let planned = planned_rows(name);
+            let planned = planned.as_deref().unwrap_or(rows.as_ref());
+            let plan = Arc::new(plan_for(planned, params).unwrap().0);
             std::fs::write(&plan_path, plan.to_bytes()).unwrap();
-            std::fs::write(&sketch_path, sketch(&plan, &table).to_bytes()).unwrap();
+            std::fs::write(&sketch_path, of(&plan, EngineKind::Scalar)).unwrap();
         }
         let plan = Arc::new(Plan::from_bytes(&std::fs::read(&plan_path).unwrap()).unwrap());
         let bytes = std::fs::read(&sketch_path).unwrap();
         assert_eq!(Sketch::from_bytes(&bytes).unwrap().to_bytes(), bytes, "{name}");
         for engine in [EngineKind::Cpu, EngineKind::Scalar] {
-            let params = SketchParams::default().engine(engine).threads(3);
-            let again = Sketch::of(&plan, &table, params, &()).unwrap();
-            assert_eq!(again.to_bytes(), bytes, "{name} with {engine:?}");
+            assert_eq!(of(&plan, engine), bytes, "{name} with {engine:?}");
         }
     }
 }
