@@ -322,3 +322,25 @@ fn subtracting_rows_that_were_never_there() {
     assert!(refused[0] <= refused[1] && refused[1] <= refused[2], "{refused:?}");
     assert!(refused[2] == 20, "{refused:?}");
 }
+
+/// A column with more texts than are kept has lost some: a plan that needs one of those is refused, since rows dealt out
+/// in parts would have told it.
+#[test]
+fn levels_that_a_table_has_lost_are_refused() {
+    let rows = rows::MAX_TEXTS + 10;
+    let texts: Vec<String> = (0..rows).map(|i| format!("text {i}")).collect();
+    let table = |texts: &[String]| {
+        let numbers = (0..texts.len()).map(|i| (i % 7) as f64).collect();
+        let texts: Vec<Option<&str>> = texts.iter().map(|t| Some(t.as_str())).collect();
+        Table::unnamed(1, numbers).unwrap().with_category("name", &texts).unwrap()
+    };
+    let plan = |texts: &[String]| {
+        Arc::new(plan_for(&table(texts), nystrom(Some(5), Sampling::Uniform)).unwrap().0)
+    };
+    let (first, last) = (plan(&texts[..9]), plan(&texts[rows - 9..]));
+    assert_eq!((first.categories()[0].levels.len(), last.categories()[0].levels.len()), (9, 9));
+    let known = sketch(&first, &table(&texts)).level_rows()[0].clone();
+    assert_eq!((known[0], known[9]), (1, rows as u64 - 9));
+    let lost = Sketch::of(&last, &table(&texts), SketchParams::default(), &()).unwrap_err();
+    assert!(lost.to_string().contains("at most 65536 different texts in 'name'"), "{lost}");
+}

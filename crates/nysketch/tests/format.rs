@@ -478,12 +478,14 @@ fn each_broken_rule_of_recipes_is_named() {
         }))
     };
     let many = (0..1001).map(|i| format!("\"{i}\"")).collect::<Vec<_>>().join(",");
+    let long = format!("\"{}\"", "x".repeat(1025));
     let all_steps = &golden_json(&holes)["steps"].to_string();
     for (file, from, to, expected) in [
         (&mixed, "\"a\",\"b\"", "\"a\",\"a\"", "names and levels that are all different"),
         (&mixed, "\"kind\"}", "\"height\"}", "names and levels that are all different"),
         (&mixed, "\"kind\"}", "\"city\"}", "different names"),
         (&mixed, "\"a\",\"b\"", &many, "at most 1000 levels"),
+        (&mixed, "\"Oslo\"", &long, "at most 1024 bytes"),
         (&mixed, "\"Oslo\",\"\",", "", "a level in each category"),
         (&mixed, "\"step\":\"log\"", "\"step\":\"ln\"", "got ln"),
         (&mixed, "{\"input\":\"amount\",\"step\":\"log\"},", "", "one step for each column"),
@@ -502,7 +504,7 @@ fn each_broken_rule_of_recipes_is_named() {
         (&holes, "[[3,5]]", "[[3,6]]", "columns that follow one another"),
         (&holes, "[[3,5]]", "[[3,5],[0,2]]", "columns that follow one another"),
         (&holes, "[[3,5]]", "[[0,4],[3,5]]", "columns that follow one another"),
-        (&holes, "[[3,5]]", "[[3,5,6]]", "units"),
+        (&holes, "[[3,5]]", "[[3,5,6]]", "the metadata is not valid"),
         (&holes, all_steps, "[]", "one step for each column"),
     ] {
         let found = replaced(file, from, to);
