@@ -80,7 +80,7 @@ fn mixed_rows(later: bool) -> Dated {
 fn holed_rows() -> Table {
     let lacks_most = |i: u32| i % 37 == 3;
     let value = |i: u32, j: u32| match j {
-        1.. if lacks_most(i) || (3 * i + 5 * j * i + j) % 8 == 0 => f64::NAN,
+        1.. if lacks_most(i) || (3 * i + 5 * j * i + j).is_multiple_of(8) => f64::NAN,
         3 => f64::from(2 * i % 7) - 3.0 + f64::from(i % 4) / 4.0,
         4 => f64::from((i * i + 6) % 7) - 3.0,
         _ => f64::from((i * i * (j + 3) + 7 * i + 11 * j) % 101) / 8.0 + f64::from(j) * 100.0,
