@@ -2,6 +2,7 @@
 
 use nysketch::Model;
 use nysketch::format::{File, decode};
+use nysketch::predictor::{Detail, ModelRows};
 
 /// Any bytes: an error or a file that encodes to the same bytes, never a panic or a hang. The checksum is put right
 /// first, so that what comes after it is tried too.
@@ -26,8 +27,10 @@ pub fn model(data: &[u8]) {
     // Not more than a moment's work.
     if model.columns.len() * model.k() < 10_000 {
         let rows = [vec![0.0; model.columns.len()], vec![1e100; model.columns.len()]].concat();
-        let said =
-            nysketch::Predictor::new(&model).predict(&rows, nysketch::predictor::Detail::All);
+        // The last level of every category, which is that of rows that have none.
+        let missing: Vec<u32> = model.categories().iter().map(|c| c.missing()).collect();
+        let rows = ModelRows { values: &rows, codes: &missing.repeat(2) };
+        let said = nysketch::Predictor::new(&model).predict(rows, Detail::All);
         assert!(said.squared_distance.iter().all(|x| x.is_finite()));
         assert!(!said.transformed.iter().any(|x| x.is_nan()));
     }

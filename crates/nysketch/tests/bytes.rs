@@ -4,6 +4,7 @@
 mod common;
 
 use common::*;
+use nysketch::planning::Missing;
 use nysketch::*;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ struct Case {
 }
 
 fn case() -> impl Strategy<Value = Case> {
-    (any::<u64>(), 1usize..8, 1usize..700, 1usize..=50, 1usize..=8, 1usize..300, 0usize..4)
+    (any::<u64>(), 1usize..8, 1usize..700, 1usize..=50, 1usize..=8, 1usize..300, 0usize..7)
         .prop_map(|(seed, dims, rows, parts, threads, part_rows, kind)| Case {
             seed,
             dims,
@@ -32,14 +33,56 @@ fn case() -> impl Strategy<Value = Case> {
         })
 }
 
-fn rows_of(case: &Case) -> (Vec<f64>, Vec<f64>) {
-    let mut s = Stream(case.seed);
-    let values = (0..case.rows * case.dims).map(|_| 100.0 + 3.0 * s.normal()).collect();
-    let weights = (0..case.rows).map(|_| s.below(5) as f64).collect();
-    (values, weights)
+impl Case {
+    fn weighted(&self) -> bool {
+        matches!(self.kind, 1 | 6)
+    }
+
+    fn categories(&self) -> bool {
+        matches!(self.kind, 4 | 6)
+    }
+
+    fn holes(&self) -> bool {
+        matches!(self.kind, 5 | 6)
+    }
 }
 
-/// Nyström with everything, the same with weights, Fourier, cells without kernel.
+/// Rows of numbers, with weights and two categories that a case may use.
+struct Rows {
+    values: Vec<f64>,
+    weights: Vec<f64>,
+    levels: [Vec<Option<String>>; 2],
+}
+
+fn rows_of(case: &Case) -> Rows {
+    let mut s = Stream(case.seed);
+    let mut values: Vec<f64> =
+        (0..case.rows * case.dims).map(|_| 100.0 + 3.0 * s.normal()).collect();
+    let mut weights: Vec<f64> = (0..case.rows).map(|_| s.below(5) as f64).collect();
+    weights[0] = 1.0;
+    let mut texts = |levels: usize| -> Vec<Option<String>> {
+        let text = |level: usize| (level > 0).then(|| format!("level {level}"));
+        (0..case.rows).map(|_| text(s.below(levels + 1))).collect()
+    };
+    let mut levels = [texts(3), texts(20)];
+    for level in &mut levels {
+        level[0].get_or_insert("level 1".into());
+    }
+    if case.holes() {
+        // From a few holes to rows that lack too much; the first row has everything.
+        let holes = 1 + s.below(8);
+        for x in values.iter_mut().skip(case.dims) {
+            if s.below(10) < holes {
+                // The bits of a missing number say nothing.
+                *x = if s.below(2) == 0 { f64::NAN } else { -f64::NAN };
+            }
+        }
+    }
+    Rows { values, weights, levels }
+}
+
+/// Nyström with everything, the same with weights, Fourier, cells without kernel, categories, holes, and all of these
+/// with weights.
 fn params_of(case: &Case) -> PlanParams {
     let params = match case.kind {
         2 => PlanParams::default().fourier(13),
@@ -49,26 +92,43 @@ fn params_of(case: &Case) -> PlanParams {
     if case.kind == 3 {
         params.collect = Some(Collect { kernel: false, cells: true, moments: false });
     }
-    if case.kind == 1 {
+    if case.weighted() {
         params = params.weights("w", 1.0);
+    }
+    if case.holes() {
+        params = params.missing(Missing::Partial);
     }
     params
 }
 
-fn table(case: &Case, values: &[f64], weights: &[f64]) -> Table {
-    let table = Table::unnamed(case.dims, values.to_vec()).unwrap().with_part_rows(case.part_rows);
-    if case.kind == 1 { table.with_weights(weights.to_vec()).unwrap() } else { table }
+/// Some of the rows, in this order.
+fn table(case: &Case, rows: &Rows, picked: &[usize]) -> Table {
+    let d = case.dims;
+    let values = picked.iter().flat_map(|i| &rows.values[i * d..(i + 1) * d]).copied().collect();
+    let mut table = Table::unnamed(d, values).unwrap().with_part_rows(case.part_rows);
+    if case.weighted() {
+        table = table.with_weights(picked.iter().map(|i| rows.weights[*i]).collect()).unwrap();
+    }
+    if case.categories() {
+        for (name, texts) in ["first", "second"].into_iter().zip(&rows.levels) {
+            let texts: Vec<Option<&str>> = picked.iter().map(|i| texts[*i].as_deref()).collect();
+            table = table.with_category(name, &texts).unwrap();
+        }
+    }
+    table
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(168))]
 
     #[test]
     fn merged_parts_have_the_bytes_of_the_whole(case in case()) {
-        let (values, mut weights) = rows_of(&case);
-        weights[0] = 1.0;
-        let whole_table = table(&case, &values, &weights);
+        let rows = rows_of(&case);
+        let all: Vec<usize> = (0..case.rows).collect();
+        let whole_table = table(&case, &rows, &all);
         let plan = Arc::new(plan_for(&whole_table, params_of(&case)).unwrap().0);
+        prop_assert_eq!(plan.is_partial(), case.holes());
+        prop_assert_eq!(!plan.categories().is_empty(), case.categories());
         let whole = sketch(&plan, &whole_table);
         let bytes = whole.to_bytes();
 
@@ -81,14 +141,12 @@ proptest! {
 
         // Rows dealt out at random to the parts, parts merged in random order.
         let mut s = Stream(case.seed ^ 1);
-        let mut parts: Vec<(Vec<f64>, Vec<f64>)> = vec![Default::default(); case.parts];
-        for (row, weight) in values.chunks_exact(case.dims).zip(&weights) {
-            let part = &mut parts[s.below(case.parts)];
-            part.0.extend_from_slice(row);
-            part.1.push(*weight);
+        let mut parts: Vec<Vec<usize>> = vec![Vec::new(); case.parts];
+        for i in all.iter().rev() {
+            parts[s.below(case.parts)].push(*i);
         }
         let mut sketches: Vec<Sketch> =
-            parts.iter().map(|(v, w)| sketch(&plan, &table(&case, v, w))).collect();
+            parts.iter().map(|part| sketch(&plan, &table(&case, &rows, part))).collect();
         let mut total = Sketch::empty(plan.clone());
         while !sketches.is_empty() {
             let next = sketches.swap_remove(s.below(sketches.len()));
@@ -97,10 +155,9 @@ proptest! {
         prop_assert_eq!(&total.to_bytes(), &bytes);
 
         // Taking parts out again leaves the bytes of the rest.
-        let (cut, rest) = values.split_at(case.rows / 2 * case.dims);
-        let (cut_w, rest_w) = weights.split_at(case.rows / 2);
-        total.subtract(&sketch(&plan, &table(&case, cut, cut_w))).unwrap();
-        prop_assert_eq!(total.to_bytes(), sketch(&plan, &table(&case, rest, rest_w)).to_bytes());
+        let (cut, rest) = all.split_at(case.rows / 2);
+        total.subtract(&sketch(&plan, &table(&case, &rows, cut))).unwrap();
+        prop_assert_eq!(total.to_bytes(), sketch(&plan, &table(&case, &rows, rest)).to_bytes());
     }
 }
 
@@ -264,4 +321,26 @@ fn subtracting_rows_that_were_never_there() {
     }
     assert!(refused[0] <= refused[1] && refused[1] <= refused[2], "{refused:?}");
     assert!(refused[2] == 20, "{refused:?}");
+}
+
+/// A column with more texts than are kept has lost some: a plan that needs one of those is refused, since rows dealt out
+/// in parts would have told it.
+#[test]
+fn levels_that_a_table_has_lost_are_refused() {
+    let rows = rows::MAX_TEXTS + 10;
+    let texts: Vec<String> = (0..rows).map(|i| format!("text {i}")).collect();
+    let table = |texts: &[String]| {
+        let numbers = (0..texts.len()).map(|i| (i % 7) as f64).collect();
+        let texts: Vec<Option<&str>> = texts.iter().map(|t| Some(t.as_str())).collect();
+        Table::unnamed(1, numbers).unwrap().with_category("name", &texts).unwrap()
+    };
+    let plan = |texts: &[String]| {
+        Arc::new(plan_for(&table(texts), nystrom(Some(5), Sampling::Uniform)).unwrap().0)
+    };
+    let (first, last) = (plan(&texts[..9]), plan(&texts[rows - 9..]));
+    assert_eq!((first.categories()[0].levels.len(), last.categories()[0].levels.len()), (9, 9));
+    let known = sketch(&first, &table(&texts)).level_rows()[0].clone();
+    assert_eq!((known[0], known[9]), (1, rows as u64 - 9));
+    let lost = Sketch::of(&last, &table(&texts), SketchParams::default(), &()).unwrap_err();
+    assert!(lost.to_string().contains("at most 65536 different texts in 'name'"), "{lost}");
 }

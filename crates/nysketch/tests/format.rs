@@ -1,9 +1,11 @@
-//! Files: golden ones from the first version, damaged ones and hostile ones.
+//! Files: golden ones of every version, damaged ones and hostile ones.
 
 mod common;
 
 use common::*;
 use nysketch::format::decode;
+use nysketch::planning::{DatePart, Missing};
+use nysketch::rows::{CategoryColumn, Invalid, RowSet, RowStream};
 use nysketch::*;
 use proptest::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -29,17 +31,84 @@ fn golden_weights() -> Vec<f64> {
     (0..300).map(|i| f64::from(i % 4) * 0.5).collect()
 }
 
-/// Name, rows and parameters of each golden plan.
-fn golden_cases() -> Vec<(&'static str, Table, PlanParams)> {
+/// A table whose last column of numbers is a point in time.
+struct Dated(Table);
+
+impl RowSource for Dated {
+    fn columns(&self) -> &[String] {
+        self.0.columns()
+    }
+
+    fn is_time(&self, column: usize) -> bool {
+        column + 1 == self.columns().len()
+    }
+
+    fn categories(&self) -> &[CategoryColumn] {
+        self.0.categories()
+    }
+
+    fn open(&self, done: &RowSet) -> Result<Box<dyn RowStream<'_> + '_>> {
+        self.0.open(done)
+    }
+}
+
+/// Categories, a logarithm and points in time from before 1970 on. `later` rows have levels that nobody has heard of.
+fn mixed_rows(later: bool) -> Dated {
+    let values = |i: i64| {
+        let height = (3 * i * i + 7 * i) % 101;
+        let amount = ((5 * i * i + 11 * i) % 97).pow(3) - 4000;
+        [height as f64 / 8.0, amount as f64 / 4.0, (2_469_135 * i - 80_000_000) as f64 / 2.0]
+    };
+    let columns = ["height", "amount", "when"].map(String::from).to_vec();
+    let table = Table::new(columns, (0..300).flat_map(values).collect()).unwrap();
+    let city = |i: usize| match (i % 13, i * i % 7) {
+        (4, _) => None,
+        (5, _) if later => Some("Ωmega"),
+        (_, 0 | 1) => Some("Oslo"),
+        (_, 2) => Some("New \"York\""),
+        _ => Some(""),
+    };
+    let kind = |i: usize| Some(if later && i % 31 == 8 { "new" } else { ["a", "b"][i / 2 % 2] });
+    let texts =
+        |text: &dyn Fn(usize) -> Option<&'static str>| (0..300).map(text).collect::<Vec<_>>();
+    let table = table.with_category("city", &texts(&city)).unwrap();
+    let table = table.with_category("kind", &texts(&kind)).unwrap();
+    Dated(table.with_weights(golden_weights()).unwrap())
+}
+
+/// Numbers, a vector and a category with holes; some rows lack nearly everything, and some vectors have no direction.
+fn holed_rows() -> Table {
+    let lacks_most = |i: u32| i % 37 == 3;
+    let value = |i: u32, j: u32| match j {
+        1.. if lacks_most(i) || (3 * i + 5 * j * i + j).is_multiple_of(8) => f64::NAN,
+        3 => f64::from(2 * i % 7) - 3.0 + f64::from(i % 4) / 4.0,
+        4 => f64::from((i * i + 6) % 7) - 3.0,
+        _ => f64::from((i * i * (j + 3) + 7 * i + 11 * j) % 101) / 8.0 + f64::from(j) * 100.0,
+    };
+    let columns = ["x", "y", "z", "v[0]", "v[1]"].map(String::from).to_vec();
+    let values = (0..300).flat_map(|i| (0..5).map(move |j| value(i, j))).collect();
+    let texts: Vec<Option<&str>> = (0..300)
+        .map(|i| (i % 6 != 0 && !lacks_most(i)).then(|| ["p", "q", "r"][i as usize % 5 / 2]))
+        .collect();
+    Table::new(columns, values).unwrap().with_category("group", &texts).unwrap()
+}
+
+/// Where the rows of a golden sketch come from.
+type Source = Box<dyn RowSource>;
+
+/// Name and rows of each golden sketch, and parameters of its plan.
+fn golden_cases() -> Vec<(&'static str, Source, PlanParams)> {
+    let plain = || -> Source { Box::new(golden_rows()) };
+    let weighted = || -> Source { Box::new(golden_rows().with_weights(golden_weights()).unwrap()) };
     vec![
         (
             "v1/nystrom",
-            golden_rows(),
+            plain(),
             nystrom(Some(16), Sampling::Uniform).bandwidths([256.0, 64.0, 10.0]).seed(11),
         ),
         (
             "v1/weighted",
-            golden_rows().with_weights(golden_weights()).unwrap(),
+            weighted(),
             nystrom(Some(5), Sampling::Uniform)
                 .weights("w", 0.5)
                 .scale(Scale::Standard)
@@ -47,10 +116,10 @@ fn golden_cases() -> Vec<(&'static str, Table, PlanParams)> {
                 .bandwidths([4.0, 2.0, 0.5, 0.125, 0.0625])
                 .seed(11),
         ),
-        ("v1/fourier", golden_rows(), PlanParams::default().fourier(7).seed(11)),
+        ("v1/fourier", plain(), PlanParams::default().fourier(7).seed(11)),
         (
             "v2/laplace",
-            golden_rows().with_weights(golden_weights()).unwrap(),
+            weighted(),
             nystrom(Some(7), Sampling::Uniform)
                 .kernel(Kernel::Laplace)
                 .weights("w", 0.5)
@@ -60,7 +129,7 @@ fn golden_cases() -> Vec<(&'static str, Table, PlanParams)> {
         ),
         (
             "v2/witnesses",
-            golden_rows().with_weights(golden_weights()).unwrap(),
+            weighted(),
             nystrom(Some(6), Sampling::Uniform)
                 .witnesses(12)
                 .weights("w", 0.5)
@@ -71,10 +140,40 @@ fn golden_cases() -> Vec<(&'static str, Table, PlanParams)> {
         // Every row is a witness, with its weight.
         (
             "v2/counted",
-            golden_rows().with_weights(golden_weights()).unwrap(),
+            weighted(),
             nystrom(Some(4), Sampling::Dsquared).weights("w", 0.5).bandwidths([1.0]).seed(12),
         ),
+        (
+            "v3/mixed",
+            Box::new(mixed_rows(true)),
+            nystrom(Some(9), Sampling::Uniform)
+                .log(["amount"])
+                .dates("when", [DatePart::Time, DatePart::Hour, DatePart::Weekday, DatePart::Month])
+                .column_weight("kind", 0.3)
+                .witnesses(20)
+                .weights("w", 0.5)
+                .scale(Scale::Standard)
+                .bandwidths([8.0, 4.0, 1.0])
+                .seed(11),
+        ),
+        (
+            "v3/holes",
+            Box::new(holed_rows()),
+            nystrom(Some(8), Sampling::Uniform)
+                .unit(["v"])
+                .missing(Missing::Partial)
+                .invalid(Invalid::Skip)
+                .witnesses(30)
+                .scale(Scale::Standard)
+                .bandwidths([4.0, 1.0])
+                .seed(13),
+        ),
     ]
+}
+
+/// The rows that a golden plan was made from, where they are not those of its sketch.
+fn planned_rows(name: &str) -> Option<Source> {
+    (name == "v3/mixed").then(|| -> Source { Box::new(mixed_rows(false)) })
 }
 
 /// The files of every version can be read forever, and sketching the same rows with the same plan gives
@@ -82,22 +181,26 @@ fn golden_cases() -> Vec<(&'static str, Table, PlanParams)> {
 /// never.
 #[test]
 fn golden_files() {
-    for (name, table, params) in golden_cases() {
+    for (name, rows, params) in golden_cases() {
+        let of = |plan: &Arc<Plan>, engine| {
+            let params = SketchParams::default().engine(engine).threads(3).invalid(Invalid::Skip);
+            Sketch::of(plan, rows.as_ref(), params, &()).unwrap().to_bytes()
+        };
         let (plan_path, sketch_path) =
             (golden(&format!("{name}.plan.nys")), golden(&format!("{name}.sketch.nys")));
         if std::env::var_os("NYSKETCH_WRITE_GOLDEN").is_some() && !plan_path.exists() {
             std::fs::create_dir_all(plan_path.parent().unwrap()).unwrap();
-            let plan = Arc::new(plan_for(&table, params).unwrap().0);
+            let planned = planned_rows(name);
+            let planned = planned.as_deref().unwrap_or(rows.as_ref());
+            let plan = Arc::new(plan_for(planned, params).unwrap().0);
             std::fs::write(&plan_path, plan.to_bytes()).unwrap();
-            std::fs::write(&sketch_path, sketch(&plan, &table).to_bytes()).unwrap();
+            std::fs::write(&sketch_path, of(&plan, EngineKind::Scalar)).unwrap();
         }
         let plan = Arc::new(Plan::from_bytes(&std::fs::read(&plan_path).unwrap()).unwrap());
         let bytes = std::fs::read(&sketch_path).unwrap();
         assert_eq!(Sketch::from_bytes(&bytes).unwrap().to_bytes(), bytes, "{name}");
         for engine in [EngineKind::Cpu, EngineKind::Scalar] {
-            let params = SketchParams::default().engine(engine).threads(3);
-            let again = Sketch::of(&plan, &table, params, &()).unwrap();
-            assert_eq!(again.to_bytes(), bytes, "{name} with {engine:?}");
+            assert_eq!(of(&plan, engine), bytes, "{name} with {engine:?}");
         }
     }
 }
@@ -108,6 +211,14 @@ fn golden_bytes() -> Vec<u8> {
 
 fn with_witnesses() -> Vec<u8> {
     std::fs::read(golden("v2/witnesses.sketch.nys")).unwrap()
+}
+
+fn with_categories() -> Vec<u8> {
+    std::fs::read(golden("v3/mixed.sketch.nys")).unwrap()
+}
+
+fn with_holes() -> Vec<u8> {
+    std::fs::read(golden("v3/holes.sketch.nys")).unwrap()
 }
 
 type Tensors = HashMap<String, (Dtype, Vec<usize>, Vec<u8>)>;
@@ -155,7 +266,7 @@ fn unedited_files_come_back_the_same() {
 
 #[test]
 fn every_truncation_and_every_flipped_byte_is_refused() {
-    for bytes in [golden_bytes(), with_witnesses()] {
+    for bytes in [golden_bytes(), with_witnesses(), with_holes()] {
         for length in 0..bytes.len() {
             refusal(&bytes[..length]);
         }
@@ -342,6 +453,211 @@ fn each_broken_rule_is_named() {
     }
 }
 
+type Change<'a> = &'a dyn Fn(&mut String, &mut Tensors);
+
+/// Puts an integer into a sum.
+fn put(tensors: &mut Tensors, sum: &str, at: usize, value: i128) {
+    let bytes = &mut tensors.get_mut(sum).unwrap().2;
+    bytes[16 * at..16 * (at + 1)].copy_from_slice(&value.to_le_bytes());
+}
+
+/// What refuses a file, in words.
+fn words(bytes: &[u8]) -> String {
+    refusal(bytes).to_string()
+}
+
+/// Names, levels, steps, vectors and holes of version 3.
+#[test]
+fn each_broken_rule_of_recipes_is_named() {
+    let plan = |name: &str| std::fs::read(golden(&format!("v3/{name}.plan.nys"))).unwrap();
+    let (mixed, holes) = (plan("mixed"), plan("holes"));
+    let replaced = |file: &[u8], from: &str, to: &str| {
+        words(&edit(file, |j, _| {
+            assert!(j.contains(from), "{from}");
+            *j = j.replace(from, to);
+        }))
+    };
+    let many = (0..1001).map(|i| format!("\"{i}\"")).collect::<Vec<_>>().join(",");
+    let long = format!("\"{}\"", "x".repeat(1025));
+    let all_steps = &golden_json(&holes)["steps"].to_string();
+    for (file, from, to, expected) in [
+        (&mixed, "\"a\",\"b\"", "\"a\",\"a\"", "names and levels that are all different"),
+        (&mixed, "\"kind\"}", "\"height\"}", "names and levels that are all different"),
+        (&mixed, "\"kind\"}", "\"city\"}", "different names"),
+        (&mixed, "\"a\",\"b\"", &many, "at most 1000 levels"),
+        (&mixed, "\"Oslo\"", &long, "at most 1024 bytes"),
+        (&mixed, "\"Oslo\",\"\",", "", "a level in each category"),
+        (&mixed, "\"step\":\"log\"", "\"step\":\"ln\"", "got ln"),
+        (&mixed, "{\"input\":\"amount\",\"step\":\"log\"},", "", "one step for each column"),
+        (&mixed, "\"format\":3", "\"format\":2", "version 3 alone"),
+        (&mixed, ",\"units\":[]", "", "version 3 alone"),
+        (&mixed, "gaussian", "laplace", "landmarks and the Gaussian kernel"),
+        (&mixed, "\"name\":\"kind\"", "\"name\":\"kind\",\"weight\":2", "unknown field `weight`"),
+        (&holes, "\"cells\",\"kernel\"", "\"kernel\"", "cells, where rows may lack values"),
+        (&holes, "\"least_present\":2", "\"least_present\":0", "between 1 and all"),
+        (&holes, "\"least_present\":2", "\"least_present\":7", "between 1 and all"),
+        (&holes, "\"least_present\":2", "\"least_present\":-1", "-1"),
+        (&holes, "\"least_present\":2,", "", "finite values"),
+        (&holes, "\"least_present\":2", "\"least_present\":null", "finite values"),
+        (&holes, "[[3,5]]", "[[5,3]]", "columns that follow one another"),
+        (&holes, "[[3,5]]", "[[3,3]]", "columns that follow one another"),
+        (&holes, "[[3,5]]", "[[3,6]]", "columns that follow one another"),
+        (&holes, "[[3,5]]", "[[3,5],[0,2]]", "columns that follow one another"),
+        (&holes, "[[3,5]]", "[[0,4],[3,5]]", "columns that follow one another"),
+        (&holes, "[[3,5]]", "[[3,5,6]]", "the metadata is not valid"),
+        (&holes, all_steps, "[]", "one step for each column"),
+    ] {
+        let found = replaced(file, from, to);
+        assert!(found.contains(expected), "{from} {to}: {found}");
+    }
+    // What version 1 can hold is not in a file of version 3.
+    let plain = plan("../v1/nystrom");
+    let steps =
+        ["height", "width", "βάρος"].map(|c| format!("{{\"input\":\"{c}\",\"step\":\"none\"}}"));
+    let upgraded = edit(&plain, |j, _| {
+        *j = j
+            .replace("{\"collect\"", "{\"categories\":[],\"collect\"")
+            .replace("\"format\":1", "\"format\":3,\"kernel\":\"gaussian\"")
+            .replace("\"seed\"", "\"sections\":{},\"seed\"")
+            .replace(
+                ",\"weights\"",
+                &format!(",\"steps\":[{}],\"units\":[],\"weights\"", steps.join(",")),
+            );
+    });
+    assert!(matches!(refusal(&upgraded), FormatError::NotCanonical));
+}
+
+/// The metadata of a file.
+fn golden_json(bytes: &[u8]) -> serde_json::Value {
+    let (_, header) = SafeTensors::read_metadata(bytes).unwrap();
+    serde_json::from_str(&header.metadata().as_ref().unwrap()["nysketch"]).unwrap()
+}
+
+#[test]
+fn levels_and_holes_of_points_are_checked() {
+    use FormatError::*;
+    let plan = |name: &str| std::fs::read(golden(&format!("v3/{name}.plan.nys"))).unwrap();
+    let (mixed, holes) = (plan("mixed"), plan("holes"));
+    let i32_at = |t: &mut Tensors, name: &str, at: usize, x: i32| {
+        t.get_mut(name).unwrap().2[4 * at..4 * (at + 1)].copy_from_slice(&x.to_le_bytes());
+    };
+    for bad in [5, -1, i32::MAX] {
+        let found = words(&edit(&mixed, |_, t| i32_at(t, "landmark_levels", 0, bad)));
+        assert!(found.contains("a level in each category"), "{bad}: {found}");
+    }
+    // The second category has one level less.
+    assert!(words(&edit(&mixed, |_, t| i32_at(t, "landmark_levels", 1, 4))).contains("a level in"));
+    for (bad, expected) in [
+        (0.0, "between 1e-6 and 1e6"),
+        (-2.0, "between 1e-6 and 1e6"),
+        (1e7, "between 1e-6 and 1e6"),
+        (f64::NAN, "not finite"),
+        (f64::INFINITY, "not finite"),
+    ] {
+        let found = words(&edit(&mixed, |_, t| {
+            t.get_mut("category_weight").unwrap().2[..8].copy_from_slice(&bad.to_le_bytes());
+        }));
+        assert!(found.contains(expected), "{bad}: {found}");
+    }
+    for name in ["landmark_levels", "category_weight", "witnesses.levels"] {
+        assert!(matches!(refusal(&edit(&mixed, |_, t| drop(t.remove(name)))), MissingTensor(_)));
+        let other = edit(&mixed, |_, t| {
+            let tensor = t[name].clone();
+            let bytes = tensor.2.iter().chain(&tensor.2).copied().collect();
+            let shape = [&[2 * tensor.1[0]], &tensor.1[1..]].concat();
+            t.insert(name.into(), (tensor.0, shape, bytes));
+        });
+        assert!(matches!(refusal(&other), Shape { .. }), "{name}");
+    }
+    let left = edit(&mixed, |_, t| drop(t.remove("witnesses.rows")));
+    assert!(matches!(refusal(&left), UnexpectedTensor(_)));
+    assert!(matches!(
+        refusal(&edit(&mixed, |_, t| i32_at(t, "witnesses.levels", 0, 1))),
+        SectionDigest { .. }
+    ));
+
+    // Witnesses with the digest that belongs to them.
+    let changed = |file: &[u8], change: Change<'_>| {
+        let digest = golden_json(file)["sections"]["witnesses"].as_str().unwrap().to_string();
+        match refusal(&edit(file, change)) {
+            SectionDigest { expected, .. } => edit(file, |j, t| {
+                change(j, t);
+                *j = j.replace(&digest, &expected);
+            }),
+            other => panic!("{other}"),
+        }
+    };
+    let value = |at: usize, bits: u32| {
+        move |_: &mut String, t: &mut Tensors| i32_at(t, "witnesses.rows", at, bits as i32)
+    };
+    let found = words(&changed(&mixed, &|_, t| i32_at(t, "witnesses.levels", 1, 4)));
+    assert!(found.contains("with a level in each category"), "{found}");
+    let missing = f32::NAN.to_bits();
+    for (file, at, bits) in [
+        (&mixed, 0, missing),
+        (&holes, 0, 0xffc0_0000),
+        (&holes, 0, 0x7fc0_0001),
+        (&holes, 0, f32::INFINITY.to_bits()),
+    ] {
+        let found = words(&changed(file, &value(at, bits)));
+        assert!(found.contains("finite values"), "{bits:x}: {found}");
+    }
+    // A hole more is another plan, and as good as this one.
+    assert_eq!(missing, 0x7fc0_0000);
+    let other = Plan::from_bytes(&changed(&holes, &value(0, missing))).unwrap();
+    assert_ne!(other, Plan::from_bytes(&holes).unwrap());
+    // Landmarks have no holes.
+    let holed = edit(&holes, |_, t| i32_at(t, "landmarks", 0, missing as i32));
+    assert!(words(&holed).contains("finite values"));
+}
+
+#[test]
+fn sums_of_levels_and_holes_belong_together() {
+    let rows = Sketch::from_bytes(&with_holes()).unwrap();
+    let sum = |sum: Sum, i: usize| rows.sums()[sum][i];
+    let (all, cell, d) = (i128::from(rows.rows()), sum(Sum::CellRows, 0), 5);
+    // Cell 0 has rows, some of which lack the vector; no row lacks the first number.
+    assert!(cell > 1 && sum(Sum::CellAbsent, 3) > 0 && sum(Sum::CellAbsent, 0) == 0);
+    let (levels, complete) = (sum(Sum::CellLevels, 0), i128::from(rows.complete_rows()));
+    for (changes, expected) in [
+        (&[("cell_levels", 0, levels + 1)][..], "the levels of 'group' in cell 0"),
+        (&[("cell_levels", 0, levels - 1)], "the levels of 'group' in cell 0"),
+        (&[("cell_levels", 0, -1)], "cell_levels[0]"),
+        (&[("cell_levels", 0, i128::MAX)], "cell_levels[0]"),
+        (&[("cell_absent", 3, cell + 1)], "cell_absent[3]"),
+        (&[("cell_absent", 3, -1)], "cell_absent[3]"),
+        (&[("cell_absent", 3, i128::MIN)], "cell_absent[3]"),
+        // Sums of rows that are not there.
+        (&[("cell_absent", 0, cell)], "cell_sum[0]"),
+        (&[("cell_absent", 0, cell - 1), ("cell_sum", 0, 1 << 46)], "cell_sum[0]"),
+        (&[("cell_absent", 0, cell - 1), ("cell_square", 0, 1 << 90)], "cell_square[0]"),
+        (&[("cell_absent", 0, cell - 1)], "cell_square[0]"),
+        (&[("complete", 0, all)], "the number of complete rows"),
+        (&[("complete", 0, complete + 60)], "the number of complete rows"),
+        (&[("complete", 0, all + 1)], "complete[0]"),
+        (&[("complete", 0, -1)], "complete[0]"),
+        (&[("complete", 0, i128::MAX)], "complete[0]"),
+        (&[("complete", 0, 0)], "features[0]"),
+    ] {
+        let broken = edit(&with_holes(), |_, t| {
+            changes.iter().for_each(|(sum, at, value)| put(t, sum, *at, *value));
+        });
+        let found = words(&broken);
+        assert!(found.contains(expected), "{changes:?}: {found}");
+    }
+    assert_eq!(rows.plan().dims(), d);
+    // Rows whose counts are as large as they may be.
+    let heavy = edit(&with_holes(), |_, t| {
+        put(t, "rows", 0, 1 << 38);
+        put(t, "complete", 0, 1 << 38);
+        put(t, "cell_rows", 0, 1 << 38);
+        put(t, "cell_absent", 0, (1 << 38) - 1);
+        put(t, "cell_sum", 0, 1 << 82);
+        put(t, "cell_square", 0, 1 << 126);
+    });
+    assert!(words(&heavy).contains("cell_sum[0]"));
+}
+
 /// A header that promises far more than the file holds must not cost memory or time.
 #[test]
 fn hostile_headers_are_refused_at_once() {
@@ -375,7 +691,8 @@ proptest! {
     /// Damage with a valid checksum: an error or a valid sketch, never a panic.
     #[test]
     fn random_damage_never_panics(edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
-        let mut bytes = if edits.len() % 2 == 0 { golden_bytes() } else { with_witnesses() };
+        let files = [golden_bytes, with_witnesses, with_categories, with_holes];
+        let mut bytes = files[edits.len() % 4]();
         let length = bytes.len();
         for (at, value) in edits {
             bytes[at.index(length)] = value;

@@ -1,6 +1,8 @@
-//! Models of mixtures with every kind of covariance: their files, good and bad, and draws from them.
+//! Models of mixtures with every kind of covariance, and of tables as they are: their files, good and bad, and draws from
+//! them.
 
 use nysketch::metrics::{Evaluation, Risks};
+use nysketch::predictor::{Detail, ModelRows};
 use nysketch::*;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -79,6 +81,103 @@ fn damaged_covariances_are_refused() {
     assert!(full(&|j| j["covariance"] = "round".into()).contains("not valid"));
     let spherical = broken(CovarianceKind::Spherical, &|j| j["variances"][1][0] = 9.0.into());
     assert!(spherical.contains("spherical"));
+}
+
+/// Files with categories, steps, vectors and holes: read, and written as they were. Expected by hand: log densities of
+/// components times shares of levels, over the numbers that are there, and squared distances from centres.
+#[test]
+fn golden_models_of_mixed_tables_are_read_and_written() {
+    for (name, row, codes, label, expected) in [
+        ("mixed", [0.5, 0.6, 0.8], [1, 0], 0, -5.224_410_757_003_121),
+        ("mixed", [f64::NAN, 0.6, f64::NAN], [3, 2], 1, -7.779_488_498_618_615),
+        ("mixed_centres", [0.5, 0.6, 0.8], [1, 0], 0, 2.1875),
+        ("mixed_centres", [f64::NAN, 0.6, f64::NAN], [3, 2], 0, 1.54),
+    ] {
+        let text = std::fs::read_to_string(path(name)).unwrap();
+        let model = Model::from_json(&text).unwrap();
+        assert_eq!(model.to_json(), text, "{name}");
+        let said = model.predict_row(&row, &codes);
+        assert_eq!(said.label, label, "{name} {row:?}");
+        let found = said.log_density.unwrap_or(said.squared_distance);
+        assert!((found - expected).abs() < 1e-12, "{name} {row:?}: {found}");
+        let rows = ModelRows { values: &row, codes: &codes };
+        let fast = Predictor::new(&model).predict(rows, Detail::All);
+        assert_eq!(fast.label, [label as u32]);
+        assert!((fast.squared_distance[0] - said.squared_distance).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn damaged_recipes_and_levels_are_refused() {
+    use serde_json::{Value, json};
+    let text = std::fs::read_to_string(path("mixed")).unwrap();
+    let broken = |change: &dyn Fn(&mut Value)| {
+        let mut json: Value = serde_json::from_str(&text).unwrap();
+        change(&mut json);
+        match Model::from_json(&json.to_string()) {
+            Err(error) => error.to_string(),
+            Ok(_) => panic!("{json}"),
+        }
+    };
+    let without = |key: &'static str| {
+        broken(&move |j: &mut Value| drop(j.as_object_mut().unwrap().remove(key)))
+    };
+    for (at, value, expected) in [
+        ("/level_shares/0/0", json!(0.4), "do not add up to one"),
+        ("/level_shares/0/0", json!(-0.5), "do not add up to one"),
+        ("/level_shares/0/0", json!(1e300), "do not add up to one"),
+        ("/level_shares/0/0", json!("half"), "not valid"),
+        ("/level_shares/0/0", json!(null), "not valid"),
+        ("/level_shares/1", json!([0.5, 0.25, 0.25]), "a share for each level"),
+        ("/level_shares/1", json!([1, 0, 0, 0, 1, 0, 0, 0]), "more shares than levels"),
+        ("/level_shares", json!([[1, 0, 0, 0, 1, 0, 0]]), "for each cluster"),
+        ("/level_shares", json!([]), "for each cluster"),
+        ("/categories", json!([]), "for each cluster"),
+        ("/categories/0/levels/1", json!("Rome"), "all different"),
+        ("/categories/0/levels", json!(["Rome"]), "do not add up to one"),
+        ("/categories/0/name", json!("amount"), "all different"),
+        ("/categories/0/name", json!("kind"), "different names"),
+        ("/categories/0/weight", json!(0), "between 1e-6 and 1e6"),
+        ("/categories/0/size", json!(1), "unknown field"),
+        ("/steps/0/step", json!("square"), "square"),
+        ("/steps", json!([]), "one step for each column"),
+        ("/units", json!([[1, 4]]), "follow one another"),
+        ("/units", json!([[2, 1]]), "follow one another"),
+        ("/units", json!([[1, 3], [0, 2]]), "follow one another"),
+        ("/units", json!([[1]]), "not valid"),
+        ("/least_present", json!(0), "between 1 and all"),
+        ("/least_present", json!(6), "between 1 and all"),
+        ("/least_present", json!(-1), "not valid"),
+        ("/schema", json!(3), "for each cluster"),
+        ("/schema", json!(5), "schema 5"),
+        ("/profile/levels", json!([0.5]), "profile"),
+        ("/profile/levels/0", json!(1.5), "profile"),
+        ("/profile/missing", json!([0.5]), "profile"),
+        ("/profile/missing/0", json!(-0.5), "profile"),
+        ("/profile/missing_within", json!([[0, 0, 0]]), "profile"),
+        ("/profile/missing_within/0", json!([0.5]), "profile"),
+    ] {
+        let found = broken(&|j: &mut Value| match j.pointer_mut(at) {
+            Some(place) => *place = value.clone(),
+            None => {
+                drop(j["categories"][0].as_object_mut().unwrap().insert("size".into(), json!(1)))
+            }
+        });
+        assert!(found.contains(expected), "{at} {value}: {found}");
+    }
+    for key in ["categories", "steps", "units"] {
+        assert!(without(key).contains(&format!("but no {key}")));
+    }
+    assert!(without("level_shares").contains("for each cluster"));
+    // Numbers as they are have the schema before.
+    let mut plain: Value = serde_json::from_str(&golden("diag").to_json()).unwrap();
+    let steps: Vec<Value> = ["width", "height", "depth", "mass"]
+        .map(|input| json!({"input": input, "step": "none"}))
+        .into();
+    let recipe = json!({"schema": 4, "categories": [], "steps": steps, "units": []});
+    plain.as_object_mut().unwrap().extend(recipe.as_object().unwrap().clone());
+    let error = Model::from_json(&plain.to_string()).unwrap_err().to_string();
+    assert!(error.contains("schema 4"), "{error}");
 }
 
 /// Draws from a mixture have the covariances of its components; the nll of the draws under it is the least.

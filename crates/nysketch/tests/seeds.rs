@@ -24,7 +24,7 @@ fn replay(seeds: &[Vec<u8>], target: fn(&[u8])) {
 fn plans_and_sketches() {
     let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let mut seeds = Vec::new();
-    for version in ["v1", "v2"] {
+    for version in ["v1", "v2", "v3"] {
         for entry in std::fs::read_dir(golden.join(version)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|e| e == "nys") {
@@ -32,7 +32,7 @@ fn plans_and_sketches() {
             }
         }
     }
-    assert!(seeds.len() >= 10);
+    assert!(seeds.len() >= 16);
     replay(&seeds, file::plan_or_sketch);
 }
 
@@ -48,6 +48,6 @@ fn models() {
     for entry in std::fs::read_dir(golden).unwrap() {
         seeds.push(std::fs::read(entry.unwrap().path()).unwrap());
     }
-    assert!(seeds.len() >= 8);
+    assert!(seeds.len() >= 10);
     replay(&seeds, file::model);
 }

@@ -2,6 +2,7 @@
 
 use super::step::Step;
 use crate::error::{Error, Result};
+use crate::rows::MAX_TEXT_BYTES;
 use std::ops::Range;
 
 /// How a plan or a model gets its columns from those of a table.
@@ -168,8 +169,10 @@ impl Recipe {
                     category.name.clone(),
                 );
             }
-            if category.levels.len() > MAX_LEVELS {
-                return refuse("categories", "at most 1000 levels each", category.name.clone());
+            let longest = category.levels.iter().map(String::len).max().unwrap_or(0);
+            if category.levels.len() > MAX_LEVELS || longest > MAX_TEXT_BYTES {
+                let expected = "at most 1000 levels of at most 1024 bytes each";
+                return refuse("categories", expected, category.name.clone());
             }
             if !(1e-6..=1e6).contains(&category.weight) {
                 return refuse(

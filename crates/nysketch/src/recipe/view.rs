@@ -2,7 +2,9 @@
 
 use super::columns::{Category, Recipe};
 use crate::error::{Error, Result};
-use crate::rows::{Block, CategoryColumn, MISSING, RowPart, RowSet, RowSource, RowStream};
+use crate::rows::{
+    Block, CategoryColumn, MAX_TEXTS, MISSING, OTHER, RowPart, RowSet, RowSource, RowStream,
+};
 
 /// A source with the columns of a recipe: chosen by name, transformed, and with the codes of its levels.
 pub struct View<'a> {
@@ -32,17 +34,22 @@ struct Codes {
 }
 
 impl Codes {
-    fn new(category: &Category, column: &CategoryColumn) -> Self {
+    fn new(category: &Category, column: &CategoryColumn) -> Result<Self> {
         let mut table = Vec::new();
         for (level, text) in category.levels.iter().enumerate() {
-            let code = column.vocabulary.code(text) as usize;
-            // A vocabulary that is full does not know every level.
-            if code < column.vocabulary.texts().len() {
-                table.resize(table.len().max(code + 1), category.other());
-                table[code] = level as u32;
-            }
+            let code = match column.vocabulary.code(text) {
+                // Rows of this level would count as other ones, or not, depending on what came before them.
+                OTHER => {
+                    let expected =
+                        format!("at most {MAX_TEXTS} different texts in '{}'", category.name);
+                    return Err(Error::parameter("columns", expected, "more"));
+                }
+                code => code as usize,
+            };
+            table.resize(table.len().max(code + 1), category.other());
+            table[code] = level as u32;
         }
-        Codes { table, other: category.other(), missing: category.missing() }
+        Ok(Codes { table, other: category.other(), missing: category.missing() })
     }
 
     fn of(&self, code: u32) -> u32 {
@@ -60,7 +67,9 @@ impl<'a> View<'a> {
         columns: &'a [String],
         source: &'a dyn RowSource,
     ) -> Result<Self> {
-        Self::with(recipe, columns, source, |category, column| Some(Codes::new(category, column)))
+        Self::with(recipe, columns, source, |category, column| {
+            Codes::new(category, column).map(Some)
+        })
     }
 
     /// The same, with codes as the source gives them: for planning, before levels are chosen.
@@ -69,14 +78,14 @@ impl<'a> View<'a> {
         columns: &'a [String],
         source: &'a dyn RowSource,
     ) -> Result<Self> {
-        Self::with(recipe, columns, source, |_, _| None)
+        Self::with(recipe, columns, source, |_, _| Ok(None))
     }
 
     fn with(
         recipe: &'a Recipe,
         columns: &'a [String],
         source: &'a dyn RowSource,
-        codes: impl Fn(&Category, &CategoryColumn) -> Option<Codes>,
+        codes: impl Fn(&Category, &CategoryColumn) -> Result<Option<Codes>>,
     ) -> Result<Self> {
         let lacks = |name: &str| {
             let expected = format!("a table with the column '{name}'");
@@ -100,7 +109,7 @@ impl<'a> View<'a> {
             let from = source.categories().iter().position(|c| c.name == category.name);
             let from = from.ok_or_else(|| lacks(&category.name))?;
             let column = &source.categories()[from];
-            let codes = codes(category, column);
+            let codes = codes(category, column)?;
             raw.extend(codes.is_none().then(|| column.clone()));
             categories.push(Recode { from, codes });
         }
@@ -145,11 +154,13 @@ impl<'a> View<'a> {
 }
 
 /// Divides a vector by its length: the sum of squares in the order of its coordinates, its root, and a division each.
-/// A vector of length zero has no direction: its coordinates become infinite, which is invalid.
+/// A vector of length zero has no direction, and one whose squares are too large has lost it: their coordinates become
+/// infinite, which is invalid. A vector that lacks a number lacks all.
 fn to_length_one(vector: &mut [f64]) {
     let length = vector.iter().fold(0.0, |sum, x| sum + x * x).sqrt();
+    let lost = length == 0.0 || length.is_infinite();
     for x in vector {
-        *x = if length == 0.0 { f64::INFINITY } else { *x / length };
+        *x = if lost { f64::INFINITY } else { *x / length };
     }
 }
 
@@ -199,5 +210,25 @@ impl RowPart for ViewPart<'_> {
 
     fn decode(self: Box<Self>) -> Result<Option<Block>> {
         Ok(self.part.decode()?.map(|block| self.view.apply(block)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_without_a_direction_are_invalid_and_those_with_holes_are_missing() {
+        let unit = |mut vector: Vec<f64>| {
+            to_length_one(&mut vector);
+            vector
+        };
+        assert_eq!(unit(vec![3.0, -4.0]), [0.6, -0.8]);
+        // Neither zeros nor holes come of what has no direction, or of squares that overflow or vanish.
+        let (inf, lost) = (f64::INFINITY, [f64::INFINITY; 2]);
+        for vector in [[0.0, 0.0], [1e200, 1.0], [1e-200, 0.0], [inf, 1.0], [-inf, inf]] {
+            assert_eq!(unit(vector.to_vec()), lost, "{vector:?}");
+        }
+        assert!(unit(vec![f64::NAN, 2.0]).iter().all(|x| x.is_nan()));
     }
 }

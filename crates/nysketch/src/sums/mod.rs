@@ -137,6 +137,7 @@ impl Sums {
             for (i, x) in self[spec.sum].iter().enumerate() {
                 let weight = match spec.over {
                     Over::Cell(entries) => self[Sum::CellRows][i / entries],
+                    Over::Present(entries) => self.present(i / entries, i % entries),
                     Over::Complete => self.complete(),
                     Over::All | Over::Themselves => n,
                 };
@@ -214,9 +215,6 @@ impl Sums {
                     let n = self.present(cell, at - cell * d);
                     let (sum, square) = (self[Sum::CellSum][at], self[Sum::CellSquare][at]);
                     let one_row = each_once && n == 1;
-                    if n == 0 && (sum != 0 || square != 0) {
-                        return Err(impossible(format!("cell_square[{at}]")));
-                    }
                     if n > 0 && !squares_possible(square, sum, n) || one_row && square != sum * sum
                     {
                         return Err(impossible(format!("cell_square[{at}]")));

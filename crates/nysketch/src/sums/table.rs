@@ -70,6 +70,8 @@ pub(crate) enum Over {
     Complete,
     /// The rows of one cell; each has this many entries.
     Cell(usize),
+    /// Those of them that have the number; each has this many entries.
+    Present(usize),
 }
 
 /// One line of the table, for a plan.
@@ -112,7 +114,7 @@ impl Measured {
         if self.landmarks { self.points } else { 2 * self.points }
     }
 
-    /// The lines of the table that are kept.
+    /// The lines of the table that are kept. Counts of rows come before the sums that are bounded by them.
     pub fn specs(&self) -> Vec<Spec> {
         let Measured { dims: d, levels, partial, points: m, landmarks, bandwidths, collect } =
             *self;
@@ -121,6 +123,9 @@ impl Measured {
         let themselves = |sum, most| line(sum, vec![1], Unit::One, Over::Themselves, (0, most));
         let mut specs =
             vec![themselves(Sum::Rows, MAX_WEIGHT), themselves(Sum::Skipped, i128::from(u64::MAX))];
+        if partial {
+            specs.push(line(Sum::Complete, vec![1], Unit::One, Over::All, (0, 1)));
+        }
         if collect.kernel {
             let least = if landmarks { 0 } else { -one };
             let shape = vec![bandwidths, self.features()];
@@ -131,20 +136,17 @@ impl Measured {
             }
         }
         if collect.cells {
-            let in_cell = Over::Cell(d);
+            let (in_cell, there) = (Over::Cell(d), Over::Present(d));
             specs.push(line(Sum::CellRows, vec![m], Unit::One, Over::All, (0, 1)));
-            specs.push(line(Sum::CellSum, vec![m, d], Unit::Coordinate, in_cell, (-q, q)));
-            specs.push(line(Sum::CellSquare, vec![m, d], Unit::Square, in_cell, (0, q * q)));
             if partial {
                 specs.push(line(Sum::CellAbsent, vec![m, d], Unit::One, in_cell, (0, 1)));
             }
+            specs.push(line(Sum::CellSum, vec![m, d], Unit::Coordinate, there, (-q, q)));
+            specs.push(line(Sum::CellSquare, vec![m, d], Unit::Square, there, (0, q * q)));
             if levels > 0 {
                 let in_cell = Over::Cell(levels);
                 specs.push(line(Sum::CellLevels, vec![m, levels], Unit::One, in_cell, (0, 1)));
             }
-        }
-        if partial {
-            specs.push(line(Sum::Complete, vec![1], Unit::One, Over::All, (0, 1)));
         }
         if collect.moments {
             let pairs = vec![d * (d + 1) / 2];
@@ -193,7 +195,9 @@ impl Spec {
         }
         match self.over {
             Over::Themselves => (low, high),
-            Over::All | Over::Complete | Over::Cell(_) => (low * weight, high * weight),
+            Over::All | Over::Complete | Over::Cell(_) | Over::Present(_) => {
+                (low * weight, high * weight)
+            }
         }
     }
 }
