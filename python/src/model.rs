@@ -504,7 +504,7 @@ impl PyModel {
         if self.model.recipe.least_present.is_some() { "partial" } else { "error" }
     }
 
-    /// Centres, shape (k, n_columns).
+    /// Centres, shape (k, n_columns), of logarithms where the plan measures a column by them.
     #[getter]
     fn centres<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         match &self.model.shape {
@@ -524,7 +524,7 @@ impl PyModel {
         }
     }
 
-    /// Means of the components, shape (k, n_columns).
+    /// Means of the components, shape (k, n_columns), of logarithms where the plan measures a column by them.
     #[getter]
     fn means<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         match &self.model.shape {
@@ -770,6 +770,18 @@ impl PyModel {
             }
         }
         Ok(dict)
+    }
+
+    /// Rows in the columns of the model, NaN where a number is missing.
+    #[allow(non_snake_case, reason = "keywords of Python")]
+    fn _numbers<'py>(&self, X: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let input = Input::open(X, self.wanted(), self.extras(true))?;
+        let (model, d) = (self.model.clone(), self.model.columns.len());
+        let (rows, values) = run(X.py(), SILENT, move |watch| {
+            let copy = |block: &Block, out: &mut Vec<f64>| out.extend_from_slice(&block.values);
+            map_rows(&input, (&*model).into(), 1, watch, d, None, copy)
+        })?;
+        PyArray1::from_vec(X.py(), values).reshape([rows, d])
     }
 
     /// Labels, and the sum over the rows of weight × squared distance (distance for k-medians), in

@@ -125,6 +125,7 @@ class Sketching(BaseEstimator):
             if named:
                 self.feature_names_in_ = np.asarray(names, dtype=object)
         self._width = len(plan.columns)
+        self._logs = [plan.columns.index(name) for name in plan.log]
         return rows, plan, sketch
 
     def _rows(self, X: Any, sample_weight: Any, plan: Plan | None, *, first: bool) -> Rows:
