@@ -67,7 +67,7 @@ impl PyModel {
         run(x.py(), shown, move |watch| {
             let predictor = Predictor::new(&model);
             let Each { width, detail, invalid } = each;
-            let unusable = |row: &[f64], codes: &[u32]| model.unusable(row, codes);
+            let unusable = |row: &[f64], _: &[u32]| model.out_of_range(row);
             let strict: Option<Unusable<'_>> = (!how.skip_invalid).then_some(&unusable);
             let map = |block: &Block, out: &mut Vec<T>| {
                 let usable = Usable::of(&model, block);
@@ -202,7 +202,8 @@ impl PyModel {
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     /// skip_invalid : bool, default=False
-    ///     Give rows with NaN, infinity or null the label -1, instead of raising.
+    ///     Give rows with NaN, infinity or null the label -1, instead of raising. Where the model was learned from rows that
+    ///     lack values, others are labelled by those they have, and get -1 only where they lack too many.
     ///
     /// Returns
     /// -------
@@ -318,10 +319,10 @@ impl PyModel {
         let risks = run(X.py(), SILENT, move |watch| {
             let parts = InOrder::default();
             let predictor = Predictor::new(&model);
-            let unusable = |row: &[f64], codes: &[u32]| model.unusable(row, codes);
+            let unusable = |row: &[f64], _: &[u32]| model.out_of_range(row);
             let add = |block: &Block, _: &mut Vec<u8>| {
                 let mut risks = Risks::default();
-                risks.add(&predictor, block, &[]);
+                risks.add(&predictor, Usable::of(&model, block).model_rows(), &[]);
                 parts.push(block, risks);
             };
             map_rows(&input, (&*model).into(), threads, watch, 0, Some(&unusable), add)?;
@@ -742,7 +743,7 @@ impl PyModel {
             let columns = columns(&model, flag)?;
             let predictor = Predictor::new(&model);
             let parts = InOrder::default();
-            let unusable = |row: &[f64], codes: &[u32]| model.unusable(row, codes);
+            let unusable = |row: &[f64], _: &[u32]| model.out_of_range(row);
             let strict: Option<Unusable<'_>> = (!skip_invalid).then_some(&unusable);
             let add = |block: &Block, _: &mut Vec<u8>| {
                 parts.push(block, predictor.columns(block, &columns));
@@ -813,7 +814,7 @@ impl PyModel {
                 usable.spread(self::labels(&said).collect(), 1, -1, out);
                 sums.push(block, sum);
             };
-            let unusable = |row: &[f64], codes: &[u32]| model.unusable(row, codes);
+            let unusable = |row: &[f64], _: &[u32]| model.out_of_range(row);
             let strict: Option<Unusable<'_>> = (!skip_invalid).then_some(&unusable);
             let (_, labels) = map_rows(&input, (&*model).into(), threads, watch, 1, strict, each)?;
             Ok((labels, sums.into_iter().sum()))

@@ -164,7 +164,7 @@ class Sketching(BaseEstimator):
             **common,
         )
 
-    def _roles(self, rows: Rows) -> dict[str, list[str]]:
+    def _roles(self, rows: Rows) -> dict[str, Any]:
         """Which columns are categories, and which are numbers whatever they look like."""
         said, X = self.categorical_features, rows.X
         if isinstance(said, str):
@@ -230,6 +230,8 @@ class Sketching(BaseEstimator):
             accept_sparse="csr",
             ensure_all_finite=finite,
         )
+        if array.dtype.kind == "O":  # A list that holds None.
+            array = array.astype(np.float64)
         if first:
             self._dtype = _float_type(array)
         if _input.is_sparse(array):
