@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, final
 
@@ -12,6 +12,8 @@ _Sampling = Literal["dsquared", "uniform", "leverage", "greedy", "rpcholesky"]
 _Decoder = Literal["auto", "cells", "kernel", "clompr", "clomp"]
 _Covariance = Literal["full", "tied", "diag", "spherical"]
 _Sums = Literal["kernel", "cells", "moments"]
+_Part = Literal["time", "hour", "weekday", "month"]
+_Dates = str | Sequence[str] | Mapping[str, _Part | Sequence[_Part] | None]
 
 __all__ = [
     "KCurve",
@@ -52,7 +54,14 @@ class Plan:
         frequencies: int | None = None,
         kernel: Literal["gaussian", "laplace"] | None = None,
         bandwidth: float | Sequence[float] | None = None,
-        scale: Literal["standard"] | None = None,
+        scale: Literal["none", "standard", "robust"] | None = None,
+        categorical: str | Sequence[str] | None = None,
+        numeric: str | Sequence[str] | None = None,
+        dates: _Dates | None = None,
+        missing: Literal["auto", "error", "skip", "partial"] | None = None,
+        log: str | Sequence[str] | None = None,
+        weight_columns: Mapping[str, float] | None = None,
+        unit: str | Sequence[str] | None = None,
         sample_rows: int | Literal["all"] | None = None,
         witnesses: int | None = None,
         collect: _Sums | Sequence[_Sums] | None = None,
@@ -100,6 +109,18 @@ class Plan:
     def from_bytes(data: bytes) -> Plan: ...
     @property
     def columns(self) -> list[str]: ...
+    @property
+    def inputs(self) -> list[str]: ...
+    @property
+    def categories(self) -> dict[str, list[str]]: ...
+    @property
+    def landmark_levels(self) -> dict[str, list[str]]: ...
+    @property
+    def missing(self) -> Literal["partial", "error"]: ...
+    @property
+    def log(self) -> list[str]: ...
+    @property
+    def _times(self) -> list[str]: ...
     @property
     def landmarks(self) -> NDArray[np.float64] | None: ...
     @property
@@ -247,6 +268,8 @@ class Sketch:
     @property
     def cell_rows(self) -> NDArray[np.int64] | None: ...
     @property
+    def cell_levels(self) -> dict[str, NDArray[np.int64]]: ...
+    @property
     def cell_means(self) -> NDArray[np.float64] | None: ...
     @property
     def cell_variances(self) -> NDArray[np.float64] | None: ...
@@ -296,6 +319,14 @@ class Model:
     @property
     def scale(self) -> NDArray[np.float64]: ...
     @property
+    def inputs(self) -> list[str]: ...
+    @property
+    def levels(self) -> dict[str, list[str]]: ...
+    @property
+    def level_shares(self) -> dict[str, NDArray[np.float64]]: ...
+    @property
+    def missing(self) -> Literal["partial", "error"]: ...
+    @property
     def centres(self) -> NDArray[np.float64]: ...
     @property
     def weights(self) -> NDArray[np.float64]: ...
@@ -326,6 +357,7 @@ class Model:
     def _columns(
         self, X: Any, skip_invalid: bool = False, flag: float | None = None
     ) -> dict[str, NDArray[Any]]: ...
+    def _numbers(self, X: Any) -> NDArray[np.float64]: ...
     def _assign(
         self,
         X: Any,
@@ -362,7 +394,11 @@ class KCurve:
 @final
 class _Draft:
     def __new__(
-        cls, columns: list[str], part: bytes, weights: str | None, options: dict[str, Any]
+        cls,
+        columns: dict[str, list[str]],
+        part: bytes,
+        weights: str | None,
+        options: dict[str, Any],
     ) -> _Draft: ...
     @property
     def wants_distant_rows(self) -> tuple[Plan, int] | None: ...
@@ -370,7 +406,11 @@ class _Draft:
 
 def _plan_sample_rows(weights: str | None, options: dict[str, Any]) -> int: ...
 def _survey_part(
-    X: Any, columns: list[str], weights: str | None, options: dict[str, Any], position: int
+    X: Any,
+    columns: dict[str, list[str]],
+    weights: str | None,
+    options: dict[str, Any],
+    position: int,
 ) -> bytes: ...
 def _merge_survey_parts(a: bytes, b: bytes) -> bytes: ...
 def _distant_part(X: Any, plan: Plan, count: int, weights: str | None, position: int) -> bytes: ...

@@ -51,13 +51,23 @@ def model(model: Any) -> str:
     header = ["", lead, *names[:_MOST_COLUMNS]]
     if len(names) > _MOST_COLUMNS:
         header.append("…")
+    # The commonest level of a category says most.
+    levels = {} if model.task == "pca" else dict(list(model.levels.items())[:_MOST_COLUMNS])
+    shares_of = model.level_shares
     rows = []
     for i in range(min(model.k, _MOST_ROWS)):
         row = [str(i), f"{100 * shares[i]:.1f} %", *(_number(x) for x in places[i][:_MOST_COLUMNS])]
-        rows.append(row + ["…"] * (len(header) - len(row)))
+        row += ["…"] * (len(header) - len(row))
+        rows.append(row + [_most(levels[name], shares_of[name][i]) for name in levels])
+    header += levels
     if model.k > _MOST_ROWS:
         rows.append(["…"] * len(header))
     return _titled("Model", _pairs(entries) + _table(header, rows))
+
+
+def _most(levels: Sequence[str], shares: Any) -> str:
+    most = max(range(len(levels)), key=lambda level: shares[level])
+    return f"{levels[most]} {100 * shares[most]:.0f} %"
 
 
 def k_curve(curve: Any) -> str:
@@ -80,6 +90,10 @@ def _measured(plan: Any) -> dict[str, str]:
     names = plan.columns
     more = ", …" if len(names) > _MOST_COLUMNS else ""
     entries = {"columns": f"{len(names)}: {', '.join(names[:_MOST_COLUMNS])}{more}"}
+    if plan.categories:
+        names = list(plan.categories)
+        more = ", …" if len(names) > _MOST_COLUMNS else ""
+        entries["categories"] = f"{len(names)}: {', '.join(names[:_MOST_COLUMNS])}{more}"
     if plan.landmarks is not None:
         entries["landmarks"] = f"{len(plan.landmarks)} ({plan.sampling})"
     else:

@@ -449,6 +449,8 @@ def _of_pandas(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
             ) from error
         return _of_named(Named(X.to_numpy(np.float64, na_value=np.nan), list(X.columns)), read)
     changed = {name: _texts(X[name]) for name in X.columns if _is_category(X[name].dtype)}
+    sparse = [name for name in X.columns if type(X[name].dtype).__name__ == "SparseDtype"]
+    changed |= {name: X[name].sparse.to_dense() for name in sparse}
     X = X.assign(**changed) if changed else X
     try:
         # Not by the frame's own interface: it would make a column of the index.

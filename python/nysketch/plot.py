@@ -47,7 +47,7 @@ def plot_clusters(
     model : Model or fitted estimator
         Centres or a mixture. Ellipses show two standard deviations of a mixture's components.
     X : array-like of shape (n_rows, n_columns), or a table
-        Rows to show. Columns of a table are found by name.
+        Rows to show, by their numbers, where none is missing. Columns of a table are found by name.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     max_points : int, default=5000
@@ -70,11 +70,11 @@ def plot_clusters(
     model = model if isinstance(model, Model) else model.model_
     if model.task == "pca":
         raise ValueError("principal components are not clusters; use plot_explained_variance")
-    X = _rows(model, X)
+    X, labels = _rows(model, X)
     ax = _axes(ax)
     if len(X) > max_points:
-        X = X[np.random.default_rng(seed).choice(len(X), max_points, replace=False)]
-    labels = model.predict(X)
+        some = np.random.default_rng(seed).choice(len(X), max_points, replace=False)
+        X, labels = X[some], labels[some]
     scale = model.scale
     centre = X.mean(axis=0)
     _, spread, vectors = np.linalg.svd((X - centre) / scale, full_matrices=False)
@@ -130,26 +130,16 @@ def plot_clusters(
     return ax
 
 
-def _rows(model: Model, X: Any) -> np.ndarray:
-    """Rows in memory, with the columns of the model."""
+def _rows(model: Model, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Rows in memory that lack no number, with the columns of the model, and their labels."""
     _input.refuse(X)
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame; pass X.collect(), or X.head(5000).collect()")
     if _input.files(X) is not None or _input.is_iterator(X) or callable(X):
         raise TypeError("X must be rows in memory to be drawn: an array or a table")
-    rows, names = _input.table(X, list(model.columns))
-    if hasattr(rows, "block"):
-        rows = rows.block(0, rows.shape[0])
-    elif names is None and not isinstance(rows, np.ndarray):
-        import pyarrow
-
-        table = pyarrow.table(rows)
-        if missing := [name for name in model.columns if name not in table.column_names]:
-            raise ValueError(f"X lacks the column '{missing[0]}'")
-        rows = np.column_stack([table[name].to_numpy() for name in model.columns])
-    if rows.shape[1] != len(model.columns):
-        raise ValueError(f"X must have {len(model.columns)} columns, got shape {rows.shape}")
-    return np.asarray(rows, dtype=float)
+    rows, labels = model._numbers(X), model.predict(X, skip_invalid=True)
+    whole = np.isfinite(rows).all(axis=1) & (labels >= 0)
+    return rows[whole], labels[whole]
 
 
 def _covariances(model: Model) -> np.ndarray:

@@ -67,7 +67,7 @@ impl PyModel {
         run(x.py(), shown, move |watch| {
             let predictor = Predictor::new(&model);
             let Each { width, detail, invalid } = each;
-            let unusable = |row: &[f64], codes: &[u32]| model.unusable(row, codes);
+            let unusable = |row: &[f64], _: &[u32]| model.out_of_range(row);
             let strict: Option<Unusable<'_>> = (!how.skip_invalid).then_some(&unusable);
             let map = |block: &Block, out: &mut Vec<T>| {
                 let usable = Usable::of(&model, block);
@@ -202,7 +202,8 @@ impl PyModel {
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     /// skip_invalid : bool, default=False
-    ///     Give rows with NaN, infinity or null the label -1, instead of raising.
+    ///     Give rows with NaN, infinity or null the label -1, instead of raising. Where the model was learned from rows that
+    ///     lack values, others are labelled by those they have, and get -1 only where they lack too many.
     ///
     /// Returns
     /// -------
@@ -318,10 +319,10 @@ impl PyModel {
         let risks = run(X.py(), SILENT, move |watch| {
             let parts = InOrder::default();
             let predictor = Predictor::new(&model);
-            let unusable = |row: &[f64], codes: &[u32]| model.unusable(row, codes);
+            let unusable = |row: &[f64], _: &[u32]| model.out_of_range(row);
             let add = |block: &Block, _: &mut Vec<u8>| {
                 let mut risks = Risks::default();
-                risks.add(&predictor, block, &[]);
+                risks.add(&predictor, Usable::of(&model, block).model_rows(), &[]);
                 parts.push(block, risks);
             };
             map_rows(&input, (&*model).into(), threads, watch, 0, Some(&unusable), add)?;
@@ -504,7 +505,7 @@ impl PyModel {
         if self.model.recipe.least_present.is_some() { "partial" } else { "error" }
     }
 
-    /// Centres, shape (k, n_columns).
+    /// Centres, shape (k, n_columns), of logarithms where the plan measures a column by them.
     #[getter]
     fn centres<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         match &self.model.shape {
@@ -524,7 +525,7 @@ impl PyModel {
         }
     }
 
-    /// Means of the components, shape (k, n_columns).
+    /// Means of the components, shape (k, n_columns), of logarithms where the plan measures a column by them.
     #[getter]
     fn means<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         match &self.model.shape {
@@ -742,7 +743,7 @@ impl PyModel {
             let columns = columns(&model, flag)?;
             let predictor = Predictor::new(&model);
             let parts = InOrder::default();
-            let unusable = |row: &[f64], codes: &[u32]| model.unusable(row, codes);
+            let unusable = |row: &[f64], _: &[u32]| model.out_of_range(row);
             let strict: Option<Unusable<'_>> = (!skip_invalid).then_some(&unusable);
             let add = |block: &Block, _: &mut Vec<u8>| {
                 parts.push(block, predictor.columns(block, &columns));
@@ -770,6 +771,18 @@ impl PyModel {
             }
         }
         Ok(dict)
+    }
+
+    /// Rows in the columns of the model, NaN where a number is missing.
+    #[allow(non_snake_case, reason = "keywords of Python")]
+    fn _numbers<'py>(&self, X: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let input = Input::open(X, self.wanted(), self.extras(true))?;
+        let (model, d) = (self.model.clone(), self.model.columns.len());
+        let (rows, values) = run(X.py(), SILENT, move |watch| {
+            let copy = |block: &Block, out: &mut Vec<f64>| out.extend_from_slice(&block.values);
+            map_rows(&input, (&*model).into(), 1, watch, d, None, copy)
+        })?;
+        PyArray1::from_vec(X.py(), values).reshape([rows, d])
     }
 
     /// Labels, and the sum over the rows of weight × squared distance (distance for k-medians), in
@@ -801,7 +814,7 @@ impl PyModel {
                 usable.spread(self::labels(&said).collect(), 1, -1, out);
                 sums.push(block, sum);
             };
-            let unusable = |row: &[f64], codes: &[u32]| model.unusable(row, codes);
+            let unusable = |row: &[f64], _: &[u32]| model.out_of_range(row);
             let strict: Option<Unusable<'_>> = (!skip_invalid).then_some(&unusable);
             let (_, labels) = map_rows(&input, (&*model).into(), threads, watch, 1, strict, each)?;
             Ok((labels, sums.into_iter().sum()))

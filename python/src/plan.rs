@@ -14,7 +14,7 @@ use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::sketching::DEFAULT_GROUPS;
 use nysketch::{
     Block, Category, Error, FeatureKind, Features, GroupParams, Groups, Kernel, Plan, PlanReport,
-    Points, RowSource, Sampling, Scale, Sketch, SketchParams, make_plan,
+    Points, RowSource, Sampling, Scale, Sketch, SketchParams, Step, make_plan,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
@@ -538,13 +538,20 @@ impl PyPlan {
         if self.plan.is_partial() { "partial" } else { "error" }
     }
 
+    /// Columns that are measured by their logarithm, ``sign(x) * log(1 + abs(x))``.
+    #[getter]
+    fn log(&self) -> Vec<String> {
+        let logs = self.plan.recipe.numbers.iter().filter(|number| number.step == Step::Log);
+        logs.map(|number| number.input.clone()).collect()
+    }
+
     /// Columns of points in time that are read.
     #[getter]
     fn _times(&self) -> Vec<String> {
         self.plan.recipe.times()
     }
 
-    /// Landmarks in the table's units, shape (m, n_columns); None for Fourier features.
+    /// Landmarks in the table's units, logarithms undone, shape (m, n_columns); None for Fourier features.
     #[getter]
     fn landmarks<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         self.plan.landmarks().map(|points| self.in_table_units(py, points)).transpose()

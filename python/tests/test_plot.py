@@ -3,6 +3,7 @@
 import importlib.metadata
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -33,7 +34,7 @@ def test_clusters(rows):
         assert axes.get_xlabel().endswith("% of the variance)")
     one = CompressiveKMeans(2, random_state=0).fit(rows[:, :1])
     assert plot_clusters(one.model_, rows[:, :1]).get_title() == "kmeans, k = 2"
-    with pytest.raises(ValueError, match="4 columns"):
+    with pytest.raises(ValueError, match="4 are expected"):
         plot_clusters(estimator, rows[:, :2])
     with pytest.raises(ValueError, match="not clusters"):
         plot_clusters(Plan.from_data(rows).sketch(rows).fit_pca(2), rows)
@@ -69,8 +70,16 @@ def test_rows_of_a_picture_are_in_memory(rows):
     ]:
         with pytest.raises(TypeError, match=message):
             plot_clusters(model, X)
-    with pytest.raises(ValueError, match="lacks the column 'd'"):
+    with pytest.raises(ValueError, match="lacks the column d"):
         plot_clusters(model, frame.drop("d"))
+
+
+def test_rows_with_categories_and_holes_are_drawn_by_their_numbers(rows):
+    frame = pd.DataFrame(rows, columns=["a", "b", "c", "d"])
+    frame["colour"] = np.array(["red", "blue"])[np.arange(3000) % 2]
+    frame.loc[:99, "a"] = np.nan
+    drawn = plot_clusters(CompressiveKMeans(3, random_state=0).fit(frame), frame)
+    assert len(drawn.collections[0].get_offsets()) == 2900
 
 
 def test_explained_variance(rows):

@@ -202,7 +202,7 @@ def test_tables_as_they_are(spark, command, tmp_path):
         ({"dates": "x"}, "'x' holds double, not dates"),
         ({"columns": ["x", "when"]}, "not numbers; read it with dates='when'"),
         ({"categorical": "x", "numeric": "x"}, "two roles"),
-        ({"missing": "drop"}, "missing must be one of"),
+        ({"log": "colour"}, "log must be columns of numbers"),
     ]:
         with pytest.raises(ValueError, match=message):
             on_spark.plan(df, **options)

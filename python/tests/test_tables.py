@@ -403,6 +403,29 @@ def test_missing_values_of_estimators(rows):
         whole.predict(holes)
 
 
+def test_rows_that_lack_too_much_have_no_label(truth):
+    frame = pl.DataFrame({"a": [1.0, 9.0, None, 2.0] * 50, "b": ["x", "y", None, None] * 50})
+    kmeans = CompressiveKMeans(2, random_state=0).fit(frame)
+    assert (kmeans.sketch_.rows, kmeans.sketch_.skipped) == (150, 50)
+    assert np.array_equal(kmeans.labels_ == -1, [False, False, True, False] * 50)
+    assert np.array_equal(kmeans.predict(frame), kmeans.labels_)
+    assert np.array_equal(np.isnan(kmeans.transform(frame)[:, 0]), kmeans.labels_ == -1)
+    assert np.isclose(kmeans.score(frame), -kmeans.inertia_)
+    assert kmeans.model_.evaluate(frame)["rows"] == 150
+    with pytest.raises(ValueError, match="inf cannot be used"):
+        kmeans.predict(frame.with_columns(a=pl.lit(np.inf)))
+    mixture = CompressiveGaussianMixture(2, random_state=0).fit(frame)
+    assert np.array_equal(np.isnan(mixture.score_samples(frame)), kmeans.labels_ == -1)
+
+
+def test_odd_columns_of_pandas(rows):
+    sparse = pd.DataFrame({"x": rows[:, 0], "y": pd.arrays.SparseArray(np.arange(3000) % 2)})
+    dense = sparse.astype({"y": int})
+    assert Plan.from_data(sparse, landmarks=9) == Plan.from_data(dense, landmarks=9)
+    listed = [[1.0, None], [2.0, 3.0], [8.0, 9.0]] * 9
+    assert CompressiveKMeans(2, random_state=0).fit(listed).plan_.missing == "partial"
+
+
 def test_one_hot_matrices_are_told_the_better_way(mixed):
     X = mixed[["colour", "size"]].fillna("none").astype(str)
     encoded = OneHotEncoder().fit_transform(X)

@@ -447,14 +447,18 @@ impl Model {
         }
     }
 
+    /// The first column of a row that no model can use, whatever else the row has: infinite, or so large that its square
+    /// overflows; NaN too, unless rows may lack values.
+    pub fn out_of_range(&self, row: &[f64]) -> Option<usize> {
+        let may_lack = self.recipe.least_present.is_some();
+        row.iter().position(|x| !(x.abs() <= LARGEST || (may_lack && x.is_nan())))
+    }
+
     /// The first column of a row that [`Predictor`](crate::Predictor) cannot use: not a number, or so large
     /// that its square overflows. Where rows may lack values, NaN is one, unless the row lacks too many.
     pub fn unusable(&self, row: &[f64], codes: &[u32]) -> Option<usize> {
-        let Some(least) = self.recipe.least_present else {
-            return row.iter().position(|x| !(x.abs() <= LARGEST));
-        };
-        let out_of_range = row.iter().position(|x| !x.is_nan() && !(x.abs() <= LARGEST));
-        out_of_range.or_else(|| {
+        let Some(least) = self.recipe.least_present else { return self.out_of_range(row) };
+        self.out_of_range(row).or_else(|| {
             let numbers = row.iter().filter(|x| !x.is_nan()).count();
             let known =
                 codes.iter().zip(self.categories()).filter(|(v, c)| **v != c.missing()).count();

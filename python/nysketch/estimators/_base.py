@@ -125,6 +125,7 @@ class Sketching(BaseEstimator):
             if named:
                 self.feature_names_in_ = np.asarray(names, dtype=object)
         self._width = len(plan.columns)
+        self._logs = [plan.columns.index(name) for name in plan.log]
         return rows, plan, sketch
 
     def _rows(self, X: Any, sample_weight: Any, plan: Plan | None, *, first: bool) -> Rows:
@@ -163,7 +164,7 @@ class Sketching(BaseEstimator):
             **common,
         )
 
-    def _roles(self, rows: Rows) -> dict[str, list[str]]:
+    def _roles(self, rows: Rows) -> dict[str, Any]:
         """Which columns are categories, and which are numbers whatever they look like."""
         said, X = self.categorical_features, rows.X
         if isinstance(said, str):
@@ -229,6 +230,8 @@ class Sketching(BaseEstimator):
             accept_sparse="csr",
             ensure_all_finite=finite,
         )
+        if array.dtype.kind == "O":  # A list that holds None.
+            array = array.astype(np.float64)
         if first:
             self._dtype = _float_type(array)
         if _input.is_sparse(array):

@@ -103,13 +103,17 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
     def _start(self, k: int) -> dict[str, Any]:
         if isinstance(self.init, str) or self.init is None:
             return {}
-        init = np.asarray(self.init, dtype=np.float64)
+        init = np.array(self.init, dtype=np.float64)
         if init.ndim != 2 or len(init) != self.n_clusters:
             raise ValueError(
                 f"The shape of the initial centers {init.shape} does not match the number of "
                 f"clusters {self.n_clusters}."
             )
-        return {"init": init} if k == len(init) else {}
+        if k != len(init):
+            return {}
+        logs = init[:, self._logs]
+        init[:, self._logs] = np.copysign(np.log1p(np.abs(logs)), logs)
+        return {"init": init}
 
     def _assigned(self, rows: Rows, model: Model) -> tuple[np.ndarray, float]:
         return model._assign(rows.X, rows.weights, self.threads, self._skips())
@@ -161,7 +165,10 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
     @property
     def cluster_centers_(self) -> np.ndarray:
         """Centres in the units of X."""
-        return self.model_.centres.astype(self._dtype, copy=False)
+        centres = self.model_.centres
+        logs = centres[:, self._logs]
+        centres[:, self._logs] = np.copysign(np.expm1(np.abs(logs)), logs)
+        return centres.astype(self._dtype, copy=False)
 
     @property
     def _n_features_out(self) -> int:

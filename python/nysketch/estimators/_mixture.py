@@ -483,7 +483,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
     def _log_densities(self, X: Any) -> np.ndarray:
         """Log densities of the rows that are not skipped."""
         found = self.score_samples(X)
-        return found[~np.isnan(found)] if self._skips() else found
+        return found[~np.isnan(found)]
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows from the mixture.
