@@ -344,7 +344,7 @@ fn few(plan: &Plan) -> bool {
 
 fn dimensions(context: &Context<'_>) -> Result<Dimensions> {
     let sketch = context.sketch();
-    let lambda = 1.0 / (sketch.rows() as f64).sqrt();
+    let lambda = 1.0 / (sketch.complete_rows() as f64).sqrt();
     let (mut effective_dimension, mut largest_leverage) = (Vec::new(), Vec::new());
     let mut floor = Vec::new();
     for rung in 0..context.plan().bandwidths.len() {

@@ -80,10 +80,11 @@ impl Risks {
         let said = predictor.predict(rows, Detail::Density);
         self.rows += said.label.len() as u64;
         self.squared += said.squared_distance.iter().sum::<f64>();
-        self.squared_table_units += match model.scale.iter().all(|s| *s == 1.0) {
-            true => said.squared_distance.iter().sum::<f64>(),
-            false => squared_table_units(model, rows.values, &said),
-        };
+        self.squared_table_units +=
+            match model.scale.iter().all(|s| *s == 1.0) && model.categories().is_empty() {
+                true => said.squared_distance.iter().sum::<f64>(),
+                false => squared_table_units(model, rows.values, &said),
+            };
         self.distance += said.squared_distance.iter().map(|d2| d2.sqrt()).sum::<f64>();
         self.log_density += said.log_density.iter().sum::<f64>();
         if !matches!(model.shape, Shape::Components { .. }) {

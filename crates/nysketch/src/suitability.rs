@@ -153,9 +153,11 @@ fn unresolved(sketch: &Sketch) -> Option<f64> {
     };
     let within: Vec<f64> = (0..landmarks.len()).map(within).collect();
     let scale = &plan.frame.scale;
-    let total =
-        sketch.column_moments()?.iter().zip(scale).map(|((_, v), s)| v / (s * s)).sum::<f64>()
-            * sketch.rows() as f64;
+    let present = sketch.missing_shares();
+    let columns = sketch.column_moments()?.into_iter().zip(scale).zip(&present);
+    let variance: f64 = columns.map(|(((_, v), s), missing)| (1.0 - missing) * v / (s * s)).sum();
+    let total = variance * sketch.rows() as f64;
+    let space = plan.landmark_space()?;
     let enough = |variance: f64| variance > UNRESOLVED * total;
     // Distances between all landmarks are looked at only where they could matter.
     if !enough(within.iter().sum()) {
@@ -163,7 +165,7 @@ fn unresolved(sketch: &Sketch) -> Option<f64> {
     }
     let is_wide = |cell: &usize| {
         let rows = sums[Sum::CellRows][*cell] as f64;
-        within[*cell] > 0.0 && within[*cell] > WIDE * rows * next_landmark(landmarks, *cell)
+        within[*cell] > 0.0 && within[*cell] > WIDE * rows * next_landmark(&space, *cell)
     };
     let wide: f64 = (0..landmarks.len()).filter(is_wide).map(|cell| within[cell]).sum();
     enough(wide).then(|| wide / total)

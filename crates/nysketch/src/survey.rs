@@ -52,6 +52,8 @@ pub struct Column {
     pub deviation: f64,
     /// Share of the rows, by weight, that have a value; the statistics are of these.
     pub present: f64,
+    /// Rows that have none.
+    pub lacking: u64,
 }
 
 /// What was found of a category.
@@ -80,6 +82,10 @@ impl Levels {
             });
             self.texts[code as usize].1 += rows;
             codes.push(code);
+        }
+        // As on one machine.
+        if self.texts.iter().filter(|(_, rows)| *rows > 0).count() > MAX_TEXTS {
+            self.lost = self.lost.max(Some(Lost::TooMany));
         }
         codes
     }
@@ -196,8 +202,9 @@ impl SurveyPart {
         for (position, moments) in &self.moments {
             put_whole(&mut out, *position);
             put_number(&mut out, moments.weight);
-            for Moment { weight, mean, m2, low, high } in &moments.columns {
+            for Moment { weight, lacking, mean, m2, low, high } in &moments.columns {
                 [weight, mean, m2, low, high].into_iter().for_each(|x| put_number(&mut out, *x));
+                put_whole(&mut out, *lacking);
             }
         }
         put_whole(&mut out, self.levels.len() as u64);
@@ -221,7 +228,7 @@ impl SurveyPart {
         let lost = (0..words.columns()?).map(|_| words.whole()).collect::<Result<_>>()?;
         let losses = Losses::from_counts(skipped, lost);
         let d = words.columns()?;
-        let parts = words.count(5 * d + 2)?;
+        let parts = words.count(6 * d + 2)?;
         let weights = WeightRange { largest: words.number()?, whole: words.whole()? == 1 };
         let mut moments = BTreeMap::new();
         for _ in 0..parts {
@@ -229,8 +236,8 @@ impl SurveyPart {
             let mut columns = Vec::with_capacity(d);
             for _ in 0..d {
                 let (weight, mean, m2) = (words.number()?, words.number()?, words.number()?);
-                let (low, high) = (words.number()?, words.number()?);
-                columns.push(Moment { weight, mean, m2, low, high });
+                let (low, high, lacking) = (words.number()?, words.number()?, words.whole()?);
+                columns.push(Moment { weight, lacking, mean, m2, low, high });
             }
             moments.insert(position, Moments { weight, columns });
         }
@@ -534,6 +541,8 @@ struct Moments {
 struct Moment {
     /// Of the rows that have a value.
     weight: f64,
+    /// Rows that have none.
+    lacking: u64,
     mean: f64,
     m2: f64,
     low: f64,
@@ -543,7 +552,7 @@ struct Moment {
 impl Moments {
     fn new(d: usize) -> Self {
         let (low, high) = (f64::INFINITY, f64::NEG_INFINITY);
-        let none = Moment { weight: 0.0, mean: 0.0, m2: 0.0, low, high };
+        let none = Moment { weight: 0.0, lacking: 0, mean: 0.0, m2: 0.0, low, high };
         Moments { weight: 0.0, columns: vec![none; d] }
     }
 
@@ -552,6 +561,10 @@ impl Moments {
     fn of(rows: &[f64], d: usize) -> Self {
         let mut moments = Moments::new(d);
         moments.weight = rows.iter().skip(d).step_by(d + 1).sum();
+        for row in rows.chunks_exact(d + 1) {
+            let lacking = moments.columns.iter_mut().zip(row).filter(|(_, x)| x.is_nan());
+            lacking.for_each(|(column, _)| column.lacking += 1);
+        }
         for row in rows.chunks_exact(d + 1) {
             for (column, x) in moments.columns.iter_mut().zip(row).filter(|(_, x)| !x.is_nan()) {
                 column.weight += row[d];
@@ -578,6 +591,7 @@ impl Moments {
         for (a, b) in self.columns.iter_mut().zip(&other.columns) {
             a.low = a.low.min(b.low);
             a.high = a.high.max(b.high);
+            a.lacking += b.lacking;
             if b.weight > 0.0 {
                 let weight = a.weight + b.weight;
                 let share = b.weight / weight;
@@ -593,10 +607,17 @@ impl Moments {
     /// The statistics of one column. Values beyond 1e150, whose squares overflow, are described by
     /// their range instead.
     fn column(&self, j: usize) -> Column {
-        let Moment { weight, mean, m2, low, high } = self.columns[j];
+        let Moment { weight, lacking, mean, m2, low, high } = self.columns[j];
         if weight == 0.0 {
             // No value at all.
-            return Column { low: 0.0, high: 0.0, mean: 0.0, deviation: 0.0, present: 0.0 };
+            return Column {
+                low: 0.0,
+                high: 0.0,
+                mean: 0.0,
+                deviation: 0.0,
+                present: 0.0,
+                lacking,
+            };
         }
         let deviation = (m2 / weight).max(0.0).sqrt();
         let half = high / 2.0 - low / 2.0;
@@ -606,6 +627,7 @@ impl Moments {
             mean: if mean.is_finite() { mean.clamp(low, high) } else { low / 2.0 + high / 2.0 },
             deviation: if m2.is_finite() { deviation } else { half },
             present: weight / self.weight,
+            lacking,
         }
     }
 }

@@ -245,9 +245,9 @@ impl Context<'_> {
         if !plan.collect.kernel {
             return Err(Error::MissingSums { task: "the theory", what: "kernel".into() });
         }
-        if !plan.categories().is_empty() {
-            let expected = "used where all columns are numbers";
-            return Err(Error::parameter("`theory`", expected, "categories"));
+        if !plan.categories().is_empty() || plan.is_partial() {
+            let expected = "used where all columns are numbers, and none is missing";
+            return Err(Error::parameter("`theory`", expected, "others"));
         }
         if plan.kernel != Kernel::Gaussian {
             let got = plan.kernel.name();

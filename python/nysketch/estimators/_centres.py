@@ -282,7 +282,7 @@ class CompressiveKMeans(Centres):
     log : str or sequence of str, optional
         Columns to measure by their logarithm, ``sign(x) * log(1 + abs(x))``.
     weight_columns : dict of str to float, optional
-        How much columns count in squared distances; 1 where nothing is said.
+        How much columns count in squared distances: by default 1 for numbers, 2 for categories.
     unit : str or sequence of str, optional
         Vectors to scale to length one, row by row; '*' stands for all columns of numbers.
     witnesses : int, optional
@@ -396,7 +396,7 @@ class CompressiveKMedians(Centres):
     log : str or sequence of str, optional
         Columns to measure by their logarithm, ``sign(x) * log(1 + abs(x))``.
     weight_columns : dict of str to float, optional
-        How much columns count in squared distances; 1 where nothing is said.
+        How much columns count in squared distances: by default 1 for numbers, 2 for categories.
     unit : str or sequence of str, optional
         Vectors to scale to length one, row by row; '*' stands for all columns of numbers.
     witnesses : int, optional

@@ -125,7 +125,7 @@ fn read_reference(file: &Path, model: &Model) -> Result<Model> {
     if reference.task != model.task {
         return Err(Usage(format!("{name} is a model for another task")).into());
     }
-    if reference.columns != model.columns {
+    if reference.columns != model.columns || reference.recipe != model.recipe {
         return Err(
             Usage(format!("{name} is a model with other columns, or in another order")).into()
         );

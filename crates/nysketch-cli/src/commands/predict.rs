@@ -191,7 +191,8 @@ pub fn unusable_rows(
     for (i, (number, row, _)) in block.rows().enumerate() {
         let codes = &block.codes[i * c..(i + 1) * c];
         let Some(j) = model.unusable(row, codes) else { continue };
-        if invalid == Invalid::Refuse {
+        // A row that lacks too much is left out, as sketching leaves it out.
+        if invalid == Invalid::Refuse && model.out_of_range(row).is_some() {
             let at = block.place(number, &model.columns[j]);
             return Err(Error::NonFinite { at, value: row[j] });
         }

@@ -57,7 +57,9 @@ impl<'a> ReportRequest<'a> {
             let (low, high, got) = (CLUSTERS.start(), CLUSTERS.end(), self.most_clusters);
             return refuse(format!("`most_clusters` must be between {low} and {high}, got {got}"));
         }
-        if self.models.iter().any(|model| model.columns != self.sketch.plan().columns) {
+        let plan = self.sketch.plan();
+        let same = |m: &&Model| m.columns == plan.columns && m.recipe == plan.recipe;
+        if !self.models.iter().all(same) {
             return refuse("the model has other columns than the sketch".into());
         }
         if self.baseline.is_none() && !self.series.is_empty() {

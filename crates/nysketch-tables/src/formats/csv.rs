@@ -344,7 +344,8 @@ impl Csv {
         match parse::number(field) {
             Some(x) => Ok(x),
             None if truths && let Some(x) = parse::truth(field) => Ok(x),
-            None if self.dialect.lenient => Ok(f64::NAN),
+            // Not missing, but of no use: the row is invalid even where values may be missing.
+            None if self.dialect.lenient => Ok(f64::INFINITY),
             None => {
                 let (file, column, text) = self.place(column, field);
                 Err(CsvError::NotANumber { file, row, column, text })
@@ -362,7 +363,7 @@ impl Csv {
     ) -> Result<f64, CsvError> {
         match parse::time(field) {
             Some(time) if time.zoned.is_none_or(|zoned| zone.agrees(zoned)) => Ok(time.seconds),
-            None if self.dialect.lenient => Ok(f64::NAN),
+            None if self.dialect.lenient => Ok(f64::INFINITY),
             found => {
                 let (file, column, text) = self.place(column, field);
                 Err(match found {

@@ -142,6 +142,10 @@ impl<'a> Context<'a> {
         let plan = self.plan();
         let rows =
             plan.witness_rows().filter(|_| plan.is_partial() && plan.categories().is_empty())?;
+        // Witnesses of other rows tell nothing.
+        self.witnessed()?;
+        let counts = plan.witnesses.as_ref().map_or(&[][..], |w| w.weights());
+        let count = |i: usize| counts.get(i).map_or(1.0, |w| f64::from(*w));
         let d = plan.dims();
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); plan.features.points().len()];
         for (i, landmark) in nearest_cells(plan, rows.data(), &[]).into_iter().enumerate() {
@@ -157,11 +161,23 @@ impl<'a> Context<'a> {
                 weights.push(cell.rows);
                 continue;
             }
+            // Moved by as much as their mean is off that of the cell, which is exact.
+            let moved = |k: usize| {
+                let there = witnesses.iter().filter(|i| !rows.row(**i)[k].is_nan());
+                let (sum, mass) = there.fold((0.0, 0.0), |(sum, mass), i| {
+                    (sum + count(*i) * f64::from(rows.row(*i)[k]), mass + count(*i))
+                });
+                if mass > 0.0 { cell.mean[k] - sum / mass } else { 0.0 }
+            };
+            let moved: Vec<f64> = (0..d).map(moved).collect();
+            let total: f64 = witnesses.iter().map(|i| count(*i)).sum();
             for i in witnesses {
-                let row = rows.row(*i).iter().zip(cell.mean);
-                points.extend(row.map(|(x, mean)| if x.is_nan() { *mean } else { f64::from(*x) }));
-                known.extend(rows.row(*i).iter().map(|x| f64::from(u8::from(!x.is_nan()))));
-                weights.push(cell.rows / witnesses.len() as f64);
+                for (k, x) in rows.row(*i).iter().enumerate() {
+                    let there = !x.is_nan();
+                    points.push(if there { f64::from(*x) + moved[k] } else { cell.mean[k] });
+                    known.push(f64::from(u8::from(there)));
+                }
+                weights.push(cell.rows * count(*i) / total);
             }
         }
         Some(WeightedPoints::known_in_part(d, &points, &weights, &known, false))

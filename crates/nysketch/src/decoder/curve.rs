@@ -11,6 +11,7 @@ use crate::model::{Model, Shape};
 use crate::sketch::Sketch;
 use crate::task::Task;
 use crate::weighted::WeightedPoints;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 /// Models for a range of k.
@@ -252,8 +253,12 @@ impl Context<'_> {
                 if let Some(likelihood) = model.report.likelihood.filter(|_| own) {
                     return Ok((-likelihood.mean, -likelihood.mean - logs));
                 }
-                if let Some(points) = self.witnessed() {
-                    let mean = points.mean(&Said::new(points, &atoms).log_density).0;
+                let points = match self.is_plain() {
+                    true => self.witnessed().map(Cow::Borrowed),
+                    false => self.stand_ins(),
+                };
+                if let Some(points) = points {
+                    let mean = points.mean(&Said::new(&points, &atoms).log_density).0;
                     return Ok((logs - mean, -mean));
                 }
                 // Cells know the variances of their rows alone.

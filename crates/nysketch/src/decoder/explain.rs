@@ -125,7 +125,9 @@ impl Context<'_> {
         let (sketch, plan) = (self.sketch(), self.plan());
         let weighted = plan.weighting.is_some();
         // Kernel values count categories, and are of complete rows alone: a mixture of Gaussians is of neither.
-        let plain = plan.recipe.is_plain(&plan.columns) && model.recipe == plan.recipe;
+        let plain = plan.categories().is_empty()
+            && !plan.is_partial()
+            && (&model.columns, &model.recipe) == (&plan.columns, &plan.recipe);
         if !plan.collect.kernel || weighted || sketch.rows() == 0 || !plain {
             return Ok(None);
         }

@@ -209,6 +209,11 @@ impl Context<'_> {
                 let task = params.task.name();
                 return Err(Error::MissingSums { task, what: "moments".into() });
             }
+            if sketch.complete_rows() == 0 {
+                let expected =
+                    "a task that does not need rows with all their numbers; no row has them";
+                return Err(Error::parameter("`task`", expected, params.task.name()));
+            }
             if k > plan.dims() {
                 return Err(Error::TooManyComponents {
                     k,

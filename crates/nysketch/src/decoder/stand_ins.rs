@@ -27,6 +27,7 @@ use crate::sums::Sum;
 use crate::weighted::members;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// Witnesses of a cell from which on they tell its shape.
@@ -47,6 +48,10 @@ pub(crate) struct StandIns {
     dims: usize,
     weights: Vec<f64>,
     places: Vec<f64>,
+    /// Numbers that a point lacks, whose places were made up: by point, where it lacks any.
+    lacks: HashMap<usize, Vec<usize>>,
+    /// `log s_k` of each column, where points lack numbers.
+    log_scales: Vec<f64>,
     /// The level of each point in each category.
     codes: Vec<u32>,
     /// How many levels each category has, and what one is on its axis.
@@ -91,11 +96,14 @@ impl StandIns {
         // Witnesses that a row should have.
         let per_row = witnesses.len() as f64 / sketch.rows() as f64;
         let (mut all, mut strange) = (StandIns::empty(d, kinds(plan)), 0.0);
+        all.log_scales = plan.frame.scale.iter().map(|s| s.ln()).collect();
         let counted = &sketch.sums()[Sum::CellLevels];
         for ((at, cell), members) in cells.iter().enumerate().zip(&members) {
             let row = |i: &usize| witnesses.row(*i).iter().map(|x| f64::from(*x));
             let mut rows: Vec<f64> = members.iter().flat_map(row).collect();
             // What a witness lacks is drawn from its cell.
+            let lacks = |row: &[f64]| (0..d).filter(|k| row[*k].is_nan()).collect();
+            let lacks: Vec<Vec<usize>> = rows.chunks_exact(d).map(lacks).collect();
             for (k, x) in rows.iter_mut().enumerate().filter(|(_, x)| x.is_nan()) {
                 *x = cell.mean[k % d] + cell.width(k % d).sqrt() * normal(rng);
             }
@@ -108,7 +116,10 @@ impl StandIns {
             let at_least = per_row * (cell.rows - 3.0 * cell.rows.sqrt()).max(0.0);
             let seen = Seen::new(d, rows, codes, counts);
             if seen.tells(&known, at_least) {
+                let start = all.len();
                 all.push_seen(&known, &seen);
+                let lacking = lacks.into_iter().enumerate().filter(|(_, l)| !l.is_empty());
+                all.lacks.extend(lacking.map(|(i, lacks)| (start + i, lacks)));
                 continue;
             }
             let landmark = place.iter().position(|p| *p == at).unwrap_or(0);
@@ -142,13 +153,36 @@ impl StandIns {
 
     fn empty(dims: usize, categories: Vec<(usize, f64)>) -> Self {
         let (weights, places, codes, cells) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        StandIns { dims, weights, places, codes, categories, cells, witnesses: 0 }
+        let (lacks, log_scales) = (HashMap::new(), Vec::new());
+        StandIns {
+            dims,
+            weights,
+            places,
+            lacks,
+            log_scales,
+            codes,
+            categories,
+            cells,
+            witnesses: 0,
+        }
     }
 
     fn push(&mut self, x: &[f64], codes: &[u32], weight: f64) {
         self.places.extend_from_slice(x);
         self.codes.extend_from_slice(codes);
         self.weights.push(weight);
+    }
+
+    /// The numbers that a point has, where it lacks some.
+    pub fn known(&self, i: usize) -> Option<Vec<usize>> {
+        let lacks = self.lacks.get(&i)?;
+        Some((0..self.dims).filter(|k| !lacks.contains(k)).collect())
+    }
+
+    /// What the scales of the numbers that a point lacks would take from its log density in the table's units.
+    pub fn unscaled(&self, i: usize) -> f64 {
+        let lacks = self.lacks.get(&i).into_iter().flatten();
+        lacks.map(|k| self.log_scales[*k]).sum()
     }
 
     /// The levels of a point.
@@ -284,9 +318,13 @@ impl StandIns {
     /// Some of the points of each cell, which weigh as much as all of them.
     fn select(&self, of: impl Fn(Range<usize>) -> Vec<usize>) -> StandIns {
         let mut some = StandIns::empty(self.dims, self.categories.clone());
+        some.log_scales.clone_from(&self.log_scales);
         for cell in &self.cells {
             let start = some.weights.len();
             for &i in &of(cell.seen.clone()) {
+                if let Some(lacks) = self.lacks.get(&i) {
+                    some.lacks.insert(some.len(), lacks.clone());
+                }
                 some.push(self.point(i), self.codes_of(i), self.weights[i]);
             }
             let end = some.weights.len();

@@ -8,7 +8,7 @@ use super::params::{
 use super::placed::Placed;
 use super::remarks;
 use super::report::{LeverageReport, PlanReport};
-use super::roles::{Settled, TableColumns, preliminary, settle};
+use super::roles::{ONE_POINT, Settled, TableColumns, preliminary, settle};
 use super::witnesses::draw_places;
 use crate::bandwidth;
 use crate::collect::Collect;
@@ -539,7 +539,9 @@ fn make_frame(
         } else {
             c.mean
         });
-        let usable = c.deviation.is_normal() && c.low < c.high;
+        // A sine or a cosine that is constant up to rounding is not stretched.
+        let circle = recipe.numbers[j].step.of_circle() && c.high - c.low < ONE_POINT;
+        let usable = c.deviation.is_normal() && c.low < c.high && !circle;
         let scale = match params.scale.unwrap_or_default() {
             Scale::Standard if usable => c.deviation,
             Scale::Robust if usable => {

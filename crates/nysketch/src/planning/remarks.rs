@@ -53,7 +53,8 @@ pub fn is_surely_id(found: &Survey, j: usize) -> bool {
 fn looks_like_id(found: &Survey, j: usize) -> bool {
     let Column { low, high, .. } = found.columns[j];
     let d = found.columns.len();
-    let mut values: Vec<f64> = found.sample.iter().skip(j).step_by(d).copied().collect();
+    let values = found.sample.iter().skip(j).step_by(d);
+    let mut values: Vec<f64> = values.copied().filter(|x| !x.is_nan()).collect();
     if values.len() < LEAST_ROWS || high - low > SPARSE * found.rows as f64 {
         return false;
     }

@@ -20,6 +20,9 @@ const MOST_LEVELS: usize = 4096;
 /// Share of the columns that a row must have, where rows may lack values.
 const LEAST_PRESENT: f64 = 0.25;
 
+/// A sine or a cosine that differs by less is the same up to rounding.
+pub(super) const ONE_POINT: f64 = 1e-9;
+
 /// The columns of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TableColumns {
@@ -190,7 +193,7 @@ pub fn settle(
         let got = if categories.is_empty() { "none" } else { "categories alone" };
         return Err(Error::parameter("columns", "at least one column of numbers", got));
     }
-    let holes = numbers.iter().any(|j| found.columns[*j].present < 1.0);
+    let holes = numbers.iter().any(|j| found.columns[*j].lacking > 0);
     let least = ((numbers.len() + kept.len()) as f64 * LEAST_PRESENT).ceil() as usize;
     let partial = params.keeps_partial(holes);
     if holes && partial {
@@ -228,6 +231,20 @@ pub fn settle(
 /// Why a column is left out that is missing everywhere.
 const NO_VALUE: &str = "no row has a value there";
 
+/// The columns of the same point on a circle: its sine and its cosine.
+fn on_circle<'a>(
+    recipe: &'a Recipe,
+    found: &'a Survey,
+    j: usize,
+) -> impl Iterator<Item = &'a Column> {
+    let part = |step: Step| step.name().split('_').next();
+    let same = move |n: &Number| {
+        n.input == recipe.numbers[j].input && part(n.step) == part(recipe.numbers[j].step)
+    };
+    let all = recipe.numbers.iter().zip(&found.columns);
+    all.filter(move |(n, _)| n.step.of_circle() && same(n)).map(|(_, c)| c)
+}
+
 /// Columns of numbers that are measured.
 fn chosen_numbers(
     columns: &[String],
@@ -254,7 +271,9 @@ fn chosen_numbers(
             }
             empty.push(format!("'{column}'"));
             said.left_out(&recipe.numbers[j], NO_VALUE);
-        } else if step.of_time() && *step != Step::Time && statistics.low == statistics.high {
+        } else if step.of_circle()
+            && on_circle(recipe, found, j).all(|c| c.high - c.low < ONE_POINT)
+        {
             // Dates without a time of day have no hour.
         } else if params.leave_out_ids && !asked && !vector && remarks::is_surely_id(found, j) {
             let why = format!(

@@ -56,6 +56,11 @@ impl Step {
         name_of(self)
     }
 
+    /// Whether it is a sine or a cosine: one of two columns that are a point on a circle.
+    pub(crate) fn of_circle(self) -> bool {
+        !matches!(self, Step::AsIs | Step::Log | Step::Time)
+    }
+
     /// Whether it is one of a point in time.
     pub fn of_time(self) -> bool {
         !matches!(self, Step::AsIs | Step::Log)

@@ -1,6 +1,7 @@
 //! A source as a plan or a model sees it.
 
 use super::columns::{Category, Recipe};
+use super::step::Step;
 use crate::error::{Error, Result};
 use crate::rows::{
     Block, CategoryColumn, MAX_TEXTS, MISSING, OTHER, RowPart, RowSet, RowSource, RowStream,
@@ -115,7 +116,7 @@ impl<'a> View<'a> {
         }
         let same_numbers = numbers.len() == source.columns().len()
             && numbers.iter().enumerate().all(|(j, from)| j == *from)
-            && recipe.numbers.iter().all(|n| n.step.apply(2.0) == 2.0)
+            && recipe.numbers.iter().all(|n| matches!(n.step, Step::AsIs | Step::Time))
             && recipe.units.is_empty();
         let same_codes = categories.len() == source.categories().len()
             && categories.iter().enumerate().all(|(j, r)| j == r.from && r.codes.is_none());
