@@ -1,4 +1,5 @@
-//! Models: what was learned, in the table's own units, with the report of how.
+//! Models: what was learned, with the report of how. Values are in the table's own units, or what the recipe makes of
+//! them: logarithms stay logarithms, and points on a circle their sines and cosines.
 //!
 //! A model is a JSON file. Distances are taken in the plan's coordinates (columns divided by
 //! `scale`), so that a model of scaled columns assigns rows as it was learned.

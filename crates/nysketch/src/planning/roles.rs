@@ -64,7 +64,8 @@ pub fn preliminary(table: &TableColumns, params: &PlanParams) -> Result<(Vec<Str
             true => {
                 let asked = params.dates.iter().find(|(column, _)| column == name);
                 let parts = asked.map_or(DatePart::DEFAULT, |(_, parts)| parts);
-                for part in parts {
+                let again = |(i, part): &(usize, &DatePart)| parts[..*i].contains(part);
+                for (_, part) in parts.iter().enumerate().filter(|pair| !again(pair)) {
                     part.steps()
                         .iter()
                         .for_each(|(ending, step)| add(format!("{name}{ending}"), *step));

@@ -159,6 +159,11 @@ impl Recipe {
                 self.numbers.len().to_string(),
             );
         }
+        let renamed = |(n, c): (&Number, &String)| n.step == Step::AsIs && n.input != *c;
+        if let Some((number, _)) = self.numbers.iter().zip(columns).find(|pair| renamed(*pair)) {
+            let expected = "columns that are called what they are in the table";
+            return refuse("the recipe", expected, number.input.clone());
+        }
         for category in &self.categories {
             let mut sorted: Vec<&String> = category.levels.iter().collect();
             sorted.sort();
