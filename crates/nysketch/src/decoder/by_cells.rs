@@ -68,11 +68,14 @@ impl Decode for CellsDecoder {
         let (cells, loss) = (job.context.clustered(), job.params.task.loss());
         let (rng, report) = (&mut job.rng, &mut job.report);
         let (warm, k) = (in_space(cells, job.warm), job.params.k);
-        let centres = match job.context.holed_witnesses().filter(|_| warm.len() < k) {
+        let numbers = job.context.plan().categories().is_empty();
+        let holed = job.context.holed_witnesses(false).filter(|_| numbers && warm.len() < k);
+        let centres = match holed {
             Some(points) => on_witnesses(cells, &points, k, loss, rng, report),
             None => cells.cluster(k, loss, EFFORT, &warm, rng, report),
         };
-        let mut atoms = weighted(&cells.weighted_means(), centres);
+        let seen = job.context.holed_witnesses(true);
+        let mut atoms = weighted(&seen.unwrap_or_else(|| cells.weighted_means()), centres);
         let plan = job.context.plan();
         for atom in &mut atoms {
             let coordinates = atom.mean.split_off(plan.dims());
@@ -133,9 +136,14 @@ fn on_witnesses(
     rng: &mut ChaCha8Rng,
     report: &mut Report,
 ) -> Vec<Vec<f64>> {
-    let few = Effort { restarts: 2, ..EFFORT };
+    // A step towards medians costs many towards means.
+    let (starts, iterations) = match loss {
+        Loss::Squared => (EFFORT.restarts / 2, EFFORT.iterations),
+        Loss::Distance => (2, 20),
+    };
+    let few = Effort { restarts: 2, iterations };
     let mut best: Option<(f64, Vec<Vec<f64>>)> = None;
-    for _ in 0..EFFORT.restarts / few.restarts {
+    for _ in 0..starts {
         let mut centres = cells.cluster(k, loss, few, &[], rng, &mut Report::default());
         let steps = points.iterate(&mut centres, loss, few.iterations);
         let risk = points.risk(&centres, loss);

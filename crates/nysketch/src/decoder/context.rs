@@ -136,28 +136,29 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Witness rows that lack values, weighted by the cells, where they are at hand and there are no categories. What a
-    /// witness lacks is the mean of its cell, which tells it near a centre, and does not count for the centre.
-    pub(crate) fn holed_witnesses(&self) -> Option<WeightedPoints> {
+    /// Witness rows that lack values, with their levels as coordinates, weighted by the cells; `None` where rows lack nothing or the
+    /// witnesses are not at hand. What a witness lacks is the mean of its cell, and does not count for a centre; it tells the
+    /// nearest one unless `by_what_is_there`.
+    pub(crate) fn holed_witnesses(&self, by_what_is_there: bool) -> Option<WeightedPoints> {
         let plan = self.plan();
-        let rows =
-            plan.witness_rows().filter(|_| plan.is_partial() && plan.categories().is_empty())?;
+        let rows = plan.witness_rows().filter(|_| plan.is_partial())?;
         // Witnesses of other rows tell nothing.
         self.witnessed()?;
-        let counts = plan.witnesses.as_ref().map_or(&[][..], |w| w.weights());
+        let witnesses = plan.witnesses.as_ref()?;
+        let (counts, codes) = (witnesses.weights(), witnesses.levels());
         let count = |i: usize| counts.get(i).map_or(1.0, |w| f64::from(*w));
-        let d = plan.dims();
+        let (d, c) = (plan.dims(), plan.categories().len());
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); plan.features.points().len()];
-        for (i, landmark) in nearest_cells(plan, rows.data(), &[]).into_iter().enumerate() {
+        for (i, landmark) in nearest_cells(plan, rows.data(), codes).into_iter().enumerate() {
             members[landmark].push(i);
         }
-        let filled = (0..members.len()).filter(|c| self.sketch.sums()[Sum::CellRows][*c] > 0);
+        let filled = (0..members.len()).filter(|cell| self.sketch.sums()[Sum::CellRows][*cell] > 0);
         let (mut points, mut weights, mut known) = (Vec::new(), Vec::new(), Vec::new());
-        for (cell, landmark) in self.cells().iter().zip(filled) {
+        for (cell, landmark) in self.clustered().iter().zip(filled) {
             let witnesses = &members[landmark];
             if witnesses.len() < 2 {
                 points.extend_from_slice(cell.mean);
-                known.extend((0..d).map(|k| cell.known(k)));
+                known.extend((0..cell.mean.len()).map(|k| cell.known(k)));
                 weights.push(cell.rows);
                 continue;
             }
@@ -177,10 +178,14 @@ impl<'a> Context<'a> {
                     points.push(if there { f64::from(*x) + moved[k] } else { cell.mean[k] });
                     known.push(f64::from(u8::from(there)));
                 }
+                let levels = plan.recipe.in_space(d, rows.row(*i), &codes[i * c..(i + 1) * c]);
+                points.extend(levels[d..].iter().map(|x| f64::from(*x)));
+                known.resize(points.len(), 1.0);
                 weights.push(cell.rows * count(*i) / total);
             }
         }
-        Some(WeightedPoints::known_in_part(d, &points, &weights, &known, false))
+        let dims = plan.recipe.space_dims(d);
+        Some(WeightedPoints::known_in_part(dims, &points, &weights, &known, by_what_is_there))
     }
 
     /// The centres of a model in the coordinates that centres are found in.

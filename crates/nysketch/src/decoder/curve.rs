@@ -214,9 +214,12 @@ impl Context<'_> {
         self.risks(model).ok().map(|r| r.0)
     }
 
-    /// What the risk of centres is taken on: cells unfolded, or else calibrated landmarks of the middle rung.
+    /// What the risk of centres is taken on: witness rows with what they have where rows lack values, cells unfolded, or else calibrated landmarks of the middle rung.
     fn risk_points(&self) -> Result<WeightedPoints> {
         let collect = self.plan().collect;
+        if let Some(points) = self.holed_witnesses(true).filter(|_| collect.cells) {
+            return Ok(points);
+        }
         if collect.cells {
             return Ok(self.clustered_unfolded().weighted_means());
         }
