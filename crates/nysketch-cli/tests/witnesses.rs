@@ -106,7 +106,12 @@ fn groups_say_which_they_are_and_the_plan_is_beside_them() {
     let text: String = (0..400).map(line).collect();
     f.write("x.csv", format!("x,y,g\n{text}"));
     let said = f.ok("sketch x.csv --by g -o groups --landmarks 10 --witnesses 50");
-    assert!(said.contains("each sketch contains 10 raw rows: 10 landmarks, and rows that are alone in a cell\n"), "{said}");
+    assert!(
+        said.contains(
+            "each sketch contains 10 raw rows: 10 landmarks, and rows that are alone in a cell\n"
+        ),
+        "{said}"
+    );
     assert!(said.contains("plan.nys contains 60 raw rows"), "{said}");
     assert_eq!(f.json("inspect groups/plan.nys")["kind"], "plan");
     assert_eq!(f.json("inspect groups/a.nys")["witnesses"], 0);

@@ -104,7 +104,8 @@ pub fn run(
     json["file"] = name(&args.output);
     let raw = RawRows::of_plan(plan);
     json["raw_rows"] = json!(raw.total());
-    let mut revealed = format!("each sketch contains {}, and rows that are alone in a cell", raw_rows(raw));
+    let mut revealed =
+        format!("each sketch contains {}, and rows that are alone in a cell", raw_rows(raw));
     if args.plan_file.is_none() {
         json["plan"] = name(&args.output.join(PLAN));
         revealed
