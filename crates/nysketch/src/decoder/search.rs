@@ -5,9 +5,9 @@ use super::likelihood::Said;
 use super::stand_ins::StandIns;
 use crate::atom::Atom;
 use crate::covariance::CovarianceKind;
+use crate::kmeans::{Effort, Loss, WeightedPoints};
 use crate::parallel::in_parallel;
 use crate::random::{draw, normal};
-use crate::weighted::{Effort, Loss, WeightedPoints};
 use crate::work::Work;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -86,7 +86,7 @@ impl Search<'_> {
         // k-means++ alone: Lloyd's iterations would lead many starts to the same place.
         let start = |seed: u64| {
             let rng = &mut ChaCha8Rng::seed_from_u64(seed);
-            let effort = Effort { restarts: 1, iterations: 0 };
+            let effort = Effort::new(1, 0);
             let centres = self.coarse.cluster(k, Loss::Squared, effort, rng);
             self.lifted(thin.atoms_around(&centres, matrices && !diagonals))
         };

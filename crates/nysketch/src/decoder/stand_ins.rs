@@ -14,17 +14,17 @@
 //! A plan may be used for other rows than it was made from. Where most rows lie in cells that are drawn, its
 //! witnesses know nothing of them, and there are no stand-ins.
 
-use super::cells::{Cell, Cells, nearest_cells};
+use super::cells::{Cell, Cells};
 use super::em::Levels;
 use crate::atom::Atom;
 use crate::covariance::{Covariance, SymmetricMatrix};
 use crate::kernel::squared_distance;
+use crate::kmeans::members;
 use crate::linalg::add_gram;
 use crate::plan::Plan;
 use crate::random::{draw, normal};
 use crate::sketch::Sketch;
 use crate::sums::Sum;
-use crate::weighted::members;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::collections::HashMap;
@@ -74,8 +74,9 @@ struct CellPoints {
 }
 
 impl StandIns {
-    /// Witness rows and what the cells know beside them; `None` where the rows are not at hand.
-    pub fn of_witnesses(sketch: &Sketch, cells: &Cells) -> Option<Self> {
+    /// Witness rows and what the cells know beside them; `landmark_of` says where each is. `None` where the rows are not at
+    /// hand.
+    pub fn of_witnesses(sketch: &Sketch, cells: &Cells, landmark_of: &[usize]) -> Option<Self> {
         let plan = sketch.plan();
         let (landmarks, witnesses) = (plan.landmarks()?, plan.witness_rows()?);
         let levels = plan.witnesses.as_ref().map_or(&[][..], |w| w.levels());
@@ -85,9 +86,9 @@ impl StandIns {
         let filled = sketch.sums()[Sum::CellRows].iter().enumerate().filter(|(_, n)| **n > 0);
         filled.enumerate().for_each(|(cell, (landmark, _))| place[landmark] = cell);
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); cells.iter().count()];
-        for (i, landmark) in nearest_cells(plan, witnesses.data(), levels).into_iter().enumerate() {
+        for (i, landmark) in landmark_of.iter().enumerate() {
             // A witness of a cell that this sketch has no rows in stands for nothing.
-            if let Some(members) = members.get_mut(place[landmark]) {
+            if let Some(members) = members.get_mut(place[*landmark]) {
                 members.push(i);
             }
         }
