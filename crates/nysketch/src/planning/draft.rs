@@ -382,7 +382,8 @@ impl Draft {
         let (sample, kernel) = (self.sample.space(), self.kernel());
         let chosen = match sampling {
             Sampling::Dsquared => {
-                dsquared(sample, Some(&self.found.sample_weights), None, m, &mut self.rng)
+                let (weights, threads) = (&self.found.sample_weights, self.params.threads);
+                dsquared(sample, Some(weights), None, m, threads, &mut self.rng)
             }
             Sampling::Leverage => {
                 return self.leverage(Target::landmarks(m), Some((m, wanted)));
@@ -455,7 +456,8 @@ impl Draft {
     /// proportion to D² to the first half.
     fn first_half(&mut self, wanted: Option<usize>) -> Result<Chosen> {
         let m = self.count(wanted)?;
-        let first = dsquared(self.sample.space(), None, None, m.div_ceil(2), &mut self.rng);
+        let (space, threads) = (self.sample.space(), self.params.threads);
+        let first = dsquared(space, None, None, m.div_ceil(2), threads, &mut self.rng);
         Ok(Chosen::Half { first: self.sample.select(&first), m, wanted })
     }
 
@@ -468,15 +470,22 @@ impl Draft {
     ) -> Placed {
         let (d, c) = (self.frame.dims(), self.recipe.categories.len());
         let threshold = distant.threshold();
-        let (mut rows, mut codes, mut weights) = (Vec::new(), Vec::new(), Vec::new());
-        for row in distant.into_rows().chunks_exact(d + c + 1) {
+        let (mut rows, mut codes) = (Vec::new(), Vec::new());
+        let (mut d2, mut weights) = (Vec::new(), Vec::new());
+        distant.each_row(|row| {
             rows.extend_from_slice(&row[..d]);
             codes.extend(row[d..d + c].iter().map(|code| *code as u32));
-            weights.push(row[d + c]);
-        }
+            d2.push(row[d + c]);
+            weights.push(row[d + c + 1]);
+        });
+        let holed = rows.iter().any(|x| x.is_nan());
         let donors = (self.found.sample.as_slice(), self.found.codes.as_slice());
         let distant = placed(&self.frame, &self.recipe, &rows, &codes, Some(donors));
-        let d2 = squared_distances(distant.space(), first.space());
+        let threads = self.params.threads;
+        if holed {
+            // Rows were drawn by the distance over what they have.
+            d2 = squared_distances(distant.space(), first.space(), threads);
+        }
         // A row that is kept with probability p stands for 1/p rows like it.
         let stand_for = |(w, d2): (&f64, &f64)| w / -(-w * d2 * threshold).exp_m1();
         let stand_for: Vec<f64> = weights
@@ -485,9 +494,8 @@ impl Draft {
             .map(stand_for)
             .map(|s| if s.is_finite() { s } else { 0.0 })
             .collect();
-        let rest = m - first.len();
-        let (space, existing) = (distant.space(), Some(first.space()));
-        let second = dsquared(space, Some(&stand_for), existing, rest, &mut self.rng);
+        let (space, rest) = (distant.space(), m - first.len());
+        let second = dsquared(space, Some(&stand_for), Some(d2), rest, threads, &mut self.rng);
         let all = first.and(&distant.select(&second));
         self.note_fewer(all.len(), wanted);
         all
