@@ -1,7 +1,6 @@
 //! A plan in the making: everything but the reading of rows.
 
 use super::framing::{make_frame, warn_of_lost_digits};
-use super::holes::Donors;
 use super::params::{GivenLandmarks, LandmarkCount, Measurement, PlanParams, PlanValid, Scale};
 use super::placed::Placed;
 use super::remarks;
@@ -116,7 +115,8 @@ impl Draft {
         drop(rows);
         let data = Points::new(frame.dims(), data);
         let holed = data.data().iter().any(|x| x.is_nan()).then(|| data.clone());
-        let sample = placed(&recipe, data, found.codes.clone(), (holed.as_ref(), &found.codes));
+        let sample =
+            Placed::filled(&recipe, data, found.codes.clone(), (holed.as_ref(), &found.codes));
         report.sample_rows = sample.len();
         let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
         let bandwidths = match &params.bandwidths {
@@ -181,7 +181,8 @@ impl Draft {
             Features::Nystrom(points, _) => Some(points.len()),
             Features::Fourier(_) => None,
         };
-        let collect = self.params.collect.unwrap_or_else(|| self.default_collect(landmarks));
+        let collect = self.collect_for(landmarks);
+        self.note_left_out(collect, landmarks);
         let plan = Plan { witnesses: self.witnesses(), ..self.plan(features, levels, collect) };
         plan.check()?;
         for measured in ColumnSummary::of_plan(&plan) {
@@ -192,13 +193,21 @@ impl Draft {
         Ok((plan, self.report))
     }
 
-    /// Which sums to keep where nobody said; what is left out for its size is told.
-    fn default_collect(&mut self, landmarks: Option<usize>) -> Collect {
-        let d = self.columns.len();
-        let mut collect = Collect::default_for(d, landmarks);
-        if self.params.kernel != Kernel::Gaussian {
-            collect = Collect { kernel: true, cells: false, ..collect };
+    /// Which sums to keep at so many landmarks, `None` for Fourier features.
+    fn collect_for(&self, landmarks: Option<usize>) -> Collect {
+        let default = Collect::default_for(self.columns.len(), landmarks);
+        self.params.collect.unwrap_or(match self.params.kernel {
+            Kernel::Gaussian => default,
+            Kernel::Laplace => Collect { kernel: true, cells: false, ..default },
+        })
+    }
+
+    /// Says which sums are left out for their size.
+    fn note_left_out(&mut self, collect: Collect, landmarks: Option<usize>) {
+        if self.params.collect.is_some() {
+            return;
         }
+        let d = self.columns.len();
         if !collect.kernel {
             let all = Collect { kernel: true, ..collect }.names().join(",");
             self.report.notes.push(format!(
@@ -217,7 +226,6 @@ impl Draft {
                 16e-6 * sums as f64
             ));
         }
-        collect
     }
 
     fn plan(&self, features: Features, landmark_levels: Vec<u32>, collect: Collect) -> Plan {
@@ -350,25 +358,29 @@ impl Draft {
         Ok(Placed::new(&self.recipe, all.select(&kept), Vec::new()))
     }
 
-    /// Most landmarks whose sums a sketch may have.
-    fn most_landmarks(&self) -> usize {
-        let all = Collect { kernel: true, cells: true, moments: false };
-        let of_plan = Measured {
-            dims: self.frame.dims(),
-            levels: self.recipe.levels(),
-            partial: self.recipe.least_present.is_some(),
-            points: 0,
-            landmarks: true,
-            bandwidths: self.bandwidths.len(),
-            collect: self.params.collect.unwrap_or(all),
+    /// Most landmarks whose sums a sketch may have, where so many are wanted.
+    fn most_landmarks(&self, wanted: usize) -> usize {
+        let most = |landmarks: usize| {
+            let of_plan = Measured {
+                dims: self.frame.dims(),
+                levels: self.recipe.levels(),
+                partial: self.recipe.least_present.is_some(),
+                points: 0,
+                landmarks: true,
+                bandwidths: self.bandwidths.len(),
+                collect: self.collect_for(Some(landmarks)),
+            };
+            of_plan.most_points()
         };
-        of_plan.most_points()
+        // Where there are fewer than wanted, more may be collected of each.
+        most(most(wanted).min(wanted))
     }
 
     /// How many landmarks there are to be.
     fn count(&mut self, wanted: Option<usize>) -> Result<usize> {
-        let (rows, most) = (self.found.rows, self.most_landmarks());
-        let Some(m) = wanted else { return Ok(self.default_count(rows, most)) };
+        let rows = self.found.rows;
+        let Some(m) = wanted else { return Ok(self.default_count()) };
+        let most = self.most_landmarks(m);
         if m as u64 > rows {
             return Err(Error::TooFewRows { landmarks: m, rows: rows as usize });
         }
@@ -381,8 +393,9 @@ impl Draft {
     }
 
     /// The rule for the number of landmarks; says where rows or sums do not go far enough for the clusters.
-    fn default_count(&mut self, rows: u64, most: usize) -> usize {
+    fn default_count(&mut self) -> usize {
         let enough = default_landmarks(self.params.clusters);
+        let (rows, most) = (self.found.rows, self.most_landmarks(enough));
         let m = possible_landmarks(self.params.clusters, rows, most);
         if let Some(k) = self.params.clusters.filter(|_| m < enough) {
             let why = match m == most {
@@ -442,7 +455,7 @@ impl Draft {
         let wanted = if flat { for_model.max(DEFAULT_LANDMARKS) } else { for_model.max(spanning) };
         let enough = self.params.clusters.map_or(0, |k| default_landmarks(Some(k)));
         let m = wanted.clamp(*AUTO_LANDMARKS.start(), enough.max(*AUTO_LANDMARKS.end()));
-        let m = m.min(self.found.rows as usize).min(self.most_landmarks());
+        let m = m.min(self.found.rows as usize).min(self.most_landmarks(m));
         self.report.notes.push(format!("{m} landmarks: {why} ({for_model}); {spectrum}"));
         Ok(m)
     }
@@ -481,14 +494,11 @@ impl Draft {
                 ));
             }
         }
-        self.note_fewer(chosen.len(), wanted);
+        self.note_fewer(chosen.len(), m, wanted);
         self.sample.select(&chosen)
     }
 
-    fn note_fewer(&mut self, got: usize, wanted: Option<usize>) {
-        let possible =
-            possible_landmarks(self.params.clusters, self.found.rows, self.most_landmarks());
-        let m = wanted.unwrap_or(possible);
+    fn note_fewer(&mut self, got: usize, m: usize, wanted: Option<usize>) {
         // Without a number asked for, all rows of a small table are what the user expects.
         let expected = wanted.is_none() && got as u64 == self.found.rows;
         if got < m && !expected {
@@ -554,7 +564,7 @@ impl Draft {
         let holed = rows.iter().any(|x| x.is_nan());
         let donors = self.holed.as_ref().unwrap_or(&self.sample.points);
         let donors = (Some(donors), &self.found.codes[..]);
-        let distant = placed(&self.recipe, Points::new(d, rows), codes, donors);
+        let distant = Placed::filled(&self.recipe, Points::new(d, rows), codes, donors);
         let threads = self.params.threads;
         if holed {
             // Rows were drawn by the distance over what they have.
@@ -571,27 +581,7 @@ impl Draft {
         let (space, rest) = (distant.space(), m - first.len());
         let second = dsquared(space, Some(&stand_for), Some(d2), rest, threads, &mut self.rng);
         let all = first.and(&distant.select(&second));
-        self.note_fewer(all.len(), wanted);
+        self.note_fewer(all.len(), m, wanted);
         all
     }
-}
-
-/// Rows with their levels; what they lack comes from rows like them among the donors, which are there where something
-/// is missing.
-fn placed(
-    recipe: &Recipe,
-    mut rows: Points,
-    codes: Vec<u32>,
-    (donors, levels): (Option<&Points>, &[u32]),
-) -> Placed {
-    let (d, c) = (rows.dims(), recipe.categories.len());
-    if let Some(donors) = donors.filter(|_| rows.data().iter().any(|x| x.is_nan())) {
-        let donors = Donors::new(d, donors.data(), levels, &recipe.categories);
-        let mut data = rows.into_data();
-        for (i, row) in data.chunks_exact_mut(d).enumerate() {
-            donors.fill(row, &codes[i * c..(i + 1) * c]);
-        }
-        rows = Points::new(d, data);
-    }
-    Placed::new(recipe, rows, codes)
 }
