@@ -176,6 +176,11 @@ impl Reservoir {
         Ok(reservoir)
     }
 
+    /// How many rows are kept.
+    pub(crate) fn len(&self) -> usize {
+        self.kept.lock().unwrap_or_else(|e| e.into_inner()).heap.len()
+    }
+
     /// Hands out the rows kept, in the order of the input.
     pub(crate) fn each_row(self, mut take: impl FnMut(&[f64])) {
         let kept = self.kept.into_inner().unwrap_or_else(|e| e.into_inner());

@@ -553,7 +553,7 @@ impl Draft {
     ) -> Placed {
         let (d, c) = (self.frame.dims(), self.recipe.categories.len());
         let threshold = distant.threshold();
-        let (mut rows, mut codes) = (Vec::new(), Vec::new());
+        let (mut rows, mut codes) = (Vec::with_capacity(d * distant.len()), Vec::new());
         let (mut d2, mut weights) = (Vec::new(), Vec::new());
         distant.each_row(|row| {
             self.frame.narrow(&row[..d], &mut rows);
