@@ -194,11 +194,11 @@ impl<const KEPT: usize> TileBlock<'_, KEPT> {
 }
 
 /// What a coordinate adds to a distance, in vectors.
-trait Term {
+pub(super) trait Term {
     fn add<S: Simd>(simd: S, sum: S::f32s, difference: S::f32s) -> S::f32s;
 }
 
-struct Squared;
+pub(super) struct Squared;
 struct Absolute;
 
 impl Term for Squared {
@@ -216,14 +216,14 @@ impl Term for Absolute {
 }
 
 /// What rows have beside numbers that are all there. Tables of numbers alone pay nothing for it.
-trait Extras {
+pub(super) trait Extras {
     /// Whether there are categories.
     const LEVELS: bool;
     /// Whether numbers are missing.
     const HOLES: bool;
 }
 
-struct Plain;
+pub(super) struct Plain;
 struct Mixed;
 struct Holed;
 
@@ -296,13 +296,13 @@ fn run<S: Simd, T: Term, X: Extras, const KEPT: usize>(simd: S, tiles: &mut Tile
 
 /// R rows.
 #[derive(Clone, Copy)]
-struct Tile<'a, const R: usize> {
+pub(super) struct Tile<'a, const R: usize> {
     /// `[column][row]`.
-    numbers: &'a [[Value; R]],
+    pub numbers: &'a [[Value; R]],
     /// `[column][row]`, where numbers are missing.
-    present: &'a [[Value; R]],
+    pub present: &'a [[Value; R]],
     /// `[row][category]`.
-    codes: &'a [u32],
+    pub codes: &'a [u32],
 }
 
 /// What is kept of the rows between groups of panels, a vector for each row.
@@ -394,7 +394,7 @@ impl<S: Simd, const KEPT: usize> TilePass<'_, S, KEPT> {
 
 /// Distances of R rows from V vectors of landmarks over numbers that are there, in the order of the columns.
 #[inline(always)]
-fn distances<S: Simd, T: Term, X: Extras, const R: usize, const V: usize>(
+pub(super) fn distances<S: Simd, T: Term, X: Extras, const R: usize, const V: usize>(
     simd: S,
     rows: Tile<'_, R>,
     panel: &[[S::f32s; V]],
