@@ -19,6 +19,7 @@ use crate::kernel::ladder::exponential;
 use crate::kernel::pack::MAX_BLOCK;
 use crate::kernel::row::{ABSENT, PRESENT, Rows};
 use crate::kernel::scalar::units;
+use crate::kernel::search::Search;
 use crate::kernel::tile::{Nearest, Tiles};
 use crate::plan::{Features, Plan};
 use crate::simd::{Instructions, Work};
@@ -62,7 +63,9 @@ struct Queue {
 struct BlockPass {
     plan: Arc<Plan>,
     instructions: Instructions,
+    /// Where kernel values of all landmarks are wanted, and where only the nearest is.
     tiles: Option<Tiles>,
+    search: Option<Search>,
     fourier: Option<FourierPass>,
     nearest: Nearest,
     /// Factor and limit of the exponential for κ² of the nearest landmark, for each bandwidth.
@@ -89,6 +92,19 @@ impl Cpu {
             picked: FramedRows::default(),
             filled: Vec::new(),
             pass: BlockPass::new(plan, instructions),
+        }
+    }
+
+    /// Looks for the nearest of few landmarks as it does for that of many.
+    #[cfg(test)]
+    pub(super) fn search_as_of_many(&mut self) {
+        if let Some(search) = &mut self.pass.search {
+            use crate::kernel::panels::Panels;
+            let (plan, instructions) = (&self.pass.plan, self.pass.instructions);
+            let landmarks = plan.features.points();
+            let panels = Some(Arc::new(Panels::new(landmarks, instructions)));
+            let tables = plan.level_tables();
+            *search = Search::new(landmarks, tables.as_ref(), panels, instructions);
         }
     }
 
@@ -256,12 +272,13 @@ impl BlockPass {
         let ladder = plan.collect.kernel.then(|| kernel.ladder(bandwidths));
         let tiles = plan
             .landmarks()
-            .filter(|_| plan.needs_nearest())
+            .filter(|_| plan.collect.kernel)
             .map(|landmarks| Tiles::new(landmarks, kernel, ladder.as_ref(), instructions))
             .map(|tiles| match plan.level_tables() {
                 Some(tables) => tiles.with_levels(&tables),
                 None => tiles,
             });
+        let search = (plan.needs_nearest() && tiles.is_none()).then(|| plan.search(instructions));
         let fourier = match &plan.features {
             Features::Fourier(f) if plan.collect.kernel => {
                 Some(FourierPass::new(f, bandwidths, instructions))
@@ -282,6 +299,7 @@ impl BlockPass {
             plan,
             instructions,
             tiles,
+            search,
             fourier,
             nearest: Nearest::default(),
             coverage,
@@ -328,10 +346,13 @@ impl BlockPass {
             return;
         }
         rows.q.resize(n * d + PADDING, 0.0);
+        let these = Rows { z: &rows.z, codes: &rows.codes, present: &rows.present };
+        if let Some(search) = &mut self.search {
+            search.block(these, &mut self.nearest);
+        }
         if let Some(tiles) = &mut self.tiles {
             let features = &mut sums[Sum::Features];
             let m = self.plan.features.points().len();
-            let these = Rows { z: &rows.z, codes: &rows.codes, present: &rows.present };
             tiles.block(these, Some(&mut self.nearest), |rung, j, units| {
                 features[rung * m + j] += i128::from(units) * weight;
             });

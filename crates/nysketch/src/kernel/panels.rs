@@ -34,7 +34,7 @@ pub const PANEL: usize = 16;
 /// Most groups: bounds between all of them take 128 MiB.
 const MAX_GROUPS: usize = 1 << 12;
 /// Panels that a row is compared with first.
-const FIRST: usize = 6;
+const FIRST: usize = 4;
 /// Points that the longest direction is found from, and steps to it.
 const DIRECTION_POINTS: usize = 512;
 const DIRECTION_STEPS: usize = 4;
@@ -45,8 +45,8 @@ pub const FAR: f32 = (1u128 << 100) as f32;
 #[derive(Debug)]
 pub struct Panels {
     dims: usize,
-    /// Which landmark each lane of each panel holds; [`NONE`] where the last panel is filled up.
-    index: Vec<u32>,
+    /// Which landmark each lane of each panel holds, a whole number; infinite where the last panel is filled up.
+    places: Vec<f32>,
     /// `[panel][column][lane]`, filled up with infinitely distant points.
     packed: Vec<f32>,
     /// Panels of a group.
@@ -62,7 +62,7 @@ pub struct Panels {
 }
 
 /// No landmark.
-pub const NONE: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 
 /// How much distances in single precision may be off.
 #[derive(Debug, Clone, Copy)]
@@ -141,10 +141,11 @@ impl Panels {
             farthest: Vec::new(),
             inverse: Vec::new(),
             first: Vec::new(),
-            index: Vec::new(),
+            places: Vec::new(),
         };
         this.bound(landmarks, &members, &means, instructions);
-        this.index = index;
+        let place = |j: &u32| if *j == NONE { f32::INFINITY } else { *j as f32 };
+        this.places = index.iter().map(place).collect();
         this
     }
 
@@ -213,7 +214,7 @@ impl Panels {
 
     /// Number of panels.
     pub fn panels(&self) -> usize {
-        self.index.len() / PANEL
+        self.places.len() / PANEL
     }
 
     /// The panels of a group.
@@ -242,9 +243,9 @@ impl Panels {
         &self.centres
     }
 
-    /// Landmarks in the order of panels and lanes.
-    pub fn index(&self) -> &[u32] {
-        &self.index
+    /// Landmarks in the order of panels and lanes, as whole numbers, which singles hold up to 2²⁴.
+    pub fn places(&self) -> &[f32] {
+        &self.places
     }
 }
 
@@ -350,8 +351,7 @@ fn halve(landmarks: &Points, some: &mut [u32]) {
 fn longest_direction(landmarks: &Points, some: &[u32]) -> Vec<f64> {
     let d = landmarks.dims();
     let step = some.len().div_ceil(DIRECTION_POINTS);
-    let some: Vec<&[f32]> =
-        some.iter().step_by(step).map(|j| landmarks.row(*j as usize)).collect();
+    let some: Vec<&[f32]> = some.iter().step_by(step).map(|j| landmarks.row(*j as usize)).collect();
     let mut mean = vec![0.0; d];
     for z in &some {
         mean.iter_mut().zip(*z).for_each(|(m, z)| *m += f64::from(*z) / some.len() as f64);

@@ -19,16 +19,42 @@ use super::tile::{Nearest, Squared, Term, Tiles};
 use crate::points::Points;
 use crate::simd::Instructions;
 use pulp::{Simd, WithSimd};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Landmarks from which on bounds may pay.
-pub const MANY: usize = 512;
+const MANY: usize = 512;
 /// Columns after which sums are looked at, where as many are left.
 const CHECK: usize = 16;
 /// Share of all work from which on the tiles are faster.
 const PAYS: f64 = 0.5;
 /// Most blocks that go through the tiles before bounds are tried again.
 const LONGEST_WAIT: u32 = 63;
+
+/// Panels of landmarks that do not change, made when they are first asked for.
+#[derive(Debug, Default)]
+pub struct PanelsOnce(OnceLock<Arc<Panels>>);
+
+impl PanelsOnce {
+    /// The panels, where there are landmarks enough.
+    pub fn of(&self, landmarks: &Points, instructions: Instructions) -> Option<Arc<Panels>> {
+        let new = || Arc::new(Panels::new(landmarks, instructions));
+        (landmarks.len() >= MANY).then(|| self.0.get_or_init(new).clone())
+    }
+}
+
+/// A copy may get other landmarks.
+impl Clone for PanelsOnce {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+/// They follow from the landmarks.
+impl PartialEq for PanelsOnce {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
 
 /// Finds nearest landmarks, in squared distances.
 #[derive(Debug, Clone)]
@@ -71,7 +97,7 @@ impl Search {
         };
         let pruned = panels.map(|panels| Pruned {
             slack: Slack::new(landmarks.dims()),
-            tables: tables.map_or(Vec::new(), |tables| tables.arranged(panels.index())),
+            tables: tables.map_or(Vec::new(), |tables| tables.arranged(panels.places())),
             starts: tables.map_or(Vec::new(), |tables| tables.starts().to_vec()),
             packed_rows: PackedRows::new(landmarks.dims()),
             squares: vec![0.0; ROWS * panels.line()],
@@ -128,9 +154,9 @@ impl WithSimd for SearchBlock<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        // Eight sums side by side, as many as hide the time that one takes.
+        // As many sums side by side as hide the time that one takes.
         match S::F32_LANES {
-            16 => self.run::<S, 1, 8>(simd),
+            16 => self.run::<S, 1, 4>(simd),
             8 => self.run::<S, 2, 4>(simd),
             4 => self.run::<S, 4, 2>(simd),
             _ => self.run::<S, PANEL, 1>(simd),
@@ -153,22 +179,17 @@ impl SearchBlock<'_> {
         let (d, c) = (packed.len() / panels.panels(), starts.len());
         let line = panels.line();
         packed_rows.pack(self.rows.z);
-        let mut i = 0;
-        let mut find = |i: usize, squares: &[f32]| {
-            let row = self.rows.row(i, d, c);
-            let found = search.row::<P>(row, squares);
-            self.nearest.index.push(found.index);
-            self.nearest.distance.push(found.distance);
-        };
-        for numbers in packed_rows.tiles() {
+        for (tile, numbers) in packed_rows.tiles().enumerate() {
             from_centres(simd, panels.centres(), numbers, squares);
-            squares.chunks_exact(line).enumerate().for_each(|(r, squares)| find(i + r, squares));
-            i += ROWS;
+            for r in 0..ROWS {
+                let row = self.rows.row(tile * ROWS + r, d, c);
+                search.row::<P>(row, &squares[r * line..(r + 1) * line], self.nearest);
+            }
         }
         for numbers in packed_rows.singles() {
             from_centres(simd, panels.centres(), numbers, &mut squares[..line]);
-            find(i, &squares[..line]);
-            i += 1;
+            let row = self.rows.row(self.nearest.index.len(), d, c);
+            search.row::<P>(row, &squares[..line], self.nearest);
         }
     }
 }
@@ -198,52 +219,54 @@ struct Waiting<const P: usize> {
 }
 
 impl<S: Simd, const V: usize> PanelSearch<'_, S, V> {
-    /// The nearest landmark of a row whose squared distances from all centres are known.
+    /// Adds the nearest landmark of a row whose squared distances from all centres are known.
     #[inline(always)]
-    fn row<const P: usize>(&mut self, row: Rows<'_>, squares: &[f32]) -> Found {
+    fn row<const P: usize>(&mut self, row: Rows<'_>, squares: &[f32], nearest: &mut Nearest) {
         let simd = self.simd;
         let mut best = Found { index: 0, distance: f32::INFINITY };
         let mut waiting = Waiting::<P> { panels: [0; P], count: 0 };
-        let own = first_least(simd, squares).min(self.panels.groups() - 1);
+        let own = place_of_least(simd, squares).min(self.panels.groups() - 1);
         for group in self.panels.first(own) {
             self.add_group(row, *group as usize, &mut waiting, &mut best);
         }
         self.look(row, &mut waiting, &mut best);
 
-        let (slack, provable) = (self.slack, squares[own] <= FAR);
+        let slack = self.slack;
         let near = simd.splat_f32s(-slack.square_above(squares[own]));
         let (shrink, far) = (simd.splat_f32s(slack.shrink()), simd.splat_f32s(FAR));
-        let limit = |best: &Found| match provable {
-            true => slack.distance_above(best.distance),
-            false => f32::INFINITY,
-        };
+        // Of rows too far away nothing is excluded.
+        let nothing = if squares[own] <= FAR { 0.0 } else { f32::INFINITY };
         let mut so_far = best.distance;
-        let mut beyond = limit(&best);
+        let mut beyond = slack.distance_above(so_far) + nothing;
         let (farthest, inverse) = self.panels.bounds(own);
         let bounds = vectors::<S>(squares).iter().zip(vectors::<S>(farthest));
-        let mut lanes = [0.0; PANEL];
         for (at, ((square, farthest), inverse)) in bounds.zip(vectors::<S>(inverse)).enumerate() {
             let difference = simd.mul_add_f32s(simd.min_f32s(*square, far), shrink, near);
             let bound = simd.mul_f32s(simd.sub_f32s(difference, *farthest), *inverse);
             // What is not a number excludes nothing.
             let excluded = simd.less_than_f32s(simd.splat_f32s(beyond), bound);
-            if simd.first_true_m32s(simd.not_m32s(excluded)) == S::F32_LANES {
+            if !has_any(simd, simd.not_m32s(excluded)) {
                 continue;
             }
+            let mut lanes = [0.0; PANEL];
             S::as_mut_simd_f32s(&mut lanes).0[0] = bound;
+            // Without branches, which nothing could foretell.
+            let (mut groups, mut count) = ([0; PANEL], 0);
             for (lane, bound) in lanes[..S::F32_LANES].iter().enumerate() {
-                let group = at * S::F32_LANES + lane;
-                if !(*bound > beyond) && group < self.panels.groups() {
-                    self.add_group(row, group, &mut waiting, &mut best);
-                    if best.distance < so_far {
-                        so_far = best.distance;
-                        beyond = limit(&best);
-                    }
-                }
+                groups[count] = at * S::F32_LANES + lane;
+                count += usize::from(!(*bound > beyond));
+            }
+            for group in &groups[..count] {
+                self.add_group(row, *group, &mut waiting, &mut best);
+            }
+            if best.distance < so_far {
+                so_far = best.distance;
+                beyond = slack.distance_above(so_far) + nothing;
             }
         }
         self.look(row, &mut waiting, &mut best);
-        best
+        nearest.index.push(best.index);
+        nearest.distance.push(best.distance);
     }
 
     /// Lets the panels of a group wait, and looks at those that wait whenever there are P.
@@ -266,12 +289,7 @@ impl<S: Simd, const V: usize> PanelSearch<'_, S, V> {
 
     /// Compares a row with the panels that wait.
     #[inline(always)]
-    fn look<const P: usize>(
-        &mut self,
-        row: Rows<'_>,
-        waiting: &mut Waiting<P>,
-        best: &mut Found,
-    ) {
+    fn look<const P: usize>(&mut self, row: Rows<'_>, waiting: &mut Waiting<P>, best: &mut Found) {
         if waiting.count == 0 {
             return;
         }
@@ -281,17 +299,24 @@ impl<S: Simd, const V: usize> PanelSearch<'_, S, V> {
         let panels: [usize; P] =
             std::array::from_fn(|p| if p < count { panels[p] } else { panels[0] });
         let Some(sums) = self.measure(row, panels, count, best.distance) else { return };
-        let mut lanes = [0.0; PANEL];
+        let simd = self.simd;
+        let mut least = sums[0][0];
+        for sum in sums.as_flattened() {
+            least = simd.min_f32s(least, *sum);
+        }
+        let least = simd.reduce_min_f32s(least);
+        let (value, never) = (simd.splat_f32s(least), simd.splat_f32s(f32::INFINITY));
+        let mut index = never;
         for (panel, sums) in panels.iter().zip(sums) {
-            let (out, _) = S::as_mut_simd_f32s(&mut lanes);
-            out.copy_from_slice(&sums);
-            let index = &self.panels.index()[panel * PANEL..(panel + 1) * PANEL];
-            for (distance, index) in lanes.iter().zip(index) {
-                let (distance, index) = (*distance, *index);
-                if distance < best.distance || distance == best.distance && index < best.index {
-                    *best = Found { index, distance };
-                }
+            let places = vectors::<S>(&self.panels.places()[panel * PANEL..(panel + 1) * PANEL]);
+            for v in 0..V {
+                let here = simd.equal_f32s(sums[v], value);
+                index = simd.min_f32s(index, simd.select_f32s(here, places[v], never));
             }
+        }
+        let index = simd.reduce_min_f32s(index) as u32;
+        if least < best.distance || least == best.distance && index < best.index {
+            *best = Found { index, distance: least };
         }
     }
 
@@ -359,21 +384,26 @@ fn vectors<S: Simd>(values: &[f32]) -> &[S::f32s] {
     S::as_simd_f32s(values).0
 }
 
-/// Where the least of some values first stands.
+/// Where the least of some values stands.
 #[inline(always)]
-fn first_least<S: Simd>(simd: S, values: &[f32]) -> usize {
+fn place_of_least<S: Simd>(simd: S, values: &[f32]) -> usize {
     let mut least = simd.splat_f32s(f32::INFINITY);
-    for value in vectors::<S>(values) {
-        least = simd.min_f32s(*value, least);
-    }
-    let least = simd.splat_f32s(simd.reduce_min_f32s(least));
+    let mut least_at = simd.splat_f32s(0.0);
     for (at, value) in vectors::<S>(values).iter().enumerate() {
-        let lane = simd.first_true_m32s(simd.equal_f32s(*value, least));
-        if lane < S::F32_LANES {
-            return at * S::F32_LANES + lane;
+        let closer = simd.less_than_f32s(*value, least);
+        least = simd.select_f32s(closer, *value, least);
+        least_at = simd.select_f32s(closer, simd.splat_f32s(at as f32), least_at);
+    }
+    let (mut lanes, mut lanes_at) = ([f32::INFINITY; PANEL], [0.0; PANEL]);
+    S::as_mut_simd_f32s(&mut lanes).0[0] = least;
+    S::as_mut_simd_f32s(&mut lanes_at).0[0] = least_at;
+    let mut first = 0;
+    for lane in 1..S::F32_LANES {
+        if lanes[lane] < lanes[first] {
+            first = lane;
         }
     }
-    0
+    lanes_at[first] as usize * S::F32_LANES + first
 }
 
 /// Whether all sums are greater than a limit.
@@ -388,7 +418,14 @@ fn all_beyond<S: Simd, const V: usize, const P: usize>(
         least = simd.min_f32s(least, *sum);
     }
     let within = simd.less_than_or_equal_f32s(least, simd.splat_f32s(limit));
-    simd.first_true_m32s(within) == S::F32_LANES
+    !has_any(simd, within)
+}
+
+/// Whether a mask has a lane that is true.
+#[inline(always)]
+fn has_any<S: Simd>(simd: S, mask: S::m32s) -> bool {
+    // Which lane this finds depends on the instructions.
+    simd.first_true_m32s(mask) < S::F32_LANES
 }
 
 #[cfg(test)]
@@ -482,41 +519,64 @@ mod tests {
         for file in std::env::var("FILES").unwrap().split(",") {
             let (d, rows) = read(file);
             let total = rows.len() / d;
-            for m in [256usize, 400, 800, 2000, 10_000, 50_000] {
-                if m * 2 > total { continue; }
-                let landmarks: Vec<f32> = (0..m).flat_map(|j| {
-                    let i = crate::sample::mix(j as u64) as usize % total;
-                    rows[i * d..(i + 1) * d].to_vec()
-                }).collect();
+            let sizes = std::env::var("SIZES").unwrap_or("400,800,2000,10000,50000".into());
+            for m in sizes.split(",").map(|m| m.parse::<usize>().unwrap()) {
+                if m * 2 > total {
+                    continue;
+                }
+                let landmarks: Vec<f32> = (0..m)
+                    .flat_map(|j| {
+                        let i = crate::sample::mix(j as u64) as usize % total;
+                        rows[i * d..(i + 1) * d].to_vec()
+                    })
+                    .collect();
                 let landmarks = Points::new(d, landmarks);
                 let set = Instructions::best();
-                let n = (4_000_000_000 / (m * d)).clamp(2520, 100_000).min(total) / MAX_BLOCK * MAX_BLOCK;
+                let n = (4_000_000_000 / (m * d)).clamp(2520, 100_000).min(total) / MAX_BLOCK
+                    * MAX_BLOCK;
                 let mut tiles = Tiles::new(&landmarks, Kernel::Gaussian, None, set);
                 let t = std::time::Instant::now();
                 let (mut a, mut b) = (Vec::new(), Vec::new());
                 let mut near = Nearest::default();
                 for block in rows[..n * d].chunks_exact(MAX_BLOCK * d) {
                     tiles.block(block, Some(&mut near), |_, _, _| {});
-                    a.extend(near.index.iter().copied().zip(near.distance.iter().map(|x| x.to_bits())));
+                    a.extend(
+                        near.index.iter().copied().zip(near.distance.iter().map(|x| x.to_bits())),
+                    );
                 }
                 let plain = t.elapsed().as_secs_f64();
                 let t = std::time::Instant::now();
-                let panels = Arc::new(Panels::new(&landmarks, set));
+                let most = std::env::var("MOST").map_or(4096, |m| m.parse().unwrap());
+                let panels = Arc::new(Panels::in_groups(&landmarks, most, set));
                 let build = t.elapsed().as_secs_f64();
                 let mut search = Search::new(&landmarks, None, Some(panels), set);
                 let (mut columns, mut blocks) = (0, 0);
                 let t = std::time::Instant::now();
                 for block in rows[..n * d].chunks_exact(MAX_BLOCK * d) {
-                    if std::env::var("FORCE").is_ok() { search.pruned.as_mut().unwrap().skip = 0; }
+                    if std::env::var("FORCE").is_ok() {
+                        search.pruned.as_mut().unwrap().skip = 0;
+                    }
                     let p = search.pruned.as_ref().unwrap().skip == 0;
                     search.block(block, &mut near);
-                    if p { columns += search.pruned.as_ref().unwrap().columns; blocks += 1; }
-                    b.extend(near.index.iter().copied().zip(near.distance.iter().map(|x| x.to_bits())));
+                    if p {
+                        columns += search.pruned.as_ref().unwrap().columns;
+                        blocks += 1;
+                    }
+                    b.extend(
+                        near.index.iter().copied().zip(near.distance.iter().map(|x| x.to_bits())),
+                    );
                 }
                 let pruned = t.elapsed().as_secs_f64();
                 assert_eq!(a, b);
                 let share = columns as f64 / (blocks * MAX_BLOCK * d * m.div_ceil(16)) as f64;
-                println!("{} d {d} m {m} n {n}: plain {:.2} µs/row, pruned {:.2} ({:.2}x) share {share:.3} pruned blocks {blocks}/{} build {build:.3}s", file.rsplit("/").next().unwrap(), plain / n as f64 * 1e6, pruned / n as f64 * 1e6, plain / pruned, n / MAX_BLOCK);
+                println!(
+                    "{} d {d} m {m} n {n}: plain {:.2} µs/row, pruned {:.2} ({:.2}x) share {share:.3} pruned blocks {blocks}/{} build {build:.3}s",
+                    file.rsplit("/").next().unwrap(),
+                    plain / n as f64 * 1e6,
+                    pruned / n as f64 * 1e6,
+                    plain / pruned,
+                    n / MAX_BLOCK
+                );
             }
         }
     }

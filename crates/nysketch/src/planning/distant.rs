@@ -2,10 +2,10 @@
 
 use crate::engine::has_enough;
 use crate::error::Result;
-use crate::kernel::Kernel;
 use crate::kernel::pack::MAX_BLOCK;
 use crate::kernel::row::{ABSENT, PRESENT, Rows};
-use crate::kernel::tile::{Nearest, Tiles};
+use crate::kernel::search::Search;
+use crate::kernel::tile::Nearest;
 use crate::plan::Plan;
 use crate::recipe::View;
 use crate::rows::{Block, Progress, RowSource, pass};
@@ -24,13 +24,9 @@ pub fn distant_rows(
     // Each row is followed by its levels and its weight.
     let width = plan.dims() + plan.categories().len() + 1;
     let reservoir = Reservoir::new(count, width, mix(plan.seed ^ 0xd2));
-    let tiles = Tiles::new(plan.features.points(), Kernel::Gaussian, None, Instructions::best());
-    let tiles = match plan.level_tables() {
-        Some(tables) => tiles.with_levels(&tables),
-        None => tiles,
-    };
+    let search = plan.search(Instructions::best());
     let init = || Scratch {
-        tiles: tiles.clone(),
+        search: search.clone(),
         nearest: Nearest::default(),
         z: Vec::new(),
         present: Vec::new(),
@@ -46,7 +42,7 @@ pub fn distant_rows(
 
 /// Scratch memory of one thread.
 struct Scratch {
-    tiles: Tiles,
+    search: Search,
     nearest: Nearest,
     z: Vec<f32>,
     present: Vec<f32>,
@@ -70,7 +66,7 @@ fn offer(plan: &Plan, scratch: &mut Scratch, block: &Block, reservoir: &Reservoi
             scratch.z.iter_mut().filter(|z| z.is_nan()).for_each(|z| *z = 0.0);
         }
         let these = Rows { z: &scratch.z, codes, present: &scratch.present };
-        scratch.tiles.block(these, Some(&mut scratch.nearest), |_, _, _| {});
+        scratch.search.block(these, &mut scratch.nearest);
         for (i, row) in rows.chunks_exact(d).enumerate() {
             let at = chunk * MAX_BLOCK + i;
             let codes = &codes[i * c..(i + 1) * c];

@@ -17,6 +17,7 @@ use crate::error::{Error, Place, Result};
 use crate::feature_map::fourier::draw_frequencies;
 use crate::fixed::power_of_two;
 use crate::frame::{Frame, FramedRows};
+use crate::kernel::search::PanelsOnce;
 use crate::kernel::{Kernel, ScaledKernel};
 use crate::landmarks::Sampling;
 use crate::landmarks::cholesky::{Pivot, pivoted_cholesky};
@@ -198,6 +199,7 @@ impl Draft {
             collect,
             seed: self.params.seed,
             witnesses: None,
+            panels: PanelsOnce::default(),
         }
     }
 
