@@ -14,7 +14,6 @@ use super::params::DEFAULT_MIN_VARIANCE;
 use crate::atom::Atom;
 use crate::covariance::CovarianceKind;
 use crate::fixed::power_of_two;
-use crate::kernel::pack::MAX_BLOCK;
 use crate::kernel::row::{ABSENT, PRESENT, Rows};
 use crate::kernel::search::{PanelsOnce, Search};
 use crate::kernel::tile::Nearest;
@@ -665,8 +664,8 @@ pub(super) fn nearest_cells(plan: &Plan, rows: &[f32], codes: &[u32]) -> Vec<usi
 fn nearest(mut search: Search, d: usize, c: usize, rows: Rows<'_>) -> Vec<usize> {
     let (mut nearest, mut found) = (Nearest::default(), Vec::new());
     let n = rows.z.len() / d;
-    for start in (0..n).step_by(MAX_BLOCK) {
-        let end = n.min(start + MAX_BLOCK);
+    for start in (0..n).step_by(search.rows()) {
+        let end = n.min(start + search.rows());
         let block = Rows {
             z: &rows.z[start * d..end * d],
             codes: &rows.codes[start * c..end * c],

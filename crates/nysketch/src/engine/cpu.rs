@@ -157,7 +157,7 @@ impl Cpu {
             if weight == 0 {
                 continue;
             }
-            for some in equal.chunks(MAX_BLOCK) {
+            for some in equal.chunks(self.pass.rows()) {
                 for (_, i) in some {
                     self.picked.copy_row(waiting, *i as usize, d, categories);
                 }
@@ -180,7 +180,7 @@ impl Cpu {
     fn add_alike(&mut self, some: Given<'_>, holed: bool, sums: &mut Sums) -> usize {
         let (d, categories) = (self.pass.plan.dims(), self.pass.starts.len());
         let rows = some.values.len() / d;
-        let most = if some.weights.is_empty() { MAX_BLOCK } else { self.weighted_rows };
+        let most = if some.weights.is_empty() { self.pass.rows() } else { self.weighted_rows };
         // Rows with weights and rows without do not wait together.
         if self.queue(holed).weights.is_empty() != some.weights.is_empty() {
             self.flush(holed, sums);
@@ -308,6 +308,14 @@ impl BlockPass {
         }
     }
 
+    /// Rows of a block: more than [`MAX_BLOCK`] only where all that is wanted is their cells.
+    fn rows(&self) -> usize {
+        match &self.search {
+            Some(search) if self.gram.is_none() => search.rows(),
+            _ => MAX_BLOCK,
+        }
+    }
+
     /// Appends the coordinates of whole rows up to the first invalid one, and says how many.
     fn frame_complete(&self, values: &[f64], out: &mut FramedRows) -> usize {
         let d = self.plan.dims();
@@ -338,7 +346,7 @@ impl BlockPass {
         taken
     }
 
-    /// Adds at most [`MAX_BLOCK`] rows of one weight and clears them.
+    /// Adds at most [`rows`](Self::rows) rows of one weight and clears them.
     fn block(&mut self, rows: &mut FramedRows, weight: i128, sums: &mut Sums) {
         let d = self.plan.dims();
         let n = rows.rows(d);

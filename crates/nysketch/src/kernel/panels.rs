@@ -57,8 +57,8 @@ pub struct Panels {
     /// `[a][b]`: F_ab, rounded up, and 1 / 2‖b − a‖, rounded down; lines filled up to whole panels.
     farthest: Vec<f32>,
     inverse: Vec<f32>,
-    /// For each group the groups that a row near its centre is compared with first.
-    first: Vec<Vec<u32>>,
+    /// For each group the panels that a row near its centre is compared with first.
+    first: Vec<Vec<usize>>,
 }
 
 /// No landmark.
@@ -90,14 +90,14 @@ impl Slack {
         (1.0 - self.share) as f32
     }
 
-    /// More than a squared distance can be.
-    pub fn square_above(&self, square: f32) -> f32 {
+    /// No less than the exact squared distance.
+    pub fn above(&self, square: f32) -> f32 {
         up(f64::from(square) * (1.0 + self.share) + self.square)
     }
 
-    /// A landmark whose bound is above this is farther than one at this squared distance.
-    pub fn distance_above(&self, square: f32) -> f32 {
-        up(f64::from(square).sqrt() * (1.0 + self.share) + self.distance).next_up()
+    /// What a bound on a distance must exceed, and be lowered by.
+    pub fn least(&self) -> f32 {
+        up(self.distance)
     }
 }
 
@@ -132,6 +132,7 @@ impl Panels {
         }
         let lines: Vec<Option<&[f32]>> = means.chunks_exact(d).map(Some).collect();
         let centres = pack(d, &lines);
+        let place = |j: &u32| if *j == NONE { f32::INFINITY } else { *j as f32 };
         let mut this = Panels {
             dims: d,
             packed: pack(d, &index.iter().map(|j| row(landmarks, *j)).collect::<Vec<_>>()),
@@ -141,11 +142,9 @@ impl Panels {
             farthest: Vec::new(),
             inverse: Vec::new(),
             first: Vec::new(),
-            places: Vec::new(),
+            places: index.iter().map(place).collect(),
         };
         this.bound(landmarks, &members, &means, instructions);
-        let place = |j: &u32| if *j == NONE { f32::INFINITY } else { *j as f32 };
-        this.places = index.iter().map(place).collect();
         this
     }
 
@@ -163,7 +162,7 @@ impl Panels {
         self.inverse = vec![1.0; self.groups * line];
         let (mut points, mut squares) = (Vec::new(), Vec::new());
         let mut rows = PackedRows::new(d);
-        let mut farthest = vec![0.0; self.groups];
+        let (mut farthest, mut first_pairs) = (vec![0.0; self.groups], Vec::new());
         for (b, group) in members.iter().enumerate() {
             points.clear();
             group.iter().for_each(|j| points.extend_from_slice(row(landmarks, *j).unwrap_or(&[])));
@@ -193,12 +192,13 @@ impl Panels {
             near.select_nth_unstable_by_key(count - 1, key);
             near.truncate(count);
             near.sort_unstable_by_key(key);
-            self.first.push(near);
-        }
-        for (a, first) in self.first.iter().enumerate() {
-            for b in first {
-                self.farthest[a * line + *b as usize] = f32::NEG_INFINITY;
+            for a in &near {
+                first_pairs.push((b, *a as usize));
             }
+            self.first.push(near.into_iter().flat_map(|a| self.of_group(a as usize)).collect());
+        }
+        for (a, b) in first_pairs {
+            self.farthest[a * line + b] = f32::NEG_INFINITY;
         }
     }
 
@@ -222,8 +222,8 @@ impl Panels {
         group * self.width..((group + 1) * self.width).min(self.panels())
     }
 
-    /// Groups that a row near the centre of this one is compared with first.
-    pub fn first(&self, group: usize) -> &[u32] {
+    /// Panels that a row near the centre of this group is compared with first.
+    pub fn first(&self, group: usize) -> &[usize] {
         &self.first[group]
     }
 

@@ -57,6 +57,15 @@ pub struct Nearest {
     pub second: Vec<f32>,
 }
 
+impl Nearest {
+    /// No rows.
+    pub fn clear(&mut self) {
+        self.index.clear();
+        self.distance.clear();
+        self.second.clear();
+    }
+}
+
 impl Tiles {
     /// Packs the landmarks. Without a ladder only nearest landmarks are found.
     pub fn new(
@@ -118,6 +127,10 @@ impl Tiles {
     ) {
         let rows = rows.into();
         let n = self.count(&rows);
+        let nearest = nearest.map(|nearest| {
+            nearest.clear();
+            nearest
+        });
         if !rows.present.is_empty() {
             let instructions = self.instructions;
             instructions.dispatch(TileBlock::<1> { tiles: self, rows, nearest });
@@ -136,10 +149,27 @@ impl Tiles {
         }
     }
 
+    /// Adds the nearest landmark of every row, however many there are.
+    pub fn nearest(&mut self, rows: Rows<'_>, nearest: &mut Nearest) {
+        let (d, c, instructions) = (self.dims, self.starts.len(), self.instructions);
+        let n = rows.z.len() / d;
+        for start in (0..n).step_by(MAX_BLOCK) {
+            let end = n.min(start + MAX_BLOCK);
+            let rows = Rows {
+                z: &rows.z[start * d..end * d],
+                codes: &rows.codes[start * c..end * c],
+                present: rows.present.get(start * d..end * d).unwrap_or(&[]),
+            };
+            self.count(&rows);
+            instructions.dispatch(TileBlock::<1> { tiles: self, rows, nearest: Some(nearest) });
+        }
+    }
+
     /// Finds the nearest landmark of at most [`MAX_BLOCK`] rows, and the distance of the second nearest.
     pub fn nearest_two<'r>(&mut self, rows: impl Into<Rows<'r>>, nearest: &mut Nearest) {
         let rows = rows.into();
         self.count(&rows);
+        nearest.clear();
         assert!(self.steps.is_empty(), "kernel sums are not for predicting");
         self.second.resize(self.least.len(), 0.0);
         let instructions = self.instructions;
@@ -472,9 +502,6 @@ fn reduce_lanes<S: Simd, const KEPT: usize>(
     n: usize,
     nearest: &mut Nearest,
 ) {
-    nearest.index.clear();
-    nearest.distance.clear();
-    nearest.second.clear();
     let (least, _) = S::as_simd_f32s(&tiles.least);
     let (least_at, _) = S::as_simd_f32s(&tiles.least_at);
     let (lanes, _) = S::as_simd_f32s(&LANES);

@@ -2,7 +2,6 @@
 
 use crate::engine::has_enough;
 use crate::error::Result;
-use crate::kernel::pack::MAX_BLOCK;
 use crate::kernel::row::{ABSENT, PRESENT, Rows};
 use crate::kernel::search::Search;
 use crate::kernel::tile::Nearest;
@@ -51,12 +50,13 @@ struct Scratch {
 
 fn offer(plan: &Plan, scratch: &mut Scratch, block: &Block, reservoir: &Reservoir) {
     let (d, c) = (plan.dims(), plan.categories().len());
-    for (chunk, rows) in block.values.chunks(MAX_BLOCK * d).enumerate() {
+    let most = scratch.search.rows();
+    for (chunk, rows) in block.values.chunks(most * d).enumerate() {
         scratch.z.clear();
         for row in rows.chunks_exact(d) {
             plan.frame.narrow(row, &mut scratch.z);
         }
-        let codes = &block.codes[chunk * MAX_BLOCK * c..][..rows.len() / d * c];
+        let codes = &block.codes[chunk * most * c..][..rows.len() / d * c];
         // Distances are taken over what a row has.
         let holes = plan.is_partial() && scratch.z.iter().any(|z| z.is_nan());
         scratch.present.clear();
@@ -68,7 +68,7 @@ fn offer(plan: &Plan, scratch: &mut Scratch, block: &Block, reservoir: &Reservoi
         let these = Rows { z: &scratch.z, codes, present: &scratch.present };
         scratch.search.block(these, &mut scratch.nearest);
         for (i, row) in rows.chunks_exact(d).enumerate() {
-            let at = chunk * MAX_BLOCK + i;
+            let at = chunk * most + i;
             let codes = &codes[i * c..(i + 1) * c];
             let weight = match plan.weighting {
                 Some(_) => block.weights.get(at).copied().unwrap_or(f64::NAN),
