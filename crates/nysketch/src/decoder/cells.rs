@@ -14,10 +14,9 @@ use super::params::DEFAULT_MIN_VARIANCE;
 use crate::atom::Atom;
 use crate::covariance::CovarianceKind;
 use crate::fixed::power_of_two;
-use crate::kernel::Kernel;
-use crate::kernel::pack::MAX_BLOCK;
 use crate::kernel::row::{ABSENT, PRESENT, Rows};
-use crate::kernel::tile::{Nearest, Tiles};
+use crate::kernel::search::{PanelsOnce, Search};
+use crate::kernel::tile::Nearest;
 use crate::kmeans::{Effort, Loss, WeightedPoints, members};
 use crate::plan::Plan;
 use crate::points::Points;
@@ -641,39 +640,36 @@ fn draw_levels<'a>(
 
 /// The landmark nearest to each of some rows in the plan's coordinates, as the pass finds it.
 fn nearest_landmarks(landmarks: &Points, rows: &[f32]) -> Vec<usize> {
-    let tiles = Tiles::new(landmarks, Kernel::Gaussian, None, Instructions::best());
-    let d = landmarks.dims();
-    nearest(tiles, d, 0, Rows { z: rows, ..Rows::default() })
+    let instructions = Instructions::best();
+    let panels = PanelsOnce::default().of(landmarks, instructions);
+    let search = Search::new(landmarks, None, panels, instructions);
+    nearest(search, landmarks.dims(), 0, Rows { z: rows, ..Rows::default() })
 }
 
 /// The same for rows with the levels of their categories, which may lack numbers.
 pub(super) fn nearest_cells(plan: &Plan, rows: &[f32], codes: &[u32]) -> Vec<usize> {
-    let tiles = Tiles::new(plan.features.points(), Kernel::Gaussian, None, Instructions::best());
-    let tiles = match plan.level_tables() {
-        Some(tables) => tiles.with_levels(&tables),
-        None => tiles,
-    };
+    let search = plan.search(Instructions::best());
     let (d, c) = (plan.dims(), plan.categories().len());
     if rows.iter().all(|x| !x.is_nan()) {
-        return nearest(tiles, d, c, Rows { z: rows, codes, present: &[] });
+        return nearest(search, d, c, Rows { z: rows, codes, present: &[] });
     }
     let there = |x: &f32| if x.is_nan() { ABSENT } else { PRESENT };
     let present: Vec<f32> = rows.iter().map(there).collect();
     let z: Vec<f32> = rows.iter().map(|x| if x.is_nan() { 0.0 } else { *x }).collect();
-    nearest(tiles, d, c, Rows { z: &z, codes, present: &present })
+    nearest(search, d, c, Rows { z: &z, codes, present: &present })
 }
 
-fn nearest(mut tiles: Tiles, d: usize, c: usize, rows: Rows<'_>) -> Vec<usize> {
+fn nearest(mut search: Search, d: usize, c: usize, rows: Rows<'_>) -> Vec<usize> {
     let (mut nearest, mut found) = (Nearest::default(), Vec::new());
     let n = rows.z.len() / d;
-    for start in (0..n).step_by(MAX_BLOCK) {
-        let end = n.min(start + MAX_BLOCK);
+    for start in (0..n).step_by(search.rows()) {
+        let end = n.min(start + search.rows());
         let block = Rows {
             z: &rows.z[start * d..end * d],
             codes: &rows.codes[start * c..end * c],
             present: rows.present.get(start * d..end * d).unwrap_or(&[]),
         };
-        tiles.block(block, Some(&mut nearest), |_, _, _| {});
+        search.block(block, &mut nearest);
         found.extend(nearest.index.iter().map(|landmark| *landmark as usize));
     }
     found
