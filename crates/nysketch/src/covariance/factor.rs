@@ -111,17 +111,6 @@ impl Factor {
         }
     }
 
-    /// `‖W t‖²`, with products added in whichever order is fast.
-    pub(crate) fn squared_length(&self, t: &[f64]) -> f64 {
-        match &self.whitening {
-            Whitening::Diagonal(w) => t.iter().zip(&**w).map(|(t, w)| (t * w).powi(2)).sum(),
-            Whitening::Lower(w) => {
-                let row = |i: usize| dot(&w[start(i)..start(i + 1)], &t[..=i]).powi(2);
-                (0..t.len()).map(row).sum()
-            }
-        }
-    }
-
     /// `(x − μ)ᵀ Γ⁻¹ (x − μ)`.
     pub fn squared_distance(&self, x: &[f64], mean: &[f64]) -> f64 {
         let t: Vec<f64> = x.iter().zip(mean).map(|(x, m)| x - m).collect();

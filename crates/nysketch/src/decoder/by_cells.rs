@@ -7,7 +7,7 @@ use super::decode::{Decode, Job};
 use super::em::Until;
 use super::given::given;
 use super::likelihood::Said;
-use super::params::FitParams;
+use super::params::{DEFAULT_MIN_VARIANCE, FitParams};
 use super::search::{CARRIED, Found, HeldOut, Search, work};
 use super::stand_ins::StandIns;
 use crate::atom::Atom;
@@ -20,6 +20,7 @@ use crate::sums::Sum;
 use crate::task::Task;
 use crate::weighted::{Effort, Loss, WeightedPoints};
 use rand_chacha::ChaCha8Rng;
+use std::borrow::Cow;
 
 const EFFORT: Effort = Effort { restarts: 20, iterations: 200 };
 /// How far densities of rows are from those of the points towards those of points held out: with p numbers and s
@@ -87,7 +88,10 @@ impl Decode for CellsDecoder {
 
     fn mixture(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {
         let (params, kind) = (job.params, job.kind);
-        let cells = job.context.cells().clone().floored(params.min_variance);
+        let cells = match params.min_variance == DEFAULT_MIN_VARIANCE {
+            true => Cow::Borrowed(job.context.cells()),
+            false => Cow::Owned(job.context.cells().clone().floored(params.min_variance)),
+        };
         let alone = kind == CovarianceKind::Diag && job.warm.is_empty();
         if alone && job.context.witnessed().is_none() && job.context.is_plain() {
             if params.of_search().any(|(name, _)| name != "`min_variance`") {

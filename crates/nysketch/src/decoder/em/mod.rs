@@ -8,12 +8,14 @@ mod diagonal;
 mod floor;
 mod levels;
 mod matrix;
-mod moments;
+mod near;
+mod passed;
 mod steps;
 
 pub(super) use floor::Floor;
 pub(super) use levels::Levels;
-pub(super) use steps::{Em, Ended, Shaped, TOLERANCE, Until};
+pub(super) use passed::Told;
+pub(super) use steps::{Em, Ended, Shaped, TOLERANCE, Until, told};
 
 #[cfg(test)]
 mod tests;

@@ -4,13 +4,17 @@ use super::diagonal::Diagonal;
 use super::floor::Floor;
 use super::levels::Levels;
 use super::matrix::Matrices;
-use super::moments::Moments;
+use super::near::{Near, Schedule, by_best};
+use super::passed::{Moments, Passed, Told};
 use crate::atom::Atom;
 use crate::covariance::{Covariance, CovarianceKind, SymmetricMatrix};
 use crate::simd::Instructions;
 
 /// EM ends where the mean log-likelihood grows by less than this, in nats, unless told otherwise.
 pub const TOLERANCE: f64 = 1e-6;
+
+/// Points that are laid out at once to tell their densities.
+const TOLD: usize = 4096;
 
 /// When EM ends.
 #[derive(Debug, Clone, Copy)]
@@ -66,14 +70,40 @@ pub(super) enum Layout {
     Matrices(Matrices),
 }
 
+impl Layout {
+    fn new(
+        dims: usize,
+        matrices: bool,
+        weights: &[f64],
+        places: &[f64],
+        variances: &[f64],
+    ) -> Self {
+        match matrices {
+            true => Layout::Matrices(Matrices::new(dims, weights, places)),
+            false => Layout::Diagonal(Diagonal::new(dims, weights, places, variances)),
+        }
+    }
+
+    fn pass(&self, atoms: &[Atom], levels: &Levels, near: Option<&Near>) -> Passed {
+        match self {
+            Layout::Diagonal(points) => points.pass(atoms, levels, near, Instructions::best()),
+            Layout::Matrices(points) => points.pass(atoms, levels, near),
+        }
+    }
+
+    fn ordered(&self, order: &[usize]) -> Self {
+        match self {
+            Layout::Diagonal(points) => Layout::Diagonal(points.ordered(order)),
+            Layout::Matrices(points) => Layout::Matrices(points.ordered(order)),
+        }
+    }
+}
+
 impl<'a> Em<'a> {
     /// Row-major points with their weights, and their variances where they have any, which matrices do not take.
     pub fn new(weights: &[f64], places: &[f64], variances: &[f64], shaped: Shaped<'a>) -> Self {
-        let dims = shaped.floor.dims();
-        let points = match shaped.kind.is_matrix() {
-            true => Layout::Matrices(Matrices::new(dims, weights, places)),
-            false => Layout::Diagonal(Diagonal::new(dims, weights, places, variances)),
-        };
+        let (dims, matrices) = (shaped.floor.dims(), shaped.kind.is_matrix());
+        let points = Layout::new(dims, matrices, weights, places, variances);
         let mass: f64 = weights.iter().sum();
         let squares: f64 = weights.iter().map(|w| w * w).sum();
         let effective = mass * mass / squares.max(f64::MIN_POSITIVE);
@@ -89,12 +119,34 @@ impl<'a> Em<'a> {
     /// Steps until the likelihood stays, or as many as are allowed.
     pub fn run(&self, atoms: &mut [Atom], until: Until) -> Ended {
         let mut likelihood = f64::NEG_INFINITY;
+        let (mut schedule, mut ordered) = (Schedule::new(), None::<(Layout, Levels)>);
+        let mut best = Vec::new();
         for steps in 0..until.steps {
-            let found = self.step(atoms);
+            let all = schedule.lists().is_none();
+            if all && !best.is_empty() {
+                let order = by_best(&best);
+                let (points, levels) =
+                    ordered.as_ref().map_or((&self.points, &self.levels), |o| (&o.0, &o.1));
+                ordered = Some((points.ordered(&order), levels.ordered(&order)));
+            }
+            let (points, levels) =
+                ordered.as_ref().map_or((&self.points, &self.levels), |o| (&o.0, &o.1));
+            let mut passed = points.pass(atoms, levels, schedule.lists());
+            match all {
+                // Lists of points in no order would be long.
+                true if ordered.is_some() => schedule.renew(std::mem::take(&mut passed.near)),
+                true => {}
+                false => schedule.served(),
+            }
+            best = std::mem::take(&mut passed.best);
+            let found = self.update_all(atoms, passed);
             let converged = found - likelihood < until.tolerance;
             likelihood = found;
-            if converged {
+            if converged && all {
                 return Ended { likelihood, steps: steps + 1, converged };
+            }
+            if converged {
+                schedule.doubt();
             }
         }
         Ended { likelihood, steps: until.steps, converged: false }
@@ -102,15 +154,17 @@ impl<'a> Em<'a> {
 
     /// One step; returns the mean log-likelihood before it.
     pub fn step(&self, atoms: &mut [Atom]) -> f64 {
-        let (likelihood, moments) = match &self.points {
-            Layout::Diagonal(points) => points.pass(atoms, &self.levels, Instructions::best()),
-            Layout::Matrices(points) => points.pass(atoms, &self.levels),
-        };
-        for (atom, moments) in atoms.iter_mut().zip(moments) {
+        let passed = self.points.pass(atoms, &self.levels, None);
+        self.update_all(atoms, passed)
+    }
+
+    /// The atoms of what they are responsible for; returns the mean log-likelihood before.
+    fn update_all(&self, atoms: &mut [Atom], passed: Passed) -> f64 {
+        for (atom, moments) in atoms.iter_mut().zip(passed.moments) {
             self.update(atom, moments);
         }
         self.shape(atoms);
-        likelihood / self.mass
+        passed.likelihood / self.mass
     }
 
     /// The atom of what it is responsible for.
@@ -181,6 +235,25 @@ impl<'a> Em<'a> {
             atom.covariance = Covariance::Full(SymmetricMatrix::from_fn(d, entry));
         }
     }
+}
+
+/// What a mixture says of row-major points, some thousands of them at a time.
+pub fn told(places: &[f64], levels: &Levels, atoms: &[Atom]) -> Told {
+    let dims = atoms[0].mean.len();
+    let matrices = atoms.iter().any(|a| matches!(a.covariance, Covariance::Full(_)));
+    let (mut all, mut start) = (Told::default(), 0);
+    for places in places.chunks(TOLD * dims) {
+        let count = places.len() / dims;
+        let own = levels.ordered(&(start..start + count).collect::<Vec<usize>>());
+        let told = match Layout::new(dims, matrices, &vec![1.0; count], places, &[]) {
+            Layout::Diagonal(points) => points.told(atoms, &own, Instructions::best()),
+            Layout::Matrices(points) => points.told(atoms, &own),
+        };
+        all.log_density.extend(told.log_density);
+        all.entropy.extend(told.entropy);
+        start += count;
+    }
+    all
 }
 
 /// The covariance within all components together.

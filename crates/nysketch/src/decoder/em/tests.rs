@@ -92,11 +92,13 @@ fn a_step_is_the_one_written_down() {
         let start = atoms.clone();
         let found = points.step(&mut atoms);
         if let Layout::Diagonal(points) = &points.points {
-            let best =
-                format!("{:?}", points.pass(&start, &Levels::default(), Instructions::best()));
+            let best = format!(
+                "{:?}",
+                points.pass(&start, &Levels::default(), None, Instructions::best())
+            );
             for other in Instructions::all() {
                 assert_eq!(
-                    format!("{:?}", points.pass(&start, &Levels::default(), other)),
+                    format!("{:?}", points.pass(&start, &Levels::default(), None, other)),
                     best,
                     "{}",
                     other.name()
