@@ -124,7 +124,12 @@ impl Factor {
 
     /// A row drawn from `N(μ, Γ)`: `μ + L z`, which is what W makes z of, plus μ.
     pub fn draw(&self, mean: &[f64], rng: &mut impl rand::Rng) -> Vec<f64> {
-        let mut y: Vec<f64> = mean.iter().map(|_| normal(rng)).collect();
+        let y = self.unwhiten(mean.iter().map(|_| normal(rng)).collect());
+        y.iter().zip(mean).map(|(y, m)| m + y).collect()
+    }
+
+    /// `L s`: what W makes s of.
+    pub(crate) fn unwhiten(&self, mut y: Vec<f64>) -> Vec<f64> {
         match &self.whitening {
             Whitening::Diagonal(w) => y.iter_mut().zip(&**w).for_each(|(y, w)| *y /= w),
             Whitening::Lower(w) => {
@@ -134,7 +139,7 @@ impl Factor {
                 }
             }
         }
-        y.iter().zip(mean).map(|(y, m)| m + y).collect()
+        y
     }
 }
 

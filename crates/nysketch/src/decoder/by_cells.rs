@@ -54,7 +54,7 @@ impl Decode for CellsDecoder {
         if params.task == Task::Gmm && kind.is_matrix() {
             let points = context.witnessed().map_or(0, StandIns::len).max(1000);
             let (d, steps) = (context.plan().dims(), params.max_iterations);
-            work(points, params.k, d, params.restarts, steps)
+            work(kind, points, params.k, d, params.restarts, steps)
                 .check("learning full covariances of so many columns")?;
         }
         let available = context.sketch().sums()[Sum::CellRows].iter().filter(|n| **n > 0).count();

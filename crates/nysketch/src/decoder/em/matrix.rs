@@ -76,22 +76,20 @@ impl Matrices {
 
     /// What each atom is responsible for; of atoms near each block where these are given.
     pub fn pass(&self, atoms: &[Atom], levels: &Levels, near: Option<&Near>) -> Passed {
-        let (d, k) = (self.dims, atoms.len());
+        let (d, looked) = (self.dims, Looked::new(self, atoms, levels, near));
+        let mut passed = Passed::nothing(0, d, 0);
+        if looked.all.is_empty() {
+            return Passed::nothing(atoms.len(), d, levels.total());
+        }
+        passed.likelihood = 0.0;
         let zero = || Sums {
             mass: 0.0,
             first: vec![0.0; d],
             second: vec![0.0; d * d],
             levels: vec![0.0; levels.total()],
         };
-        let mut sums: Vec<Sums> = (0..k).map(|_| zero()).collect();
-        let (best, near_found) = (Vec::new(), Near::default());
-        let mut passed = Passed { likelihood: 0.0, moments: Vec::new(), best, near: near_found };
-        let looked = Looked::new(self, atoms, levels, near);
-        if looked.all.is_empty() {
-            passed.likelihood = f64::NEG_INFINITY;
-        } else {
-            Instructions::best().run(Pass { looked, atoms, sums: &mut sums, passed: &mut passed });
-        }
+        let mut sums: Vec<Sums> = atoms.iter().map(|_| zero()).collect();
+        Instructions::best().run(Pass { looked, atoms, sums: &mut sums, passed: &mut passed });
         let moments = sums.into_iter().map(|Sums { mass, first, second, levels }| {
             let entry = |i: usize, j: usize| second[j * d + i];
             let second = Covariance::Full(SymmetricMatrix::from_fn(d, entry));
@@ -106,8 +104,7 @@ impl Matrices {
         let mut told = Told::default();
         let looked = Looked::new(self, atoms, levels, None);
         if looked.all.is_empty() {
-            let n = self.weights.len();
-            return Told { log_density: vec![f64::NEG_INFINITY; n], entropy: vec![0.0; n] };
+            return Told::nothing(self.weights.len());
         }
         Instructions::best().run(Telling(looked, &mut told));
         told

@@ -12,6 +12,8 @@ pub const MANY: usize = 32;
 /// Atoms whose log-density is so far below the largest, in nats, are out of reach. A thousand of them would be 2e-6
 /// of a point.
 pub const REACH: f64 = 20.0;
+/// Lists of this part of all atoms are short.
+const SHORT: usize = 4;
 /// Steps with the first lists.
 const FIRST: usize = 4;
 
@@ -27,6 +29,11 @@ impl Near {
     pub fn push(&mut self, atoms: impl IntoIterator<Item = u32>) {
         self.atoms.extend(atoms);
         self.ends.push(self.atoms.len());
+    }
+
+    /// Whether there are lists, and so short ones, of so many atoms, that the points are in a good order already.
+    pub fn are_short(&self, atoms: usize) -> bool {
+        !self.ends.is_empty() && self.atoms.len() * SHORT <= self.ends.len() * atoms
     }
 
     /// The list of a block.

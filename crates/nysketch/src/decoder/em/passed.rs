@@ -35,7 +35,26 @@ pub struct Told {
     pub entropy: Vec<f64>,
 }
 
+impl Passed {
+    /// Where no atom has a density.
+    pub fn nothing(atoms: usize, dims: usize, levels: usize) -> Self {
+        let second = Covariance::Diagonal(vec![0.0; dims]);
+        let none = Moments { mass: 0.0, first: vec![0.0; dims], second, levels: vec![0.0; levels] };
+        Passed {
+            likelihood: f64::NEG_INFINITY,
+            moments: vec![none; atoms],
+            best: Vec::new(),
+            near: Near::default(),
+        }
+    }
+}
+
 impl Told {
+    /// Of so many points that no atom has a density at.
+    pub fn nothing(points: usize) -> Self {
+        Told { log_density: vec![f64::NEG_INFINITY; points], entropy: vec![0.0; points] }
+    }
+
     /// A point whose largest log-density is `most`; `total` is Σ e and `spread` is Σ e log e over the shares e of
     /// that.
     #[inline(always)]

@@ -6,6 +6,7 @@ use super::levels::Levels;
 use super::matrix::Matrices;
 use super::near::{Near, Schedule, by_best};
 use super::passed::{Moments, Passed, Told};
+use super::tied::{Tied, Total, pooled};
 use crate::atom::Atom;
 use crate::covariance::{Covariance, CovarianceKind, SymmetricMatrix};
 use crate::simd::Instructions;
@@ -58,6 +59,8 @@ pub struct Shaped<'a> {
 pub struct Em<'a> {
     shaped: Shaped<'a>,
     pub(super) points: Layout,
+    /// Of all points, where atoms share a covariance.
+    total: Option<Total>,
     levels: Levels,
     mass: f64,
     /// `(Σw)²/Σw²`: points of equal weight that would tell as much.
@@ -68,19 +71,23 @@ pub struct Em<'a> {
 pub(super) enum Layout {
     Diagonal(Diagonal),
     Matrices(Matrices),
+    Tied(Tied),
 }
 
 impl Layout {
     fn new(
+        kind: CovarianceKind,
         dims: usize,
-        matrices: bool,
         weights: &[f64],
         places: &[f64],
         variances: &[f64],
     ) -> Self {
-        match matrices {
-            true => Layout::Matrices(Matrices::new(dims, weights, places)),
-            false => Layout::Diagonal(Diagonal::new(dims, weights, places, variances)),
+        match kind {
+            CovarianceKind::Full => Layout::Matrices(Matrices::new(dims, weights, places)),
+            CovarianceKind::Tied => Layout::Tied(Tied::new(dims, weights, places)),
+            CovarianceKind::Diag | CovarianceKind::Spherical => {
+                Layout::Diagonal(Diagonal::new(dims, weights, places, variances))
+            }
         }
     }
 
@@ -88,6 +95,7 @@ impl Layout {
         match self {
             Layout::Diagonal(points) => points.pass(atoms, levels, near, Instructions::best()),
             Layout::Matrices(points) => points.pass(atoms, levels, near),
+            Layout::Tied(points) => points.pass(atoms, levels, near),
         }
     }
 
@@ -95,6 +103,7 @@ impl Layout {
         match self {
             Layout::Diagonal(points) => Layout::Diagonal(points.ordered(order)),
             Layout::Matrices(points) => Layout::Matrices(points.ordered(order)),
+            Layout::Tied(points) => Layout::Tied(points.ordered(order)),
         }
     }
 }
@@ -102,12 +111,13 @@ impl Layout {
 impl<'a> Em<'a> {
     /// Row-major points with their weights, and their variances where they have any, which matrices do not take.
     pub fn new(weights: &[f64], places: &[f64], variances: &[f64], shaped: Shaped<'a>) -> Self {
-        let (dims, matrices) = (shaped.floor.dims(), shaped.kind.is_matrix());
-        let points = Layout::new(dims, matrices, weights, places, variances);
+        let (dims, kind) = (shaped.floor.dims(), shaped.kind);
+        let points = Layout::new(kind, dims, weights, places, variances);
+        let total = (kind == CovarianceKind::Tied).then(|| Total::new(dims, weights, places));
         let mass: f64 = weights.iter().sum();
         let squares: f64 = weights.iter().map(|w| w * w).sum();
         let effective = mass * mass / squares.max(f64::MIN_POSITIVE);
-        Em { shaped, points, levels: Levels::default(), mass, effective }
+        Em { shaped, points, total, levels: Levels::default(), mass, effective }
     }
 
     /// The same with categories.
@@ -132,11 +142,12 @@ impl<'a> Em<'a> {
             let (points, levels) =
                 ordered.as_ref().map_or((&self.points, &self.levels), |o| (&o.0, &o.1));
             let mut passed = points.pass(atoms, levels, schedule.lists());
+            let near = std::mem::take(&mut passed.near);
             match all {
-                // Lists of points in no order would be long.
-                true if ordered.is_some() => schedule.renew(std::mem::take(&mut passed.near)),
-                true => {}
                 false => schedule.served(),
+                // Points in no order have long lists: first they are put in order.
+                true if ordered.is_some() || near.are_short(atoms.len()) => schedule.renew(near),
+                true => {}
             }
             best = std::mem::take(&mut passed.best);
             let found = self.update_all(atoms, passed);
@@ -204,7 +215,8 @@ impl<'a> Em<'a> {
                 return;
             }
             CovarianceKind::Tied => {
-                let mut one = pooled(atoms);
+                let mut one =
+                    self.total.as_ref().map_or_else(|| pooled(atoms), |total| total.within(atoms));
                 floor.lift(&mut one);
                 atoms.iter_mut().for_each(|a| a.covariance = one.clone());
                 return;
@@ -240,27 +252,23 @@ impl<'a> Em<'a> {
 /// What a mixture says of row-major points, some thousands of them at a time.
 pub fn told(places: &[f64], levels: &Levels, atoms: &[Atom]) -> Told {
     let dims = atoms[0].mean.len();
-    let matrices = atoms.iter().any(|a| matches!(a.covariance, Covariance::Full(_)));
+    let kind = match atoms.iter().all(|a| matches!(a.covariance, Covariance::Diagonal(_))) {
+        true => CovarianceKind::Diag,
+        false if atoms.iter().all(|a| a.covariance == atoms[0].covariance) => CovarianceKind::Tied,
+        false => CovarianceKind::Full,
+    };
     let (mut all, mut start) = (Told::default(), 0);
     for places in places.chunks(TOLD * dims) {
         let count = places.len() / dims;
         let own = levels.ordered(&(start..start + count).collect::<Vec<usize>>());
-        let told = match Layout::new(dims, matrices, &vec![1.0; count], places, &[]) {
+        let told = match Layout::new(kind, dims, &vec![1.0; count], places, &[]) {
             Layout::Diagonal(points) => points.told(atoms, &own, Instructions::best()),
             Layout::Matrices(points) => points.told(atoms, &own),
+            Layout::Tied(points) => points.told(atoms, &own),
         };
         all.log_density.extend(told.log_density);
         all.entropy.extend(told.entropy);
         start += count;
     }
     all
-}
-
-/// The covariance within all components together.
-fn pooled(atoms: &[Atom]) -> Covariance {
-    let total: f64 = atoms.iter().map(|a| a.weight).sum();
-    let entry = |i: usize, j: usize| {
-        atoms.iter().map(|a| a.weight * a.covariance.get(i, j)).sum::<f64>() / total
-    };
-    Covariance::Full(SymmetricMatrix::from_fn(atoms[0].mean.len(), entry))
 }
