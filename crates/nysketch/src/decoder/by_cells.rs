@@ -7,7 +7,7 @@ use super::decode::{Decode, Job};
 use super::em::Until;
 use super::given::given;
 use super::likelihood::Said;
-use super::params::FitParams;
+use super::params::{DEFAULT_MIN_VARIANCE, FitParams};
 use super::search::{CARRIED, Found, HeldOut, Search, work};
 use super::stand_ins::StandIns;
 use crate::atom::Atom;
@@ -20,6 +20,7 @@ use crate::report::{Likelihood, Report, Status};
 use crate::sums::Sum;
 use crate::task::Task;
 use rand_chacha::ChaCha8Rng;
+use std::borrow::Cow;
 
 /// Centres are looked for on the cells: so many times while they are few, each run with rounds of exchanges.
 const RUNS: usize = 10;
@@ -68,7 +69,7 @@ impl Decode for CellsDecoder {
         if params.task == Task::Gmm && kind.is_matrix() {
             let points = context.witnessed().map_or(0, StandIns::len).max(1000);
             let (d, steps) = (context.plan().dims(), params.max_iterations);
-            work(points, params.k, d, params.restarts, steps)
+            work(kind, points, params.k, d, params.restarts, steps)
                 .check("learning full covariances of so many columns")?;
         }
         let available = context.sketch().sums()[Sum::CellRows].iter().filter(|n| **n > 0).count();
@@ -105,7 +106,10 @@ impl Decode for CellsDecoder {
 
     fn mixture(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {
         let (params, kind) = (job.params, job.kind);
-        let cells = job.context.cells().clone().floored(params.min_variance);
+        let cells = match params.min_variance == DEFAULT_MIN_VARIANCE {
+            true => Cow::Borrowed(job.context.cells()),
+            false => Cow::Owned(job.context.cells().clone().floored(params.min_variance)),
+        };
         let alone = kind == CovarianceKind::Diag && job.warm.is_empty();
         if alone && job.context.witnessed().is_none() && job.context.is_plain() {
             if params.of_search().any(|(name, _)| name != "`min_variance`") {

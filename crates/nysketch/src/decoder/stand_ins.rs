@@ -34,8 +34,10 @@ use std::ops::Range;
 const ENOUGH: usize = 2;
 /// A cell has its witnesses by chance up to so many times fewer than its rows should have.
 const TOO_FEW: f64 = 5.0;
-/// Antithetic pairs that a cell is drawn as, at least and at most; about as many as it should have witnesses.
+/// Antithetic pairs that a cell is drawn as, at least and at most; about as many as it should have witnesses. The least is
+/// smaller where there are so many cells that all of them would be more pairs than these.
 const PAIRS: std::ops::RangeInclusive<usize> = 8..=500;
+const ALL_PAIRS: usize = 10_000;
 /// Share of the rows from which on, where their cells should have had witnesses and are drawn, the witnesses are those
 /// of other rows.
 const STRANGE: f64 = 0.3;
@@ -126,7 +128,9 @@ impl StandIns {
             let landmark = place.iter().position(|p| *p == at).unwrap_or(0);
             let width = plan.recipe.levels();
             let shares = counted.get(landmark * width..(landmark + 1) * width).unwrap_or(&[]);
-            all.push_drawn(cell, shares, per_row * cell.rows, rng);
+            let least = (ALL_PAIRS / place.len()).clamp(1, *PAIRS.start());
+            let pairs = ((per_row * cell.rows / 2.0) as usize).clamp(least, *PAIRS.end());
+            all.push_drawn(cell, shares, pairs, rng);
             strange += if at_least > TOO_FEW * ENOUGH as f64 { cell.rows } else { 0.0 };
         }
         (all.witnesses > 0 && strange <= STRANGE * all.mass()).then_some(all)
@@ -262,7 +266,7 @@ impl StandIns {
         &mut self,
         cell: Cell<'_>,
         counts: &[i128],
-        expected: f64,
+        pairs: usize,
         rng: &mut impl rand::Rng,
     ) {
         let (d, start) = (self.dims, self.weights.len());
@@ -270,7 +274,6 @@ impl StandIns {
         if narrow && self.categories.is_empty() {
             self.push(cell.mean, &[], cell.rows);
         } else {
-            let pairs = ((expected / 2.0) as usize).clamp(*PAIRS.start(), *PAIRS.end());
             let drawn = cell.drawn(pairs, rng);
             let weight = cell.rows / (2 * pairs) as f64;
             for x in drawn.chunks_exact(d) {
