@@ -550,6 +550,7 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cells::nearest_cells;
     use super::*;
     use crate::random::{normal, unit};
     use crate::{PlanParams, Scale, SketchParams, Table, plan_for};
@@ -561,8 +562,15 @@ mod tests {
         Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap()
     }
 
+    fn of_witnesses(sketch: &Sketch) -> Option<StandIns> {
+        let plan = sketch.plan();
+        let rows = plan.witness_rows()?;
+        let landmark_of = nearest_cells(plan, rows.data(), &[]);
+        StandIns::of_witnesses(sketch, &Cells::new(sketch), &landmark_of)
+    }
+
     fn stand_ins(sketch: &Sketch) -> StandIns {
-        StandIns::of_witnesses(sketch, &Cells::new(sketch)).unwrap()
+        of_witnesses(sketch).unwrap()
     }
 
     /// Σ w, Σ w x and Σ w x² of one column.
@@ -603,7 +611,7 @@ mod tests {
         let plan = Arc::new(plan_for(&table, PlanParams::default()).unwrap().0);
         let other = Table::unnamed(2, other).unwrap();
         let sketch = Sketch::of(&plan, &other, SketchParams::default(), &()).unwrap();
-        assert!(StandIns::of_witnesses(&sketch, &Cells::new(&sketch)).is_none());
+        assert!(of_witnesses(&sketch).is_none());
         // A few rows of the same kind are not all of them.
         let day = Table::unnamed(2, (0..800).map(|_| normal(rng)).collect()).unwrap();
         let sketch = Sketch::of(&plan, &day, SketchParams::default(), &()).unwrap();

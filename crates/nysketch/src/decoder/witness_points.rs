@@ -6,6 +6,7 @@
 //! drawn from its mean and variance; and where all of them are few, so is one half of every cell.
 
 use super::cells::{Cell, Cells};
+use crate::fixed::power_of_two;
 use crate::kmeans::WeightedPoints;
 use crate::points::Points;
 use crate::random::below;
@@ -65,8 +66,10 @@ pub(super) fn witness_points(
         let at_least = per_row * (cell.rows - 3.0 * cell.rows.sqrt()).max(0.0);
         let total: f64 = mine.iter().map(|i| count(*i)).sum();
         let off = off(&cell, rows, mine, d, count);
+        let strange_mean =
+            apart(&cell, &off, &plan.frame.exponent, mine.len()) > 30.0 + 3.0 * d as f64;
         let enough = ENOUGH.min(cell.rows).max(at_least / TOO_FEW);
-        if (mine.len() as f64) < enough || apart(&cell, &off, mine.len()) > 30.0 + 3.0 * d as f64 {
+        if (mine.len() as f64) < enough || strange_mean {
             strange += if at_least > TOO_FEW * ENOUGH { cell.rows } else { 0.0 };
             push_drawn(&cell, 1.0, pairs, rng, &mut points, &mut weights, &mut known);
             continue;
@@ -134,10 +137,11 @@ fn off(
 }
 
 /// Squared distance of the means, in standard errors: about 1 for each column.
-fn apart(cell: &Cell<'_>, off: &[f64], witnesses: usize) -> f64 {
+fn apart(cell: &Cell<'_>, off: &[f64], exponent: &[i32], witnesses: usize) -> f64 {
     let column = |(k, off): (usize, &f64)| {
-        // Singles are rounded.
-        let off = (off.abs() - 1e-6 * cell.mean[k].abs()).max(0.0);
+        // Sums count whole steps, and singles are rounded.
+        let rounding = 4.0 * power_of_two(exponent[k]) + 1e-6 * cell.mean[k].abs();
+        let off = (off.abs() - rounding).max(0.0);
         if off > 0.0 {
             off * off * witnesses as f64 / cell.width(k).max(f64::MIN_POSITIVE)
         } else {

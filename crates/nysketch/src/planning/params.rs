@@ -29,8 +29,9 @@ pub const SAMPLE_VALUES: usize = 1 << 24;
 pub const DEFAULT_WITNESSES: usize = 20_000;
 
 /// Witness rows a cluster where their number is given: k-means on s rows is worse than on all by about k/s.
-const WITNESSES_PER_CLUSTER: usize = 200;
-/// Values that witness rows have at most for each hundred clusters, about 4 MB, but for 20 rows a cluster and 2,000 in all.
+const WITNESSES_PER_CLUSTER: usize = 400;
+/// Values that witness rows have at most for each hundred clusters, about 4 MB, and never more than the sample; but for 20
+/// rows a cluster and 2,000 in all.
 const WITNESS_VALUES: usize = 1_000_000;
 const LEAST_PER_CLUSTER: usize = 20;
 const LEAST_WITNESSES: usize = 2_000;
@@ -39,7 +40,7 @@ const LEAST_WITNESSES: usize = 2_000;
 pub fn default_witnesses(columns: usize, clusters: Option<usize>) -> usize {
     let k = clusters.unwrap_or(0);
     let wanted = DEFAULT_WITNESSES.max(k.saturating_mul(WITNESSES_PER_CLUSTER));
-    let values = WITNESS_VALUES.saturating_mul((k / 100).max(1));
+    let values = WITNESS_VALUES.saturating_mul((k / 100).max(1)).min(SAMPLE_VALUES);
     let least = LEAST_WITNESSES.max(k.saturating_mul(LEAST_PER_CLUSTER));
     wanted.min((values / columns.max(1)).max(least))
 }
