@@ -7,9 +7,11 @@ use crate::frame::{Frame, MAX_RANGE_BITS};
 use crate::kernel::Kernel;
 use crate::kernel::ladder::check_bandwidths;
 use crate::kernel::levels::LevelTables;
+use crate::kernel::search::{PanelsOnce, Search};
 use crate::landmarks::Sampling;
 use crate::points::Points;
 use crate::recipe::{Category, Recipe};
+use crate::simd::Instructions;
 use crate::sums::table::{MAX_SUMS, Measured};
 use crate::weight::Weighting;
 use crate::witnesses::Witnesses;
@@ -56,6 +58,8 @@ pub struct Plan {
     pub seed: u64,
     /// Rows of the planning sample that the plan keeps, if it does.
     pub witnesses: Option<Witnesses>,
+    /// The landmarks as a search for the nearest wants them.
+    pub(crate) panels: PanelsOnce,
 }
 
 /// The feature map.
@@ -151,6 +155,13 @@ impl Plan {
             if same { 0.0 } else { categories[c].weight as f32 }
         };
         (!levels.is_empty()).then(|| LevelTables::new(self.features.points().len(), &levels, entry))
+    }
+
+    /// A search for the nearest landmarks of rows, in squared distances. All searches of a plan share what takes long to make.
+    pub(crate) fn search(&self, instructions: Instructions) -> Search {
+        let landmarks = self.features.points();
+        let panels = self.panels.of(landmarks, instructions);
+        Search::new(landmarks, self.level_tables().as_ref(), panels, instructions)
     }
 
     /// The landmarks in the table's units, one row each; none for Fourier features.

@@ -19,6 +19,7 @@ use crate::kernel::ladder::exponential;
 use crate::kernel::pack::MAX_BLOCK;
 use crate::kernel::row::{ABSENT, PRESENT, Rows};
 use crate::kernel::scalar::units;
+use crate::kernel::search::Search;
 use crate::kernel::tile::{Nearest, Tiles};
 use crate::plan::{Features, Plan};
 use crate::simd::{Instructions, Work};
@@ -62,7 +63,9 @@ struct Queue {
 struct BlockPass {
     plan: Arc<Plan>,
     instructions: Instructions,
+    /// Where kernel values of all landmarks are wanted, and where only the nearest is.
     tiles: Option<Tiles>,
+    search: Option<Search>,
     fourier: Option<FourierPass>,
     nearest: Nearest,
     /// Factor and limit of the exponential for κ² of the nearest landmark, for each bandwidth.
@@ -89,6 +92,19 @@ impl Cpu {
             picked: FramedRows::default(),
             filled: Vec::new(),
             pass: BlockPass::new(plan, instructions),
+        }
+    }
+
+    /// Looks for the nearest of few landmarks as it does for that of many.
+    #[cfg(test)]
+    pub(super) fn search_as_of_many(&mut self) {
+        if let Some(search) = &mut self.pass.search {
+            use crate::kernel::panels::Panels;
+            let (plan, instructions) = (&self.pass.plan, self.pass.instructions);
+            let landmarks = plan.features.points();
+            let panels = Some(Arc::new(Panels::new(landmarks, instructions)));
+            let tables = plan.level_tables();
+            *search = Search::new(landmarks, tables.as_ref(), panels, instructions);
         }
     }
 
@@ -141,7 +157,7 @@ impl Cpu {
             if weight == 0 {
                 continue;
             }
-            for some in equal.chunks(MAX_BLOCK) {
+            for some in equal.chunks(self.pass.rows()) {
                 for (_, i) in some {
                     self.picked.copy_row(waiting, *i as usize, d, categories);
                 }
@@ -164,7 +180,7 @@ impl Cpu {
     fn add_alike(&mut self, some: Given<'_>, holed: bool, sums: &mut Sums) -> usize {
         let (d, categories) = (self.pass.plan.dims(), self.pass.starts.len());
         let rows = some.values.len() / d;
-        let most = if some.weights.is_empty() { MAX_BLOCK } else { self.weighted_rows };
+        let most = if some.weights.is_empty() { self.pass.rows() } else { self.weighted_rows };
         // Rows with weights and rows without do not wait together.
         if self.queue(holed).weights.is_empty() != some.weights.is_empty() {
             self.flush(holed, sums);
@@ -256,12 +272,13 @@ impl BlockPass {
         let ladder = plan.collect.kernel.then(|| kernel.ladder(bandwidths));
         let tiles = plan
             .landmarks()
-            .filter(|_| plan.needs_nearest())
+            .filter(|_| plan.collect.kernel)
             .map(|landmarks| Tiles::new(landmarks, kernel, ladder.as_ref(), instructions))
             .map(|tiles| match plan.level_tables() {
                 Some(tables) => tiles.with_levels(&tables),
                 None => tiles,
             });
+        let search = (plan.needs_nearest() && tiles.is_none()).then(|| plan.search(instructions));
         let fourier = match &plan.features {
             Features::Fourier(f) if plan.collect.kernel => {
                 Some(FourierPass::new(f, bandwidths, instructions))
@@ -282,11 +299,20 @@ impl BlockPass {
             plan,
             instructions,
             tiles,
+            search,
             fourier,
             nearest: Nearest::default(),
             coverage,
             cells,
             gram,
+        }
+    }
+
+    /// Rows of a block: more than [`MAX_BLOCK`] only where all that is wanted is their cells.
+    fn rows(&self) -> usize {
+        match &self.search {
+            Some(search) if self.gram.is_none() => search.rows(),
+            _ => MAX_BLOCK,
         }
     }
 
@@ -320,7 +346,7 @@ impl BlockPass {
         taken
     }
 
-    /// Adds at most [`MAX_BLOCK`] rows of one weight and clears them.
+    /// Adds at most [`rows`](Self::rows) rows of one weight and clears them.
     fn block(&mut self, rows: &mut FramedRows, weight: i128, sums: &mut Sums) {
         let d = self.plan.dims();
         let n = rows.rows(d);
@@ -328,10 +354,13 @@ impl BlockPass {
             return;
         }
         rows.q.resize(n * d + PADDING, 0.0);
+        let these = Rows { z: &rows.z, codes: &rows.codes, present: &rows.present };
+        if let Some(search) = &mut self.search {
+            search.block(these, &mut self.nearest);
+        }
         if let Some(tiles) = &mut self.tiles {
             let features = &mut sums[Sum::Features];
             let m = self.plan.features.points().len();
-            let these = Rows { z: &rows.z, codes: &rows.codes, present: &rows.present };
             tiles.block(these, Some(&mut self.nearest), |rung, j, units| {
                 features[rung * m + j] += i128::from(units) * weight;
             });

@@ -6,6 +6,7 @@ use crate::digest::{is_sha256, sha256};
 use crate::error::{FormatError, Result};
 use crate::frame::{EXPONENTS, Frame};
 use crate::kernel::Kernel;
+use crate::kernel::search::PanelsOnce;
 use crate::landmarks::Sampling;
 use crate::names::Named;
 use crate::plan::{Features, Plan};
@@ -292,6 +293,7 @@ pub fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
             .map_err(|e| value_error(e.to_string()))?,
         seed: metadata.seed,
         witnesses: read_witnesses(reader, metadata)?,
+        panels: PanelsOnce::default(),
     };
     plan.check().map_err(|e| value_error(e.to_string()))?;
     Ok(plan)

@@ -49,6 +49,13 @@ impl LevelTables {
         &self.starts
     }
 
+    /// `[level][place]` of points in another order; infinity where a place, being infinite, has no point.
+    pub(super) fn arranged(&self, places: &[f32]) -> Vec<f32> {
+        let lines = self.entries.chunks_exact(self.points.max(1));
+        let at = |line: &[f32], j: f32| line.get(j as usize).copied().unwrap_or(f32::INFINITY);
+        lines.flat_map(|line| places.iter().map(move |j| at(line, *j))).collect()
+    }
+
     /// `[level][point]`, filled up with infinity to whole vectors.
     pub(super) fn packed(&self, padded: usize) -> Vec<f32> {
         let mut packed = Vec::with_capacity(self.entries.len() / self.points.max(1) * padded);

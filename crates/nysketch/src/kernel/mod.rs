@@ -12,8 +12,10 @@ pub mod exp2;
 pub mod ladder;
 pub mod levels;
 pub mod pack;
+pub mod panels;
 pub mod row;
 pub mod scalar;
+pub mod search;
 pub mod table;
 pub mod tile;
 

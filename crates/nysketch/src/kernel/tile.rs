@@ -57,6 +57,15 @@ pub struct Nearest {
     pub second: Vec<f32>,
 }
 
+impl Nearest {
+    /// No rows.
+    pub fn clear(&mut self) {
+        self.index.clear();
+        self.distance.clear();
+        self.second.clear();
+    }
+}
+
 impl Tiles {
     /// Packs the landmarks. Without a ladder only nearest landmarks are found.
     pub fn new(
@@ -118,6 +127,10 @@ impl Tiles {
     ) {
         let rows = rows.into();
         let n = self.count(&rows);
+        let nearest = nearest.map(|nearest| {
+            nearest.clear();
+            nearest
+        });
         if !rows.present.is_empty() {
             let instructions = self.instructions;
             instructions.dispatch(TileBlock::<1> { tiles: self, rows, nearest });
@@ -136,10 +149,27 @@ impl Tiles {
         }
     }
 
+    /// Adds the nearest landmark of every row, however many there are.
+    pub fn nearest(&mut self, rows: Rows<'_>, nearest: &mut Nearest) {
+        let (d, c, instructions) = (self.dims, self.starts.len(), self.instructions);
+        let n = rows.z.len() / d;
+        for start in (0..n).step_by(MAX_BLOCK) {
+            let end = n.min(start + MAX_BLOCK);
+            let rows = Rows {
+                z: &rows.z[start * d..end * d],
+                codes: &rows.codes[start * c..end * c],
+                present: rows.present.get(start * d..end * d).unwrap_or(&[]),
+            };
+            self.count(&rows);
+            instructions.dispatch(TileBlock::<1> { tiles: self, rows, nearest: Some(nearest) });
+        }
+    }
+
     /// Finds the nearest landmark of at most [`MAX_BLOCK`] rows, and the distance of the second nearest.
     pub fn nearest_two<'r>(&mut self, rows: impl Into<Rows<'r>>, nearest: &mut Nearest) {
         let rows = rows.into();
         self.count(&rows);
+        nearest.clear();
         assert!(self.steps.is_empty(), "kernel sums are not for predicting");
         self.second.resize(self.least.len(), 0.0);
         let instructions = self.instructions;
@@ -194,11 +224,11 @@ impl<const KEPT: usize> TileBlock<'_, KEPT> {
 }
 
 /// What a coordinate adds to a distance, in vectors.
-trait Term {
+pub(super) trait Term {
     fn add<S: Simd>(simd: S, sum: S::f32s, difference: S::f32s) -> S::f32s;
 }
 
-struct Squared;
+pub(super) struct Squared;
 struct Absolute;
 
 impl Term for Squared {
@@ -216,14 +246,14 @@ impl Term for Absolute {
 }
 
 /// What rows have beside numbers that are all there. Tables of numbers alone pay nothing for it.
-trait Extras {
+pub(super) trait Extras {
     /// Whether there are categories.
     const LEVELS: bool;
     /// Whether numbers are missing.
     const HOLES: bool;
 }
 
-struct Plain;
+pub(super) struct Plain;
 struct Mixed;
 struct Holed;
 
@@ -296,13 +326,13 @@ fn run<S: Simd, T: Term, X: Extras, const KEPT: usize>(simd: S, tiles: &mut Tile
 
 /// R rows.
 #[derive(Clone, Copy)]
-struct Tile<'a, const R: usize> {
+pub(super) struct Tile<'a, const R: usize> {
     /// `[column][row]`.
-    numbers: &'a [[Value; R]],
+    pub numbers: &'a [[Value; R]],
     /// `[column][row]`, where numbers are missing.
-    present: &'a [[Value; R]],
+    pub present: &'a [[Value; R]],
     /// `[row][category]`.
-    codes: &'a [u32],
+    pub codes: &'a [u32],
 }
 
 /// What is kept of the rows between groups of panels, a vector for each row.
@@ -394,7 +424,7 @@ impl<S: Simd, const KEPT: usize> TilePass<'_, S, KEPT> {
 
 /// Distances of R rows from V vectors of landmarks over numbers that are there, in the order of the columns.
 #[inline(always)]
-fn distances<S: Simd, T: Term, X: Extras, const R: usize, const V: usize>(
+pub(super) fn distances<S: Simd, T: Term, X: Extras, const R: usize, const V: usize>(
     simd: S,
     rows: Tile<'_, R>,
     panel: &[[S::f32s; V]],
@@ -472,9 +502,6 @@ fn reduce_lanes<S: Simd, const KEPT: usize>(
     n: usize,
     nearest: &mut Nearest,
 ) {
-    nearest.index.clear();
-    nearest.distance.clear();
-    nearest.second.clear();
     let (least, _) = S::as_simd_f32s(&tiles.least);
     let (least_at, _) = S::as_simd_f32s(&tiles.least_at);
     let (lanes, _) = S::as_simd_f32s(&LANES);

@@ -2,10 +2,9 @@
 
 use crate::engine::has_enough;
 use crate::error::Result;
-use crate::kernel::Kernel;
-use crate::kernel::pack::MAX_BLOCK;
 use crate::kernel::row::{ABSENT, PRESENT, Rows};
-use crate::kernel::tile::{Nearest, Tiles};
+use crate::kernel::search::Search;
+use crate::kernel::tile::Nearest;
 use crate::plan::Plan;
 use crate::recipe::View;
 use crate::rows::{Block, Progress, RowSource, pass};
@@ -23,13 +22,9 @@ pub fn distant_rows(
 ) -> Result<Reservoir> {
     let width = plan.dims() + plan.categories().len() + 2;
     let reservoir = Reservoir::new(count, width, mix(plan.seed ^ 0xd2));
-    let tiles = Tiles::new(plan.features.points(), Kernel::Gaussian, None, Instructions::best());
-    let tiles = match plan.level_tables() {
-        Some(tables) => tiles.with_levels(&tables),
-        None => tiles,
-    };
+    let search = plan.search(Instructions::best());
     let init = || Scratch {
-        tiles: tiles.clone(),
+        search: search.clone(),
         nearest: Nearest::default(),
         z: Vec::new(),
         present: Vec::new(),
@@ -45,7 +40,7 @@ pub fn distant_rows(
 
 /// Scratch memory of one thread.
 struct Scratch {
-    tiles: Tiles,
+    search: Search,
     nearest: Nearest,
     z: Vec<f32>,
     present: Vec<f32>,
@@ -54,12 +49,13 @@ struct Scratch {
 
 fn offer(plan: &Plan, scratch: &mut Scratch, block: &Block, reservoir: &Reservoir) {
     let (d, c) = (plan.dims(), plan.categories().len());
-    for (chunk, rows) in block.values.chunks(MAX_BLOCK * d).enumerate() {
+    let most = scratch.search.rows();
+    for (chunk, rows) in block.values.chunks(most * d).enumerate() {
         scratch.z.clear();
         for row in rows.chunks_exact(d) {
             plan.frame.narrow(row, &mut scratch.z);
         }
-        let codes = &block.codes[chunk * MAX_BLOCK * c..][..rows.len() / d * c];
+        let codes = &block.codes[chunk * most * c..][..rows.len() / d * c];
         // Distances are taken over what a row has.
         let holes = plan.is_partial() && scratch.z.iter().any(|z| z.is_nan());
         scratch.present.clear();
@@ -69,9 +65,9 @@ fn offer(plan: &Plan, scratch: &mut Scratch, block: &Block, reservoir: &Reservoi
             scratch.z.iter_mut().filter(|z| z.is_nan()).for_each(|z| *z = 0.0);
         }
         let these = Rows { z: &scratch.z, codes, present: &scratch.present };
-        scratch.tiles.block(these, Some(&mut scratch.nearest), |_, _, _| {});
+        scratch.search.block(these, &mut scratch.nearest);
         for (i, row) in rows.chunks_exact(d).enumerate() {
-            let at = chunk * MAX_BLOCK + i;
+            let at = chunk * most + i;
             let codes = &codes[i * c..(i + 1) * c];
             let weight = match plan.weighting {
                 Some(_) => block.weights.get(at).copied().unwrap_or(f64::NAN),

@@ -13,6 +13,7 @@ use crate::columns::ColumnSummary;
 use crate::error::{Error, Place, Result};
 use crate::feature_map::fourier::draw_frequencies;
 use crate::frame::{Frame, FramedRows};
+use crate::kernel::search::PanelsOnce;
 use crate::kernel::{Kernel, ScaledKernel};
 use crate::landmarks::Sampling;
 use crate::landmarks::cholesky::{Pivot, pivoted_cholesky};
@@ -240,6 +241,7 @@ impl Draft {
             collect,
             seed: self.params.seed,
             witnesses: None,
+            panels: PanelsOnce::default(),
         }
     }
 

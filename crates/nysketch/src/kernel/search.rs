@@ -1,0 +1,694 @@
+//! The nearest landmark of every row, without the distances of all: those of panels that may hold it.
+//!
+//! A row is compared with the centres of all groups of [`panels`](super::panels), then with the panels around the
+//! nearest centre; what no bound excludes is left. When that is known for all rows of a block, every group is
+//! compared with the rows it is left for, so that it is read once. A sum of squares only grows, in
+//! floating point too, so panels whose sums are all beyond the nearest so far are left before the last column.
+//! What is computed of a landmark are the operations of [`scalar`](super::scalar) in their order, what is left out
+//! is farther beyond doubt, and of landmarks as near the first counts: index and distance are those of the scalar
+//! definition, bit for bit.
+//!
+//! What categories add is not negative, so bounds on the numbers hold with categories. Rows with holes go through
+//! the tiles, and so do all rows for a while where bounds exclude too little.
+
+use super::Kernel;
+use super::levels::LevelTables;
+use super::pack::{MAX_BLOCK, PackedRows, ROWS};
+use super::panels::{FAR, PANEL, Panels, Slack, from_centres};
+use super::row::Rows;
+use super::tile::{Nearest, Squared, Term, Tiles};
+use crate::points::Points;
+use crate::simd::Instructions;
+use pulp::{Simd, WithSimd};
+use std::sync::{Arc, OnceLock};
+
+/// Landmarks from which on bounds may pay.
+const MANY: usize = 512;
+/// Values of rows that are looked at together, in blocks of [`MAX_BLOCK`] rows, about.
+const TOGETHER: usize = 800;
+/// Columns after which sums are looked at, where as many are left.
+const CHECK: usize = 2 * STEP;
+/// Columns that are added without a look at anything else.
+const STEP: usize = 8;
+/// Share of all work from which on the tiles are faster.
+const PAYS: f64 = 0.5;
+/// Most blocks that go through the tiles before bounds are tried again.
+const LONGEST_WAIT: u32 = 63;
+
+/// Panels of landmarks that do not change, made when they are first asked for.
+#[derive(Debug, Default)]
+pub struct PanelsOnce(OnceLock<Arc<Panels>>);
+
+impl PanelsOnce {
+    /// The panels, where there are landmarks enough.
+    pub fn of(&self, landmarks: &Points, instructions: Instructions) -> Option<Arc<Panels>> {
+        let new = || Arc::new(Panels::new(landmarks, instructions));
+        (landmarks.len() >= MANY).then(|| self.0.get_or_init(new).clone())
+    }
+}
+
+/// A copy may get other landmarks.
+impl Clone for PanelsOnce {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+/// They follow from the landmarks.
+impl PartialEq for PanelsOnce {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// Finds nearest landmarks, in squared distances.
+#[derive(Debug, Clone)]
+pub struct Search {
+    instructions: Instructions,
+    dims: usize,
+    tiles: Tiles,
+    pruned: Option<Pruned>,
+}
+
+/// What the search through panels needs.
+#[derive(Debug, Clone)]
+struct Pruned {
+    panels: Arc<Panels>,
+    slack: Slack,
+    /// What levels add, `[level][panel][lane]`, and the first level of each category.
+    tables: Vec<f32>,
+    starts: Vec<usize>,
+    packed_rows: PackedRows,
+    /// Squared distances of the rows of a tile from all centres.
+    squares: Vec<f32>,
+    left: Left,
+    /// Columns of panels that rows were compared with.
+    columns: u64,
+    /// Blocks that go through the tiles before the next try, and how many did so the last time.
+    skip: u32,
+    wait: u32,
+}
+
+impl Search {
+    /// A search among landmarks, through `panels` of them where there are some.
+    pub fn new(
+        landmarks: &Points,
+        tables: Option<&LevelTables>,
+        panels: Option<Arc<Panels>>,
+        instructions: Instructions,
+    ) -> Self {
+        let tiles = Tiles::new(landmarks, Kernel::Gaussian, None, instructions);
+        let tiles = match tables {
+            Some(tables) => tiles.with_levels(tables),
+            None => tiles,
+        };
+        let pruned = panels.map(|panels| Pruned {
+            slack: Slack::new(landmarks.dims()),
+            tables: tables.map_or(Vec::new(), |tables| tables.arranged(panels.places())),
+            starts: tables.map_or(Vec::new(), |tables| tables.starts().to_vec()),
+            packed_rows: PackedRows::new(landmarks.dims()),
+            squares: vec![0.0; ROWS * panels.line()],
+            left: Left::default(),
+            columns: 0,
+            skip: 0,
+            wait: 0,
+            panels,
+        });
+        Search { instructions, dims: landmarks.dims(), tiles, pruned }
+    }
+
+    /// How many rows are best looked at together.
+    pub fn rows(&self) -> usize {
+        match &self.pruned {
+            Some(_) => (TOGETHER / self.dims).clamp(1, 16) * MAX_BLOCK,
+            None => MAX_BLOCK,
+        }
+    }
+
+    /// Finds the nearest landmark of every row.
+    pub fn block<'r>(&mut self, rows: impl Into<Rows<'r>>, nearest: &mut Nearest) {
+        let rows = rows.into();
+        nearest.clear();
+        match &mut self.pruned {
+            Some(pruned) if rows.present.is_empty() && pruned.skip == 0 => {
+                pruned.block(rows, nearest, self.instructions);
+            }
+            pruned => {
+                if let Some(pruned) = pruned {
+                    pruned.skip = pruned.skip.saturating_sub(1);
+                }
+                self.tiles.nearest(rows, nearest);
+            }
+        }
+    }
+}
+
+impl Pruned {
+    fn block(&mut self, rows: Rows<'_>, nearest: &mut Nearest, instructions: Instructions) {
+        self.columns = 0;
+        instructions.dispatch(SearchBlock { pruned: self, rows, nearest });
+        let all = nearest.index.len() * self.panels.packed().len() / PANEL;
+        // Few rows say little.
+        if nearest.index.len() >= ROWS * ROWS {
+            let pays = (self.columns as f64) < PAYS * all as f64;
+            self.wait = if pays { 0 } else { (2 * self.wait + 1).min(LONGEST_WAIT) };
+            self.skip = self.wait;
+        }
+    }
+}
+
+struct SearchBlock<'a> {
+    pruned: &'a mut Pruned,
+    rows: Rows<'a>,
+    nearest: &'a mut Nearest,
+}
+
+impl WithSimd for SearchBlock<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        // As many sums side by side as hide the time that one takes.
+        match S::F32_LANES {
+            16 => self.run::<S, 1, 4>(simd),
+            8 => self.run::<S, 2, 4>(simd),
+            4 => self.run::<S, 4, 2>(simd),
+            _ => self.run::<S, PANEL, 1>(simd),
+        }
+    }
+}
+
+impl SearchBlock<'_> {
+    /// Panels of V vectors, N of them or N rows at a time.
+    #[inline(always)]
+    fn run<S: Simd, const V: usize, const N: usize>(self, simd: S) {
+        let Pruned { panels, slack, tables, starts, packed_rows, squares, left, columns, .. } =
+            self.pruned;
+        let panels: &Panels = panels;
+        let (packed, _) = vectors::<S>(panels.packed()).as_chunks::<V>();
+        let (tables, _) = vectors::<S>(tables).as_chunks::<V>();
+        let (rows, nearest) = (self.rows, self.nearest);
+        let mut search =
+            PanelSearch::<S, V> { simd, panels, packed, tables, starts, rows, nearest, columns };
+        let line = panels.line();
+        left.clear();
+        packed_rows.pack(rows.z);
+        let mut row = 0;
+        for numbers in packed_rows.tiles() {
+            from_centres(simd, panels.centres(), numbers, squares);
+            for r in 0..ROWS {
+                search.begin::<N>(row + r, &squares[r * line..(r + 1) * line], *slack, left);
+            }
+            row += ROWS;
+        }
+        for numbers in packed_rows.singles() {
+            from_centres(simd, panels.centres(), numbers, &mut squares[..line]);
+            search.begin::<N>(row, &squares[..line], *slack, left);
+            row += 1;
+        }
+        left.sort(panels.groups());
+        for group in 0..panels.groups() {
+            search.finish::<N>(group, left.of_group(group));
+        }
+    }
+}
+
+/// A group that may hold the nearest landmark of a row.
+#[derive(Debug, Clone, Copy, Default)]
+struct Possible {
+    group: u32,
+    row: u32,
+    /// Its landmarks have squared distances no less.
+    square: f32,
+}
+
+/// Groups that are left for the rows of a block.
+#[derive(Debug, Clone, Default)]
+struct Left {
+    count: usize,
+    all: Vec<Possible>,
+    sorted: Vec<Possible>,
+    /// Where those of each group end among the sorted.
+    ends: Vec<u32>,
+}
+
+impl Left {
+    fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    /// Adds the groups of some lanes that a row may be nearest to.
+    #[inline(always)]
+    fn add(&mut self, row: usize, first: usize, squares: &[f32], distance: f32) {
+        if self.all.len() < self.count + squares.len() {
+            self.all.resize(2 * self.count + PANEL, Possible::default());
+        }
+        // Without branches, which nothing could foretell.
+        let mut count = self.count;
+        for (lane, square) in squares.iter().enumerate() {
+            let (group, row) = ((first + lane) as u32, row as u32);
+            self.all[count] = Possible { group, row, square: *square };
+            count += usize::from(!(*square > distance));
+        }
+        self.count = count;
+    }
+
+    /// Sorts by group.
+    fn sort(&mut self, groups: usize) {
+        let all = &self.all[..self.count];
+        self.ends.clear();
+        self.ends.resize(groups.next_multiple_of(PANEL) + 1, 0);
+        all.iter().for_each(|p| self.ends[p.group as usize + 1] += 1);
+        for group in 1..self.ends.len() {
+            self.ends[group] += self.ends[group - 1];
+        }
+        self.sorted.resize(all.len().max(self.sorted.len()), Possible::default());
+        for possible in all {
+            // What is the start of a group becomes its end.
+            let at = &mut self.ends[possible.group as usize];
+            self.sorted[*at as usize] = *possible;
+            *at += 1;
+        }
+    }
+
+    fn of_group(&self, group: usize) -> &[Possible] {
+        let start = group.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.sorted[start as usize..self.ends[group] as usize]
+    }
+}
+
+struct PanelSearch<'a, S: Simd, const V: usize> {
+    simd: S,
+    panels: &'a Panels,
+    packed: &'a [[S::f32s; V]],
+    /// `[level][panel]`, and the first level of each category.
+    tables: &'a [[S::f32s; V]],
+    starts: &'a [usize],
+    rows: Rows<'a>,
+    /// What has been found so far.
+    nearest: &'a mut Nearest,
+    columns: &'a mut u64,
+}
+
+impl<S: Simd, const V: usize> PanelSearch<'_, S, V> {
+    /// Compares a row with the panels around the centre that is nearest to it, and adds what is left;
+    /// `squares` are its squared distances from all centres.
+    #[inline(always)]
+    fn begin<const P: usize>(
+        &mut self,
+        row: usize,
+        squares: &[f32],
+        slack: Slack,
+        left: &mut Left,
+    ) {
+        let simd = self.simd;
+        self.nearest.index.push(0);
+        self.nearest.distance.push(f32::INFINITY);
+        let own = place_of_least(simd, squares).min(self.panels.groups() - 1);
+        let first = self.panels.first(own);
+        for some in first.chunks(P) {
+            let at = std::array::from_fn(|p| some[p.min(some.len() - 1)]);
+            self.look::<1, P>([row], at, some.len());
+        }
+        let distance = self.nearest.distance[row];
+        let near = simd.splat_f32s(-slack.above(squares[own]));
+        let shrink = simd.splat_f32s(slack.shrink());
+        let least = simd.splat_f32s(slack.least());
+        let (far, zero) = (simd.splat_f32s(FAR), simd.splat_f32s(0.0));
+        let (farthest, inverse) = self.panels.bounds(own);
+        let bounds = vectors::<S>(squares).iter().zip(vectors::<S>(farthest));
+        for (at, ((square, farthest), inverse)) in bounds.zip(vectors::<S>(inverse)).enumerate() {
+            let difference = simd.mul_add_f32s(simd.min_f32s(*square, far), shrink, near);
+            let bound = simd.mul_f32s(simd.sub_f32s(difference, *farthest), *inverse);
+            // What is not a number excludes nothing.
+            let bound = simd.max_f32s(simd.sub_f32s(bound, least), zero);
+            let bound = simd.mul_f32s(simd.mul_f32s(bound, bound), shrink);
+            let excluded = simd.less_than_f32s(simd.splat_f32s(distance), bound);
+            if has_any(simd, simd.not_m32s(excluded)) {
+                let mut lanes = [0.0; PANEL];
+                S::as_mut_simd_f32s(&mut lanes).0[0] = bound;
+                left.add(row, at * S::F32_LANES, &lanes[..S::F32_LANES], distance);
+            }
+        }
+    }
+
+    /// Compares the rows that are left for a group with its panels.
+    #[inline(always)]
+    fn finish<const R: usize>(&mut self, group: usize, left: &[Possible]) {
+        let (mut rows, mut count) = ([0; R], 0);
+        for (i, possible) in left.iter().enumerate() {
+            let row = possible.row as usize;
+            rows[count] = row;
+            count += usize::from(!(possible.square > self.nearest.distance[row]));
+            if count == R || count > 0 && i + 1 == left.len() {
+                // The last in the place of those that are not there: a row seen twice changes nothing.
+                let some = std::array::from_fn(|r| rows[r.min(count - 1)]);
+                for panel in self.panels.of_group(group) {
+                    self.look::<R, 1>(some, [panel], count);
+                }
+                count = 0;
+            }
+        }
+    }
+
+    /// Compares rows with panels, `count` of which are different.
+    #[inline(always)]
+    fn look<const R: usize, const P: usize>(
+        &mut self,
+        rows: [usize; R],
+        panels: [usize; P],
+        count: usize,
+    ) {
+        let Some(sums) = self.measure(rows, panels, count) else { return };
+        let (simd, never) = (self.simd, self.simd.splat_f32s(f32::INFINITY));
+        for (row, sums) in rows.iter().zip(&sums) {
+            let (index, distance) =
+                (&mut self.nearest.index[*row], &mut self.nearest.distance[*row]);
+            if R > 1 && all_beyond(simd, sums, *distance) {
+                continue;
+            }
+            let least = simd.reduce_min_f32s(least_of(simd, sums));
+            let value = simd.splat_f32s(least);
+            let mut first = never;
+            for (panel, sums) in panels.iter().zip(sums) {
+                let places = &self.panels.places()[panel * PANEL..(panel + 1) * PANEL];
+                for (place, sum) in vectors::<S>(places).iter().zip(sums) {
+                    let here = simd.select_f32s(simd.equal_f32s(*sum, value), *place, never);
+                    first = simd.min_f32s(first, here);
+                }
+            }
+            let first = simd.reduce_min_f32s(first) as u32;
+            if least < *distance || least == *distance && first < *index {
+                (*index, *distance) = (first, least);
+            }
+        }
+    }
+
+    /// Squared distances of rows from the landmarks of panels, `[row][panel]`, or `None` where all are beyond what
+    /// has been found.
+    #[inline(always)]
+    fn measure<const R: usize, const P: usize>(
+        &mut self,
+        rows: [usize; R],
+        panels: [usize; P],
+        count: usize,
+    ) -> Option<[[[S::f32s; V]; P]; R]> {
+        let simd = self.simd;
+        let d = self.packed.len() / self.panels.panels();
+        let mut sums = [[[simd.splat_f32s(0.0); V]; P]; R];
+        let x: [_; R] = std::array::from_fn(|r| {
+            self.rows.z[rows[r] * d..(rows[r] + 1) * d].as_chunks::<STEP>()
+        });
+        let z: [_; P] = std::array::from_fn(|p| {
+            self.packed[panels[p] * d..(panels[p] + 1) * d].as_chunks::<STEP>()
+        });
+        for step in 0..d / STEP {
+            let x: [&[f32; STEP]; R] = std::array::from_fn(|r| &x[r].0[step]);
+            let z: [&[[S::f32s; V]; STEP]; P] = std::array::from_fn(|p| &z[p].0[step]);
+            for k in 0..STEP {
+                let x: [f32; R] = std::array::from_fn(|r| x[r][k]);
+                let z: [[S::f32s; V]; P] = std::array::from_fn(|p| z[p][k]);
+                add_column(simd, x, z, &mut sums);
+            }
+            let done = (step + 1) * STEP;
+            if done % CHECK == 0 && done + CHECK <= d && self.all_beyond(rows, &sums) {
+                *self.columns += (count * done) as u64;
+                return None;
+            }
+        }
+        for k in 0..d % STEP {
+            let x: [f32; R] = std::array::from_fn(|r| x[r].1[k]);
+            let z: [[S::f32s; V]; P] = std::array::from_fn(|p| z[p].1[k]);
+            add_column(simd, x, z, &mut sums);
+        }
+        *self.columns += (count * d) as u64;
+        self.add_levels(rows, panels, &mut sums);
+        (!self.all_beyond(rows, &sums)).then_some(sums)
+    }
+
+    /// Whether all sums are beyond what has been found.
+    #[inline(always)]
+    fn all_beyond<const R: usize, const P: usize>(
+        &self,
+        rows: [usize; R],
+        sums: &[[[S::f32s; V]; P]; R],
+    ) -> bool {
+        let mut within = false;
+        for r in 0..R {
+            within |= !all_beyond(self.simd, &sums[r], self.nearest.distance[rows[r]]);
+        }
+        !within
+    }
+
+    /// Adds what the levels of the rows add, in the order of the categories.
+    #[inline(always)]
+    fn add_levels<const R: usize, const P: usize>(
+        &self,
+        rows: [usize; R],
+        panels: [usize; P],
+        sums: &mut [[[S::f32s; V]; P]; R],
+    ) {
+        for (c, start) in self.starts.iter().enumerate() {
+            for r in 0..R {
+                let level = start + self.rows.codes[rows[r] * self.starts.len() + c] as usize;
+                for p in 0..P {
+                    let entries = &self.tables[level * self.panels.panels() + panels[p]];
+                    for v in 0..V {
+                        sums[r][p][v] = self.simd.add_f32s(sums[r][p][v], entries[v]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Adds what a column adds to the squared distances of rows from the landmarks of panels.
+#[inline(always)]
+fn add_column<S: Simd, const V: usize, const P: usize, const R: usize>(
+    simd: S,
+    x: [f32; R],
+    z: [[S::f32s; V]; P],
+    sums: &mut [[[S::f32s; V]; P]; R],
+) {
+    for r in 0..R {
+        for p in 0..P {
+            for v in 0..V {
+                let difference = simd.sub_f32s(z[p][v], simd.splat_f32s(x[r]));
+                sums[r][p][v] = Squared::add(simd, sums[r][p][v], difference);
+            }
+        }
+    }
+}
+
+/// A slice as vectors; it has whole ones.
+#[inline(always)]
+fn vectors<S: Simd>(values: &[f32]) -> &[S::f32s] {
+    S::as_simd_f32s(values).0
+}
+
+/// Where the least of some values stands.
+#[inline(always)]
+fn place_of_least<S: Simd>(simd: S, values: &[f32]) -> usize {
+    let mut least = simd.splat_f32s(f32::INFINITY);
+    let mut least_at = simd.splat_f32s(0.0);
+    for (at, value) in vectors::<S>(values).iter().enumerate() {
+        let closer = simd.less_than_f32s(*value, least);
+        least = simd.select_f32s(closer, *value, least);
+        least_at = simd.select_f32s(closer, simd.splat_f32s(at as f32), least_at);
+    }
+    let (mut lanes, mut lanes_at) = ([f32::INFINITY; PANEL], [0.0; PANEL]);
+    S::as_mut_simd_f32s(&mut lanes).0[0] = least;
+    S::as_mut_simd_f32s(&mut lanes_at).0[0] = least_at;
+    let mut first = 0;
+    for lane in 1..S::F32_LANES {
+        if lanes[lane] < lanes[first] {
+            first = lane;
+        }
+    }
+    lanes_at[first] as usize * S::F32_LANES + first
+}
+
+/// The least of some sums in every lane.
+#[inline(always)]
+fn least_of<S: Simd, const V: usize, const P: usize>(simd: S, sums: &[[S::f32s; V]; P]) -> S::f32s {
+    let mut least = sums[0][0];
+    for sum in sums.as_flattened() {
+        least = simd.min_f32s(least, *sum);
+    }
+    least
+}
+
+/// Whether all sums are greater than a limit.
+#[inline(always)]
+fn all_beyond<S: Simd, const V: usize, const P: usize>(
+    simd: S,
+    sums: &[[S::f32s; V]; P],
+    limit: f32,
+) -> bool {
+    let within = simd.less_than_or_equal_f32s(least_of(simd, sums), simd.splat_f32s(limit));
+    !has_any(simd, within)
+}
+
+/// Whether a mask has a lane that is true.
+#[inline(always)]
+fn has_any<S: Simd>(simd: S, mask: S::m32s) -> bool {
+    // Which lane this finds depends on the instructions.
+    simd.first_true_m32s(mask) < S::F32_LANES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scalar;
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Points of one of several kinds: spread out, in clusters, on a grid with many equal distances, far from the origin,
+    /// tiny, huge, and all the same but for a few.
+    fn points(kind: u8, n: usize, d: usize, next: &mut impl FnMut() -> u64) -> Vec<f32> {
+        let mut unit = || (next() >> 40) as f32 / (1 << 23) as f32 - 1.0;
+        let mut all = Vec::with_capacity(n * d);
+        for i in 0..n {
+            // Centres of clusters do not depend on the other points.
+            let centre = crate::sample::mix(i as u64 % 7);
+            for k in 0..d {
+                let c = (crate::sample::mix(centre ^ k as u64) >> 40) as f32 / (1 << 20) as f32;
+                all.push(match kind {
+                    0 => unit(),
+                    1 => c + 0.1 * unit(),
+                    2 => (unit() * 1.5).round(),
+                    3 => 1e6 + unit(),
+                    4 => 1e-22 * (c + unit()),
+                    5 => 1e18 * (c + unit()),
+                    6 => c + 1e-6 * unit(),
+                    7 if i % 50 == 3 => 1e10 * unit(),
+                    7 => unit() * 1e-3,
+                    _ => f32::from(i % 40 == 0),
+                });
+            }
+        }
+        all
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(160))]
+        /// Index and distance of the scalar definition, whatever the points, the groups and the instructions.
+        #[test]
+        fn nearest_landmarks_are_those_of_the_definition(
+            d in prop::sample::select(vec![1usize, 2, 3, 5, 8, 17, 40, 100]),
+            m in 1usize..1500,
+            n in 1usize..60,
+            kinds in (0u8..9, 0u8..9),
+            most in prop::sample::select(vec![1usize, 3, 20, 4096]),
+            levels in prop::collection::vec(1usize..4, 0..3),
+            seed in any::<u64>(),
+        ) {
+            let mut state = seed;
+            let mut next = || { state = crate::sample::mix(state); state };
+            let landmarks = Points::new(d, points(kinds.0, m, d, &mut next));
+            let mut rows = points(if next() % 3 > 0 { kinds.0 } else { kinds.1 }, n, d, &mut next);
+            // Some rows are landmarks, some invalid.
+            for i in (0..n).step_by(5) {
+                let j = next() as usize % m;
+                rows[i * d..(i + 1) * d].copy_from_slice(landmarks.row(j));
+            }
+            if seed % 8 == 0 {
+                rows[next() as usize % (n * d)] = [f32::NAN, f32::INFINITY, f32::MAX][seed as usize / 8 % 3];
+            }
+            let codes: Vec<u32> = (0..n).flat_map(|_| levels.clone()).map(|l| (next() % l as u64) as u32).collect();
+            let entry = |c: usize, l: usize, j: usize| if (c + l + j) % 3 == 0 { 0.0 } else { 0.5 };
+            let tables = (!levels.is_empty()).then(|| LevelTables::new(m, &levels, entry));
+            let given = Rows { z: &rows, codes: &codes, present: &[] };
+            for set in Instructions::all() {
+                let panels = Arc::new(Panels::in_groups(&landmarks, most, set));
+                let mut search = Search::new(&landmarks, tables.as_ref(), Some(panels), set);
+                let mut found = Nearest::default();
+                search.block(given, &mut found);
+                for i in 0..n {
+                    let expected = scalar::nearest(Kernel::Gaussian, given.row(i, d, levels.len()), &landmarks, tables.as_ref());
+                    prop_assert_eq!((found.index[i], found.distance[i]), expected, "row {} with {}", i, set.name());
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[ignore]
+    fn timing() {
+        let read = |file: &str| -> (usize, Vec<f32>) {
+            let bytes = std::fs::read(file).unwrap();
+            let header = String::from_utf8_lossy(&bytes[..128]).to_string();
+            let at = 10 + u16::from_le_bytes([bytes[8], bytes[9]]) as usize;
+            let d = header.split("(").nth(1).unwrap().split(")").next().unwrap();
+            let d: usize = d.split(",").nth(1).unwrap().trim().parse().unwrap();
+            let v = bytes[at..].chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()));
+            (d, v.collect())
+        };
+        let cpu = || -> f64 {
+            let s = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+            s.split(' ').next().unwrap().parse::<f64>().unwrap() * 1e-9
+        };
+        for file in std::env::var("FILES").unwrap().split(",") {
+            let (d, rows) = read(file);
+            let total = rows.len() / d;
+            let sizes = std::env::var("SIZES").unwrap_or("400,800,2000,10000,50000".into());
+            for m in sizes.split(",").map(|m| m.parse::<usize>().unwrap()) {
+                if m * 2 > total {
+                    continue;
+                }
+                let landmarks: Vec<f32> = (0..m)
+                    .flat_map(|j| {
+                        let i = crate::sample::mix(j as u64) as usize % total;
+                        rows[i * d..(i + 1) * d].to_vec()
+                    })
+                    .collect();
+                let landmarks = Points::new(d, landmarks);
+                let set = Instructions::best();
+                let n = (4_000_000_000 / (m * d)).clamp(2520, 100_000).min(total) / MAX_BLOCK
+                    * MAX_BLOCK;
+                let mut tiles = Tiles::new(&landmarks, Kernel::Gaussian, None, set);
+                let t = cpu();
+                let (mut a, mut b) = (Vec::new(), Vec::new());
+                let mut near = Nearest::default();
+                for block in rows[..n * d].chunks_exact(MAX_BLOCK * d) {
+                    tiles.block(block, Some(&mut near), |_, _, _| {});
+                    a.extend(
+                        near.index.iter().copied().zip(near.distance.iter().map(|x| x.to_bits())),
+                    );
+                }
+                let plain = cpu() - t;
+                let t = cpu();
+                let most = std::env::var("MOST").map_or(4096, |m| m.parse().unwrap());
+                let panels = Arc::new(Panels::in_groups(&landmarks, most, set));
+                let build = cpu() - t;
+                let mut search = Search::new(&landmarks, None, Some(panels), set);
+                let (mut columns, mut blocks) = (0, 0);
+                let t = cpu();
+                for block in rows[..n * d].chunks(search.rows() * d) {
+                    if std::env::var("FORCE").is_ok() {
+                        search.pruned.as_mut().unwrap().skip = 0;
+                    }
+                    let p = search.pruned.as_ref().unwrap().skip == 0;
+                    search.block(block, &mut near);
+                    if p {
+                        columns += search.pruned.as_ref().unwrap().columns;
+                        blocks += near.index.len();
+                    }
+                    b.extend(
+                        near.index.iter().copied().zip(near.distance.iter().map(|x| x.to_bits())),
+                    );
+                }
+                let pruned = cpu() - t;
+                assert_eq!(a, b);
+                let share = columns as f64 / (blocks * d * m.div_ceil(16)) as f64;
+                println!(
+                    "{} d {d} m {m} n {n}: plain {:.2} µs/row, pruned {:.2} ({:.2}x) share {share:.3} pruned blocks {blocks}/{} build {build:.3}s",
+                    file.rsplit("/").next().unwrap(),
+                    plain / n as f64 * 1e6,
+                    pruned / n as f64 * 1e6,
+                    plain / pruned,
+                    n
+                );
+            }
+        }
+    }
+}
