@@ -212,9 +212,8 @@ impl Draft {
         if !collect.kernel {
             let all = Collect { kernel: true, ..collect }.names().join(",");
             self.report.notes.push(format!(
-                "{} landmarks: kernel sums are left out, since their decoders, which take time in proportion to the \
-                 cube of this, are beyond the limit of work; the default decoder learns from cells, which are kept. \
-                 Ask for kernel sums with `collect={all}`",
+                "{} landmarks: kernel sums are left out, since decoding so many is beyond the limit of work; cells, which \
+                 the default decoder learns from, are kept; ask for both with `collect={all}`",
                 landmarks.unwrap_or(0)
             ));
         }
