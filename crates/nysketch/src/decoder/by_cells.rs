@@ -42,6 +42,9 @@ fn effort(k: usize, threads: usize) -> Effort {
 /// witnesses a likelihood is p/2s too large on the points, p/2s too small on other rows, and p/s too small on one half
 /// for what was fitted to the other.
 const HELD_OUT: f64 = 2.0 / 3.0;
+/// Columns up to which a mixture is looked for that describes the cells: they are unfolded into 20,000 points, which are
+/// 128 MB at so many.
+const DESCRIBED: usize = 800;
 /// How far the optimism of a likelihood may be off, as a share of it.
 const OPTIMISM_ERROR: f64 = 0.3;
 
@@ -235,7 +238,9 @@ fn described(
     found: &Found,
 ) -> Option<Vec<Atom>> {
     let points = search.points;
-    if search.kind != CovarianceKind::Diag || !job.warm.is_empty() || points.are_all_rows() {
+    let wide = job.context.plan().dims() > DESCRIBED;
+    if search.kind != CovarianceKind::Diag || !job.warm.is_empty() || points.are_all_rows() || wide
+    {
         return None;
     }
     let other = cells.describe(job.params.k, &mut job.rng)?.atoms;

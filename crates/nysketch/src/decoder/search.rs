@@ -16,7 +16,7 @@ use rand_chacha::ChaCha8Rng;
 const RACED_ON: usize = 4_000;
 const RACED_ON_EACH: usize = 20;
 /// Components up to which there are as many starts as are asked for. Beyond, there are fewer in proportion: at k = 50 a third
-/// of the starts costs up to 0.5 nats (flights), at k = 200 a quarter of them costs nothing that would show.
+/// of the starts costs up to 0.5 nats (flights), at k = 200 a quarter of them costs less than seeds differ by (0.2).
 const ALL_STARTS: usize = 50;
 /// Numbers of a mixture, as a share of those witnesses, from which on the first heat is with diagonals.
 const RACE_CARRIES: f64 = 0.4;

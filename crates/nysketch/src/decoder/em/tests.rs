@@ -178,7 +178,7 @@ fn many(kind: CovarianceKind, d: usize) -> (Vec<f64>, Vec<f64>, Vec<Atom>) {
         (0..k).map(|_| (0..d).map(|_| 10.0 * normal(&mut rng)).collect()).collect();
     let n = 3001;
     let w: Vec<f64> = (0..n).map(|_| 0.1 + unit(&mut rng)).collect();
-    let x = (0..n * d).map(|at| places[at / d * 7 % k][at % d] + normal(&mut rng)).collect();
+    let x = (0..n * d).map(|at| places[at / d % k][at % d] + normal(&mut rng)).collect();
     let identity = Covariance::Diagonal(vec![2.0; d]);
     let atom = |place: &Vec<f64>| {
         let mean = place.iter().map(|x| x + 0.3 * normal(&mut rng)).collect();
@@ -194,7 +194,7 @@ fn what_is_out_of_reach_does_not_matter() {
     for kind in CovarianceKind::choices().map(|c| c.value) {
         let (w, x, start) = many(kind, 3);
         let floor = Floor::new(vec![1e-9; 3]);
-        let codes: Vec<u32> = (0..w.len()).map(|i| (i * 7 % 70 / 40) as u32).collect();
+        let codes: Vec<u32> = (0..w.len()).map(|i| (i % 70 / 40) as u32).collect();
         for levels in [Levels::default(), Levels::new(&[2], &codes, &w)] {
             let mut start = start.clone();
             if !levels.is_empty() {
