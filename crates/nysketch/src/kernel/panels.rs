@@ -31,8 +31,8 @@ use pulp::{Simd, WithSimd};
 
 /// Landmarks of a panel: as many as the widest vector has lanes.
 pub const PANEL: usize = 16;
-/// Most groups: bounds between all of them take 128 MiB.
-const MAX_GROUPS: usize = 1 << 12;
+/// Most groups: bounds between all of them take 8 MiB, and distances from all centres little time.
+const MAX_GROUPS: usize = 1 << 10;
 /// Panels that a row is compared with first.
 const FIRST: usize = 4;
 /// Points that the longest direction is found from, and steps to it.

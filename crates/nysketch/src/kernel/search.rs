@@ -30,10 +30,12 @@ const TOGETHER: usize = 800;
 const CHECK: usize = 2 * STEP;
 /// Columns that are added without a look at anything else.
 const STEP: usize = 8;
-/// Share of all work from which on the tiles are faster.
-const PAYS: f64 = 0.5;
-/// Most blocks that go through the tiles before bounds are tried again.
-const LONGEST_WAIT: u32 = 63;
+/// A look at a panel takes as long as so many columns of it.
+const LOOK: usize = 48;
+/// Share of the columns of all panels up to which they take less time than the tiles, which are faster for each.
+const PAYS: f64 = 0.7;
+/// Most blocks of [`MAX_BLOCK`] rows that go through the tiles before the next try.
+const LONGEST_WAIT: usize = 256;
 
 /// Panels of landmarks that do not change, made when they are first asked for.
 #[derive(Debug, Default)]
@@ -82,11 +84,14 @@ struct Pruned {
     /// Squared distances of the rows of a tile from all centres.
     squares: Vec<f32>,
     left: Left,
-    /// Columns of panels that rows were compared with.
-    columns: u64,
-    /// Blocks that go through the tiles before the next try, and how many did so the last time.
-    skip: u32,
-    wait: u32,
+    found: Nearest,
+    /// Columns of panels that rows were compared with, and what takes as long.
+    work: usize,
+    /// Whether it was less than that of the tiles. If not, so many rows go through the tiles before the next try, and
+    /// so many did so after the last.
+    pays: bool,
+    skip: usize,
+    wait: usize,
 }
 
 impl Search {
@@ -109,7 +114,9 @@ impl Search {
             packed_rows: PackedRows::new(landmarks.dims()),
             squares: vec![0.0; ROWS * panels.line()],
             left: Left::default(),
-            columns: 0,
+            found: Nearest::default(),
+            work: 0,
+            pays: false,
             skip: 0,
             wait: 0,
             panels,
@@ -129,29 +136,53 @@ impl Search {
     pub fn block<'r>(&mut self, rows: impl Into<Rows<'r>>, nearest: &mut Nearest) {
         let rows = rows.into();
         nearest.clear();
-        match &mut self.pruned {
-            Some(pruned) if rows.present.is_empty() && pruned.skip == 0 => {
-                pruned.block(rows, nearest, self.instructions);
+        let all = rows.z.len() / self.dims;
+        let mut from = 0;
+        while from < all {
+            let (to, pruned) = match &mut self.pruned {
+                Some(pruned) if rows.present.is_empty() => pruned.next(from, all),
+                _ => (all, false),
+            };
+            let some = rows.part(from..to, self.dims, self.tiles.categories());
+            match &mut self.pruned {
+                Some(this) if pruned => this.search(some, nearest, self.instructions),
+                _ => self.tiles.nearest(some, nearest),
             }
-            pruned => {
-                if let Some(pruned) = pruned {
-                    pruned.skip = pruned.skip.saturating_sub(1);
-                }
-                self.tiles.nearest(rows, nearest);
-            }
+            from = to;
         }
     }
 }
 
 impl Pruned {
-    fn block(&mut self, rows: Rows<'_>, nearest: &mut Nearest, instructions: Instructions) {
-        self.columns = 0;
-        instructions.dispatch(SearchBlock { pruned: self, rows, nearest });
-        let all = nearest.index.len() * self.panels.packed().len() / PANEL;
+    /// Up to which row the next ones are searched in the same way, and whether in panels.
+    fn next(&mut self, from: usize, all: usize) -> (usize, bool) {
+        match (self.pays, self.skip) {
+            (true, _) => (all, true),
+            // A try.
+            (false, 0) => (all.min(from + MAX_BLOCK), true),
+            (false, skip) => {
+                let to = all.min(from + skip);
+                self.skip -= to - from;
+                (to, false)
+            }
+        }
+    }
+
+    fn search(&mut self, rows: Rows<'_>, nearest: &mut Nearest, instructions: Instructions) {
+        self.found.clear();
+        self.work = 0;
+        instructions.dispatch(SearchBlock { pruned: self, rows });
+        nearest.index.extend_from_slice(&self.found.index);
+        nearest.distance.extend_from_slice(&self.found.distance);
+        let n = self.found.index.len();
+        let columns = self.panels.packed().len() / PANEL;
+        let dims = columns / self.panels.panels();
+        // Centres are compared with as landmarks are, and then with bounds.
+        self.work += n * self.panels.groups() * (dims / PANEL + LOOK / PANEL);
+        self.pays = (self.work as f64) < PAYS * (n * columns) as f64;
         // Few rows say little.
-        if nearest.index.len() >= ROWS * ROWS {
-            let pays = (self.columns as f64) < PAYS * all as f64;
-            self.wait = if pays { 0 } else { (2 * self.wait + 1).min(LONGEST_WAIT) };
+        if !self.pays && n >= MAX_BLOCK / 2 {
+            self.wait = (2 * self.wait).clamp(4 * MAX_BLOCK, LONGEST_WAIT * MAX_BLOCK);
             self.skip = self.wait;
         }
     }
@@ -160,7 +191,6 @@ impl Pruned {
 struct SearchBlock<'a> {
     pruned: &'a mut Pruned,
     rows: Rows<'a>,
-    nearest: &'a mut Nearest,
 }
 
 impl WithSimd for SearchBlock<'_> {
@@ -182,14 +212,15 @@ impl SearchBlock<'_> {
     /// Panels of V vectors, N of them or N rows at a time.
     #[inline(always)]
     fn run<S: Simd, const V: usize, const N: usize>(self, simd: S) {
-        let Pruned { panels, slack, tables, starts, packed_rows, squares, left, columns, .. } =
-            self.pruned;
+        let Pruned {
+            panels, slack, tables, starts, packed_rows, squares, left, found, work, ..
+        } = self.pruned;
         let panels: &Panels = panels;
         let (packed, _) = vectors::<S>(panels.packed()).as_chunks::<V>();
         let (tables, _) = vectors::<S>(tables).as_chunks::<V>();
-        let (rows, nearest) = (self.rows, self.nearest);
+        let (rows, nearest) = (self.rows, found);
         let mut search =
-            PanelSearch::<S, V> { simd, panels, packed, tables, starts, rows, nearest, columns };
+            PanelSearch::<S, V> { simd, panels, packed, tables, starts, rows, nearest, work };
         let line = panels.line();
         left.clear();
         packed_rows.pack(rows.z);
@@ -287,7 +318,7 @@ struct PanelSearch<'a, S: Simd, const V: usize> {
     rows: Rows<'a>,
     /// What has been found so far.
     nearest: &'a mut Nearest,
-    columns: &'a mut u64,
+    work: &'a mut usize,
 }
 
 impl<S: Simd, const V: usize> PanelSearch<'_, S, V> {
@@ -412,7 +443,7 @@ impl<S: Simd, const V: usize> PanelSearch<'_, S, V> {
             }
             let done = (step + 1) * STEP;
             if done % CHECK == 0 && done + CHECK <= d && self.all_beyond(rows, &sums) {
-                *self.columns += (count * done) as u64;
+                *self.work += count * (done + LOOK);
                 return None;
             }
         }
@@ -421,7 +452,7 @@ impl<S: Simd, const V: usize> PanelSearch<'_, S, V> {
             let z: [[S::f32s; V]; P] = std::array::from_fn(|p| z[p].1[k]);
             add_column(simd, x, z, &mut sums);
         }
-        *self.columns += (count * d) as u64;
+        *self.work += count * (d + LOOK);
         self.add_levels(rows, panels, &mut sums);
         (!self.all_beyond(rows, &sums)).then_some(sums)
     }
@@ -661,17 +692,17 @@ mod tests {
                 let panels = Arc::new(Panels::in_groups(&landmarks, most, set));
                 let build = cpu() - t;
                 let mut search = Search::new(&landmarks, None, Some(panels), set);
-                let (mut columns, mut blocks) = (0, 0);
+                let (mut work, mut tried) = (0, 0);
                 let t = cpu();
                 for block in rows[..n * d].chunks(search.rows() * d) {
                     if std::env::var("FORCE").is_ok() {
-                        search.pruned.as_mut().unwrap().skip = 0;
+                        search.pruned.as_mut().unwrap().pays = true;
                     }
-                    let p = search.pruned.as_ref().unwrap().skip == 0;
+                    let before = search.pruned.as_ref().unwrap().pays;
                     search.block(block, &mut near);
-                    if p {
-                        columns += search.pruned.as_ref().unwrap().columns;
-                        blocks += near.index.len();
+                    if before {
+                        work += search.pruned.as_ref().unwrap().work;
+                        tried += near.index.len();
                     }
                     b.extend(
                         near.index.iter().copied().zip(near.distance.iter().map(|x| x.to_bits())),
@@ -679,14 +710,13 @@ mod tests {
                 }
                 let pruned = cpu() - t;
                 assert_eq!(a, b);
-                let share = columns as f64 / (blocks * d * m.div_ceil(16)) as f64;
+                let share = work as f64 / (tried * d * m.div_ceil(16)) as f64;
                 println!(
-                    "{} d {d} m {m} n {n}: plain {:.2} µs/row, pruned {:.2} ({:.2}x) share {share:.3} pruned blocks {blocks}/{} build {build:.3}s",
+                    "{} d {d} m {m} n {n}: plain {:.2} µs/row, pruned {:.2} ({:.2}x) work {share:.3} pruned {tried} build {build:.3}s",
                     file.rsplit("/").next().unwrap(),
                     plain / n as f64 * 1e6,
                     pruned / n as f64 * 1e6,
-                    plain / pruned,
-                    n
+                    plain / pruned
                 );
             }
         }
