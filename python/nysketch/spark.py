@@ -117,11 +117,12 @@ witnesses, collect, skip_invalid, seed, warn
         "skip_invalid": skip_invalid,
         "seed": seed,
     }
-    sample = _plan_sample_rows(weights, options)
+    width = len(table.numbers) + len(table.categories)
+    sample = _plan_sample_rows(width, weights, options)
     chosen, names = _spark.select(df, [*table.reads(df), *([weights] if weights else [])])
     ready = _spark.readying()
     # A part holds a sample, each row with its weight, priority and position.
-    size = 8 * sample * (len(table.numbers) + len(table.categories) + 3)
+    size = 8 * sample * (width + 3)
     # As it is unpickled where this package may have to be shipped first.
     measured = table._asdict()
     if left_out and warn:

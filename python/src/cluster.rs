@@ -54,10 +54,14 @@ fn params(
     params.leave_out_ids(true).check().map_err(exception)
 }
 
-/// How many rows are sampled; raises where options cannot be, before any row is read.
+/// How many rows of so many columns are sampled; raises where options cannot be, before any row is read.
 #[pyfunction]
-pub fn _plan_sample_rows(weights: Option<String>, options: PlanOptions<'_>) -> PyResult<usize> {
-    Ok(params(None, weights, options)?.survey().sample_rows)
+pub fn _plan_sample_rows(
+    columns: usize,
+    weights: Option<String>,
+    options: PlanOptions<'_>,
+) -> PyResult<usize> {
+    Ok(params(None, weights, options)?.survey(columns).sample_rows)
 }
 
 /// What is found of the rows of X, which are some of all rows.

@@ -117,13 +117,14 @@ impl PyPlan {
     /// unit : str or sequence of str, optional
     ///     Vectors to scale to length one, row by row: clusters by direction. '*' stands for all columns of numbers.
     /// sample_rows : int or 'all', optional
-    ///     Rows that landmarks are chosen from; 20,000.
+    ///     Rows that landmarks are chosen from; 20,000, or four times the landmarks where that is more. Above 16.8
+    ///     million values fewer, down to twice the landmarks.
     /// witnesses : int, optional
     ///     Rows of the sample that the plan keeps, drawn uniformly, which show mixtures the shape of clusters;
     ///     5,000, or all rows where there are fewer, 0 for none. There are none where landmarks are given or no
     ///     cells are kept.
     /// collect : sequence of {'kernel', 'cells', 'moments'}, optional
-    ///     Which sums to keep; all by default (moments up to 64 columns).
+    ///     Which sums to keep; by default cells, kernel sums up to 4,000 landmarks, and moments up to 64 columns.
     /// columns : sequence of str or 'all', optional
     ///     Columns to read, by name, ranges ``'x1..x9'`` and patterns ``'temp*'``; by default those that hold numbers or
     ///     text. With 'all' every column is read, and one that cannot be used is an error.

@@ -123,7 +123,7 @@ impl PySketch {
         let sketch = self.get();
         let shown = Shown { what: fitting(params.task), verbose, rows: None };
         let model = run(py, shown, move |_| fit(&sketch, &params))?;
-        warn_each(py, model.report.doubt(model.k()))?;
+        warn_each(py, model.report.doubts(model.k()))?;
         Ok(PyModel { model: Arc::new(model) })
     }
 

@@ -610,3 +610,11 @@ def test_unknown_keywords_name_the_class():
         with pytest.raises(TypeError, match=rf"{kind.__name__}.__init__\(\) got an unexpected"):
             kind(clusters=3)
     assert clone(Own(4, init="random")).get_params()["n_clusters"] == 4
+
+
+def test_few_cells_for_many_clusters_are_a_warning(rows):
+    with pytest.warns(UserWarning, match=r"20 cells are few for k = 15: .*clusters=15"):
+        CompressiveKMeans(n_clusters=15, landmarks=20, random_state=0).fit(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(CompressiveKMeans(n_clusters=60, random_state=0).fit(rows).plan_.landmarks) == 600

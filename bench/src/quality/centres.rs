@@ -1,7 +1,7 @@
 //! k-means of real tables, with the plan's defaults.
 
 use crate::{Outcome, mse, npy, print_line};
-use nysketch::weighted::{Effort, Loss, WeightedPoints};
+use nysketch::kmeans::{Effort, Loss, WeightedPoints};
 use nysketch::*;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -70,7 +70,7 @@ pub fn lines(folder: &Path, seeds: u64, only: &str) {
             let centres: Vec<Vec<f64>> = centres.iter().map(|c| frame.coordinates(c)).collect();
             let cluster = |rows: &[f64], restarts| {
                 let points = WeightedPoints::of_rows(d, rows);
-                let effort = Effort { restarts, iterations: 100 };
+                let effort = Effort::new(restarts, 100);
                 points.cluster(set.k, Loss::Squared, effort, &mut ChaCha8Rng::seed_from_u64(seed))
             };
             let best = *reference.get_or_insert_with(|| mse(&scaled, d, &cluster(&scaled, 3)));

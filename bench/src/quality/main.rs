@@ -14,8 +14,8 @@ mod npy;
 
 use nysketch::atom::Atom;
 use nysketch::decoder::cells::Cells;
+use nysketch::kmeans::{Effort, Loss, WeightedPoints};
 use nysketch::metrics::Risks;
-use nysketch::weighted::{Effort, Loss, WeightedPoints};
 use nysketch::*;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -196,15 +196,14 @@ fn data(setting: &Setting, seed: u64) -> Data {
 
 fn mse(values: &[f64], d: usize, centres: &[Vec<f64>]) -> f64 {
     let n = (values.len() / d) as f64;
-    values.chunks_exact(d).map(|x| weighted::nearest(x, centres).1).sum::<f64>() / n
+    values.chunks_exact(d).map(|x| kmeans::nearest(x, centres).1).sum::<f64>() / n
 }
 
 /// Best of 10 Lloyd runs on all rows.
 fn lloyd(values: &[f64], d: usize, k: usize) -> f64 {
     let points = WeightedPoints::of_rows(d, values);
     let mut rng = ChaCha8Rng::seed_from_u64(99);
-    let centres =
-        points.cluster(k, Loss::Squared, Effort { restarts: 10, iterations: 100 }, &mut rng);
+    let centres = points.cluster(k, Loss::Squared, Effort::new(10, 100), &mut rng);
     points.risk(&centres, Loss::Squared)
 }
 
@@ -326,7 +325,7 @@ fn baseline(setting: &Setting, data: &Data, rows: &[f64]) -> f64 {
         return f64::NAN;
     }
     let mut rng = ChaCha8Rng::seed_from_u64(5);
-    let effort = Effort { restarts: 10, iterations: 100 };
+    let effort = Effort::new(10, 100);
     if setting.task == Task::Gmm {
         let atoms = Cells::of_rows(d, rows).mixture(k, effort, &mut rng, &mut Report::default());
         return -Cells::of_rows(d, data.table.values()).likelihood(&atoms);

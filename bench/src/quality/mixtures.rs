@@ -4,8 +4,8 @@
 //! scikit-learn starts it. Figures are nats per row behind EM on all rows: below 0 is better.
 
 use crate::{for_each_seed, median, npy};
+use nysketch::kmeans::{Effort, Loss, WeightedPoints};
 use nysketch::predictor::Detail;
-use nysketch::weighted::{Effort, Loss, WeightedPoints};
 use nysketch::*;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -41,7 +41,7 @@ const SETS: [Set; 8] = [
 const FEW: usize = 2_000;
 /// Starts of EM on rows, and what is done for each.
 const STARTS: u64 = 3;
-const LLOYD: Effort = Effort { restarts: 1, iterations: 30 };
+const LLOYD: Effort = Effort::new(1, 30);
 /// How far behind EM on all rows the median and the worst seed may be, with diagonals and with matrices.
 const LIMITS: [(f64, f64); 2] = [(0.03, 0.15), (0.10, 0.40)];
 /// How far behind EM on as many rows as there are witnesses the median may be.

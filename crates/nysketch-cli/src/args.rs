@@ -287,11 +287,12 @@ fn seconds(text: &str) -> Result<std::time::Duration, String> {
 /// What to measure.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct PlanOptions {
-    /// Number of landmarks, or 'auto' to choose it from the data [default: 400, or all different rows
-    /// where there are fewer]
+    /// Number of landmarks, or 'auto' to choose it from the data [default: 400, or ten for each of --clusters where that
+    /// is more; all different rows where there are fewer]
     #[arg(long, value_name = "M|auto", value_parser = landmark_count, help_heading = "Plan")]
     pub landmarks: Option<LandmarkCount>,
-    /// Clusters that will be learned: raises the default number of landmarks to ten per cluster
+    /// Clusters that will be learned: raises the default number of landmarks to ten per cluster, which centres as good as
+    /// those of all rows need
     #[arg(long, value_name = "K", help_heading = "Plan")]
     pub clusters: Option<usize>,
     /// How landmarks are drawn from the rows [default: dsquared]
@@ -331,14 +332,15 @@ pub struct PlanOptions {
     /// What becomes of rows that lack values [default: auto]
     #[arg(long, value_enum, value_name = "RULE", help_heading = "Plan")]
     pub missing: Option<MissingArg>,
-    /// Rows to sample for choosing landmarks and bandwidths: a number or 'all' [default: 20000]
+    /// Rows to sample for choosing landmarks and bandwidths: a number or 'all' [default: 20000 or four times the landmarks;
+    /// above 16.8 million values fewer, down to twice the landmarks]
     #[arg(long, value_name = "N|all", value_parser = sample_rows, help_heading = "Plan")]
     pub sample_rows: Option<SampleRows>,
     /// Rows of the data that the plan keeps, drawn uniformly, which show mixtures the shape of clusters; 0 for none
     /// [default: 20000, or all rows where there are fewer; none where landmarks are given or no cells are kept]
     #[arg(long, value_name = "N", help_heading = "Plan")]
     pub witnesses: Option<usize>,
-    /// Sums to keep [default: kernel,cells and, up to 64 columns, moments]
+    /// Sums to keep [default: cells and, up to 4000 landmarks, kernel and, up to 64 columns, moments]
     #[arg(long, value_name = "kernel,cells,moments", value_delimiter = ',', help_heading = "Plan")]
     pub collect: Option<Vec<String>>,
     /// Column of row weights; a row of weight 2 counts as two rows
@@ -574,7 +576,7 @@ pub struct Inspect {
 
 JSON fields: file, task, k, decoder, calibrated, bandwidth, status, iterations, estimated_risk (in the
   coordinates of the fit), low and high (its 95 % interval, of mixtures), scaled, covariance, min_variance,
-  collapsed, shrinkage, notes, clusters [{label, share, rows, spread, missing, columns [{column, level, part,
+  collapsed, shrinkage, notes, warnings, clusters [{label, share, rows, spread, missing, columns [{column, level, part,
   lacks, value, overall, deviations, spread}]}] (in the units of the table; of a level, and where a column lacks, shares of
   the rows), explained {explained, verdict, residuals},
   seconds; for a range of k also curve [{k, estimated_risk, low, high, bic, icl, silhouette}], suggested_k, clear and

@@ -315,8 +315,8 @@ pub fn notes(model: &Model) -> Vec<String> {
 }
 
 /// What is doubtful about a model.
-pub fn doubt(model: &Model) -> Option<String> {
-    model.report.doubt(model.k()).map(|doubt| in_options(&doubt))
+pub fn doubts(model: &Model) -> Vec<String> {
+    model.report.doubts(model.k()).iter().map(|doubt| in_options(doubt)).collect()
 }
 
 /// Why that k, and what speaks against it.

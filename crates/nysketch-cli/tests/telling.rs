@@ -114,6 +114,20 @@ fn landmarks_by_themselves_say_why() {
 }
 
 #[test]
+fn few_cells_for_many_clusters_are_a_warning() {
+    let f = days();
+    f.ok("sketch x.csv -o few.nys --landmarks 60");
+    let json = f.json("fit kmeans few.nys -k 50 -o many.json");
+    let warning = json["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("60 cells are few for k = 50"), "{warning}");
+    assert!(warning.contains("plan with --clusters 50, which takes 500 landmarks"), "{warning}");
+    assert!(f.ok("inspect many.json").contains(warning));
+    assert!(
+        f.json("fit kmeans few.nys -k 5 -o five.json")["warnings"].as_array().unwrap().is_empty()
+    );
+}
+
+#[test]
 fn excess_risk_over_a_reference() {
     let f = days();
     for k in [2, 3] {

@@ -5,9 +5,9 @@
 //! best rule. Where that is zero (few rows, many duplicates): a quarter of the median squared
 //! distance between two rows; where that is zero too: 1.
 
+use crate::kmeans::{Effort, Loss, WeightedPoints, nearest};
 use crate::points::Points;
 use crate::random::below;
-use crate::weighted::{Effort, Loss, WeightedPoints, nearest};
 
 /// Rows of the sample that are looked at.
 const ROWS: usize = 2000;
@@ -22,7 +22,7 @@ pub fn middle(sample: &Points, rng: &mut impl rand::Rng) -> f64 {
     let rows = sample.select(&(0..sample.len()).step_by(step).collect::<Vec<_>>());
     if rows.len() >= 5 * CENTRES {
         let points = WeightedPoints::of_points(&rows);
-        let effort = Effort { restarts: 1, iterations: 20 };
+        let effort = Effort::new(1, 20);
         let centres = points.cluster(CENTRES, Loss::Squared, effort, rng);
         let near = median(points.iter().map(|(x, _)| nearest(x, &centres).1).collect());
         if near > 0.0 {

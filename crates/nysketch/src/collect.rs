@@ -25,6 +25,9 @@ pub struct Collect {
 
 /// Columns up to which Σxxᵀ is kept by default: it costs d² per row.
 pub(crate) const MOMENTS_DIMS: usize = 64;
+/// Landmarks up to which kernel sums are kept by default where cells are: beyond, what looks at the kernel matrices of
+/// three bandwidths takes more than the limit of work ([`crate::work`]).
+pub(crate) const KERNEL_LANDMARKS: usize = 4000;
 
 impl Collect {
     /// Something is kept, and cells only where there are landmarks.
@@ -39,9 +42,13 @@ impl Collect {
         Err(Error::parameter("`collect`", expected, got))
     }
 
-    /// Everything that is cheap for so many columns.
-    pub fn default_for(dims: usize, landmarks: bool) -> Self {
-        Collect { kernel: true, cells: landmarks, moments: dims <= MOMENTS_DIMS }
+    /// Everything that is cheap for so many columns and landmarks, `None` for Fourier features.
+    pub fn default_for(dims: usize, landmarks: Option<usize>) -> Self {
+        Collect {
+            kernel: landmarks.is_none_or(|m| m <= KERNEL_LANDMARKS),
+            cells: landmarks.is_some(),
+            moments: dims <= MOMENTS_DIMS,
+        }
     }
 
     /// The names of what is kept, in alphabetical order.

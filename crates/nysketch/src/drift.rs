@@ -306,10 +306,17 @@ impl Comparison {
         } else if cells.totals.iter().any(|n| *n < 2.0 * LEAST_EXPECTED) {
             drift.no_test = Some(format!("a test needs {} rows of each", 2.0 * LEAST_EXPECTED));
         } else {
-            let of_cells = cells.p_value(&self.plan, params)?;
-            let p_value = least.map_or(of_cells, |least| (2.0 * least.min(of_cells)).min(1.0));
-            drift.p_value = Some(p_value);
-            drift.drift = Some(p_value <= params.level);
+            match cells.p_value(&self.plan, params) {
+                Ok(of_cells) => {
+                    let both = |least: f64| (2.0 * least.min(of_cells)).min(1.0);
+                    let p_value = least.map_or(of_cells, both);
+                    drift.p_value = Some(p_value);
+                    drift.drift = Some(p_value <= params.level);
+                }
+                // What changed can still be shown.
+                Err(error @ Error::TooMuchWork { .. }) => drift.no_test = Some(error.to_string()),
+                Err(error) => return Err(error),
+            }
         }
         Ok(drift)
     }

@@ -160,7 +160,8 @@ pub enum Error {
     },
     /// More than a command does unasked; see [`work`](crate::work).
     #[error(
-        "{what} would take about {operations:.0e} operations and {gigabytes:.1} GB of memory, more than the limit; `max_work={factor}` allows it"
+        "{what} would take about {operations:.0e} operations and {gigabytes:.1} GB of memory, more than the limit; {}`max_work={factor}` allows it",
+        .instead.map_or(String::new(), |instead| format!("{instead}, and "))
     )]
     TooMuchWork {
         /// What was asked for.
@@ -171,6 +172,8 @@ pub enum Error {
         gigabytes: f64,
         /// How many times the limit that is.
         factor: f64,
+        /// What takes less.
+        instead: Option<&'static str>,
     },
     /// No row at all, or none that is valid.
     #[error("the input has no rows{}", if *.skipped > 0 { format!(" left: all {} were skipped as invalid", .skipped) } else { String::new() })]

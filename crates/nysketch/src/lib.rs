@@ -123,6 +123,8 @@ pub mod frame;
 #[doc(hidden)]
 pub mod kernel;
 #[doc(hidden)]
+pub mod kmeans;
+#[doc(hidden)]
 pub mod landmarks;
 #[doc(hidden)]
 pub mod linalg;
@@ -136,8 +138,6 @@ pub mod sample;
 pub mod simd;
 #[doc(hidden)]
 pub mod survey;
-#[doc(hidden)]
-pub mod weighted;
 
 pub use collect::Collect;
 pub use covariance::{Covariance, CovarianceKind, Factor, SymmetricMatrix};

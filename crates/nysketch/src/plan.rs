@@ -12,7 +12,7 @@ use crate::landmarks::Sampling;
 use crate::points::Points;
 use crate::recipe::{Category, Recipe};
 use crate::simd::Instructions;
-use crate::sums::table::Measured;
+use crate::sums::table::{MAX_SUMS, Measured};
 use crate::weight::Weighting;
 use crate::witnesses::Witnesses;
 use std::borrow::Cow;
@@ -106,8 +106,6 @@ pub const MAX_COLUMNS: usize = 1 << 16;
 pub(crate) const MAX_POINTS: usize = 1 << 24;
 /// Most columns for which Σxxᵀ can be kept.
 pub(crate) const MAX_MOMENTS_DIMS: usize = 4096;
-/// Most sums of a sketch: 1 GiB of 128-bit integers.
-pub(crate) const MAX_SUMS: f64 = (1u64 << 26) as f64;
 
 /// How near, relatively, a bandwidth must be to one of the plan's to mean it: enough for the digits that
 /// are printed.
@@ -261,9 +259,7 @@ impl Plan {
             return Err(Error::parameter("`collect`", expected, format!("{d} columns")));
         }
         check_kernel(self.kernel, self.landmarks().is_some(), self.collect.cells)?;
-        let specs = self.measured().specs();
-        let entries = |shape: &[usize]| shape.iter().map(|n| *n as f64).product::<f64>();
-        let sums: f64 = specs.iter().map(|spec| entries(&spec.shape)).sum();
+        let sums = self.measured().sums();
         if sums > MAX_SUMS {
             let expected = format!("a plan with at most {MAX_SUMS:.0} sums");
             return Err(Error::parameter("`landmarks`", expected, format!("{sums:.0}")));

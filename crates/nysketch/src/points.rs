@@ -59,6 +59,11 @@ impl Points {
         self.data.chunks_exact(self.dims)
     }
 
+    /// The values themselves.
+    pub(crate) fn into_data(self) -> Vec<f32> {
+        self.data
+    }
+
     /// The points with these indices, in this order.
     #[doc(hidden)]
     pub fn select(&self, indices: &[usize]) -> Points {

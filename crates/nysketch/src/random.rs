@@ -22,6 +22,28 @@ pub fn draw(weights: &[f64], rng: &mut impl rand::Rng) -> Option<usize> {
     last
 }
 
+/// Draws `count` indices with replacement in proportion to `weights`; none where all are zero.
+pub fn draw_many(weights: &[f64], count: usize, rng: &mut impl rand::Rng) -> Vec<usize> {
+    let mut total = 0.0;
+    let sums: Vec<f64> = weights
+        .iter()
+        .map(|w| {
+            total += w;
+            total
+        })
+        .collect();
+    let Some(last) = weights.iter().rposition(|w| *w > 0.0).filter(|_| total > 0.0) else {
+        return Vec::new();
+    };
+    // The first whose sum is beyond a number below the total, up to rounding.
+    (0..count)
+        .map(|_| {
+            let at = unit(rng) * total;
+            sums.partition_point(|sum| *sum <= at).min(last)
+        })
+        .collect()
+}
+
 /// A number in [0, 1) with 53 random bits.
 pub fn unit(rng: &mut impl rand::Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 * 2.0f64.powi(-53)

@@ -94,6 +94,9 @@ pub struct Report {
     /// What else is worth saying.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What makes results worse than they could be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// The objective, per iteration or at the end of each stage.
     pub objective: Vec<f64>,
     /// Wall-clock seconds.
@@ -125,8 +128,13 @@ impl Likelihood {
 }
 
 impl Report {
+    /// What is doubtful about a model of k components.
+    pub fn doubts(&self, k: usize) -> Vec<String> {
+        self.warnings.iter().cloned().chain(self.collapse(k)).collect()
+    }
+
     /// What is doubtful about a mixture of k components of which some have collapsed to repeated values or to a plane.
-    pub fn doubt(&self, k: usize) -> Option<String> {
+    fn collapse(&self, k: usize) -> Option<String> {
         let share = self.min_variance.filter(|_| self.collapsed > 0)?;
         let noun = if k == 1 { "component" } else { "components" };
         let verb = if self.collapsed == 1 { "is" } else { "are" };

@@ -176,16 +176,19 @@ impl Reservoir {
         Ok(reservoir)
     }
 
-    /// The rows kept, row-major, in the order of the input.
-    pub fn into_rows(self) -> Vec<f64> {
+    /// How many rows are kept.
+    pub(crate) fn len(&self) -> usize {
+        self.kept.lock().unwrap_or_else(|e| e.into_inner()).heap.len()
+    }
+
+    /// Hands out the rows kept, in the order of the input.
+    pub(crate) fn each_row(self, mut take: impl FnMut(&[f64])) {
         let kept = self.kept.into_inner().unwrap_or_else(|e| e.into_inner());
         let mut entries = kept.heap.into_vec();
         entries.sort_by_key(|e| e.position);
-        let mut rows = Vec::with_capacity(kept.values.len());
-        for e in entries {
-            rows.extend_from_slice(&kept.values[e.slot * self.dims..(e.slot + 1) * self.dims]);
-        }
-        rows
+        entries
+            .iter()
+            .for_each(|e| take(&kept.values[e.slot * self.dims..(e.slot + 1) * self.dims]));
     }
 }
 
@@ -203,7 +206,9 @@ mod tests {
         for row in order {
             reservoir.offer(row, weight(row), &[row as f64], 0.0);
         }
-        reservoir.into_rows().into_iter().step_by(2).collect()
+        let mut rows = Vec::new();
+        reservoir.each_row(|row| rows.push(row[0]));
+        rows
     }
 
     #[test]

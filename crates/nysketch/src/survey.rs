@@ -164,13 +164,14 @@ impl SurveyPart {
         // A row of weight w was kept with probability 1 − exp(−w t): it counts w over that, in units of 1/t, which is
         // about 1 where no weight is large.
         let counts = |w: f64| w * threshold / -(-w * threshold).exp_m1();
-        let (mut sample, mut codes, mut sample_weights) = (Vec::new(), Vec::new(), Vec::new());
+        let mut sample = Vec::with_capacity(d * self.reservoir.len());
+        let (mut codes, mut sample_weights) = (Vec::new(), Vec::new());
         let end = d + self.levels.len();
-        for row in self.reservoir.into_rows().chunks_exact(end + 1) {
+        self.reservoir.each_row(|row| {
             sample.extend_from_slice(&row[..d]);
             codes.extend(row[d..end].iter().map(|code| *code as u32));
             sample_weights.push(if sampled_all { row[end] } else { counts(row[end]) });
-        }
+        });
         let (weight, levels) = (total.weight, self.levels);
         Ok(Survey {
             rows,

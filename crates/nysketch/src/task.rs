@@ -1,7 +1,7 @@
 //! What can be learned.
 
+use crate::kmeans::Loss;
 use crate::names::{Choice, Named, name_of};
-use crate::weighted::Loss;
 use serde::{Deserialize, Serialize};
 
 /// What to learn.

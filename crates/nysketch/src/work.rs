@@ -61,6 +61,15 @@ impl Work {
 
     /// Refuses what is beyond the limit.
     pub fn check(self, what: &'static str) -> Result<()> {
+        self.check_beside(what, None)
+    }
+
+    /// The same, with what could be done instead.
+    pub fn check_beside(
+        self,
+        what: &'static str,
+        instead: impl Into<Option<&'static str>>,
+    ) -> Result<()> {
         if self.share() <= f64::from_bits(FACTOR.load(Ordering::Relaxed)) {
             return Ok(());
         }
@@ -69,6 +78,7 @@ impl Work {
             operations: self.operations,
             gigabytes: self.bytes / 1e9,
             factor: self.share().ceil(),
+            instead: instead.into(),
         })
     }
 }
@@ -76,6 +86,7 @@ impl Work {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collect::KERNEL_LANDMARKS;
 
     #[test]
     fn large_plans_are_refused_with_the_figures() {
@@ -84,6 +95,8 @@ mod tests {
         assert!(error.contains("learning") && error.contains("38.4 GB"), "{error}");
         assert!(error.contains("`max_work=320`"), "{error}");
         assert!(Work::eigen(2000, 30_000).check("looking").is_err());
+        assert!(Work::eigen(KERNEL_LANDMARKS, 3).check("learning").is_ok());
+        assert!(Work::eigen(KERNEL_LANDMARKS + 100, 3).check("learning").is_err());
         assert!(!Work::eigen(2000, 30_000).is_small() && Work::eigen(2000, 3).is_small());
     }
 }

@@ -6,9 +6,9 @@ use common::*;
 use nysketch::atom::Atom;
 use nysketch::decoder::constraints::Constraints;
 use nysketch::decoder::{estimated_risk, fit_curve, pca};
+use nysketch::kmeans::{Effort, Loss, WeightedPoints};
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
-use nysketch::weighted::{Effort, Loss, WeightedPoints};
 use nysketch::*;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn kmeans_by_every_decoder() {
     let values = mixture_rows(6000);
     let sketch = sketch_of(&values, |_| {});
     let points = WeightedPoints::of_rows(D, &values);
-    let effort = Effort { restarts: 10, iterations: 100 };
+    let effort = Effort::new(10, 100);
     let best = points.cluster(K, Loss::Squared, effort, &mut rng(1));
     let best = points.risk(&best, Loss::Squared);
     for (decoder, limit) in [

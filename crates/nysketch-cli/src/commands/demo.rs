@@ -9,10 +9,10 @@ use crate::report::{ReportRequest, page};
 use crate::writing::{check_output, write_bytes};
 use anyhow::{Result, ensure};
 use nysketch::decoder::cells::Cells;
+use nysketch::kmeans::{Effort, Loss, WeightedPoints};
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
 use nysketch::predictor::Detail;
-use nysketch::weighted::{Effort, Loss, WeightedPoints};
 use nysketch::{
     CovarianceKind, Decoder, FitParams, Mixture, Model, Plan, PlanParams, Predictor, Report,
     Sketch, SketchParams, Table, Task, fit, make_plan,
@@ -167,7 +167,7 @@ fn compare(sketch: &Sketch, values: &[f64], bytes: usize, seed: u64) -> Result<(
     let mut lloyd = |from, rows: &[f64], restarts| {
         let start = Instant::now();
         let points = WeightedPoints::of_rows(DIMS, rows);
-        let effort = Effort { restarts, iterations: 100 };
+        let effort = Effort::new(restarts, 100);
         let centres =
             points.cluster(CLUSTERS, Loss::Squared, effort, &mut ChaCha8Rng::seed_from_u64(seed));
         let seconds = start.elapsed().as_secs_f64();
@@ -185,7 +185,7 @@ fn compare(sketch: &Sketch, values: &[f64], bytes: usize, seed: u64) -> Result<(
     };
     let em = |from, rows: &[f64], restarts| {
         let start = Instant::now();
-        let effort = Effort { restarts, iterations: 100 };
+        let effort = Effort::new(restarts, 100);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let rows_as_cells = Cells::of_rows(DIMS, rows);
         let atoms = rows_as_cells.mixture(CLUSTERS, effort, &mut rng, &mut Report::default());

@@ -4,8 +4,8 @@ use super::files::read_sketch;
 use super::witnesses;
 use crate::args::{Common, FitArgs};
 use crate::describe::{
-    clusters_json, doubt, estimated, interval, mixture_json, notes, risk_name, suggestion, summary,
-    table,
+    clusters_json, doubts, estimated, interval, mixture_json, notes, risk_name, suggestion,
+    summary, table,
 };
 use crate::kind::Kind;
 use crate::output::{Usage, extended, name, note, result, short, thousands_signed, warn};
@@ -78,9 +78,7 @@ fn tell_doubts(common: &Common, model: &Model) {
         _ => {}
     }
     notes(model).iter().for_each(|text| note(common, text));
-    if let Some(doubt) = doubt(model) {
-        warn(&doubt);
-    }
+    doubts(model).iter().for_each(|doubt| warn(doubt));
 }
 
 /// Whether a mixture explains the sketch, where that can be said.
@@ -188,7 +186,7 @@ fn describe(args: &FitArgs, model: &Model, risk: Option<f64>) -> (Value, String)
         "file": name(&args.output), "task": model.task, "k": model.k(), "decoder": r.decoder, "calibrated": r.calibrated,
         "bandwidth": r.bandwidth, "status": r.status, "iterations": r.iterations,
         "estimated_risk": risk, "scaled": model.scale.iter().any(|s| *s != 1.0),
-        "clusters": clusters_json(model), "seconds": r.seconds,
+        "warnings": doubts(model), "clusters": clusters_json(model), "seconds": r.seconds,
     });
     extended(&mut json, mixture_json(model));
     let calibrated = if r.calibrated { " (calibrated landmarks)" } else { "" };

@@ -5,8 +5,8 @@ use super::witnesses::plan_beside;
 use crate::args::{Common, Inspect};
 use crate::columns;
 use crate::describe::{
-    clusters_json, doubt, estimated, measured_at, mixture_json, notes, one_line, raw_rows, summary,
-    table,
+    clusters_json, doubts, estimated, measured_at, mixture_json, notes, one_line, raw_rows,
+    summary, table,
 };
 use crate::kind::Kind;
 use crate::output::{Usage, extended, list, name, percent, result, short, size, thousands};
@@ -78,9 +78,7 @@ fn inspect_model(args: &Inspect, common: &Common) -> Result<()> {
     notes(&model).iter().for_each(|note| line(&mut text, "note", note));
     line(&mut text, "plan", &model.plan);
     text.push_str(&format!("\n{}", table(&model)));
-    if let Some(doubt) = doubt(&model) {
-        text.push_str(&format!("{doubt}\n"));
-    }
+    doubts(&model).iter().for_each(|doubt| text.push_str(&format!("{doubt}\n")));
     result(common, &json, &text)
 }
 

@@ -121,7 +121,7 @@ pub fn plan_input(
     if let Some(path) = &options.landmarks_from {
         options_alone = options_alone.landmarks_from(path.display().to_string(), Vec::new());
     }
-    let holes = options_alone.check()?.survey().partial;
+    let holes = options_alone.check()?.survey(1).partial;
     let extras = Extras::default().weight(options.weights.clone()).key(by);
     let source = input::open(input, columns.into(), extras, holes)?;
     if let Some(output) = output {

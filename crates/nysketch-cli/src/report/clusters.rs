@@ -4,7 +4,7 @@ use super::curve::model_name;
 use super::map::labels;
 use super::models::{MOST_CLUSTERS, MOST_COLUMNS, Shown, TaskCurve};
 use super::overview::trait_html;
-use crate::describe::{beside, doubt, estimated, lacking, notes, summary};
+use crate::describe::{beside, doubts, estimated, lacking, notes, summary};
 use crate::markup::escape;
 use crate::output::{count, short, thousands};
 use crate::page::{Page, name, sign};
@@ -61,7 +61,7 @@ fn one(page: &mut Page, decoding: &Decoding<'_>, model: &Model) -> Result<()> {
             decoding.risk(model).map_or(String::new(), |r| format!("; {}", estimated(model, r)));
         page.text(&format!("A {}{risk}.", summary(model)));
     }
-    for said in notes(model).iter().chain(&doubt(model)) {
+    for said in notes(model).iter().chain(&doubts(model)) {
         page.text(&format!("{}.", sentence_case(said)));
     }
     let mut clusters = model.clusters();

@@ -111,17 +111,6 @@ impl Factor {
         }
     }
 
-    /// `‖W t‖²`, with products added in whichever order is fast.
-    pub(crate) fn squared_length(&self, t: &[f64]) -> f64 {
-        match &self.whitening {
-            Whitening::Diagonal(w) => t.iter().zip(&**w).map(|(t, w)| (t * w).powi(2)).sum(),
-            Whitening::Lower(w) => {
-                let row = |i: usize| dot(&w[start(i)..start(i + 1)], &t[..=i]).powi(2);
-                (0..t.len()).map(row).sum()
-            }
-        }
-    }
-
     /// `(x − μ)ᵀ Γ⁻¹ (x − μ)`.
     pub fn squared_distance(&self, x: &[f64], mean: &[f64]) -> f64 {
         let t: Vec<f64> = x.iter().zip(mean).map(|(x, m)| x - m).collect();
@@ -135,7 +124,12 @@ impl Factor {
 
     /// A row drawn from `N(μ, Γ)`: `μ + L z`, which is what W makes z of, plus μ.
     pub fn draw(&self, mean: &[f64], rng: &mut impl rand::Rng) -> Vec<f64> {
-        let mut y: Vec<f64> = mean.iter().map(|_| normal(rng)).collect();
+        let y = self.unwhiten(mean.iter().map(|_| normal(rng)).collect());
+        y.iter().zip(mean).map(|(y, m)| m + y).collect()
+    }
+
+    /// `L s`: what W makes s of.
+    pub(crate) fn unwhiten(&self, mut y: Vec<f64>) -> Vec<f64> {
         match &self.whitening {
             Whitening::Diagonal(w) => y.iter_mut().zip(&**w).for_each(|(y, w)| *y /= w),
             Whitening::Lower(w) => {
@@ -145,7 +139,7 @@ impl Factor {
                 }
             }
         }
-        y.iter().zip(mean).map(|(y, m)| m + y).collect()
+        y
     }
 }
 

@@ -7,7 +7,7 @@ use super::decode::{Decode, Job};
 use super::em::Until;
 use super::given::given;
 use super::likelihood::Said;
-use super::params::FitParams;
+use super::params::{DEFAULT_MIN_VARIANCE, FitParams};
 use super::search::{CARRIED, Found, HeldOut, Search, work};
 use super::stand_ins::StandIns;
 use crate::atom::Atom;
@@ -15,13 +15,29 @@ use crate::covariance::{Covariance, CovarianceKind};
 use crate::densities::Densities;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
+use crate::kmeans::{Effort, Loss, WeightedPoints};
 use crate::report::{Likelihood, Report, Status};
 use crate::sums::Sum;
 use crate::task::Task;
-use crate::weighted::{Effort, Loss, WeightedPoints};
 use rand_chacha::ChaCha8Rng;
+use std::borrow::Cow;
 
-const EFFORT: Effort = Effort { restarts: 20, iterations: 200 };
+/// Centres are looked for on the cells: so many times while they are few, each run with rounds of exchanges.
+const RUNS: usize = 10;
+const EXCHANGES: usize = 10;
+const ITERATIONS: usize = 200;
+/// Iterations on witness rows after which runs are told apart.
+const RACE: usize = 10;
+/// Share of the risk by which an iteration must lower it.
+const TOLERANCE: f64 = 1e-5;
+
+/// How hard k centres are looked for. Runs of many centres differ little, and each of them costs more.
+fn effort(k: usize, threads: usize) -> Effort {
+    let restarts = (RUNS * 20 / k.max(1)).clamp(1, RUNS);
+    let (exchanges, tolerance) = (EXCHANGES, TOLERANCE);
+    Effort { restarts, iterations: ITERATIONS, exchanges, tolerance, threads }
+}
+
 /// How far densities of rows are from those of the points towards those of points held out: with p numbers and s
 /// witnesses a likelihood is p/2s too large on the points, p/2s too small on other rows, and p/s too small on one half
 /// for what was fitted to the other.
@@ -53,7 +69,7 @@ impl Decode for CellsDecoder {
         if params.task == Task::Gmm && kind.is_matrix() {
             let points = context.witnessed().map_or(0, StandIns::len).max(1000);
             let (d, steps) = (context.plan().dims(), params.max_iterations);
-            work(points, params.k, d, params.restarts, steps)
+            work(kind, points, params.k, d, params.restarts, steps)
                 .check("learning full covariances of so many columns")?;
         }
         let available = context.sketch().sums()[Sum::CellRows].iter().filter(|n| **n > 0).count();
@@ -66,16 +82,19 @@ impl Decode for CellsDecoder {
 
     fn centres(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {
         let (cells, loss) = (job.context.clustered(), job.params.task.loss());
-        let (rng, report) = (&mut job.rng, &mut job.report);
         let (warm, k) = (in_space(cells, job.warm), job.params.k);
-        let numbers = job.context.plan().categories().is_empty();
-        let holed = job.context.holed_witnesses(false).filter(|_| numbers && warm.len() < k);
-        let centres = match holed {
-            Some(points) => on_witnesses(cells, &points, k, loss, rng, report),
-            None => cells.cluster(k, loss, EFFORT, &warm, rng, report),
+        let effort = effort(k, job.params.threads);
+        let (rng, report) = (&mut job.rng, &mut job.report);
+        // Levels of rows that lack numbers are told by the cells alone.
+        let both = job.context.plan().is_partial() && !job.context.plan().categories().is_empty();
+        let centres = match job.context.witness_points(false).filter(|_| !both) {
+            Some(points) => on_witnesses(cells, points, k, loss, effort, &warm, rng, report),
+            None => cells.cluster(k, loss, effort, &warm, rng, report),
         };
-        let seen = job.context.holed_witnesses(true);
-        let mut atoms = weighted(&seen.unwrap_or_else(|| cells.weighted_means()), centres);
+        let mut atoms = match job.context.witness_points(true) {
+            Some(points) => weighted(points, centres),
+            None => weighted(&cells.weighted_means(), centres),
+        };
         let plan = job.context.plan();
         for atom in &mut atoms {
             let coordinates = atom.mean.split_off(plan.dims());
@@ -87,7 +106,10 @@ impl Decode for CellsDecoder {
 
     fn mixture(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {
         let (params, kind) = (job.params, job.kind);
-        let cells = job.context.cells().clone().floored(params.min_variance);
+        let cells = match params.min_variance == DEFAULT_MIN_VARIANCE {
+            true => Cow::Borrowed(job.context.cells()),
+            false => Cow::Owned(job.context.cells().clone().floored(params.min_variance)),
+        };
         let alone = kind == CovarianceKind::Diag && job.warm.is_empty();
         if alone && job.context.witnessed().is_none() && job.context.is_plain() {
             if params.of_search().any(|(name, _)| name != "`min_variance`") {
@@ -95,7 +117,7 @@ impl Decode for CellsDecoder {
                     "starts, steps and tolerance of EM are for witness rows, which are not at hand";
                 job.report.notes.push(note.into());
             }
-            let effort = Effort { restarts: params.restarts, iterations: params.max_iterations };
+            let effort = Effort::new(params.restarts, params.max_iterations);
             return Ok(cells.mixture(params.k, effort, &mut job.rng, &mut job.report));
         }
         let points = job.context.stand_ins().expect("the decoder was checked to have cells");
@@ -126,40 +148,41 @@ impl Decode for CellsDecoder {
     }
 }
 
-/// Centres where rows lack values: found on cells, from several starts, and finished on witness rows. A cell cannot tell which of its
-/// rows lack what; a witness can.
+/// Centres found on cells, from several starts, and finished on witness rows: a cell cannot tell which of its rows lie on
+/// which side of a border, nor which of them lack what.
+#[expect(clippy::too_many_arguments, reason = "what a search for centres takes")]
 fn on_witnesses(
     cells: &Cells,
     points: &WeightedPoints,
     k: usize,
     loss: Loss,
+    effort: Effort,
+    warm: &[Vec<f64>],
     rng: &mut ChaCha8Rng,
     report: &mut Report,
 ) -> Vec<Vec<f64>> {
-    // A step towards medians costs many towards means.
-    let (starts, iterations) = match loss {
-        Loss::Squared => (EFFORT.restarts / 2, EFFORT.iterations),
-        Loss::Distance => (2, 20),
-    };
-    let few = Effort { restarts: 2, iterations };
-    let mut best: Option<(f64, Vec<Vec<f64>>)> = None;
-    for _ in 0..starts {
-        let mut centres = cells.cluster(k, loss, few, &[], rng, &mut Report::default());
-        let steps = points.iterate(&mut centres, loss, few.iterations);
+    let means = cells.weighted_means();
+    let one = Effort { restarts: 1, ..effort };
+    let short = Effort { iterations: RACE, ..effort };
+    let given = warm.len() == k;
+    let (mut best, mut least) = (Vec::new(), f64::INFINITY);
+    for run in 0..if given { 1 } else { effort.restarts } {
+        let warm = if run == 0 { warm } else { &[] };
+        let (_, mut centres) = means.cluster_from(k, loss, one, warm, rng);
+        points.iterate(&mut centres, loss, short);
         let risk = points.risk(&centres, loss);
-        if best.as_ref().is_none_or(|(least, _)| risk < *least) {
-            report.iterations = steps;
-            best = Some((risk, centres));
+        if risk < least || run == 0 {
+            (least, best) = (risk, centres);
         }
     }
-    report.status = match report.iterations < few.iterations {
+    report.objective.push(least);
+    report.iterations += points.iterate(&mut best, loss, effort);
+    report.objective.push(points.risk(&best, loss));
+    report.status = match report.iterations < effort.iterations {
         true => Status::Converged,
         false => Status::IterationLimit,
     };
-    best.map_or(Vec::new(), |(risk, centres)| {
-        report.objective.push(risk);
-        centres
-    })
+    best
 }
 
 /// Centres of numbers alone with the levels of all rows.

@@ -10,11 +10,11 @@ use super::params::FitParams;
 use crate::atom::Atom;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
+use crate::kmeans::{Effort, Loss};
 use crate::report::{Report, Status};
 use crate::task::Task;
-use crate::weighted::{Effort, Loss};
 
-const EFFORT: Effort = Effort { restarts: 20, iterations: 200 };
+const EFFORT: Effort = Effort::new(20, 200);
 
 /// Matches the kernel sums with atoms of a learned width.
 pub struct KernelDecoder;

@@ -8,8 +8,8 @@ use super::params::FitParams;
 use crate::atom::{Atom, Family};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
+use crate::kmeans::{Effort, Loss};
 use crate::task::Task;
-use crate::weighted::{Effort, Loss};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -124,7 +124,7 @@ fn best_rung(context: &Context<'_>, params: &FitParams) -> Result<usize> {
         return Ok(middle);
     };
     let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
-    let effort = Effort { restarts: 2, iterations: 30 };
+    let effort = Effort::new(2, 30);
     let centres = calibrated.cluster(params.k, Loss::Squared, effort, &mut rng);
     let wanted = 2.0 * calibrated.risk(&centres, Loss::Squared);
     let distance = |s: f64| (s / wanted).ln().abs();

@@ -5,8 +5,8 @@ use crate::atom::Atom;
 use crate::atom::embedding::Embedding;
 use crate::covariance::Covariance;
 use crate::kernel::ScaledKernel;
+use crate::kmeans::WeightedPoints;
 use crate::optimize::nonnegative_quadratic;
-use crate::weighted::WeightedPoints;
 
 /// Sweeps of the calibration.
 const SWEEPS: usize = 300;
@@ -33,8 +33,8 @@ pub fn calibrated(embedding: &Embedding) -> Option<WeightedPoints> {
 pub fn weighted(points: &WeightedPoints, centres: Vec<Vec<f64>>) -> Vec<Atom> {
     let mut mass = vec![0.0; centres.len()];
     let total = points.mass();
-    for (i, (_, w)) in points.iter().enumerate() {
-        mass[points.nearest(i, &centres).0] += w / total;
+    for ((_, w), own) in points.iter().zip(points.assign(&centres)) {
+        mass[own] += w / total;
     }
     let atom = |(mean, weight): (Vec<f64>, f64)| Atom::dirac(weight, mean);
     centres.into_iter().zip(mass).map(atom).collect()

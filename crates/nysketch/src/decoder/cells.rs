@@ -17,6 +17,7 @@ use crate::fixed::power_of_two;
 use crate::kernel::row::{ABSENT, PRESENT, Rows};
 use crate::kernel::search::{PanelsOnce, Search};
 use crate::kernel::tile::Nearest;
+use crate::kmeans::{Effort, Loss, WeightedPoints, members};
 use crate::plan::Plan;
 use crate::points::Points;
 use crate::random::{below, normal, unit};
@@ -24,7 +25,6 @@ use crate::report::{Report, Status};
 use crate::simd::Instructions;
 use crate::sketch::Sketch;
 use crate::sums::Sum;
-use crate::weighted::{Effort, Loss, WeightedPoints, members};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -100,8 +100,11 @@ impl Cell<'_> {
 /// may be with them.
 const OUTERMOST: f64 = 1e-3;
 const FAR_OUT: f64 = 100.0;
-/// Points that all cells are unfolded into, about.
+/// Points that all cells are unfolded into, about, and their values at most, but for two points a cell.
 const UNFOLDED: usize = 20_000;
+const UNFOLDED_VALUES: usize = 4_000_000;
+/// Centres up to which a mixture is asked what cells look like inside: each of its rounds costs as many steps of EM.
+const DESCRIBED: usize = 50;
 /// Starts of a mixture.
 const STARTS: usize = 3;
 /// Rounds of unfolding and fitting that each start gets before the best goes on.
@@ -350,22 +353,10 @@ impl Cells {
         report: &mut Report,
     ) -> Vec<Vec<f64>> {
         let means = self.weighted_means();
-        let mut centres = match warm.len() == k {
-            true => warm.to_vec(),
-            false => means.cluster(k, loss, effort, rng),
-        };
-        if warm.len() == k {
-            means.iterate(&mut centres, loss, effort.iterations);
-        } else if !warm.is_empty() && warm.len() < k {
-            let mut grown = means.grow(warm.to_vec(), k, rng);
-            means.iterate(&mut grown, loss, effort.iterations);
-            if means.risk(&grown, loss) < means.risk(&centres, loss) {
-                centres = grown;
-            }
-        }
-        report.objective.push(means.risk(&centres, loss));
+        let (risk, mut centres) = means.cluster_from(k, loss, effort, warm, rng);
+        report.objective.push(risk);
         let unfolded = self.unfold_around(&centres, rng).weighted_means();
-        report.iterations += unfolded.iterate(&mut centres, loss, effort.iterations);
+        report.iterations += unfolded.iterate(&mut centres, loss, effort);
         report.objective.push(unfolded.risk(&centres, loss));
         report.status = ended(report.iterations < effort.iterations);
         centres
@@ -374,7 +365,7 @@ impl Cells {
     /// Cells unfolded by a mixture that starts at these centres, where one describes them.
     fn unfold_around(&self, centres: &[Vec<f64>], rng: &mut impl rand::Rng) -> Cells {
         let plain = self.unfold(rng);
-        if centres.len() < 2 || !self.can_be_described() {
+        if centres.len() < 2 || centres.len() > DESCRIBED || !self.can_be_described() {
             return plain;
         }
         let mut mixture = CellMixture::new(self.atoms_around(centres));
@@ -393,7 +384,7 @@ impl Cells {
         let (means, plain) = (self.weighted_means(), self.unfold(rng));
         let mut best: Option<CellMixture> = None;
         for start in 0..STARTS {
-            let effort = Effort { restarts: if start == 0 { 10 } else { 2 }, iterations: 50 };
+            let effort = Effort::new(if start == 0 { 10 } else { 2 }, 50);
             let centres = means.cluster(k, Loss::Squared, effort, rng);
             let mut mixture = CellMixture::new(self.atoms_around(&centres));
             plain.em(&mut mixture.atoms, FIRST_STEPS);
@@ -432,10 +423,11 @@ impl Cells {
         let landmarks = self.landmarks.as_ref().filter(|_| self.have_width())?;
         // As many of each component as it weighs. New ones each time: a mixture that is fitted to the same
         // draws again and again learns their chance.
-        let mut points = Vec::with_capacity(UNFOLDED * d);
+        let all = UNFOLDED.min(UNFOLDED_VALUES / d);
+        let mut points = Vec::with_capacity(all * d);
         for atom in atoms {
             let deviation: Vec<f64> = atom.variance().iter().map(|g| g.sqrt()).collect();
-            for _ in 0..(atom.weight * UNFOLDED as f64).round() as usize {
+            for _ in 0..(atom.weight * all as f64).round() as usize {
                 let columns = atom.mean.iter().zip(&deviation);
                 points.extend(columns.map(|(mean, deviation)| mean + deviation * normal(rng)));
             }
@@ -502,13 +494,19 @@ impl Cells {
         }
     }
 
+    /// Pairs of points that a cell is unfolded into.
+    fn pairs(&self) -> usize {
+        let points = UNFOLDED.min(UNFOLDED_VALUES / self.dims);
+        (points / (2 * self.rows.len().max(1))).clamp(if points == UNFOLDED { 2 } else { 1 }, 200)
+    }
+
     /// Every cell as points drawn around its mean with its variance.
     pub fn unfold(&self, rng: &mut impl rand::Rng) -> Cells {
         if !self.have_width() {
             let known = self.known.clone();
             return Cells { known, ..self.points(self.rows.clone(), self.means.clone()) };
         }
-        let pairs = (UNFOLDED / (2 * self.rows.len().max(1))).clamp(2, 200);
+        let pairs = self.pairs();
         let (mut rows, mut means, mut known) = (Vec::new(), Vec::new(), Vec::new());
         for (c, cell) in self.iter().enumerate() {
             let mut drawn = cell.drawn(pairs, rng);
@@ -543,7 +541,7 @@ impl Cells {
         }
         let mut best: Option<(f64, Vec<Atom>, usize)> = None;
         for _ in 0..effort.restarts {
-            let few = Effort { restarts: 2, iterations: 50 };
+            let few = Effort::new(2, 50);
             let centres = self.weighted_means().cluster(k, Loss::Squared, few, rng);
             let mut atoms = self.atoms_around(&centres);
             let (likelihood, steps) = self.em(&mut atoms, effort.iterations);
@@ -769,7 +767,7 @@ mod tests {
             equal.own_likelihood(std::slice::from_ref(&atom)),
             cells.likelihood(std::slice::from_ref(&atom))
         );
-        let effort = Effort { restarts: 2, iterations: 10 };
+        let effort = Effort::new(2, 10);
         let report = &mut Report::default();
         let centres = cells.cluster(3, Loss::Squared, effort, &[], rng, report);
         assert!(cells.weighted_means().risk(&centres, Loss::Squared) < 1e-12);

@@ -5,15 +5,15 @@ use super::cells::{Cells, nearest_cells};
 use super::known::Axes;
 use super::space::Space;
 use super::stand_ins::StandIns;
+use super::witness_points::witness_points;
 use crate::atom::embedding::Embedding;
 use crate::error::Result;
 use crate::feature_map::nystrom::{CUTOFF, NystromMap};
+use crate::kmeans::WeightedPoints;
 use crate::model::{Model, Shape};
 use crate::plan::Plan;
 use crate::sketch::Sketch;
 use crate::spectrum::Spectrum;
-use crate::sums::Sum;
-use crate::weighted::WeightedPoints;
 use crate::work::Work;
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -43,6 +43,8 @@ pub struct Context<'a> {
     unfolded: OnceLock<Cells>,
     clustered: OnceLock<[Cells; 2]>,
     witnessed: OnceLock<Option<StandIns>>,
+    witness_cells: OnceLock<Option<Vec<usize>>>,
+    witness_points: [OnceLock<Option<WeightedPoints>>; 2],
     digest: OnceLock<String>,
     rungs: Vec<Rung>,
     /// Other axes than the plan's, and the context along the plan's.
@@ -69,6 +71,8 @@ impl<'a> Context<'a> {
             unfolded: OnceLock::new(),
             clustered: OnceLock::new(),
             witnessed: OnceLock::new(),
+            witness_cells: OnceLock::new(),
+            witness_points: Default::default(),
             digest: OnceLock::new(),
             rungs,
             turned: None,
@@ -136,56 +140,27 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Witness rows that lack values, with their levels as coordinates, weighted by the cells; `None` where rows lack nothing or the
-    /// witnesses are not at hand. What a witness lacks is the mean of its cell, and does not count for a centre; it tells the
-    /// nearest one unless `by_what_is_there`.
-    pub(crate) fn holed_witnesses(&self, by_what_is_there: bool) -> Option<WeightedPoints> {
+    /// The landmark of each witness row, where they are at hand.
+    pub(super) fn witness_cells(&self) -> Option<&[usize]> {
         let plan = self.plan();
-        let rows = plan.witness_rows().filter(|_| plan.is_partial())?;
-        // Witnesses of other rows tell nothing.
-        self.witnessed()?;
-        let witnesses = plan.witnesses.as_ref()?;
-        let (counts, codes) = (witnesses.weights(), witnesses.levels());
-        let count = |i: usize| counts.get(i).map_or(1.0, |w| f64::from(*w));
-        let (d, c) = (plan.dims(), plan.categories().len());
-        let mut members: Vec<Vec<usize>> = vec![Vec::new(); plan.features.points().len()];
-        for (i, landmark) in nearest_cells(plan, rows.data(), codes).into_iter().enumerate() {
-            members[landmark].push(i);
-        }
-        let filled = (0..members.len()).filter(|cell| self.sketch.sums()[Sum::CellRows][*cell] > 0);
-        let (mut points, mut weights, mut known) = (Vec::new(), Vec::new(), Vec::new());
-        for (cell, landmark) in self.clustered().iter().zip(filled) {
-            let witnesses = &members[landmark];
-            if witnesses.len() < 2 {
-                points.extend_from_slice(cell.mean);
-                known.extend((0..cell.mean.len()).map(|k| cell.known(k)));
-                weights.push(cell.rows);
-                continue;
-            }
-            // Moved by as much as their mean is off that of the cell, which is exact.
-            let moved = |k: usize| {
-                let there = witnesses.iter().filter(|i| !rows.row(**i)[k].is_nan());
-                let (sum, mass) = there.fold((0.0, 0.0), |(sum, mass), i| {
-                    (sum + count(*i) * f64::from(rows.row(*i)[k]), mass + count(*i))
-                });
-                if mass > 0.0 { cell.mean[k] - sum / mass } else { 0.0 }
-            };
-            let moved: Vec<f64> = (0..d).map(moved).collect();
-            let total: f64 = witnesses.iter().map(|i| count(*i)).sum();
-            for i in witnesses {
-                for (k, x) in rows.row(*i).iter().enumerate() {
-                    let there = !x.is_nan();
-                    points.push(if there { f64::from(*x) + moved[k] } else { cell.mean[k] });
-                    known.push(f64::from(u8::from(there)));
-                }
-                let levels = plan.recipe.in_space(d, rows.row(*i), &codes[i * c..(i + 1) * c]);
-                points.extend(levels[d..].iter().map(|x| f64::from(*x)));
-                known.resize(points.len(), 1.0);
-                weights.push(cell.rows * count(*i) / total);
-            }
-        }
-        let dims = plan.recipe.space_dims(d);
-        Some(WeightedPoints::known_in_part(dims, &points, &weights, &known, by_what_is_there))
+        let make = || {
+            let rows = plan.witness_rows().filter(|_| plan.landmarks().is_some())?;
+            let levels = plan.witnesses.as_ref().map_or(&[][..], |w| w.levels());
+            Some(nearest_cells(plan, rows.data(), levels))
+        };
+        self.witness_cells.get_or_init(make).as_deref()
+    }
+
+    /// Witness rows as points that centres are found on and told by; `None` where the witnesses are not at hand or not
+    /// those of these rows. Where rows lack values, the nearest centre is that of a row filled in, or of what it has.
+    pub(crate) fn witness_points(&self, by_what_is_there: bool) -> Option<&WeightedPoints> {
+        let by_what_is_there = by_what_is_there && self.plan().is_partial();
+        let make = || {
+            let cells = self.plan().collect.cells && self.sketch.rows() > 0;
+            let landmark_of = self.witness_cells().filter(|_| cells)?;
+            witness_points(self.sketch, self.clustered(), landmark_of, by_what_is_there)
+        };
+        self.witness_points[usize::from(by_what_is_there)].get_or_init(make).as_ref()
     }
 
     /// The centres of a model in the coordinates that centres are found in.
@@ -209,7 +184,8 @@ impl<'a> Context<'a> {
     pub(crate) fn witnessed(&self) -> Option<&StandIns> {
         let make = || {
             let cells = self.plan().collect.cells && self.sketch.rows() > 0;
-            if cells { StandIns::of_witnesses(self.sketch, self.cells()) } else { None }
+            let landmark_of = self.witness_cells().filter(|_| cells)?;
+            StandIns::of_witnesses(self.sketch, self.cells(), landmark_of)
         };
         self.witnessed.get_or_init(make).as_ref()
     }

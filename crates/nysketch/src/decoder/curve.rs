@@ -7,10 +7,10 @@ use super::likelihood::Said;
 use super::params::FitParams;
 use crate::atom::Atom;
 use crate::error::{Error, Result};
+use crate::kmeans::WeightedPoints;
 use crate::model::{Model, Shape};
 use crate::sketch::Sketch;
 use crate::task::Task;
-use crate::weighted::WeightedPoints;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -189,23 +189,12 @@ impl Context<'_> {
         let centres = self.centres_of(model).filter(|centres| centres.len() > 1);
         let Some(centres) = centres else { return Ok(None) };
         let points = match self.plan().collect.cells {
-            true => self.clustered().weighted_means(),
+            true => Cow::Owned(self.clustered().weighted_means()),
             false => self.risk_points()?,
         };
-        let one = |(i, (_, weight)): (usize, (&[f64], f64))| {
-            let mut nearest = [f64::INFINITY; 2];
-            for centre in &centres {
-                let d2 = points.distance(i, centre);
-                if d2 < nearest[0] {
-                    nearest = [d2, nearest[0]];
-                } else if d2 < nearest[1] {
-                    nearest[1] = d2;
-                }
-            }
-            let [a, b] = nearest.map(f64::sqrt);
-            if b > 0.0 { weight * (b - a) / b } else { 0.0 }
-        };
-        Ok(Some(points.iter().enumerate().map(one).sum::<f64>() / points.mass()))
+        let margins = points.margins(&centres);
+        let weighted = points.iter().zip(&margins).map(|((_, w), margin)| w * margin);
+        Ok(Some(weighted.sum::<f64>() / points.mass()))
     }
 
     /// The risk of a model, estimated from the sketch: mean squared distance or mean distance in the
@@ -214,20 +203,21 @@ impl Context<'_> {
         self.risks(model).ok().map(|r| r.0)
     }
 
-    /// What the risk of centres is taken on: witness rows with what they have where rows lack values, cells unfolded, or else calibrated landmarks of the middle rung.
-    fn risk_points(&self) -> Result<WeightedPoints> {
+    /// What the risk of centres is taken on: witness rows weighted by their cells, cells unfolded, or else calibrated
+    /// landmarks of the middle rung.
+    fn risk_points(&self) -> Result<Cow<'_, WeightedPoints>> {
         let collect = self.plan().collect;
-        if let Some(points) = self.holed_witnesses(true).filter(|_| collect.cells) {
-            return Ok(points);
+        if let Some(points) = self.witness_points(true) {
+            return Ok(Cow::Borrowed(points));
         }
         if collect.cells {
-            return Ok(self.clustered_unfolded().weighted_means());
+            return Ok(Cow::Owned(self.clustered_unfolded().weighted_means()));
         }
         let missing = || Error::MissingSums { task: "a risk estimate", what: "cells".into() };
         if !collect.kernel {
             return Err(missing());
         }
-        self.calibrated(self.plan().bandwidths.len() / 2)?.cloned().ok_or_else(missing)
+        self.calibrated(self.plan().bandwidths.len() / 2)?.map(Cow::Borrowed).ok_or_else(missing)
     }
 
     /// The risk, and one by which models of several k are compared: that of a mixture on the cells unfolded

@@ -16,6 +16,7 @@ use crate::covariance::{Covariance, CovarianceKind};
 use crate::densities::Densities;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
+use crate::landmarks::count::too_few;
 use crate::model::{Model, Shape};
 use crate::report::Report;
 use crate::sketch::Sketch;
@@ -88,6 +89,7 @@ impl Context<'_> {
             report,
             densities: None,
         };
+        job.report.warnings.extend(self.few_cells(params));
         let frame = &self.plan().frame;
         let (shape, levels) = if params.task == Task::Pca {
             job.report.decoder = "moments".into();
@@ -174,6 +176,20 @@ impl Context<'_> {
             points.witnesses()
         );
         (CovarianceKind::Diag, Some(note))
+    }
+
+    /// What to say where there are too few cells for the clusters.
+    fn few_cells(&self, params: &FitParams) -> Option<String> {
+        if params.task == Task::Pca || self.chosen(params) != Decoder::Cells {
+            return None;
+        }
+        let (k, cells) = (params.k, self.plan().landmarks()?.len());
+        let most = self.plan().measured().most_points();
+        let enough = too_few(cells, k, self.sketch().rows(), most)?;
+        Some(format!(
+            "{cells} cells are few for k = {k}: the model may be some percent worse than one of all rows; plan with \
+             `clusters={k}`, which takes {enough} landmarks"
+        ))
     }
 
     /// Which decoder really runs.

@@ -11,9 +11,9 @@ use super::space::Space;
 use crate::atom::embedding::Embedding;
 use crate::atom::{Atom, Family};
 use crate::covariance::Covariance;
+use crate::kmeans::{Effort, Loss, WeightedPoints};
 use crate::optimize::Stop;
 use crate::report::Report;
-use crate::weighted::{Effort, Loss, WeightedPoints};
 
 /// Starts that are refined, from landmarks and without them; the sketch picks among them.
 const STARTS: usize = 4;
@@ -109,7 +109,7 @@ impl<'a> Matcher<'a> {
     fn start(&self, rng: &mut impl rand::Rng) -> Vec<Atom> {
         match self.calibrated {
             Some(calibrated) => {
-                let effort = Effort { restarts: 3, iterations: 50 };
+                let effort = Effort::new(3, 50);
                 let mut centres = calibrated.cluster(self.k, Loss::Squared, effort, rng);
                 let around = calibrated.variance_around(&centres);
                 let variance: Vec<f64> =

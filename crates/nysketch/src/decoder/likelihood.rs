@@ -1,8 +1,8 @@
 //! How likely the rows are under a mixture, as far as the points that stand for them tell.
 
+use super::em::{Told, told};
 use super::stand_ins::StandIns;
 use crate::atom::Atom;
-use crate::covariance::Factor;
 
 /// What a mixture says of every point.
 #[derive(Debug)]
@@ -16,46 +16,26 @@ pub(super) struct Said {
 
 impl Said {
     pub fn new(points: &StandIns, atoms: &[Atom]) -> Self {
-        let usable = |a: &&Atom| a.weight > 0.0;
-        let parts: Vec<(&Atom, Factor)> = atoms
-            .iter()
-            .filter(usable)
-            .filter_map(|a| Some((a, a.covariance.cholesky()?)))
-            .collect();
-        let mut said = Said { log_density: Vec::new(), entropy: Vec::new() };
-        let peaks: Vec<f64> = parts.iter().map(|(a, f)| a.weight.ln() + f.log_peak()).collect();
         let levels = points.levels();
-        let shares: Vec<Vec<f64>> = parts.iter().map(|(a, _)| levels.logs(&a.levels)).collect();
-        let (mut logs, mut apart) = (vec![0.0; parts.len()], Vec::new());
-        for i in 0..points.len() {
-            // The density of a row is that of what it has.
-            let known = points.known(i);
-            let each = logs.iter_mut().zip(&peaks).zip(&parts).enumerate();
-            for (c, ((log, peak), (atom, factor))) in each {
-                *log = match &known {
-                    None => {
-                        apart.clear();
-                        let columns = points.point(i).iter().zip(&atom.mean);
-                        apart.extend(columns.map(|(x, m)| x - m));
-                        peak - 0.5 * factor.squared_length(&apart)
-                    }
-                    Some(known) => marginal(atom, points.point(i), known),
-                };
-                if !levels.is_empty() {
-                    *log += levels.log(&shares[c], i);
-                }
-            }
+        let Told { mut log_density, mut entropy } = told(points.places(), &levels, atoms);
+        // The density of a row is that of what it has.
+        for (i, known) in (0..points.len()).filter_map(|i| Some((i, points.known(i)?))) {
+            let log = |a: &Atom| {
+                let of_levels = levels.log(&levels.logs(&a.levels), i);
+                marginal(a, points.point(i), &known) + of_levels
+            };
+            let logs: Vec<f64> = atoms.iter().filter(|a| a.weight > 0.0).map(log).collect();
             let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let total: f64 = logs.iter().map(|l| (l - most).exp()).sum();
-            let log_density = most + total.ln();
+            let whole = most + total.ln();
             let term = |log: &f64| {
-                let r = (log - log_density).exp();
-                if r > 0.0 { r * (log_density - log) } else { 0.0 }
+                let r = (log - whole).exp();
+                if r > 0.0 { r * (whole - log) } else { 0.0 }
             };
-            said.entropy.push(logs.iter().map(term).sum());
-            said.log_density.push(log_density + points.unscaled(i));
+            entropy[i] = logs.iter().map(term).sum();
+            log_density[i] = whole + points.unscaled(i);
         }
-        said
+        Said { log_density, entropy }
     }
 }
 

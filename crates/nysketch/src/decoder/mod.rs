@@ -33,6 +33,7 @@ mod profile;
 mod search;
 mod space;
 mod stand_ins;
+mod witness_points;
 
 // Open to the command, the benchmarks and the tests; not part of the stable interface.
 #[doc(hidden)]

@@ -32,8 +32,7 @@ impl Context<'_> {
     /// The cluster that each cell belongs to.
     fn labels(&self, model: &Model) -> Vec<usize> {
         let Some(centres) = self.centres_of(model) else { return Vec::new() };
-        let points = self.clustered().weighted_means();
-        (0..points.len()).map(|i| points.nearest(i, &centres).0).collect()
+        self.clustered().weighted_means().assign(&centres)
     }
 
     /// The share of rows that lack a number, in each cluster; nothing for mixtures.

@@ -5,15 +5,19 @@ use super::likelihood::Said;
 use super::stand_ins::StandIns;
 use crate::atom::Atom;
 use crate::covariance::CovarianceKind;
+use crate::kmeans::{Effort, Loss, WeightedPoints};
 use crate::parallel::in_parallel;
 use crate::random::{draw, normal};
-use crate::weighted::{Effort, Loss, WeightedPoints};
 use crate::work::Work;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// Witnesses on which starts are told apart.
+/// Witnesses on which starts are told apart, at least, and for each component.
 const RACED_ON: usize = 4_000;
+const RACED_ON_EACH: usize = 20;
+/// Components up to which there are as many starts as are asked for. Beyond, there are fewer in proportion: at k = 50 a third
+/// of the starts costs up to 0.5 nats (flights), at k = 200 a quarter of them costs nothing that would show.
+const ALL_STARTS: usize = 50;
 /// Numbers of a mixture, as a share of those witnesses, from which on the first heat is with diagonals.
 const RACE_CARRIES: f64 = 0.4;
 /// Steps of EM after each of which a third of the starts is left.
@@ -27,13 +31,37 @@ pub(super) const CARRIED: f64 = 0.1;
 /// Points that shrinkage may add to each covariance, in numbers of columns.
 const SHRINKAGES: [f64; 3] = [1.0, 5.0, 25.0];
 
-/// What a search with matrices costs: a step of EM takes about 4 k d² operations a point.
-pub(super) fn work(points: usize, k: usize, d: usize, restarts: usize, steps: usize) -> Work {
-    let (k, d, restarts) = (k as f64, d as f64, restarts as f64);
+/// Witnesses on which starts of so many components are told apart.
+fn raced_on(k: usize) -> usize {
+    RACED_ON.max(RACED_ON_EACH * k)
+}
+
+/// Starts of so many components, where so many are asked for.
+fn starts(k: usize, restarts: usize) -> usize {
+    let fewer = restarts.saturating_mul(ALL_STARTS).div_ceil(k.max(ALL_STARTS));
+    fewer.max(FINALISTS.min(restarts)).max(1)
+}
+
+/// What a search with matrices costs: a step of EM takes about 4 k d² operations a point, or 4 d² + 8 k d where all
+/// components share one, if no component is out of reach.
+pub(super) fn work(
+    kind: CovarianceKind,
+    points: usize,
+    k: usize,
+    d: usize,
+    restarts: usize,
+    steps: usize,
+) -> Work {
+    let (raced_on, restarts) = (points.min(raced_on(k)) as f64, starts(k, restarts) as f64);
+    let (k, d) = (k as f64, d as f64);
     let heats: f64 = HEATS.iter().zip([1.0, 3.0, 9.0]).map(|(h, out)| *h as f64 / out).sum();
-    let raced = restarts * heats * points.min(RACED_ON) as f64;
+    let raced = restarts * heats * raced_on;
     let finished = (FINALISTS * steps.min(100) * points) as f64;
-    Work::default().and(4.0 * k * d * d * (raced + finished), 8.0 * restarts * k * d * d)
+    let (matrices, step) = match kind {
+        CovarianceKind::Tied => (1.0, 4.0 * d * d + 8.0 * k * d),
+        _ => (k, 4.0 * k * d * d),
+    };
+    Work::default().and(step * (raced + finished), 8.0 * restarts * matrices * d * d)
 }
 
 /// What to look for, and on which points.
@@ -76,17 +104,17 @@ impl Search<'_> {
     /// The best mixture of k components; `warm` are mixtures to start from beside the others, or alone where
     /// `only` says so.
     pub fn best(&self, k: usize, warm: Vec<Vec<Atom>>, only: bool, rng: &mut ChaCha8Rng) -> Found {
-        let thin = self.points.thinned(RACED_ON);
-        let drawn = if only { 0 } else { self.restarts.max(1) };
+        let thin = self.points.thinned(raced_on(k));
+        let drawn = if only { 0 } else { starts(k, self.restarts) };
         let seeds: Vec<u64> = (0..drawn).map(|_| rand::Rng::next_u64(rng)).collect();
         // Matrices with too many numbers for the points of the race would only learn their chance: diagonals first.
         let numbers = self.kind.parameters(k, self.floor.dims()) as f64;
-        let diagonals = numbers > RACE_CARRIES * RACED_ON as f64;
+        let diagonals = numbers > RACE_CARRIES * raced_on(k) as f64;
         let matrices = self.kind.is_matrix();
         // k-means++ alone: Lloyd's iterations would lead many starts to the same place.
         let start = |seed: u64| {
             let rng = &mut ChaCha8Rng::seed_from_u64(seed);
-            let effort = Effort { restarts: 1, iterations: 0 };
+            let effort = Effort::new(1, 0);
             let centres = self.coarse.cluster(k, Loss::Squared, effort, rng);
             self.lifted(thin.atoms_around(&centres, matrices && !diagonals))
         };

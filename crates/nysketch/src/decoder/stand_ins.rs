@@ -14,17 +14,17 @@
 //! A plan may be used for other rows than it was made from. Where most rows lie in cells that are drawn, its
 //! witnesses know nothing of them, and there are no stand-ins.
 
-use super::cells::{Cell, Cells, nearest_cells};
+use super::cells::{Cell, Cells};
 use super::em::Levels;
 use crate::atom::Atom;
 use crate::covariance::{Covariance, SymmetricMatrix};
 use crate::kernel::squared_distance;
+use crate::kmeans::members;
 use crate::linalg::add_gram;
 use crate::plan::Plan;
 use crate::random::{draw, normal};
 use crate::sketch::Sketch;
 use crate::sums::Sum;
-use crate::weighted::members;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::collections::HashMap;
@@ -34,8 +34,10 @@ use std::ops::Range;
 const ENOUGH: usize = 2;
 /// A cell has its witnesses by chance up to so many times fewer than its rows should have.
 const TOO_FEW: f64 = 5.0;
-/// Antithetic pairs that a cell is drawn as, at least and at most; about as many as it should have witnesses.
+/// Antithetic pairs that a cell is drawn as, at least and at most; about as many as it should have witnesses. The least is
+/// smaller where there are so many cells that all of them would be more pairs than these.
 const PAIRS: std::ops::RangeInclusive<usize> = 8..=500;
+const ALL_PAIRS: usize = 10_000;
 /// Share of the rows from which on, where their cells should have had witnesses and are drawn, the witnesses are those
 /// of other rows.
 const STRANGE: f64 = 0.3;
@@ -74,8 +76,9 @@ struct CellPoints {
 }
 
 impl StandIns {
-    /// Witness rows and what the cells know beside them; `None` where the rows are not at hand.
-    pub fn of_witnesses(sketch: &Sketch, cells: &Cells) -> Option<Self> {
+    /// Witness rows and what the cells know beside them; `landmark_of` says where each is. `None` where the rows are not at
+    /// hand.
+    pub fn of_witnesses(sketch: &Sketch, cells: &Cells, landmark_of: &[usize]) -> Option<Self> {
         let plan = sketch.plan();
         let (landmarks, witnesses) = (plan.landmarks()?, plan.witness_rows()?);
         let levels = plan.witnesses.as_ref().map_or(&[][..], |w| w.levels());
@@ -85,9 +88,9 @@ impl StandIns {
         let filled = sketch.sums()[Sum::CellRows].iter().enumerate().filter(|(_, n)| **n > 0);
         filled.enumerate().for_each(|(cell, (landmark, _))| place[landmark] = cell);
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); cells.iter().count()];
-        for (i, landmark) in nearest_cells(plan, witnesses.data(), levels).into_iter().enumerate() {
+        for (i, landmark) in landmark_of.iter().enumerate() {
             // A witness of a cell that this sketch has no rows in stands for nothing.
-            if let Some(members) = members.get_mut(place[landmark]) {
+            if let Some(members) = members.get_mut(place[*landmark]) {
                 members.push(i);
             }
         }
@@ -125,7 +128,9 @@ impl StandIns {
             let landmark = place.iter().position(|p| *p == at).unwrap_or(0);
             let width = plan.recipe.levels();
             let shares = counted.get(landmark * width..(landmark + 1) * width).unwrap_or(&[]);
-            all.push_drawn(cell, shares, per_row * cell.rows, rng);
+            let least = (ALL_PAIRS / place.len()).clamp(1, *PAIRS.start());
+            let pairs = ((per_row * cell.rows / 2.0) as usize).clamp(least, *PAIRS.end());
+            all.push_drawn(cell, shares, pairs, rng);
             strange += if at_least > TOO_FEW * ENOUGH as f64 { cell.rows } else { 0.0 };
         }
         (all.witnesses > 0 && strange <= STRANGE * all.mass()).then_some(all)
@@ -261,7 +266,7 @@ impl StandIns {
         &mut self,
         cell: Cell<'_>,
         counts: &[i128],
-        expected: f64,
+        pairs: usize,
         rng: &mut impl rand::Rng,
     ) {
         let (d, start) = (self.dims, self.weights.len());
@@ -269,7 +274,6 @@ impl StandIns {
         if narrow && self.categories.is_empty() {
             self.push(cell.mean, &[], cell.rows);
         } else {
-            let pairs = ((expected / 2.0) as usize).clamp(*PAIRS.start(), *PAIRS.end());
             let drawn = cell.drawn(pairs, rng);
             let weight = cell.rows / (2 * pairs) as f64;
             for x in drawn.chunks_exact(d) {

@@ -14,13 +14,14 @@
 //! the one of one pivot at a time. Residuals only fall: the largest of the candidates is the largest of
 //! all as long as it is above what the others had at first. Candidates drawn in proportion to the
 //! residuals before are kept with the probability to which theirs has fallen (Epperly, Tropp and Webber
-//! 2024). Memory is O(n m), time O(n m²).
+//! 2024). Memory is O(n m), time O(n m²): beyond the limit of work it is refused.
 
 use crate::error::Result;
 use crate::kernel::ScaledKernel;
 use crate::linalg::{Cholesky, Columns, Matrix, dot};
 use crate::points::{PointColumns, Points};
 use crate::random::{below, draw, unit};
+use crate::work::Work;
 
 /// Which row becomes the next pivot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +54,11 @@ pub fn pivoted_cholesky(
     if m == 0 || n == 0 {
         return Ok(Vec::new());
     }
+    let (rows, columns) = (n as f64, m.min(n) as f64);
+    Work { operations: rows * columns * columns, bytes: 8.0 * rows * columns }.check_beside(
+        "a Cholesky factor of so many landmarks",
+        "`sampling=dsquared` or `sampling=uniform` take much less",
+    )?;
     let mut factor = Factor {
         points,
         by_column: PointColumns::new(points),

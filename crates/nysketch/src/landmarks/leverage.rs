@@ -23,6 +23,7 @@ use crate::kernel::ScaledKernel;
 use crate::linalg::{Cholesky, Columns, Matrix, symmetric_eigen};
 use crate::points::{PointColumns, Points};
 use crate::random::{below, draw, unit};
+use crate::work::Work;
 
 /// λ falls by this factor from level to level.
 const STEP: f64 = 2.0;
@@ -103,6 +104,9 @@ pub fn bless(
     rng: &mut impl rand::Rng,
 ) -> Result<Scores> {
     let bless = Bless { points, kernel };
+    if let Target::EffectiveDimension(wanted) = target {
+        check_work(points.len(), KEPT * wanted)?;
+    }
     let mut subset = Subset { indices: Vec::new(), weights: Vec::new() };
     let mut lambda = 1.0;
     match target {
@@ -135,6 +139,15 @@ pub fn bless(
     let all: Vec<usize> = (0..points.len()).collect();
     let scores = bless.scores(&subset, lambda, &all)?;
     Ok(Scores { lambda, scores })
+}
+
+/// Refuses scores of so many rows by so large a subset where they take too long.
+fn check_work(rows: usize, subset: f64) -> Result<()> {
+    let operations = subset * subset * (2.0 * rows as f64 + subset);
+    Work { operations, bytes: 16.0 * subset * subset }.check_beside(
+        "leverage scores for so many landmarks",
+        "`sampling=dsquared` or `sampling=uniform` take much less",
+    )
 }
 
 /// λ at which N(λ), linear in log λ between two levels, is `wanted`.
@@ -192,6 +205,7 @@ impl Bless<'_> {
     fn scores(&self, subset: &Subset, lambda: f64, rows: &[usize]) -> Result<Vec<f64>> {
         let n = self.points.len() as f64;
         let j = &subset.indices;
+        check_work(rows.len(), j.len() as f64)?;
         let explained = if j.is_empty() {
             vec![0.0; rows.len()]
         } else {

@@ -12,6 +12,7 @@
 //! there are fewer. Rules that need a bandwidth use the middle rung of the ladder.
 
 pub mod cholesky;
+pub(crate) mod count;
 pub(crate) mod dsquared;
 pub mod leverage;
 pub(crate) mod uniform;

@@ -12,7 +12,7 @@ use crate::sample::{Reservoir, mix};
 use crate::simd::Instructions;
 
 /// `count` rows drawn in proportion to weight · D², where D is the distance to the nearest landmark of
-/// `plan`, each with its weight.
+/// `plan`; each is followed by its levels, that D² and its weight.
 pub fn distant_rows(
     plan: &Plan,
     count: usize,
@@ -20,8 +20,7 @@ pub fn distant_rows(
     threads: usize,
     progress: &dyn Progress,
 ) -> Result<Reservoir> {
-    // Each row is followed by its levels and its weight.
-    let width = plan.dims() + plan.categories().len() + 1;
+    let width = plan.dims() + plan.categories().len() + 2;
     let reservoir = Reservoir::new(count, width, mix(plan.seed ^ 0xd2));
     let search = plan.search(Instructions::best());
     let init = || Scratch {
@@ -74,7 +73,8 @@ fn offer(plan: &Plan, scratch: &mut Scratch, block: &Block, reservoir: &Reservoi
                 Some(_) => block.weights.get(at).copied().unwrap_or(f64::NAN),
                 None => 1.0,
             };
-            let steer = weight * f64::from(scratch.nearest.distance[i]);
+            let d2 = f64::from(scratch.nearest.distance[i]);
+            let steer = weight * d2;
             // The survey has refused or counted invalid rows; here they are passed over.
             let usable = |x: &f64| x.is_finite() || plan.is_partial() && x.is_nan();
             let valid = row.iter().all(usable) && has_enough(plan, row, codes);
@@ -82,6 +82,7 @@ fn offer(plan: &Plan, scratch: &mut Scratch, block: &Block, reservoir: &Reservoi
                 scratch.row.clear();
                 scratch.row.extend_from_slice(row);
                 scratch.row.extend(codes.iter().map(|code| f64::from(*code)));
+                scratch.row.push(d2);
                 reservoir.offer(block.position + at as u64, steer, &scratch.row, weight);
             }
         }

@@ -1,26 +1,25 @@
 //! A plan in the making: everything but the reading of rows.
 
-use super::holes::Donors;
-use super::params::{
-    DEFAULT_LANDMARKS, GivenLandmarks, LandmarkCount, Measurement, PlanParams, PlanValid, Scale,
-    default_landmarks, default_witnesses,
-};
+use super::framing::{make_frame, warn_of_lost_digits};
+use super::params::{GivenLandmarks, LandmarkCount, Measurement, PlanParams, PlanValid, Scale};
 use super::placed::Placed;
 use super::remarks;
 use super::report::{LeverageReport, PlanReport};
-use super::roles::{ONE_POINT, Settled, TableColumns, preliminary, settle};
+use super::roles::{Settled, TableColumns, preliminary, settle};
 use super::witnesses::draw_places;
 use crate::bandwidth;
 use crate::collect::Collect;
 use crate::columns::ColumnSummary;
 use crate::error::{Error, Place, Result};
 use crate::feature_map::fourier::draw_frequencies;
-use crate::fixed::power_of_two;
 use crate::frame::{Frame, FramedRows};
 use crate::kernel::search::PanelsOnce;
 use crate::kernel::{Kernel, ScaledKernel};
 use crate::landmarks::Sampling;
 use crate::landmarks::cholesky::{Pivot, pivoted_cholesky};
+use crate::landmarks::count::{
+    DEFAULT_LANDMARKS, LANDMARKS_PER_CLUSTER, default_landmarks, possible_landmarks,
+};
 use crate::landmarks::dsquared::{dsquared, squared_distances};
 use crate::landmarks::leverage::{self, Target};
 use crate::landmarks::uniform::{distinct, uniform};
@@ -30,6 +29,7 @@ use crate::points::Points;
 use crate::recipe::{Number, Recipe};
 use crate::sample::Reservoir;
 use crate::simd::Instructions;
+use crate::sums::table::Measured;
 use crate::survey::Survey;
 use crate::weight::Weighting;
 use crate::witnesses::Witnesses;
@@ -41,7 +41,7 @@ const ACCURACY_ROWS: usize = 800;
 /// Rows whose kernel matrix tells how many landmarks span the data, and the share they are to span.
 const SPECTRUM_ROWS: usize = 800;
 const SPANNED: f64 = 0.95;
-/// Numbers of landmarks that are chosen without being asked for.
+/// Numbers of landmarks that are chosen without being asked for; more where clusters need them.
 const AUTO_LANDMARKS: std::ops::RangeInclusive<usize> = 50..=2000;
 
 /// A plan in the making.
@@ -57,6 +57,8 @@ pub struct Draft {
     frame: Frame,
     /// Rows of the sample; what they lack is filled in.
     sample: Placed,
+    /// The same with their holes, where they have some.
+    holed: Option<Points>,
     found: Survey,
     bandwidths: Vec<f64>,
     rng: ChaCha8Rng,
@@ -77,12 +79,13 @@ enum Chosen {
 impl Draft {
     /// Chooses the frame, the bandwidths, and the landmarks as far as the sample goes.
     pub fn new(table: &TableColumns, found: Survey, params: &PlanValid) -> Result<Self> {
-        let PlanValid { mut params, measurement, witnesses } = params.clone();
+        let valid = params;
+        let PlanValid { mut params, measurement, .. } = valid.clone();
         let (columns, recipe) = preliminary(table, &params)?;
         let (rows, losses) = (found.rows, found.losses.clone());
         let landmarks =
             matches!(measurement, Measurement::Chosen { .. } | Measurement::Leverage(_));
-        let Settled { columns, recipe, found, mut notes, table: summaries } =
+        let Settled { columns, recipe, mut found, mut notes, table: summaries } =
             settle(columns, recipe, found, &params, landmarks)?;
         let times = recipe.numbers.iter().any(|n| n.step.of_time());
         if params.scale.is_none() && (times || !recipe.categories.is_empty()) {
@@ -99,14 +102,23 @@ impl Draft {
             .weighting
             .as_ref()
             .map(|weights| weights.weighting(found.rows, found.weight, found.weights));
-        let sample = placed(&frame, &recipe, &found.sample, &found.codes, None);
-        let mut report =
-            PlanReport { rows, losses, sample_rows: sample.len(), ..PlanReport::default() };
+        let witnesses = valid.witnesses_of(frame.dims());
+        let mut report = PlanReport { rows, losses, ..PlanReport::default() };
         report.losses = found.losses.clone();
         report.notes = notes;
         report.columns = summaries;
         report.notes.extend(remarks::of_columns(&columns, &found, scale));
         warn_of_lost_digits(&columns, &found, &frame, &mut report);
+        // From here on single precision will do.
+        let mut data = Vec::with_capacity(found.sample.len());
+        let rows = std::mem::take(&mut found.sample);
+        rows.chunks_exact(frame.dims()).for_each(|row| frame.narrow(row, &mut data));
+        drop(rows);
+        let data = Points::new(frame.dims(), data);
+        let holed = data.data().iter().any(|x| x.is_nan()).then(|| data.clone());
+        let sample =
+            Placed::filled(&recipe, data, found.codes.clone(), (holed.as_ref(), &found.codes));
+        report.sample_rows = sample.len();
         let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
         let bandwidths = match &params.bandwidths {
             Some(given) => given.clone(),
@@ -126,6 +138,7 @@ impl Draft {
             recipe,
             frame,
             sample,
+            holed,
             found,
             bandwidths,
             rng,
@@ -165,17 +178,12 @@ impl Draft {
                     ));
                 }
             };
-        let landmarks = matches!(features, Features::Nystrom(..));
-        let d = self.columns.len();
-        let mut default = Collect::default_for(d, landmarks);
-        default.cells &= self.params.kernel == Kernel::Gaussian;
-        let collect = self.params.collect.unwrap_or(default);
-        if self.params.collect.is_none() && !collect.moments {
-            let all = Collect { moments: true, ..collect }.names().join(",");
-            self.report.notes.push(format!(
-                "{d} columns: Σxxᵀ, which PCA needs, is left out; ask for it with `collect={all}`"
-            ));
-        }
+        let landmarks = match &features {
+            Features::Nystrom(points, _) => Some(points.len()),
+            Features::Fourier(_) => None,
+        };
+        let collect = self.collect_for(landmarks);
+        self.note_left_out(collect, landmarks);
         let plan = Plan { witnesses: self.witnesses(), ..self.plan(features, levels, collect) };
         plan.check()?;
         for measured in ColumnSummary::of_plan(&plan) {
@@ -184,6 +192,41 @@ impl Draft {
             }
         }
         Ok((plan, self.report))
+    }
+
+    /// Which sums to keep at so many landmarks, `None` for Fourier features.
+    fn collect_for(&self, landmarks: Option<usize>) -> Collect {
+        let default = Collect::default_for(self.columns.len(), landmarks);
+        self.params.collect.unwrap_or(match self.params.kernel {
+            Kernel::Gaussian => default,
+            Kernel::Laplace => Collect { kernel: true, cells: false, ..default },
+        })
+    }
+
+    /// Says which sums are left out for their size.
+    fn note_left_out(&mut self, collect: Collect, landmarks: Option<usize>) {
+        if self.params.collect.is_some() {
+            return;
+        }
+        let d = self.columns.len();
+        if !collect.kernel {
+            let all = Collect { kernel: true, ..collect }.names().join(",");
+            self.report.notes.push(format!(
+                "{} landmarks: kernel sums are left out, since their decoders, which take time in proportion to the \
+                 cube of this, are beyond the limit of work; the default decoder learns from cells, which are kept. \
+                 Ask for kernel sums with `collect={all}`",
+                landmarks.unwrap_or(0)
+            ));
+        }
+        if !collect.moments {
+            let all = Collect { moments: true, ..collect }.names().join(",");
+            let sums = d * (d + 1) / 2;
+            self.report.notes.push(format!(
+                "{d} columns: Σxxᵀ, which PCA needs, is left out: it has {sums} sums ({:.1} MB), and each row adds to \
+                 all of them; ask for it with `collect={all}`",
+                16e-6 * sums as f64
+            ));
+        }
     }
 
     fn plan(&self, features: Features, landmark_levels: Vec<u32>, collect: Collect) -> Plan {
@@ -206,11 +249,7 @@ impl Draft {
     /// Rows of the sample for the plan to keep.
     fn witnesses(&self) -> Option<Witnesses> {
         let weights = &self.found.sample_weights;
-        let count = match self.params.witnesses {
-            Some(_) => self.witnesses,
-            None => self.witnesses.min(default_witnesses(self.frame.dims())),
-        };
-        let places = draw_places(weights, count, self.params.seed);
+        let places = draw_places(weights, self.witnesses, self.params.seed);
         // Where every row is kept, none has been drawn by its weight.
         let all = places.len() == weights.iter().filter(|w| **w > 0.0).count();
         let same = weights.iter().all(|w| *w == weights[0]);
@@ -224,13 +263,16 @@ impl Draft {
         };
         (!places.is_empty()).then(|| {
             // Witnesses lack what the rows lack.
-            let (d, mut rows) = (self.frame.dims(), Vec::new());
-            for place in &places {
-                self.frame.narrow(&self.found.sample[place * d..(place + 1) * d], &mut rows);
-            }
-            rows.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = f32::NAN);
-            let codes = self.sample.select(&places).codes;
-            Witnesses::new(Points::new(d, rows), codes, kept)
+            let chosen = self.sample.select(&places);
+            let rows = match &self.holed {
+                Some(holed) => {
+                    let mut rows = holed.select(&places).data().to_vec();
+                    rows.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = f32::NAN);
+                    Points::new(holed.dims(), rows)
+                }
+                None => chosen.points,
+            };
+            Witnesses::new(rows, chosen.codes, kept)
         })
     }
 
@@ -318,22 +360,63 @@ impl Draft {
         Ok(Placed::new(&self.recipe, all.select(&kept), Vec::new()))
     }
 
+    /// Most landmarks whose sums a sketch may have, where so many are wanted.
+    fn most_landmarks(&self, wanted: usize) -> usize {
+        let most = |landmarks: usize| {
+            let of_plan = Measured {
+                dims: self.frame.dims(),
+                levels: self.recipe.levels(),
+                partial: self.recipe.least_present.is_some(),
+                points: 0,
+                landmarks: true,
+                bandwidths: self.bandwidths.len(),
+                collect: self.collect_for(Some(landmarks)),
+            };
+            of_plan.most_points()
+        };
+        // Where there are fewer than wanted, more may be collected of each.
+        most(most(wanted).min(wanted))
+    }
+
     /// How many landmarks there are to be.
-    fn count(&self, wanted: Option<usize>) -> Result<usize> {
-        match wanted {
-            Some(m) if m as u64 > self.found.rows => {
-                Err(Error::TooFewRows { landmarks: m, rows: self.found.rows as usize })
-            }
-            Some(m) => Ok(m),
-            None => Ok(default_landmarks(self.params.clusters)),
+    fn count(&mut self, wanted: Option<usize>) -> Result<usize> {
+        let rows = self.found.rows;
+        let Some(m) = wanted else { return Ok(self.default_count()) };
+        let most = self.most_landmarks(m);
+        if m as u64 > rows {
+            return Err(Error::TooFewRows { landmarks: m, rows: rows as usize });
         }
+        if m > most {
+            let d = self.columns.len();
+            let expected = format!("at most {most} for {d} columns, whose sums are 2²⁶ in all");
+            return Err(Error::parameter("`landmarks`", expected, m));
+        }
+        Ok(m)
+    }
+
+    /// The rule for the number of landmarks; says where rows or sums do not go far enough for the clusters.
+    fn default_count(&mut self) -> usize {
+        let enough = default_landmarks(self.params.clusters);
+        let (rows, most) = (self.found.rows, self.most_landmarks(enough));
+        let m = possible_landmarks(self.params.clusters, rows, most);
+        if let Some(k) = self.params.clusters.filter(|_| m < enough) {
+            let why = match m == most {
+                true => format!("a sketch of {} columns has sums for no more", self.columns.len()),
+                false => format!("there are only {rows} rows"),
+            };
+            self.report.notes.push(format!(
+                "`clusters={k}` asks for {enough} landmarks; there are {}, since {why}",
+                m.min(rows as usize)
+            ));
+        }
+        m
     }
 
     /// A number of landmarks from the clusters to learn, the columns and the spectrum of the kernel, and
     /// why.
     ///
     /// A model of k clusters has k(d + 1) numbers, and twice as many moments determine them well; a cell
-    /// cut by a border serves two clusters, so there are at least ten per cluster. Eigenvalues of the kernel
+    /// cut by a border serves two clusters, so there are at least [`LANDMARKS_PER_CLUSTER`]. Eigenvalues of the kernel
     /// matrix of a small sample tell how many landmarks span the rows, where that is few.
     fn auto_count(&mut self) -> Result<usize> {
         let d = self.frame.dims();
@@ -352,9 +435,9 @@ impl Draft {
             .count();
         let (for_model, why) = match self.params.clusters {
             Some(k) => (
-                k.saturating_mul(2 * (d + 1)).max(k.saturating_mul(10)),
-                match d < 4 {
-                    true => format!("10 for each of {k} clusters"),
+                k.saturating_mul(2 * (d + 1)).max(k.saturating_mul(LANDMARKS_PER_CLUSTER)),
+                match 2 * (d + 1) < LANDMARKS_PER_CLUSTER {
+                    true => format!("{LANDMARKS_PER_CLUSTER} for each of {k} clusters"),
                     false => format!("2k(d + 1) for k = {k} clusters in d = {d} columns"),
                 },
             ),
@@ -372,8 +455,9 @@ impl Draft {
             ),
         };
         let wanted = if flat { for_model.max(DEFAULT_LANDMARKS) } else { for_model.max(spanning) };
-        let m = wanted.clamp(*AUTO_LANDMARKS.start(), *AUTO_LANDMARKS.end());
-        let m = m.min(self.found.rows as usize);
+        let enough = self.params.clusters.map_or(0, |k| default_landmarks(Some(k)));
+        let m = wanted.clamp(*AUTO_LANDMARKS.start(), enough.max(*AUTO_LANDMARKS.end()));
+        let m = m.min(self.found.rows as usize).min(self.most_landmarks(m));
         self.report.notes.push(format!("{m} landmarks: {why} ({for_model}); {spectrum}"));
         Ok(m)
     }
@@ -384,7 +468,8 @@ impl Draft {
         let (sample, kernel) = (self.sample.space(), self.kernel());
         let chosen = match sampling {
             Sampling::Dsquared => {
-                dsquared(sample, Some(&self.found.sample_weights), None, m, &mut self.rng)
+                let (weights, threads) = (&self.found.sample_weights, self.params.threads);
+                dsquared(sample, Some(weights), None, m, threads, &mut self.rng)
             }
             Sampling::Leverage => {
                 return self.leverage(Target::landmarks(m), Some((m, wanted)));
@@ -411,12 +496,11 @@ impl Draft {
                 ));
             }
         }
-        self.note_fewer(chosen.len(), wanted);
+        self.note_fewer(chosen.len(), m, wanted);
         self.sample.select(&chosen)
     }
 
-    fn note_fewer(&mut self, got: usize, wanted: Option<usize>) {
-        let m = wanted.unwrap_or(default_landmarks(self.params.clusters));
+    fn note_fewer(&mut self, got: usize, m: usize, wanted: Option<usize>) {
         // Without a number asked for, all rows of a small table are what the user expects.
         let expected = wanted.is_none() && got as u64 == self.found.rows;
         if got < m && !expected {
@@ -457,7 +541,8 @@ impl Draft {
     /// proportion to D² to the first half.
     fn first_half(&mut self, wanted: Option<usize>) -> Result<Chosen> {
         let m = self.count(wanted)?;
-        let first = dsquared(self.sample.space(), None, None, m.div_ceil(2), &mut self.rng);
+        let (space, threads) = (self.sample.space(), self.params.threads);
+        let first = dsquared(space, None, None, m.div_ceil(2), threads, &mut self.rng);
         Ok(Chosen::Half { first: self.sample.select(&first), m, wanted })
     }
 
@@ -470,15 +555,23 @@ impl Draft {
     ) -> Placed {
         let (d, c) = (self.frame.dims(), self.recipe.categories.len());
         let threshold = distant.threshold();
-        let (mut rows, mut codes, mut weights) = (Vec::new(), Vec::new(), Vec::new());
-        for row in distant.into_rows().chunks_exact(d + c + 1) {
-            rows.extend_from_slice(&row[..d]);
+        let (mut rows, mut codes) = (Vec::with_capacity(d * distant.len()), Vec::new());
+        let (mut d2, mut weights) = (Vec::new(), Vec::new());
+        distant.each_row(|row| {
+            self.frame.narrow(&row[..d], &mut rows);
             codes.extend(row[d..d + c].iter().map(|code| *code as u32));
-            weights.push(row[d + c]);
+            d2.push(row[d + c]);
+            weights.push(row[d + c + 1]);
+        });
+        let holed = rows.iter().any(|x| x.is_nan());
+        let donors = self.holed.as_ref().unwrap_or(&self.sample.points);
+        let donors = (Some(donors), &self.found.codes[..]);
+        let distant = Placed::filled(&self.recipe, Points::new(d, rows), codes, donors);
+        let threads = self.params.threads;
+        if holed {
+            // Rows were drawn by the distance over what they have.
+            d2 = squared_distances(distant.space(), first.space(), threads);
         }
-        let donors = (self.found.sample.as_slice(), self.found.codes.as_slice());
-        let distant = placed(&self.frame, &self.recipe, &rows, &codes, Some(donors));
-        let d2 = squared_distances(distant.space(), first.space());
         // A row that is kept with probability p stands for 1/p rows like it.
         let stand_for = |(w, d2): (&f64, &f64)| w / -(-w * d2 * threshold).exp_m1();
         let stand_for: Vec<f64> = weights
@@ -487,108 +580,10 @@ impl Draft {
             .map(stand_for)
             .map(|s| if s.is_finite() { s } else { 0.0 })
             .collect();
-        let rest = m - first.len();
-        let (space, existing) = (distant.space(), Some(first.space()));
-        let second = dsquared(space, Some(&stand_for), existing, rest, &mut self.rng);
+        let (space, rest) = (distant.space(), m - first.len());
+        let second = dsquared(space, Some(&stand_for), Some(d2), rest, threads, &mut self.rng);
         let all = first.and(&distant.select(&second));
-        self.note_fewer(all.len(), wanted);
+        self.note_fewer(all.len(), m, wanted);
         all
-    }
-}
-
-/// Rows in the coordinates of a frame; what they lack comes from rows like them, of `donors` or of these.
-fn placed(
-    frame: &Frame,
-    recipe: &Recipe,
-    rows: &[f64],
-    codes: &[u32],
-    donors: Option<(&[f64], &[u32])>,
-) -> Placed {
-    let narrow = |rows: &[f64]| {
-        let mut out = Vec::with_capacity(rows.len());
-        rows.chunks_exact(frame.dims()).for_each(|row| frame.narrow(row, &mut out));
-        out
-    };
-    let (d, c) = (frame.dims(), recipe.categories.len());
-    let mut data = narrow(rows);
-    if data.iter().any(|x| x.is_nan()) {
-        let (others, levels) =
-            donors.map_or((data.clone(), codes), |(r, codes)| (narrow(r), codes));
-        let donors = Donors::new(d, &others, levels, &recipe.categories);
-        for (i, row) in data.chunks_exact_mut(d).enumerate() {
-            donors.fill(row, &codes[i * c..(i + 1) * c]);
-        }
-    }
-    Placed::new(recipe, Points::new(d, data), codes.to_vec())
-}
-
-/// The centre is the mean, rounded to about the column's spread so that integers stay integers.
-fn make_frame(
-    columns: &[String],
-    recipe: &Recipe,
-    found: &Survey,
-    params: &PlanParams,
-) -> Result<Frame> {
-    let mut centre = Vec::new();
-    let mut scales = Vec::new();
-    for (j, c) in found.columns.iter().enumerate() {
-        let unit = if c.deviation > 0.0 { c.deviation.log2().floor().exp2() } else { 0.0 };
-        let rounded = (c.mean / unit).round() * unit;
-        centre.push(if c.low == c.high {
-            c.low
-        } else if rounded.is_finite() {
-            rounded
-        } else {
-            c.mean
-        });
-        // A sine or a cosine that is constant up to rounding is not stretched.
-        let circle = recipe.numbers[j].step.of_circle() && c.high - c.low < ONE_POINT;
-        let usable = c.deviation.is_normal() && c.low < c.high && !circle;
-        let scale = match params.scale.unwrap_or_default() {
-            Scale::Standard if usable => c.deviation,
-            Scale::Robust if usable => {
-                let (low, high) = quartiles(found, j);
-                let width = (high - low) / GAUSSIAN_QUARTILES;
-                if width.is_normal() { width } else { c.deviation }
-            }
-            _ => 1.0,
-        };
-        let weight = params.weight_of(&recipe.numbers[j].input).unwrap_or(1.0);
-        scales.push(scale / weight.sqrt());
-    }
-    let low: Vec<f64> = found.columns.iter().map(|c| c.low).collect();
-    let high: Vec<f64> = found.columns.iter().map(|c| c.high).collect();
-    Frame::new(columns, centre, scales, &low, &high)
-}
-
-/// How many standard deviations the quartiles of a Gaussian are apart.
-const GAUSSIAN_QUARTILES: f64 = 1.348_979_500_392_163;
-
-/// Quartiles of a column in the sample.
-fn quartiles(found: &Survey, j: usize) -> (f64, f64) {
-    let values = found.sample.iter().skip(j).step_by(found.columns.len());
-    let mut values: Vec<f64> = values.copied().filter(|x| !x.is_nan()).collect();
-    values.sort_by(f64::total_cmp);
-    let at = |share: f64| match values.len() {
-        0 => 0.0,
-        n => values[((n - 1) as f64 * share) as usize],
-    };
-    (at(0.25), at(0.75))
-}
-
-/// Sums count steps of about 2⁻²⁸ of the largest value: a few rows that are immensely far away make the
-/// steps too wide for all others.
-fn warn_of_lost_digits(columns: &[String], found: &Survey, frame: &Frame, report: &mut PlanReport) {
-    let d = columns.len();
-    for j in 0..d {
-        let (low, high) = quartiles(found, j);
-        let step = power_of_two(frame.exponent[j]) * frame.scale[j];
-        if high > low && step > 1e-2 * (high - low) {
-            report.warnings.push(format!(
-                "column '{}' reaches from {:.3e} to {:.3e}, but half of its values lie between {:.3e} and {:.3e}: \
-                 sums keep them only to steps of {step:.1e}; leave such extreme rows out, or bring them nearer",
-                columns[j], found.columns[j].low, found.columns[j].high, low, high
-            ));
-        }
     }
 }

@@ -51,7 +51,8 @@ pub fn survey_rows(
 ) -> Result<SurveyPart> {
     let (columns, recipe) = preliminary(&TableColumns::of(source), &params.params)?;
     let view = View::of_codes(&recipe, &columns, source)?;
-    survey_part(&view, params.weighting(), params.survey(), progress)
+    let width = view.columns().len() + view.categories().len();
+    survey_part(&view, params.weighting(), params.survey(width), progress)
 }
 
 /// Checks the parameters and makes a plan for the rows of `source`, unwatched.

@@ -8,6 +8,7 @@
 
 mod distant;
 mod draft;
+mod framing;
 mod holes;
 mod make;
 mod params;
@@ -17,6 +18,7 @@ mod report;
 mod roles;
 mod witnesses;
 
+pub use crate::landmarks::count::{DEFAULT_LANDMARKS, default_landmarks};
 #[doc(hidden)]
 pub use distant::distant_rows;
 #[doc(hidden)]
@@ -25,9 +27,9 @@ pub use draft::Draft;
 pub use make::survey_rows;
 pub use make::{make_plan, plan_for};
 pub use params::{
-    CATEGORY_WEIGHT, DEFAULT_FREQUENCIES, DEFAULT_LANDMARKS, DEFAULT_SAMPLE_ROWS,
-    DEFAULT_WITNESSES, DatePart, FeatureKind, GivenLandmarks, LandmarkCount, Missing, PlanParams,
-    PlanValid, SampleRows, Scale, default_landmarks, default_witnesses,
+    CATEGORY_WEIGHT, DEFAULT_FREQUENCIES, DEFAULT_SAMPLE_ROWS, DEFAULT_WITNESSES, DatePart,
+    FeatureKind, GivenLandmarks, LandmarkCount, Missing, PlanParams, PlanValid, SAMPLE_VALUES,
+    SampleRows, Scale, default_witnesses,
 };
 pub use report::{LeverageReport, PlanReport};
 #[doc(hidden)]

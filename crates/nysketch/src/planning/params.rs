@@ -8,19 +8,23 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::kernel::ladder::check_bandwidths;
 use crate::landmarks::Sampling;
+use crate::landmarks::count::default_landmarks;
 use crate::names::{Choice, Named, name_of};
 use crate::plan::{MAX_POINTS, WITNESSES_NEED_CELLS, check_kernel};
 use crate::recipe::{Step, vector_of};
 use crate::rows::Invalid;
+use crate::sums::table::MAX_SUMS;
 use crate::survey::SurveyParams;
 use crate::weight::WeightParams;
 
-/// Landmarks where neither their number nor that of the clusters is given.
-pub const DEFAULT_LANDMARKS: usize = 400;
-/// Frequencies where the user names no number: as many features as [`DEFAULT_LANDMARKS`].
+/// Frequencies where the user names no number: as many features as
+/// [`DEFAULT_LANDMARKS`](super::DEFAULT_LANDMARKS).
 pub const DEFAULT_FREQUENCIES: usize = 200;
 /// Rows sampled where the user names no number.
 pub const DEFAULT_SAMPLE_ROWS: usize = 20_000;
+/// Values that the default sample has at most, but for the rows that the landmarks need (twice as many as these) and the
+/// witnesses: 134 MB, held twice at most.
+pub const SAMPLE_VALUES: usize = 1 << 24;
 /// Witness rows where the user names no number.
 pub const DEFAULT_WITNESSES: usize = 20_000;
 
@@ -37,15 +41,6 @@ pub fn default_witnesses(columns: usize) -> usize {
 /// column of numbers that is divided by its standard deviation; on mixtures of Gaussians and multinomials this found more of
 /// the clusters than 1, the other natural choice.
 pub const CATEGORY_WEIGHT: f64 = 2.0;
-
-/// Landmarks per cluster where the number of clusters is given: a cell that a border cuts serves two
-/// clusters.
-pub(crate) const LANDMARKS_PER_CLUSTER: usize = 10;
-
-/// The number of landmarks where none is given: enough cells for the clusters to be learned.
-pub fn default_landmarks(clusters: Option<usize>) -> usize {
-    DEFAULT_LANDMARKS.max(clusters.unwrap_or(0).saturating_mul(LANDMARKS_PER_CLUSTER))
-}
 
 /// Which feature map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -228,8 +223,8 @@ impl DatePart {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleRows {
-    /// A uniform sample of so many; by default [`DEFAULT_SAMPLE_ROWS`], and never fewer than four
-    /// times the landmarks, or than the witnesses.
+    /// A uniform sample: [`DEFAULT_SAMPLE_ROWS`], or four times the landmarks where that is more, as far as these have no
+    /// more than [`SAMPLE_VALUES`] values; never fewer than twice the landmarks, or than the witnesses.
     Default,
     /// A uniform sample of so many.
     Count(usize),
@@ -265,7 +260,7 @@ impl std::str::FromStr for SampleRows {
 pub struct PlanParams {
     /// The feature map.
     pub features: FeatureKind,
-    /// How many landmarks; [`default_landmarks`] or as many as there are different rows by default.
+    /// How many landmarks; [`default_landmarks`](super::default_landmarks) or as many as there are different rows by default.
     pub landmarks: Option<LandmarkCount>,
     /// Clusters that are to be learned, if known.
     pub clusters: Option<usize>,
@@ -720,20 +715,14 @@ impl PlanParams {
 }
 
 impl PlanValid {
-    /// How to survey the rows.
+    /// How to survey rows of so many columns, categories included.
     #[doc(hidden)]
-    pub fn survey(&self) -> SurveyParams {
+    pub fn survey(&self, columns: usize) -> SurveyParams {
         let params = &self.params;
         let sample_rows = match params.sample_rows {
             SampleRows::All => usize::MAX,
             SampleRows::Count(n) => n,
-            SampleRows::Default => {
-                let landmarks = match params.landmarks {
-                    Some(LandmarkCount::Number(m)) => m,
-                    _ => default_landmarks(params.clusters),
-                };
-                DEFAULT_SAMPLE_ROWS.max(landmarks.saturating_mul(4)).max(self.witnesses)
-            }
+            SampleRows::Default => self.default_sample(columns),
         };
         SurveyParams {
             sample_rows,
@@ -745,6 +734,28 @@ impl PlanValid {
                 missing => missing == Missing::Partial,
             },
             threads: params.threads,
+        }
+    }
+
+    /// Rows to sample where the user names no number.
+    fn default_sample(&self, columns: usize) -> usize {
+        let params = &self.params;
+        let landmarks = match params.landmarks {
+            Some(LandmarkCount::Number(m)) => m,
+            _ => default_landmarks(params.clusters),
+        };
+        // More are refused or cut, once the columns that are measured are known.
+        let landmarks = landmarks.min(MAX_SUMS as usize / columns.max(1));
+        let needed = landmarks.saturating_mul(2).max(self.witnesses_of(columns));
+        let wanted = DEFAULT_SAMPLE_ROWS.max(landmarks.saturating_mul(4)).max(needed);
+        wanted.min(needed.max(SAMPLE_VALUES / columns.max(1)))
+    }
+
+    /// How many witness rows of so many columns to keep.
+    pub(super) fn witnesses_of(&self, columns: usize) -> usize {
+        match self.params.witnesses {
+            Some(_) => self.witnesses,
+            None => self.witnesses.min(default_witnesses(columns)),
         }
     }
 

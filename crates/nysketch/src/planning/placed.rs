@@ -1,5 +1,6 @@
 //! Points with the levels of their categories, and where they are in a space of numbers alone.
 
+use super::holes::Donors;
 use crate::points::Points;
 use crate::recipe::Recipe;
 
@@ -19,6 +20,26 @@ impl Placed {
             Points::new(recipe.space_dims(points.dims()), space)
         });
         Placed { points, codes, space }
+    }
+
+    /// The same; what points lack comes from points like them among the donors, which are there where something is
+    /// missing, and have these levels.
+    pub fn filled(
+        recipe: &Recipe,
+        mut points: Points,
+        codes: Vec<u32>,
+        (donors, levels): (Option<&Points>, &[u32]),
+    ) -> Self {
+        let (d, c) = (points.dims(), recipe.categories.len());
+        if let Some(donors) = donors.filter(|_| points.data().iter().any(|x| x.is_nan())) {
+            let donors = Donors::new(d, donors.data(), levels, &recipe.categories);
+            let mut data = points.into_data();
+            for (i, row) in data.chunks_exact_mut(d).enumerate() {
+                donors.fill(row, &codes[i * c..(i + 1) * c]);
+            }
+            points = Points::new(d, data);
+        }
+        Placed::new(recipe, points, codes)
     }
 
     /// Number of points.

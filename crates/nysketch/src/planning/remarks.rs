@@ -53,13 +53,13 @@ pub fn is_surely_id(found: &Survey, j: usize) -> bool {
 fn looks_like_id(found: &Survey, j: usize) -> bool {
     let Column { low, high, .. } = found.columns[j];
     let d = found.columns.len();
-    let values = found.sample.iter().skip(j).step_by(d);
-    let mut values: Vec<f64> = values.copied().filter(|x| !x.is_nan()).collect();
-    if values.len() < LEAST_ROWS || high - low > SPARSE * found.rows as f64 {
+    let values = || found.sample.iter().skip(j).step_by(d).copied().filter(|x| !x.is_nan());
+    if high - low > SPARSE * found.rows as f64 || values().any(|x| x.fract() != 0.0) {
         return false;
     }
+    let mut values: Vec<f64> = values().collect();
     values.sort_by(f64::total_cmp);
-    values.iter().all(|x| x.fract() == 0.0) && values.windows(2).all(|w| w[0] < w[1])
+    values.len() >= LEAST_ROWS && values.windows(2).all(|w| w[0] < w[1])
 }
 
 /// Distances are made by the columns that vary most.

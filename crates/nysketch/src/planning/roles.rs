@@ -362,7 +362,12 @@ fn chosen_levels(
 }
 
 /// What was found of some of the columns, with the codes of the recipe's levels, without rows of the sample that lack too much.
-fn restricted(found: Survey, numbers: &[usize], categories: &[usize], recipe: &Recipe) -> Survey {
+fn restricted(
+    mut found: Survey,
+    numbers: &[usize],
+    categories: &[usize],
+    recipe: &Recipe,
+) -> Survey {
     let (d, c) = (found.columns.len(), found.levels.len());
     let recode: Vec<Vec<u32>> = categories
         .iter()
@@ -374,8 +379,11 @@ fn restricted(found: Survey, numbers: &[usize], categories: &[usize], recipe: &R
             found.levels[*from].texts.iter().map(code).collect()
         })
         .collect();
-    let (mut sample, mut codes, mut weights) = (Vec::new(), Vec::new(), Vec::new());
-    for (i, (row, weight)) in found.sample.chunks_exact(d).zip(&found.sample_weights).enumerate() {
+    // Rows move up within the sample, which may be large.
+    let (mut sample, mut end) = (std::mem::take(&mut found.sample), 0);
+    let (mut kept, mut codes, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, weight) in found.sample_weights.iter().enumerate() {
+        let row = &sample[i * d..(i + 1) * d];
         let levels = categories.iter().zip(&recode).zip(&recipe.categories);
         let levels: Vec<u32> = levels
             .map(|((from, recode), category)| match found.codes[i * c + from] {
@@ -387,11 +395,15 @@ fn restricted(found: Survey, numbers: &[usize], categories: &[usize], recipe: &R
         let known =
             levels.iter().zip(&recipe.categories).filter(|(l, c)| **l != c.missing()).count();
         if recipe.least_present.is_none_or(|least| there + known >= least) {
-            sample.extend(numbers.iter().map(|j| row[*j]));
+            kept.clear();
+            kept.extend(numbers.iter().map(|j| row[*j]));
+            sample[end..end + kept.len()].copy_from_slice(&kept);
+            end += kept.len();
             codes.extend(levels);
             weights.push(*weight);
         }
     }
+    sample.truncate(end);
     Survey {
         columns: numbers.iter().map(|j| found.columns[*j]).collect(),
         levels: categories.iter().map(|c| found.levels[*c].clone()).collect(),

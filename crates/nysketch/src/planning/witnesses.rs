@@ -9,7 +9,9 @@ pub fn draw_places(weights: &[f64], count: usize, seed: u64) -> Vec<usize> {
     for (place, weight) in weights.iter().enumerate() {
         reservoir.offer(place as u64, *weight, &[], place as f64);
     }
-    reservoir.into_rows().into_iter().map(|place| place as usize).collect()
+    let mut places = Vec::new();
+    reservoir.each_row(|row| places.push(row[0] as usize));
+    places
 }
 
 #[cfg(test)]

@@ -41,6 +41,9 @@ pub enum Sum {
     Outer,
 }
 
+/// Most sums of a sketch: 1 GiB of 128-bit integers.
+pub(crate) const MAX_SUMS: f64 = (1u64 << 26) as f64;
+
 /// Number of different sums.
 pub(crate) const SUMS: usize = 12;
 
@@ -112,6 +115,19 @@ impl Measured {
     /// Number of features per bandwidth: m, or 2m for cosines and sines.
     pub fn features(&self) -> usize {
         if self.landmarks { self.points } else { 2 * self.points }
+    }
+
+    /// Number of integers in all sums.
+    pub fn sums(&self) -> f64 {
+        let entries = |spec: &Spec| spec.shape.iter().map(|n| *n as f64).product::<f64>();
+        self.specs().iter().map(entries).sum()
+    }
+
+    /// Most landmarks or frequencies within [`MAX_SUMS`].
+    pub fn most_points(&self) -> usize {
+        let with = |points| Measured { points, ..*self }.sums();
+        // The number of sums is linear in that of the points.
+        ((MAX_SUMS - with(0)) / (with(1) - with(0))).max(0.0) as usize
     }
 
     /// The lines of the table that are kept. Counts of rows come before the sums that are bounded by them.
@@ -220,6 +236,25 @@ mod tests {
                 assert_eq!(is_diagonal(at), k == l, "{k} {l}");
                 at += 1;
             }
+        }
+    }
+
+    #[test]
+    fn most_points_are_those_within_the_limit() {
+        let collect = Collect { kernel: true, cells: true, moments: true };
+        for (dims, levels, partial) in [(1, 0, false), (20, 7, true), (4096, 0, false)] {
+            let plan = Measured {
+                dims,
+                levels,
+                partial,
+                points: 0,
+                landmarks: true,
+                bandwidths: 3,
+                collect,
+            };
+            let most = plan.most_points();
+            assert!(Measured { points: most, ..plan }.sums() <= MAX_SUMS);
+            assert!(Measured { points: most + 1, ..plan }.sums() > MAX_SUMS);
         }
     }
 

@@ -3,10 +3,10 @@
 use super::settings::{Job, Method, SUBSAMPLE, Source, Study};
 use nysketch::atom::Atom;
 use nysketch::decoder::cells::Cells;
+use nysketch::kmeans::{Effort, Loss, WeightedPoints, nearest};
 use nysketch::metrics::{Contingency, adjusted_rand};
 use nysketch::model::Shape;
 use nysketch::sample::mix;
-use nysketch::weighted::{Effort, Loss, WeightedPoints, nearest};
 use nysketch::{
     Collect, Decoder, Error, FitParams, LandmarkCount, Mixture, PlanParams, Report, Result,
     RowSource, SampleRows, Sampling, Sketch, SketchParams, Table, Task, fit, plan_for,
@@ -19,8 +19,8 @@ use std::sync::Arc;
 /// Rows that landmarks are chosen from.
 const SAMPLE_ROWS: usize = 10_000;
 /// How hard Lloyd and EM try on all rows, and on few.
-const ALL_ROWS: Effort = Effort { restarts: 5, iterations: 100 };
-const FEW_ROWS: Effort = Effort { restarts: 10, iterations: 100 };
+const ALL_ROWS: Effort = Effort::new(5, 100);
+const FEW_ROWS: Effort = Effort::new(10, 100);
 
 /// Rows with their true classes.
 #[derive(Debug, Clone)]
@@ -112,7 +112,7 @@ pub fn run(job: &Job, data: &Data, seed: u64) -> Result<Outcome> {
         Method::AllRows => (None, from_rows(study, d, values, ALL_ROWS, &mut rng)),
         Method::One => {
             let one = Study { k: 1, ..*study };
-            (None, from_rows(&one, d, values, Effort { restarts: 1, iterations: 2 }, &mut rng))
+            (None, from_rows(&one, d, values, Effort::new(1, 2), &mut rng))
         }
         Method::Subsample => {
             let rows = some_rows(data, SUBSAMPLE, &mut rng);

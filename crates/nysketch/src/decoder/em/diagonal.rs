@@ -11,7 +11,8 @@
 //! cache. Distances and sums are in doubles; exponentials are those of the sketch, in single precision.
 
 use super::levels::Levels;
-use super::moments::Moments;
+use super::near::{MANY, Near, REACH};
+use super::passed::{Moments, Passed, Told};
 use crate::atom::Atom;
 use crate::covariance::Covariance;
 use crate::kernel::exp2::exp2_product;
@@ -53,25 +54,51 @@ impl Diagonal {
         }
     }
 
-    /// The sum of the log-likelihoods, and what each atom is responsible for.
+    /// The same points in another order.
+    pub fn ordered(&self, order: &[usize]) -> Self {
+        let size = BLOCK * self.dims;
+        let gather = |from: &[f64]| {
+            let mut to = vec![0.0; from.len()];
+            for (b, to) in to.chunks_exact_mut(size).enumerate() {
+                for i in 0..BLOCK {
+                    let at = order[(b * BLOCK + i).min(self.count - 1)];
+                    let from = &from[at / BLOCK * size..][at % BLOCK..];
+                    let column = to[i..].iter_mut().step_by(BLOCK);
+                    column.zip(from.iter().step_by(BLOCK)).for_each(|(to, from)| *to = *from);
+                }
+            }
+            to
+        };
+        let mut weights = vec![0.0; self.weights.len()];
+        weights.iter_mut().zip(order).for_each(|(to, at)| *to = self.weights[*at]);
+        let (places, widths) = (gather(&self.places), gather(&self.widths));
+        Diagonal { dims: self.dims, count: self.count, weights, places, widths }
+    }
+
+    /// What each atom is responsible for; of atoms near each block where these are given.
     pub fn pass(
         &self,
         atoms: &[Atom],
         levels: &Levels,
+        near: Option<&Near>,
         instructions: Instructions,
-    ) -> (f64, Vec<Moments>) {
+    ) -> Passed {
         let mut sums = vec![Sums::new(self.dims, levels.total()); atoms.len()];
-        let mut likelihood = 0.0;
-        let densities: Vec<Density> = atoms.iter().map(|a| Density::new(a, levels)).collect();
-        let pass = Pass {
-            points: self,
-            levels,
-            densities: &densities,
-            sums: &mut sums,
-            likelihood: &mut likelihood,
-        };
-        instructions.dispatch(pass);
-        (likelihood, sums.into_iter().map(Sums::moments).collect())
+        let mut found = Found { likelihood: 0.0, best: Vec::new(), near: Near::default() };
+        let looked = Looked::new(self, atoms, levels, near);
+        instructions.dispatch(Pass { looked, sums: &mut sums, found: &mut found });
+        found.best.truncate(self.count);
+        let Found { likelihood, best, near } = found;
+        Passed { likelihood, moments: sums.into_iter().map(Sums::moments).collect(), best, near }
+    }
+
+    /// The log-density of each point, and the entropy of its responsibilities.
+    pub fn told(&self, atoms: &[Atom], levels: &Levels, instructions: Instructions) -> Told {
+        let mut told = Told::default();
+        instructions.dispatch(Telling(Looked::new(self, atoms, levels, None), &mut told));
+        told.log_density.truncate(self.count);
+        told.entropy.truncate(self.count);
+        told
     }
 }
 
@@ -216,53 +243,159 @@ impl Sums {
     }
 }
 
-/// Goes over all points once.
-struct Pass<'a> {
+/// Points as atoms see them, a block at a time.
+struct Looked<'a> {
     points: &'a Diagonal,
     levels: &'a Levels,
-    densities: &'a [Density],
-    sums: &'a mut [Sums],
+    near: Option<&'a Near>,
+    densities: Vec<Density>,
+    /// All atoms.
+    all: Vec<u32>,
+}
+
+/// A block of points.
+struct Block {
+    /// Log-densities of atoms, then their shares of the largest.
+    logs: Vec<[f64; BLOCK]>,
+    /// Which of them are within reach, by their place in the list of atoms.
+    kept: Vec<usize>,
+    /// The largest log-density.
+    most: [f64; BLOCK],
+    /// Σ e of the shares e, and `Σ e log e`.
+    total: [f64; BLOCK],
+    spread: [f64; BLOCK],
+}
+
+impl Block {
+    fn new(atoms: usize) -> Self {
+        let (logs, kept) = (vec![[0.0; BLOCK]; atoms], Vec::with_capacity(atoms));
+        Block { logs, kept, most: [0.0; BLOCK], total: [0.0; BLOCK], spread: [0.0; BLOCK] }
+    }
+}
+
+impl<'a> Looked<'a> {
+    fn new(
+        points: &'a Diagonal,
+        atoms: &[Atom],
+        levels: &'a Levels,
+        near: Option<&'a Near>,
+    ) -> Self {
+        let densities = atoms.iter().map(|a| Density::new(a, levels)).collect();
+        Looked { points, levels, near, densities, all: (0..atoms.len() as u32).collect() }
+    }
+
+    /// The atoms that a block looks at.
+    fn atoms(&self, b: usize) -> &[u32] {
+        self.near.map_or(&self.all, |near| near.of(b))
+    }
+
+    fn span(&self, b: usize) -> std::ops::Range<usize> {
+        let size = BLOCK * self.points.dims;
+        b * size..(b + 1) * size
+    }
+
+    /// Points of a block that are not there to fill it.
+    fn filled(&self, b: usize) -> usize {
+        (self.points.count - b * BLOCK).min(BLOCK)
+    }
+
+    /// Shares of the atoms at a block's points.
+    #[inline(always)]
+    fn share(&self, b: usize, block: &mut Block) {
+        let (places, widths) =
+            (&self.points.places[self.span(b)], self.points.widths.get(self.span(b)));
+        let atoms = self.atoms(b);
+        let mut most = [f64::NEG_INFINITY; BLOCK];
+        for (logs, atom) in block.logs.iter_mut().zip(atoms) {
+            let density = &self.densities[*atom as usize];
+            *logs = density.of(places, widths);
+            if !self.levels.is_empty() {
+                for (i, log) in logs.iter_mut().enumerate().take(self.filled(b)) {
+                    *log += self.levels.log(&density.levels, b * BLOCK + i);
+                }
+            }
+            for i in 0..BLOCK {
+                most[i] = if logs[i] > most[i] { logs[i] } else { most[i] };
+            }
+        }
+        block.most = most;
+        block.kept.clear();
+        let few = self.all.len() < MANY;
+        for (at, logs) in block.logs[..atoms.len()].iter().enumerate() {
+            let mut reach = few;
+            for i in 0..BLOCK {
+                reach |= logs[i] > most[i] - REACH;
+            }
+            if reach {
+                block.kept.push(at);
+            }
+        }
+        if block.kept.is_empty() {
+            // Points without any density.
+            block.kept.extend(0..atoms.len());
+        }
+        let (mut total, mut spread) = ([0.0; BLOCK], [0.0; BLOCK]);
+        for at in &block.kept {
+            let logs = &mut block.logs[*at];
+            for i in 0..BLOCK {
+                let below = ((logs[i] - most[i]) as f32).max(LOWEST);
+                logs[i] = f64::from(exp2_product(below, std::f32::consts::LOG2_E));
+                total[i] += logs[i];
+                spread[i] += logs[i] * f64::from(below);
+            }
+        }
+        (block.total, block.spread) = (total, spread);
+    }
+}
+
+/// What a pass finds beside the sums.
+struct Found {
     /// Sum of the log-likelihoods.
-    likelihood: &'a mut f64,
+    likelihood: f64,
+    /// The best atom of each point, and the atoms within reach of each block, where there are many atoms.
+    best: Vec<u32>,
+    near: Near,
+}
+
+/// Goes over all points once and adds up what atoms are responsible for.
+struct Pass<'a> {
+    looked: Looked<'a>,
+    sums: &'a mut [Sums],
+    found: &'a mut Found,
 }
 
 impl WithSimd for Pass<'_> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let (points, size) = (self.points, BLOCK * self.points.dims);
-        let mut logs = vec![[0.0; BLOCK]; self.densities.len()];
+        let Pass { looked, sums, found } = self;
+        let (points, levels) = (looked.points, looked.levels);
+        let mut block = Block::new(looked.all.len());
         for (b, weights) in columns(&points.weights).iter().enumerate() {
-            let places = &points.places[b * size..(b + 1) * size];
-            let widths = points.widths.get(b * size..(b + 1) * size);
-            let mut most = [f64::NEG_INFINITY; BLOCK];
-            for (logs, density) in logs.iter_mut().zip(self.densities) {
-                *logs = density.of(places, widths);
-                if !self.levels.is_empty() {
-                    for (i, log) in logs.iter_mut().enumerate().take(points.count - b * BLOCK) {
-                        *log += self.levels.log(&density.levels, b * BLOCK + i);
-                    }
-                }
-                for i in 0..BLOCK {
-                    most[i] = if logs[i] > most[i] { logs[i] } else { most[i] };
-                }
-            }
-            let mut total = [0.0; BLOCK];
-            for logs in &mut logs {
-                for i in 0..BLOCK {
-                    let below = ((logs[i] - most[i]) as f32).max(LOWEST);
-                    logs[i] = f64::from(exp2_product(below, std::f32::consts::LOG2_E));
-                    total[i] += logs[i];
-                }
-            }
+            looked.share(b, &mut block);
+            let atoms = looked.atoms(b);
             let mut share = [0.0; BLOCK];
             let mut largest = 0.0f64;
             for i in 0..BLOCK {
-                *self.likelihood += weights[i] * (most[i] + total[i].ln());
-                share[i] = weights[i] / total[i];
+                found.likelihood += weights[i] * (block.most[i] + block.total[i].ln());
+                share[i] = weights[i] / block.total[i];
                 largest = largest.max(weights[i]);
             }
-            for ((w, sums), density) in logs.iter_mut().zip(&mut *self.sums).zip(self.densities) {
+            if looked.all.len() >= MANY {
+                let mut best = [atoms[block.kept[0]]; BLOCK];
+                for at in &block.kept {
+                    for i in 0..BLOCK {
+                        // The best has the share 1 of itself.
+                        best[i] = if block.logs[*at][i] == 1.0 { atoms[*at] } else { best[i] };
+                    }
+                }
+                found.best.extend_from_slice(&best);
+                found.near.push(block.kept.iter().map(|at| atoms[*at]));
+            }
+            let (places, widths) =
+                (&points.places[looked.span(b)], points.widths.get(looked.span(b)));
+            for at in &block.kept {
+                let (w, atom) = (&mut block.logs[*at], atoms[*at] as usize);
                 let mut heaviest = 0.0f64;
                 for i in 0..BLOCK {
                     w[i] *= share[i];
@@ -270,13 +403,31 @@ impl WithSimd for Pass<'_> {
                 }
                 // Nothing that would show is left out.
                 if heaviest > 1e-14 * largest {
-                    sums.add(simd, w, density, places, widths);
-                    if !self.levels.is_empty() {
-                        for (i, w) in w.iter().enumerate().take(points.count - b * BLOCK) {
-                            self.levels.add(&mut sums.levels, b * BLOCK + i, *w);
+                    sums[atom].add(simd, w, &looked.densities[atom], places, widths);
+                    if !levels.is_empty() {
+                        for (i, w) in w.iter().enumerate().take(looked.filled(b)) {
+                            levels.add(&mut sums[atom].levels, b * BLOCK + i, *w);
                         }
                     }
                 }
+            }
+        }
+    }
+}
+
+/// Goes over all points once and tells their densities.
+struct Telling<'a>(Looked<'a>, &'a mut Told);
+
+impl WithSimd for Telling<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Telling(looked, told) = self;
+        let mut block = Block::new(looked.all.len());
+        for b in 0..looked.points.weights.len() / BLOCK {
+            looked.share(b, &mut block);
+            for i in 0..BLOCK {
+                told.push(block.most[i], block.total[i], block.spread[i]);
             }
         }
     }

@@ -39,6 +39,12 @@ impl Levels {
         levels
     }
 
+    /// Those of the same points in another order.
+    pub fn ordered(&self, order: &[usize]) -> Self {
+        let at = order.iter().flat_map(|i| self.of(*i)).copied().collect();
+        Levels { at, ..self.clone() }
+    }
+
     /// Whether there are no categories.
     pub fn is_empty(&self) -> bool {
         self.lens.is_empty()

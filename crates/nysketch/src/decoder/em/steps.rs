@@ -4,13 +4,18 @@ use super::diagonal::Diagonal;
 use super::floor::Floor;
 use super::levels::Levels;
 use super::matrix::Matrices;
-use super::moments::Moments;
+use super::near::{Near, Schedule, by_best};
+use super::passed::{Moments, Passed, Told};
+use super::tied::{Tied, Total, pooled};
 use crate::atom::Atom;
 use crate::covariance::{Covariance, CovarianceKind, SymmetricMatrix};
 use crate::simd::Instructions;
 
 /// EM ends where the mean log-likelihood grows by less than this, in nats, unless told otherwise.
 pub const TOLERANCE: f64 = 1e-6;
+
+/// Points that are laid out at once to tell their densities.
+const TOLD: usize = 4096;
 
 /// When EM ends.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +59,8 @@ pub struct Shaped<'a> {
 pub struct Em<'a> {
     shaped: Shaped<'a>,
     pub(super) points: Layout,
+    /// Of all points, where atoms share a covariance.
+    total: Option<Total>,
     levels: Levels,
     mass: f64,
     /// `(Σw)²/Σw²`: points of equal weight that would tell as much.
@@ -64,20 +71,53 @@ pub struct Em<'a> {
 pub(super) enum Layout {
     Diagonal(Diagonal),
     Matrices(Matrices),
+    Tied(Tied),
+}
+
+impl Layout {
+    fn new(
+        kind: CovarianceKind,
+        dims: usize,
+        weights: &[f64],
+        places: &[f64],
+        variances: &[f64],
+    ) -> Self {
+        match kind {
+            CovarianceKind::Full => Layout::Matrices(Matrices::new(dims, weights, places)),
+            CovarianceKind::Tied => Layout::Tied(Tied::new(dims, weights, places)),
+            CovarianceKind::Diag | CovarianceKind::Spherical => {
+                Layout::Diagonal(Diagonal::new(dims, weights, places, variances))
+            }
+        }
+    }
+
+    fn pass(&self, atoms: &[Atom], levels: &Levels, near: Option<&Near>) -> Passed {
+        match self {
+            Layout::Diagonal(points) => points.pass(atoms, levels, near, Instructions::best()),
+            Layout::Matrices(points) => points.pass(atoms, levels, near),
+            Layout::Tied(points) => points.pass(atoms, levels, near),
+        }
+    }
+
+    fn ordered(&self, order: &[usize]) -> Self {
+        match self {
+            Layout::Diagonal(points) => Layout::Diagonal(points.ordered(order)),
+            Layout::Matrices(points) => Layout::Matrices(points.ordered(order)),
+            Layout::Tied(points) => Layout::Tied(points.ordered(order)),
+        }
+    }
 }
 
 impl<'a> Em<'a> {
     /// Row-major points with their weights, and their variances where they have any, which matrices do not take.
     pub fn new(weights: &[f64], places: &[f64], variances: &[f64], shaped: Shaped<'a>) -> Self {
-        let dims = shaped.floor.dims();
-        let points = match shaped.kind.is_matrix() {
-            true => Layout::Matrices(Matrices::new(dims, weights, places)),
-            false => Layout::Diagonal(Diagonal::new(dims, weights, places, variances)),
-        };
+        let (dims, kind) = (shaped.floor.dims(), shaped.kind);
+        let points = Layout::new(kind, dims, weights, places, variances);
+        let total = (kind == CovarianceKind::Tied).then(|| Total::new(dims, weights, places));
         let mass: f64 = weights.iter().sum();
         let squares: f64 = weights.iter().map(|w| w * w).sum();
         let effective = mass * mass / squares.max(f64::MIN_POSITIVE);
-        Em { shaped, points, levels: Levels::default(), mass, effective }
+        Em { shaped, points, total, levels: Levels::default(), mass, effective }
     }
 
     /// The same with categories.
@@ -89,12 +129,35 @@ impl<'a> Em<'a> {
     /// Steps until the likelihood stays, or as many as are allowed.
     pub fn run(&self, atoms: &mut [Atom], until: Until) -> Ended {
         let mut likelihood = f64::NEG_INFINITY;
+        let (mut schedule, mut ordered) = (Schedule::new(), None::<(Layout, Levels)>);
+        let mut best = Vec::new();
         for steps in 0..until.steps {
-            let found = self.step(atoms);
+            let all = schedule.lists().is_none();
+            if all && !best.is_empty() {
+                let order = by_best(&best);
+                let (points, levels) =
+                    ordered.as_ref().map_or((&self.points, &self.levels), |o| (&o.0, &o.1));
+                ordered = Some((points.ordered(&order), levels.ordered(&order)));
+            }
+            let (points, levels) =
+                ordered.as_ref().map_or((&self.points, &self.levels), |o| (&o.0, &o.1));
+            let mut passed = points.pass(atoms, levels, schedule.lists());
+            let near = std::mem::take(&mut passed.near);
+            match all {
+                false => schedule.served(),
+                // Points in no order have long lists: first they are put in order.
+                true if ordered.is_some() || near.are_short(atoms.len()) => schedule.renew(near),
+                true => {}
+            }
+            best = std::mem::take(&mut passed.best);
+            let found = self.update_all(atoms, passed);
             let converged = found - likelihood < until.tolerance;
             likelihood = found;
-            if converged {
+            if converged && all {
                 return Ended { likelihood, steps: steps + 1, converged };
+            }
+            if converged {
+                schedule.doubt();
             }
         }
         Ended { likelihood, steps: until.steps, converged: false }
@@ -102,15 +165,17 @@ impl<'a> Em<'a> {
 
     /// One step; returns the mean log-likelihood before it.
     pub fn step(&self, atoms: &mut [Atom]) -> f64 {
-        let (likelihood, moments) = match &self.points {
-            Layout::Diagonal(points) => points.pass(atoms, &self.levels, Instructions::best()),
-            Layout::Matrices(points) => points.pass(atoms, &self.levels),
-        };
-        for (atom, moments) in atoms.iter_mut().zip(moments) {
+        let passed = self.points.pass(atoms, &self.levels, None);
+        self.update_all(atoms, passed)
+    }
+
+    /// The atoms of what they are responsible for; returns the mean log-likelihood before.
+    fn update_all(&self, atoms: &mut [Atom], passed: Passed) -> f64 {
+        for (atom, moments) in atoms.iter_mut().zip(passed.moments) {
             self.update(atom, moments);
         }
         self.shape(atoms);
-        likelihood / self.mass
+        passed.likelihood / self.mass
     }
 
     /// The atom of what it is responsible for.
@@ -150,7 +215,8 @@ impl<'a> Em<'a> {
                 return;
             }
             CovarianceKind::Tied => {
-                let mut one = pooled(atoms);
+                let mut one =
+                    self.total.as_ref().map_or_else(|| pooled(atoms), |total| total.within(atoms));
                 floor.lift(&mut one);
                 atoms.iter_mut().for_each(|a| a.covariance = one.clone());
                 return;
@@ -183,11 +249,26 @@ impl<'a> Em<'a> {
     }
 }
 
-/// The covariance within all components together.
-fn pooled(atoms: &[Atom]) -> Covariance {
-    let total: f64 = atoms.iter().map(|a| a.weight).sum();
-    let entry = |i: usize, j: usize| {
-        atoms.iter().map(|a| a.weight * a.covariance.get(i, j)).sum::<f64>() / total
+/// What a mixture says of row-major points, some thousands of them at a time.
+pub fn told(places: &[f64], levels: &Levels, atoms: &[Atom]) -> Told {
+    let dims = atoms[0].mean.len();
+    let kind = match atoms.iter().all(|a| matches!(a.covariance, Covariance::Diagonal(_))) {
+        true => CovarianceKind::Diag,
+        false if atoms.iter().all(|a| a.covariance == atoms[0].covariance) => CovarianceKind::Tied,
+        false => CovarianceKind::Full,
     };
-    Covariance::Full(SymmetricMatrix::from_fn(atoms[0].mean.len(), entry))
+    let (mut all, mut start) = (Told::default(), 0);
+    for places in places.chunks(TOLD * dims) {
+        let count = places.len() / dims;
+        let own = levels.ordered(&(start..start + count).collect::<Vec<usize>>());
+        let told = match Layout::new(kind, dims, &vec![1.0; count], places, &[]) {
+            Layout::Diagonal(points) => points.told(atoms, &own, Instructions::best()),
+            Layout::Matrices(points) => points.told(atoms, &own),
+            Layout::Tied(points) => points.told(atoms, &own),
+        };
+        all.log_density.extend(told.log_density);
+        all.entropy.extend(told.entropy);
+        start += count;
+    }
+    all
 }

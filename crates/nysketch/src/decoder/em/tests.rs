@@ -92,11 +92,13 @@ fn a_step_is_the_one_written_down() {
         let start = atoms.clone();
         let found = points.step(&mut atoms);
         if let Layout::Diagonal(points) = &points.points {
-            let best =
-                format!("{:?}", points.pass(&start, &Levels::default(), Instructions::best()));
+            let best = format!(
+                "{:?}",
+                points.pass(&start, &Levels::default(), None, Instructions::best())
+            );
             for other in Instructions::all() {
                 assert_eq!(
-                    format!("{:?}", points.pass(&start, &Levels::default(), other)),
+                    format!("{:?}", points.pass(&start, &Levels::default(), None, other)),
                     best,
                     "{}",
                     other.name()
@@ -164,6 +166,102 @@ fn every_kind_is_what_it_says() {
         assert!((two[0].weight + two[1].weight - 1.0).abs() < 1e-6, "{kind}: {two:?}");
         if kind == CovarianceKind::Tied {
             assert_eq!(two[0].covariance, two[1].covariance);
+        }
+    }
+}
+
+/// Points of clusters, so many that most are out of reach of one another, with starts near them.
+fn many(kind: CovarianceKind, d: usize) -> (Vec<f64>, Vec<f64>, Vec<Atom>) {
+    let mut rng = ChaCha8Rng::seed_from_u64(8);
+    let k = 70;
+    let places: Vec<Vec<f64>> =
+        (0..k).map(|_| (0..d).map(|_| 10.0 * normal(&mut rng)).collect()).collect();
+    let n = 3001;
+    let w: Vec<f64> = (0..n).map(|_| 0.1 + unit(&mut rng)).collect();
+    let x = (0..n * d).map(|at| places[at / d * 7 % k][at % d] + normal(&mut rng)).collect();
+    let identity = Covariance::Diagonal(vec![2.0; d]);
+    let atom = |place: &Vec<f64>| {
+        let mean = place.iter().map(|x| x + 0.3 * normal(&mut rng)).collect();
+        let matrix = if kind.is_matrix() { identity.to_matrix() } else { identity.clone() };
+        Atom::new(1.0 / k as f64, mean, matrix)
+    };
+    (w, x, places.iter().map(atom).collect())
+}
+
+/// A run that looks at components within reach beside steps that look at all of them.
+#[test]
+fn what_is_out_of_reach_does_not_matter() {
+    for kind in CovarianceKind::choices().map(|c| c.value) {
+        let (w, x, start) = many(kind, 3);
+        let floor = Floor::new(vec![1e-9; 3]);
+        let codes: Vec<u32> = (0..w.len()).map(|i| (i * 7 % 70 / 40) as u32).collect();
+        for levels in [Levels::default(), Levels::new(&[2], &codes, &w)] {
+            let mut start = start.clone();
+            if !levels.is_empty() {
+                start.iter_mut().for_each(|a| a.levels = vec![0.5; 2]);
+            }
+            let em = Em::new(&w, &x, &[], Shaped { kind, floor: &floor, shrinkage: 0.0 });
+            let em = em.with_levels(levels);
+            let (mut all, mut near) = (start.clone(), start);
+            let mut likelihood = 0.0;
+            for _ in 0..25 {
+                likelihood = em.step(&mut all);
+            }
+            let never = Until { steps: 25, tolerance: f64::NEG_INFINITY };
+            let ended = em.run(&mut near, never);
+            // What comes within reach before lists are renewed is late by some steps, of 1e-5 nats here.
+            let off = (ended.likelihood - likelihood).abs();
+            assert!(off < 5e-6 * likelihood.abs(), "{kind}: {ended:?} {likelihood}");
+            // 70 components of e⁻²⁰ are 1.5e-7 of a point, and exponentials are off by 2e-7.
+            let (mut same, mut other) = (near.clone(), near.clone());
+            let one = Until { steps: 2, tolerance: f64::NEG_INFINITY };
+            let twice = [em.step(&mut same), em.step(&mut same)][1];
+            assert!((em.run(&mut other, one).likelihood - twice).abs() < 1e-6 * twice.abs());
+            for (a, b) in same.iter().zip(&other) {
+                assert!((a.weight - b.weight).abs() < 1e-6, "{kind}: {a:?} {b:?}");
+                for i in 0..3 {
+                    assert!((a.mean[i] - b.mean[i]).abs() < 1e-5, "{kind}: {a:?} {b:?}");
+                    let [v, u] = [a, b].map(|a| a.covariance.get(i, i));
+                    assert!((v - u).abs() < 1e-4 * u, "{kind}: {a:?} {b:?}");
+                }
+            }
+            // All of them have the last word.
+            let until = Until { steps: 500, tolerance: 1e-5 };
+            let ended = em.run(&mut near, until);
+            assert!(ended.converged, "{kind}: {ended:?}");
+        }
+    }
+}
+
+/// Densities of points and entropies beside sums of exponentials, and a shared matrix beside the pooled one.
+#[test]
+fn densities_are_those_written_down() {
+    for kind in CovarianceKind::choices().map(|c| c.value) {
+        let (w, x, mut atoms) = many(kind, 3);
+        let floor = Floor::new(vec![1e-9; 3]);
+        let em = Em::new(&w, &x, &[], Shaped { kind, floor: &floor, shrinkage: 0.0 });
+        let (expected, _) = plain_step(&w, &x, &[], &atoms, true);
+        em.step(&mut atoms);
+        if kind == CovarianceKind::Tied {
+            for (i, j) in [(0, 0), (1, 0), (2, 2)] {
+                let pooled: f64 = expected.iter().map(|a| a.weight * a.covariance.get(i, j)).sum();
+                assert!((atoms[7].covariance.get(i, j) - pooled).abs() < 1e-5);
+            }
+        }
+        let said = told(&x, &Levels::default(), &atoms);
+        assert_eq!((said.log_density.len(), said.entropy.len()), (w.len(), w.len()));
+        for i in (0..w.len()).step_by(97) {
+            let point = &x[i * 3..(i + 1) * 3];
+            let log = |a: &Atom| {
+                a.weight.ln() + a.covariance.cholesky().unwrap().log_density(point, &a.mean)
+            };
+            let density: f64 = atoms.iter().map(|a| log(a).exp()).sum();
+            let share = |a: &Atom| log(a).exp() / density;
+            let entropy: f64 =
+                atoms.iter().map(share).filter(|r| *r > 0.0).map(|r| -r * r.ln()).sum();
+            // Exponentials are off by 2e-7 of the largest; what is out of reach may be 1.5e-7, with 20 nats each.
+            assert!((said.log_density[i] - density.ln()).abs() < 1e-6, "{kind}");
+            assert!((said.entropy[i] - entropy).abs() < 1e-5, "{kind}");
         }
     }
 }

@@ -1,9 +1,10 @@
-//! Weighted points. Cell means with their counts, or landmarks with calibrated weights,
-//! stand for the rows; k-means and k-medians on them are the decoders' workhorses.
+//! Weighted points, and what centres cost on them.
 
+use super::narrow::Narrowed;
+use super::{lloyd, seed, swap};
 use crate::kernel::squared_distance;
 use crate::points::Points;
-use crate::random::draw;
+use std::sync::OnceLock;
 
 /// Weighted points in double precision.
 #[derive(Debug, Clone)]
@@ -15,6 +16,7 @@ pub struct WeightedPoints {
     known: Vec<f64>,
     /// Whether distances count a number by that share. Means always do.
     near_by_known: bool,
+    narrowed: OnceLock<Narrowed>,
 }
 
 impl WeightedPoints {
@@ -31,22 +33,28 @@ impl WeightedPoints {
         known: &[f64],
         near_by_known: bool,
     ) -> Self {
-        let (points_of, weights_of, known_of) = (Vec::new(), Vec::new(), Vec::new());
-        let mut kept = WeightedPoints {
-            dims,
-            points: points_of,
-            weights: weights_of,
-            known: known_of,
-            near_by_known,
-        };
+        let (mut kept, mut there) = (Vec::new(), Vec::new());
+        let mut shares = Vec::new();
         for (i, (x, &w)) in points.chunks_exact(dims).zip(weights).enumerate() {
             if w > 0.0 {
-                kept.points.extend_from_slice(x);
-                kept.weights.push(w);
-                kept.known.extend_from_slice(known.get(i * dims..(i + 1) * dims).unwrap_or(&[]));
+                kept.extend_from_slice(x);
+                there.push(w);
+                shares.extend_from_slice(known.get(i * dims..(i + 1) * dims).unwrap_or(&[]));
             }
         }
-        kept
+        Self::owned(dims, kept, there, shares, near_by_known)
+    }
+
+    /// The same from what is at hand; all weights are positive.
+    pub(crate) fn owned(
+        dims: usize,
+        points: Vec<f64>,
+        weights: Vec<f64>,
+        known: Vec<f64>,
+        near_by_known: bool,
+    ) -> Self {
+        debug_assert!(weights.iter().all(|w| *w > 0.0) && points.len() == dims * weights.len());
+        WeightedPoints { dims, points, weights, known, near_by_known, narrowed: OnceLock::new() }
     }
 
     /// Row-major rows of equal weight.
@@ -80,6 +88,20 @@ impl WeightedPoints {
         self.points.chunks_exact(self.dims).zip(self.weights.iter().copied())
     }
 
+    pub(super) fn point(&self, i: usize) -> &[f64] {
+        &self.points[i * self.dims..(i + 1) * self.dims]
+    }
+
+    pub(super) fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// The points laid out for distances.
+    pub(super) fn narrowed(&self) -> &Narrowed {
+        let known = if self.near_by_known { &self.known[..] } else { &[] };
+        self.narrowed.get_or_init(|| Narrowed::new(self.dims, &self.points, known))
+    }
+
     /// Squared distance of a point from some place.
     pub(crate) fn distance(&self, i: usize, place: &[f64]) -> f64 {
         let x = self.point(i);
@@ -92,27 +114,28 @@ impl WeightedPoints {
         }
     }
 
-    /// The nearest centre of a point and the squared distance to it.
-    pub(crate) fn nearest(&self, i: usize, centres: &[Vec<f64>]) -> (usize, f64) {
-        let mut best = (0, f64::INFINITY);
-        for (c, centre) in centres.iter().enumerate() {
-            let d2 = self.distance(i, centre);
-            if d2 < best.1 {
-                best = (c, d2);
-            }
+    /// The nearest centre of every point.
+    pub(crate) fn assign(&self, centres: &[Vec<f64>]) -> Vec<usize> {
+        if centres.is_empty() || self.is_empty() {
+            return vec![0; self.len()];
         }
-        best
+        let narrowed = self.narrowed();
+        let places: Vec<Vec<f32>> = centres.iter().map(|c| narrowed.place(c)).collect();
+        let all: Vec<u32> = (0..self.len() as u32).collect();
+        narrowed.nearest(&all, &places, 1).iter().map(|near| near.centre as usize).collect()
     }
 
-    /// The points nearest to each centre.
-    fn members(&self, centres: &[Vec<f64>]) -> Vec<Vec<usize>> {
-        let mut members = vec![Vec::new(); centres.len()];
-        (0..self.len()).for_each(|i| members[self.nearest(i, centres).0].push(i));
-        members
-    }
-
-    fn point(&self, i: usize) -> &[f64] {
-        &self.points[i * self.dims..(i + 1) * self.dims]
+    /// How much nearer the nearest centre of every point is than the second nearest, as a share of that distance.
+    pub(crate) fn margins(&self, centres: &[Vec<f64>]) -> Vec<f64> {
+        let narrowed = self.narrowed();
+        let places: Vec<Vec<f32>> = centres.iter().map(|c| narrowed.place(c)).collect();
+        let all: Vec<u32> = (0..self.len() as u32).collect();
+        let margin = |(first, second): (f32, f32)| {
+            let (a, b) = (f64::from(first).sqrt(), f64::from(second).sqrt());
+            if b > 0.0 { (b - a) / b } else { 0.0 }
+        };
+        let near = narrowed.nearest(&all, &places, 1);
+        near.iter().map(|near| margin((near.first, near.second))).collect()
     }
 
     /// Sum of the weights.
@@ -122,7 +145,11 @@ impl WeightedPoints {
 
     /// Mean over the points of `min_c ‖x − c‖^power`, for power 1 or 2.
     pub fn risk(&self, centres: &[Vec<f64>], loss: Loss) -> f64 {
-        let cost = |i: usize| self.weights[i] * loss.of(self.nearest(i, centres).1);
+        let own = self.assign(centres);
+        let cost = |i: usize| match centres.get(own[i]) {
+            Some(centre) => self.weights[i] * loss.of(self.distance(i, centre)),
+            None => f64::INFINITY,
+        };
         let total: f64 = (0..self.len()).map(cost).sum();
         total / self.mass()
     }
@@ -130,17 +157,16 @@ impl WeightedPoints {
     /// Variance of each column around the nearest of some centres.
     pub fn variance_around(&self, centres: &[Vec<f64>]) -> Vec<f64> {
         let (mut variance, mass) = (vec![0.0; self.dims], self.mass());
-        for (x, w) in self.iter() {
-            let centre = &centres[nearest(x, centres).0];
+        for ((x, w), own) in self.iter().zip(self.assign(centres)) {
             for k in 0..self.dims {
-                variance[k] += w / mass * (x[k] - centre[k]).powi(2);
+                variance[k] += w / mass * (x[k] - centres[own][k]).powi(2);
             }
         }
         variance
     }
 
-    /// `k` centres of least risk among several runs: greedy k-means++ starts, then Lloyd's
-    /// iterations. Fewer where there are fewer different points.
+    /// `k` centres of least risk among several runs: greedy k-means++ starts, Lloyd's iterations, and exchanges of
+    /// centres for points far from all of them. Fewer where there are fewer different points.
     pub fn cluster(
         &self,
         k: usize,
@@ -148,46 +174,84 @@ impl WeightedPoints {
         effort: Effort,
         rng: &mut impl rand::Rng,
     ) -> Vec<Vec<f64>> {
-        let mut best: Option<(f64, Vec<Vec<f64>>)> = None;
-        for _ in 0..effort.restarts {
-            let mut centres = self.greedy_start(k, rng);
-            self.iterate(&mut centres, loss, effort.iterations);
-            let risk = self.risk(&centres, loss);
-            if best.as_ref().is_none_or(|(r, _)| risk < *r) {
-                best = Some((risk, centres));
-            }
-        }
-        best.map_or(Vec::new(), |(_, centres)| centres)
+        self.cluster_from(k, loss, effort, &[], rng).1
     }
 
-    /// Lloyd's iterations from given centres, until nothing moves; returns how many were made.
-    pub fn iterate(&self, centres: &mut [Vec<f64>], loss: Loss, iterations: usize) -> usize {
-        for done in 0..iterations {
-            let members = self.members(centres);
-            let mut moved = false;
-            for (centre, members) in centres.iter_mut().zip(&members) {
-                if members.is_empty() {
-                    continue;
-                }
-                let next = match loss {
-                    Loss::Squared => self.mean(members, centre),
-                    Loss::Distance => self.median(members, centre),
-                };
-                let shift: f64 = next.iter().zip(&*centre).map(|(a, b)| (a - b).powi(2)).sum();
-                let size: f64 = next.iter().map(|a| a * a).sum();
-                moved |= shift > 1e-20 * size;
-                *centre = next;
-            }
-            if !moved {
-                return done + 1;
+    /// The same with its risk, also from fewer `warm` centres with more added, or from k `warm` centres alone.
+    pub(crate) fn cluster_from(
+        &self,
+        k: usize,
+        loss: Loss,
+        effort: Effort,
+        warm: &[Vec<f64>],
+        rng: &mut impl rand::Rng,
+    ) -> (f64, Vec<Vec<f64>>) {
+        if warm.len() == k {
+            let mut centres = warm.to_vec();
+            self.iterate(&mut centres, loss, effort);
+            return (self.risk(&centres, loss), centres);
+        }
+        let (mut best, mut least) = (Vec::new(), f64::INFINITY);
+        let grown = usize::from(!warm.is_empty());
+        for run in 0..effort.restarts + grown {
+            let mut centres = match run < effort.restarts {
+                true => seed::start(self, k, rng),
+                false => seed::grow(self, warm.to_vec(), k, rng),
+            };
+            let risk = self.improve(&mut centres, loss, effort, rng);
+            if risk < least || run == 0 {
+                (least, best) = (risk, centres);
             }
         }
-        iterations
+        (least, best)
     }
 
-    /// The mean of some points; where none of them knows a number, it stays as it was.
-    fn mean(&self, members: &[usize], from: &[f64]) -> Vec<f64> {
-        self.mean_by(members, from, |i| self.weights[i])
+    /// Lloyd's iterations and exchanges in turn; returns the risk.
+    fn improve(
+        &self,
+        centres: &mut Vec<Vec<f64>>,
+        loss: Loss,
+        effort: Effort,
+        rng: &mut impl rand::Rng,
+    ) -> f64 {
+        self.iterate(centres, loss, effort);
+        let mut risk = self.risk(centres, loss);
+        for _ in 0..effort.exchanges {
+            let mut other = centres.clone();
+            if swap::exchange(self, &mut other, loss, effort.threads, rng) == 0 {
+                break;
+            }
+            self.iterate(&mut other, loss, effort);
+            let found = self.risk(&other, loss);
+            if found < risk {
+                (risk, *centres) = (found, other);
+            }
+        }
+        risk
+    }
+
+    /// Lloyd's iterations from given centres, until nothing changes; returns how many were made.
+    pub fn iterate(&self, centres: &mut [Vec<f64>], loss: Loss, effort: Effort) -> usize {
+        lloyd::iterate(self, centres, loss, effort)
+    }
+
+    /// Adds centres until there are `k`.
+    pub fn grow(
+        &self,
+        centres: Vec<Vec<f64>>,
+        k: usize,
+        rng: &mut impl rand::Rng,
+    ) -> Vec<Vec<f64>> {
+        seed::grow(self, centres, k, rng)
+    }
+
+    /// The mean or, by a few steps from a centre, the median of some points; where none of them knows a number, it
+    /// stays as it was.
+    pub(super) fn centre_of(&self, members: &[usize], from: &[f64], loss: Loss) -> Vec<f64> {
+        match loss {
+            Loss::Squared => self.mean_by(members, from, |i| self.weights[i]),
+            Loss::Distance => self.median(members, from),
+        }
     }
 
     fn mean_by(&self, members: &[usize], from: &[f64], weight: impl Fn(usize) -> f64) -> Vec<f64> {
@@ -233,47 +297,6 @@ impl WeightedPoints {
         }
         centre
     }
-
-    /// k-means++ where each centre is the best of 2 + ln k draws.
-    fn greedy_start(&self, k: usize, rng: &mut impl rand::Rng) -> Vec<Vec<f64>> {
-        match draw(&self.weights, rng).filter(|_| k > 0) {
-            Some(first) => self.grow(vec![self.point(first).to_vec()], k, rng),
-            None => Vec::new(),
-        }
-    }
-
-    /// Adds centres until there are `k`, each the best of 2 + ln k draws in proportion to D².
-    pub fn grow(
-        &self,
-        mut centres: Vec<Vec<f64>>,
-        k: usize,
-        rng: &mut impl rand::Rng,
-    ) -> Vec<Vec<f64>> {
-        let mut d2: Vec<f64> = (0..self.len()).map(|i| self.nearest(i, &centres).1).collect();
-        while centres.len() < k {
-            let scores: Vec<f64> = d2.iter().zip(&self.weights).map(|(d, w)| d * w).collect();
-            let mut best: Option<(f64, usize, Vec<f64>)> = None;
-            for _ in 0..2 + (k as f64).ln() as usize {
-                let Some(i) = draw(&scores, rng) else {
-                    return centres;
-                };
-                let next: Vec<f64> = (0..self.len())
-                    .zip(&d2)
-                    .map(|(j, d)| d.min(self.distance(j, self.point(i))))
-                    .collect();
-                let cost: f64 = next.iter().zip(&self.weights).map(|(d, w)| d * w).sum();
-                if best.as_ref().is_none_or(|(c, _, _)| cost < *c) {
-                    best = Some((cost, i, next));
-                }
-            }
-            let Some((_, i, next)) = best else {
-                return centres;
-            };
-            centres.push(self.point(i).to_vec());
-            d2 = next;
-        }
-        centres
-    }
 }
 
 /// What a row's distance costs.
@@ -286,7 +309,7 @@ pub enum Loss {
 }
 
 impl Loss {
-    fn of(self, d2: f64) -> f64 {
+    pub(super) fn of(self, d2: f64) -> f64 {
         match self {
             Loss::Squared => d2,
             Loss::Distance => d2.sqrt(),
@@ -301,6 +324,19 @@ pub struct Effort {
     pub restarts: usize,
     /// Lloyd's iterations of each.
     pub iterations: usize,
+    /// Rounds of exchanges of each at most, k points in each round.
+    pub exchanges: usize,
+    /// Iterations end where the cost falls by less than this share of it.
+    pub tolerance: f64,
+    /// Threads; they do not show in the result.
+    pub threads: usize,
+}
+
+impl Effort {
+    /// So many starts and iterations of Lloyd's until nothing moves, and no exchanges.
+    pub const fn new(restarts: usize, iterations: usize) -> Self {
+        Effort { restarts, iterations, exchanges: 0, tolerance: 0.0, threads: 1 }
+    }
 }
 
 /// Which of some row-major points are nearest to each centre.
@@ -330,7 +366,7 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
-    const EFFORT: Effort = Effort { restarts: 5, iterations: 100 };
+    const EFFORT: Effort = Effort::new(5, 100);
 
     #[test]
     fn weighted_means_and_medians() {

@@ -1,0 +1,279 @@
+"""k-means with many clusters: nysketch beside Lloyd's algorithm, faiss and MiniBatchKMeans.
+
+    python3 bench/peers/clusters.py risks [--data FOLDER] [--only PATTERN] [--seeds 3]
+    python3 bench/peers/clusters.py peers [--only PATTERN] [--limit SECONDS]
+
+`risks` prints the risk over that of the best of five runs of Lloyd's algorithm on all rows, for
+the defaults (`sketch --clusters K`) and for other numbers of landmarks and witness rows a
+cluster; real tables, at most 200,000 rows, tables of columns in different units standardised.
+`peers` prints CPU seconds, memory and risk of whole jobs from an npy file. Both need the command
+built for release, and keep data and results under target/peers/clusters.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from environment import FOLDER, ROOT, enter
+
+ROWS = 200_000
+RUNS = 5
+# File, k up to which it is clustered, standardised.
+SETS = [
+    ("mnist_spectral.npy", 200, False),
+    ("mnist_pca50.npy", 200, False),
+    ("cifar10_resnet18_pca50.npy", 200, False),
+    ("esc50_mfcc20.npy", 200, False),
+    ("shuttle.parquet", 200, True),
+    ("covtype.parquet", 1000, True),
+    ("flights_3m.parquet", 1000, True),
+]
+CLUSTERS = (10, 50, 200, 1000)
+DEFAULTS = "defaults"
+# Landmarks and witness rows a cluster.
+OTHERS = {"5, 200": (5, 200), "10, 20": (10, 20), "10, 200": (10, 200), "20, 200": (20, 200)}
+# Rows, columns, k, spread of a cluster over that of the centres, and whether rows have length one.
+JOBS = [
+    (10**6, 20, 100, 0.7, False),
+    (10**6, 128, 1000, 0.7, False),
+    (10**6, 768, 1000, 1.0, True),
+]
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser("clusters.py", description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["risks", "peers"])
+    folder = os.environ.get("NYSKETCH_DATA", ROOT.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=folder)
+    parser.add_argument("--command", type=Path, default=ROOT / "target" / "release" / "nysketch")
+    parser.add_argument("--only", default="", help="what matches this")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--limit", type=float, default=900, help="seconds of a run")
+    args = parser.parse_args()
+    args.command = args.command.resolve()
+    return args
+
+
+def measured(line: list, limit: float) -> dict | None:
+    """CPU seconds, peak memory and output of a process; nothing where it takes too long."""
+    with tempfile.TemporaryFile("w+") as out:
+        process = subprocess.Popen([str(x) for x in line], stdout=out, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + limit
+        while True:
+            pid, status, used = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                break
+            if time.monotonic() > end:
+                process.kill()
+                os.wait4(process.pid, 0)
+                return None
+            time.sleep(0.05)
+        out.seek(0)
+        if status:
+            sys.exit(f"failed: {line}")
+        cpu, peak = used.ru_utime + used.ru_stime, used.ru_maxrss // 1024
+        return {"cpu": cpu, "peak": peak, "out": out.read()}
+
+
+def ours(args, table: Path, k: int, seed: int, *options: object) -> dict:
+    """The sketch, the fit and the risk on all rows."""
+    with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+        sketch, model = Path(folder) / "s.nys", Path(folder) / "m.json"
+        seeded = ["--seed", seed, "-q"]
+        line = [args.command, "sketch", table, "--clusters", k, *options, *seeded, "-o", sketch]
+        one = measured(line, args.limit)
+        fit = [args.command, "fit", "kmeans", sketch, "-k", k, *seeded, "-o", model]
+        two = one and measured(fit, args.limit)
+        if not two:
+            return {}
+        evaluate = [args.command, "evaluate", model, table, "--json"]
+        done = subprocess.run(evaluate, capture_output=True, text=True, check=True)
+        kept = sketch.stat().st_size
+    risk = json.loads(done.stdout)["mse"]
+    cpu, peak = one["cpu"] + two["cpu"], max(one["peak"], two["peak"])
+    return {"cpu": cpu, "learn": two["cpu"], "peak": peak, "kept": kept, "risk": risk}
+
+
+def prepare(args, name: str, scaled: bool, to: Path) -> None:
+    """Rows in a random order as float32."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    if name.endswith(".npy"):
+        X = np.load(args.data / name)
+    else:
+        import pyarrow.parquet as pq
+
+        table = pq.read_table(args.data / name)
+        columns = [c for c in table.column_names if c != "label"]
+        X = np.column_stack([table[c].to_numpy().astype(np.float64) for c in columns])
+    if scaled:
+        spread = X.std(axis=0)
+        X = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    np.save(to, np.ascontiguousarray(X[rng.permutation(len(X))[:ROWS]], np.float32))
+
+
+def lloyd(table: Path, k: int) -> list[float]:
+    """The risks of some runs of Lloyd's algorithm on all rows."""
+    import numpy as np
+    from sklearn.cluster import KMeans
+
+    X = np.load(table)
+    return [
+        KMeans(k, n_init=1, random_state=seed).fit(X).inertia_ / len(X) for seed in range(RUNS)
+    ]
+
+
+def risks(args, folder: Path, kept: dict, keep) -> None:
+    print("| table | k | Lloyd, worst of 5 | defaults | " + " | ".join(OTHERS) + " | CPU s to learn |")
+    print("|---|---|---|---|" + "---|" * (len(OTHERS) + 1))
+    for name, most, scaled in SETS:
+        short = name.split(".")[0].removesuffix("_3m")
+        table = folder / f"{short}.npy"
+        if not table.exists():
+            if not (args.data / name).exists():
+                print(f"{name} is missing: skipped", file=sys.stderr)
+                continue
+            prepare(args, name, scaled, table)
+        for k in (k for k in CLUSTERS if k <= most):
+            if not re.search(args.only, f"{short}/{k}"):
+                continue
+            base = f"{short}/{k}/lloyd"
+            if base not in kept:
+                keep(base, lloyd(table, k))
+            best, cells, learn = min(kept[base]), [], []
+            for method, per in [(DEFAULTS, None), *OTHERS.items()]:
+                found = []
+                for seed in range(args.seeds):
+                    key = f"{short}/{k}/{method}/{seed}"
+                    if key not in kept:
+                        options = ["--collect", "cells"] if per else []
+                        if per:
+                            options += ["--landmarks", per[0] * k, "--witnesses", per[1] * k]
+                        keep(key, ours(args, table, k, seed, *options))
+                    found.append(kept[key]["risk"] / best)
+                    learn += [kept[key]["learn"]] if not per else []
+                found.sort()
+                cells.append(f"{found[len(found) // 2]:.4f}")
+            worst = f"{max(kept[base]) / best:.4f}"
+            cpu = f"{sorted(learn)[len(learn) // 2]:.2f}"
+            print(f"| {short} | {k} | {worst} | {' | '.join(cells)} | {cpu} |", flush=True)
+
+
+PEER = """
+import json, sys, time
+import numpy as np
+kind, path, k, risk = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+X = np.load(path)
+start = time.process_time()
+if kind == "faiss, 25 iterations on all rows":
+    from faiss import Kmeans
+    found = Kmeans(X.shape[1], k, niter=25, max_points_per_centroid=10**9, seed=1)
+    found.train(X)
+    centres = found.centroids
+else:
+    from sklearn import cluster
+    options = {"n_init": 1} if kind == "KMeans" else {}
+    centres = getattr(cluster, kind)(k, random_state=0, **options).fit(X).cluster_centers_
+learn = time.process_time() - start
+np.save(risk, centres)
+print(json.dumps({"learn": learn}))
+"""
+PEERS = ["faiss, 25 iterations on all rows", "KMeans", "MiniBatchKMeans"]
+
+
+def make(table: Path, n: int, d: int, k: int, spread: float, unit: bool) -> None:
+    """A mixture of k Gaussians of different weights."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(k, d)).astype(np.float32)
+    weights = rng.gamma(2.0, size=k)
+    half = table.with_suffix(".part.npy")
+    X = np.lib.format.open_memmap(half, "w+", np.float32, (n, d))
+    for at in range(0, n, 50_000):
+        some = X[at : at + 50_000]
+        labels = rng.choice(k, len(some), p=weights / weights.sum())
+        some[:] = centres[labels] + spread * rng.normal(size=some.shape).astype(np.float32)
+        if unit:
+            some /= np.linalg.norm(some, axis=1, keepdims=True)
+    X.flush()
+    half.rename(table)
+
+
+def risk_of(table: Path, centres) -> float:
+    import numpy as np
+
+    X, total = np.load(table, mmap_mode="r"), 0.0
+    centres = centres.astype(np.float64)
+    for at in range(0, len(X), 10_000):
+        some = X[at : at + 10_000].astype(np.float64)
+        near = (centres**2).sum(axis=1) - 2 * some @ centres.T
+        total += near.min(axis=1).sum() + (some**2).sum()
+    return total / len(X)
+
+
+def peers(args, folder: Path, kept: dict, keep) -> None:
+    import numpy as np
+
+    for n, d, k, spread, unit in JOBS:
+        name = f"n{n}-d{d}-k{k}"
+        if not re.search(args.only, name):
+            continue
+        table = folder / f"{name}.npy"
+        if not table.exists():
+            make(table, n, d, k, spread, unit)
+        for method in ["nysketch", *PEERS]:
+            key = f"{name}/{method}"
+            if key in kept:
+                continue
+            if method == "nysketch":
+                keep(key, ours(args, table, k, 0))
+                continue
+            with tempfile.TemporaryDirectory(dir=FOLDER) as where:
+                found = Path(where) / "centres.npy"
+                done = measured([sys.executable, "-c", PEER, method, table, k, found], args.limit)
+                if not done:
+                    keep(key, {})
+                    continue
+                learn = json.loads(done.pop("out").splitlines()[-1])["learn"]
+                risk = risk_of(table, np.load(found))
+            keep(key, done | {"learn": learn, "kept": 4 * n * d, "risk": risk})
+        sphere = ", rows of length one" if unit else ""
+        print(f"\n{n:,} × {d}, k = {k:,}{sphere}\n")
+        print("| method | CPU s | to learn | peak memory | to keep | risk over the least |")
+        print("|---|---|---|---|---|---|")
+        found = {m: kept[f"{name}/{m}"] for m in ["nysketch", *PEERS]}
+        least = min(f["risk"] for f in found.values() if f)
+        for method, f in sorted(found.items(), key=lambda x: x[1].get("cpu", 1e9)):
+            if not f:
+                print(f"| {method} | over {args.limit:g} s | | | | |")
+                continue
+            line = f"| {method} | {f['cpu']:.1f} | {f['learn']:.1f} | {f['peak']:,} MB "
+            print(line + f"| {f['kept'] / 1e6:,.0f} MB | ×{f['risk'] / least:.4f} |")
+
+
+def main() -> None:
+    args = arguments()
+    enter(Path(__file__).resolve())
+    folder = FOLDER / "clusters"
+    folder.mkdir(exist_ok=True)
+    store = folder / f"{args.what}.json"
+    kept = json.loads(store.read_text()) if store.exists() else {}
+
+    def keep(key: str, result) -> None:
+        kept[key] = result
+        store.write_text(json.dumps(kept, indent=1))
+        print(key, json.dumps(result), file=sys.stderr)
+
+    {"risks": risks, "peers": peers}[args.what](args, folder, kept, keep)
+
+
+if __name__ == "__main__":
+    main()

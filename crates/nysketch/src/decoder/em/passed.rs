@@ -1,0 +1,65 @@
+//! What going over all points once finds.
+
+use super::near::Near;
+use crate::covariance::Covariance;
+
+/// What an atom is responsible for, around its mean before, so that no digits are lost: Σ w, Σ w (x − μ), and
+/// Σ w (x − μ)(x − μ)ᵀ or its diagonal.
+#[derive(Debug, Clone)]
+pub struct Moments {
+    pub mass: f64,
+    pub first: Vec<f64>,
+    pub second: Covariance,
+    /// Σ w of each level; empty where there are none.
+    pub levels: Vec<f64>,
+}
+
+/// What a step of EM adds up.
+#[derive(Debug)]
+pub struct Passed {
+    /// Sum of the log-likelihoods.
+    pub likelihood: f64,
+    /// Of each atom.
+    pub moments: Vec<Moments>,
+    /// The best atom of each point, and the atoms within reach of each block of points; empty where there are few atoms.
+    pub best: Vec<u32>,
+    pub near: Near,
+}
+
+/// What a mixture says of every point.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// `log Σ_c α_c N(x; μ_c, Γ_c)`.
+    pub log_density: Vec<f64>,
+    /// `−Σ_c r_c log r_c`, where r_c is the probability of the component given the point.
+    pub entropy: Vec<f64>,
+}
+
+impl Passed {
+    /// Where no atom has a density.
+    pub fn nothing(atoms: usize, dims: usize, levels: usize) -> Self {
+        let second = Covariance::Diagonal(vec![0.0; dims]);
+        let none = Moments { mass: 0.0, first: vec![0.0; dims], second, levels: vec![0.0; levels] };
+        Passed {
+            likelihood: f64::NEG_INFINITY,
+            moments: vec![none; atoms],
+            best: Vec::new(),
+            near: Near::default(),
+        }
+    }
+}
+
+impl Told {
+    /// Of so many points that no atom has a density at.
+    pub fn nothing(points: usize) -> Self {
+        Told { log_density: vec![f64::NEG_INFINITY; points], entropy: vec![0.0; points] }
+    }
+
+    /// A point whose largest log-density is `most`; `total` is Σ e and `spread` is Σ e log e over the shares e of
+    /// that.
+    #[inline(always)]
+    pub fn push(&mut self, most: f64, total: f64, spread: f64) {
+        self.log_density.push(most + total.ln());
+        self.entropy.push((total.ln() - spread / total).max(0.0));
+    }
+}

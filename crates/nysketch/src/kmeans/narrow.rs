@@ -1,0 +1,260 @@
+//! Points in single precision: their nearest centres through the tiles of the pass, and their distances from one place.
+//!
+//! Points are moved by their mean and brought into a unit that keeps squares within the range of singles. A distance is the
+//! same bits however it is computed: differences, then one multiply-add a column, in the order of the columns.
+
+use crate::kernel::Kernel;
+use crate::kernel::pack::MAX_BLOCK;
+use crate::kernel::tile::{Nearest, Tiles};
+use crate::parallel::in_parallel;
+use crate::points::Points;
+use crate::simd::{Instructions, Work};
+use std::sync::OnceLock;
+
+/// Rows that a thread takes at once.
+const CHUNK: usize = 8 * MAX_BLOCK;
+/// Differences from which on threads pay.
+const THREADS_PAY: usize = 1 << 23;
+/// Points whose distances from one place are worked on together: they stay in the nearest cache.
+const TOGETHER: usize = 1 << 10;
+
+/// Points laid out for distances.
+#[derive(Debug, Clone)]
+pub(crate) struct Narrowed {
+    dims: usize,
+    len: usize,
+    origin: Vec<f64>,
+    unit: f64,
+    /// Row-major, and the same by column where one place is looked at from all of them.
+    rows: Vec<f32>,
+    columns: OnceLock<Vec<f32>>,
+    /// By column, what share of a number is known, where distances count it by that.
+    known: Vec<f32>,
+}
+
+/// The nearest of some centres.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Near {
+    pub centre: u32,
+    /// The squared distance to it, and to the second nearest.
+    pub first: f32,
+    pub second: f32,
+}
+
+impl Narrowed {
+    /// Lays out row-major points; `known` is empty or has a share for each number.
+    pub fn new(dims: usize, points: &[f64], known: &[f64]) -> Self {
+        let len = points.len() / dims;
+        let mut origin = vec![0.0; dims];
+        for x in points.chunks_exact(dims) {
+            origin.iter_mut().zip(x).for_each(|(o, x)| *o += x / len as f64);
+        }
+        let far = |x: &[f64]| x.iter().zip(&origin).map(|(x, o)| (x - o) * (x - o)).sum::<f64>();
+        let radius = points.chunks_exact(dims).map(far).fold(0.0, f64::max).sqrt();
+        let unit = match radius.is_normal() {
+            true => 2.0f64.powi(-(radius.log2().ceil().clamp(-1000.0, 1000.0) as i32)),
+            false => 1.0,
+        };
+        let mut all = Narrowed {
+            dims,
+            len,
+            origin,
+            unit,
+            rows: Vec::with_capacity(points.len()),
+            columns: OnceLock::new(),
+            known: vec![0.0; known.len()],
+        };
+        for x in points.chunks_exact(dims) {
+            let place = all.place(x);
+            all.rows.extend(place);
+        }
+        for (at, share) in known.iter().enumerate() {
+            all.known[at % dims * len + at / dims] = *share as f32;
+        }
+        all
+    }
+
+    fn columns(&self) -> &[f32] {
+        let (d, n) = (self.dims, self.len);
+        let value = |at: usize| self.rows[at % n * d + at / n];
+        self.columns.get_or_init(|| (0..n * d).map(value).collect())
+    }
+
+    /// A place in the coordinates of the points.
+    pub fn place(&self, x: &[f64]) -> Vec<f32> {
+        let columns = x.iter().zip(&self.origin);
+        columns.map(|(x, o)| ((x - o) * self.unit) as f32).collect()
+    }
+
+    pub fn row(&self, i: usize) -> &[f32] {
+        &self.rows[i * self.dims..(i + 1) * self.dims]
+    }
+
+    /// Squared distances of all points from one place.
+    pub fn from(&self, place: &[f32], out: &mut Vec<f32>) {
+        out.clear();
+        out.resize(self.len, 0.0);
+        let (columns, known) = (self.columns(), &self.known[..]);
+        Instructions::best().run(FromPlace { columns, known, place, out });
+    }
+
+    /// The squared distance of a point from one place.
+    fn distance(&self, i: usize, place: &[f32]) -> f32 {
+        let mut sum = 0.0f32;
+        for (x, c) in self.row(i).iter().zip(place) {
+            let t = c - x;
+            sum = t.mul_add(t, sum);
+        }
+        sum
+    }
+
+    /// The nearest of some centres for some of the points, in their order, whatever the number of threads.
+    pub fn nearest(&self, points: &[u32], centres: &[Vec<f32>], threads: usize) -> Vec<Near> {
+        if !self.known.is_empty() {
+            return self.nearest_known(points, centres);
+        }
+        let flat: Vec<f32> = centres.iter().flatten().copied().collect();
+        let landmarks = Points::new(self.dims, flat);
+        let tiles = Tiles::new(&landmarks, Kernel::Gaussian, None, Instructions::best());
+        let threads = match points.len() * centres.len() * self.dims < THREADS_PAY {
+            true => 1,
+            false => threads,
+        };
+        let some = |chunk: &[u32]| {
+            let (mut tiles, mut nearest) = (tiles.clone(), Nearest::default());
+            let (mut rows, mut found) = (Vec::new(), Vec::with_capacity(chunk.len()));
+            for block in chunk.chunks(MAX_BLOCK) {
+                rows.clear();
+                block.iter().for_each(|i| rows.extend_from_slice(self.row(*i as usize)));
+                tiles.nearest_two(&rows, &mut nearest);
+                let Nearest { index, distance, second } = &nearest;
+                let each = index.iter().zip(distance).zip(second);
+                found.extend(each.map(|((i, first), second)| Near {
+                    centre: *i,
+                    first: *first,
+                    second: *second,
+                }));
+            }
+            found
+        };
+        if threads < 2 {
+            return some(points);
+        }
+        in_parallel(threads, points.chunks(CHUNK).collect(), some).concat()
+    }
+
+    /// The same where distances count what is known, centre by centre.
+    fn nearest_known(&self, points: &[u32], centres: &[Vec<f32>]) -> Vec<Near> {
+        let none = Near { centre: 0, first: f32::INFINITY, second: f32::INFINITY };
+        let (mut found, mut all) = (vec![none; points.len()], Vec::new());
+        for (c, centre) in centres.iter().enumerate() {
+            self.from(centre, &mut all);
+            for (near, i) in found.iter_mut().zip(points) {
+                near.look(c as u32, all[*i as usize]);
+            }
+        }
+        found
+    }
+
+    /// The squared distance of a point from one place, as all others are taken.
+    pub fn own(&self, i: usize, place: &[f32]) -> f32 {
+        if self.known.is_empty() {
+            return self.distance(i, place);
+        }
+        let mut sum = 0.0f32;
+        for (k, c) in place.iter().enumerate() {
+            let at = k * self.len + i;
+            let t = c - self.row(i)[k];
+            sum = (self.known[at] * t).mul_add(t, sum);
+        }
+        sum
+    }
+}
+
+impl Near {
+    /// Sees another centre, which comes after those seen so far.
+    pub fn look(&mut self, centre: u32, d2: f32) {
+        if d2 < self.first {
+            *self = Near { centre, first: d2, second: self.first };
+        } else if d2 < self.second {
+            self.second = d2;
+        }
+    }
+}
+
+struct FromPlace<'a> {
+    columns: &'a [f32],
+    known: &'a [f32],
+    place: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl Work for FromPlace<'_> {
+    #[inline(always)]
+    fn work(self) {
+        let n = self.out.len();
+        for start in (0..n).step_by(TOGETHER) {
+            let end = n.min(start + TOGETHER);
+            let out = &mut self.out[start..end];
+            for (k, &place) in self.place.iter().enumerate() {
+                let column = &self.columns[k * n + start..k * n + end];
+                match self.known.get(k * n + start..k * n + end) {
+                    None => {
+                        for (out, x) in out.iter_mut().zip(column) {
+                            let t = place - x;
+                            *out = t.mul_add(t, *out);
+                        }
+                    }
+                    Some(known) => {
+                        for ((out, x), share) in out.iter_mut().zip(column).zip(known) {
+                            let t = place - x;
+                            *out = (share * t).mul_add(t, *out);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// Through the tiles, from one place and pair by pair: the same bits, however many threads.
+        #[test]
+        fn all_ways_give_the_same_distances(
+            d in 1usize..12,
+            k in 1usize..40,
+            n in 1usize..400,
+            seed in any::<u64>(),
+            partly in any::<bool>(),
+        ) {
+            let mut state = seed;
+            let mut next = || { state = crate::sample::mix(state); (state % 8) as f64 };
+            let points: Vec<f64> = (0..n * d).map(|_| next()).collect();
+            let known: Vec<f64> =
+                (0..if partly { n * d } else { 0 }).map(|_| next() / 8.0).collect();
+            let narrowed = Narrowed::new(d, &points, &known);
+            let centres: Vec<Vec<f32>> =
+                (0..k).map(|_| narrowed.place(&(0..d).map(|_| next()).collect::<Vec<_>>())).collect();
+            let all: Vec<u32> = (0..n as u32).rev().collect();
+            let found = narrowed.nearest(&all, &centres, 1);
+            let mut out = Vec::new();
+            let mut expected =
+                vec![Near { centre: 0, first: f32::INFINITY, second: f32::INFINITY }; n];
+            for (c, centre) in centres.iter().enumerate() {
+                narrowed.from(centre, &mut out);
+                for i in 0..n {
+                    prop_assert_eq!(out[i].to_bits(), narrowed.own(i, centre).to_bits());
+                    expected[i].look(c as u32, out[i]);
+                }
+            }
+            expected.reverse();
+            prop_assert_eq!(&found, &expected);
+        }
+    }
+}
