@@ -12,6 +12,7 @@
 //! the tiles, and so do all rows for a while where bounds exclude too little.
 
 use super::Kernel;
+use super::left::{Left, Possible};
 use super::levels::LevelTables;
 use super::pack::{MAX_BLOCK, PackedRows, ROWS};
 use super::panels::{FAR, PANEL, Panels, Slack, from_centres};
@@ -241,70 +242,6 @@ impl SearchBlock<'_> {
         for group in 0..panels.groups() {
             search.finish::<N>(group, left.of_group(group));
         }
-    }
-}
-
-/// A group that may hold the nearest landmark of a row.
-#[derive(Debug, Clone, Copy, Default)]
-struct Possible {
-    group: u32,
-    row: u32,
-    /// Its landmarks have squared distances no less.
-    square: f32,
-}
-
-/// Groups that are left for the rows of a block.
-#[derive(Debug, Clone, Default)]
-struct Left {
-    count: usize,
-    all: Vec<Possible>,
-    sorted: Vec<Possible>,
-    /// Where those of each group end among the sorted.
-    ends: Vec<u32>,
-}
-
-impl Left {
-    fn clear(&mut self) {
-        self.count = 0;
-    }
-
-    /// Adds the groups of some lanes that a row may be nearest to.
-    #[inline(always)]
-    fn add(&mut self, row: usize, first: usize, squares: &[f32], distance: f32) {
-        if self.all.len() < self.count + squares.len() {
-            self.all.resize(2 * self.count + PANEL, Possible::default());
-        }
-        // Without branches, which nothing could foretell.
-        let mut count = self.count;
-        for (lane, square) in squares.iter().enumerate() {
-            let (group, row) = ((first + lane) as u32, row as u32);
-            self.all[count] = Possible { group, row, square: *square };
-            count += usize::from(!(*square > distance));
-        }
-        self.count = count;
-    }
-
-    /// Sorts by group.
-    fn sort(&mut self, groups: usize) {
-        let all = &self.all[..self.count];
-        self.ends.clear();
-        self.ends.resize(groups.next_multiple_of(PANEL) + 1, 0);
-        all.iter().for_each(|p| self.ends[p.group as usize + 1] += 1);
-        for group in 1..self.ends.len() {
-            self.ends[group] += self.ends[group - 1];
-        }
-        self.sorted.resize(all.len().max(self.sorted.len()), Possible::default());
-        for possible in all {
-            // What is the start of a group becomes its end.
-            let at = &mut self.ends[possible.group as usize];
-            self.sorted[*at as usize] = *possible;
-            *at += 1;
-        }
-    }
-
-    fn of_group(&self, group: usize) -> &[Possible] {
-        let start = group.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.sorted[start as usize..self.ends[group] as usize]
     }
 }
 
@@ -638,86 +575,6 @@ mod tests {
                     let expected = scalar::nearest(Kernel::Gaussian, given.row(i, d, levels.len()), &landmarks, tables.as_ref());
                     prop_assert_eq!((found.index[i], found.distance[i]), expected, "row {} with {}", i, set.name());
                 }
-            }
-        }
-    }
-
-    #[test]
-    #[ignore]
-    fn timing() {
-        let read = |file: &str| -> (usize, Vec<f32>) {
-            let bytes = std::fs::read(file).unwrap();
-            let header = String::from_utf8_lossy(&bytes[..128]).to_string();
-            let at = 10 + u16::from_le_bytes([bytes[8], bytes[9]]) as usize;
-            let d = header.split("(").nth(1).unwrap().split(")").next().unwrap();
-            let d: usize = d.split(",").nth(1).unwrap().trim().parse().unwrap();
-            let v = bytes[at..].chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()));
-            (d, v.collect())
-        };
-        let cpu = || -> f64 {
-            let s = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-            s.split(' ').next().unwrap().parse::<f64>().unwrap() * 1e-9
-        };
-        for file in std::env::var("FILES").unwrap().split(",") {
-            let (d, rows) = read(file);
-            let total = rows.len() / d;
-            let sizes = std::env::var("SIZES").unwrap_or("400,800,2000,10000,50000".into());
-            for m in sizes.split(",").map(|m| m.parse::<usize>().unwrap()) {
-                if m * 2 > total {
-                    continue;
-                }
-                let landmarks: Vec<f32> = (0..m)
-                    .flat_map(|j| {
-                        let i = crate::sample::mix(j as u64) as usize % total;
-                        rows[i * d..(i + 1) * d].to_vec()
-                    })
-                    .collect();
-                let landmarks = Points::new(d, landmarks);
-                let set = Instructions::best();
-                let n = (4_000_000_000 / (m * d)).clamp(2520, 100_000).min(total) / MAX_BLOCK
-                    * MAX_BLOCK;
-                let mut tiles = Tiles::new(&landmarks, Kernel::Gaussian, None, set);
-                let t = cpu();
-                let (mut a, mut b) = (Vec::new(), Vec::new());
-                let mut near = Nearest::default();
-                for block in rows[..n * d].chunks_exact(MAX_BLOCK * d) {
-                    tiles.block(block, Some(&mut near), |_, _, _| {});
-                    a.extend(
-                        near.index.iter().copied().zip(near.distance.iter().map(|x| x.to_bits())),
-                    );
-                }
-                let plain = cpu() - t;
-                let t = cpu();
-                let most = std::env::var("MOST").map_or(4096, |m| m.parse().unwrap());
-                let panels = Arc::new(Panels::in_groups(&landmarks, most, set));
-                let build = cpu() - t;
-                let mut search = Search::new(&landmarks, None, Some(panels), set);
-                let (mut work, mut tried) = (0, 0);
-                let t = cpu();
-                for block in rows[..n * d].chunks(search.rows() * d) {
-                    if std::env::var("FORCE").is_ok() {
-                        search.pruned.as_mut().unwrap().pays = true;
-                    }
-                    let before = search.pruned.as_ref().unwrap().pays;
-                    search.block(block, &mut near);
-                    if before {
-                        work += search.pruned.as_ref().unwrap().work;
-                        tried += near.index.len();
-                    }
-                    b.extend(
-                        near.index.iter().copied().zip(near.distance.iter().map(|x| x.to_bits())),
-                    );
-                }
-                let pruned = cpu() - t;
-                assert_eq!(a, b);
-                let share = work as f64 / (tried * d * m.div_ceil(16)) as f64;
-                println!(
-                    "{} d {d} m {m} n {n}: plain {:.2} µs/row, pruned {:.2} ({:.2}x) work {share:.3} pruned {tried} build {build:.3}s",
-                    file.rsplit("/").next().unwrap(),
-                    plain / n as f64 * 1e6,
-                    pruned / n as f64 * 1e6,
-                    plain / pruned
-                );
             }
         }
     }
