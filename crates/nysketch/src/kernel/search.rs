@@ -379,7 +379,7 @@ impl<S: Simd, const V: usize> PanelSearch<'_, S, V> {
                 add_column(simd, x, z, &mut sums);
             }
             let done = (step + 1) * STEP;
-            if done % CHECK == 0 && done + CHECK <= d && self.all_beyond(rows, &sums) {
+            if done.is_multiple_of(CHECK) && done + CHECK <= d && self.all_beyond(rows, &sums) {
                 *self.work += count * (done + LOOK);
                 return None;
             }
@@ -563,7 +563,7 @@ mod tests {
                 rows[next() as usize % (n * d)] = [f32::NAN, f32::INFINITY, f32::MAX][seed as usize / 8 % 3];
             }
             let codes: Vec<u32> = (0..n).flat_map(|_| levels.clone()).map(|l| (next() % l as u64) as u32).collect();
-            let entry = |c: usize, l: usize, j: usize| if (c + l + j) % 3 == 0 { 0.0 } else { 0.5 };
+            let entry = |c: usize, l: usize, j: usize| if (c + l + j).is_multiple_of(3) { 0.0 } else { 0.5 };
             let tables = (!levels.is_empty()).then(|| LevelTables::new(m, &levels, entry));
             let given = Rows { z: &rows, codes: &codes, present: &[] };
             for set in Instructions::all() {

@@ -127,15 +127,14 @@ impl Tiles {
     pub fn block<'r>(
         &mut self,
         rows: impl Into<Rows<'r>>,
-        nearest: Option<&mut Nearest>,
+        mut nearest: Option<&mut Nearest>,
         mut add: impl FnMut(usize, usize, u32),
     ) {
         let rows = rows.into();
         let n = self.count(&rows);
-        let nearest = nearest.map(|nearest| {
+        if let Some(nearest) = &mut nearest {
             nearest.clear();
-            nearest
-        });
+        }
         if !rows.present.is_empty() {
             let instructions = self.instructions;
             instructions.dispatch(TileBlock::<1> { tiles: self, rows, nearest });
