@@ -664,12 +664,7 @@ fn nearest(mut search: Search, d: usize, c: usize, rows: Rows<'_>) -> Vec<usize>
     let n = rows.z.len() / d;
     for start in (0..n).step_by(search.rows()) {
         let end = n.min(start + search.rows());
-        let block = Rows {
-            z: &rows.z[start * d..end * d],
-            codes: &rows.codes[start * c..end * c],
-            present: rows.present.get(start * d..end * d).unwrap_or(&[]),
-        };
-        search.block(block, &mut nearest);
+        search.block(rows.part(start..end, d, c), &mut nearest);
         found.extend(nearest.index.iter().map(|landmark| *landmark as usize));
     }
     found

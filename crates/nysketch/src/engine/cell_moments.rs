@@ -4,6 +4,9 @@
 //! h and l are whole, |h| ≤ 2²² and |l| ≤ 2²¹. The whole numbers q, h², hl and l² are below 2⁴⁵; added to
 //! [`WHOLE`] they stand in the low bits of a double, which are summed as a 64-bit integer for up to
 //! 2¹⁷ rows. Then the sums that have changed are folded into the 128-bit sums of the sketch.
+//!
+//! Only cells that have had rows since then take memory, and so many of them that it stays below 32 MiB: where there
+//! are more cells, each has few rows, and finding them has taken much longer than folding does.
 
 use crate::frame::{PADDING, WHOLE};
 use crate::simd::Instructions;
@@ -17,16 +20,23 @@ const MAX_ROWS: usize = 1 << 17;
 /// Sums of a coordinate: Σq, Σh², Σhl, Σl².
 const KINDS: usize = 4;
 
+/// Most 64-bit sums: 32 MiB.
+const MAX_SUMS: usize = 1 << 22;
+/// The place of a cell that has none.
+const NOWHERE: u32 = u32::MAX;
+
 /// 64-bit sums of the rows since they were last folded.
 #[derive(Debug, Clone)]
 pub struct CellMoments {
     instructions: Instructions,
     dims: usize,
-    /// Rows of each cell.
-    rows: Vec<u32>,
-    /// Cells that have rows.
+    /// Where each cell is among those that have rows.
+    places: Vec<u32>,
+    /// Cells that have rows, how many they have, and how many cells may have some.
     touched: Vec<u32>,
-    /// `[cell][kind][column]`, columns filled up to whole chunks; each row has added the bits of
+    rows: Vec<u32>,
+    most: usize,
+    /// `[place][kind][column]`, columns filled up to whole chunks; each row has added the bits of
     /// [`WHOLE`] as well.
     sums: Vec<u64>,
     /// Rows of all cells.
@@ -36,12 +46,21 @@ pub struct CellMoments {
 impl CellMoments {
     /// No rows yet.
     pub fn new(cells: usize, dims: usize, instructions: Instructions) -> Self {
+        Self::within(MAX_SUMS, cells, dims, instructions)
+    }
+
+    /// The same in the memory of so many sums, or of one cell.
+    fn within(sums: usize, cells: usize, dims: usize, instructions: Instructions) -> Self {
+        let each = KINDS * dims.next_multiple_of(PADDING);
+        let most = (sums / each).clamp(1, cells);
         CellMoments {
             instructions,
             dims,
-            rows: vec![0; cells],
+            places: vec![NOWHERE; cells],
             touched: Vec::new(),
-            sums: vec![0; cells * KINDS * dims.next_multiple_of(PADDING)],
+            rows: Vec::new(),
+            most,
+            sums: vec![0; most * each],
             all_rows: 0,
         }
     }
@@ -56,16 +75,29 @@ impl CellMoments {
             self.fold(totals);
         }
         assert!(cells.len() <= MAX_ROWS && q.len() >= cells.len() * self.dims + PADDING);
-        self.all_rows += cells.len();
-        for &cell in cells {
-            if self.rows[cell as usize] == 0 {
+        let mut start = 0;
+        for (i, &cell) in cells.iter().enumerate() {
+            if self.places[cell as usize] == NOWHERE {
+                if self.touched.len() == self.most {
+                    self.add_placed(&q[start * self.dims..], &cells[start..i]);
+                    self.fold(totals);
+                    start = i;
+                }
+                self.places[cell as usize] = self.touched.len() as u32;
                 self.touched.push(cell);
+                self.rows.push(0);
             }
-            self.rows[cell as usize] += 1;
+            self.rows[self.places[cell as usize] as usize] += 1;
         }
+        self.add_placed(&q[start * self.dims..], &cells[start..]);
+    }
+
+    /// Adds rows whose cells have a place.
+    fn add_placed(&mut self, q: &[f64], cells: &[u32]) {
+        self.all_rows += cells.len();
         let columns = self.dims.next_multiple_of(PADDING);
-        let rows = Rows { dims: self.dims, columns, q, cells, sums: &mut self.sums };
-        self.instructions.dispatch(rows);
+        let Self { dims, places, sums, .. } = self;
+        self.instructions.dispatch(Rows { dims: *dims, columns, q, cells, places, sums });
     }
 
     /// A cell gets few rows of one weight, so they go to the 128-bit sums at once.
@@ -91,10 +123,11 @@ impl CellMoments {
         let columns = d.next_multiple_of(PADDING);
         let [cell_rows, cell_sum, cell_square] =
             totals.each_mut([Sum::CellRows, Sum::CellSum, Sum::CellSquare]);
-        for cell in self.touched.drain(..).map(|cell| cell as usize) {
-            let rows = std::mem::take(&mut self.rows[cell]);
+        let touched = self.touched.drain(..).zip(self.rows.drain(..));
+        for ((cell, rows), sums) in touched.zip(self.sums.chunks_exact_mut(KINDS * columns)) {
+            let cell = cell as usize;
+            self.places[cell] = NOWHERE;
             cell_rows[cell] += i128::from(rows);
-            let sums = &mut self.sums[cell * KINDS * columns..][..KINDS * columns];
             let extra = u64::from(rows).wrapping_mul(WHOLE.to_bits());
             for j in 0..d {
                 let [q, hh, hl, ll] = std::array::from_fn(|kind| {
@@ -114,6 +147,7 @@ struct Rows<'a> {
     columns: usize,
     q: &'a [f64],
     cells: &'a [u32],
+    places: &'a [u32],
     sums: &'a mut [u64],
 }
 
@@ -126,7 +160,8 @@ impl WithSimd for Rows<'_> {
         for (i, &cell) in self.cells.iter().enumerate() {
             let (row, _) = S::as_simd_f64s(&self.q[i * self.dims..][..self.columns]);
             let all = KINDS * self.columns;
-            let (sums, _) = S::as_mut_simd_u64s(&mut self.sums[cell as usize * all..][..all]);
+            let place = self.places[cell as usize] as usize;
+            let (sums, _) = S::as_mut_simd_u64s(&mut self.sums[place * all..][..all]);
             let (sum, sums) = sums.split_at_mut(row.len());
             let (hh, sums) = sums.split_at_mut(row.len());
             let (hl, ll) = sums.split_at_mut(row.len());
@@ -196,8 +231,10 @@ mod tests {
                 }
             }
             q.resize(n * d + PADDING, f64::NAN);
-            for set in Instructions::all() {
-                let mut cell_moments = CellMoments::new(plan.features.points().len(), d, set);
+            let sizes = [MAX_SUMS, 0, 2 * KINDS * d.next_multiple_of(PADDING)];
+            for (set, size) in Instructions::all().into_iter().flat_map(|set| sizes.map(|size| (set, size))) {
+                let cells_of_plan = plan.features.points().len();
+                let mut cell_moments = CellMoments::within(size, cells_of_plan, d, set);
                 let mut sums = Sums::zero(&plan);
                 for _ in 0..times {
                     cell_moments.add(&q, &cells, 1, &mut sums);

@@ -5,11 +5,13 @@
 //! * [`ladder`]: several bandwidths from one exponential;
 //! * [`levels`]: what categories add to a distance;
 //! * [`exp2`]: the polynomials, in the one order of operations that every processor follows;
-//! * [`tile`]: the vectorised pass over rows laid out by [`pack`]; [`scalar`] is its oracle, bit for bit.
+//! * [`tile`]: the vectorised pass over rows laid out by [`pack`]; [`scalar`] is its oracle, bit for bit;
+//! * [`search`]: the nearest of many landmarks, through [`panels`] of near ones with bounds that leave some ([`left`]).
 
 pub mod exact;
 pub mod exp2;
 pub mod ladder;
+pub mod left;
 pub mod levels;
 pub mod pack;
 pub mod panels;

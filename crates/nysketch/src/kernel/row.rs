@@ -1,5 +1,7 @@
 //! Rows in the coordinates of a frame, as distances are taken of them.
 
+use std::ops::Range;
+
 /// Some rows, row-major.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Rows<'a> {
@@ -31,10 +33,15 @@ impl<'a> From<&'a Vec<f32>> for Rows<'a> {
 impl<'a> Rows<'a> {
     /// One row of `dims` numbers and so many categories.
     pub fn row(&self, i: usize, dims: usize, categories: usize) -> Rows<'a> {
-        let span = i * dims..(i + 1) * dims;
+        self.part(i..i + 1, dims, categories)
+    }
+
+    /// Some of the rows.
+    pub fn part(&self, rows: Range<usize>, dims: usize, categories: usize) -> Rows<'a> {
+        let span = rows.start * dims..rows.end * dims;
         Rows {
             z: &self.z[span.clone()],
-            codes: &self.codes[i * categories..(i + 1) * categories],
+            codes: &self.codes[rows.start * categories..rows.end * categories],
             present: self.present.get(span).unwrap_or(&[]),
         }
     }

@@ -12,6 +12,7 @@
 //! the tiles, and so do all rows for a while where bounds exclude too little.
 
 use super::Kernel;
+use super::left::{Left, Possible};
 use super::levels::LevelTables;
 use super::pack::{MAX_BLOCK, PackedRows, ROWS};
 use super::panels::{FAR, PANEL, Panels, Slack, from_centres};
@@ -30,10 +31,12 @@ const TOGETHER: usize = 800;
 const CHECK: usize = 2 * STEP;
 /// Columns that are added without a look at anything else.
 const STEP: usize = 8;
-/// Share of all work from which on the tiles are faster.
-const PAYS: f64 = 0.5;
-/// Most blocks that go through the tiles before bounds are tried again.
-const LONGEST_WAIT: u32 = 63;
+/// A look at a panel takes as long as so many columns of it.
+const LOOK: usize = 48;
+/// Share of the columns of all panels up to which they take less time than the tiles, which are faster for each.
+const PAYS: f64 = 0.7;
+/// Most blocks of [`MAX_BLOCK`] rows that go through the tiles before the next try.
+const LONGEST_WAIT: usize = 256;
 
 /// Panels of landmarks that do not change, made when they are first asked for.
 #[derive(Debug, Default)]
@@ -82,11 +85,14 @@ struct Pruned {
     /// Squared distances of the rows of a tile from all centres.
     squares: Vec<f32>,
     left: Left,
-    /// Columns of panels that rows were compared with.
-    columns: u64,
-    /// Blocks that go through the tiles before the next try, and how many did so the last time.
-    skip: u32,
-    wait: u32,
+    found: Nearest,
+    /// Columns of panels that rows were compared with, and what takes as long.
+    work: usize,
+    /// Whether it was less than that of the tiles. If not, so many rows go through the tiles before the next try, and
+    /// so many did so after the last.
+    pays: bool,
+    skip: usize,
+    wait: usize,
 }
 
 impl Search {
@@ -109,7 +115,9 @@ impl Search {
             packed_rows: PackedRows::new(landmarks.dims()),
             squares: vec![0.0; ROWS * panels.line()],
             left: Left::default(),
-            columns: 0,
+            found: Nearest::default(),
+            work: 0,
+            pays: false,
             skip: 0,
             wait: 0,
             panels,
@@ -129,29 +137,53 @@ impl Search {
     pub fn block<'r>(&mut self, rows: impl Into<Rows<'r>>, nearest: &mut Nearest) {
         let rows = rows.into();
         nearest.clear();
-        match &mut self.pruned {
-            Some(pruned) if rows.present.is_empty() && pruned.skip == 0 => {
-                pruned.block(rows, nearest, self.instructions);
+        let all = rows.z.len() / self.dims;
+        let mut from = 0;
+        while from < all {
+            let (to, pruned) = match &mut self.pruned {
+                Some(pruned) if rows.present.is_empty() => pruned.next(from, all),
+                _ => (all, false),
+            };
+            let some = rows.part(from..to, self.dims, self.tiles.categories());
+            match &mut self.pruned {
+                Some(this) if pruned => this.search(some, nearest, self.instructions),
+                _ => self.tiles.nearest(some, nearest),
             }
-            pruned => {
-                if let Some(pruned) = pruned {
-                    pruned.skip = pruned.skip.saturating_sub(1);
-                }
-                self.tiles.nearest(rows, nearest);
-            }
+            from = to;
         }
     }
 }
 
 impl Pruned {
-    fn block(&mut self, rows: Rows<'_>, nearest: &mut Nearest, instructions: Instructions) {
-        self.columns = 0;
-        instructions.dispatch(SearchBlock { pruned: self, rows, nearest });
-        let all = nearest.index.len() * self.panels.packed().len() / PANEL;
+    /// Up to which row the next ones are searched in the same way, and whether in panels.
+    fn next(&mut self, from: usize, all: usize) -> (usize, bool) {
+        match (self.pays, self.skip) {
+            (true, _) => (all, true),
+            // A try.
+            (false, 0) => (all.min(from + MAX_BLOCK), true),
+            (false, skip) => {
+                let to = all.min(from + skip);
+                self.skip -= to - from;
+                (to, false)
+            }
+        }
+    }
+
+    fn search(&mut self, rows: Rows<'_>, nearest: &mut Nearest, instructions: Instructions) {
+        self.found.clear();
+        self.work = 0;
+        instructions.dispatch(SearchBlock { pruned: self, rows });
+        nearest.index.extend_from_slice(&self.found.index);
+        nearest.distance.extend_from_slice(&self.found.distance);
+        let n = self.found.index.len();
+        let columns = self.panels.packed().len() / PANEL;
+        let dims = columns / self.panels.panels();
+        // Centres are compared with as landmarks are, and then with bounds.
+        self.work += n * self.panels.groups() * (dims / PANEL + LOOK / PANEL);
+        self.pays = (self.work as f64) < PAYS * (n * columns) as f64;
         // Few rows say little.
-        if nearest.index.len() >= ROWS * ROWS {
-            let pays = (self.columns as f64) < PAYS * all as f64;
-            self.wait = if pays { 0 } else { (2 * self.wait + 1).min(LONGEST_WAIT) };
+        if !self.pays && n >= MAX_BLOCK / 2 {
+            self.wait = (2 * self.wait).clamp(4 * MAX_BLOCK, LONGEST_WAIT * MAX_BLOCK);
             self.skip = self.wait;
         }
     }
@@ -160,7 +192,6 @@ impl Pruned {
 struct SearchBlock<'a> {
     pruned: &'a mut Pruned,
     rows: Rows<'a>,
-    nearest: &'a mut Nearest,
 }
 
 impl WithSimd for SearchBlock<'_> {
@@ -182,14 +213,15 @@ impl SearchBlock<'_> {
     /// Panels of V vectors, N of them or N rows at a time.
     #[inline(always)]
     fn run<S: Simd, const V: usize, const N: usize>(self, simd: S) {
-        let Pruned { panels, slack, tables, starts, packed_rows, squares, left, columns, .. } =
-            self.pruned;
+        let Pruned {
+            panels, slack, tables, starts, packed_rows, squares, left, found, work, ..
+        } = self.pruned;
         let panels: &Panels = panels;
         let (packed, _) = vectors::<S>(panels.packed()).as_chunks::<V>();
         let (tables, _) = vectors::<S>(tables).as_chunks::<V>();
-        let (rows, nearest) = (self.rows, self.nearest);
+        let (rows, nearest) = (self.rows, found);
         let mut search =
-            PanelSearch::<S, V> { simd, panels, packed, tables, starts, rows, nearest, columns };
+            PanelSearch::<S, V> { simd, panels, packed, tables, starts, rows, nearest, work };
         let line = panels.line();
         left.clear();
         packed_rows.pack(rows.z);
@@ -213,70 +245,6 @@ impl SearchBlock<'_> {
     }
 }
 
-/// A group that may hold the nearest landmark of a row.
-#[derive(Debug, Clone, Copy, Default)]
-struct Possible {
-    group: u32,
-    row: u32,
-    /// Its landmarks have squared distances no less.
-    square: f32,
-}
-
-/// Groups that are left for the rows of a block.
-#[derive(Debug, Clone, Default)]
-struct Left {
-    count: usize,
-    all: Vec<Possible>,
-    sorted: Vec<Possible>,
-    /// Where those of each group end among the sorted.
-    ends: Vec<u32>,
-}
-
-impl Left {
-    fn clear(&mut self) {
-        self.count = 0;
-    }
-
-    /// Adds the groups of some lanes that a row may be nearest to.
-    #[inline(always)]
-    fn add(&mut self, row: usize, first: usize, squares: &[f32], distance: f32) {
-        if self.all.len() < self.count + squares.len() {
-            self.all.resize(2 * self.count + PANEL, Possible::default());
-        }
-        // Without branches, which nothing could foretell.
-        let mut count = self.count;
-        for (lane, square) in squares.iter().enumerate() {
-            let (group, row) = ((first + lane) as u32, row as u32);
-            self.all[count] = Possible { group, row, square: *square };
-            count += usize::from(!(*square > distance));
-        }
-        self.count = count;
-    }
-
-    /// Sorts by group.
-    fn sort(&mut self, groups: usize) {
-        let all = &self.all[..self.count];
-        self.ends.clear();
-        self.ends.resize(groups.next_multiple_of(PANEL) + 1, 0);
-        all.iter().for_each(|p| self.ends[p.group as usize + 1] += 1);
-        for group in 1..self.ends.len() {
-            self.ends[group] += self.ends[group - 1];
-        }
-        self.sorted.resize(all.len().max(self.sorted.len()), Possible::default());
-        for possible in all {
-            // What is the start of a group becomes its end.
-            let at = &mut self.ends[possible.group as usize];
-            self.sorted[*at as usize] = *possible;
-            *at += 1;
-        }
-    }
-
-    fn of_group(&self, group: usize) -> &[Possible] {
-        let start = group.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.sorted[start as usize..self.ends[group] as usize]
-    }
-}
-
 struct PanelSearch<'a, S: Simd, const V: usize> {
     simd: S,
     panels: &'a Panels,
@@ -287,7 +255,7 @@ struct PanelSearch<'a, S: Simd, const V: usize> {
     rows: Rows<'a>,
     /// What has been found so far.
     nearest: &'a mut Nearest,
-    columns: &'a mut u64,
+    work: &'a mut usize,
 }
 
 impl<S: Simd, const V: usize> PanelSearch<'_, S, V> {
@@ -411,8 +379,8 @@ impl<S: Simd, const V: usize> PanelSearch<'_, S, V> {
                 add_column(simd, x, z, &mut sums);
             }
             let done = (step + 1) * STEP;
-            if done % CHECK == 0 && done + CHECK <= d && self.all_beyond(rows, &sums) {
-                *self.columns += (count * done) as u64;
+            if done.is_multiple_of(CHECK) && done + CHECK <= d && self.all_beyond(rows, &sums) {
+                *self.work += count * (done + LOOK);
                 return None;
             }
         }
@@ -421,7 +389,7 @@ impl<S: Simd, const V: usize> PanelSearch<'_, S, V> {
             let z: [[S::f32s; V]; P] = std::array::from_fn(|p| z[p].1[k]);
             add_column(simd, x, z, &mut sums);
         }
-        *self.columns += (count * d) as u64;
+        *self.work += count * (d + LOOK);
         self.add_levels(rows, panels, &mut sums);
         (!self.all_beyond(rows, &sums)).then_some(sums)
     }
@@ -595,7 +563,7 @@ mod tests {
                 rows[next() as usize % (n * d)] = [f32::NAN, f32::INFINITY, f32::MAX][seed as usize / 8 % 3];
             }
             let codes: Vec<u32> = (0..n).flat_map(|_| levels.clone()).map(|l| (next() % l as u64) as u32).collect();
-            let entry = |c: usize, l: usize, j: usize| if (c + l + j) % 3 == 0 { 0.0 } else { 0.5 };
+            let entry = |c: usize, l: usize, j: usize| if (c + l + j).is_multiple_of(3) { 0.0 } else { 0.5 };
             let tables = (!levels.is_empty()).then(|| LevelTables::new(m, &levels, entry));
             let given = Rows { z: &rows, codes: &codes, present: &[] };
             for set in Instructions::all() {
@@ -607,87 +575,6 @@ mod tests {
                     let expected = scalar::nearest(Kernel::Gaussian, given.row(i, d, levels.len()), &landmarks, tables.as_ref());
                     prop_assert_eq!((found.index[i], found.distance[i]), expected, "row {} with {}", i, set.name());
                 }
-            }
-        }
-    }
-
-    #[test]
-    #[ignore]
-    fn timing() {
-        let read = |file: &str| -> (usize, Vec<f32>) {
-            let bytes = std::fs::read(file).unwrap();
-            let header = String::from_utf8_lossy(&bytes[..128]).to_string();
-            let at = 10 + u16::from_le_bytes([bytes[8], bytes[9]]) as usize;
-            let d = header.split("(").nth(1).unwrap().split(")").next().unwrap();
-            let d: usize = d.split(",").nth(1).unwrap().trim().parse().unwrap();
-            let v = bytes[at..].chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()));
-            (d, v.collect())
-        };
-        let cpu = || -> f64 {
-            let s = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-            s.split(' ').next().unwrap().parse::<f64>().unwrap() * 1e-9
-        };
-        for file in std::env::var("FILES").unwrap().split(",") {
-            let (d, rows) = read(file);
-            let total = rows.len() / d;
-            let sizes = std::env::var("SIZES").unwrap_or("400,800,2000,10000,50000".into());
-            for m in sizes.split(",").map(|m| m.parse::<usize>().unwrap()) {
-                if m * 2 > total {
-                    continue;
-                }
-                let landmarks: Vec<f32> = (0..m)
-                    .flat_map(|j| {
-                        let i = crate::sample::mix(j as u64) as usize % total;
-                        rows[i * d..(i + 1) * d].to_vec()
-                    })
-                    .collect();
-                let landmarks = Points::new(d, landmarks);
-                let set = Instructions::best();
-                let n = (4_000_000_000 / (m * d)).clamp(2520, 100_000).min(total) / MAX_BLOCK
-                    * MAX_BLOCK;
-                let mut tiles = Tiles::new(&landmarks, Kernel::Gaussian, None, set);
-                let t = cpu();
-                let (mut a, mut b) = (Vec::new(), Vec::new());
-                let mut near = Nearest::default();
-                for block in rows[..n * d].chunks_exact(MAX_BLOCK * d) {
-                    tiles.block(block, Some(&mut near), |_, _, _| {});
-                    a.extend(
-                        near.index.iter().copied().zip(near.distance.iter().map(|x| x.to_bits())),
-                    );
-                }
-                let plain = cpu() - t;
-                let t = cpu();
-                let most = std::env::var("MOST").map_or(4096, |m| m.parse().unwrap());
-                let panels = Arc::new(Panels::in_groups(&landmarks, most, set));
-                let build = cpu() - t;
-                let mut search = Search::new(&landmarks, None, Some(panels), set);
-                let (mut columns, mut blocks) = (0, 0);
-                let t = cpu();
-                for block in rows[..n * d].chunks(search.rows() * d) {
-                    if std::env::var("FORCE").is_ok() {
-                        search.pruned.as_mut().unwrap().skip = 0;
-                    }
-                    let p = search.pruned.as_ref().unwrap().skip == 0;
-                    search.block(block, &mut near);
-                    if p {
-                        columns += search.pruned.as_ref().unwrap().columns;
-                        blocks += near.index.len();
-                    }
-                    b.extend(
-                        near.index.iter().copied().zip(near.distance.iter().map(|x| x.to_bits())),
-                    );
-                }
-                let pruned = cpu() - t;
-                assert_eq!(a, b);
-                let share = columns as f64 / (blocks * d * m.div_ceil(16)) as f64;
-                println!(
-                    "{} d {d} m {m} n {n}: plain {:.2} µs/row, pruned {:.2} ({:.2}x) share {share:.3} pruned blocks {blocks}/{} build {build:.3}s",
-                    file.rsplit("/").next().unwrap(),
-                    plain / n as f64 * 1e6,
-                    pruned / n as f64 * 1e6,
-                    plain / pruned,
-                    n
-                );
             }
         }
     }

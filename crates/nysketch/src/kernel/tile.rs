@@ -105,6 +105,11 @@ impl Tiles {
         self
     }
 
+    /// Number of categories.
+    pub fn categories(&self) -> usize {
+        self.starts.len()
+    }
+
     /// How many rows there are.
     fn count(&self, rows: &Rows<'_>) -> usize {
         let n = rows.z.len() / self.dims;
@@ -122,15 +127,14 @@ impl Tiles {
     pub fn block<'r>(
         &mut self,
         rows: impl Into<Rows<'r>>,
-        nearest: Option<&mut Nearest>,
+        mut nearest: Option<&mut Nearest>,
         mut add: impl FnMut(usize, usize, u32),
     ) {
         let rows = rows.into();
         let n = self.count(&rows);
-        let nearest = nearest.map(|nearest| {
+        if let Some(nearest) = &mut nearest {
             nearest.clear();
-            nearest
-        });
+        }
         if !rows.present.is_empty() {
             let instructions = self.instructions;
             instructions.dispatch(TileBlock::<1> { tiles: self, rows, nearest });
@@ -154,12 +158,7 @@ impl Tiles {
         let (d, c, instructions) = (self.dims, self.starts.len(), self.instructions);
         let n = rows.z.len() / d;
         for start in (0..n).step_by(MAX_BLOCK) {
-            let end = n.min(start + MAX_BLOCK);
-            let rows = Rows {
-                z: &rows.z[start * d..end * d],
-                codes: &rows.codes[start * c..end * c],
-                present: rows.present.get(start * d..end * d).unwrap_or(&[]),
-            };
+            let rows = rows.part(start..n.min(start + MAX_BLOCK), d, c);
             self.count(&rows);
             instructions.dispatch(TileBlock::<1> { tiles: self, rows, nearest: Some(nearest) });
         }
