@@ -7,7 +7,11 @@
 //! any number of dimensions, and a cell that many rows far away have joined is much wider.
 
 use crate::fixed::power_of_two;
+use crate::kernel::Kernel;
+use crate::kernel::pack::MAX_BLOCK;
+use crate::kernel::tile::{Nearest, Tiles};
 use crate::points::Points;
+use crate::simd::Instructions;
 use crate::sketch::Sketch;
 use crate::sums::Sum;
 
@@ -20,6 +24,8 @@ const WIDE: f64 = 4.0;
 const UNRESOLVED: f64 = 0.03;
 /// Columns that a note names.
 const NAMED: usize = 3;
+/// Cells at most whose landmarks' distances are looked at, those of the largest spread.
+const LOOKED_AT: usize = 4000;
 
 /// How well a plan suits the rows of a sketch.
 ///
@@ -163,20 +169,27 @@ fn unresolved(sketch: &Sketch) -> Option<f64> {
     if !enough(within.iter().sum()) {
         return None;
     }
-    let is_wide = |cell: &usize| {
-        let rows = sums[Sum::CellRows][*cell] as f64;
-        within[*cell] > 0.0 && within[*cell] > WIDE * rows * next_landmark(&space, *cell)
+    let mut cells: Vec<usize> = (0..landmarks.len()).filter(|cell| within[*cell] > 0.0).collect();
+    cells.sort_by(|a, b| within[*b].total_cmp(&within[*a]));
+    cells.truncate(LOOKED_AT);
+    let is_wide = |(cell, next): &(&usize, f64)| {
+        within[**cell] > WIDE * sums[Sum::CellRows][**cell] as f64 * next
     };
-    let wide: f64 = (0..landmarks.len()).filter(is_wide).map(|cell| within[cell]).sum();
+    let next = next_landmarks(&space, &cells);
+    let wide: f64 = cells.iter().zip(next).filter(is_wide).map(|(cell, _)| within[*cell]).sum();
     enough(wide).then(|| wide / total)
 }
 
-/// Squared distance from a landmark to the one nearest to it.
-fn next_landmark(landmarks: &Points, cell: usize) -> f64 {
-    let others = (0..landmarks.len()).filter(|other| *other != cell);
-    others
-        .map(|other| Points::squared_distance(landmarks.row(cell), landmarks.row(other)))
-        .fold(f64::INFINITY, f64::min)
+/// Squared distances from some landmarks to the one nearest to each.
+fn next_landmarks(landmarks: &Points, cells: &[usize]) -> Vec<f64> {
+    let mut tiles = Tiles::new(landmarks, Kernel::Gaussian, None, Instructions::best());
+    let (mut nearest, mut next) = (Nearest::default(), Vec::with_capacity(cells.len()));
+    for block in cells.chunks(MAX_BLOCK) {
+        // A landmark is nearest to itself.
+        tiles.nearest_two(landmarks.select(block).data(), &mut nearest);
+        next.extend(nearest.second.iter().map(|d2| f64::from(*d2)));
+    }
+    next
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Lloyd's iterations, which look only at what has changed: the points of a centre that moved look at all centres, all
 //! others at those that moved. Centres of cells settle one after the other, so most iterations look at few.
 
+use super::effort::Effort;
 use super::narrow::Narrowed;
-use super::points::{Effort, Loss, WeightedPoints};
-use super::seed::cost;
+use super::points::{Loss, WeightedPoints};
 
 /// A point changes its centre only for one that is nearer by this share of the squared distance: what rounding can
 /// feign. So iterations end.
@@ -69,7 +69,7 @@ struct Own {
 }
 
 fn cost_of(points: &WeightedPoints, own: &[Own], loss: Loss) -> f64 {
-    own.iter().zip(points.weights()).map(|(own, w)| w * cost(loss, own.d2)).sum()
+    own.iter().zip(points.weights()).map(|(own, w)| w * loss.of(f64::from(own.d2))).sum()
 }
 
 /// Finds the centres of all points again after some have moved.

@@ -1,15 +1,18 @@
 //! k-means and k-medians on weighted points: cell means with their counts, witness rows, or landmarks with calibrated
 //! weights stand for the rows.
 //!
-//! Centres start by greedy k-means++ ([`seed`]), move by Lloyd's iterations ([`lloyd`]), and are exchanged for points far
-//! from all of them where that pays ([`swap`]). Distances are taken in single precision through the tiles of the pass
-//! ([`narrow`]); means and risks in double.
+//! Centres start by greedy k-means++ (`seed`), move by Lloyd's iterations (`lloyd`), and are exchanged for points far
+//! from all of them where that pays (`swap`). Distances are taken in single precision through the tiles of the pass
+//! (`narrow`); means and risks in double.
 
-pub(crate) mod lloyd;
-pub(crate) mod narrow;
+mod effort;
+mod lloyd;
+mod narrow;
 mod points;
-pub(crate) mod seed;
-pub(crate) mod swap;
+mod search;
+mod seed;
+mod swap;
 
+pub use effort::Effort;
 pub(crate) use points::members;
-pub use points::{Effort, Loss, WeightedPoints, nearest};
+pub use points::{Loss, WeightedPoints, nearest};

@@ -1,6 +1,6 @@
 //! Greedy k-means++: each next centre is the best of several points drawn in proportion to what they cost.
 
-use super::points::{Loss, WeightedPoints};
+use super::points::WeightedPoints;
 use crate::random::draw;
 
 /// Adds centres until there are `k`, each the best of 2 + ln k draws in proportion to D². Fewer where there are fewer
@@ -53,9 +53,4 @@ pub(super) fn start(points: &WeightedPoints, k: usize, rng: &mut impl rand::Rng)
         Some(first) => grow(points, vec![points.point(first).to_vec()], k, rng),
         None => Vec::new(),
     }
-}
-
-/// What a squared distance costs.
-pub(super) fn cost(loss: Loss, d2: f32) -> f64 {
-    loss.of(f64::from(d2))
 }

@@ -6,7 +6,6 @@
 
 use super::narrow::{Narrowed, Near};
 use super::points::{Loss, WeightedPoints};
-use super::seed::cost;
 use crate::random::draw;
 
 /// The least share of the cost that an exchange must gain.
@@ -27,7 +26,7 @@ pub(super) fn exchange(
     let all: Vec<u32> = (0..points.len() as u32).collect();
     let mut near = narrowed.nearest(&all, &places, threads);
     let mut costs: Vec<f64> =
-        near.iter().zip(weights).map(|(n, w)| w * cost(loss, n.first)).collect();
+        near.iter().zip(weights).map(|(n, w)| w * loss.of(f64::from(n.first))).collect();
     let (mut from, mut lost, mut exchanged) = (Vec::new(), Vec::new(), 0);
     for _ in 0..centres.len() + MORE {
         let Some(x) = draw(&costs, rng) else { break };
@@ -37,9 +36,9 @@ pub(super) fn exchange(
         let mut gain = 0.0;
         for (((near, x), w), own) in near.iter().zip(&from).zip(weights).zip(&costs) {
             if *x < near.first {
-                gain += own - w * cost(loss, *x);
+                gain += own - w * loss.of(f64::from(*x));
             } else {
-                lost[near.centre as usize] += w * cost(loss, near.second.min(*x)) - own;
+                lost[near.centre as usize] += w * loss.of(f64::from(near.second.min(*x))) - own;
             }
         }
         let least = lost.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
@@ -51,7 +50,7 @@ pub(super) fn exchange(
         centres[missed] = points.point(x).to_vec();
         replace(narrowed, &mut near, missed as u32, &old, &from, &places);
         for ((own, near), w) in costs.iter_mut().zip(&near).zip(weights) {
-            *own = w * cost(loss, near.first);
+            *own = w * loss.of(f64::from(near.first));
         }
         exchanged += 1;
     }
