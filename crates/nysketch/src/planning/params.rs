@@ -268,7 +268,7 @@ impl std::str::FromStr for SampleRows {
 pub struct PlanParams {
     /// The feature map.
     pub features: FeatureKind,
-    /// How many landmarks; [`default_landmarks`](super::default_landmarks) or as many as there are different rows by default.
+    /// How many landmarks; [`default_landmarks`] or as many as there are different rows by default.
     pub landmarks: Option<LandmarkCount>,
     /// Clusters that are to be learned, if known.
     pub clusters: Option<usize>,
