@@ -2,7 +2,8 @@
 //! function of its content.
 
 use crate::error::{FormatError, Result};
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{Dtype, SafeTensors, TensorInfo, TensorView, View};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 /// The one metadata key.
@@ -10,41 +11,103 @@ const KEY: &str = "nysketch";
 /// The tensor that holds the checksum; always the last four bytes of the file.
 const CHECKSUM: &str = "crc32";
 
-/// A tensor to be written.
-pub struct Tensor {
+/// A tensor to be written: its bytes are made when they are wanted, since all of them take as much memory as a sketch.
+pub struct Tensor<'a> {
     name: &'static str,
     dtype: Dtype,
     shape: Vec<usize>,
-    bytes: Vec<u8>,
+    bytes: Box<dyn Fn() -> Vec<u8> + 'a>,
 }
 
-impl Tensor {
+impl<'a> Tensor<'a> {
     /// From values.
     pub fn new<const N: usize, T>(
         name: &'static str,
         dtype: Dtype,
         shape: Vec<usize>,
-        values: impl IntoIterator<Item = T>,
-        to_bytes: impl Fn(T) -> [u8; N],
+        values: impl IntoIterator<Item = T> + Clone + 'a,
+        to_bytes: impl Fn(T) -> [u8; N] + 'a,
     ) -> Self {
-        Tensor { name, dtype, shape, bytes: values.into_iter().flat_map(to_bytes).collect() }
+        let bytes = move || values.clone().into_iter().flat_map(&to_bytes).collect();
+        Tensor { name, dtype, shape, bytes: Box::new(bytes) }
     }
 }
 
-/// The bytes of a file.
-pub fn encode(metadata: String, mut tensors: Vec<Tensor>) -> Vec<u8> {
-    tensors.push(Tensor { name: CHECKSUM, dtype: Dtype::U8, shape: vec![4], bytes: vec![0; 4] });
-    let views = tensors.iter().map(|t| {
-        let view =
-            TensorView::new(t.dtype, t.shape.clone(), &t.bytes).expect("shape and bytes agree");
-        (t.name, view)
-    });
-    let info = HashMap::from([(KEY.to_string(), metadata)]);
-    let mut bytes = safetensors::serialize(views, Some(info)).expect("few tensors of known size");
-    let body = bytes.len() - 4;
-    let checksum = crc32fast::hash(&bytes[..body]);
-    bytes[body..].copy_from_slice(&checksum.to_le_bytes());
-    bytes
+impl View for &Tensor<'_> {
+    fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Owned((self.bytes)())
+    }
+
+    fn data_len(&self) -> usize {
+        self.shape.iter().product::<usize>() * self.dtype.bitsize() / 8
+    }
+}
+
+/// What a file holds.
+pub struct Content<'a> {
+    metadata: String,
+    tensors: Vec<Tensor<'a>>,
+}
+
+impl<'a> Content<'a> {
+    /// From its parts, to which the checksum is added.
+    pub fn new(metadata: String, mut tensors: Vec<Tensor<'a>>) -> Self {
+        tensors.push(Tensor::new(CHECKSUM, Dtype::U8, vec![4], [0u8; 4], |x| [x]));
+        Content { metadata, tensors }
+    }
+
+    fn info(&self) -> HashMap<String, String> {
+        HashMap::from([(KEY.to_string(), self.metadata.clone())])
+    }
+
+    /// The bytes of the file.
+    pub fn encode(&self) -> Vec<u8> {
+        let views = self.tensors.iter().map(|t| (t.name, t));
+        let mut bytes =
+            safetensors::serialize(views, Some(self.info())).expect("few tensors of known size");
+        let body = bytes.len() - 4;
+        let checksum = crc32fast::hash(&bytes[..body]);
+        bytes[body..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// Whether [`Content::encode`] gives these bytes, whose checksum is right: tensor by tensor.
+    pub fn is_encoded_as(&self, bytes: &[u8]) -> bool {
+        let mut tensors: Vec<&Tensor<'_>> = self.tensors.iter().collect();
+        tensors.sort_by(|a, b| b.dtype.cmp(&a.dtype).then(a.name.cmp(b.name)));
+        let (mut infos, mut end) = (Vec::new(), 0);
+        for tensor in &tensors {
+            let data_offsets = (end, end + tensor.data_len());
+            end = data_offsets.1;
+            let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
+            infos.push((tensor.name.to_string(), TensorInfo { dtype, shape, data_offsets }));
+        }
+        let header = safetensors::tensor::Metadata::new(Some(self.info()), infos);
+        let Some(mut header) = header.ok().and_then(|h| serde_json::to_vec(&h).ok()) else {
+            return false;
+        };
+        // Filled up to whole words.
+        header.resize(header.len().next_multiple_of(8), b' ');
+        let length = (header.len() as u64).to_le_bytes();
+        let same = |start: usize, part: &[u8]| bytes.get(start..start + part.len()) == Some(part);
+        let mut at = length.len() + header.len();
+        if !same(0, &length) || !same(length.len(), &header) || bytes.len() != at + end {
+            return false;
+        }
+        tensors.iter().all(|tensor| {
+            let start = at;
+            at += tensor.data_len();
+            tensor.name == CHECKSUM || same(start, &(tensor.bytes)())
+        })
+    }
 }
 
 /// An error about a value.

@@ -1,6 +1,6 @@
 //! The plan in a file.
 
-use super::container::{Reader, Tensor, encode, value_error};
+use super::container::{Content, Reader, Tensor, value_error};
 use crate::collect::Collect;
 use crate::digest::{is_sha256, sha256};
 use crate::error::{FormatError, Result};
@@ -158,7 +158,12 @@ fn sections(plan: &Plan) -> BTreeMap<String, String> {
 impl Plan {
     /// The bytes of the plan's file, with the witness rows where they are at hand.
     pub fn to_bytes(&self) -> Vec<u8> {
-        self.encoded(section_tensors(self))
+        self.content().encode()
+    }
+
+    /// What the plan's file holds.
+    pub(super) fn content(&self) -> Content<'_> {
+        self.with_sections(section_tensors(self))
     }
 
     /// SHA-256, in hexadecimal, of the plan's file without the tensors of sections, whose digests are in it: the
@@ -169,22 +174,18 @@ impl Plan {
 
     /// What the fingerprint is taken of: plans are the same if these bytes are.
     pub(crate) fn identity(&self) -> Vec<u8> {
-        self.encoded(Vec::new())
+        self.with_sections(Vec::new()).encode()
     }
 
-    fn encoded(&self, sections: Vec<Tensor>) -> Vec<u8> {
+    fn with_sections<'a>(&'a self, sections: Vec<Tensor<'a>>) -> Content<'a> {
         let mut tensors = plan_tensors(self);
         tensors.extend(sections);
-        encode(Metadata::new(self, "plan", None).to_json(), tensors)
+        Content::new(Metadata::new(self, "plan", None).to_json(), tensors)
     }
 }
 
 /// The tensors of a plan's sections, as far as they are at hand.
-pub fn section_tensors(plan: &Plan) -> Vec<Tensor> {
-    let f32s = |name, points: &Points| {
-        let shape = vec![points.len(), points.dims()];
-        Tensor::new(name, Dtype::F32, shape, points.data(), |x| x.to_le_bytes())
-    };
+pub fn section_tensors(plan: &Plan) -> Vec<Tensor<'_>> {
     let levels = plan.witnesses.as_ref().map_or(&[][..], |w| w.levels());
     let levels = (!levels.is_empty()).then(|| level_tensor(WITNESS_LEVELS, plan, levels));
     let weights = plan.witnesses.as_ref().map_or(&[][..], |w| w.weights());
@@ -193,35 +194,44 @@ pub fn section_tensors(plan: &Plan) -> Vec<Tensor> {
             x.to_le_bytes()
         })
     });
-    let rows = plan.witness_rows().map(|rows| f32s(WITNESS_ROWS, rows));
+    let rows = plan.witness_rows().map(|rows| points_tensor(WITNESS_ROWS, rows));
     levels.into_iter().chain(rows).chain(weights).collect()
 }
 
+fn points_tensor<'a>(name: &'static str, points: &'a Points) -> Tensor<'a> {
+    let shape = vec![points.len(), points.dims()];
+    Tensor::new(name, Dtype::F32, shape, points.data(), |x| x.to_le_bytes())
+}
+
+fn f64s<'a>(name: &'static str, values: &'a [f64]) -> Tensor<'a> {
+    Tensor::new(name, Dtype::F64, vec![values.len()], values, |x| x.to_le_bytes())
+}
+
 /// A level of each category for each of some points.
-fn level_tensor(name: &'static str, plan: &Plan, levels: &[u32]) -> Tensor {
+fn level_tensor<'a>(name: &'static str, plan: &Plan, levels: &'a [u32]) -> Tensor<'a> {
     let categories = plan.categories().len();
     let shape = vec![levels.len() / categories, categories];
     Tensor::new(name, Dtype::I32, shape, levels, |x| x.to_le_bytes())
 }
 
 /// The tensors of a plan, but for those of its sections.
-pub fn plan_tensors(plan: &Plan) -> Vec<Tensor> {
+pub fn plan_tensors(plan: &Plan) -> Vec<Tensor<'_>> {
     let (d, points) = (plan.dims(), plan.features.points());
-    let f64s = |name, values: &[f64]| {
-        Tensor::new(name, Dtype::F64, vec![values.len()], values, |x| x.to_le_bytes())
-    };
     let name = points_name(plan.features.name());
     let mut tensors = vec![
         f64s("bandwidths", &plan.bandwidths),
         f64s("centre", &plan.frame.centre),
         f64s("scale", &plan.frame.scale),
         Tensor::new("exponent", Dtype::I32, vec![d], &plan.frame.exponent, |x| x.to_le_bytes()),
-        Tensor::new(name, Dtype::F32, vec![points.len(), d], points.data(), |x| x.to_le_bytes()),
+        points_tensor(name, points),
     ];
-    tensors.extend(plan.weighting.as_ref().map(|w| f64s("weight_unit", &[w.unit])));
+    tensors.extend(
+        plan.weighting.as_ref().map(|w| f64s("weight_unit", std::slice::from_ref(&w.unit))),
+    );
     if !plan.categories().is_empty() {
-        let weights: Vec<f64> = plan.categories().iter().map(|c| c.weight).collect();
-        tensors.push(f64s("category_weight", &weights));
+        let weights = plan.categories().iter().map(|c| c.weight);
+        let shape = vec![weights.len()];
+        tensors.push(Tensor::new("category_weight", Dtype::F64, shape, weights, f64::to_le_bytes));
         tensors.push(level_tensor("landmark_levels", plan, &plan.landmark_levels));
     }
     tensors

@@ -57,11 +57,11 @@ pub fn decode(bytes: &[u8]) -> Result<File> {
         }
     };
     reader.finish()?;
-    let again = match &file {
-        File::Plan(plan) => plan.to_bytes(),
-        File::Sketch(sketch) => sketch.to_bytes(),
+    let canonical = match &file {
+        File::Plan(plan) => plan.content().is_encoded_as(bytes),
+        File::Sketch(sketch) => sketch.content().is_encoded_as(bytes),
     };
-    if again != bytes {
+    if !canonical {
         return Err(FormatError::NotCanonical.into());
     }
     Ok(file)

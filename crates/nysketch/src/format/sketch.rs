@@ -1,6 +1,6 @@
 //! The sums in a file.
 
-use super::container::{Reader, Tensor, encode, value_error};
+use super::container::{Content, Reader, Tensor, value_error};
 use super::plan::{Metadata, plan_tensors, section_tensors};
 use crate::digest::sha256;
 use crate::error::{FormatError, Result};
@@ -13,16 +13,21 @@ use std::sync::Arc;
 impl Sketch {
     /// The bytes of the sketch's file, with the plan's witness rows where they are at hand.
     pub fn to_bytes(&self) -> Vec<u8> {
-        self.encoded(section_tensors(self.plan()))
+        self.content().encode()
+    }
+
+    /// What the sketch's file holds.
+    pub(super) fn content(&self) -> Content<'_> {
+        self.with_sections(section_tensors(self.plan()))
     }
 
     /// SHA-256, in hexadecimal, of the sketch's file without witness rows: sketches of the same rows by the same plan,
     /// and hardly any others, have the same.
     pub fn digest(&self) -> String {
-        sha256(&self.encoded(Vec::new()))
+        sha256(&self.with_sections(Vec::new()).encode())
     }
 
-    fn encoded(&self, sections: Vec<Tensor>) -> Vec<u8> {
+    fn with_sections<'a>(&'a self, sections: Vec<Tensor<'a>>) -> Content<'a> {
         let plan = self.plan();
         let mut tensors = plan_tensors(plan);
         tensors.extend(sections);
@@ -34,7 +39,7 @@ impl Sketch {
             tensors
                 .push(Tensor::new(spec.sum.name(), Dtype::U64, shape, values, |x| x.to_le_bytes()));
         }
-        encode(Metadata::new(plan, "sketch", Some(plan.fingerprint())).to_json(), tensors)
+        Content::new(Metadata::new(plan, "sketch", Some(plan.fingerprint())).to_json(), tensors)
     }
 }
 
