@@ -14,10 +14,10 @@ import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from environment import FOLDER, ROOT, enter
@@ -60,25 +60,32 @@ def arguments() -> argparse.Namespace:
     return args
 
 
+# A process of its own starts the program: the peak memory of a process is at least that of the one which
+# starts it.
+LAUNCH = """
+import json, os, sys
+used = os.wait4(os.spawnvp(os.P_NOWAIT, sys.argv[1], sys.argv[1:]), 0)
+cpu, peak = used[2].ru_utime + used[2].ru_stime, used[2].ru_maxrss // 1024
+print(json.dumps({"cpu": cpu, "peak": peak, "failed": used[1]}))
+"""
+
+
 def measured(line: list, limit: float) -> dict | None:
     """CPU seconds, peak memory and output of a process; nothing where it takes too long."""
-    with tempfile.TemporaryFile("w+") as out:
-        process = subprocess.Popen([str(x) for x in line], stdout=out, stderr=subprocess.DEVNULL)
-        end = time.monotonic() + limit
-        while True:
-            pid, status, used = os.wait4(process.pid, os.WNOHANG)
-            if pid:
-                break
-            if time.monotonic() > end:
-                process.kill()
-                os.wait4(process.pid, 0)
-                return None
-            time.sleep(0.05)
-        out.seek(0)
-        if status:
-            sys.exit(f"failed: {line}")
-        cpu, peak = used.ru_utime + used.ru_stime, used.ru_maxrss // 1024
-        return {"cpu": cpu, "peak": peak, "out": out.read()}
+    start = [sys.executable, "-c", LAUNCH, *map(str, line)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    process = subprocess.Popen(start, **pipes, start_new_session=True)
+    try:
+        out, _ = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return None
+    *lines, last = out.splitlines()
+    found = json.loads(last)
+    if found.pop("failed"):
+        sys.exit(f"failed: {line}")
+    return found | {"out": "\n".join(lines)}
 
 
 def ours(args, table: Path, k: int, seed: int, *options: object) -> dict:
@@ -125,13 +132,13 @@ def lloyd(table: Path, k: int) -> list[float]:
     from sklearn.cluster import KMeans
 
     X = np.load(table)
-    return [
-        KMeans(k, n_init=1, random_state=seed).fit(X).inertia_ / len(X) for seed in range(RUNS)
-    ]
+    return [KMeans(k, n_init=1, random_state=seed).fit(X).inertia_ / len(X) for seed in range(RUNS)]
 
 
 def risks(args, folder: Path, kept: dict, keep) -> None:
-    print("| table | k | Lloyd, worst of 5 | defaults | " + " | ".join(OTHERS) + " | CPU s to learn |")
+    print(
+        "| table | k | Lloyd, worst of 5 | defaults | " + " | ".join(OTHERS) + " | CPU s to learn |"
+    )
     print("|---|---|---|---|" + "---|" * (len(OTHERS) + 1))
     for name, most, scaled in SETS:
         short = name.split(".")[0].removesuffix("_3m")

@@ -617,4 +617,6 @@ def test_few_cells_for_many_clusters_are_a_warning(rows):
         CompressiveKMeans(n_clusters=15, landmarks=20, random_state=0).fit(rows)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert len(CompressiveKMeans(n_clusters=60, random_state=0).fit(rows).plan_.landmarks) == 600
+        assert (
+            len(CompressiveKMeans(n_clusters=60, random_state=0).fit(rows).plan_.landmarks) == 600
+        )
