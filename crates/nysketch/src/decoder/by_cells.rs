@@ -98,6 +98,12 @@ impl Decode for CellsDecoder {
             Some(points) => weighted(points, centres),
             None => weighted(&cells.weighted_means(), centres),
         };
+        if atoms.len() < k {
+            let found = atoms.len();
+            job.report.notes.push(format!(
+                "the sketch tells only {found} points apart, so there are {found} centres instead of {k}"
+            ));
+        }
         let plan = job.context.plan();
         for atom in &mut atoms {
             let coordinates = atom.mean.split_off(plan.dims());
@@ -172,6 +178,10 @@ fn on_witnesses(
     for run in 0..if given { 1 } else { effort.restarts } {
         let warm = if run == 0 { warm } else { &[] };
         let (_, mut centres) = means.cluster_from(k, loss, one, warm, rng);
+        if centres.len() < k {
+            // Sums that count in wide steps do not tell cells apart that rows do.
+            centres = points.grow(centres, k, rng);
+        }
         points.iterate(&mut centres, loss, short);
         let risk = points.risk(&centres, loss);
         if risk < least || run == 0 {

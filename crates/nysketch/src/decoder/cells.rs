@@ -325,7 +325,8 @@ impl Cells {
         (ended.likelihood, ended.steps)
     }
 
-    fn have_width(&self) -> bool {
+    /// Whether rows of a cell differ.
+    pub(super) fn have_width(&self) -> bool {
         !self.variances.is_empty()
     }
 

@@ -183,6 +183,10 @@ impl Context<'_> {
         if params.task == Task::Pca || self.chosen(params) != Decoder::Cells {
             return None;
         }
+        // Where all rows of a cell are equal, more of them would not help.
+        if !self.plan().collect.cells || !self.cells().have_width() {
+            return None;
+        }
         let (k, cells) = (params.k, self.plan().landmarks()?.len());
         let most = self.plan().measured().most_points();
         let enough = too_few(cells, k, self.sketch().rows(), most)?;

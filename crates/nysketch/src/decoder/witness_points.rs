@@ -47,16 +47,18 @@ pub(super) fn witness_points(
     let dims = plan.recipe.space_dims(d);
     let landmarks = plan.features.points().len();
     let most = VALUES.max(PER_LANDMARK * landmarks * dims) / dims;
-    let members = members(landmark_of, landmarks, most);
+    let members = members(landmark_of, landmarks, most, |i| count(i) > 0.0);
     let seen: usize = members.iter().map(Vec::len).sum();
     let per_row = seen as f64 / sketch.rows() as f64;
     let filled = (0..landmarks).filter(|cell| sketch.sums()[Sum::CellRows][*cell] > 0);
     let (mut points, mut weights, mut known) = (Vec::new(), Vec::new(), Vec::new());
-    points.reserve_exact(seen * dims);
     let (mut strange, mut all) = (0.0, 0.0);
     let rng = &mut ChaCha8Rng::seed_from_u64(0);
     let pairs = (VALUES / (2 * landmarks * dims)).clamp(1, PAIRS);
     let plain = c == 0 && !plan.is_partial();
+    let draws =
+        if (seen as f64) < FEW * cells.iter().count() as f64 { 2 * pairs * landmarks } else { 0 };
+    points.reserve_exact((seen + draws) * dims);
     let few = plain && (seen as f64) < FEW * cells.iter().count() as f64;
     let share = if few { 0.5 } else { 1.0 };
     for (cell, landmark) in cells.iter().zip(filled) {
@@ -65,15 +67,21 @@ pub(super) fn witness_points(
         // Both numbers are of rows drawn by chance.
         let at_least = per_row * (cell.rows - 3.0 * cell.rows.sqrt()).max(0.0);
         let total: f64 = mine.iter().map(|i| count(*i)).sum();
-        let off = off(&cell, rows, mine, d, count);
+        let (mut off, told_by) = off(&cell, rows, mine, d, count);
         let strange_mean =
-            apart(&cell, &off, &plan.frame.exponent, mine.len()) > 30.0 + 3.0 * d as f64;
+            apart(&cell, &off, &plan.frame.exponent, &told_by) > 30.0 + 3.0 * d as f64;
         let enough = ENOUGH.min(cell.rows).max(at_least / TOO_FEW);
         if (mine.len() as f64) < enough || strange_mean {
             strange += if at_least > TOO_FEW * ENOUGH { cell.rows } else { 0.0 };
             push_drawn(&cell, 1.0, pairs, rng, &mut points, &mut weights, &mut known);
             continue;
         }
+        // Sums that count in wide steps know the mean no better.
+        let step = |k: usize| 4.0 * power_of_two(plan.frame.exponent[k]);
+        off.iter_mut()
+            .enumerate()
+            .filter(|(k, off)| off.abs() <= step(*k))
+            .for_each(|(_, off)| *off = 0.0);
         if few {
             push_drawn(&cell, 1.0 - share, pairs, rng, &mut points, &mut weights, &mut known);
         }
@@ -100,9 +108,14 @@ pub(super) fn witness_points(
     those.then(|| WeightedPoints::owned(dims, points, weights, known, near))
 }
 
-/// The witnesses in the cell of each landmark, at most so many of them all.
-fn members(landmark_of: &[usize], landmarks: usize, most: usize) -> Vec<Vec<usize>> {
-    let mut chosen: Vec<usize> = (0..landmark_of.len()).collect();
+/// The witnesses in the cell of each landmark that count, at most so many of them all.
+fn members(
+    landmark_of: &[usize],
+    landmarks: usize,
+    most: usize,
+    counts: impl Fn(usize) -> bool,
+) -> Vec<Vec<usize>> {
+    let mut chosen: Vec<usize> = (0..landmark_of.len()).filter(|i| counts(*i)).collect();
     if chosen.len() > most {
         let rng = &mut ChaCha8Rng::seed_from_u64(0);
         for i in 0..most {
@@ -117,36 +130,35 @@ fn members(landmark_of: &[usize], landmarks: usize, most: usize) -> Vec<Vec<usiz
     members
 }
 
-/// By how much the mean of the witnesses is off that of the cell, in each column.
+/// By how much the mean of the witnesses is off that of the cell, in each column, and how many of them tell it: as many as
+/// rows of equal weight would.
 fn off(
     cell: &Cell<'_>,
     rows: &Points,
     mine: &[usize],
     d: usize,
     count: impl Fn(usize) -> f64,
-) -> Vec<f64> {
-    let (mut sum, mut mass) = (vec![0.0; d], vec![0.0; d]);
+) -> (Vec<f64>, Vec<f64>) {
+    let (mut sum, mut mass, mut squares) = (vec![0.0; d], vec![0.0; d], vec![0.0; d]);
     for i in mine {
         for (k, x) in rows.row(*i).iter().enumerate().filter(|(_, x)| !x.is_nan()) {
             sum[k] += count(*i) * f64::from(*x);
             mass[k] += count(*i);
+            squares[k] += count(*i) * count(*i);
         }
     }
     let column = |k: usize| if mass[k] > 0.0 { cell.mean[k] - sum[k] / mass[k] } else { 0.0 };
-    (0..d).map(column).collect()
+    let number = |k: usize| if squares[k] > 0.0 { mass[k] * mass[k] / squares[k] } else { 0.0 };
+    ((0..d).map(column).collect(), (0..d).map(number).collect())
 }
 
 /// Squared distance of the means, in standard errors: about 1 for each column.
-fn apart(cell: &Cell<'_>, off: &[f64], exponent: &[i32], witnesses: usize) -> f64 {
+fn apart(cell: &Cell<'_>, off: &[f64], exponent: &[i32], told_by: &[f64]) -> f64 {
     let column = |(k, off): (usize, &f64)| {
         // Sums count whole steps, and singles are rounded.
         let rounding = 4.0 * power_of_two(exponent[k]) + 1e-6 * cell.mean[k].abs();
         let off = (off.abs() - rounding).max(0.0);
-        if off > 0.0 {
-            off * off * witnesses as f64 / cell.width(k).max(f64::MIN_POSITIVE)
-        } else {
-            0.0
-        }
+        if off > 0.0 { off * off * told_by[k] / cell.width(k).max(f64::MIN_POSITIVE) } else { 0.0 }
     };
     off.iter().enumerate().map(column).sum()
 }

@@ -182,7 +182,9 @@ impl Pruned {
         self.work += n * self.panels.groups() * (dims / PANEL + LOOK / PANEL);
         self.pays = (self.work as f64) < PAYS * (n * columns) as f64;
         // Few rows say little.
-        if !self.pays && n >= MAX_BLOCK / 2 {
+        if self.pays {
+            self.wait = 0;
+        } else if n >= MAX_BLOCK / 2 {
             self.wait = (2 * self.wait).clamp(4 * MAX_BLOCK, LONGEST_WAIT * MAX_BLOCK);
             self.skip = self.wait;
         }

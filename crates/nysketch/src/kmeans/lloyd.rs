@@ -5,8 +5,8 @@ use super::effort::Effort;
 use super::narrow::Narrowed;
 use super::points::{Loss, WeightedPoints};
 
-/// A point changes its centre only for one that is nearer by this share of the squared distance: what rounding can
-/// feign. So iterations end.
+/// A point changes its centre only for one that is nearer by this share of the squared distance: mostly more than rounding
+/// can feign.
 const NEARER: f32 = 1e-6;
 
 /// Iterations from given centres, until nothing changes; returns how many were made.
@@ -16,6 +16,9 @@ pub(super) fn iterate(
     loss: Loss,
     effort: Effort,
 ) -> usize {
+    if centres.is_empty() || points.is_empty() {
+        return 0;
+    }
     let narrowed = points.narrowed();
     let mut places: Vec<Vec<f32>> = centres.iter().map(|c| narrowed.place(c)).collect();
     let mut moved: Vec<u32> = (0..centres.len() as u32).collect();
@@ -37,7 +40,8 @@ pub(super) fn iterate(
         }
         moved.clear();
         let before = std::mem::replace(&mut cost, cost_of(points, &own, loss));
-        let little = before - cost < effort.tolerance * cost;
+        // Where nothing is gained, rounding moves points to and fro.
+        let little = before - cost <= effort.tolerance * cost;
         for (c, members) in members.iter().enumerate() {
             if members.is_empty() {
                 continue;

@@ -1,6 +1,6 @@
 //! Points in single precision: their nearest centres through the tiles of the pass, and their distances from one place.
 //!
-//! Points are moved by their mean and brought into a unit that keeps squares within the range of singles. A distance is the
+//! Points are moved by the medians of their columns, so that one of them far away takes no digits from the others, and brought into a unit that keeps squares within the range of singles. A distance is the
 //! same bits however it is computed: differences, then one multiply-add a column, in the order of the columns.
 
 use crate::kernel::Kernel;
@@ -15,6 +15,8 @@ use std::sync::OnceLock;
 const CHUNK: usize = 8 * MAX_BLOCK;
 /// Differences from which on threads pay.
 const THREADS_PAY: usize = 1 << 23;
+/// Points that a median is taken of at most.
+const MIDDLE: usize = 1000;
 /// Points whose distances from one place are worked on together: they stay in the nearest cache.
 const TOGETHER: usize = 1 << 10;
 
@@ -45,12 +47,10 @@ impl Narrowed {
     /// Lays out row-major points; `known` is empty or has a share for each number.
     pub fn new(dims: usize, points: &[f64], known: &[f64]) -> Self {
         let len = points.len() / dims;
-        let mut origin = vec![0.0; dims];
-        for x in points.chunks_exact(dims) {
-            origin.iter_mut().zip(x).for_each(|(o, x)| *o += x / len as f64);
-        }
-        let far = |x: &[f64]| x.iter().zip(&origin).map(|(x, o)| (x - o) * (x - o)).sum::<f64>();
-        let radius = points.chunks_exact(dims).map(far).fold(0.0, f64::max).sqrt();
+        let origin: Vec<f64> = (0..dims).map(|k| middle(points, dims, k)).collect();
+        let far = |x: &[f64]| x.iter().zip(&origin).map(|(x, o)| (x - o).abs()).fold(0.0, f64::max);
+        let farthest = points.chunks_exact(dims).map(far).fold(0.0, f64::max);
+        let radius = farthest * (dims as f64).sqrt();
         let unit = match radius.is_normal() {
             true => 2.0f64.powi(-(radius.log2().ceil().clamp(-1000.0, 1000.0) as i32)),
             false => 1.0,
@@ -169,6 +169,14 @@ impl Narrowed {
         }
         sum
     }
+}
+
+/// The median of a column, of a thousand points where there are more.
+fn middle(points: &[f64], dims: usize, column: usize) -> f64 {
+    let step = (points.len() / dims).div_ceil(MIDDLE).max(1);
+    let mut values: Vec<f64> = points.iter().skip(column).step_by(step * dims).copied().collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 impl Near {

@@ -142,7 +142,7 @@ impl WeightedPoints {
         self.weights.iter().sum()
     }
 
-    /// Mean over the points of `min_c ‖x − c‖^power`, for power 1 or 2.
+    /// Mean over the points of the distance to the nearest centre, or of its square.
     pub fn risk(&self, centres: &[Vec<f64>], loss: Loss) -> f64 {
         let own = self.assign(centres);
         let cost = |i: usize| match centres.get(own[i]) {

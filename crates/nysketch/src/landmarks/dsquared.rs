@@ -122,7 +122,8 @@ impl Search<'_> {
             let own = self.points.row(c);
             let to = |k: &usize| Points::squared_distance(own, self.points.row(*k));
             let now = kept.iter().map(to).fold(self.d2[c], f64::min);
-            if unit(rng) * self.d2[c] < now {
+            let drawn = unit(rng) * self.d2[c];
+            if kept.is_empty() || drawn < now {
                 kept.push(c);
             }
         }

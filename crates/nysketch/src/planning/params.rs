@@ -309,7 +309,7 @@ pub struct PlanParams {
     /// Which sums to keep, or `None` for the default.
     pub collect: Option<Collect>,
     /// Rows of the sample that the plan keeps, all rows where there are fewer, 0 for none; by default
-    /// [`DEFAULT_WITNESSES`] where landmarks are chosen from the rows and cells are kept, else none.
+    /// [`default_witnesses`] where landmarks are chosen from the rows and cells are kept, else none.
     pub witnesses: Option<usize>,
     /// The column of row weights.
     pub weighting: Option<WeightParams>,
