@@ -1,7 +1,7 @@
 //! The decoder `cells`.
 
 use super::calibrate::weighted;
-use super::cells::Cells;
+use super::cells::{Cells, ended};
 use super::context::Context;
 use super::decode::{Decode, Job};
 use super::em::Until;
@@ -16,7 +16,7 @@ use crate::densities::Densities;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::kmeans::{Effort, Loss, WeightedPoints};
-use crate::report::{Likelihood, Report, Status};
+use crate::report::{Likelihood, Report};
 use crate::sums::Sum;
 use crate::task::Task;
 use rand_chacha::ChaCha8Rng;
@@ -143,8 +143,7 @@ impl Decode for CellsDecoder {
         let report = &mut job.report;
         report.iterations += found.ended.steps;
         report.objective.push(-found.ended.likelihood);
-        report.status =
-            if found.ended.converged { Status::Converged } else { Status::IterationLimit };
+        report.status = ended(found.ended.converged);
         report.shrinkage = found.shrinkage;
         let described = described(job, &cells, &search, &found);
         let held_out = match described.is_some() || points.are_all_rows() {
@@ -191,10 +190,7 @@ fn on_witnesses(
     report.objective.push(least);
     report.iterations += points.iterate(&mut best, loss, effort);
     report.objective.push(points.risk(&best, loss));
-    report.status = match report.iterations < effort.iterations {
-        true => Status::Converged,
-        false => Status::IterationLimit,
-    };
+    report.status = ended(report.iterations < effort.iterations);
     best
 }
 

@@ -14,7 +14,7 @@ use super::params::DEFAULT_MIN_VARIANCE;
 use crate::atom::Atom;
 use crate::covariance::CovarianceKind;
 use crate::fixed::power_of_two;
-use crate::kernel::row::{ABSENT, PRESENT, Rows};
+use crate::kernel::row::{Rows, take_holes};
 use crate::kernel::search::{PanelsOnce, Search};
 use crate::kernel::tile::Nearest;
 use crate::kmeans::{Effort, Loss, WeightedPoints, members};
@@ -29,7 +29,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 /// How iterations ended.
-fn ended(converged: bool) -> Status {
+pub(super) fn ended(converged: bool) -> Status {
     if converged { Status::Converged } else { Status::IterationLimit }
 }
 
@@ -128,21 +128,26 @@ const LEAST_DRAWN: f64 = 6.0;
 const PLAIN_STEPS: usize = 50;
 
 impl Cells {
+    fn none(dims: usize) -> Self {
+        Cells {
+            dims,
+            rows: Vec::new(),
+            means: Vec::new(),
+            variances: Vec::new(),
+            floor: Floor::new(vec![f64::MIN_POSITIVE; dims]),
+            unit: vec![f64::MIN_POSITIVE; dims],
+            landmarks: None,
+            known: Vec::new(),
+            levels: Vec::new(),
+        }
+    }
+
     /// The cells of a sketch that keeps them.
     pub fn new(sketch: &Sketch) -> Self {
         let (d, sums) = (sketch.plan().dims(), sketch.sums());
         let exponent = &sketch.plan().frame.exponent;
-        let mut cells = Cells {
-            dims: d,
-            rows: Vec::new(),
-            means: Vec::new(),
-            variances: Vec::new(),
-            floor: Floor::new(vec![f64::MIN_POSITIVE; d]),
-            unit: exponent.iter().map(|e| power_of_two(2 * (e + 2))).collect(),
-            landmarks: None,
-            known: Vec::new(),
-            levels: Vec::new(),
-        };
+        let unit = exponent.iter().map(|e| power_of_two(2 * (e + 2))).collect();
+        let mut cells = Cells { unit, ..Cells::none(d) };
         let mut kept = Vec::new();
         for (j, &count) in sums[Sum::CellRows].iter().enumerate().filter(|(_, n)| **n > 0) {
             let n = count as f64;
@@ -186,17 +191,7 @@ impl Cells {
         }
         let (d, dims) = (plan.dims(), recipe.space_dims(plan.dims()));
         let levels = recipe.levels();
-        let mut cells = Cells {
-            dims,
-            rows: numbers.rows.clone(),
-            means: Vec::new(),
-            variances: Vec::new(),
-            floor: Floor::new(vec![f64::MIN_POSITIVE; dims]),
-            unit: vec![f64::MIN_POSITIVE; dims],
-            landmarks: None,
-            known: Vec::new(),
-            levels: Vec::new(),
-        };
+        let mut cells = Cells { rows: numbers.rows.clone(), ..Cells::none(dims) };
         let sizes = recipe.level_sizes();
         for ((category, start), size) in
             recipe.categories.iter().zip(recipe.level_offsets()).zip(&sizes)
@@ -297,24 +292,17 @@ impl Cells {
     pub fn of_points(points: &WeightedPoints) -> Self {
         let dims = points.dims();
         let cells = Cells {
-            dims,
             rows: points.iter().map(|(_, w)| w).collect(),
             means: points.iter().flat_map(|(x, _)| x.to_vec()).collect(),
-            variances: Vec::new(),
-            floor: Floor::new(vec![f64::MIN_POSITIVE; dims]),
-            unit: vec![f64::MIN_POSITIVE; dims],
-            landmarks: None,
-            known: Vec::new(),
-            levels: Vec::new(),
+            ..Cells::none(dims)
         };
         cells.floored(1e-9)
     }
 
     /// Points of this weight and place instead of these cells.
     fn points(&self, rows: Vec<f64>, means: Vec<f64>) -> Self {
-        let (dims, floor, unit) = (self.dims, self.floor.clone(), self.unit.clone());
-        let (variances, known, levels) = (Vec::new(), Vec::new(), Vec::new());
-        Cells { dims, rows, means, variances, floor, unit, landmarks: None, known, levels }
+        let (floor, unit) = (self.floor.clone(), self.unit.clone());
+        Cells { rows, means, floor, unit, ..Cells::none(self.dims) }
     }
 
     /// EM on the cells, or on the points that they were unfolded into.
@@ -654,9 +642,8 @@ pub(super) fn nearest_cells(plan: &Plan, rows: &[f32], codes: &[u32]) -> Vec<usi
     if rows.iter().all(|x| !x.is_nan()) {
         return nearest(search, d, c, Rows { z: rows, codes, present: &[] });
     }
-    let there = |x: &f32| if x.is_nan() { ABSENT } else { PRESENT };
-    let present: Vec<f32> = rows.iter().map(there).collect();
-    let z: Vec<f32> = rows.iter().map(|x| if x.is_nan() { 0.0 } else { *x }).collect();
+    let (mut z, mut present) = (rows.to_vec(), Vec::new());
+    take_holes(&mut z, &mut present);
     nearest(search, d, c, Rows { z: &z, codes, present: &present })
 }
 

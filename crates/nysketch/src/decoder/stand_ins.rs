@@ -31,16 +31,16 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 /// Witnesses of a cell from which on they tell its shape.
-const ENOUGH: usize = 2;
+pub(super) const ENOUGH: usize = 2;
 /// A cell has its witnesses by chance up to so many times fewer than its rows should have.
-const TOO_FEW: f64 = 5.0;
+pub(super) const TOO_FEW: f64 = 5.0;
 /// Antithetic pairs that a cell is drawn as, at least and at most; about as many as it should have witnesses. The least is
 /// smaller where there are so many cells that all of them would be more pairs than these.
 const PAIRS: std::ops::RangeInclusive<usize> = 8..=500;
 const ALL_PAIRS: usize = 10_000;
 /// Share of the rows from which on, where their cells should have had witnesses and are drawn, the witnesses are those
 /// of other rows.
-const STRANGE: f64 = 0.3;
+pub(super) const STRANGE: f64 = 0.3;
 /// A column whose exact variance is so many times that of the witnesses has rows without a witness.
 const UNSEEN: f64 = 10.0;
 

@@ -6,6 +6,7 @@
 //! drawn from its mean and variance; and where all of them are few, so is one half of every cell.
 
 use super::cells::{Cell, Cells};
+use super::stand_ins::{ENOUGH, STRANGE, TOO_FEW};
 use crate::fixed::power_of_two;
 use crate::kmeans::WeightedPoints;
 use crate::points::Points;
@@ -15,13 +16,6 @@ use crate::sums::Sum;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// Witnesses of a cell from which on they tell its shape.
-const ENOUGH: f64 = 2.0;
-/// A cell has its witnesses by chance up to so many times fewer than its rows should have.
-const TOO_FEW: f64 = 5.0;
-/// Share of the rows from which on, where their cells should have had witnesses and are drawn, the witnesses are those of
-/// other rows.
-const STRANGE: f64 = 0.3;
 /// Witnesses a cell, on average, below which draws help them.
 const FEW: f64 = 10.0;
 /// Pairs of points that a cell is drawn as.
@@ -56,10 +50,8 @@ pub(super) fn witness_points(
     let rng = &mut ChaCha8Rng::seed_from_u64(0);
     let pairs = (VALUES / (2 * landmarks * dims)).clamp(1, PAIRS);
     let plain = c == 0 && !plan.is_partial();
-    let draws =
-        if (seen as f64) < FEW * cells.iter().count() as f64 { 2 * pairs * landmarks } else { 0 };
-    points.reserve_exact((seen + draws) * dims);
     let few = plain && (seen as f64) < FEW * cells.iter().count() as f64;
+    points.reserve_exact((seen + if few { 2 * pairs * landmarks } else { 0 }) * dims);
     let share = if few { 0.5 } else { 1.0 };
     for (cell, landmark) in cells.iter().zip(filled) {
         all += cell.rows;
@@ -70,9 +62,9 @@ pub(super) fn witness_points(
         let (mut off, told_by) = off(&cell, rows, mine, d, count);
         let strange_mean =
             apart(&cell, &off, &plan.frame.exponent, &told_by) > 30.0 + 3.0 * d as f64;
-        let enough = ENOUGH.min(cell.rows).max(at_least / TOO_FEW);
+        let enough = (ENOUGH as f64).min(cell.rows).max(at_least / TOO_FEW);
         if (mine.len() as f64) < enough || strange_mean {
-            strange += if at_least > TOO_FEW * ENOUGH { cell.rows } else { 0.0 };
+            strange += if at_least > TOO_FEW * ENOUGH as f64 { cell.rows } else { 0.0 };
             push_drawn(&cell, 1.0, pairs, rng, &mut points, &mut weights, &mut known);
             continue;
         }

@@ -274,10 +274,7 @@ impl BlockPass {
             .landmarks()
             .filter(|_| plan.collect.kernel)
             .map(|landmarks| Tiles::new(landmarks, kernel, ladder.as_ref(), instructions))
-            .map(|tiles| match plan.level_tables() {
-                Some(tables) => tiles.with_levels(&tables),
-                None => tiles,
-            });
+            .map(|tiles| tiles.with_levels(plan.level_tables().as_ref()));
         let search = (plan.needs_nearest() && tiles.is_none()).then(|| plan.search(instructions));
         let fourier = match &plan.features {
             Features::Fourier(f) if plan.collect.kernel => {

@@ -18,6 +18,12 @@ pub const PRESENT: f32 = f32::from_bits(u32::MAX);
 /// A number that is absent: no bit is set, so that *and* makes a difference zero.
 pub const ABSENT: f32 = 0.0;
 
+/// Says of each number whether it is there, and makes those that are NaN zero.
+pub fn take_holes(z: &mut [f32], present: &mut Vec<f32>) {
+    present.extend(z.iter().map(|z| if z.is_nan() { ABSENT } else { PRESENT }));
+    z.iter_mut().filter(|z| z.is_nan()).for_each(|z| *z = 0.0);
+}
+
 impl<'a> From<&'a [f32]> for Rows<'a> {
     fn from(z: &'a [f32]) -> Self {
         Rows { z, ..Rows::default() }

@@ -103,11 +103,7 @@ impl Search {
         panels: Option<Arc<Panels>>,
         instructions: Instructions,
     ) -> Self {
-        let tiles = Tiles::new(landmarks, Kernel::Gaussian, None, instructions);
-        let tiles = match tables {
-            Some(tables) => tiles.with_levels(tables),
-            None => tiles,
-        };
+        let tiles = Tiles::new(landmarks, Kernel::Gaussian, None, instructions).with_levels(tables);
         let pruned = panels.map(|panels| Pruned {
             slack: Slack::new(landmarks.dims()),
             tables: tables.map_or(Vec::new(), |tables| tables.arranged(panels.places())),

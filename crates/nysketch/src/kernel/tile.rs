@@ -96,9 +96,10 @@ impl Tiles {
         }
     }
 
-    /// The same with categories, whose levels add to squared distances.
+    /// The same with categories, where there are any, whose levels add to squared distances.
     #[must_use]
-    pub fn with_levels(mut self, tables: &LevelTables) -> Self {
+    pub fn with_levels(mut self, tables: Option<&LevelTables>) -> Self {
+        let Some(tables) = tables else { return self };
         assert!(self.metric == Metric::Squared, "levels add to squared distances");
         self.tables = tables.packed(self.packed.len() / self.dims);
         self.starts = tables.starts().to_vec();
@@ -697,7 +698,7 @@ mod tests {
                 || present[i * d..(i + 1) * d].iter().any(|p| p.to_bits() != 0);
             prop_assume!((0..n).all(somewhere));
             for set in Instructions::all() {
-                let new = |ladder| Tiles::new(&landmarks, Kernel::Gaussian, ladder, set).with_levels(&tables);
+                let new = |ladder| Tiles::new(&landmarks, Kernel::Gaussian, ladder, set).with_levels(Some(&tables));
                 let (mut got, mut nearest) = (vec![0u32; 2 * m], Nearest::default());
                 new(Some(&ladder)).block(rows, Some(&mut nearest), |rung, j, u| got[rung * m + j] = u);
                 prop_assert_eq!(&got, &expected, "{:?}", set);

@@ -20,7 +20,7 @@ pub(super) fn iterate(
         return 0;
     }
     let narrowed = points.narrowed();
-    let mut places: Vec<Vec<f32>> = centres.iter().map(|c| narrowed.place(c)).collect();
+    let mut places = narrowed.places(centres);
     let mut moved: Vec<u32> = (0..centres.len() as u32).collect();
     let mut own: Vec<Own> = vec![Own { centre: u32::MAX, d2: f32::INFINITY }; points.len()];
     let mut unsettled = vec![true; centres.len()];

@@ -86,6 +86,11 @@ impl Narrowed {
         columns.map(|(x, o)| ((x - o) * self.unit) as f32).collect()
     }
 
+    /// The same of some centres.
+    pub fn places(&self, centres: &[Vec<f64>]) -> Vec<Vec<f32>> {
+        centres.iter().map(|c| self.place(c)).collect()
+    }
+
     pub fn row(&self, i: usize) -> &[f32] {
         &self.rows[i * self.dims..(i + 1) * self.dims]
     }
@@ -141,6 +146,12 @@ impl Narrowed {
             return some(points);
         }
         in_parallel(threads, points.chunks(CHUNK).collect(), some).concat()
+    }
+
+    /// The same for all points.
+    pub fn all_nearest(&self, centres: &[Vec<f32>], threads: usize) -> Vec<Near> {
+        let all: Vec<u32> = (0..self.len as u32).collect();
+        self.nearest(&all, centres, threads)
     }
 
     /// The same where distances count what is known, centre by centre.

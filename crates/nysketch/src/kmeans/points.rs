@@ -1,6 +1,6 @@
 //! Weighted points, and what centres cost on them.
 
-use super::narrow::Narrowed;
+use super::narrow::{Narrowed, Near};
 use crate::kernel::squared_distance;
 use crate::points::Points;
 use std::sync::OnceLock;
@@ -118,23 +118,22 @@ impl WeightedPoints {
         if centres.is_empty() || self.is_empty() {
             return vec![0; self.len()];
         }
+        self.near(centres).iter().map(|near| near.centre as usize).collect()
+    }
+
+    /// The two nearest of some centres for every point.
+    pub(super) fn near(&self, centres: &[Vec<f64>]) -> Vec<Near> {
         let narrowed = self.narrowed();
-        let places: Vec<Vec<f32>> = centres.iter().map(|c| narrowed.place(c)).collect();
-        let all: Vec<u32> = (0..self.len() as u32).collect();
-        narrowed.nearest(&all, &places, 1).iter().map(|near| near.centre as usize).collect()
+        narrowed.all_nearest(&narrowed.places(centres), 1)
     }
 
     /// How much nearer the nearest centre of every point is than the second nearest, as a share of that distance.
     pub(crate) fn margins(&self, centres: &[Vec<f64>]) -> Vec<f64> {
-        let narrowed = self.narrowed();
-        let places: Vec<Vec<f32>> = centres.iter().map(|c| narrowed.place(c)).collect();
-        let all: Vec<u32> = (0..self.len() as u32).collect();
-        let margin = |(first, second): (f32, f32)| {
-            let (a, b) = (f64::from(first).sqrt(), f64::from(second).sqrt());
+        let margin = |near: &Near| {
+            let (a, b) = (f64::from(near.first).sqrt(), f64::from(near.second).sqrt());
             if b > 0.0 { (b - a) / b } else { 0.0 }
         };
-        let near = narrowed.nearest(&all, &places, 1);
-        near.iter().map(|near| margin((near.first, near.second))).collect()
+        self.near(centres).iter().map(margin).collect()
     }
 
     /// Sum of the weights.

@@ -11,13 +11,11 @@ pub(super) fn grow(
     k: usize,
     rng: &mut impl rand::Rng,
 ) -> Vec<Vec<f64>> {
+    if centres.is_empty() {
+        return centres;
+    }
     let narrowed = points.narrowed();
-    let all: Vec<u32> = (0..points.len() as u32).collect();
-    let places: Vec<Vec<f32>> = centres.iter().map(|c| narrowed.place(c)).collect();
-    let mut d2: Vec<f32> = match centres.is_empty() {
-        true => return centres,
-        false => narrowed.nearest(&all, &places, 1).iter().map(|near| near.first).collect(),
-    };
+    let mut d2: Vec<f32> = points.near(&centres).iter().map(|near| near.first).collect();
     let (mut scores, mut next, mut best) = (Vec::new(), Vec::new(), Vec::new());
     while centres.len() < k {
         scores.clear();

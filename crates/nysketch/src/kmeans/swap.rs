@@ -22,11 +22,12 @@ pub(super) fn exchange(
     rng: &mut impl rand::Rng,
 ) -> usize {
     let (narrowed, weights) = (points.narrowed(), points.weights());
-    let mut places: Vec<Vec<f32>> = centres.iter().map(|c| narrowed.place(c)).collect();
-    let all: Vec<u32> = (0..points.len() as u32).collect();
-    let mut near = narrowed.nearest(&all, &places, threads);
-    let mut costs: Vec<f64> =
-        near.iter().zip(weights).map(|(n, w)| w * loss.of(f64::from(n.first))).collect();
+    let mut places = narrowed.places(centres);
+    let mut near = narrowed.all_nearest(&places, threads);
+    let costs_of = |near: &[Near]| -> Vec<f64> {
+        near.iter().zip(weights).map(|(n, w)| w * loss.of(f64::from(n.first))).collect()
+    };
+    let mut costs = costs_of(&near);
     let (mut from, mut lost, mut exchanged) = (Vec::new(), Vec::new(), 0);
     for _ in 0..centres.len() + MORE {
         let Some(x) = draw(&costs, rng) else { break };
@@ -49,9 +50,7 @@ pub(super) fn exchange(
         let old = std::mem::replace(&mut places[missed], narrowed.row(x).to_vec());
         centres[missed] = points.point(x).to_vec();
         replace(narrowed, &mut near, missed as u32, &old, &from, &places);
-        for ((own, near), w) in costs.iter_mut().zip(&near).zip(weights) {
-            *own = w * loss.of(f64::from(near.first));
-        }
+        costs = costs_of(&near);
         exchanged += 1;
     }
     exchanged

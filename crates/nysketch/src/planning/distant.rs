@@ -2,7 +2,7 @@
 
 use crate::engine::has_enough;
 use crate::error::Result;
-use crate::kernel::row::{ABSENT, PRESENT, Rows};
+use crate::kernel::row::{Rows, take_holes};
 use crate::kernel::search::Search;
 use crate::kernel::tile::Nearest;
 use crate::plan::Plan;
@@ -60,9 +60,7 @@ fn offer(plan: &Plan, scratch: &mut Scratch, block: &Block, reservoir: &Reservoi
         let holes = plan.is_partial() && scratch.z.iter().any(|z| z.is_nan());
         scratch.present.clear();
         if holes {
-            let there = |z: &f32| if z.is_nan() { ABSENT } else { PRESENT };
-            scratch.present.extend(scratch.z.iter().map(there));
-            scratch.z.iter_mut().filter(|z| z.is_nan()).for_each(|z| *z = 0.0);
+            take_holes(&mut scratch.z, &mut scratch.present);
         }
         let these = Rows { z: &scratch.z, codes, present: &scratch.present };
         scratch.search.block(these, &mut scratch.nearest);
