@@ -82,7 +82,7 @@ impl Draft {
         let valid = params;
         let PlanValid { mut params, measurement, .. } = valid.clone();
         let (columns, recipe) = preliminary(table, &params)?;
-        let (rows, losses) = (found.rows, found.losses.clone());
+        let rows = found.rows;
         let landmarks =
             matches!(measurement, Measurement::Chosen { .. } | Measurement::Leverage(_));
         let Settled { columns, recipe, mut found, mut notes, table: summaries } =
@@ -103,8 +103,8 @@ impl Draft {
             .as_ref()
             .map(|weights| weights.weighting(found.rows, found.weight, found.weights));
         let witnesses = valid.witnesses_of(frame.dims());
+        let losses = found.losses.clone();
         let mut report = PlanReport { rows, losses, ..PlanReport::default() };
-        report.losses = found.losses.clone();
         report.notes = notes;
         report.columns = summaries;
         report.notes.extend(remarks::of_columns(&columns, &found, scale));
