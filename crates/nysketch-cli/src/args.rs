@@ -701,49 +701,87 @@ pub struct Evaluate {
     pub reference: Option<PathBuf>,
 }
 
-/// Show how two sketches differ: drift.
+/// Show how sketches differ: drift.
 ///
-/// Both must be sketches of one plan and of different rows; a part cannot be compared with the whole that
-/// contains it. Prints the maximum mean discrepancy at every bandwidth beside the expected noise, one p-value
-/// for all of it, and where the change is: columns whose mean moved, levels, missing values and cells whose share of
-/// the rows changed.
-/// With --against, prints one line per sketch, for example one sketch per day; folders stand for the .nys
-/// files in them.
+/// Two sketches of one plan and of different rows are compared: how much changed (the share of the rows that would have to
+/// move to another cell, the largest change of a mean), one p-value for whether that is chance, and where: columns, levels,
+/// missing values and cells.
+///
+/// --against compares every sketch with one. --baseline asks whether the last sketch is unusual among the others, for
+/// example today among the days before. --watch looks at days in their order and raises an alarm that daily looking does
+/// not make false. --segments takes segments out of two folders of sketches until no drift is left. Folders stand for the .nys files
+/// in them.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch diff day1.nys day2.nys
+  nysketch diff both.nys day2.nys --part-of
+  nysketch diff day1.nys day2.nys --tolerance 0.02 --exit-code || echo \"something changed\"
   nysketch diff --against site-1.nys day1.nys day2.nys --plot drift.svg
-  nysketch diff yesterday.nys today.nys --exit-code || echo \"something changed\"
+  nysketch diff --baseline days/ today.nys --plot today.svg --metrics drift.prom
+  nysketch diff --watch days/ --same-weekday
+  nysketch diff january/ february/ --segments
 
-JSON fields: baseline, file, rows, level, p_value, drift, no_test, discrepancies [{bandwidth, mmd, noise}],
-  columns [{column, means, deviations, z}], categories [{column, p_value, levels [{level, shares, z}]}], missing
-  [{column, shares, z, p_value}], cells [{landmark, shares, z, mean, levels}], landmarks [{landmark,
-  change, place}], plot; with --against baseline, rows, level, plot and sketches [{…}]")]
+With --exit-code: 0 no drift, 1 drift, 2 wrong usage, 3 any other error; with --tolerance 4 where it cannot be told.
+A file for --config has options under their names: level, tolerance, draws, top, seed, same-weekday.
+
+JSON fields: baseline, file, part_of, rows, level, moved {share, low, high}, tolerance, verdict, p_value, drift, no_test,
+  discrepancies [{bandwidth, mmd, noise}], columns [{column, means, deviations, z, effect {deviations, low, high},
+  q_value}], categories [{column, p_value, q_value, levels [{level, shares, z}]}], missing [{column, shares, z, p_value,
+  q_value}], cells [{landmark, shares, z, mean, levels}], landmarks [{landmark, change, place}], plot; with --against
+  baseline, rows, level, plot and sketches [{q_value, …}]; with --baseline days, rows, level, p_value, least_p_value,
+  unusual, moved, others_moved, reasons [{what, share, value, median, deviation, deviations}], each [{name, rows, moved,
+  score}]; with --watch level, days [{name, rows, moved, p_value, evidence}], alarm, began, autocorrelation,
+  autocorrelation_p_value; with --segments before, after, segments, whole {…}, removed [{segment, shares, moved,
+  p_value}], explained")]
 pub struct Diff {
-    /// Two sketches; with --against, any number of sketches or folders
+    /// Two sketches; any number with --against and --watch; with --baseline more days and then today; with --segments two folders
     #[arg(required = true, value_name = "SKETCH")]
     pub sketches: Vec<PathBuf>,
     /// Compare every sketch with this one
     #[arg(long, value_name = "SKETCH")]
     pub against: Option<PathBuf>,
-    /// Write a picture (.svg or .png) of the discrepancies and p-values, in the order of the sketches
+    /// Is the last sketch unusual among these days? A folder, or a sketch and more of them before the last
+    #[arg(long, value_name = "DAYS")]
+    pub baseline: Option<PathBuf>,
+    /// Watch days in the order in which they are given
+    #[arg(long)]
+    pub watch: bool,
+    /// Which segments explain the change between two folders of sketches (see sketch --by)?
+    #[arg(long)]
+    pub segments: bool,
+    /// The second sketch is part of the first: compare it with the rest
+    #[arg(long)]
+    pub part_of: bool,
+    /// Compare days with those of the same day of the week, by the dates in their names
+    #[arg(long)]
+    pub same_weekday: bool,
+    /// Write a picture (.svg or .png) of the sketches in their order
     #[arg(long, value_name = "FILE", value_parser = picture())]
     pub plot: Option<PathBuf>,
-    /// Largest p-value that is called drift: the share of false alarms
-    #[arg(long, value_name = "P", default_value_t = 0.05)]
-    pub level: f64,
-    /// Exit with 0 for no drift, 1 for drift, 2 for wrong usage and 3 for any other error
+    /// Write the figures for a monitoring system, in the text format of Prometheus
+    #[arg(long, value_name = "FILE")]
+    pub metrics: Option<PathBuf>,
+    /// Largest p-value that is called drift: the share of false alarms [default: 0.05]
+    #[arg(long, value_name = "P")]
+    pub level: Option<f64>,
+    /// Say whether more than this share of the rows moved: changed, same or cannot tell
+    #[arg(long, value_name = "SHARE")]
+    pub tolerance: Option<f64>,
+    /// Tell the result by the exit code
     #[arg(long)]
     pub exit_code: bool,
-    /// Draws from the null distribution; the smallest p-value is 1/(draws + 1)
-    #[arg(long, value_name = "N", default_value_t = 999, value_parser = clap::value_parser!(u64).range(19..=20_000))]
-    pub draws: u64,
-    /// Number of columns, cells and landmarks to show
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    pub top: usize,
-    /// Seed of the draws
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
+    /// Take what is not typed from this file (TOML)
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Draws from the null distribution; the smallest p-value is 1/(draws + 1) [default: 999]
+    #[arg(long, value_name = "N")]
+    pub draws: Option<u64>,
+    /// Number of columns, cells and landmarks to show [default: 5]
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+    /// Seed of all random choices [default: 0]
+    #[arg(long)]
+    pub seed: Option<u64>,
 }
 
 /// Write a page about a sketch that opens in any browser.

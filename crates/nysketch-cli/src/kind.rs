@@ -24,6 +24,8 @@ pub enum Kind {
     Arrow,
     /// JSON that is no model.
     Json,
+    /// Figures of drift for a monitoring system.
+    Metrics,
     /// Text that may be a table.
     Text,
     Folder,
@@ -48,7 +50,9 @@ const EXTENSIONS: &[(&[&str], &[Kind])] = &[
     (&["parquet", "parq", "pq"], &[Kind::Parquet]),
     (&["npy"], &[Kind::Npy]),
     (&["arrow", "arrows", "feather", "ipc"], &[Kind::Arrow]),
-    (&["csv", "tsv", "txt", "gz", "zst"], &[Kind::Text]),
+    (&["prom"], &[Kind::Metrics]),
+    (&["csv", "tsv", "gz", "zst"], &[Kind::Text]),
+    (&["txt"], &[Kind::Text, Kind::Metrics]),
     (&["pdf", "jpg", "jpeg", "gif", "webp", "xls", "xlsx", "md", "yaml", "toml", "zip"], &[]),
 ];
 
@@ -105,6 +109,8 @@ impl Kind {
             Kind::Svg
         } else if text.contains("<meta name=\"generator\" content=\"nysketch\">") {
             Kind::Page
+        } else if text.starts_with("# HELP nysketch_") {
+            Kind::Metrics
         } else if !start.contains(&0) {
             Kind::Text
         } else {
@@ -127,6 +133,7 @@ impl Kind {
             Kind::Npy => "a NumPy array",
             Kind::Arrow => "an Arrow table",
             Kind::Json => "a JSON file",
+            Kind::Metrics => "a file of metrics",
             Kind::Text => "a text file",
             Kind::Folder => "a folder",
             Kind::Empty => "an empty file",

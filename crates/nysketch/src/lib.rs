@@ -101,7 +101,6 @@ mod densities;
 mod digest;
 mod names;
 mod optimize;
-mod parallel;
 mod profile;
 mod report;
 mod suitability;
@@ -128,6 +127,8 @@ pub mod kmeans;
 pub mod landmarks;
 #[doc(hidden)]
 pub mod linalg;
+#[doc(hidden)]
+pub mod parallel;
 #[doc(hidden)]
 pub mod points;
 #[doc(hidden)]

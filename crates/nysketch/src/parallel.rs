@@ -18,7 +18,7 @@ pub(crate) fn on_threads<R: Send>(threads: usize, work: impl Fn() -> R + Sync) -
 }
 
 /// `work` of each item, in the order of the items, on at most so many threads.
-pub(crate) fn in_parallel<T: Send, R: Send>(
+pub fn in_parallel<T: Send, R: Send>(
     threads: usize,
     items: Vec<T>,
     work: impl Fn(T) -> R + Sync,

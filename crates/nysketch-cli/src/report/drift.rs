@@ -7,7 +7,9 @@ use crate::page::Page;
 use crate::plot::{self, DriftChart, DriftPoint};
 use anyhow::{Context, Result};
 use nysketch::clusters::Aspect;
-use nysketch::drift::{CategoryChange, ColumnChange, Comparison, Drift, DriftParams};
+use nysketch::drift::{
+    CategoryChange, ColumnChange, Comparison, Drift, DriftParams, Effect, Moved, Verdict,
+};
 use nysketch::recipe::words::{self, percent};
 use nysketch::{Plan, Sketch, Step};
 
@@ -49,7 +51,7 @@ pub fn point(name: String, drift: &Drift) -> DriftPoint {
         let word = if drift.drift == Some(true) { ": drift" } else { "" };
         title += &format!("\np-value {}{word}", short(p));
     }
-    if let Some((what, z)) = moved(drift) {
+    if let Some((what, z)) = moved_most(drift) {
         title += &format!("\nmost moved: {} (z {z:+.1})", crate::markup::shorten(&what, 40));
     }
     DriftPoint {
@@ -79,8 +81,100 @@ pub fn changed(c: &ColumnChange, plan: &Plan) -> [(String, String); 2] {
     })
 }
 
+/// How much changed and whether by chance, in words: what, and how much.
+pub fn headline(drift: &Drift, draws: usize) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    if let Some(moved) = drift.moved {
+        lines.push((
+            "moved",
+            format!("{} of the rows would have to move to another cell", moved_share(moved)),
+        ));
+    }
+    let effects = drift.columns.iter().filter_map(|c| Some((c, c.effect?)));
+    let size = |(_, e): &(&ColumnChange, Effect)| e.deviations.abs();
+    if let Some((column, effect)) = effects.max_by(|a, b| size(a).total_cmp(&size(b))) {
+        lines.push((
+            "mean",
+            format!(
+                "{} {:+.3} standard deviations ({:+.3} to {:+.3}), the most of {}",
+                one_line(&column.column),
+                effect.deviations,
+                effect.low,
+                effect.high,
+                count(drift.columns.len() as u64, "column")
+            ),
+        ));
+    }
+    if let Some(times) = drift.mmd_over_noise() {
+        lines.push(("MMD", format!("{times:.1} times its noise")));
+    }
+    lines.push(("p-value", test(drift, draws)));
+    if let Some(words) = verdict(drift) {
+        lines.push(("verdict", words));
+    }
+    lines
+}
+
+/// What the test says.
+fn test(drift: &Drift, draws: usize) -> String {
+    match (drift.p_value, drift.drift) {
+        (Some(p), Some(true)) => {
+            format!("{}: the rows differ (level {})", p_text(p, draws), drift.level)
+        }
+        (Some(p), _) => {
+            format!("{}: no difference found (level {})", p_text(p, draws), drift.level)
+        }
+        (None, _) => {
+            format!("none: {}", drift.no_test.as_deref().map_or("no test".into(), in_options))
+        }
+    }
+}
+
+/// A p-value, which draws cannot show below 1/(draws + 1).
+pub fn p_text(p: f64, draws: usize) -> String {
+    let least = 1.0 / (draws + 1) as f64;
+    if p <= least { format!("{} or less", short(least)) } else { short(p) }
+}
+
+/// Whether more moved than is tolerated, where that was asked.
+fn verdict(drift: &Drift) -> Option<String> {
+    let (tolerance, verdict) = (drift.tolerance?, drift.verdict);
+    let limit = percent(tolerance);
+    Some(match verdict {
+        Some(Verdict::Same) => {
+            format!("same at the resolution of the cells: at most {limit} of the rows moved")
+        }
+        Some(Verdict::Changed) => format!("changed: more than {limit} of the rows moved"),
+        Some(Verdict::CannotTell) => {
+            format!("cannot tell whether more than {limit} of the rows moved; more rows would")
+        }
+        None => format!("none on {limit}: there are too few rows in the cells, or none are kept"),
+    })
+}
+
+/// "7.4 % (5.9 % to 9.1 %)".
+pub fn moved_share(moved: Moved) -> String {
+    format!("{} ({} to {})", percent(moved.share), percent(moved.low), percent(moved.high))
+}
+
+/// A false-discovery rate for people.
+pub fn q_text(q: f64) -> String {
+    if q < 1e-4 { "<0.0001".into() } else { format!("{q:.4}") }
+}
+
+/// The change of a column's mean in standard deviations of the rows.
+pub fn effect(c: &ColumnChange) -> String {
+    match c.effect {
+        Some(e) => {
+            let half = 0.5 * (e.high - e.low);
+            format!("{:+.3} ± {half:.3}", e.deviations)
+        }
+        None => "-".into(),
+    }
+}
+
 /// What moved most: a column, a level or the missing values of a column, with its z.
-pub fn moved(drift: &Drift) -> Option<(String, f64)> {
+pub fn moved_most(drift: &Drift) -> Option<(String, f64)> {
     let columns = drift.columns.iter().take(1).map(|c| (c.column.clone(), c.z));
     let level = |c: &CategoryChange| {
         c.levels.first().map(|level| (format!("{}: {}", c.column, level.level), level.z))
@@ -91,22 +185,22 @@ pub fn moved(drift: &Drift) -> Option<(String, f64)> {
     all.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))
 }
 
-/// Shares of levels and of missing values, so many at most, the most changed first: name, both shares, z and the p-value,
-/// which is that of all levels of a category.
+/// Shares of levels and of missing values, so many at most, the most changed first: name, both shares, z and the
+/// false-discovery rate, which is that of all levels of a category.
 pub fn share_lines(drift: &Drift, top: usize) -> Vec<[String; 5]> {
     let mut lines: Vec<(f64, [String; 5])> = Vec::new();
-    let mut add = |name: String, shares: [f64; 2], z: f64, p: Option<f64>| {
+    let mut add = |name: String, shares: [f64; 2], z: f64, q: Option<f64>| {
         let [a, b] = shares.map(percent);
-        let p = p.map_or("-".to_string(), short);
-        lines.push((z, [one_line(&name), a, b, format!("{z:+.1}"), p]));
+        let q = q.map_or("-".to_string(), q_text);
+        lines.push((z, [one_line(&name), a, b, format!("{z:+.1}"), q]));
     };
     for c in &drift.categories {
         for level in &c.levels {
-            add(format!("{}: {}", c.column, level.level), level.shares, level.z, c.p_value);
+            add(format!("{}: {}", c.column, level.level), level.shares, level.z, c.q_value);
         }
     }
     for m in &drift.missing {
-        add(format!("{} missing", m.column), m.shares, m.z, m.p_value);
+        add(format!("{} missing", m.column), m.shares, m.z, m.q_value);
     }
     lines.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()));
     lines.into_iter().take(top).map(|(_, line)| line).collect()
@@ -134,7 +228,7 @@ fn series(page: &mut Page, found: &[(String, Drift)], baseline: &str, level: f64
             number(p.noise),
             number(p.p_value),
             if p.drift { "drift".into() } else { String::new() },
-            moved(drift).map_or(String::new(), |(what, z)| format!("{what} (z {z:+.1})")),
+            moved_most(drift).map_or(String::new(), |(what, z)| format!("{what} (z {z:+.1})")),
         ]
     };
     let rows: Vec<_> = found.iter().zip(&points).map(row).collect();
@@ -145,14 +239,8 @@ fn series(page: &mut Page, found: &[(String, Drift)], baseline: &str, level: f64
 }
 
 fn one(page: &mut Page, drift: &Drift, sketch: &Sketch) {
-    match (drift.p_value, &drift.no_test) {
-        (Some(p), _) => {
-            let differ = drift.drift == Some(true);
-            let verdict = if differ { "the rows differ" } else { "no difference found" };
-            page.text(&format!("p-value {}: {verdict} (level {}).", short(p), drift.level));
-        }
-        (None, Some(why)) => page.text(&format!("No p-value: {}.", in_options(why))),
-        _ => {}
+    for (what, words) in headline(drift, DriftParams::default().draws) {
+        page.text(&format!("{what}: {words}."));
     }
     let mut table = |header: &[&str], rows: Vec<Vec<String>>| {
         if !rows.is_empty() {
@@ -167,11 +255,12 @@ fn one(page: &mut Page, drift: &Drift, sketch: &Sketch) {
     );
     let columns = drift.columns.iter().take(TOP).map(|c| {
         let [there, here] = changed(c, sketch.plan());
-        vec![c.column.clone(), there.0, here.0, format!("{:+.1}", c.z)]
+        let q = c.q_value.map_or("-".into(), q_text);
+        vec![c.column.clone(), there.0, here.0, effect(c), q]
     });
-    table(&["column", "mean there", "mean here", "z"], columns.collect());
+    table(&["column", "mean there", "mean here", "change in deviations", "q"], columns.collect());
     let shares = share_lines(drift, TOP).into_iter().map(|line| line.to_vec());
-    table(&["share", "there", "here", "z", "p-value"], shares.collect());
+    table(&["share", "there", "here", "z", "q"], shares.collect());
     let cells = drift.cells.iter().take(TOP).map(|c| {
         vec![
             place(&c.mean, &c.levels, drift, sketch.plan()),

@@ -9,7 +9,9 @@ mod models;
 mod overview;
 mod request;
 
-pub(crate) use drift::{changed, moved, point, share_lines};
+pub(crate) use drift::{
+    changed, effect, headline, moved_most, moved_share, p_text, point, q_text, share_lines,
+};
 pub use request::{DEFAULT_MOST_CLUSTERS, ReportRequest};
 
 use crate::page::Page;

@@ -1,15 +1,14 @@
 //! How shares changed, of levels and of missing values, each with a test.
 //!
 //! The levels of a category are compared by χ², those with less than 5 rows expected in either sample pooled; shares of
-//! missing values by the difference in standard errors. p-values are those of Bonferroni, multiplied by the number of tests.
+//! missing values by the difference in standard errors.
 
+use super::pooled::{Pooled, is_small};
+use super::tail::chi_squared_beyond;
 use crate::clusters::Aspect;
 use crate::recipe::Recipe;
 use crate::sketch::Sketch;
 use serde::Serialize;
-
-/// Rows expected in either sample below which a cell or a level is pooled with others like it.
-pub(super) const LEAST_EXPECTED: f64 = 5.0;
 
 /// How the levels of a category changed.
 #[derive(Debug, Clone, Serialize)]
@@ -17,8 +16,10 @@ pub(super) const LEAST_EXPECTED: f64 = 5.0;
 pub struct CategoryChange {
     /// Its name.
     pub column: String,
-    /// Of the test, times the number of tests; none where rows are too few or have weights.
+    /// Of the test; none where rows are too few or have weights.
     pub p_value: Option<f64>,
+    /// The false-discovery rate at which it is called changed, as for columns.
+    pub q_value: Option<f64>,
     /// Its levels, the most changed first; those that no row has are left out.
     pub levels: Vec<LevelChange>,
 }
@@ -45,8 +46,10 @@ pub struct MissingChange {
     pub shares: [f64; 2],
     /// Share of B less that of A in standard errors.
     pub z: f64,
-    /// Of the test, times the number of tests; none where rows are too few or have weights.
+    /// Of the test; none where rows are too few or have weights.
     pub p_value: Option<f64>,
+    /// The false-discovery rate at which it is called changed, as for columns.
+    pub q_value: Option<f64>,
 }
 
 /// All shares of two sketches.
@@ -75,7 +78,7 @@ impl Shares {
             let mut levels: Vec<LevelChange> = some.map(change).collect();
             levels.sort_by(|p, q| q.z.abs().total_cmp(&p.z.abs()));
             let column = category.name.clone();
-            CategoryChange { column, p_value: chi_squared(&counts, totals), levels }
+            CategoryChange { column, p_value: chi_squared(&counts, totals), q_value: None, levels }
         });
         let (of_a, of_b) = (a.missing_shares(), b.missing_shares());
         let missing = lacking(&plan.recipe).filter(|j| of_a[*j] + of_b[*j] > 0.0).map(|j| {
@@ -83,16 +86,20 @@ impl Shares {
             let (shares, z) = difference(counts, totals);
             let others = [totals[0] - counts[0], totals[1] - counts[1]];
             let p_value = chi_squared(&[counts, others], totals);
-            MissingChange { column: plan.recipe.numbers[j].input.clone(), shares, z, p_value }
+            MissingChange {
+                column: plan.recipe.numbers[j].input.clone(),
+                shares,
+                z,
+                p_value,
+                q_value: None,
+            }
         });
         let mut shares = Shares { categories: categories.collect(), missing: missing.collect() };
-        let tests = shares.p_values().count() as f64;
         // Nothing is known of the noise of weights.
-        let corrected = |p: &mut Option<f64>| {
-            *p = p.filter(|_| plan.weighting.is_none()).map(|p| (p * tests).min(1.0));
-        };
-        shares.categories.iter_mut().for_each(|c| corrected(&mut c.p_value));
-        shares.missing.iter_mut().for_each(|c| corrected(&mut c.p_value));
+        if plan.weighting.is_some() {
+            shares.categories.iter_mut().for_each(|c| c.p_value = None);
+            shares.missing.iter_mut().for_each(|m| m.p_value = None);
+        }
         let least = |p: Option<f64>| p.unwrap_or(f64::INFINITY);
         shares.categories.sort_by(|p, q| least(p.p_value).total_cmp(&least(q.p_value)));
         shares.missing.sort_by(|p, q| q.z.abs().total_cmp(&p.z.abs()));
@@ -104,9 +111,10 @@ impl Shares {
         categories.chain(self.missing.iter().filter_map(|m| m.p_value))
     }
 
-    /// The least of the corrected p-values.
+    /// The least of the p-values, times their number: that of Bonferroni.
     pub fn least(&self) -> Option<f64> {
-        self.p_values().min_by(f64::total_cmp)
+        let least = self.p_values().min_by(f64::total_cmp)?;
+        Some((least * self.p_values().count() as f64).min(1.0))
     }
 }
 
@@ -131,16 +139,8 @@ pub(super) fn difference(counts: [f64; 2], totals: [f64; 2]) -> ([f64; 2], f64) 
 /// The p-value of counts in A and B, small ones taken together; `None` where that leaves nothing to compare.
 fn chi_squared(counts: &[[f64; 2]], totals: [f64; 2]) -> Option<f64> {
     let share = totals[0] / (totals[0] + totals[1]);
-    let (mut groups, mut rest) = (Vec::new(), [0.0; 2]);
-    for [a, b] in counts {
-        match (a + b) * share.min(1.0 - share) < LEAST_EXPECTED {
-            true => rest = [rest[0] + a, rest[1] + b],
-            false => groups.push([*a, *b]),
-        }
-    }
-    if (rest[0] + rest[1]) * share.min(1.0 - share) >= LEAST_EXPECTED {
-        groups.push(rest);
-    }
+    let Pooled { mut groups, rest } = Pooled::new(counts, totals);
+    groups.extend(rest.filter(|[a, b]| !is_small(a + b, share)));
     if groups.len() < 2 {
         return None;
     }
@@ -151,23 +151,7 @@ fn chi_squared(counts: &[[f64; 2]], totals: [f64; 2]) -> Option<f64> {
         (a - n * share).powi(2) / (n * share * (1.0 - share))
     };
     let statistic: f64 = groups.iter().map(term).sum();
-    Some(beyond(statistic, groups.len() - 1))
-}
-
-/// The probability that χ² of so many degrees of freedom is larger:
-/// `Q(a + 1, x) = Q(a, x) + xᵃ e⁻ˣ/Γ(a + 1)` from `Q(½, x) = erfc √x` or `Q(1, x) = e⁻ˣ`.
-fn beyond(statistic: f64, freedom: usize) -> f64 {
-    let x = 0.5 * statistic;
-    if !(x > 0.0) {
-        return 1.0;
-    }
-    let (mut a, mut q) =
-        if freedom % 2 == 1 { (0.5, libm::erfc(x.sqrt())) } else { (1.0, (-x).exp()) };
-    while a < 0.5 * freedom as f64 {
-        q += (a * x.ln() - x - libm::lgamma(a + 1.0)).exp();
-        a += 1.0;
-    }
-    q.clamp(0.0, 1.0)
+    Some(chi_squared_beyond(statistic, groups.len() - 1))
 }
 
 #[cfg(test)]
@@ -176,17 +160,6 @@ mod tests {
     use crate::random::below;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
-
-    #[test]
-    fn tails_are_those_of_tables() {
-        // Quantiles of the 95 % of χ², from tables.
-        for (freedom, quantile) in [(1, 3.841), (2, 5.991), (3, 7.815), (10, 18.307), (25, 37.652)]
-        {
-            let p = beyond(quantile, freedom);
-            assert!((p - 0.05).abs() < 1e-4, "{freedom}: {p}");
-        }
-        assert_eq!(beyond(0.0, 3), 1.0);
-    }
 
     /// 2,000 trials on equal distributions: at 5 % the share of false alarms has the standard deviation 0.5 %.
     #[test]
@@ -218,6 +191,8 @@ mod tests {
         // Of two groups χ² is the square of the difference in standard errors.
         let (counts, totals) = ([[30.0, 55.0], [70.0, 145.0]], [100.0, 200.0]);
         let z = difference(counts[0], totals).1;
-        assert!((chi_squared(&counts, totals).unwrap() - beyond(z * z, 1)).abs() < 1e-12);
+        assert!(
+            (chi_squared(&counts, totals).unwrap() - chi_squared_beyond(z * z, 1)).abs() < 1e-12
+        );
     }
 }

@@ -1,0 +1,123 @@
+//! Which segments explain a change.
+
+use super::thresholds::Thresholds;
+use super::{Outcome, check_outputs, paths};
+use crate::args::{Common, Diff};
+use crate::commands::files::{read_sketch, sketch_files, stem};
+use crate::describe::one_line;
+use crate::output::{Usage, count, name, note, percent, result};
+use crate::report::{headline, moved_share, p_text};
+use anyhow::{Context, Result};
+use nysketch::Sketch;
+use nysketch::drift::{Attribution, Comparison, Segment};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Segments that are taken out at most.
+const MOST: usize = 10;
+
+/// `BEFORE AFTER --segments`: two folders of sketches with the same names.
+pub fn run(args: &Diff, thresholds: &Thresholds, common: &Common) -> Result<(Outcome, Result<()>)> {
+    let folders = match &args.sketches[..] {
+        [before, after] if before.is_dir() && after.is_dir() => [before, after],
+        _ => {
+            let message = "--segments compares two folders of sketches, as sketch --by writes them";
+            return Err(Usage(message.into()).into());
+        }
+    };
+    if args.plot.is_some() || args.metrics.is_some() {
+        return Err(Usage("--segments writes neither pictures nor metrics".into()).into());
+    }
+    let mut files: BTreeMap<String, [Option<PathBuf>; 2]> = BTreeMap::new();
+    for (side, folder) in folders.into_iter().enumerate() {
+        for file in sketch_files(std::slice::from_ref(folder), None, common)? {
+            let name = stem(&file);
+            files.entry(name).or_default()[side] = Some(file);
+        }
+    }
+    let all: Vec<PathBuf> = files.values().flatten().flatten().cloned().collect();
+    check_outputs(args, paths(&all), common)?;
+    let plan = read_sketch(&all[0])?.plan().clone();
+    let mut segments = Vec::new();
+    for (name, [before, after]) in &files {
+        let read = |file: &Option<PathBuf>| -> Result<Sketch> {
+            Ok(match file {
+                Some(file) => read_sketch(file)?,
+                None => Sketch::empty(plan.clone()),
+            })
+        };
+        let only = match (before, after) {
+            (Some(file), None) | (None, Some(file)) => Some(file),
+            _ => None,
+        };
+        if let Some(file) = only {
+            note(
+                common,
+                &format!(
+                    "{} is in one folder only; it counts as no rows in the other",
+                    file.display()
+                ),
+            );
+        }
+        segments.push(Segment { name: name.clone(), before: read(before)?, after: read(after)? });
+    }
+    let comparison = Comparison::new(&plan)?;
+    let both = || format!("{} and {}", folders[0].display(), folders[1].display());
+    let mut found = comparison.attribute(&segments, MOST, &thresholds.params).with_context(both)?;
+    found.whole.keep(thresholds.top);
+    let mut json = serde_json::to_value(&found)?;
+    json["before"] = name(folders[0]);
+    json["after"] = name(folders[1]);
+    json["segments"] = json!(segments.len());
+    let text = text(folders, &found, segments.len(), thresholds);
+    Ok((super::pair::outcome(folders[1], &found.whole), result(common, &json, &text)))
+}
+
+fn text(
+    [before, after]: [&PathBuf; 2],
+    found: &Attribution,
+    segments: usize,
+    thresholds: &Thresholds,
+) -> String {
+    let whole = &found.whole;
+    let mut text = format!(
+        "A  {}, {}\nB  {}, {}\n{} in all\n\n",
+        before.display(),
+        count(whole.rows[0], "row"),
+        after.display(),
+        count(whole.rows[1], "row"),
+        count(segments as u64, "segment")
+    );
+    for (what, words) in headline(whole, thresholds.params.draws) {
+        text.push_str(&format!("{what:<8} {words}\n"));
+    }
+    if found.removed.is_empty() {
+        return text;
+    }
+    let width = found.removed.iter().map(|r| r.segment.chars().count()).max().unwrap_or(0).max(7);
+    text.push_str(&format!(
+        "\n{:width$} {:>10} {:>10} {:>30} {:>14}\n",
+        "without", "share of A", "share of B", "rows that move among the rest", "p-value"
+    ));
+    for r in &found.removed {
+        text.push_str(&format!(
+            "{:width$} {:>10} {:>10} {:>30} {:>14}\n",
+            one_line(&r.segment),
+            percent(r.shares[0]),
+            percent(r.shares[1]),
+            r.moved.map_or("-".into(), moved_share),
+            r.p_value.map_or("-".into(), |p| p_text(p, thresholds.params.draws))
+        ));
+    }
+    let names: Vec<String> = found.removed.iter().map(|r| one_line(&r.segment)).collect();
+    let listed = match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => names.join(", "),
+    };
+    text.push_str(&match found.explained {
+        true => format!("\nwithout {listed} there is no drift left\n"),
+        false => format!("\ndrift is left without {listed}: it is not that of a few segments\n"),
+    });
+    text
+}

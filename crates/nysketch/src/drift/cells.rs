@@ -1,0 +1,52 @@
+//! The cells of both samples.
+
+use super::found::CellChange;
+use super::shares::difference;
+use crate::plan::Plan;
+use crate::sketch::Sketch;
+use crate::sums::{Sum, Sums};
+
+/// The cells of two sketches of one plan.
+pub(super) struct PairedCells<'a> {
+    pub a: &'a Sums,
+    pub b: &'a Sums,
+    /// Both together.
+    pub both: Sums,
+    /// Rows of A and B in each cell.
+    pub counts: Vec<[f64; 2]>,
+    pub totals: [f64; 2],
+}
+
+impl<'a> PairedCells<'a> {
+    pub fn new(a: &'a Sketch, b: &'a Sketch) -> Self {
+        let (a, b) = (a.sums(), b.sums());
+        let mut both = a.clone();
+        both.combine(b, i128::wrapping_add);
+        let rows = a[Sum::CellRows].iter().zip(&b[Sum::CellRows]);
+        let counts: Vec<[f64; 2]> = rows.map(|(a, b)| [*a as f64, *b as f64]).collect();
+        let totals = [0, 1].map(|side| counts.iter().map(|c| c[side]).sum());
+        PairedCells { a, b, both, counts, totals }
+    }
+
+    /// Rows of both in a cell.
+    pub fn rows(&self, cell: usize) -> f64 {
+        self.counts[cell][0] + self.counts[cell][1]
+    }
+
+    /// Shares of A and B of each cell, the most changed first.
+    pub fn changes(&self, plan: &Plan) -> Vec<CellChange> {
+        let levels = plan.recipe.levels();
+        let some = (0..self.counts.len()).filter(|cell| self.rows(*cell) > 0.0);
+        let change = |landmark: usize| {
+            let (shares, z) = difference(self.counts[landmark], self.totals);
+            let counts = &self.both[Sum::CellLevels][landmark * levels..][..levels];
+            let levels = counts.iter().map(|n| *n as f64 / self.rows(landmark)).collect();
+            let mean = self.both.cell_mean(landmark, &plan.frame.exponent);
+            let mean = plan.frame.widen_coordinates(&mean);
+            CellChange { landmark, shares, z, mean, levels }
+        };
+        let mut changes: Vec<CellChange> = some.map(change).collect();
+        changes.sort_by(|p, q| q.z.abs().total_cmp(&p.z.abs()));
+        changes
+    }
+}

@@ -1,0 +1,327 @@
+//! Comparing two sketches of one plan.
+
+use super::cells::PairedCells;
+use super::columns::columns;
+use super::discovery::q_values;
+use super::found::{Discrepancy, Drift, LandmarkChange};
+use super::moved::Moved;
+use super::null::p_value;
+use super::params::DriftParams;
+use super::pooled::LEAST_EXPECTED;
+use super::shares::Shares;
+use crate::atom::embedding::DECODING_CUTOFF;
+use crate::error::{Error, Result};
+use crate::feature_map::nystrom::NystromMap;
+use crate::linalg::{Matrix, dot};
+use crate::plan::Plan;
+use crate::sketch::{Sketch, check_same_plan};
+use crate::work::Work;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Compares sketches of one plan; what depends on the plan alone is computed once.
+///
+/// ```
+/// use nysketch::drift::{Comparison, DriftParams};
+/// use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let mixture = Mixture::new(2, 3, 3.0, 7)?;
+/// let monday = Table::unnamed(2, mixture.rows(0, 2000).values)?;
+/// let tuesday = Table::unnamed(2, mixture.rows(1, 2000).values)?;
+/// let shifted = mixture.rows(2, 2000).values.iter().map(|x| x + 0.3).collect();
+/// let wednesday = Table::unnamed(2, shifted)?;
+///
+/// let plan = std::sync::Arc::new(plan_for(&monday, PlanParams::default().landmarks(50))?.0);
+/// let sketch = |day: &Table| Sketch::of(&plan, day, SketchParams::default(), &());
+/// let (monday, tuesday, wednesday) = (sketch(&monday)?, sketch(&tuesday)?, sketch(&wednesday)?);
+///
+/// let comparison = Comparison::new(&plan)?;
+/// let params = DriftParams::default().draws(199);
+/// assert!(comparison.of(&monday, &tuesday, &params)?.p_value > Some(0.05));
+/// assert!(comparison.of(&monday, &wednesday, &params)?.p_value < Some(0.01));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Comparison {
+    plan: Arc<Plan>,
+    /// `W` of each bandwidth; empty for Fourier features.
+    maps: Vec<NystromMap>,
+    /// Kernel matrices of the landmarks, where they are small; for the test.
+    grams: Vec<Matrix>,
+}
+
+/// Bytes of kernel matrices that are kept for all comparisons; larger ones are computed for each.
+const KEPT: usize = 1 << 28;
+
+impl Comparison {
+    /// For sketches of this plan.
+    pub fn new(plan: &Arc<Plan>) -> Result<Self> {
+        let (mut maps, mut grams) = (Vec::new(), Vec::new());
+        if let Some(landmarks) = plan.landmark_space() {
+            let bandwidths = plan.bandwidths.iter().map(|sigma2| plan.kernel.at(*sigma2));
+            if plan.collect.kernel {
+                Work::eigen(landmarks.len(), plan.bandwidths.len())
+                    .check("comparing kernel sums")?;
+                for kernel in bandwidths.clone() {
+                    maps.push(NystromMap::new(&landmarks, kernel, DECODING_CUTOFF)?);
+                }
+            }
+            let bytes = 8 * landmarks.len().pow(2) * plan.bandwidths.len();
+            if plan.collect.cells && bytes <= KEPT {
+                grams = bandwidths.map(|kernel| kernel.gram(&landmarks)).collect();
+            }
+        }
+        Ok(Comparison { plan: plan.clone(), maps, grams })
+    }
+
+    /// The kernel matrix of the landmarks at one bandwidth.
+    fn gram(&self, rung: usize) -> Cow<'_, Matrix> {
+        match (self.grams.get(rung), self.plan.landmark_space()) {
+            (Some(gram), _) => Cow::Borrowed(gram),
+            (None, Some(landmarks)) => {
+                Cow::Owned(self.plan.kernel.at(self.plan.bandwidths[rung]).gram(&landmarks))
+            }
+            (None, None) => Cow::Owned(Matrix::from_fn(0, 0, |_, _| 0.0)),
+        }
+    }
+
+    /// The plan of all sketches.
+    pub(super) fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// `A_m(π)` at the middle bandwidth; empty without kernel sums, or rows that have them.
+    pub(super) fn embedding(&self, sketch: &Sketch) -> Vec<f64> {
+        if !self.plan.collect.kernel || sketch.complete_rows() == 0 {
+            return Vec::new();
+        }
+        let middle = self.plan.bandwidths.len() / 2;
+        let means = sketch.feature_means(middle);
+        match self.maps.get(middle) {
+            Some(map) => map.whitening.times(&means),
+            None => means.iter().map(|f| f / (0.5 * means.len() as f64).sqrt()).collect(),
+        }
+    }
+
+    /// Compares two sketches.
+    pub fn of(&self, a: &Sketch, b: &Sketch, params: &DriftParams) -> Result<Drift> {
+        params.check()?;
+        for sketch in [a, b] {
+            check_same_plan(&self.plan, sketch.plan())?;
+            if sketch.rows() == 0 {
+                return Err(Error::NoRows { skipped: sketch.skipped() });
+            }
+        }
+        let mut drift = Drift {
+            rows: [a.counted(), b.counted()],
+            level: params.level,
+            moved: None,
+            tolerance: params.tolerance,
+            verdict: None,
+            p_value: None,
+            drift: None,
+            no_test: None,
+            discrepancies: self.discrepancies(a, b),
+            columns: columns(a, b, params.level),
+            categories: Vec::new(),
+            missing: Vec::new(),
+            cells: Vec::new(),
+            landmarks: self.landmarks(a, b),
+            whole: a.whole(),
+        };
+        if !self.plan.collect.cells {
+            drift.no_test = Some(match self.plan.landmarks() {
+                Some(_) => "the sketches keep no cells (`collect=cells`)".into(),
+                None => "Fourier sketches have no cells".into(),
+            });
+            return Ok(drift);
+        }
+        let cells = PairedCells::new(a, b);
+        drift.cells = cells.changes(&self.plan);
+        let shares = Shares::of(a, b);
+        let least = shares.least();
+        (drift.categories, drift.missing) = (shares.categories, shares.missing);
+        if self.plan.weighting.is_some() {
+            drift.no_test = Some("rows have weights, and nothing is known of their noise".into());
+            return Ok(drift);
+        }
+        call(&mut drift);
+        if cells.totals.iter().any(|n| *n < 2.0 * LEAST_EXPECTED) {
+            drift.no_test = Some(format!("a test needs {} rows of each", 2.0 * LEAST_EXPECTED));
+            return Ok(drift);
+        }
+        drift.moved = Moved::of(&cells.counts, cells.totals, 1.0, params.level);
+        drift.verdict = params.tolerance.and_then(|t| Some(drift.moved?.verdict(t)));
+        match p_value(&cells, &self.plan, |rung| self.gram(rung), params) {
+            Ok(of_cells) => {
+                let both = |least: f64| (2.0 * least.min(of_cells)).min(1.0);
+                let p_value = least.map_or(of_cells, both);
+                drift.p_value = Some(p_value);
+                drift.drift = Some(p_value <= params.level);
+            }
+            // What changed can still be shown.
+            Err(error @ Error::TooMuchWork { .. }) => drift.no_test = Some(error.to_string()),
+            Err(error) => return Err(error),
+        }
+        Ok(drift)
+    }
+
+    /// Changes at the middle bandwidth, the largest first.
+    fn landmarks(&self, a: &Sketch, b: &Sketch) -> Vec<LandmarkChange> {
+        if self.maps.is_empty() || a.complete_rows() == 0 || b.complete_rows() == 0 {
+            return Vec::new();
+        }
+        let middle = self.plan.bandwidths.len() / 2;
+        let points = self.plan.features.points();
+        let each = |(landmark, (a, b)): (usize, (f64, f64))| LandmarkChange {
+            landmark,
+            change: b - a,
+            place: self.plan.frame.widen(points.row(landmark)),
+        };
+        let means = a.feature_means(middle).into_iter().zip(b.feature_means(middle));
+        let mut changes: Vec<LandmarkChange> = means.enumerate().map(each).collect();
+        changes.sort_by(|p, q| q.change.abs().total_cmp(&p.change.abs()));
+        changes
+    }
+
+    fn discrepancies(&self, a: &Sketch, b: &Sketch) -> Vec<Discrepancy> {
+        if !self.plan.collect.kernel || a.complete_rows() == 0 || b.complete_rows() == 0 {
+            return Vec::new();
+        }
+        let each = |(rung, &sigma2): (usize, &f64)| {
+            let (ka, kb) = (a.feature_means(rung), b.feature_means(rung));
+            let change: Vec<f64> = ka.iter().zip(&kb).map(|(a, b)| b - a).collect();
+            // Kernel sums are of rows that lack nothing.
+            let unit = self.plan.weighting.as_ref().map_or(1.0, |w| w.unit);
+            let [na, nb] = [a, b].map(|sketch| sketch.complete_rows() as f64 * unit);
+            let both: Vec<f64> =
+                ka.iter().zip(&kb).map(|(a, b)| (na * a + nb * b) / (na + nb)).collect();
+            let norm2 = |f: &[f64]| match self.maps.get(rung) {
+                Some(map) => map.squared_norm(f, DECODING_CUTOFF),
+                None => dot(f, f) / (f.len() as f64 / 2.0),
+            };
+            let noise2 = (1.0 / na + 1.0 / nb) * (1.0 - norm2(&both)).max(0.0);
+            Discrepancy { sigma2, mmd: norm2(&change).sqrt(), noise: noise2.sqrt() }
+        };
+        self.plan.bandwidths.iter().enumerate().map(each).collect()
+    }
+}
+
+/// The q-values of columns, categories and shares of missing values: all of them are tested at once.
+fn call(drift: &mut Drift) {
+    let columns = drift.columns.iter().map(|c| Some(c.p_value()));
+    let categories = drift.categories.iter().map(|c| c.p_value);
+    let missing = drift.missing.iter().map(|m| m.p_value);
+    let p_values: Vec<f64> = columns.chain(categories).chain(missing).flatten().collect();
+    let mut q_values = q_values(&p_values).into_iter();
+    let mut next = |tested: bool| if tested { q_values.next() } else { None };
+    drift.columns.iter_mut().for_each(|c| c.q_value = next(true));
+    drift.categories.iter_mut().for_each(|c| c.q_value = next(c.p_value.is_some()));
+    drift.missing.iter_mut().for_each(|m| m.q_value = next(m.p_value.is_some()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::{below, normal};
+    use crate::{PlanParams, Sampling, SketchParams, Table, plan_for};
+    use proptest::prelude::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    fn rows(n: usize, shift: f64, seed: u64) -> Vec<f64> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let row = |rng: &mut ChaCha8Rng| {
+            let c = below(3, rng) as f64 * 4.0;
+            [c + normal(rng) + shift, normal(rng) - c]
+        };
+        (0..n).flat_map(|_| row(&mut rng)).collect()
+    }
+
+    fn plan(values: &[f64]) -> Arc<Plan> {
+        let chosen = PlanParams::default().landmarks(30).sampling(Sampling::Dsquared);
+        let params = chosen;
+        Arc::new(plan_for(&Table::unnamed(2, values.to_vec()).unwrap(), params).unwrap().0)
+    }
+
+    fn sketch(plan: &Arc<Plan>, values: &[f64]) -> Sketch {
+        let table = Table::unnamed(2, values.to_vec()).unwrap();
+        Sketch::of(plan, &table, SketchParams::default(), &()).unwrap()
+    }
+
+    fn drift(a: &[f64], b: &[f64]) -> Drift {
+        let plan = plan(a);
+        let params = DriftParams { draws: 199, seed: 1, ..DriftParams::default() };
+        Comparison::new(&plan).unwrap().of(&sketch(&plan, a), &sketch(&plan, b), &params).unwrap()
+    }
+
+    /// 300 trials on equal distributions: at 5 % the number of false alarms has mean 15 and standard
+    /// deviation 3.8. `bench/src/drift.rs` does it at length.
+    #[test]
+    fn false_alarms_are_as_rare_as_they_should_be() {
+        let alarm = |s: u64| {
+            let p = drift(&rows(600, 0.0, 2 * s), &rows(400, 0.0, 2 * s + 1)).p_value.unwrap();
+            usize::from(p <= 0.05)
+        };
+        let alarms: usize = (0..300).map(alarm).sum();
+        assert!((4..=27).contains(&alarms), "{alarms} of 300");
+    }
+
+    #[test]
+    fn changes_are_found_and_located() {
+        let found = drift(&rows(2000, 0.0, 1), &rows(2000, 0.4, 2));
+        assert!(found.p_value.unwrap() <= 0.01, "{:?}", found.p_value);
+        assert_eq!(found.columns[0].column, "c0");
+        assert!((found.columns[0].means[1] - found.columns[0].means[0] - 0.4).abs() < 0.35);
+        assert!(found.discrepancies.iter().any(|d| d.mmd > 2.0 * d.noise), "{found:?}");
+        // Supports that have nothing in common.
+        let apart = drift(&rows(500, 0.0, 1), &rows(500, 300.0, 2));
+        assert!(apart.p_value.unwrap() <= 0.01);
+        assert!(apart.cells[0].z.abs() > 10.0);
+    }
+
+    #[test]
+    fn missing_tests_are_explained() {
+        let a = rows(500, 0.0, 1);
+        let plan = plan(&a);
+        let whole = sketch(&plan, &a);
+        let comparison = Comparison::new(&plan).unwrap();
+        let one = comparison.of(&whole, &sketch(&plan, &a[..2]), &DriftParams::default()).unwrap();
+        assert!(one.p_value.is_none() && one.no_test.is_some());
+        let none = comparison.of(&whole, &Sketch::empty(plan.clone()), &DriftParams::default());
+        assert!(matches!(none, Err(Error::NoRows { .. })));
+        let same = comparison.of(&whole, &whole, &DriftParams::default()).unwrap();
+        assert!(same.discrepancies.iter().all(|d| d.mmd == 0.0) && same.p_value.unwrap() > 0.9);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+        /// The discrepancy is the distance of the mean embeddings, row by row: all features of all rows,
+        /// averaged. Sums are kept to 2⁻²³ and amplified by 1/√cut-off.
+        #[test]
+        fn mmd_is_the_distance_of_the_mean_features(seed in 0u64..1000, shift in 0.0..2.0f64) {
+            let (a, b) = (rows(80, 0.0, seed), rows(60, shift, seed + 5000));
+            let plan = plan(&a);
+            let found = Comparison::new(&plan).unwrap()
+                .of(&sketch(&plan, &a), &sketch(&plan, &b), &DriftParams { draws: 19, seed, ..DriftParams::default() })
+                .unwrap();
+            for (rung, d) in found.discrepancies.iter().enumerate() {
+                let landmarks = plan.landmarks().unwrap();
+                let map = NystromMap::new(landmarks, plan.kernel.at(plan.bandwidths[rung]), DECODING_CUTOFF).unwrap();
+                let mean = |values: &[f64]| -> Vec<f64> {
+                    let n = values.len() as f64 / 2.0;
+                    let mut sum = vec![0.0; map.rank()];
+                    for row in values.chunks(2) {
+                        let features = map.features(&plan.frame.coordinates(row));
+                        sum.iter_mut().zip(features).for_each(|(s, f)| *s += f / n);
+                    }
+                    sum
+                };
+                let (ma, mb) = (mean(&a), mean(&b));
+                let expected = ma.iter().zip(&mb).map(|(p, q)| (p - q).powi(2)).sum::<f64>().sqrt();
+                prop_assert!((d.mmd - expected).abs() < 5e-3, "{} {expected}", d.mmd);
+            }
+        }
+    }
+}
