@@ -420,13 +420,14 @@ pub struct PlanArgs {
   nysketch sketch 'days/*.parquet' --plan p.nys -o days.nys
   cat day2.csv | nysketch sketch - --plan p.nys -o day2.nys
   nysketch sketch sales.csv --by country -o countries/
+  nysketch sketch sales.csv --folds 16 --fold-by customer -o s.nys
   nysketch sketch days/ --plan p.nys -o all.nys --checkpoint all.ckpt --resume
   nysketch sketch flights.csv -o flights.nys --dates when --exclude flight
 
 JSON fields: file, rows, skipped, skipped_by_column, complete, columns, roles [{column, role, numbers, missing, levels
   [{level, share}], mean, deviation, transformation}], features, kernel, landmarks, frequencies, sampling, bandwidths,
-  collect, witnesses, witnesses_digest, fingerprint, raw_rows, bytes, seconds; with --by also plan,
-  without_group and groups [{value, file, rows, skipped}]")]
+  collect, witnesses, witnesses_digest, fingerprint, raw_rows, bytes, seconds; with --folds also folds {count, by,
+  smallest, largest}; with --by also plan, without_group and groups [{value, file, rows, skipped}]")]
 pub struct SketchArgs {
     #[command(flatten)]
     pub input: InputArgs,
@@ -453,6 +454,14 @@ pub struct SketchArgs {
     /// Largest number of values of that column; each takes the memory of a sketch
     #[arg(long, value_name = "N", default_value_t = DEFAULT_GROUPS, requires = "by")]
     pub max_groups: usize,
+    /// Also keep the sums of this many folds, 2 to 64, which 'fit --intervals' and 'fit --cross-validate' need; the sums
+    /// take that many times the space
+    #[arg(long, value_name = "F")]
+    pub folds: Option<u32>,
+    /// Deal rows to folds by this column, so that rows with the same value, such as those of one user, share a fold
+    /// [default: by their own values, so that equal rows do]
+    #[arg(long, value_name = "COLUMN", requires = "folds", conflicts_with = "by")]
+    pub fold_by: Option<String>,
     /// Save progress in this file at intervals; it is removed at the end
     #[arg(long, value_name = "FILE", conflicts_with_all = ["by", "allow_empty"])]
     pub checkpoint: Option<PathBuf>,
@@ -483,6 +492,9 @@ pub struct Merge {
     /// Count rows twice where two sketches hold the same sums, instead of refusing
     #[arg(long)]
     pub allow_duplicates: bool,
+    /// Leave out the sums of folds, so that sketches with different folds, or none, can be added
+    #[arg(long)]
+    pub drop_folds: bool,
     /// File to write
     #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
     pub output: PathBuf,
@@ -504,6 +516,9 @@ pub struct Subtract {
     /// Sketch of the rows to subtract
     #[arg(value_name = "B")]
     pub what: PathBuf,
+    /// Leave out the sums of folds, so that a sketch with other folds, or none, can be subtracted
+    #[arg(long)]
+    pub drop_folds: bool,
     /// File to write
     #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
     pub output: PathBuf,
@@ -523,7 +538,7 @@ pub struct Subtract {
   nysketch inspect model.json
   nysketch inspect s.nys --theory -k 10
 
-JSON fields: file, kind, rows, skipped, complete, columns, roles [{column, role, numbers, missing, levels [{level, share}],
+JSON fields: file, kind, rows, skipped, complete, folds {count, by, smallest, largest}, columns, roles [{column, role, numbers, missing, levels [{level, share}],
   mean, deviation, transformation}], features, kernel, landmarks, frequencies, sampling, seed,
   bandwidths, scale, collect, witnesses, witnesses_digest, weights, rank, condition, missed, lambda, effective_dimension,
   largest_leverage, noise_floor, single_row_cells, empty_cells, raw_rows, fingerprint, bytes, model

@@ -4,7 +4,7 @@ use crate::output::{count, in_options, short, thousands};
 use nysketch::clusters::{Aspect, Facts, Trait, telling, unusual};
 use nysketch::decoder::Curve;
 use nysketch::drift::Drift;
-use nysketch::inspect::RawRows;
+use nysketch::inspect::{FoldSummary, RawRows};
 use nysketch::recipe::words::{cycle, percent};
 use nysketch::{CovarianceKind, Features, Model, Plan, Recipe, Shape, Sketch, Task};
 use serde_json::{Value, json};
@@ -54,6 +54,14 @@ pub fn raw_rows(raw: RawRows) -> String {
         Some((last, others)) => format!("{} and {last}", others.join(", ")),
     };
     format!("{}: {listed}", count(raw.total() as u64, "raw row"))
+}
+
+/// The folds of a sketch in one line.
+pub fn folds_text(folds: &FoldSummary) -> String {
+    let by =
+        folds.by.as_ref().map_or("the values of rows".into(), |by| format!("'{}'", one_line(by)));
+    let FoldSummary { count, smallest, largest, .. } = folds;
+    format!("{count} by {by}, of {} to {} rows", thousands(*smallest), thousands(*largest))
 }
 
 /// "distance 2560 ↑2.1 (all 730), carrier: UA 61 % ↑1.2 (all 17 %)": what tells most.

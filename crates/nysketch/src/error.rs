@@ -242,6 +242,37 @@ pub enum Error {
         /// Fingerprint of the second.
         right: String,
     },
+    /// Two sketches whose rows are not dealt to the same folds.
+    #[error(
+        "cannot {action} a sketch {} and one {}; sketch both with the same `folds`, or leave them out with `drop_folds`",
+        folded(.left), folded(.right)
+    )]
+    FoldMismatch {
+        /// What was tried.
+        action: &'static str,
+        /// The folds of the first, if it has some.
+        left: Option<String>,
+        /// The folds of the second, if it has some.
+        right: Option<String>,
+    },
+    /// A question that only folds answer.
+    #[error("{what} needs a sketch with folds; sketch the rows with `folds=16`")]
+    NoFolds {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// A fold that cannot be left out or looked at, since it has no rows.
+    #[error(
+        "{what} needs rows in every fold, but {empty} of {folds} have none; use fewer folds, or deal them by a column with more different values"
+    )]
+    EmptyFolds {
+        /// What was asked for.
+        what: &'static str,
+        /// How many are empty.
+        empty: usize,
+        /// The folds.
+        folds: String,
+    },
     /// Witness rows of another plan than the sketch's.
     #[error(
         "the sketch was made with another plan ({sketch}) than this one ({plan}); give the plan that it was made with"
@@ -355,28 +386,34 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 57] = [
+const PARAMETERS: [&str; 63] = [
     "bandwidth",
     "categorical",
     "clusters",
     "collect",
     "columns",
+    "confidence",
     "covariance",
+    "cross_validate",
     "dates",
     "decoder",
     "delimiter",
     "delta",
     "dims",
     "draws",
+    "drop_folds",
     "exclude",
     "features",
     "flag",
+    "fold_by",
+    "folds",
     "format",
     "frequencies",
     "header",
     "init",
     "init_covariances",
     "init_weights",
+    "intervals",
     "k",
     "kernel",
     "known_covariance",
@@ -447,6 +484,11 @@ pub fn respell(message: &str, spell: impl Fn(&str, Option<&str>) -> String) -> S
         }
     }
     out
+}
+
+/// The folds of a sketch in a sentence.
+fn folded(folds: &Option<String>) -> String {
+    folds.as_ref().map_or("without folds".into(), |folds| format!("with {folds}"))
 }
 
 /// Digits where they are few, else powers of ten.

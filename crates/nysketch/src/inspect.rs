@@ -14,7 +14,7 @@ use crate::model::Model;
 use crate::plan::{Features, Plan};
 use crate::points::Points;
 use crate::sketch::Sketch;
-use crate::sums::Sum;
+use crate::sums::{Sum, Sums};
 use crate::theory::{Theory, TheoryParams};
 use crate::work::Work;
 use serde::Serialize;
@@ -160,10 +160,33 @@ pub struct Dimensions {
     pub noise_floor: Vec<f64>,
 }
 
+/// The folds of a sketch.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FoldSummary {
+    /// How many there are.
+    pub count: u32,
+    /// The column that rows are dealt by; none where their own values decide.
+    pub by: Option<String>,
+    /// Rows of the smallest fold.
+    pub smallest: u64,
+    /// Rows of the largest fold.
+    pub largest: u64,
+}
+
+impl FoldSummary {
+    /// The folds of a sketch that keeps some.
+    pub fn of(sketch: &Sketch) -> Option<Self> {
+        let folds = sketch.folds()?;
+        let (smallest, largest) = folds.extremes();
+        let (count, by) = (folds.rule().count(), folds.rule().key().map(str::to_string));
+        Some(FoldSummary { count, by, smallest, largest })
+    }
+}
+
 /// Cells with few rows.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct CellCounts {
-    /// Cells of one row, whose values are in the file.
+    /// Cells of one row, whose values are in the file; those of each fold, where there are folds.
     pub single_row_cells: usize,
     /// Cells without rows.
     pub empty_cells: usize,
@@ -197,6 +220,9 @@ pub struct Inspection {
     /// Rows that lack no number, where rows may lack some: kernel sums and moments are of these.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub complete: Option<u64>,
+    /// The folds of a sketch, where it keeps some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folds: Option<FoldSummary>,
     /// What is measured.
     #[serde(flatten)]
     pub plan: PlanSummary,
@@ -255,6 +281,7 @@ impl Inspection {
         found.rows = Some(sketch.rows());
         found.skipped = Some(sketch.skipped());
         found.complete = plan.is_partial().then(|| sketch.complete_rows());
+        found.folds = FoldSummary::of(sketch);
         found.roles = ColumnSummary::of_sketch(sketch);
         if plan.landmarks().is_none() {
             return Ok(found);
@@ -285,6 +312,7 @@ impl Inspection {
             rows: None,
             skipped: None,
             complete: None,
+            folds: None,
             plan: PlanSummary::new(plan),
             roles: ColumnSummary::of_plan(plan),
             seed: plan.seed,
@@ -360,6 +388,12 @@ fn dimensions(context: &Context<'_>) -> Result<Dimensions> {
 }
 
 fn cell_counts(sketch: &Sketch) -> CellCounts {
-    let count = |rows: i128| sketch.sums()[Sum::CellRows].iter().filter(|n| **n == rows).count();
-    CellCounts { single_row_cells: count(1), empty_cells: count(0) }
+    let count =
+        |sums: &Sums, rows: i128| sums[Sum::CellRows].iter().filter(|n| **n == rows).count();
+    // A cell that has one row in all has one row in its fold.
+    let single_row_cells = match sketch.folds() {
+        None => count(sketch.sums(), 1),
+        Some(folds) => folds.sums().iter().map(|sums| count(sums, 1)).sum(),
+    };
+    CellCounts { single_row_cells, empty_cells: count(sketch.sums(), 0) }
 }

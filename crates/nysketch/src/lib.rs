@@ -99,10 +99,13 @@ mod collect;
 mod covariance;
 mod densities;
 mod digest;
+mod folds;
+mod intervals;
 mod names;
 mod optimize;
 mod profile;
 mod report;
+mod student;
 mod suitability;
 mod task;
 mod weight;
@@ -142,12 +145,16 @@ pub mod survey;
 
 pub use collect::Collect;
 pub use covariance::{Covariance, CovarianceKind, Factor, SymmetricMatrix};
-pub use decoder::{Context, Decoder, FitParams, KnownCovariance, fit};
+pub use decoder::{
+    Context, CrossValidation, Decoder, FitParams, HeldOutRisk, KnownCovariance, fit,
+};
 pub use densities::Densities;
 pub use engine::{Engine, EngineKind};
 pub use error::{Error, FormatError, Place, Result};
+pub use folds::{FoldBy, FoldRule, Folds};
 pub use frame::Frame;
 pub use inspect::Inspection;
+pub use intervals::{Interval, Intervals};
 pub use kernel::Kernel;
 pub use landmarks::Sampling;
 pub use model::{Model, Shape};

@@ -11,6 +11,7 @@ use crate::covariance::{Covariance, CovarianceKind, Factor};
 use crate::densities::Densities;
 use crate::error::{Error, Result};
 use crate::frame::{Frame, SCALES};
+use crate::intervals::Intervals;
 use crate::profile::Profile;
 use crate::random::draw;
 use crate::recipe::{Category, Recipe};
@@ -75,6 +76,9 @@ pub struct Model {
     /// How dense its rows lie under a mixture, where the sketch told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub densities: Option<Densities>,
+    /// How sure its numbers are, where folds of the sketch told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<Intervals>,
     /// How it was found.
     pub report: Report,
 }
@@ -322,6 +326,7 @@ impl Model {
             shape,
             profile: None,
             densities: None,
+            intervals: None,
             report,
         };
         model.check()?;
@@ -365,12 +370,21 @@ impl Model {
             return Err(error);
         } else if self.densities.as_ref().is_some_and(|d| self.task != Task::Gmm || !d.is_valid()) {
             "has densities that are not those of a mixture".into()
+        } else if self.intervals.as_ref().is_some_and(|i| !self.has_numbers_of(i)) {
+            "has intervals of other clusters or columns, or of impossible numbers".into()
         } else if let Some(how) = self.shape.broken(self.task, &self.scale) {
             how.into()
         } else {
             return Ok(());
         };
         Err(Error::BadModel { how: broken })
+    }
+
+    /// Whether intervals can be those of its numbers.
+    fn has_numbers_of(&self, intervals: &Intervals) -> bool {
+        let pca = self.task == Task::Pca;
+        let (clusters, components) = if pca { (0, self.k()) } else { (self.k(), 0) };
+        intervals.fits(clusters, components, self.columns.len())
     }
 
     /// A rule that the shares of levels break.

@@ -5,6 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::fixed::{centred_sum, coordinate_value, feature_value, power_of_two};
+use crate::folds::{FoldRule, Folds};
 use crate::plan::Plan;
 use crate::profile::Profile;
 use crate::sums::{BrokenRule, Sum, Sums};
@@ -38,13 +39,20 @@ use std::sync::Arc;
 pub struct Sketch {
     plan: Arc<Plan>,
     sums: Sums,
+    folds: Option<Folds>,
 }
 
 impl Sketch {
     /// The sketch of no rows: the neutral element of [`merge`](Self::merge).
     pub fn empty(plan: Arc<Plan>) -> Self {
         let sums = Sums::zero(&plan);
-        Sketch { plan, sums }
+        Sketch::from_parts(plan, sums)
+    }
+
+    /// The sketch of no rows that keeps the sums of folds. A rule that the plan does not go with is refused.
+    pub fn empty_folds(plan: Arc<Plan>, rule: FoldRule) -> Result<Self> {
+        let folds = Folds::zero(rule, &plan)?;
+        Ok(Sketch::from_folds(plan, folds))
     }
 
     /// A sketch from sums that were added up elsewhere. Sums that no rows can have are refused.
@@ -56,12 +64,17 @@ impl Sketch {
         }
         sums.check_room(0)?;
         sums.check(&plan).map_err(|rule| impossible("take these sums", rule))?;
-        Ok(Sketch { plan, sums })
+        Ok(Sketch::from_parts(plan, sums))
     }
 
     /// A sketch from sums that have been checked against the plan.
     pub(crate) fn from_parts(plan: Arc<Plan>, sums: Sums) -> Self {
-        Sketch { plan, sums }
+        Sketch { plan, sums, folds: None }
+    }
+
+    /// A sketch from the sums of its folds, which have been checked against the plan.
+    pub(crate) fn from_folds(plan: Arc<Plan>, folds: Folds) -> Self {
+        Sketch { plan, sums: folds.total(), folds: Some(folds) }
     }
 
     /// What was measured.
@@ -72,6 +85,44 @@ impl Sketch {
     /// The exact sums.
     pub fn sums(&self) -> &Sums {
         &self.sums
+    }
+
+    /// The sums of each fold, where they are kept.
+    pub fn folds(&self) -> Option<&Folds> {
+        self.folds.as_ref()
+    }
+
+    /// The sketch of the rows of one fold.
+    ///
+    /// # Panics
+    /// Where there is no such fold.
+    pub fn fold(&self, fold: usize) -> Sketch {
+        Sketch::from_parts(self.plan.clone(), self.sums_of(fold).clone())
+    }
+
+    /// The sketch of all rows but those of one fold.
+    ///
+    /// # Panics
+    /// Where there is no such fold.
+    pub fn without_fold(&self, fold: usize) -> Sketch {
+        let mut sums = self.sums.clone();
+        sums.combine(self.sums_of(fold), i128::wrapping_sub);
+        Sketch::from_parts(self.plan.clone(), sums)
+    }
+
+    fn sums_of(&self, fold: usize) -> &Sums {
+        &self.folds.as_ref().expect("a sketch with folds").sums()[fold]
+    }
+
+    /// The sketch of the same rows that keeps no folds.
+    #[must_use]
+    pub fn without_folds(&self) -> Sketch {
+        Sketch::from_parts(self.plan.clone(), self.sums.clone())
+    }
+
+    /// Whether no rows were seen, not even invalid ones.
+    fn is_empty(&self) -> bool {
+        self.rows() == 0 && self.skipped() == 0
     }
 
     /// Number of rows, weights counted in the plan's unit.
@@ -115,7 +166,7 @@ impl Sketch {
         Ok(self)
     }
 
-    /// Adds the rows of another sketch of the same plan. Witness rows that either has are kept.
+    /// Adds the rows of another sketch of the same plan, fold by fold. Witness rows that either has are kept.
     pub fn merge(&mut self, other: &Sketch) -> Result<()> {
         self.combine(other, i128::wrapping_add, "merge")
     }
@@ -129,7 +180,7 @@ impl Sketch {
     fn combine(
         &mut self,
         other: &Sketch,
-        op: impl Fn(i128, i128) -> i128,
+        op: impl Fn(i128, i128) -> i128 + Copy,
         action: &'static str,
     ) -> Result<()> {
         check_same_plan(&self.plan, &other.plan)?;
@@ -137,11 +188,35 @@ impl Sketch {
         sums.combine(&other.sums, op);
         sums.check_room(0)?;
         sums.check(&self.plan).map_err(|rule| impossible(action, rule))?;
-        self.sums = sums;
+        let folds = self.combined_folds(other, op, action)?;
+        (self.sums, self.folds) = (sums, folds);
         if self.plan.lacks_witnesses() {
             self.plan = other.plan.clone();
         }
         Ok(())
+    }
+
+    /// The folds of both; a sketch without rows has those of any other.
+    fn combined_folds(
+        &self,
+        other: &Sketch,
+        op: impl Fn(i128, i128) -> i128,
+        action: &'static str,
+    ) -> Result<Option<Folds>> {
+        let same = self.folds.as_ref().map(Folds::rule) == other.folds.as_ref().map(Folds::rule);
+        let mut folds = match &self.folds {
+            _ if !same && self.is_empty() => return Ok(other.folds.clone()),
+            folds if !same && other.is_empty() => return Ok(folds.clone()),
+            _ if !same => {
+                let told = |s: &Sketch| s.folds.as_ref().map(|f| f.rule().to_string());
+                return Err(Error::FoldMismatch { action, left: told(self), right: told(other) });
+            }
+            None => return Ok(None),
+            Some(folds) => folds.clone(),
+        };
+        folds.combine(other.folds.as_ref().expect("the same rule"), op);
+        folds.check(&self.plan).map_err(|rule| impossible(action, rule))?;
+        Ok(Some(folds))
     }
 
     /// The mean features of one bandwidth, `1/n Σ_i κ(x̃_j, x_i)` (or cosines, then sines); NaN for a

@@ -80,6 +80,15 @@ impl Witnesses {
         Witnesses { digest, kept: None }
     }
 
+    /// Some of the rows; `None` where none are left, or they are not at hand.
+    pub(crate) fn select(&self, places: Vec<usize>) -> Option<Self> {
+        let kept = self.kept.as_ref().filter(|_| !places.is_empty())?;
+        let c = kept.levels.len() / kept.rows.len();
+        let levels = places.iter().flat_map(|i| &kept.levels[i * c..(i + 1) * c]).copied();
+        let weights = places.iter().filter_map(|i| kept.weights.get(*i)).copied();
+        Some(Self::new(kept.rows.select(&places), levels.collect(), weights.collect()))
+    }
+
     /// SHA-256 of the section in a file, in lower-case hexadecimal.
     pub fn digest(&self) -> &str {
         &self.digest

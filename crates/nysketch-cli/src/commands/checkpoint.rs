@@ -80,7 +80,8 @@ impl<'a> Checkpoint<'a> {
         let InputArgs { format, no_header, header, delimiter, skip_invalid, .. } = &args.input;
         let input = (format, no_header, header, delimiter, skip_invalid);
         let plan = (&args.plan_file, args.embed_witnesses, &args.plan);
-        let options = format!("{input:?} {:?} {plan:?}", args.columns);
+        let folds = (args.folds, &args.fold_by);
+        let options = format!("{input:?} {:?} {plan:?} {folds:?}", args.columns);
         let stdin = args.input.input.iter().any(|p| p == Path::new("-"));
         let inputs = args.input.input.iter().chain([&args.output]).chain(&args.plan_file).collect();
         let plan_files = args.plan_file.iter().chain(&args.plan.landmarks_from).collect();

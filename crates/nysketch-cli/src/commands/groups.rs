@@ -45,13 +45,13 @@ pub fn run(
     common: &Common,
 ) -> Result<()> {
     let plan = &plans.sketched;
-    let by = GroupParams::new(column).limit(args.max_groups);
+    let by = GroupParams::new(column).limit(args.max_groups).folds(args.folds);
     let groups = match input {
         Some(input) => {
             let bar = Bar::reading("sketching", input, common.quiet);
             Groups::of(plan, input, by, params, &bar).map_err(|error| match error {
                 Error::TooManyGroups { .. } => {
-                    let memory = size(Groups::bytes_each(plan));
+                    let memory = size(Groups::bytes_each(plan, by));
                     anyhow!("{error} (each group takes {memory} of memory)")
                 }
                 error => error.into(),

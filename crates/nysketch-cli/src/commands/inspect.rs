@@ -5,8 +5,8 @@ use super::witnesses::plan_beside;
 use crate::args::{Common, Inspect};
 use crate::columns;
 use crate::describe::{
-    clusters_json, doubts, estimated, measured_at, mixture_json, notes, one_line, raw_rows,
-    summary, table,
+    clusters_json, doubts, estimated, folds_text, measured_at, mixture_json, notes, one_line,
+    raw_rows, summary, table,
 };
 use crate::kind::Kind;
 use crate::output::{Usage, extended, list, name, percent, result, short, size, thousands};
@@ -105,6 +105,9 @@ fn text(args: &Inspect, plan: &Plan, found: &Inspection, raw: RawRows, bytes: us
     let mut text = format!("{}: a {}, {}\n", args.file.display(), found.kind, size(bytes));
     if let Some(rows) = found.rows {
         line(&mut text, "rows", &rows_text(found, rows));
+    }
+    if let Some(folds) = &found.folds {
+        line(&mut text, "folds", &folds_text(folds));
     }
     plan_lines(plan, &mut text);
     if found.ranks.is_some() {

@@ -18,7 +18,7 @@ pub fn merge(args: &Merge, common: &Common) -> Result<()> {
     let mut total: Option<Sketch> = None;
     let mut parts = Parts::default();
     for path in &files {
-        let sketch = read_sketch(path)?;
+        let sketch = read(path, args.drop_folds)?;
         parts.add(path, &sketch, args.allow_duplicates)?;
         match &mut total {
             Some(total) => total.merge(&sketch).with_context(|| {
@@ -35,14 +35,19 @@ pub fn merge(args: &Merge, common: &Common) -> Result<()> {
 pub fn subtract(args: &Subtract, common: &Common) -> Result<()> {
     let inputs = [args.from.as_path(), args.what.as_path()];
     check_output(common, &args.output, Kind::Sketch, inputs)?;
-    let mut total = read_sketch(&args.from)?;
-    total.subtract(&read_sketch(&args.what)?).with_context(|| {
+    let mut total = read(&args.from, args.drop_folds)?;
+    total.subtract(&read(&args.what, args.drop_folds)?).with_context(|| {
         format!("cannot subtract {} from {}", args.what.display(), args.from.display())
     })?;
     if total.rows() == 0 {
         note(common, "no rows are left: the sketch is empty");
     }
     finish(&total, &args.output, common)
+}
+
+fn read(path: &Path, drop_folds: bool) -> Result<Sketch> {
+    let sketch = read_sketch(path)?;
+    Ok(if drop_folds { sketch.without_folds() } else { sketch })
 }
 
 /// The sketches that were merged, to notice rows that are counted twice.

@@ -7,7 +7,7 @@ use super::plan::{PlanRequest, invalid, plan_input, tell_input, with_missing};
 use super::witnesses::Plans;
 use crate::args::{Common, InputArgs, MissingArg, SketchArgs};
 use crate::columns;
-use crate::describe::{amount, measured_at, raw_rows};
+use crate::describe::{amount, folds_text, measured_at, raw_rows};
 use crate::input;
 use crate::kind::Kind;
 use crate::losses::Lost;
@@ -16,8 +16,8 @@ use crate::progress::Bar;
 use crate::writing::{check_output, write_bytes};
 use anyhow::Result;
 use nysketch::columns::ColumnSummary;
-use nysketch::inspect::{PlanSummary, RawRows};
-use nysketch::{Error, Plan, Run, Sketch, SketchParams, Suitability};
+use nysketch::inspect::{FoldSummary, PlanSummary, RawRows};
+use nysketch::{Error, FoldBy, FoldRule, Plan, RowSet, Run, Sketch, SketchParams, Suitability};
 use nysketch_tables::store::Local;
 use nysketch_tables::{Columns, Dataset, Extras, find};
 use serde_json::json;
@@ -32,6 +32,7 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
         Some(_) => groups::check_folder(&args.output)?,
         None => check_output(common, &args.output, Kind::Sketch, files)?,
     }
+    let folds = fold_rule(args)?;
     let start = Instant::now();
     let given = with_missing(&args.input, &args.plan)?;
     let params = SketchParams::default().threads(common.threads()).invalid(invalid(&given));
@@ -52,7 +53,7 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
             (plan, input)
         }
         None => {
-            let by = args.by.as_deref();
+            let by = key(args);
             let request = PlanRequest {
                 input: &given,
                 columns: &args.columns,
@@ -71,7 +72,11 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     if let Some(column) = &args.by {
         return groups::run(args, column, &plan, input.as_ref(), params, start, common);
     }
-    let plan = plan.sketched;
+    // Rows that equal a witness are counted where they are dealt by a column.
+    let (embedded, plan) = match args.fold_by {
+        Some(_) => (plan.sketched.witness_rows().is_some(), plan.whole),
+        None => (true, plan.sketched),
+    };
     let mut run = match saved {
         Some(saved) => {
             if let (Some(checkpoint), Some(input)) = (&checkpoint, &input) {
@@ -81,7 +86,10 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
             note(common, &format!("continuing after {rows} rows"));
             saved.run
         }
-        None => Run::new(plan.clone()),
+        None => match folds {
+            None => Run::new(plan.clone()),
+            Some(rule) => Run::resume(Sketch::empty_folds(plan.clone(), rule)?, RowSet::default()),
+        },
     };
     if let Some(input) = &input {
         let bar = Bar::reading("sketching", input, common.quiet);
@@ -94,7 +102,10 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
         note(common, &remark);
     }
     let (losses, total) = (run.losses().clone(), run.done().len());
-    let sketch = run.into_sketch();
+    let mut sketch = run.into_sketch();
+    if !embedded {
+        sketch = sketch.without_witnesses();
+    }
     let lost = Lost::of_plan(&losses, &plan, total);
     if sketch.rows() == 0 && !args.allow_empty {
         return Err(Error::NoRows { skipped: sketch.skipped() }.into());
@@ -107,6 +118,7 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     }
     lost.tell(common, "; the sketch records how many");
     columns::incomplete(&sketch).iter().for_each(|message| note(common, message));
+    empty_folds(&sketch).iter().for_each(|message| warn(message));
     if args.plan_file.is_some() {
         columns::unknown_levels(&sketch).iter().for_each(|message| note(common, message));
         let suitable = Suitability::of(&sketch);
@@ -114,6 +126,30 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     }
     let size = (bytes.len(), start.elapsed().as_secs_f64());
     tell(args, &sketch, &lost, size, common)
+}
+
+/// How rows are dealt to folds, where that was asked for.
+fn fold_rule(args: &SketchArgs) -> Result<Option<FoldRule>> {
+    let by = args.fold_by.clone().map_or(FoldBy::Content, FoldBy::Key);
+    Ok(args.folds.map(|count| FoldRule::new(count, by)).transpose()?)
+}
+
+/// The column whose text comes with every row.
+fn key(args: &SketchArgs) -> Option<&str> {
+    args.by.as_deref().or(args.fold_by.as_deref())
+}
+
+/// A remark where folds have no rows.
+fn empty_folds(sketch: &Sketch) -> Option<String> {
+    let folds = sketch.folds()?;
+    let empty = (0..folds.len()).filter(|fold| folds.rows(*fold) == 0).count();
+    (empty > 0).then(|| {
+        let few = match folds.rule().key() {
+            Some(key) => format!("'{key}' has too few different values for more"),
+            None => "there are too few different rows for more".into(),
+        };
+        format!("{empty} of {} folds are empty: {few}; use fewer --folds", folds.len())
+    })
 }
 
 fn tell(
@@ -133,17 +169,22 @@ fn tell(
     if plan.is_partial() {
         json["complete"] = json!(sketch.complete_rows());
     }
+    let folds = FoldSummary::of(sketch);
+    if let Some(folds) = &folds {
+        json["folds"] = json!(folds);
+    }
     let raw = RawRows::of_sketch(sketch);
     json["raw_rows"] = json!(raw.total());
     json["bytes"] = json!(bytes);
     json["seconds"] = json!(seconds);
     let text = format!(
-        "{}: {} × {} at {} in {}, {seconds:.1} s\ncontains {}",
+        "{}: {} × {} at {} in {}, {seconds:.1} s\n{}contains {}",
         args.output.display(),
         amount(sketch),
         columns::measured(plan),
         measured_at(plan),
         size(bytes),
+        folds.map_or(String::new(), |folds| format!("folds: {}\n", folds_text(&folds))),
         raw_rows(raw),
     );
     result(common, &json, &text)
@@ -183,7 +224,7 @@ fn open_for_plan(
         }
     }
     let weight = plan.weighting.as_ref().map(|w| &w.column);
-    let extras = Extras::default().weight(weight).key(args.by.as_ref());
+    let extras = Extras::default().weight(weight).key(key(args));
     let only_stdin = input.input.len() == 1 && stdin(&input.input[0]);
     match input::open(&input, Columns::of_recipe(&plan.recipe), extras, plan.is_partial()) {
         Err(nysketch_tables::Error::Empty { .. }) if args.allow_empty && only_stdin => Ok(None),

@@ -26,6 +26,8 @@ use std::borrow::Cow;
 const RUNS: usize = 10;
 const EXCHANGES: usize = 10;
 const ITERATIONS: usize = 200;
+/// Iterations after which centres are taken to stand still.
+const STANDSTILL: usize = 2_000;
 /// Iterations on witness rows after which runs are told apart.
 const RACE: usize = 10;
 /// Share of the risk by which an iteration must lower it.
@@ -91,6 +93,10 @@ impl Decode for CellsDecoder {
         // Levels of rows that lack numbers are told by the cells alone.
         let both = job.context.plan().is_partial() && !job.context.plan().categories().is_empty();
         let centres = match job.context.witness_points(false).filter(|_| !both) {
+            points if job.params.standstill => {
+                let unfolded = || job.context.clustered_unfolded().weighted_means();
+                standstill(points.cloned().unwrap_or_else(unfolded), warm, loss, report)
+            }
             Some(points) => on_witnesses(cells, points, k, loss, effort, &warm, rng, report),
             None => cells.cluster(k, loss, effort, &warm, rng, report),
         };
@@ -192,6 +198,20 @@ fn on_witnesses(
     report.objective.push(points.risk(&best, loss));
     report.status = ended(report.iterations < effort.iterations);
     best
+}
+
+/// Centres iterated on from where they are until nothing moves.
+fn standstill(
+    points: WeightedPoints,
+    mut centres: Vec<Vec<f64>>,
+    loss: Loss,
+    report: &mut Report,
+) -> Vec<Vec<f64>> {
+    let effort = Effort { tolerance: 0.0, ..Effort::new(1, STANDSTILL) };
+    report.iterations += points.iterate(&mut centres, loss, effort);
+    report.objective.push(points.risk(&centres, loss));
+    report.status = ended(report.iterations < STANDSTILL);
+    centres
 }
 
 /// Centres of numbers alone with the levels of all rows.

@@ -179,7 +179,7 @@ impl Context<'_> {
     }
 
     /// The atoms of a mixture in the plan's coordinates.
-    fn atoms_of(&self, model: &Model) -> Option<Vec<Atom>> {
+    pub(super) fn atoms_of(&self, model: &Model) -> Option<Vec<Atom>> {
         let atoms = model.shape.atoms(&self.plan().frame)?;
         Some(with_levels(atoms, &model.levels))
     }
@@ -205,7 +205,7 @@ impl Context<'_> {
 
     /// What the risk of centres is taken on: witness rows weighted by their cells, cells unfolded, or else calibrated
     /// landmarks of the middle rung.
-    fn risk_points(&self) -> Result<Cow<'_, WeightedPoints>> {
+    pub(super) fn risk_points(&self) -> Result<Cow<'_, WeightedPoints>> {
         let collect = self.plan().collect;
         if let Some(points) = self.witness_points(true) {
             return Ok(Cow::Borrowed(points));
@@ -222,7 +222,7 @@ impl Context<'_> {
 
     /// The risk, and one by which models of several k are compared: that of a mixture on the cells unfolded
     /// by themselves, which are the same points for all.
-    fn risks(&self, model: &Model) -> Result<(f64, f64)> {
+    pub(super) fn risks(&self, model: &Model) -> Result<(f64, f64)> {
         if self.sketch().rows() == 0 {
             return Err(Error::NoRows { skipped: self.sketch().skipped() });
         }

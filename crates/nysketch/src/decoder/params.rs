@@ -54,6 +54,8 @@ pub struct FitParams {
     pub seed: u64,
     /// Threads to use; the model does not depend on them.
     pub threads: usize,
+    /// From cells: go on from the centres at hand, and look for no others, until nothing moves.
+    pub(super) standstill: bool,
 }
 
 /// [`FitParams::min_variance`] unless told otherwise: a hundredth of the column's standard deviation.
@@ -86,6 +88,7 @@ impl FitParams {
             init_covariances: Vec::new(),
             seed: 0,
             threads: 1,
+            standstill: false,
         }
     }
 
@@ -191,6 +194,13 @@ impl FitParams {
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
+        self
+    }
+
+    /// Going on from the centres at hand until nothing moves.
+    #[must_use]
+    pub(super) fn to_standstill(mut self) -> Self {
+        self.standstill = true;
         self
     }
 

@@ -13,7 +13,7 @@ const CHECKSUM: &str = "crc32";
 
 /// A tensor to be written: its bytes are made when they are wanted, since all of them take as much memory as a sketch.
 pub struct Tensor<'a> {
-    name: &'static str,
+    name: String,
     dtype: Dtype,
     shape: Vec<usize>,
     bytes: Box<dyn Fn() -> Vec<u8> + 'a>,
@@ -22,14 +22,14 @@ pub struct Tensor<'a> {
 impl<'a> Tensor<'a> {
     /// From values.
     pub fn new<const N: usize, T>(
-        name: &'static str,
+        name: impl Into<String>,
         dtype: Dtype,
         shape: Vec<usize>,
         values: impl IntoIterator<Item = T> + Clone + 'a,
         to_bytes: impl Fn(T) -> [u8; N] + 'a,
     ) -> Self {
         let bytes = move || values.clone().into_iter().flat_map(&to_bytes).collect();
-        Tensor { name, dtype, shape, bytes: Box::new(bytes) }
+        Tensor { name: name.into(), dtype, shape, bytes: Box::new(bytes) }
     }
 }
 
@@ -70,7 +70,7 @@ impl<'a> Content<'a> {
 
     /// The bytes of the file.
     pub fn encode(&self) -> Vec<u8> {
-        let views = self.tensors.iter().map(|t| (t.name, t));
+        let views = self.tensors.iter().map(|t| (&t.name, t));
         let mut bytes =
             safetensors::serialize(views, Some(self.info())).expect("few tensors of known size");
         let body = bytes.len() - 4;
@@ -82,13 +82,13 @@ impl<'a> Content<'a> {
     /// Whether [`Content::encode`] gives these bytes, whose checksum is right: tensor by tensor.
     pub fn is_encoded_as(&self, bytes: &[u8]) -> bool {
         let mut tensors: Vec<&Tensor<'_>> = self.tensors.iter().collect();
-        tensors.sort_by(|a, b| b.dtype.cmp(&a.dtype).then(a.name.cmp(b.name)));
+        tensors.sort_by(|a, b| b.dtype.cmp(&a.dtype).then(a.name.cmp(&b.name)));
         let (mut infos, mut end) = (Vec::new(), 0);
         for tensor in &tensors {
             let data_offsets = (end, end + tensor.data_len());
             end = data_offsets.1;
             let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
-            infos.push((tensor.name.to_string(), TensorInfo { dtype, shape, data_offsets }));
+            infos.push((tensor.name.clone(), TensorInfo { dtype, shape, data_offsets }));
         }
         let header = safetensors::tensor::Metadata::new(Some(self.info()), infos);
         let Some(mut header) = header.ok().and_then(|h| serde_json::to_vec(&h).ok()) else {
@@ -118,7 +118,7 @@ pub fn value_error(what: impl Into<String>) -> crate::error::Error {
 /// The tensors of a file, each of which must be asked for.
 pub struct Reader<'a> {
     container: SafeTensors<'a>,
-    names: HashSet<&'static str>,
+    names: HashSet<String>,
 }
 
 impl<'a> Reader<'a> {
@@ -147,12 +147,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The bytes of a tensor of this type and shape.
-    pub fn tensor(
-        &mut self,
-        name: &'static str,
-        dtype: Dtype,
-        shape: &[usize],
-    ) -> Result<&'a [u8]> {
+    pub fn tensor(&mut self, name: &str, dtype: Dtype, shape: &[usize]) -> Result<&'a [u8]> {
         let view = self.view(name)?;
         if view.dtype() != dtype || view.shape() != shape {
             return Err(FormatError::Shape {
@@ -162,12 +157,12 @@ impl<'a> Reader<'a> {
             }
             .into());
         }
-        self.names.insert(name);
+        self.names.insert(name.to_string());
         Ok(view.data())
     }
 
     /// Finite doubles.
-    pub fn f64s(&mut self, name: &'static str, n: usize) -> Result<Vec<f64>> {
+    pub fn f64s(&mut self, name: &str, n: usize) -> Result<Vec<f64>> {
         let bytes = self.tensor(name, Dtype::F64, &[n])?;
         let values: Vec<f64> =
             bytes.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b)).collect();
@@ -180,13 +175,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Integers.
-    pub fn i32s(&mut self, name: &'static str, n: usize) -> Result<Vec<i32>> {
+    pub fn i32s(&mut self, name: &str, n: usize) -> Result<Vec<i32>> {
         let bytes = self.tensor(name, Dtype::I32, &[n])?;
         Ok(bytes.as_chunks::<4>().0.iter().map(|b| i32::from_le_bytes(*b)).collect())
     }
 
     /// Single-precision numbers, row-major.
-    pub fn f32s(&mut self, name: &'static str, rows: usize, columns: usize) -> Result<Vec<f32>> {
+    pub fn f32s(&mut self, name: &str, rows: usize, columns: usize) -> Result<Vec<f32>> {
         let bytes = self.tensor(name, Dtype::F32, &[rows, columns])?;
         Ok(bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect())
     }

@@ -12,6 +12,7 @@ use crate::names::Named;
 use crate::plan::{Features, Plan};
 use crate::points::Points;
 use crate::recipe::{Category, Number, Recipe, Step};
+use crate::sketch::Sketch;
 use crate::weight::Weighting;
 use crate::witnesses::Witnesses;
 use safetensors::tensor::Dtype;
@@ -27,8 +28,11 @@ const WITNESS_ROWS: &str = "witnesses.rows";
 const WITNESS_LEVELS: &str = "witnesses.levels";
 const WITNESS_WEIGHTS: &str = "witnesses.weights";
 
-/// Sections that a plan of version 2 may have.
-const SECTIONS: [&str; 1] = [WITNESSES];
+/// The section of a sketch's folds.
+pub const FOLDS: &str = "folds";
+
+/// Sections that a plan or a sketch may have, from version 2 on.
+const SECTIONS: [&str; 2] = [FOLDS, WITNESSES];
 
 /// The metadata: canonical JSON, keys in alphabetical order.
 #[derive(Debug, Serialize, Deserialize)]
@@ -53,7 +57,7 @@ pub struct Metadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     least_present: Option<u64>,
     sampling: Option<String>,
-    /// From version 2 on: the SHA-256 of each section by its name.
+    /// From version 2 on: the SHA-256 of each section by its name, and how rows are dealt to folds.
     #[serde(skip_serializing_if = "Option::is_none")]
     sections: Option<BTreeMap<String, String>>,
     seed: u64,
@@ -84,8 +88,20 @@ struct StepOf {
 
 impl Metadata {
     /// What says how to read a plan.
-    pub fn new(plan: &Plan, kind: &str, fingerprint: Option<String>) -> Self {
-        let format = version(plan);
+    pub fn of_plan(plan: &Plan) -> Self {
+        Metadata::new(plan, "plan", None, None)
+    }
+
+    /// What says how to read a sketch.
+    pub fn of_sketch(sketch: &Sketch) -> Self {
+        let folds = sketch.folds().map(|folds| folds.rule().to_text());
+        Metadata::new(sketch.plan(), "sketch", Some(sketch.plan().fingerprint()), folds)
+    }
+
+    fn new(plan: &Plan, kind: &str, fingerprint: Option<String>, folds: Option<String>) -> Self {
+        let mut sections = sections(plan);
+        sections.extend(folds.map(|folds| (FOLDS.into(), folds)));
+        let format = version(plan, &sections);
         let recipe = (format > 2).then_some(&plan.recipe);
         Metadata {
             categories: recipe.map(|r| {
@@ -105,7 +121,7 @@ impl Metadata {
                 Features::Nystrom(_, sampling) => Some(sampling.name().to_string()),
                 Features::Fourier(_) => None,
             },
-            sections: (format > 1).then(|| sections(plan)),
+            sections: (format > 1).then_some(sections),
             seed: plan.seed,
             steps: recipe.map(|r| {
                 let step =
@@ -120,6 +136,11 @@ impl Metadata {
     /// The digest of the section of witness rows, where there is one.
     pub fn witnesses(&self) -> Option<&str> {
         self.sections.as_ref()?.get(WITNESSES).map(String::as_str)
+    }
+
+    /// How the rows of a sketch are dealt to folds, where they are.
+    pub fn folds(&self) -> Option<&str> {
+        self.sections.as_ref()?.get(FOLDS).map(String::as_str)
     }
 
     /// Canonical JSON.
@@ -140,16 +161,16 @@ impl Metadata {
     }
 }
 
-/// The least version that can hold a plan.
-fn version(plan: &Plan) -> u64 {
+/// The least version that can hold a plan and these sections.
+fn version(plan: &Plan, sections: &BTreeMap<String, String>) -> u64 {
     match plan.recipe.is_plain(&plan.columns) {
-        true if plan.kernel == Kernel::Gaussian && sections(plan).is_empty() => 1,
+        true if plan.kernel == Kernel::Gaussian && sections.is_empty() => 1,
         true => 2,
         false => 3,
     }
 }
 
-/// The digest of each section by its name.
+/// The digest of each section of a plan by its name.
 fn sections(plan: &Plan) -> BTreeMap<String, String> {
     let witnesses = plan.witnesses.as_ref().map(|w| (WITNESSES.into(), w.digest().into()));
     witnesses.into_iter().collect()
@@ -180,7 +201,7 @@ impl Plan {
     fn with_sections<'a>(&'a self, sections: Vec<Tensor<'a>>) -> Content<'a> {
         let mut tensors = plan_tensors(self);
         tensors.extend(sections);
-        Content::new(Metadata::new(self, "plan", None).to_json(), tensors)
+        Content::new(Metadata::of_plan(self).to_json(), tensors)
     }
 }
 

@@ -4,6 +4,7 @@ use super::{Model, SCHEMA, Shape};
 use crate::covariance::{Covariance, CovarianceKind, SymmetricMatrix};
 use crate::densities::Densities;
 use crate::error::{Error, Result};
+use crate::intervals::Intervals;
 use crate::names::Named;
 use crate::profile::Profile;
 use crate::recipe::{Category, Number, Recipe, Step};
@@ -30,6 +31,7 @@ struct ModelFile {
     report: Report,
     profile: Option<Profile>,
     densities: Option<Densities>,
+    intervals: Option<Intervals>,
     weights: Option<Vec<f64>>,
     centres: Option<Vec<Vec<f64>>>,
     means: Option<Vec<Vec<f64>>>,
@@ -141,6 +143,7 @@ impl ModelFile {
             mut report,
             profile,
             densities,
+            intervals,
             ..
         } = self;
         // Schema 1 says in one word which decoder ran and whether the model is that of calibrated landmarks.
@@ -164,6 +167,7 @@ impl ModelFile {
             shape,
             profile,
             densities,
+            intervals,
             report,
         })
     }

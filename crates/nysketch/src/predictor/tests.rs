@@ -23,6 +23,7 @@ fn model(task: Task, scale: Vec<f64>, shape: Shape) -> Model {
         shape,
         profile: None,
         densities: None,
+        intervals: None,
         report: Report::default(),
     }
 }

@@ -26,6 +26,7 @@ pub struct Table {
     columns: Vec<String>,
     values: Vec<f64>,
     weights: Vec<f64>,
+    keys: Vec<Option<Arc<str>>>,
     categories: Vec<CategoryColumn>,
     codes: Vec<Vec<u32>>,
     part_rows: usize,
@@ -46,6 +47,7 @@ impl Table {
             columns,
             values,
             weights: Vec::new(),
+            keys: Vec::new(),
             categories: Vec::new(),
             codes: Vec::new(),
             part_rows,
@@ -67,6 +69,18 @@ impl Table {
             ));
         }
         self.weights = weights;
+        Ok(self)
+    }
+
+    /// The same table with one key per row, by which rows are grouped or dealt to folds; `None` where it is missing.
+    pub fn with_keys<T: AsRef<str>>(
+        mut self,
+        keys: impl IntoIterator<Item = Option<T>>,
+    ) -> Result<Self> {
+        self.keys = keys.into_iter().map(|key| key.map(|key| Arc::from(key.as_ref()))).collect();
+        if self.keys.len() != self.len() {
+            return Err(Error::parameter("keys", format!("{} texts", self.len()), self.keys.len()));
+        }
         Ok(self)
     }
 
@@ -180,6 +194,7 @@ impl RowPart for TablePart<'_> {
         Ok(Some(Block {
             values: self.table.values[start * d..end * d].to_vec(),
             weights: self.table.weights.get(start..end).unwrap_or(&[]).to_vec(),
+            keys: self.table.keys.get(start..end).unwrap_or(&[]).to_vec(),
             codes: (start..end).flat_map(|i| self.table.codes.iter().map(move |c| c[i])).collect(),
             columns: d,
             file: Arc::from("table"),

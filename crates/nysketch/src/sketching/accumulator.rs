@@ -3,8 +3,10 @@
 //! The accumulator decides what becomes of invalid rows and turns weights into whole units; an
 //! [`Engine`] adds the rest to the sums. It is frozen into a [`Sketch`] before anything can read it.
 
+use super::dealer::Dealer;
 use crate::engine::{Engine, EngineKind, has_enough};
 use crate::error::{Error, Result};
+use crate::folds::{Folds, WitnessFolds};
 use crate::plan::Plan;
 use crate::rows::{Block, Invalid, Losses};
 use crate::sketch::Sketch;
@@ -30,19 +32,74 @@ use std::sync::Arc;
 pub struct Accumulator {
     plan: Arc<Plan>,
     engine: Box<dyn Engine>,
-    sums: Sums,
+    dealer: Option<Arc<Dealer>>,
+    tally: Tally,
+    /// The fold that the engine's rows belong to.
+    fold: usize,
     /// Weights of the rows at hand in whole units.
     weights: Vec<u32>,
     losses: Losses,
     rounding: Rounding,
 }
 
+/// What is added up: the sums of each fold, or of all rows where there are none.
+#[derive(Debug)]
+pub(super) struct Tally {
+    folds: Vec<Sums>,
+    witnesses: WitnessFolds,
+}
+
+impl Tally {
+    /// Nothing yet.
+    pub fn zero(plan: &Plan, dealer: Option<&Dealer>) -> Self {
+        let folds = dealer.map_or(1, |d| d.rule.count());
+        let counted = dealer.filter(|d| d.counts_witnesses()).and(plan.witness_rows());
+        Tally {
+            folds: (0..folds).map(|_| Sums::zero(plan)).collect(),
+            witnesses: WitnessFolds::zero(counted.map_or(0, |rows| rows.len())),
+        }
+    }
+
+    /// Adds what was added up elsewhere.
+    pub fn merge(&mut self, other: &Tally) {
+        for (sums, others) in self.folds.iter_mut().zip(&other.folds) {
+            sums.combine(others, i128::wrapping_add);
+        }
+        self.witnesses.combine(&other.witnesses, i128::wrapping_add);
+    }
+
+    /// The sketch of the rows.
+    pub fn into_sketch(mut self, plan: Arc<Plan>, dealer: Option<&Dealer>) -> Sketch {
+        match dealer {
+            None => Sketch::from_parts(plan, self.folds.remove(0)),
+            Some(dealer) => {
+                let witnesses = (dealer.counts_witnesses()).then_some(self.witnesses);
+                let folds = Folds::from_parts(dealer.rule.clone(), self.folds, witnesses);
+                Sketch::from_folds(plan, folds)
+            }
+        }
+    }
+}
+
 impl Accumulator {
     /// An empty accumulator.
     pub fn new(plan: Arc<Plan>, engine: EngineKind) -> Self {
+        Accumulator::with(plan, engine, None)
+    }
+
+    /// An empty accumulator of rows for a sketch, which deals them to its folds if it has some. Needs the witness rows of
+    /// the plan where rows are dealt by a key.
+    pub fn of(sketch: &Sketch, engine: EngineKind) -> Result<Self> {
+        Ok(Accumulator::with(sketch.plan().clone(), engine, Dealer::new(sketch)?))
+    }
+
+    /// An empty accumulator of rows that are dealt to folds in this way.
+    pub(super) fn with(plan: Arc<Plan>, engine: EngineKind, dealer: Option<Arc<Dealer>>) -> Self {
         Accumulator {
             engine: engine.start(&plan),
-            sums: Sums::zero(&plan),
+            tally: Tally::zero(&plan, dealer.as_deref()),
+            dealer,
+            fold: 0,
             plan,
             weights: Vec::new(),
             losses: Losses::default(),
@@ -67,19 +124,49 @@ impl Accumulator {
         rows: impl Iterator<Item = Range<usize>>,
         invalid: Invalid,
     ) -> Result<()> {
+        self.check(block)?;
+        let Some(dealer) = self.dealer.clone() else {
+            return rows.into_iter().try_for_each(|rows| self.push_valid(block, rows, invalid));
+        };
+        let dealt = dealer.deal(block, rows.flatten(), &mut self.tally.witnesses)?;
+        let mut first = FirstError::default();
+        for fold in dealt.chunk_by(|a, b| a.0 == b.0) {
+            self.turn_to(fold[0].0 as usize)?;
+            let mut rows = fold.iter().map(|(_, i)| *i..i + 1);
+            first.keep(rows.try_for_each(|row| self.push_valid(block, row, invalid)));
+        }
+        first.into_result()
+    }
+
+    /// Adds to another fold from now on.
+    fn turn_to(&mut self, fold: usize) -> Result<()> {
+        if fold != self.fold {
+            self.engine.finish(&mut self.tally.folds[self.fold])?;
+            self.fold = fold;
+        }
+        Ok(())
+    }
+
+    /// The sums that rows are added to.
+    fn sums(&mut self) -> &mut Sums {
+        &mut self.tally.folds[self.fold]
+    }
+
+    /// Refuses a block that is not one of the plan's.
+    fn check(&self, block: &Block) -> Result<()> {
         if self.plan.weighting.is_some() && block.weights.len() != block.len() {
             let expected = "one weight per row, as the plan asks for";
             return Err(Error::parameter("weights", expected, block.weights.len()));
         }
-        self.check_codes(block)?;
-        let plan = self.plan.clone();
-        for rows in rows {
-            match &plan.weighting {
-                None => self.push_run(block, rows, invalid)?,
-                Some(weighting) => self.push_weighted(weighting, block, rows, invalid)?,
-            }
+        self.check_codes(block)
+    }
+
+    /// Adds consecutive rows of a block that was checked.
+    fn push_valid(&mut self, block: &Block, rows: Range<usize>, invalid: Invalid) -> Result<()> {
+        match self.plan.clone().weighting.as_ref() {
+            None => self.push_run(block, rows, invalid),
+            Some(weighting) => self.push_weighted(weighting, block, rows, invalid),
         }
-        Ok(())
     }
 
     /// Refuses levels that the plan does not have.
@@ -139,15 +226,17 @@ impl Accumulator {
             false => rows as i128,
         };
         // Before any of them is added: sums of more rows might overflow.
-        self.sums.check_room(weight_of(&self.weights, rows.len()))?;
+        let weight = weight_of(&self.weights, rows.len());
+        self.sums().check_room(weight)?;
         let mut at = rows.start;
         while at < rows.end {
             let weights = if weighted { &self.weights[at - rows.start..] } else { &[][..] };
             let values = &block.values[at * d..rows.end * d];
             let c = self.plan.categories().len();
             let codes = &block.codes[at * c..rows.end * c];
-            let added = self.engine.add(values, codes, weights, &mut self.sums)?;
-            self.sums[Sum::Rows][0] += weight_of(weights, added);
+            let sums = &mut self.tally.folds[self.fold];
+            let added = self.engine.add(values, codes, weights, sums)?;
+            sums[Sum::Rows][0] += weight_of(weights, added);
             at += added;
             if at < rows.end {
                 if invalid == Invalid::Refuse && !self.lacks_too_much(block, at) {
@@ -171,7 +260,7 @@ impl Accumulator {
         }
         let weight = invalid.is_empty().then_some(d);
         self.losses.skip(invalid.into_iter().chain(weight));
-        self.sums[Sum::Skipped][0] += 1;
+        self.sums()[Sum::Skipped][0] += 1;
     }
 
     fn is_valid(&self, block: &Block, row: usize) -> bool {
@@ -205,9 +294,9 @@ impl Accumulator {
     }
 
     /// Puts other sums in the place of those so far.
-    pub(super) fn swap_sums(&mut self, sums: &mut Sums) -> Result<()> {
-        self.engine.finish(&mut self.sums)?;
-        std::mem::swap(&mut self.sums, sums);
+    pub(super) fn swap_tally(&mut self, tally: &mut Tally) -> Result<()> {
+        self.engine.finish(&mut self.tally.folds[self.fold])?;
+        std::mem::swap(&mut self.tally, tally);
         Ok(())
     }
 
@@ -218,7 +307,28 @@ impl Accumulator {
 
     /// The sketch of the rows pushed.
     pub fn freeze(mut self) -> Result<Sketch> {
-        self.engine.finish(&mut self.sums)?;
-        Ok(Sketch::from_parts(self.plan, self.sums))
+        self.engine.finish(&mut self.tally.folds[self.fold])?;
+        Ok(self.tally.into_sketch(self.plan, self.dealer.as_deref()))
+    }
+}
+
+/// The error of the first row that has one, where rows are not added in their order.
+#[derive(Debug, Default)]
+pub(super) struct FirstError(Option<Error>);
+
+impl FirstError {
+    /// Keeps an error if its row comes before that of the one so far.
+    pub fn keep(&mut self, result: Result<()>) {
+        let row = |error: &Error| error.row().unwrap_or(u64::MAX);
+        if let Err(error) = result
+            && self.0.as_ref().is_none_or(|first| row(&error) < row(first))
+        {
+            self.0 = Some(error);
+        }
+    }
+
+    /// What was kept.
+    pub fn into_result(self) -> Result<()> {
+        self.0.map_or(Ok(()), Err)
     }
 }

@@ -2,11 +2,13 @@
 //!
 //! The rows of a block are sorted by group, and the sums of a group change hands once per block: a
 //! thread takes them, adds its rows, and puts them back. Where another thread has them it starts
-//! anew and the two are added up. So memory is groups × [`Sums`], whatever the number of threads.
+//! anew and the two are added up. So memory is groups × folds × [`Sums`], whatever the number of threads.
 
-use super::accumulator::Accumulator;
+use super::accumulator::{Accumulator, FirstError, Tally};
+use super::dealer::Dealer;
 use super::run::SketchParams;
 use crate::error::{Error, Result};
+use crate::folds::FoldRule;
 use crate::plan::Plan;
 use crate::recipe::View;
 use crate::rows::{Block, Invalid, Losses, Progress, RowSource, pass};
@@ -19,40 +21,14 @@ use std::sync::{Arc, Mutex};
 /// One sketch per group, all of the same plan.
 ///
 /// ```
-/// use nysketch::{Block, GroupParams, Groups, PlanParams, Result, SketchParams, Table, plan_for};
-/// use nysketch::{RowPart, RowSet, RowSource, RowStream};
-/// # use std::sync::{Arc, LazyLock};
-/// # static COLUMNS: LazyLock<Vec<String>> = LazyLock::new(|| vec!["amount".into()]);
-/// /// Three sales, with the country of each as the key.
-/// struct Sales;
-/// # struct Once(bool);
-/// # struct All;
-/// # impl RowSource for Sales {
-/// #     fn columns(&self) -> &[String] { &COLUMNS }
-/// #     fn open(&self, _: &RowSet) -> Result<Box<dyn RowStream<'_> + '_>> { Ok(Box::new(Once(false))) }
-/// # }
-/// # impl<'a> RowStream<'a> for Once {
-/// #     fn next_part(&mut self) -> Option<Box<dyn RowPart + 'a>> {
-/// #         (!std::mem::replace(&mut self.0, true)).then(|| Box::new(All) as Box<dyn RowPart>)
-/// #     }
-/// # }
-/// impl RowPart for All {
-/// #   fn position(&self) -> u64 { 0 }
-///     // (Everything else of a source is in the example of `RowSource`.)
-///     fn decode(self: Box<Self>) -> Result<Option<Block>> {
-///         let country = |name: &str| Some(Arc::from(name));
-///         Ok(Some(Block {
-///             values: vec![20.0, 25.0, 400.0],
-///             keys: vec![country("AT"), country("AT"), country("DE")],
-///             columns: 1,
-///             ..Block::default()
-///         }))
-///     }
-/// }
-/// # fn main() -> Result<()> {
-/// let plan = Arc::new(plan_for(&Sales, PlanParams::default())?.0);
+/// use nysketch::{GroupParams, Groups, PlanParams, SketchParams, Table, plan_for};
+/// use std::sync::Arc;
+/// # fn main() -> nysketch::Result<()> {
+/// let countries = [Some("AT"), Some("AT"), Some("DE")];
+/// let sales = Table::new(vec!["amount".into()], vec![20.0, 25.0, 400.0])?.with_keys(countries)?;
+/// let plan = Arc::new(plan_for(&sales, PlanParams::default())?.0);
 /// let by = GroupParams::new("country");
-/// let groups = Groups::of(&plan, &Sales, by, SketchParams::default(), &())?;
+/// let groups = Groups::of(&plan, &sales, by, SketchParams::default(), &())?;
 /// assert_eq!(groups.sketches["AT"].rows(), 2);
 /// assert_eq!(groups.sketches["DE"].rows(), 1);
 /// # Ok(())
@@ -89,18 +65,27 @@ pub struct GroupParams<'a> {
     pub column: &'a str,
     /// Most groups.
     pub limit: usize,
+    /// Folds of each group, by the content of its rows; none where `None`.
+    pub folds: Option<u32>,
 }
 
 impl<'a> GroupParams<'a> {
     /// By this column, with at most [`DEFAULT_GROUPS`] groups.
     pub fn new(column: &'a str) -> Self {
-        GroupParams { column, limit: DEFAULT_GROUPS }
+        GroupParams { column, limit: DEFAULT_GROUPS, folds: None }
     }
 
     /// With at most so many groups.
     #[must_use]
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
+        self
+    }
+
+    /// With so many folds in each group, by the content of rows.
+    #[must_use]
+    pub fn folds(mut self, folds: impl Into<Option<u32>>) -> Self {
+        self.folds = folds.into();
         self
     }
 }
@@ -115,8 +100,16 @@ impl Groups {
         progress: &dyn Progress,
     ) -> Result<Self> {
         let source = &View::new(&plan.recipe, &plan.columns, source)?;
-        let shared = Shared { plan, group, invalid: params.invalid, sums: Mutex::default() };
-        let init = || (Accumulator::new(plan.clone(), params.engine), 0u64, 0u64);
+        let empty = match group.folds {
+            None => Sketch::empty(plan.clone()),
+            Some(folds) => Sketch::empty_folds(plan.clone(), FoldRule::by_content(folds)?)?,
+        };
+        let dealer = Dealer::new(&empty)?;
+        let new = || Tally::zero(plan, dealer.as_deref());
+        let invalid = params.invalid;
+        let shared = Shared { group, invalid, new: &new, tallies: Mutex::default() };
+        let with = || Accumulator::with(plan.clone(), params.engine, dealer.clone());
+        let init = || (with(), 0u64, 0u64);
         let visit = |(accumulator, without, read): &mut (Accumulator, u64, u64), block: &Block| {
             *without += shared.push(accumulator, block)?;
             *read += block.len() as u64;
@@ -124,10 +117,10 @@ impl Groups {
         };
         let threads = pass(source, params.threads, progress, init, visit)?;
         let mut sketches = BTreeMap::new();
-        for (key, sums) in shared.sums.into_inner().unwrap_or_else(|e| e.into_inner()) {
-            let mut sketch = Sketch::empty(plan.clone());
-            if let Some(sums) = sums {
-                sketch.merge(&Sketch::from_parts(plan.clone(), sums))?;
+        for (key, tally) in shared.tallies.into_inner().unwrap_or_else(|e| e.into_inner()) {
+            let mut sketch = empty.clone();
+            if let Some(tally) = tally {
+                sketch.merge(&tally.into_sketch(plan.clone(), dealer.as_deref()))?;
             }
             sketches.insert(key, sketch);
         }
@@ -142,18 +135,19 @@ impl Groups {
     }
 
     /// Bytes of memory that a group takes.
-    pub fn bytes_each(plan: &Plan) -> usize {
-        Sums::bytes(plan)
+    pub fn bytes_each(plan: &Plan, group: GroupParams<'_>) -> usize {
+        Sums::bytes(plan) * group.folds.unwrap_or(1) as usize
     }
 }
 
 /// What all threads share.
 struct Shared<'a> {
-    plan: &'a Plan,
     group: GroupParams<'a>,
     invalid: Invalid,
+    /// Makes the sums of no rows.
+    new: &'a (dyn Fn() -> Tally + Sync),
     /// `None` while a thread has the sums.
-    sums: Mutex<HashMap<Arc<str>, Option<Sums>>>,
+    tallies: Mutex<HashMap<Arc<str>, Option<Tally>>>,
 }
 
 impl Shared<'_> {
@@ -166,59 +160,53 @@ impl Shared<'_> {
         }
         let mut rows: BTreeMap<&Arc<str>, Vec<usize>> = BTreeMap::new();
         let mut without = 0;
-        let mut first: Option<Error> = None;
+        let mut first = FirstError::default();
         for (i, key) in block.keys.iter().enumerate() {
             match key {
                 Some(key) => rows.entry(key).or_default().push(i),
                 None if self.invalid == Invalid::Skip => without += 1,
                 None => {
                     let at = block.place(block.first_row + i as u64, self.group.column);
-                    first.get_or_insert(Error::NoGroup { at });
+                    first.keep(Err(Error::NoGroup { at }));
                 }
             }
         }
         for (key, rows) in rows {
-            let mut sums = self.take(key)?;
-            accumulator.swap_sums(&mut sums)?;
-            if let Err(error) =
-                accumulator.push_rows(block, rows.into_iter().map(|i| i..i + 1), self.invalid)
-                && first
-                    .as_ref()
-                    .is_none_or(|f| error.row().unwrap_or(u64::MAX) < f.row().unwrap_or(u64::MAX))
-            {
-                first = Some(error);
-            }
-            accumulator.swap_sums(&mut sums)?;
-            self.put_back(key, sums);
+            let mut tally = self.take(key)?;
+            accumulator.swap_tally(&mut tally)?;
+            let rows = rows.into_iter().map(|i| i..i + 1);
+            first.keep(accumulator.push_rows(block, rows, self.invalid));
+            accumulator.swap_tally(&mut tally)?;
+            self.put_back(key, tally);
         }
-        first.map_or(Ok(without), Err)
+        first.into_result().map(|()| without)
     }
 
-    fn take(&self, key: &Arc<str>) -> Result<Sums> {
-        let mut all = self.sums.lock().unwrap_or_else(|e| e.into_inner());
+    fn take(&self, key: &Arc<str>) -> Result<Tally> {
+        let mut all = self.tallies.lock().unwrap_or_else(|e| e.into_inner());
         if !all.contains_key(key) && all.len() == self.group.limit {
             return Err(Error::TooManyGroups {
                 column: self.group.column.to_string(),
                 limit: self.group.limit,
             });
         }
-        let sums = all.entry(key.clone()).or_default().take();
+        let tally = all.entry(key.clone()).or_default().take();
         drop(all);
-        Ok(sums.unwrap_or_else(|| Sums::zero(self.plan)))
+        Ok(tally.unwrap_or_else(self.new))
     }
 
-    fn put_back(&self, key: &Arc<str>, mut sums: Sums) {
+    fn put_back(&self, key: &Arc<str>, mut tally: Tally) {
         loop {
-            let mut all = self.sums.lock().unwrap_or_else(|e| e.into_inner());
+            let mut all = self.tallies.lock().unwrap_or_else(|e| e.into_inner());
             let slot = all.entry(key.clone()).or_default();
             match slot.take() {
                 None => {
-                    *slot = Some(sums);
+                    *slot = Some(tally);
                     return;
                 }
                 Some(other) => {
                     drop(all);
-                    sums.combine(&other, i128::wrapping_add);
+                    tally.merge(&other);
                 }
             }
         }
@@ -228,42 +216,12 @@ impl Shared<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::{RowPart, RowSet, RowStream, Table};
+    use crate::rows::Table;
     use crate::{PlanParams, make_plan};
 
-    /// A table whose row i belongs to group i·i mod 7, and to none where that is 4.
-    struct Grouped(Table);
-    struct Stream<'a>(Box<dyn RowStream<'a> + 'a>);
-    struct Part<'a>(Box<dyn RowPart + 'a>);
-
+    /// Row i belongs to group i·i mod 7, and to none where that is 4.
     fn key(i: u64) -> Option<Arc<str>> {
         (i * i % 7 != 4).then(|| Arc::from((i * i % 7).to_string()))
-    }
-
-    impl RowSource for Grouped {
-        fn columns(&self) -> &[String] {
-            self.0.columns()
-        }
-        fn open(&self, done: &RowSet) -> Result<Box<dyn RowStream<'_> + '_>> {
-            Ok(Box::new(Stream(self.0.open(done)?)))
-        }
-    }
-    impl<'a> RowStream<'a> for Stream<'a> {
-        fn next_part(&mut self) -> Option<Box<dyn RowPart + 'a>> {
-            Some(Box::new(Part(self.0.next_part()?)))
-        }
-    }
-    impl RowPart for Part<'_> {
-        fn position(&self) -> u64 {
-            self.0.position()
-        }
-        fn decode(self: Box<Self>) -> Result<Option<Block>> {
-            let mut block = self.0.decode()?;
-            if let Some(b) = &mut block {
-                b.keys = (b.position..).take(b.len()).map(key).collect();
-            }
-            Ok(block)
-        }
     }
 
     #[test]
@@ -273,9 +231,9 @@ mod tests {
         let table = Table::unnamed(2, (0..n).flat_map(row).collect()).unwrap().with_part_rows(321);
         let params = PlanParams::default().check().unwrap();
         let plan = Arc::new(make_plan(&table, &params, &()).unwrap().0);
-        let grouped = Grouped(table);
+        let grouped = table.with_keys((0..n).map(key)).unwrap();
         let skip = SketchParams { threads: 3, invalid: Invalid::Skip, ..SketchParams::default() };
-        let by = GroupParams { column: "g", limit: 3 };
+        let by = GroupParams::new("g").limit(3);
         let groups = Groups::of(&plan, &grouped, by, skip, &()).unwrap();
         assert_eq!(groups.sketches.len(), 3);
         assert_eq!(groups.without_group, (0..n).filter(|i| key(*i).is_none()).count() as u64);
@@ -285,7 +243,12 @@ mod tests {
             let alone = Sketch::of(&plan, &alone, skip, &()).unwrap();
             assert_eq!(sketch.to_bytes(), alone.to_bytes());
         }
-        let few = GroupParams { column: "g", limit: 2 };
+        let folded = Groups::of(&plan, &grouped, by.folds(4), skip, &()).unwrap();
+        for (name, sketch) in &folded.sketches {
+            assert_eq!(sketch.folds().map(|f| f.len()), Some(4));
+            assert_eq!(sketch.without_folds(), groups.sketches[name]);
+        }
+        let few = GroupParams::new("g").limit(2);
         let error = Groups::of(&plan, &grouped, few, skip, &()).unwrap_err();
         assert!(matches!(error, Error::TooManyGroups { limit: 2, .. }));
         let refuse = SketchParams { invalid: Invalid::Refuse, ..skip };

@@ -3,8 +3,11 @@
 //! * [`Accumulator`]: the sums of one thread in the making;
 //! * [`Run`]: one pass over a source, which can be interrupted and taken up again;
 //! * [`Groups`]: one sketch for each value of a column, from one pass.
+//!
+//! Where a sketch keeps folds, the rows of each block are dealt to them before they are added.
 
 mod accumulator;
+mod dealer;
 mod groups;
 mod run;
 

@@ -1,8 +1,10 @@
 //! One pass over a source, which can be interrupted and taken up again.
 
 use super::accumulator::Accumulator;
+use super::dealer::Dealer;
 use crate::engine::EngineKind;
 use crate::error::{Error, Result};
+use crate::folds::FoldRule;
 use crate::plan::Plan;
 use crate::recipe::View;
 use crate::rows::{Invalid, Losses, Progress, RowSet, RowSource, read_on};
@@ -69,6 +71,21 @@ impl Sketch {
         run.finish(source, params, progress)?;
         Ok(run.into_sketch())
     }
+
+    /// Reads the source once and sketches it, with the sums of folds. Where rows are dealt by a key, the blocks of the
+    /// source carry it.
+    pub fn of_folds(
+        plan: &Arc<Plan>,
+        rule: &FoldRule,
+        source: &dyn RowSource,
+        params: SketchParams,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        let empty = Sketch::empty_folds(plan.clone(), rule.clone())?;
+        let mut run = Run::resume(empty, RowSet::default());
+        run.finish(source, params, progress)?;
+        Ok(run.into_sketch())
+    }
 }
 
 /// A sketch in the making and the rows that are in it. Sums are exact, so a run that is taken up
@@ -114,7 +131,7 @@ impl Run {
         Run::resume(Sketch::empty(plan), RowSet::default())
     }
 
-    /// Where an earlier run has come to.
+    /// Where an earlier run has come to; from [`Sketch::empty_folds`], a run that keeps folds.
     pub fn resume(sketch: Sketch, done: RowSet) -> Self {
         Run { sketch, done, losses: Losses::default(), rounding: Rounding::default() }
     }
@@ -179,7 +196,7 @@ impl Run {
         let plan = self.sketch.plan().clone();
         let source = &View::new(&plan.recipe, &plan.columns, source)?;
         let mut stream = source.open(&self.done)?;
-        let plan = self.sketch.plan().clone();
+        let dealer = Dealer::new(&self.sketch)?;
         let saving = every < Duration::MAX;
         let uncancelled = Uncancelled(progress);
         loop {
@@ -190,7 +207,7 @@ impl Run {
                 if saving { &uncancelled } else { progress },
                 // Where it can be saved, what is on the way when the user stops the run is kept.
                 &|| start.elapsed() >= every || (saving && progress.cancelled()),
-                || Accumulator::new(plan.clone(), params.engine),
+                || Accumulator::with(plan.clone(), params.engine, dealer.clone()),
                 |accumulator, block| accumulator.push(block, params.invalid),
             )?;
             for accumulator in stretch.states {

@@ -1,0 +1,114 @@
+//! In which fold the rows are that a witness stands for.
+//!
+//! A key is not among the coordinates of a witness, so that a pass by keys counts, for each witness, over the rows
+//! with its content hash: their number c, Σ fold and Σ fold². These are sums like others, and `c·Σfold² = (Σfold)²`
+//! if and only if all of those rows are in one fold, which is `Σfold / c`.
+
+use super::rule::content_hash;
+use crate::plan::Plan;
+use crate::sums::BrokenRule;
+use std::collections::HashMap;
+
+/// Number, Σ fold and Σ fold² of the rows that equal a witness.
+pub(crate) type Counts = [i64; 3];
+
+/// Most rows that equal one witness: Σ fold² stays within 64 bits.
+const MOST: i64 = 1 << 50;
+
+/// What is counted for each witness, in their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WitnessFolds(pub Vec<Counts>);
+
+impl WitnessFolds {
+    /// No rows, for so many witnesses.
+    pub fn zero(witnesses: usize) -> Self {
+        WitnessFolds(vec![[0; 3]; witnesses])
+    }
+
+    /// Counts a row of a fold that equals these witnesses.
+    pub fn add(&mut self, witnesses: &[u32], fold: u32) {
+        let fold = i64::from(fold);
+        for witness in witnesses {
+            let counts = &mut self.0[*witness as usize];
+            counts.iter_mut().zip([1, fold, fold * fold]).for_each(|(sum, term)| *sum += term);
+        }
+    }
+
+    /// Applies `op` entry by entry.
+    pub fn combine(&mut self, other: &WitnessFolds, op: impl Fn(i128, i128) -> i128) {
+        for (a, b) in self.0.iter_mut().flatten().zip(other.0.iter().flatten()) {
+            *a = op(i128::from(*a), i128::from(*b)) as i64;
+        }
+    }
+
+    /// The fold of each witness, where it is one.
+    pub fn folds(&self) -> Vec<Option<u32>> {
+        let one = |&[rows, sum, squares]: &Counts| {
+            let (n, sum) = (i128::from(rows), i128::from(sum));
+            (n > 0 && n * i128::from(squares) == sum * sum).then(|| (sum / n) as u32)
+        };
+        self.0.iter().map(one).collect()
+    }
+
+    /// Checks that some rows of so many folds have these counts.
+    pub fn check(&self, folds: u32) -> Result<(), BrokenRule> {
+        let last = i128::from(folds - 1);
+        let possible = |&[rows, sum, squares]: &Counts| {
+            let [n, s, q] = [rows, sum, squares].map(i128::from);
+            (0..MOST).contains(&rows)
+                && (0..=n * last).contains(&s)
+                && s * s <= n * q
+                && q <= s * last
+                && (q - s) % 2 == 0
+        };
+        match self.0.iter().position(|counts| !possible(counts)) {
+            None => Ok(()),
+            Some(i) => Err(BrokenRule {
+                sum: format!("the folds of witness {i}"),
+                how: "not be those of any rows".into(),
+            }),
+        }
+    }
+}
+
+/// The content hash of each witness that is at hand.
+pub(super) fn hashes(plan: &Plan) -> Vec<u64> {
+    let (Some(rows), Some(witnesses)) = (plan.witness_rows(), &plan.witnesses) else {
+        return Vec::new();
+    };
+    let c = plan.categories().len();
+    let levels = |i: usize| &witnesses.levels()[i * c..(i + 1) * c];
+    rows.rows().enumerate().map(|(i, z)| content_hash(z, levels(i))).collect()
+}
+
+/// The witnesses that have each content hash.
+pub(crate) fn by_hash(plan: &Plan) -> HashMap<u64, Vec<u32>> {
+    let mut all: HashMap<u64, Vec<u32>> = HashMap::new();
+    for (i, hash) in hashes(plan).into_iter().enumerate() {
+        all.entry(hash).or_default().push(i as u32);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fold_of_a_witness_is_known_where_all_its_rows_share_it() {
+        let mut counts = WitnessFolds::zero(4);
+        for (witnesses, fold) in [(&[0, 2][..], 5), (&[0], 5), (&[1], 0), (&[2], 6)] {
+            counts.add(witnesses, fold);
+        }
+        assert_eq!(counts.folds(), [Some(5), Some(0), None, None]);
+        assert_eq!(counts.check(7), Ok(()));
+        assert!(counts.check(6).is_err(), "there is no fold 6");
+        let all = counts.clone();
+        let mut one = WitnessFolds::zero(4);
+        one.add(&[2], 6);
+        counts.combine(&one, i128::wrapping_sub);
+        assert_eq!(counts.folds(), [Some(5), Some(0), Some(5), None]);
+        counts.combine(&all, i128::wrapping_sub);
+        assert!(counts.check(7).is_err(), "negative");
+    }
+}

@@ -1,0 +1,239 @@
+//! Folds are exact sums like the whole: any split, order and number of threads gives the same bytes, and all folds
+//! together are the sketch without them.
+
+mod common;
+
+use common::*;
+use nysketch::planning::Missing;
+use nysketch::*;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const DIMS: usize = 3;
+
+#[derive(Debug, Clone)]
+struct Case {
+    seed: u64,
+    rows: usize,
+    parts: usize,
+    threads: usize,
+    folds: u32,
+    by_key: bool,
+    /// Weights, categories and holes at once.
+    mixed: bool,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let both = (any::<bool>(), any::<bool>());
+    (any::<u64>(), 4usize..400, 1usize..9, 1usize..5, 2u32..20, both).prop_map(
+        |(seed, rows, parts, threads, folds, (by_key, mixed))| Case {
+            seed,
+            rows,
+            parts,
+            threads,
+            folds,
+            by_key,
+            mixed,
+        },
+    )
+}
+
+/// Row `i` of a case: few different values, so that some rows are equal.
+fn row(case: &Case, i: usize) -> ([f64; DIMS], f64, Option<String>, Option<String>) {
+    let mut s = Stream(case.seed ^ (i as u64).wrapping_mul(0x9e37_79b9));
+    let mut values = [0.0; DIMS].map(|_| (s.below(12) as f64) / 4.0 - 1.0);
+    if case.mixed && i > 0 && s.below(3) == 0 {
+        values[s.below(DIMS)] = f64::NAN;
+    }
+    let key = s.below(9);
+    let level = s.below(4);
+    let key = (key > 0).then(|| format!("user {key}"));
+    (values, s.below(4) as f64, key, (level > 0).then(|| format!("level {level}")))
+}
+
+fn table(case: &Case, picked: &[usize]) -> Table {
+    let rows: Vec<_> = picked.iter().map(|i| row(case, *i)).collect();
+    let values = rows.iter().flat_map(|r| r.0).collect();
+    let mut table = Table::unnamed(DIMS, values).unwrap().with_part_rows(37);
+    if case.mixed {
+        table = table.with_weights(rows.iter().map(|r| 1.0 + r.1).collect()).unwrap();
+        let levels: Vec<Option<&str>> = rows.iter().map(|r| r.3.as_deref()).collect();
+        table = table.with_category("kind", &levels).unwrap();
+    }
+    table.with_keys(rows.iter().map(|r| r.2.as_deref())).unwrap()
+}
+
+fn params(case: &Case) -> PlanParams {
+    let params = nystrom(Some((case.rows / 4).clamp(1, 20)), Sampling::Uniform).witnesses(30);
+    match case.mixed {
+        true => params.weights("w", 1.0).missing(Missing::Partial),
+        false => params,
+    }
+}
+
+fn folded(plan: &Arc<Plan>, rule: &FoldRule, table: &Table, threads: usize) -> Sketch {
+    let params = SketchParams::default().threads(threads);
+    Sketch::of_folds(plan, rule, table, params, &()).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn folds_add_up_whatever_the_split(case in case()) {
+        let all: Vec<usize> = (0..case.rows).collect();
+        let whole_table = table(&case, &all);
+        let plan = Arc::new(plan_for(&whole_table, params(&case)).unwrap().0);
+        let rule = match case.by_key {
+            true => FoldRule::by_key(case.folds, "user").unwrap(),
+            false => FoldRule::by_content(case.folds).unwrap(),
+        };
+        let whole = folded(&plan, &rule, &whole_table, case.threads);
+        let bytes = whole.to_bytes();
+        prop_assert_eq!(&Sketch::from_bytes(&bytes).unwrap(), &whole);
+        prop_assert_eq!(whole.plan().fingerprint(), plan.fingerprint());
+        let plain = sketch(&plan, &whole_table);
+        prop_assert_eq!(whole.without_folds().to_bytes(), plain.to_bytes());
+
+        // Each fold is a sketch of its rows; all together, in any order, are today's bytes.
+        let mut s = Stream(case.seed ^ 1);
+        let mut order: Vec<usize> = (0..case.folds as usize).collect();
+        (0..order.len()).for_each(|i| order.swap(i, s.below(i + 1)));
+        let mut total = Sketch::empty(plan.clone());
+        for fold in order {
+            let mut rest = whole.without_fold(fold);
+            rest.merge(&whole.fold(fold)).unwrap();
+            prop_assert_eq!(&rest, &plain);
+            total.merge(&whole.fold(fold)).unwrap();
+        }
+        prop_assert_eq!(total.to_bytes(), plain.to_bytes());
+
+        // Rows dealt out at random to parts, which are merged in random order.
+        let mut parts: Vec<Vec<usize>> = vec![Vec::new(); case.parts];
+        all.iter().rev().for_each(|i| parts[s.below(case.parts)].push(*i));
+        let mut sketches: Vec<Sketch> =
+            parts.iter().map(|part| folded(&plan, &rule, &table(&case, part), 1)).collect();
+        let mut total = Sketch::empty(plan.clone());
+        while !sketches.is_empty() {
+            let next = sketches.swap_remove(s.below(sketches.len()));
+            total.merge(&Sketch::from_bytes(&next.to_bytes()).unwrap()).unwrap();
+        }
+        prop_assert_eq!(&total.to_bytes(), &bytes);
+        let (cut, rest) = all.split_at(case.rows / 2);
+        total.subtract(&folded(&plan, &rule, &table(&case, cut), 2)).unwrap();
+        let alone = folded(&plan, &rule, &table(&case, rest), 1);
+        prop_assert_eq!(total.to_bytes(), alone.to_bytes());
+    }
+
+    /// Rows that are equal, or have the same key, share a fold.
+    #[test]
+    fn what_belongs_together_falls_together(case in case()) {
+        let all: Vec<usize> = (0..case.rows).collect();
+        let plan = Arc::new(plan_for(&table(&case, &all), params(&case)).unwrap().0);
+        let rule = match case.by_key {
+            true => FoldRule::by_key(case.folds, "user").unwrap(),
+            false => FoldRule::by_content(case.folds).unwrap(),
+        };
+        let fold_of = |i: usize| {
+            let one = folded(&plan, &rule, &table(&case, &[i]), 1);
+            let folds = one.folds().unwrap();
+            (0..folds.len()).find(|f| folds.rows(*f) > 0)
+        };
+        let told: Vec<(String, usize)> = (0..case.rows.min(40))
+            .filter_map(|i| {
+                let (values, _, key, level) = row(&case, i);
+                let content = format!("{values:?} {:?}", level.filter(|_| case.mixed));
+                let told_by = if case.by_key { key.unwrap_or(content) } else { content };
+                Some((told_by, fold_of(i)?))
+            })
+            .collect();
+        for (a, fold) in &told {
+            for (b, other) in &told {
+                prop_assert!(a != b || fold == other, "{} {} {}", a, fold, other);
+            }
+        }
+    }
+}
+
+fn numbers(n: usize) -> Table {
+    Table::unnamed(1, (0..n).map(|i| (i as f64 * 0.37).sin()).collect()).unwrap()
+}
+
+#[test]
+fn sketches_of_different_folds_do_not_mix_and_empty_ones_do() {
+    let users = |n: usize| (0..n).map(|i| Some((i % 50).to_string()));
+    let table = numbers(300).with_keys(users(300)).unwrap();
+    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(10)).unwrap().0);
+    let rules = [
+        FoldRule::by_content(4).unwrap(),
+        FoldRule::by_content(5).unwrap(),
+        FoldRule::by_key(4, "user").unwrap(),
+        FoldRule::by_key(4, "other").unwrap(),
+    ];
+    let mut all: Vec<Sketch> = rules.iter().map(|rule| folded(&plan, rule, &table, 1)).collect();
+    all.push(sketch(&plan, &table));
+    for (i, a) in all.iter().enumerate() {
+        for (j, b) in all.iter().enumerate().filter(|(j, _)| *j != i) {
+            let mut merged = a.clone();
+            let error = merged.merge(b).unwrap_err();
+            assert!(matches!(error, Error::FoldMismatch { .. }), "{i} {j}: {error}");
+            assert!(merged.clone().subtract(b).is_err());
+            assert_eq!(&merged, a, "a refused merge changes nothing");
+        }
+        // The neutral element has no folds, or those of any other sketch.
+        for empty in [
+            Sketch::empty(plan.clone()),
+            Sketch::empty_folds(plan.clone(), rules[0].clone()).unwrap(),
+        ] {
+            let (mut left, mut right) = (empty.clone(), a.clone());
+            left.merge(a).unwrap();
+            right.merge(&empty).unwrap();
+            assert_eq!((&left, &right), (a, a));
+            right.subtract(&empty).unwrap();
+            assert_eq!(&right, a);
+        }
+    }
+    let text = all[0].clone().merge(&all[4]).unwrap_err().to_string();
+    assert!(text.contains("with 4 folds by content and one without folds"), "{text}");
+    assert!(text.contains("drop_folds"), "{text}");
+}
+
+#[test]
+fn rules_that_a_plan_does_not_go_with_are_refused() {
+    let table = numbers(100).with_keys((0..100).map(|i| Some(i.to_string()))).unwrap();
+    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(10)).unwrap().0);
+    for count in [0, 1, 65, 1000] {
+        let error = FoldRule::by_content(count).unwrap_err().to_string();
+        assert!(error.contains("between 2 and 64"), "{error}");
+    }
+    let empty = |plan: &Arc<Plan>, rule| Sketch::empty_folds(plan.clone(), rule);
+    let error = empty(&plan, FoldRule::by_key(4, "c0").unwrap()).unwrap_err().to_string();
+    assert!(error.contains("does not measure"), "{error}");
+    let bare = Arc::new(plan.without_witness_rows());
+    let error = empty(&bare, FoldRule::by_key(4, "user").unwrap()).unwrap_err().to_string();
+    assert!(error.contains("witness rows are not at hand"), "{error}");
+    assert!(empty(&bare, FoldRule::by_content(4).unwrap()).is_ok());
+    // A source without keys cannot be dealt by them.
+    let rule = FoldRule::by_key(4, "user").unwrap();
+    let params = SketchParams::default();
+    let error = Sketch::of_folds(&plan, &rule, &numbers(100), params, &()).unwrap_err();
+    assert!(error.to_string().contains("one key for each"), "{error}");
+}
+
+#[test]
+fn the_error_is_that_of_the_first_bad_row_also_with_folds() {
+    let mut values: Vec<f64> = (0..2000).map(f64::from).collect();
+    let good = Table::unnamed(1, values.clone()).unwrap();
+    let plan = Arc::new(plan_for(&good, PlanParams::default().landmarks(5)).unwrap().0);
+    values.iter_mut().skip(777).for_each(|x| *x = f64::INFINITY);
+    let bad = Table::unnamed(1, values).unwrap().with_part_rows(500);
+    let rule = FoldRule::by_content(7).unwrap();
+    for threads in [1, 3] {
+        let params = SketchParams::default().threads(threads);
+        let error = Sketch::of_folds(&plan, &rule, &bad, params, &()).unwrap_err().to_string();
+        assert!(error.contains("row 778,"), "{threads} threads: {error}");
+        let skip = params.invalid(Invalid::Skip);
+        let skipped = Sketch::of_folds(&plan, &rule, &bad, skip, &()).unwrap();
+        assert_eq!((skipped.rows(), skipped.skipped()), (777, 1223));
+    }
+}
