@@ -33,6 +33,27 @@ impl<'a> PairedCells<'a> {
         self.counts[cell][0] + self.counts[cell][1]
     }
 
+    /// The rows of A and B in each cell, in every way that the test must allow for.
+    ///
+    /// Landmarks are rows of the sample that the plan was made from. If that is A, each of its cells has a row for certain, and of
+    /// small and far cells that is nearly all there is: B seems to lack them. The row would be in the cell of the nearest
+    /// other landmark if it were not a landmark itself, as rows of B are not, so that is where it is counted. Sums cannot tell
+    /// whether landmarks are of A, of B or of neither; they can only be of a sample that has rows in every cell.
+    pub fn dealings(&self, neighbours: &[usize]) -> Vec<Vec<[f64; 2]>> {
+        let mut all = vec![self.counts.clone()];
+        for side in 0..2 {
+            if !neighbours.is_empty() && self.counts.iter().all(|c| c[side] >= 1.0) {
+                let mut dealt = self.counts.clone();
+                for (cell, neighbour) in neighbours.iter().enumerate() {
+                    dealt[cell][side] -= 1.0;
+                    dealt[*neighbour][side] += 1.0;
+                }
+                all.push(dealt);
+            }
+        }
+        all
+    }
+
     /// Shares of A and B of each cell, the most changed first.
     pub fn changes(&self, plan: &Plan) -> Vec<CellChange> {
         let levels = plan.recipe.levels();

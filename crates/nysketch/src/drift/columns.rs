@@ -4,6 +4,8 @@ use super::found::{ColumnChange, Effect};
 use super::tail::{normal_beyond, normal_quantile};
 use crate::clusters::{Aspect, Facts};
 use crate::sketch::Sketch;
+use crate::student;
+use std::f64::consts::FRAC_1_SQRT_2;
 
 /// Means and standard deviations of every column, the most changed first; those that all rows of either lack are left out.
 pub(super) fn columns(a: &Sketch, b: &Sketch, level: f64) -> Vec<ColumnChange> {
@@ -48,9 +50,10 @@ pub(super) fn columns(a: &Sketch, b: &Sketch, level: f64) -> Vec<ColumnChange> {
                 z: z(k),
                 effect: effect(k),
                 q_value: None,
+                freedom: None,
             }),
             Aspect::Cycle(j, k) => {
-                let z = z(j).hypot(z(k)) * std::f64::consts::FRAC_1_SQRT_2;
+                let z = z(j).hypot(z(k)) * FRAC_1_SQRT_2;
                 Some(ColumnChange {
                     column,
                     aspect,
@@ -59,6 +62,7 @@ pub(super) fn columns(a: &Sketch, b: &Sketch, level: f64) -> Vec<ColumnChange> {
                     z,
                     effect: None,
                     q_value: None,
+                    freedom: None,
                 })
             }
             Aspect::Level(..) | Aspect::Missing(_) => None,
@@ -77,10 +81,31 @@ pub(super) fn columns(a: &Sketch, b: &Sketch, level: f64) -> Vec<ColumnChange> {
 impl ColumnChange {
     /// Of the test that its mean did not change.
     pub(super) fn p_value(&self) -> f64 {
-        match self.aspect {
+        match (self.aspect, self.freedom) {
             // Sine and cosine: χ² of two degrees of freedom.
-            Aspect::Cycle(..) => (-self.z * self.z).exp(),
-            _ => 2.0 * normal_beyond(self.z.abs()),
+            (Aspect::Cycle(..), _) => (-self.z * self.z).exp(),
+            (_, Some(freedom)) => 1.0 - student::within(self.z.abs(), freedom),
+            (_, None) => 2.0 * normal_beyond(self.z.abs()),
         }
+    }
+
+    /// With the noise as folds show it: z of each column of numbers, with Student's t of so many degrees of freedom.
+    pub(super) fn by_folds(&mut self, z: &[f64], freedom: usize, level: f64) {
+        match self.aspect {
+            Aspect::Number(k) => {
+                let wider = if z[k] == 0.0 { 1.0 } else { (self.z / z[k]).abs() };
+                let t = student::quantile(1.0 - level, freedom) / normal_quantile(0.5 * level);
+                if let Some(effect) = &mut self.effect {
+                    let half = 0.5 * (effect.high - effect.low) * wider * t;
+                    effect.low = effect.deviations - half;
+                    effect.high = effect.deviations + half;
+                }
+                self.z = z[k];
+            }
+            // Sine and cosine, whatever their correlation.
+            Aspect::Cycle(j, k) => self.z = z[j].hypot(z[k]) * FRAC_1_SQRT_2,
+            Aspect::Level(..) | Aspect::Missing(_) => {}
+        }
+        self.freedom = Some(freedom);
     }
 }

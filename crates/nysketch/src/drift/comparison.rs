@@ -1,9 +1,10 @@
 //! Comparing two sketches of one plan.
 
+use super::by_folds::ByFolds;
 use super::cells::PairedCells;
 use super::columns::columns;
 use super::discovery::q_values;
-use super::found::{Discrepancy, Drift, LandmarkChange};
+use super::found::{Discrepancy, Drift, LandmarkChange, TestBy};
 use super::moved::Moved;
 use super::null::p_value;
 use super::params::DriftParams;
@@ -14,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::feature_map::nystrom::NystromMap;
 use crate::linalg::{Matrix, dot};
 use crate::plan::Plan;
+use crate::points::Points;
 use crate::sketch::{Sketch, check_same_plan};
 use crate::work::Work;
 use std::borrow::Cow;
@@ -49,6 +51,8 @@ pub struct Comparison {
     maps: Vec<NystromMap>,
     /// Kernel matrices of the landmarks, where they are small; for the test.
     grams: Vec<Matrix>,
+    /// The landmark nearest to each; empty where there are not two, or too many to look.
+    neighbours: Vec<usize>,
 }
 
 /// Bytes of kernel matrices that are kept for all comparisons; larger ones are computed for each.
@@ -57,7 +61,7 @@ const KEPT: usize = 1 << 28;
 impl Comparison {
     /// For sketches of this plan.
     pub fn new(plan: &Arc<Plan>) -> Result<Self> {
-        let (mut maps, mut grams) = (Vec::new(), Vec::new());
+        let (mut maps, mut grams, mut neighbours) = (Vec::new(), Vec::new(), Vec::new());
         if let Some(landmarks) = plan.landmark_space() {
             let bandwidths = plan.bandwidths.iter().map(|sigma2| plan.kernel.at(*sigma2));
             if plan.collect.kernel {
@@ -71,8 +75,11 @@ impl Comparison {
             if plan.collect.cells && bytes <= KEPT {
                 grams = bandwidths.map(|kernel| kernel.gram(&landmarks)).collect();
             }
+            if plan.collect.cells {
+                neighbours = nearest_others(&landmarks);
+            }
         }
-        Ok(Comparison { plan: plan.clone(), maps, grams })
+        Ok(Comparison { plan: plan.clone(), maps, grams, neighbours })
     }
 
     /// The kernel matrix of the landmarks at one bandwidth.
@@ -121,7 +128,10 @@ impl Comparison {
             verdict: None,
             p_value: None,
             drift: None,
+            test_by: TestBy::Rows,
+            least_p_value: 1.0 / (params.draws + 1) as f64,
             no_test: None,
+            note: None,
             discrepancies: self.discrepancies(a, b),
             columns: columns(a, b, params.level),
             categories: Vec::new(),
@@ -142,28 +152,43 @@ impl Comparison {
         let shares = Shares::of(a, b);
         let least = shares.least();
         (drift.categories, drift.missing) = (shares.categories, shares.missing);
-        if self.plan.weighting.is_some() {
-            drift.no_test = Some("rows have weights, and nothing is known of their noise".into());
-            return Ok(drift);
+        let by_folds = [a, b].map(|s| s.folds().is_some_and(|f| f.rule().key().is_some()));
+        if self.plan.weighting.is_some() || by_folds.contains(&true) {
+            if let Some(found) = ByFolds::of([a, b], &cells, |rung| self.gram(rung), params) {
+                return Ok(told_by_folds(drift, &cells, &found, params));
+            }
+            if self.plan.weighting.is_some() {
+                let why = "rows have weights, and nothing is known of their noise; sketches with the same `folds` would tell it";
+                drift.no_test = Some(why.into());
+                return Ok(drift);
+            }
+            drift.note = Some(other_folds(a, b));
         }
         call(&mut drift);
         if cells.totals.iter().any(|n| *n < 2.0 * LEAST_EXPECTED) {
             drift.no_test = Some(format!("a test needs {} rows of each", 2.0 * LEAST_EXPECTED));
             return Ok(drift);
         }
-        drift.moved = Moved::of(&cells.counts, cells.totals, 1.0, params.level);
-        drift.verdict = params.tolerance.and_then(|t| Some(drift.moved?.verdict(t)));
-        match p_value(&cells, &self.plan, |rung| self.gram(rung), params) {
-            Ok(of_cells) => {
-                let both = |least: f64| (2.0 * least.min(of_cells)).min(1.0);
-                let p_value = least.map_or(of_cells, both);
+        for counts in cells.dealings(&self.neighbours) {
+            let of_cells =
+                match p_value(&cells, &counts, &self.plan, |rung| self.gram(rung), params) {
+                    Ok(p_value) => p_value,
+                    // What changed can still be shown.
+                    Err(error @ Error::TooMuchWork { .. }) => {
+                        drift.no_test = Some(error.to_string());
+                        return Ok(drift);
+                    }
+                    Err(error) => return Err(error),
+                };
+            let p_value = least.map_or(of_cells, |least| (2.0 * least.min(of_cells)).min(1.0));
+            // Whichever sample landmarks are of: the least said is what is certain.
+            if drift.p_value.is_none_or(|p| p_value > p) {
                 drift.p_value = Some(p_value);
-                drift.drift = Some(p_value <= params.level);
+                drift.moved = Moved::of(&counts, cells.totals, 1.0, params.level);
             }
-            // What changed can still be shown.
-            Err(error @ Error::TooMuchWork { .. }) => drift.no_test = Some(error.to_string()),
-            Err(error) => return Err(error),
         }
+        drift.drift = drift.p_value.map(|p| p <= params.level);
+        drift.verdict = params.tolerance.and_then(|t| Some(drift.moved?.verdict(t)));
         Ok(drift)
     }
 
@@ -206,6 +231,54 @@ impl Comparison {
         };
         self.plan.bandwidths.iter().enumerate().map(each).collect()
     }
+}
+
+/// The nearest other landmark of each; none where there are not two, or too many to look.
+fn nearest_others(landmarks: &Points) -> Vec<usize> {
+    let (m, d) = (landmarks.len(), landmarks.dims());
+    let work = Work::default().and(3.0 * (m * m * d) as f64, 0.0);
+    if m < 2 || !work.is_small() {
+        return Vec::new();
+    }
+    let distance =
+        |i: usize, j: usize| Points::squared_distance(landmarks.row(i), landmarks.row(j));
+    let nearest = |i: usize| {
+        let others = (0..m).filter(|j| *j != i).map(|j| (j, distance(i, j)));
+        others.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(i, |(j, _)| j)
+    };
+    (0..m).map(nearest).collect()
+}
+
+/// Fills in what folds say.
+fn told_by_folds(
+    mut drift: Drift,
+    cells: &PairedCells<'_>,
+    found: &ByFolds,
+    params: &DriftParams,
+) -> Drift {
+    drift.test_by = TestBy::Folds;
+    drift.least_p_value = found.least_p_value;
+    drift.moved = Moved::of(&cells.counts, cells.totals, found.widening, params.level);
+    drift.verdict = params.tolerance.and_then(|t| Some(drift.moved?.verdict(t)));
+    drift.p_value = Some(found.p_value);
+    drift.drift = Some(found.p_value <= params.level);
+    // Their tests take rows as independent.
+    drift.categories.iter_mut().for_each(|c| c.p_value = None);
+    drift.missing.iter_mut().for_each(|m| m.p_value = None);
+    for column in &mut drift.columns {
+        column.by_folds(&found.z, found.freedom, params.level);
+    }
+    drift.columns.sort_by(|p, q| q.z.abs().total_cmp(&p.z.abs()));
+    call(&mut drift);
+    drift
+}
+
+/// Why folds do not tell, where one sketch at least has some.
+fn other_folds(a: &Sketch, b: &Sketch) -> String {
+    let [a, b] = [a, b].map(|s| s.folds().map_or("no folds".into(), |f| f.rule().to_string()));
+    format!(
+        "A has {a} and B {b}: the test takes rows as independent, which those of one key may not be"
+    )
 }
 
 /// The q-values of columns, categories and shares of missing values: all of them are tested at once.

@@ -56,6 +56,9 @@ pub struct ColumnChange {
     /// The same in standard deviations of the rows; of a time on a circle none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect: Option<Effect>,
+    /// Degrees of freedom of z, where folds tell its noise.
+    #[serde(skip)]
+    pub(super) freedom: Option<usize>,
     /// The false-discovery rate at which it is called changed, all columns, categories and shares of missing values being
     /// tested at once; none where rows are too few or have weights.
     pub q_value: Option<f64>,
@@ -84,6 +87,16 @@ pub struct LandmarkChange {
     pub place: Vec<f64>,
 }
 
+/// What a test rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TestBy {
+    /// Rows that are independent of each other.
+    Rows,
+    /// Folds that are: rows may come in clusters, or have weights.
+    Folds,
+}
+
 /// What the comparison found.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
@@ -104,8 +117,15 @@ pub struct Drift {
     pub p_value: Option<f64>,
     /// Whether the p-value is at most the level; none without a p-value.
     pub drift: Option<bool>,
+    /// What the p-value and the intervals rest on.
+    pub test_by: TestBy,
+    /// The least p-value that the test can show.
+    pub least_p_value: f64,
     /// Why there is no p-value.
     pub no_test: Option<String>,
+    /// What else is to be said about the test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// One per bandwidth; empty where there are no kernel sums.
     pub discrepancies: Vec<Discrepancy>,
     /// Columns, the most changed first; empty without cells and moments.

@@ -5,16 +5,15 @@
 //! ```
 //!
 //! Kernel means alone have no null distribution, so the test (`null.rs`) and the share of the rows that moved (`moved.rs`) look at
-//! the cells. Rows must be independent of each other, and no row in both samples.
+//! the cells. Rows must be independent of each other, and no row in both samples; where they come in clusters or have weights,
+//! folds tell (`by_folds.rs`).
 //!
-//! Landmarks are rows of the sample that the plan was made from, so each of its cells has a row for
-//! certain. In simulations with ten rows per landmark and more this does not show in the level
-//! (`bench/src/drift.rs`), since small cells are pooled; taking those rows out would, where landmarks are
-//! the distant rows.
+//! Landmarks are rows of the sample that the plan was made from, which the test allows for (`cells.rs`).
 //!
 //! Shares of levels and of missing values have tests of their own (`shares.rs`). Where there are some, the p-value is
 //! twice the least of theirs, corrected for their number, and of that of the cells.
 
+mod by_folds;
 mod cells;
 mod columns;
 mod comparison;
@@ -34,7 +33,7 @@ mod watch;
 pub use comparison::Comparison;
 pub use days::{DayScore, Days, Reason, Unusual};
 pub use discovery::q_values;
-pub use found::{CellChange, ColumnChange, Discrepancy, Drift, Effect, LandmarkChange};
+pub use found::{CellChange, ColumnChange, Discrepancy, Drift, Effect, LandmarkChange, TestBy};
 pub use moved::{Moved, Verdict};
 pub use params::DriftParams;
 pub use segments::{Attribution, Removed, Segment};

@@ -31,7 +31,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Binomial, ChiSquared, Distribution};
 
 /// Rows of either sample from which on the mean of a cell is looked at.
-const LEAST_ROWS: i128 = 10;
+const LEAST_ROWS: i128 = 25;
 /// Draws after which it is asked whether the answer is clear, and how many must then be as extreme.
 const FIRST_DRAWS: usize = 99;
 const CLEAR: f64 = 0.2;
@@ -39,26 +39,28 @@ const CLEAR: f64 = 0.2;
 /// 10⁸ tests.
 const BEYOND: f64 = 7.0;
 
-/// The p-value of the module's head; `gram` are the kernel matrices of the landmarks, one for each bandwidth.
+/// The p-value of the module's head, for rows of A and B in the cells (`cells.rs` says which); `gram` are the kernel matrices of the landmarks, one for each bandwidth.
 pub(super) fn p_value<'a>(
     cells: &PairedCells<'_>,
+    counts: &[[f64; 2]],
     plan: &Plan,
     gram: impl Fn(usize) -> std::borrow::Cow<'a, Matrix>,
     params: &DriftParams,
 ) -> Result<f64> {
-    let used: Vec<usize> = (0..cells.counts.len()).filter(|j| cells.rows(*j) > 0.0).collect();
-    let pooled: Vec<f64> = used.iter().map(|j| cells.rows(*j)).collect();
+    let rows = |cell: &usize| counts[*cell][0] + counts[*cell][1];
+    let used: Vec<usize> = (0..counts.len()).filter(|cell| rows(cell) > 0.0).collect();
+    let pooled: Vec<f64> = used.iter().map(rows).collect();
     let (m, d, draws) = (used.len() as f64, plan.dims() as f64, params.draws as f64);
     let columns = if plan.collect.moments { Work::eigen(plan.dims(), 1) } else { Work::default() };
     let operations = plan.bandwidths.len() as f64 * m * m * (d + 2.0 * draws) + m * d * (d + draws);
     columns.and(operations, 8.0 * (m * m + 3.0 * m * draws)).check("the test of drift")?;
     let share = cells.totals[0] / (cells.totals[0] + cells.totals[1]);
-    let observed: Vec<f64> = used.iter().map(|&j| cells.counts[j][0]).collect();
+    let observed: Vec<f64> = used.iter().map(|&j| counts[j][0]).collect();
     if chi_square(&observed, &pooled, share).is_beyond_draws() {
         return Ok(1.0 / (params.draws + 1) as f64);
     }
     let binomial = |n: &f64| Binomial::new(*n as u64, share).map_err(|_| no_null(pooled.len()));
-    let rows: Vec<Binomial> = pooled.iter().map(binomial).collect::<Result<_>>()?;
+    let binomials: Vec<Binomial> = pooled.iter().map(binomial).collect::<Result<_>>()?;
     let correlation = correlation_within(cells, plan)?;
     let shift = Shift::new(cells, plan, &used);
     let within = Within::new(cells, plan, &correlation)?;
@@ -70,7 +72,7 @@ pub(super) fn p_value<'a>(
         let more = if drawn == 0 { FIRST_DRAWS.min(params.draws) } else { params.draws - drawn };
         let mut counts = if drawn == 0 { vec![observed.clone()] } else { Vec::new() };
         for _ in 0..more {
-            counts.push(rows.iter().map(|cell| cell.sample(&mut rng) as f64).collect());
+            counts.push(binomials.iter().map(|cell| cell.sample(&mut rng) as f64).collect());
         }
         let differences: Vec<Vec<f64>> = counts.iter().map(|a| difference(a, &pooled)).collect();
         let mut next: Vec<Vec<f64>> = vec![Vec::new(); 2];
@@ -295,25 +297,41 @@ fn chi_square(a: &[f64], pooled: &[f64], share: f64) -> ChiSquare {
     sum
 }
 
-/// The least p-value of several statistics, ranked among those of the draws; of equal ones, the one with
-/// the largest statistic in standard deviations is the more extreme. The first value of each statistic is
-/// the one observed.
+/// The least p-value of several statistics and of the sum of their logarithms, which sees what shows a little in many; ranked among
+/// those of the draws. Of equal ones, the one with the largest statistic in standard deviations is the more extreme. The
+/// first value of each statistic is the one observed.
 pub(super) fn joint_p_value(statistics: &[Vec<f64>]) -> f64 {
     let count = statistics[0].len();
-    let mut extreme = vec![(usize::MAX, f64::NEG_INFINITY); count];
+    let mut extreme = Extreme(vec![(usize::MAX, f64::NEG_INFINITY); count]);
+    let mut logarithms = vec![0.0; count];
     for values in statistics {
-        let mut sorted = values.clone();
+        let ranks = extreme.add(values);
+        logarithms.iter_mut().zip(ranks).for_each(|(sum, rank)| *sum -= (rank as f64).ln());
+    }
+    extreme.add(&logarithms);
+    let (rank, size) = extreme.0[0];
+    let as_extreme = |e: &&(usize, f64)| e.0 < rank || (e.0 == rank && e.1 >= size);
+    extreme.0.iter().filter(as_extreme).count() as f64 / count as f64
+}
+
+/// The least rank of each draw over the statistics so far, and its largest deviation.
+struct Extreme(Vec<(usize, f64)>);
+
+impl Extreme {
+    /// The rank of each value: how many are at least as large, itself counted.
+    fn add(&mut self, values: &[f64]) -> Vec<usize> {
+        let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let n = count as f64;
+        let n = values.len() as f64;
         let mean = values.iter().sum::<f64>() / n;
         let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n;
-        for ((rank, size), value) in extreme.iter_mut().zip(values) {
-            // How many are at least as large, itself counted.
-            *rank = (*rank).min(count - sorted.partition_point(|v| v < value));
-            *size = size.max((value - mean) / variance.sqrt().max(f64::MIN_POSITIVE));
+        let deviation = variance.sqrt().max(f64::MIN_POSITIVE);
+        let rank = |value: &f64| values.len() - sorted.partition_point(|v| v < value);
+        let ranks: Vec<usize> = values.iter().map(rank).collect();
+        for ((least, size), (rank, value)) in self.0.iter_mut().zip(ranks.iter().zip(values)) {
+            *least = (*least).min(*rank);
+            *size = size.max((value - mean) / deviation);
         }
+        ranks
     }
-    let (rank, size) = extreme[0];
-    let as_extreme = |e: &&(usize, f64)| e.0 < rank || (e.0 == rank && e.1 >= size);
-    extreme.iter().filter(as_extreme).count() as f64 / count as f64
 }

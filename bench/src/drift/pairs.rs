@@ -1,46 +1,14 @@
-//! `cargo run --release -p nysketch-bench --bin drift [--trials N]`: the test behind `nysketch diff`,
-//! simulated: how often it raises a false alarm at 5 % on samples of one distribution, and how often it
-//! finds a change, beside a permutation test of the maximum mean discrepancy on the raw rows. Prints
-//! Markdown tables.
+//! Two samples: how often the test raises a false alarm, what it finds, and how much it says moved.
 
-use nysketch::drift::{Comparison, DriftParams};
-use nysketch::random::{below, normal, unit};
-use nysketch::*;
+use crate::rows::{
+    Change, DRAWS, LEVEL, Rng, Row, clusters, correlated, discrete, heavy, median, share, sketch,
+    skewed, trials,
+};
+use nysketch::drift::{Comparison, Drift, DriftParams};
+use nysketch::random::{below, normal};
+use nysketch::{Kernel, Plan, PlanParams, RowSource, Sampling, Table, linalg, plan_for};
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
-
-type Rng = ChaCha8Rng;
-type Row = fn(&mut Rng) -> Vec<f64>;
-
-const LEVEL: f64 = 0.05;
-const DRAWS: usize = 199;
-
-fn clusters(rng: &mut Rng) -> Vec<f64> {
-    let c = below(5, rng) as f64;
-    (0..5).map(|k| (c * (k as f64 + 1.0) * 1.7).sin() * 4.0 + normal(rng)).collect()
-}
-
-/// Student's t of two degrees of freedom: no variance.
-fn heavy(rng: &mut Rng) -> Vec<f64> {
-    let scale = 1.0 / (-(1.0 - unit(rng)).ln()).sqrt();
-    (0..3).map(|_| scale * normal(rng)).collect()
-}
-
-/// Ten columns that carry nearly the same information.
-fn correlated(rng: &mut Rng) -> Vec<f64> {
-    let shared = normal(rng);
-    (0..10).map(|_| shared + 0.2 * normal(rng)).collect()
-}
-
-/// Counts, a constant and a yes or no.
-fn discrete(rng: &mut Rng) -> Vec<f64> {
-    vec![(normal(rng) * 2.0).round(), 7.0, below(2, rng) as f64, (normal(rng).exp()).floor()]
-}
-
-fn skewed(rng: &mut Rng) -> Vec<f64> {
-    (0..20).map(|_| normal(rng).exp()).collect()
-}
 
 /// Which rows the plan is made from.
 #[derive(Clone, Copy)]
@@ -69,16 +37,12 @@ fn table(row: Row, rows: usize, change: &dyn Fn(&mut Vec<f64>, &mut Rng), rng: &
     Table::unnamed(values.len() / rows, values).expect("whole rows")
 }
 
-fn sketch(plan: &Arc<Plan>, table: &Table) -> Sketch {
-    Sketch::of(plan, table, SketchParams::default(), &()).expect("a sketch")
-}
-
 /// The two tables of a trial, their plan, and the p-value.
 fn trial(
     s: &Setting,
     change: &dyn Fn(&mut Vec<f64>, &mut Rng),
     seed: u64,
-) -> (Table, Table, Arc<Plan>, f64) {
+) -> (Table, Table, Arc<Plan>, Drift) {
     let rng = &mut Rng::seed_from_u64(seed);
     let a = table(s.row, s.rows[0], &|_, _| {}, rng);
     let b = table(s.row, s.rows[1], change, rng);
@@ -93,7 +57,7 @@ fn trial(
     let params = DriftParams::default().draws(DRAWS).seed(seed);
     let comparison = Comparison::new(&plan).expect("a comparison");
     let drift = comparison.of(&sketch(&plan, &a), &sketch(&plan, &b), &params).expect("a drift");
-    (a, b, plan, drift.p_value.expect("a test"))
+    (a, b, plan, drift)
 }
 
 /// p-value of the permutation test of the MMD on raw rows at one bandwidth.
@@ -121,33 +85,20 @@ fn raw_p_value(a: &Table, b: &Table, sigma2: f64, seed: u64) -> f64 {
     above as f64 / (DRAWS + 1) as f64
 }
 
-/// Share of trials in which something happens, on all cores.
-fn share(trials: u64, work: impl Fn(u64) -> bool + Sync) -> f64 {
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
-    let work = &work;
-    let hits: u64 = std::thread::scope(|scope| {
-        let count = |t: u64| (t..trials).step_by(threads as usize).filter(|s| work(*s)).count();
-        let handles: Vec<_> = (0..threads).map(|t| scope.spawn(move || count(t) as u64)).collect();
-        handles.into_iter().map(|h| h.join().expect("no panic")).sum()
-    });
-    hits as f64 / trials as f64
+fn setting(
+    name: &'static str,
+    row: Row,
+    rows: [usize; 2],
+    landmarks: usize,
+    sampling: Sampling,
+    from: From,
+) -> Setting {
+    Setting { name, row, rows, landmarks, sampling, from }
 }
 
-fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    let trials = match &arguments[1..] {
-        [flag, n] if flag == "--trials" => n.parse().expect("a number of trials"),
-        _ => 1000,
-    };
+/// False alarms on samples of one distribution.
+pub fn levels(count: u64, of: &str) {
     use Sampling::{Dsquared, Leverage, Uniform};
-    let setting = |name, row, rows, landmarks, sampling, from| Setting {
-        name,
-        row,
-        rows,
-        landmarks,
-        sampling,
-        from,
-    };
     let settings = [
         setting("5 clusters", clusters, [2000, 2000], 50, Dsquared, From::First),
         setting("5 clusters", clusters, [2000, 2000], 50, Uniform, From::First),
@@ -159,35 +110,51 @@ fn main() {
         setting("correlated columns", correlated, [3000, 3000], 50, Dsquared, From::First),
         setting("discrete columns", discrete, [2000, 2000], 30, Dsquared, From::First),
         setting("skewed, 20 columns", skewed, [4000, 2000], 100, Dsquared, From::First),
+        setting("5 clusters, defaults", clusters, [5000, 5000], 400, Dsquared, From::First),
+        setting("correlated, defaults", correlated, [5000, 5000], 400, Dsquared, From::First),
+        setting("skewed, defaults", skewed, [5000, 5000], 400, Dsquared, From::First),
         setting("few rows", clusters, [200, 100], 20, Dsquared, From::First),
         setting("many landmarks", clusters, [1000, 1000], 100, Uniform, From::First),
     ];
-    println!("False alarms at {LEVEL} on samples of one distribution, {trials} trials:\n");
-    println!("| rows | n_A, n_B | landmarks | from | false alarms |\n|---|---|---|---|---|");
-    for s in &settings {
-        let alarms = share(trials, |seed| trial(s, &|_, _| {}, seed).3 <= LEVEL);
+    println!(
+        "False alarms at {LEVEL} on samples of one distribution, {count} trials, and the share of the rows that is said"
+    );
+    println!("to have moved (median), with the high end of its interval:\n");
+    println!(
+        "| rows | n_A, n_B | landmarks | from | false alarms | moved | at most |\n|---|---|---|---|---|---|---|"
+    );
+    for s in settings.iter().filter(|s| s.name.contains(of)) {
+        let found = trials(count, |seed| trial(s, &|_, _| {}, seed).3);
+        let alarms = found.iter().filter(|d| d.p_value.expect("a test") <= LEVEL).count();
+        let moved = |of: fn(&nysketch::drift::Moved) -> f64| {
+            100.0 * median(found.iter().filter_map(|d| d.moved.as_ref().map(of)))
+        };
         let from = match s.from {
             From::First => "A",
             From::Second => "B",
             From::Neither => "other rows",
         };
         println!(
-            "| {} | {}, {} | {} {} | {from} | {:.1} % |",
+            "| {} | {}, {} | {} {} | {from} | {:.1} % | {:.1} % | {:.1} % |",
             s.name,
             s.rows[0],
             s.rows[1],
             s.landmarks,
             s.sampling.name(),
-            100.0 * alarms
+            100.0 * alarms as f64 / count as f64,
+            moved(|m| m.share),
+            moved(|m| m.high)
         );
     }
-    let trials = trials / 5;
+}
+
+/// Changes that are found, beside a permutation test on the rows.
+pub fn power(count: u64, beside_rows: bool) {
     println!(
-        "\nChanges found at {LEVEL}, 400 rows each, 40 landmarks from A, {trials} trials, beside a"
+        "\nChanges found at {LEVEL}, 400 rows each, 40 landmarks from A, {count} trials, beside a"
     );
     println!("permutation test of the MMD on the raw rows, at the middle bandwidth of the plan:\n");
     println!("| rows | change | from the sketches | from the rows |\n|---|---|---|---|");
-    type Change = fn(&mut Vec<f64>, &mut Rng);
     let changes: [(&str, Row, &str, Change); 6] = [
         ("5 clusters", clusters, "all rows moved by 0.3 in one column", |x, _| x[0] += 0.3),
         ("5 clusters", clusters, "10 % of the rows moved by 3 in one column", |x, rng| {
@@ -207,12 +174,19 @@ fn main() {
         }),
     ];
     for (name, row, what, change) in changes {
-        let s = setting(name, row, [400, 400], 40, Dsquared, From::First);
-        let found = share(trials, |seed| trial(&s, &change, seed).3 <= LEVEL);
-        let raw = share(trials, |seed| {
-            let (a, b, plan, _) = trial(&s, &change, seed);
-            raw_p_value(&a, &b, plan.bandwidths[plan.bandwidths.len() / 2], seed) <= LEVEL
-        });
-        println!("| {name} | {what} | {:.0} % | {:.0} % |", 100.0 * found, 100.0 * raw);
+        let s = setting(name, row, [400, 400], 40, Sampling::Dsquared, From::First);
+        let found =
+            share(count, |seed| trial(&s, &change, seed).3.p_value.expect("a test") <= LEVEL);
+        let raw = match beside_rows {
+            false => "-".into(),
+            true => {
+                let raw = share(count, |seed| {
+                    let (a, b, plan, _) = trial(&s, &change, seed);
+                    raw_p_value(&a, &b, plan.bandwidths[plan.bandwidths.len() / 2], seed) <= LEVEL
+                });
+                format!("{:.0} %", 100.0 * raw)
+            }
+        };
+        println!("| {name} | {what} | {:.0} % | {raw} |", 100.0 * found);
     }
 }

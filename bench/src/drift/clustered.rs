@@ -1,0 +1,115 @@
+//! Rows that come in clusters, or have weights: the test on rows beside that on folds.
+
+use crate::rows::{DRAWS, LEVEL, Rng, folded, share, sketch};
+use nysketch::drift::{Comparison, DriftParams};
+use nysketch::random::{below, normal, unit};
+use nysketch::{FoldRule, PlanParams, Table, plan_for};
+use rand::SeedableRng;
+use std::sync::Arc;
+
+/// Folds of every sketch.
+const FOLDS: u32 = 16;
+const USERS: usize = 400;
+const COLUMNS: usize = 3;
+
+struct Setting {
+    name: &'static str,
+    /// Rows of a user.
+    rows: fn(&mut Rng) -> usize,
+    /// Whether the users of B are those of A.
+    same_users: bool,
+    weighted: bool,
+}
+
+/// Rows, and the user of each; users have places of their own, known by their number.
+fn sample(s: &Setting, first_user: usize, shift: f64, seed: u64, rng: &mut Rng) -> (Table, Table) {
+    let (mut values, mut keys, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+    for user in first_user..first_user + USERS {
+        let mut own = Rng::seed_from_u64(seed.wrapping_mul(1_000_003) + user as u64);
+        let place: Vec<f64> = (0..COLUMNS).map(|_| 2.0 * normal(&mut own)).collect();
+        for _ in 0..(s.rows)(rng) {
+            values.extend(place.iter().map(|p| p + normal(rng) + shift));
+            keys.push(Some(format!("user {user}")));
+            weights.push(unit(rng).powi(3) + 0.01);
+        }
+    }
+    let table = Table::unnamed(COLUMNS, values).expect("whole rows");
+    let plain = table.clone();
+    match s.weighted {
+        true => (plain, table.with_weights(weights).expect("weights")),
+        false => (plain, table.with_keys(keys).expect("keys")),
+    }
+}
+
+/// Alarms of the test on rows, and of that on folds.
+pub fn tests(trials: u64) {
+    let settings = [
+        Setting {
+            name: "10 rows per user, other users",
+            rows: |_| 10,
+            same_users: false,
+            weighted: false,
+        },
+        Setting {
+            name: "10 rows per user, the same users",
+            rows: |_| 10,
+            same_users: true,
+            weighted: false,
+        },
+        Setting {
+            name: "1 to 40 rows per user, most few",
+            rows: |rng| 1 + (40.0 * unit(rng).powi(4)) as usize,
+            same_users: false,
+            weighted: false,
+        },
+        Setting {
+            name: "independent rows with weights",
+            rows: |rng| 1 + below(2, rng),
+            same_users: false,
+            weighted: true,
+        },
+    ];
+    println!(
+        "\nAlarms at {LEVEL}, {USERS} users in A and in B, 50 landmarks, {FOLDS} folds, {trials} trials:\n"
+    );
+    println!("| rows | change | by rows | by folds |\n|---|---|---|---|");
+    for s in &settings {
+        for (what, shift) in [("none", 0.0), ("all rows moved by 0.5 in every column", 0.5)] {
+            let count = if shift == 0.0 { trials } else { trials / 5 };
+            let by_rows =
+                share(count, |seed| trial(s, shift, seed, false).is_some_and(|p| p <= LEVEL));
+            let by_folds =
+                share(count, |seed| trial(s, shift, seed, true).is_some_and(|p| p <= LEVEL));
+            let rows = match s.weighted {
+                true => "none".into(),
+                false => format!("{:.1} %", 100.0 * by_rows),
+            };
+            println!("| {} | {what} | {rows} | {:.1} % |", s.name, 100.0 * by_folds);
+        }
+    }
+}
+
+fn trial(s: &Setting, shift: f64, seed: u64, by_folds: bool) -> Option<f64> {
+    // Where rows have weights, users are of one row or two: as good as independent.
+    let rng = &mut Rng::seed_from_u64(seed);
+    let (plain, a) = sample(s, 0, 0.0, seed, rng);
+    let (_, b) = sample(s, if s.same_users { 0 } else { USERS }, shift, seed, rng);
+    let params = PlanParams::default().landmarks(50).seed(seed);
+    let plan = match s.weighted {
+        true => plan_for(&a, params.weights("w", None)),
+        false => plan_for(&plain, params),
+    };
+    let plan = Arc::new(plan.expect("a plan").0);
+    let rule = match s.weighted {
+        true => FoldRule::by_content(FOLDS),
+        false => FoldRule::by_key(FOLDS, "user"),
+    };
+    let rule = rule.expect("a rule");
+    let of = |table: &Table| match by_folds {
+        true => folded(&plan, &rule, table),
+        false => sketch(&plan, table),
+    };
+    let comparison = Comparison::new(&plan).expect("a comparison");
+    let params = DriftParams::default().draws(DRAWS).seed(seed);
+    comparison.of(&of(&a), &of(&b), &params).expect("a drift").p_value
+}

@@ -1,0 +1,34 @@
+//! `cargo run --release -p nysketch-bench --bin drift [--trials N] [--only levels|power|sketches|clustered|days]
+//! [--rows NAME]`: the tests behind `nysketch diff`, simulated: how often they raise a false alarm, and what they find. Prints Markdown tables.
+//! `sketches` is `power` without the slow test on raw rows; `--rows` takes the levels of some rows only.
+
+mod clustered;
+mod days;
+mod pairs;
+mod rows;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let value = |name: &str| {
+        let at = arguments.iter().position(|a| a == name)?;
+        arguments.get(at + 1)
+    };
+    let trials = value("--trials").map_or(1000, |n| n.parse().expect("a number of trials"));
+    let only = value("--only");
+    let wanted = |part: &str| only.is_none_or(|only| only == part);
+    if wanted("levels") {
+        pairs::levels(trials, value("--rows").map_or("", String::as_str));
+    }
+    if wanted("power") {
+        pairs::power(trials / 5, true);
+    } else if wanted("sketches") {
+        pairs::power(trials / 5, false);
+    }
+    if wanted("clustered") {
+        clustered::tests(trials);
+    }
+    if wanted("days") {
+        days::baselines(trials);
+        days::streams(trials);
+    }
+}
