@@ -31,7 +31,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Binomial, ChiSquared, Distribution};
 
 /// Rows of either sample from which on the mean of a cell is looked at.
-const LEAST_ROWS: i128 = 25;
+const LEAST_ROWS: i128 = 10;
 /// Draws after which it is asked whether the answer is clear, and how many must then be as extreme.
 const FIRST_DRAWS: usize = 99;
 const CLEAR: f64 = 0.2;
