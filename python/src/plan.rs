@@ -13,8 +13,8 @@ use nysketch::feature_map::fourier;
 use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::sketching::DEFAULT_GROUPS;
 use nysketch::{
-    Block, Category, Error, FeatureKind, Features, FoldBy, FoldRule, GroupParams, Groups, Kernel, Plan, PlanReport,
-    Points, RowSource, Sampling, Scale, Sketch, SketchParams, Step, make_plan,
+    Block, Category, Error, FeatureKind, Features, FoldBy, FoldRule, GroupParams, Groups, Kernel,
+    Plan, PlanReport, Points, RowSource, Sampling, Scale, Sketch, SketchParams, Step, make_plan,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
@@ -316,7 +316,8 @@ impl PyPlan {
                 return Err(PyValueError::new_err("fold_by needs folds, such as folds=16"));
             }
             (Some(count), by) => {
-                let rule = FoldRule::new(fold_count(count), by.map_or(FoldBy::Content, FoldBy::Key));
+                let rule =
+                    FoldRule::new(fold_count(count), by.map_or(FoldBy::Content, FoldBy::Key));
                 let empty = rule.and_then(|rule| Sketch::empty_folds(self.plan.clone(), rule));
                 empty.map_err(exception)?
             }

@@ -640,9 +640,8 @@ impl PySketch {
         let params = options.set(params);
         let sketch = self.get();
         let shown = Shown { what: fitting(task), verbose, rows: None };
-        let found = run(py, shown, move |_| {
-            Context::new(&sketch).cross_validate(&params, low, high)
-        })?;
+        let found =
+            run(py, shown, move |_| Context::new(&sketch).cross_validate(&params, low, high))?;
         result(py, "CrossValidation", &found)
     }
 

@@ -52,7 +52,10 @@ def test_what_cannot_be_folded(rows, sketch):
     plain = plan.sketch(rows)
     with pytest.raises(ValueError, match="8 folds by content and one without folds"):
         sketch + plain
-    for ask in (lambda: plain.with_intervals(plain.fit_kmeans(2)), lambda: plain.cross_validate(1, 3)):
+    for ask in (
+        lambda: plain.with_intervals(plain.fit_kmeans(2)),
+        lambda: plain.cross_validate(1, 3),
+    ):
         with pytest.raises(ValueError, match="needs a sketch with folds"):
             ask()
 
@@ -64,7 +67,7 @@ def test_intervals(sketch):
     assert (found.folds, found.confidence, found.by) == (8, 0.95, None)
     assert found.stability == (1.0, 1.0)
     wide = sketch.with_intervals(model, confidence=0.99).intervals
-    for share, wider, centre in zip(found.weights, wide.weights, found.centres):
+    for share, wider, centre in zip(found.weights, wide.weights, found.centres, strict=True):
         assert wider[0] < share[0] < 0.5 < share[1] < wider[1]
         # Two unit variances of 1,500 rows: standard errors of 0.026, and t of 7 degrees.
         assert all(0.01 < high - low < 0.3 for low, high in centre)

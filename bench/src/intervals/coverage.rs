@@ -215,7 +215,12 @@ pub fn print(trials: u64, only: &str) {
         Setting { name: "k-means, 6 σ apart", ..BASE },
         Setting { name: "k-means, 6 σ apart, 2,000 witnesses", witnesses: 2000, ..BASE },
         Setting { name: "k-means, 3 σ apart", apart: 3.0, ..BASE },
-        Setting { name: "k-means, 3 σ apart, 2,000 witnesses", apart: 3.0, witnesses: 2000, ..BASE },
+        Setting {
+            name: "k-means, 3 σ apart, 2,000 witnesses",
+            apart: 3.0,
+            witnesses: 2000,
+            ..BASE
+        },
         Setting { name: "k-means, 2.5 σ apart", apart: 2.5, ..BASE },
         Setting { name: "gmm, 6 σ apart", ..gmm },
         Setting { name: "gmm, 3 σ apart", apart: 3.0, ..gmm },
@@ -223,8 +228,12 @@ pub fn print(trials: u64, only: &str) {
         Setting { name: "k-means, users, folds by user", users: true, by_user: true, ..BASE },
         Setting { name: "k-means, users, folds by content", users: true, ..BASE },
     ];
-    println!("95 % intervals that hold the optimum of the population, {trials} trials of 16 folds:\n");
-    println!("| rows | shares | ± | centres | ± | clusters called unstable |\n|---|---|---|---|---|---|");
+    println!(
+        "95 % intervals that hold the optimum of the population, {trials} trials of 16 folds:\n"
+    );
+    println!(
+        "| rows | shares | ± | centres | ± | clusters called unstable |\n|---|---|---|---|---|---|"
+    );
     for s in settings.iter().filter(|s| s.name.contains(only)) {
         let clusters = Clusters::new(s.apart);
         let truth = match s.task {

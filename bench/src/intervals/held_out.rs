@@ -12,8 +12,12 @@ const KS: [usize; 3] = [2, 5, 10];
 
 /// Prints a line for each table of a folder, task and k.
 pub fn print(folder: &Path, only: &str) {
-    println!("Risks on folds held out in turn (16 folds of one half of the rows) and on the other half:\n");
-    println!("| table | task | k | cross-validated | other half | error | standard error | time |\n|---|---|---|---|---|---|---|---|");
+    println!(
+        "Risks on folds held out in turn (16 folds of one half of the rows) and on the other half:\n"
+    );
+    println!(
+        "| table | task | k | cross-validated | other half | error | standard error | time |\n|---|---|---|---|---|---|---|---|"
+    );
     for (name, scale) in [
         ("mnist_spectral", Scale::None),
         ("mnist_pca50", Scale::None),

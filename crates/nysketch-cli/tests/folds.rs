@@ -72,7 +72,11 @@ fn groups_with_folds() {
     f.ok("sketch visits.csv --by user --skip-invalid --landmarks 20 --folds 3 -o users/");
     let one = f.json("inspect users/u1.nys");
     assert_eq!((&one["folds"]["count"], &one["rows"]), (&3.into(), &8.into()));
-    f.fails(2, "sketch visits.csv --by user --folds 3 --fold-by x -o other/", &["--fold-by", "--by"]);
+    f.fails(
+        2,
+        "sketch visits.csv --by user --folds 3 --fold-by x -o other/",
+        &["--fold-by", "--by"],
+    );
 }
 
 #[test]

@@ -16,7 +16,8 @@ use anyhow::{Context, Result};
 use nysketch::decoder::{Curve, CurvePoint};
 use nysketch::model::Shape;
 use nysketch::{
-    Context as Decoding, CrossValidation, FitParams, KnownCovariance, Model, Plan, Sketch, Status, Task,
+    Context as Decoding, CrossValidation, FitParams, KnownCovariance, Model, Plan, Sketch, Status,
+    Task,
 };
 use nysketch_tables::{Columns, Dataset, Header, ReadOptions};
 use serde_json::{Value, json};
@@ -44,7 +45,8 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
     let place = || args.sketch.display().to_string();
     let decoding = Decoding::new(&sketch);
     if args.cross_validate && params.task == Task::Pca {
-        let why = "--cross-validate chooses among clusterings or mixtures; pca has no risk to hold out";
+        let why =
+            "--cross-validate chooses among clusterings or mixtures; pca has no risk to hold out";
         return Err(Usage(why.into()).into());
     }
     let held_out = args.cross_validate.then(|| decoding.cross_validate(&params, low, high));
@@ -67,7 +69,8 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
     }
     let mut curve = decoding.curve(&params, low, high).with_context(place)?;
     let best = &mut curve.points[curve.suggested];
-    best.model = with_intervals(args, &decoding, best.model.clone(), &params).with_context(place)?;
+    best.model =
+        with_intervals(args, &decoding, best.model.clone(), &params).with_context(place)?;
     best.risk = decoding.risk(&best.model).unwrap_or(best.risk);
     finish_curve(args, common, &decoding, &curve, held_out.as_ref())
 }
