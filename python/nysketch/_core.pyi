@@ -5,7 +5,7 @@ from typing import Any, Literal, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nysketch.results import Explanation, Theory
+from nysketch.results import CrossValidation, Explanation, Intervals, Result, Theory
 
 _Path = str | PathLike[str]
 _Sampling = Literal["dsquared", "uniform", "leverage", "greedy", "rpcholesky"]
@@ -84,6 +84,8 @@ class Plan:
         threads: int | None = None,
         verbose: bool = False,
         allow_empty: bool = False,
+        folds: int | None = None,
+        fold_by: str | None = None,
     ) -> Sketch: ...
     def sketch_groups(
         self,
@@ -95,6 +97,7 @@ class Plan:
         max_groups: int | None = None,
         threads: int | None = None,
         verbose: bool = False,
+        folds: int | None = None,
     ) -> dict[str, Sketch]: ...
     def empty(self) -> Sketch: ...
     def transform(
@@ -233,6 +236,36 @@ class Sketch:
         threads: int | None = None,
         verbose: bool = False,
     ) -> KCurve: ...
+    def with_intervals(
+        self,
+        model: Model,
+        *,
+        confidence: float = 0.95,
+        restarts: int | None = None,
+        seed: int = 0,
+        threads: int | None = None,
+        verbose: bool = False,
+    ) -> Model: ...
+    def cross_validate(
+        self,
+        low: int,
+        high: int,
+        *,
+        task: Literal["kmeans", "kmedians", "gmm"] = "kmeans",
+        covariance: _Covariance | None = None,
+        min_variance: float | None = None,
+        restarts: int | None = None,
+        max_iterations: int | None = None,
+        tolerance: float | None = None,
+        seed: int = 0,
+        threads: int | None = None,
+        verbose: bool = False,
+    ) -> CrossValidation: ...
+    @property
+    def folds(self) -> Result | None: ...
+    def fold(self, fold: int) -> Sketch: ...
+    def without_fold(self, fold: int) -> Sketch: ...
+    def without_folds(self) -> Sketch: ...
     def estimated_risk(self, model: Model) -> float | None: ...
     def explain(self, model: Model) -> Explanation: ...
     def theory(
@@ -350,6 +383,8 @@ class Model:
     def explained_variance_ratio(self) -> NDArray[np.float64]: ...
     @property
     def densities(self) -> dict[str, Any] | None: ...
+    @property
+    def intervals(self) -> Intervals | None: ...
     def threshold(self, share: float) -> float: ...
     @property
     def report(self) -> dict[str, Any]: ...

@@ -11,7 +11,16 @@ from typing import Any, ClassVar
 
 from nysketch import _html
 
-__all__ = ["Drift", "DriftSeries", "Explanation", "Inspection", "Result", "Theory"]
+__all__ = [
+    "CrossValidation",
+    "Drift",
+    "DriftSeries",
+    "Explanation",
+    "Inspection",
+    "Intervals",
+    "Result",
+    "Theory",
+]
 
 # Entries of a sequence that a short text shows.
 _SHOWN = 4
@@ -110,6 +119,52 @@ class Explanation(Result):
         The same in words.
     residuals : tuple of Result
         ``bandwidth``, ``residual``, noise ``floor`` and ``missed`` of every bandwidth.
+    """
+
+    __slots__ = ()
+
+
+class Intervals(Result):
+    """How sure the numbers of a model are; ``Model.intervals``.
+
+    Attributes
+    ----------
+    confidence : float
+        How often an interval is meant to hold what it is about.
+    folds : int
+        Folds that were left out in turn.
+    by : str or None
+        The column that rows were dealt to folds by; their own values where None.
+    risk : tuple of float
+        Lower and upper end for the risk; missing where the sketch does not tell it.
+    stability : tuple of float
+        For each cluster or component the mean Jaccard similarity to the one it is found again as.
+    weights : tuple
+        Lower and upper end for the share of each, or None where it is unstable.
+    centres : tuple
+        Lower and upper end for each column of each centre or mean, or None where it is unstable.
+    explained_variance, explained_variance_ratio : tuple
+        Lower and upper end for each principal component.
+    """
+
+    __slots__ = ()
+
+
+class CrossValidation(Result):
+    """What models of several k cost on rows held out; returned by ``Sketch.cross_validate``.
+
+    Attributes
+    ----------
+    folds : int
+        Folds that were held out in turn.
+    by : str or None
+        The column that rows were dealt to folds by; their own values where None.
+    points : tuple of Result
+        ``k``, ``risk`` and its standard ``error``.
+    best : int
+        The index of the least risk.
+    within_error : int
+        The index of the least k whose risk is within one standard error of the least.
     """
 
     __slots__ = ()

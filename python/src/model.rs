@@ -5,7 +5,7 @@ use crate::input::{Extras, Input, Wanted, Weights};
 use crate::map::{InOrder, Unusable, map_rows, reserved};
 use crate::natural::Natural;
 use crate::plan::{reduced, save};
-use crate::results::html;
+use crate::results::{html, result};
 use crate::work::{SILENT, Shown, run, threads};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use nysketch::metrics::Risks;
@@ -653,6 +653,17 @@ impl PyModel {
         dict.set_item("log_density", PyArray1::from_slice(py, &densities.log_density))?;
         dict.set_item("witnesses", densities.witnesses)?;
         Ok(Some(dict))
+    }
+
+    /// Intervals for its numbers, from ``Sketch.with_intervals``; None without.
+    ///
+    /// A ``nysketch.results.Intervals`` with ``confidence``, ``folds``, ``by``, ``risk`` and, for clusters and
+    /// components of mixtures, ``weights``, ``centres`` (None where one is unstable) and ``stability``; for
+    /// principal components ``explained_variance`` and ``explained_variance_ratio``.
+    #[getter]
+    fn intervals<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let intervals = self.model.intervals.as_ref();
+        intervals.map(|intervals| result(py, "Intervals", intervals)).transpose()
     }
 
     /// The log density that a share of the rows of the sketch is below: rows below it are outliers.

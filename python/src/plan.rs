@@ -13,8 +13,8 @@ use nysketch::feature_map::fourier;
 use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::sketching::DEFAULT_GROUPS;
 use nysketch::{
-    Block, Category, Error, FeatureKind, Features, GroupParams, Groups, Kernel, Plan, PlanReport,
-    Points, RowSource, Sampling, Scale, Sketch, SketchParams, Step, make_plan,
+    Block, Category, Error, FeatureKind, Features, FoldBy, FoldRule, GroupParams, Groups, Kernel,
+    Plan, PlanReport, Points, RowSource, Sampling, Scale, Sketch, SketchParams, Step, make_plan,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
@@ -61,6 +61,11 @@ impl PartialEq for PyPlan {
     fn eq(&self, other: &Self) -> bool {
         self.plan == other.plan
     }
+}
+
+/// A number of folds; one that is too large is refused by the library.
+fn fold_count(count: Natural) -> u32 {
+    u32::try_from(count.size()).unwrap_or(u32::MAX)
 }
 
 #[pymethods]
@@ -282,11 +287,17 @@ impl PyPlan {
     /// allow_empty : bool, default=False
     ///     Whether X may have no rows, as an empty partition has; otherwise that is an error, since a
     ///     stream that was used up looks the same.
+    /// folds : int, optional
+    ///     Also keep the sums of so many folds, 2 to 64, for ``with_intervals`` and ``cross_validate``. They
+    ///     take that many times the space of the sums.
+    /// fold_by : str, optional
+    ///     Deal rows to folds by this column of X, so that rows with the same value share a fold; by their
+    ///     own values otherwise, so that equal rows do.
     ///
     /// Returns
     /// -------
     /// Sketch
-    #[pyo3(signature = (X, *, weights=None, skip_invalid=false, threads=None, verbose=false, allow_empty=false))]
+    #[pyo3(signature = (X, *, weights=None, skip_invalid=false, threads=None, verbose=false, allow_empty=false, folds=None, fold_by=None))]
     #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
     fn sketch(
         &self,
@@ -296,9 +307,22 @@ impl PyPlan {
         threads: Option<Natural>,
         verbose: bool,
         allow_empty: bool,
+        folds: Option<Natural>,
+        fold_by: Option<String>,
     ) -> PyResult<PySketch> {
-        let sketch =
-            PySketch::of(&self.plan, X, weights, skip_invalid, threads, verbose, allow_empty)?;
+        let empty = match (folds, fold_by) {
+            (None, None) => Sketch::empty(self.plan.clone()),
+            (None, Some(_)) => {
+                return Err(PyValueError::new_err("fold_by needs folds, such as folds=16"));
+            }
+            (Some(count), by) => {
+                let rule =
+                    FoldRule::new(fold_count(count), by.map_or(FoldBy::Content, FoldBy::Key));
+                let empty = rule.and_then(|rule| Sketch::empty_folds(self.plan.clone(), rule));
+                empty.map_err(exception)?
+            }
+        };
+        let sketch = PySketch::of(empty, X, weights, skip_invalid, threads, verbose, allow_empty)?;
         Ok(sketch.into())
     }
 
@@ -320,11 +344,13 @@ impl PyPlan {
     ///     Threads to use; one per core.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
+    /// folds : int, optional
+    ///     Also keep the sums of so many folds of each group.
     ///
     /// Returns
     /// -------
     /// dict of str to Sketch
-    #[pyo3(signature = (X, by, *, weights=None, skip_invalid=false, max_groups=None, threads=None, verbose=false))]
+    #[pyo3(signature = (X, by, *, weights=None, skip_invalid=false, max_groups=None, threads=None, verbose=false, folds=None))]
     #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
     fn sketch_groups(
         &self,
@@ -335,6 +361,7 @@ impl PyPlan {
         max_groups: Option<Natural>,
         threads: Option<Natural>,
         verbose: bool,
+        folds: Option<Natural>,
     ) -> PyResult<BTreeMap<String, PySketch>> {
         check_weights(&self.plan, weights.is_some())?;
         let extras = Extras {
@@ -350,7 +377,7 @@ impl PyPlan {
         let shown = Shown { what: "sketching", verbose, rows: input.rows };
         let plan = self.plan.clone();
         let groups = run(X.py(), shown, move |watch| {
-            let group = GroupParams::new(&by).limit(limit);
+            let group = GroupParams::new(&by).limit(limit).folds(folds.map(fold_count));
             Groups::of(&plan, &*input.source, group, params, watch)
         })?;
         let note = self.plan.weighting.as_ref().and_then(|w| groups.rounding.note(w));

@@ -14,10 +14,11 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use nysketch::decoder::{estimated_risk, fit_curve};
 use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::fixed::{centred_sum, coordinate_value, power_of_two};
+use nysketch::inspect::FoldSummary;
 use nysketch::theory::{TheoryParams, theory};
 use nysketch::{
-    Context, CovarianceKind, Error, FitParams, Plan, Run, Sketch, SketchParams, Suitability, Sum,
-    Task, fit,
+    Context, CovarianceKind, Error, FitParams, Plan, RowSet, Run, Shape, Sketch, SketchParams,
+    Suitability, Sum, Task, fit,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -65,9 +66,9 @@ impl PySketch {
         self.sketch.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
 
-    /// Sketches X. Where the plan has weights, X must have them too.
+    /// Sketches X as an empty sketch says, folds included. Where the plan has weights, X must have them too.
     pub fn of(
-        plan: &Arc<Plan>,
+        empty: Sketch,
         x: &Bound<'_, PyAny>,
         weights: Option<&Bound<'_, PyAny>>,
         skip_invalid: bool,
@@ -75,11 +76,13 @@ impl PySketch {
         verbose: bool,
         allow_empty: bool,
     ) -> PyResult<Sketch> {
-        check_weights(plan, weights.is_some())?;
+        let plan = empty.plan().clone();
+        check_weights(&plan, weights.is_some())?;
         let input = Input::open(
             x,
             Wanted::recipe(&plan.recipe),
             Extras {
+                key: empty.folds().and_then(|folds| folds.rule().key()).map(str::to_string),
                 skip_invalid,
                 allow_missing: plan.recipe.least_present.is_some(),
                 ..Extras::weights(weights)?
@@ -88,9 +91,8 @@ impl PySketch {
         let params =
             SketchParams::default().threads(self::threads(threads)).invalid(invalid(skip_invalid));
         let shown = Shown { what: "sketching", verbose, rows: input.rows };
-        let plan = plan.clone();
         let (sketch, notes) = run(x.py(), shown, move |watch| {
-            let mut pass = Run::new(plan);
+            let mut pass = Run::resume(empty, RowSet::default());
             pass.finish(&*input.source, params, watch)?;
             let (rounding, skipped) = (pass.rounding_note(), skipped_note(&pass));
             let sketch = pass.into_sketch();
@@ -125,6 +127,15 @@ impl PySketch {
         let model = run(py, shown, move |_| fit(&sketch, &params))?;
         warn_each(py, model.report.doubts(model.k()))?;
         Ok(PyModel { model: Arc::new(model) })
+    }
+
+    /// The number of a fold that there is.
+    fn known_fold(&self, fold: Natural) -> PyResult<usize> {
+        let folds = self.get().folds().map_or(0, |folds| folds.len());
+        match fold.size() {
+            fold if fold < folds => Ok(fold),
+            fold => Err(PyValueError::new_err(format!("there is no fold {fold} of {folds}"))),
+        }
     }
 
     /// `Err` where there are no rows to take a mean over.
@@ -173,6 +184,24 @@ fn fitting(task: Task) -> &'static str {
         Task::Kmedians => "fitting kmedians",
         Task::Gmm => "fitting gmm",
         Task::Pca => "fitting pca",
+    }
+}
+
+/// A task that has a k to choose.
+fn clustering(name: &str) -> PyResult<Task> {
+    match named::<Task>(name)? {
+        Task::Pca => {
+            Err(PyValueError::new_err("task must be one of kmeans, kmedians, gmm, got 'pca'"))
+        }
+        task => Ok(task),
+    }
+}
+
+/// The sketch of no rows with the plan and the folds of another.
+fn like(sketch: &Sketch) -> Result<Sketch, Error> {
+    match sketch.folds() {
+        None => Ok(Sketch::empty(sketch.plan().clone())),
+        Some(folds) => Sketch::empty_folds(sketch.plan().clone(), folds.rule().clone()),
     }
 }
 
@@ -226,9 +255,9 @@ impl PySketch {
         verbose: bool,
         allow_empty: bool,
     ) -> PyResult<Bound<'py, Self>> {
-        let plan = slf.get().get().plan().clone();
+        let empty = like(&slf.get().get()).map_err(exception)?;
         // Not under the lock: several threads may add rows at a time.
-        let part = Self::of(&plan, X, weights, skip_invalid, threads, verbose, allow_empty)?;
+        let part = Self::of(empty, X, weights, skip_invalid, threads, verbose, allow_empty)?;
         let mut sketch = slf.get().sketch.lock().unwrap_or_else(|e| e.into_inner());
         Arc::make_mut(&mut sketch).merge(&part).map_err(exception)?;
         drop(sketch);
@@ -481,12 +510,7 @@ impl PySketch {
         threads: Option<Natural>,
         verbose: bool,
     ) -> PyResult<PyCurve> {
-        let task = named::<Task>(task)?;
-        if task == Task::Pca {
-            return Err(PyValueError::new_err(
-                "task must be one of kmeans, kmedians, gmm, got 'pca'",
-            ));
-        }
+        let task = clustering(task)?;
         let (low, high) = (low.size(), high.size());
         if low > high {
             return Err(PyValueError::new_err(format!("low is {low}, above high, {high}")));
@@ -502,6 +526,167 @@ impl PySketch {
         let shown = Shown { what: fitting(task), verbose, rows: None };
         let curve = run(py, shown, move |_| fit_curve(&sketch, &params, low, high))?;
         Ok(PyCurve::new(curve))
+    }
+
+    /// The model with intervals for its numbers, from the folds of the sketch that it was learned from.
+    ///
+    /// Every fold is left out in turn, and the model is learned again. It is first iterated on until nothing
+    /// moves.
+    ///
+    /// Parameters
+    /// ----------
+    /// model : Model
+    ///     Learned from this sketch, whose rows must have been dealt to folds: ``plan.sketch(X, folds=16)``.
+    /// confidence : float, default=0.95
+    ///     How often an interval is meant to hold what it is about.
+    /// restarts : int, optional
+    ///     Starts of EM in each search from scratch, for mixtures; 36 by default.
+    /// seed : int, default=0
+    ///     Seed of everything random.
+    /// threads : int, optional
+    ///     Threads to use; one per core. They do not change the result.
+    /// verbose : bool, default=False
+    ///     Show progress on stderr.
+    ///
+    /// Returns
+    /// -------
+    /// Model
+    ///     With ``intervals``.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import numpy as np, nysketch
+    /// >>> X = np.random.default_rng(0).normal(size=(2000, 2)) + np.repeat([[0.0], [9.0]], 1000, axis=0)
+    /// >>> sketch = nysketch.Plan.from_data(X, landmarks=50).sketch(X, folds=16)
+    /// >>> model = sketch.with_intervals(sketch.fit_kmeans(2))
+    /// >>> low, high = model.intervals.weights[0]
+    /// >>> low < 0.5 < high, model.intervals.stability
+    /// (True, (1.0, 1.0))
+    #[pyo3(signature = (model, *, confidence=0.95, restarts=None, seed=0, threads=None, verbose=false))]
+    #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn with_intervals(
+        &self,
+        py: Python<'_>,
+        model: &PyModel,
+        confidence: f64,
+        restarts: Option<Natural>,
+        #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
+        threads: Option<Natural>,
+        verbose: bool,
+    ) -> PyResult<PyModel> {
+        let (sketch, model) = (self.get(), (*model.model).clone());
+        if model.columns != sketch.plan().columns {
+            return Err(PyValueError::new_err("the model is of other columns than the sketch"));
+        }
+        let mut params = FitParams::new(model.task, model.k()).seed(seed);
+        if let Shape::Mixture { covariance, .. } = &model.shape {
+            params = params.covariance(*covariance).restarts(restarts.map(Natural::size));
+            params = params.min_variance(model.report.min_variance);
+        }
+        let params = params.threads(self::threads(threads));
+        let shown = Shown { what: fitting(params.task), verbose, rows: None };
+        let model = run(py, shown, move |_| {
+            Context::new(&sketch).with_intervals(model, &params, confidence)
+        })?;
+        Ok(PyModel { model: Arc::new(model) })
+    }
+
+    /// What models of every k cost on folds of the sketch that they have not seen.
+    ///
+    /// Landmarks and scale are given: they were chosen from all rows.
+    ///
+    /// Parameters
+    /// ----------
+    /// low, high : int
+    ///     The least and the largest k.
+    /// task : {'kmeans', 'kmedians', 'gmm'}, default='kmeans'
+    ///     What to learn.
+    /// covariance, min_variance, restarts, max_iterations, tolerance
+    ///     Of mixtures, as for ``fit_gmm``.
+    /// seed : int, default=0
+    ///     Seed of everything random.
+    /// threads : int, optional
+    ///     Threads to use; one per core. They do not change the result.
+    /// verbose : bool, default=False
+    ///     Show progress on stderr.
+    ///
+    /// Returns
+    /// -------
+    /// nysketch.results.CrossValidation
+    ///     With ``points`` (``k``, ``risk`` and its standard ``error``), the indices ``best`` and
+    ///     ``within_error``, ``folds`` and ``by``.
+    #[pyo3(signature = (low, high, *, task="kmeans", covariance=None, min_variance=None, restarts=None, max_iterations=None, tolerance=None, seed=0, threads=None, verbose=false))]
+    #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn cross_validate<'py>(
+        &self,
+        py: Python<'py>,
+        low: Natural,
+        high: Natural,
+        task: &str,
+        covariance: Option<Chosen<CovarianceKind>>,
+        min_variance: Option<f64>,
+        restarts: Option<Natural>,
+        max_iterations: Option<Natural>,
+        tolerance: Option<f64>,
+        #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
+        threads: Option<Natural>,
+        verbose: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let task = clustering(task)?;
+        let options =
+            MixtureOptions { covariance, min_variance, restarts, max_iterations, tolerance };
+        let (low, high) = (low.size(), high.size());
+        let params = FitParams::new(task, low).seed(seed).threads(self::threads(threads));
+        let params = options.set(params);
+        let sketch = self.get();
+        let shown = Shown { what: fitting(task), verbose, rows: None };
+        let found =
+            run(py, shown, move |_| Context::new(&sketch).cross_validate(&params, low, high))?;
+        result(py, "CrossValidation", &found)
+    }
+
+    /// How rows are dealt to folds, where they are: ``count``, ``by`` (a column, or None for their own
+    /// values), and ``smallest`` and ``largest``, the rows of those folds. None without folds.
+    #[getter]
+    fn folds<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        FoldSummary::of(&self.get()).map(|folds| result(py, "Result", &folds)).transpose()
+    }
+
+    /// The sketch of the rows of one fold.
+    ///
+    /// Parameters
+    /// ----------
+    /// fold : int
+    ///     Counted from 0.
+    ///
+    /// Returns
+    /// -------
+    /// Sketch
+    fn fold(&self, fold: Natural) -> PyResult<Self> {
+        Ok(self.get().fold(self.known_fold(fold)?).into())
+    }
+
+    /// The sketch of all rows but those of one fold: one exact subtraction.
+    ///
+    /// Parameters
+    /// ----------
+    /// fold : int
+    ///     Counted from 0.
+    ///
+    /// Returns
+    /// -------
+    /// Sketch
+    fn without_fold(&self, fold: Natural) -> PyResult<Self> {
+        Ok(self.get().without_fold(self.known_fold(fold)?).into())
+    }
+
+    /// The sketch of the same rows that keeps no folds.
+    ///
+    /// Returns
+    /// -------
+    /// Sketch
+    fn without_folds(&self) -> Self {
+        self.get().without_folds().into()
     }
 
     /// The risk of a model on the rows of the sketch, as far as the sketch tells: mean squared

@@ -588,6 +588,8 @@ pub struct Inspect {
   nysketch fit gmm s.nys -k 5 -o mixture.json
   nysketch fit gmm s.nys -k 2..8 -o mixture.json --covariance diag --min-variance 0.01
   nysketch fit pca s.nys -k 2 -o pca.json
+  nysketch fit kmeans folded.nys -k 5 -o model.json --intervals
+  nysketch fit gmm folded.nys -k 1..6 -o mixture.json --cross-validate
 
 JSON fields: file, task, k, decoder, calibrated, bandwidth, status, iterations, estimated_risk (in the
   coordinates of the fit), low and high (its 95 % interval, of mixtures), scaled, covariance, min_variance,
@@ -595,7 +597,9 @@ JSON fields: file, task, k, decoder, calibrated, bandwidth, status, iterations, 
   lacks, value, overall, deviations, spread}]}] (in the units of the table; of a level, and where a column lacks, shares of
   the rows), explained {explained, verdict, residuals},
   seconds; for a range of k also curve [{k, estimated_risk, low, high, bic, icl, silhouette}], suggested_k, clear and
-  at_end")]
+  at_end; with --intervals also intervals {confidence, folds, by, risk, stability, weights, centres, explained_variance,
+  explained_variance_ratio}; with --cross-validate also cross_validation {folds, by, points [{k, risk, error}], best_k,
+  within_error_k}")]
 pub struct FitArgs {
     /// What to learn
     #[arg(value_parser = choices::<Task>())]
@@ -647,6 +651,16 @@ pub struct FitArgs {
     /// clompr, clomp: largest distance of atoms from the plan's centre, in the same unit
     #[arg(long, value_name = "R")]
     pub radius: Option<f64>,
+    /// Say how sure centres, shares, risk and variances are, and how stable each cluster is: every fold of the sketch is
+    /// left out in turn (see 'nysketch sketch --folds')
+    #[arg(long)]
+    pub intervals: bool,
+    /// How often an interval is meant to hold what it is about
+    #[arg(long, value_name = "P", default_value_t = 0.95, requires = "intervals")]
+    pub confidence: f64,
+    /// Also say what models of every k cost on folds of the sketch that they have not seen
+    #[arg(long)]
+    pub cross_validate: bool,
     /// Picture to write, .svg or .png: the curve of a range of k, or the clusters of one k
     #[arg(long, value_name = "FILE", value_parser = picture())]
     pub plot: Option<PathBuf>,

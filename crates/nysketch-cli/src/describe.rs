@@ -6,7 +6,9 @@ use nysketch::decoder::Curve;
 use nysketch::drift::Drift;
 use nysketch::inspect::{FoldSummary, RawRows};
 use nysketch::recipe::words::{cycle, percent};
-use nysketch::{CovarianceKind, Features, Model, Plan, Recipe, Shape, Sketch, Task};
+use nysketch::{
+    CovarianceKind, Features, Interval, Intervals, Model, Plan, Recipe, Shape, Sketch, Step, Task,
+};
 use serde_json::{Value, json};
 
 /// Columns that a cluster or a cell is told by.
@@ -66,6 +68,16 @@ pub fn folds_text(folds: &FoldSummary) -> String {
 
 /// "distance 2560 ↑2.1 (all 730), carrier: UA 61 % ↑1.2 (all 17 %)": what tells most.
 fn told(traits: &[Trait], columns: &[String], recipe: &Recipe) -> String {
+    told_with(traits, columns, recipe, |_| None)
+}
+
+/// The same, with half the width of the interval of a value, where there is one.
+fn told_with(
+    traits: &[Trait],
+    columns: &[String],
+    recipe: &Recipe,
+    half: impl Fn(&Trait) -> Option<f64>,
+) -> String {
     let telling = telling(traits);
     let telling = telling.iter().take(TOLD).filter(|t| t.deviations.abs() >= TELLING);
     let words: Vec<String> = telling
@@ -73,7 +85,8 @@ fn told(traits: &[Trait], columns: &[String], recipe: &Recipe) -> String {
             let far = short_deviations(t.deviations);
             let [value, all] = beside(t, recipe);
             let name = one_line(&t.aspect.name(columns, recipe));
-            format!("{name} {value} {}{far} (all {all})", arrow(t))
+            let half = half(t).map_or(String::new(), |half| format!("±{}", rounded(half)));
+            format!("{name} {value}{half} {}{far} (all {all})", arrow(t))
         })
         .collect();
     if words.is_empty() { "like all rows".into() } else { words.join(", ") }
@@ -162,7 +175,12 @@ fn clusters(model: &Model) -> String {
     let lacks = clusters.iter().any(|c| lacking(model, c.label).is_some_and(|share| share > 0.0));
     let what = if model.task == Task::Gmm { "component" } else { "cluster" };
     let width = what.len();
-    let mut text = format!("{what} {:>7} {:>13}", "share", "rows");
+    let intervals = model.intervals.as_ref();
+    let mut text = format!("{what} {:>7}", "share");
+    if intervals.is_some() {
+        text.push_str(&format!(" {:>9} {:>6}", "±", "stable"));
+    }
+    text.push_str(&format!(" {:>13}", "rows"));
     if spread {
         text.push_str(&format!(" {:>9}", "spread"));
     }
@@ -175,12 +193,13 @@ fn clusters(model: &Model) -> String {
         "\n"
     });
     for c in clusters.iter().take(LISTED) {
-        text.push_str(&format!(
-            "{:>width$} {:>6.1}% {:>13}",
-            c.label,
-            100.0 * c.share,
-            thousands(c.rows)
-        ));
+        text.push_str(&format!("{:>width$} {:>6.1}%", c.label, 100.0 * c.share));
+        if let Some(intervals) = intervals {
+            let half = intervals.weights[c.label].map(|i| format!("{}%", rounded(50.0 * wide(i))));
+            let half = half.unwrap_or("unstable".into());
+            text.push_str(&format!(" {half:>9} {:>6.2}", intervals.stability[c.label]));
+        }
+        text.push_str(&format!(" {:>13}", thousands(c.rows)));
         if spread {
             text.push_str(&format!(" {:>9}", c.spread.map_or("-".into(), short)));
         }
@@ -189,11 +208,53 @@ fn clusters(model: &Model) -> String {
             text.push_str(&format!(" {share:>8}"));
         }
         if telling {
-            text.push_str(&format!("  {}", told(&c.traits, &model.columns, &model.recipe)));
+            let half = |t: &Trait| half_width(model, c.label, t);
+            text.push_str("  ");
+            text.push_str(&told_with(&c.traits, &model.columns, &model.recipe, half));
         }
         text.push('\n');
     }
     more(&mut text, clusters.len());
+    intervals.iter().for_each(|i| text.push_str(&intervals_text(model, i)));
+    text
+}
+
+fn wide([low, high]: Interval) -> f64 {
+    high - low
+}
+
+/// Two digits of half the width of an interval.
+fn rounded(half: f64) -> String {
+    match half {
+        half if half > 0.0 && half < 1e5 => {
+            let digits = digits(half) + usize::from(half < 10.0);
+            format!("{half:.digits$}")
+        }
+        half => short(half),
+    }
+}
+
+/// Half the width of the interval of a value of a centre, where it is in the units that are shown.
+fn half_width(model: &Model, label: usize, t: &Trait) -> Option<f64> {
+    let Aspect::Number(j) = t.aspect else { return None };
+    let as_it_is = model.recipe.numbers[j].step == Step::AsIs;
+    let centre = model.intervals.as_ref()?.centres.get(label)?.as_ref()?;
+    as_it_is.then(|| 0.5 * wide(centre[j]))
+}
+
+/// What intervals are, and what they say of the whole model.
+fn intervals_text(model: &Model, intervals: &Intervals) -> String {
+    let by = intervals.by.as_ref().map_or(String::new(), |by| format!(" by '{}'", one_line(by)));
+    let mut text = format!(
+        "± half of the {} interval from {} folds{by}; stable: Jaccard similarity to the cluster found without a fold\n",
+        percent(intervals.confidence),
+        intervals.folds
+    );
+    if let Some(risk @ [low, high]) = intervals.risk {
+        let name = risk_name(model);
+        let digits = digits(0.5 * wide(risk)) + 1;
+        text.push_str(&format!("{name}: {low:.digits$} to {high:.digits$}\n"));
+    }
     text
 }
 
@@ -207,8 +268,12 @@ fn more(text: &mut String, listed: usize) {
 }
 
 fn loadings(model: &Model, components: &[Vec<f64>], shares: &[f64]) -> String {
-    let mut text =
-        format!("{:>9} {:>9} {:>9}  largest loadings\n", "component", "explains", "together");
+    let ratios = model.intervals.as_ref().map(|i| &i.explained_variance_ratio);
+    let mut text = format!("{:>9} {:>9}", "component", "explains");
+    if ratios.is_some() {
+        text.push_str(&format!(" {:>9}", "±"));
+    }
+    text.push_str(&format!(" {:>9}  largest loadings\n", "together"));
     let mut together = 0.0;
     for (i, (component, share)) in components.iter().zip(shares).enumerate().take(LISTED) {
         together += share;
@@ -220,9 +285,17 @@ fn loadings(model: &Model, components: &[Vec<f64>], shares: &[f64]) -> String {
             .map(|j| format!("{:+.2} {}", component[*j], one_line(&model.columns[*j])));
         let named = named.collect::<Vec<_>>().join(", ");
         let (share, together) = (100.0 * share, 100.0 * together);
-        text.push_str(&format!("{:>9} {share:>8.1}% {together:>8.1}%  {named}\n", i + 1));
+        text.push_str(&format!("{:>9} {share:>8.1}%", i + 1));
+        if let Some(ratios) = ratios {
+            text.push_str(&format!(" {:>8}%", rounded(50.0 * wide(ratios[i]))));
+        }
+        text.push_str(&format!(" {together:>8.1}%  {named}\n"));
     }
     more(&mut text, components.len());
+    if let Some(intervals) = &model.intervals {
+        let (confidence, folds) = (percent(intervals.confidence), intervals.folds);
+        text.push_str(&format!("± half of the {confidence} interval from {folds} folds\n"));
+    }
     text
 }
 

@@ -366,6 +366,19 @@ impl Error {
         }
     }
 
+    /// The same error with another number of the row that it names, if it names one.
+    pub(crate) fn renumbered(mut self, number: impl Fn(u64) -> u64) -> Self {
+        if let Error::NonFinite { at, .. }
+        | Error::OutOfRange { at, .. }
+        | Error::BadWeight { at, .. }
+        | Error::NegativeWeight { at, .. }
+        | Error::NoGroup { at } = &mut self
+        {
+            at.row = number(at.row);
+        }
+        self
+    }
+
     /// Whether what was asked for is wrong, as opposed to the data.
     pub fn is_usage(&self) -> bool {
         matches!(self, Error::Parameter { .. } | Error::NoRoom { .. } | Error::NeedsSketch { .. })

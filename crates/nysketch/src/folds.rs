@@ -106,7 +106,7 @@ impl Folds {
     /// Equal rows share a fold where rows are dealt by content, so that the plan alone tells it.
     pub(crate) fn of_witnesses(&self, plan: &Plan) -> Vec<Option<u32>> {
         let Some(rows) = plan.witness_rows() else { return Vec::new() };
-        match &self.rule.by() {
+        match self.rule.by() {
             FoldBy::Key(_) => match &self.witnesses {
                 Some(counts) => counts.folds(),
                 None => vec![None; rows.len()],

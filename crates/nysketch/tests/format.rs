@@ -143,6 +143,13 @@ fn golden_cases() -> Vec<(&'static str, Source, PlanParams)> {
             weighted(),
             nystrom(Some(4), Sampling::Dsquared).weights("w", 0.5).bandwidths([1.0]).seed(12),
         ),
+        // Folds make a sketch of a plan of version 1 one of version 2.
+        ("v2/folded", plain(), nystrom(Some(5), Sampling::Uniform).bandwidths([64.0]).seed(14)),
+        (
+            "v2/keyed",
+            Box::new(golden_rows().with_keys(golden_keys()).unwrap()),
+            nystrom(Some(4), Sampling::Uniform).witnesses(12).bandwidths([64.0]).seed(15),
+        ),
         (
             "v3/mixed",
             Box::new(mixed_rows(true)),
@@ -171,6 +178,20 @@ fn golden_cases() -> Vec<(&'static str, Source, PlanParams)> {
     ]
 }
 
+/// The user of each golden row; some have none.
+fn golden_keys() -> impl Iterator<Item = Option<String>> {
+    (0..300).map(|i| (i % 11 != 7).then(|| format!("user {}", i * i % 23)))
+}
+
+/// How the rows of a golden sketch are dealt to folds, if they are.
+fn golden_folds(name: &str) -> Option<FoldRule> {
+    match name {
+        "v2/folded" => FoldRule::by_content(5).ok(),
+        "v2/keyed" => FoldRule::by_key(4, "user").ok(),
+        _ => None,
+    }
+}
+
 /// The rows that a golden plan was made from, where they are not those of its sketch.
 fn planned_rows(name: &str) -> Option<Source> {
     (name == "v3/mixed").then(|| -> Source { Box::new(mixed_rows(false)) })
@@ -184,7 +205,11 @@ fn golden_files() {
     for (name, rows, params) in golden_cases() {
         let of = |plan: &Arc<Plan>, engine| {
             let params = SketchParams::default().engine(engine).threads(3).invalid(Invalid::Skip);
-            Sketch::of(plan, rows.as_ref(), params, &()).unwrap().to_bytes()
+            let sketch = match golden_folds(name) {
+                None => Sketch::of(plan, rows.as_ref(), params, &()),
+                Some(rule) => Sketch::of_folds(plan, &rule, rows.as_ref(), params, &()),
+            };
+            sketch.unwrap().to_bytes()
         };
         let (plan_path, sketch_path) =
             (golden(&format!("{name}.plan.nys")), golden(&format!("{name}.sketch.nys")));
@@ -219,6 +244,37 @@ fn with_categories() -> Vec<u8> {
 
 fn with_holes() -> Vec<u8> {
     std::fs::read(golden("v3/holes.sketch.nys")).unwrap()
+}
+
+fn with_folds() -> Vec<u8> {
+    std::fs::read(golden("v2/keyed.sketch.nys")).unwrap()
+}
+
+/// Each rule of folds is named where it is broken, and folds cannot be left out.
+#[test]
+fn each_broken_rule_of_folds_is_named() {
+    let broken = |change: &dyn Fn(&mut String, &mut Tensors)| refusal(&edit(&with_folds(), change));
+    let says = |refused: FormatError, words: &str| {
+        assert!(refused.to_string().contains(words), "{refused}, not {words}");
+    };
+    for rule in ["1 key user", "65 key user", "4", "4 keys user", "content", "4 content user"] {
+        let refused = broken(&|json, _| *json = json.replace("4 key user", rule));
+        says(refused, &format!("the section 'folds' says '{rule}'"));
+    }
+    says(broken(&|json, _| *json = json.replace("4 key user", "4 content")), "not belong there");
+    says(broken(&|json, _| *json = json.replace("4 key user", "5 key user")), "should be U64 [4");
+    says(broken(&|_, tensors| drop(tensors.remove("folds.rows"))), "'folds.rows' is missing");
+    says(
+        broken(&|_, tensors| put(tensors, "folds.rows", 1, 0)),
+        "in fold 1, the rows of the cells",
+    );
+    // What one fold has too much, the last has too little.
+    says(broken(&|_, tensors| put(tensors, "folds.rows", 2, 10_000)), "in fold 2,");
+    says(broken(&|_, tensors| put(tensors, "folds.skipped", 0, 9)), "in fold 3, the number of");
+    // Two of the three numbers of the first witness share a 128-bit word.
+    says(broken(&|_, tensors| put(tensors, "folds.witnesses", 0, 5)), "the folds of witness 0");
+    let unknown = broken(&|json, _| *json = json.replace("\"folds\":", "\"found\":"));
+    says(unknown, "a section 'found' that this program does not know");
 }
 
 type Tensors = HashMap<String, (Dtype, Vec<usize>, Vec<u8>)>;

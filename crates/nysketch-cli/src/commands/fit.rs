@@ -4,7 +4,7 @@ use super::files::read_sketch;
 use super::witnesses;
 use crate::args::{Common, FitArgs};
 use crate::describe::{
-    clusters_json, doubts, estimated, interval, mixture_json, notes, risk_name, suggestion,
+    clusters_json, digits, doubts, estimated, interval, mixture_json, notes, risk_name, suggestion,
     summary, table,
 };
 use crate::kind::Kind;
@@ -16,7 +16,8 @@ use anyhow::{Context, Result};
 use nysketch::decoder::{Curve, CurvePoint};
 use nysketch::model::Shape;
 use nysketch::{
-    Context as Decoding, FitParams, KnownCovariance, Model, Plan, Sketch, Status, Task,
+    Context as Decoding, CrossValidation, FitParams, KnownCovariance, Model, Plan, Sketch, Status,
+    Task,
 };
 use nysketch_tables::{Columns, Dataset, Header, ReadOptions};
 use serde_json::{Value, json};
@@ -43,8 +44,16 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
     };
     let place = || args.sketch.display().to_string();
     let decoding = Decoding::new(&sketch);
+    if args.cross_validate && params.task == Task::Pca {
+        let why =
+            "--cross-validate chooses among clusterings or mixtures; pca has no risk to hold out";
+        return Err(Usage(why.into()).into());
+    }
+    let held_out = args.cross_validate.then(|| decoding.cross_validate(&params, low, high));
+    let held_out = held_out.transpose().with_context(place)?;
     if low == high {
         let model = decoding.fit(&params).with_context(place)?;
+        let model = with_intervals(args, &decoding, model, &params).with_context(place)?;
         write_bytes(&args.output, model.to_json().as_bytes())?;
         tell_doubts(common, &model);
         if let Some(file) = &args.plot {
@@ -52,13 +61,71 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
         }
         let (mut json, text) = describe(args, &model, decoding.risk(&model));
         let verdict = explain(&decoding, &model, &mut json)?;
-        return result(common, &json, &format!("{text}{verdict}"));
+        let held_out = tell_held_out(common, held_out.as_ref(), &model, &mut json)?;
+        return result(common, &json, &format!("{held_out}{text}{verdict}"));
     }
     if params.task == Task::Pca {
         return Err(Usage("pca takes one -k; its components do not depend on it".into()).into());
     }
-    let curve = decoding.curve(&params, low, high).with_context(place)?;
-    finish_curve(args, common, &decoding, &curve)
+    let mut curve = decoding.curve(&params, low, high).with_context(place)?;
+    let best = &mut curve.points[curve.suggested];
+    best.model =
+        with_intervals(args, &decoding, best.model.clone(), &params).with_context(place)?;
+    best.risk = decoding.risk(&best.model).unwrap_or(best.risk);
+    finish_curve(args, common, &decoding, &curve, held_out.as_ref())
+}
+
+/// The model with intervals, where they were asked for.
+fn with_intervals(
+    args: &FitArgs,
+    decoding: &Decoding<'_>,
+    model: Model,
+    params: &FitParams,
+) -> nysketch::Result<Model> {
+    match args.intervals {
+        true => decoding.with_intervals(model, params, args.confidence),
+        false => Ok(model),
+    }
+}
+
+/// What models of every k cost on folds that they have not seen.
+fn tell_held_out(
+    common: &Common,
+    held_out: Option<&CrossValidation>,
+    model: &Model,
+    json: &mut Value,
+) -> Result<String> {
+    let Some(found) = held_out else { return Ok(String::new()) };
+    let [best, least] = [found.best, found.within_error].map(|i| found.points[i].k);
+    json["cross_validation"] = json!({"folds": found.folds, "by": found.by, "points": found.points,
+        "best_k": best, "within_error_k": least});
+    if found.points.len() > 1 {
+        let within = match least == best {
+            true => "; no smaller k is within one standard error of it".to_string(),
+            false => format!("; k = {least} is the smallest within one standard error of it"),
+        };
+        note(common, &format!("k = {best} has the least risk on folds held out{within}"));
+    }
+    let mut text = format!(
+        "{} on {} folds held out in turn; landmarks and scale are given\n{:>5} {:>12} {:>12}\n",
+        risk_name(model),
+        found.folds,
+        "k",
+        "risk",
+        "± error"
+    );
+    for (i, p) in found.points.iter().enumerate() {
+        let digits = digits(p.error).max(2) + 1;
+        text.push_str(&format!("{:>5} {:>12.digits$} {:>12}", p.k, p.risk, short(p.error)));
+        text.push_str(match i {
+            _ if found.points.len() == 1 => "\n",
+            i if i == found.best => "  <- least\n",
+            i if i == found.within_error => "  <- within one standard error\n",
+            _ => "\n",
+        });
+    }
+    text.push('\n');
+    Ok(text)
 }
 
 /// A model may be valid and still doubtful.
@@ -114,6 +181,7 @@ fn finish_curve(
     common: &Common,
     decoding: &Decoding<'_>,
     curve: &Curve,
+    held_out: Option<&CrossValidation>,
 ) -> Result<()> {
     let (points, best) = (&curve.points, curve.best());
     write_bytes(&args.output, best.model.to_json().as_bytes())?;
@@ -138,7 +206,9 @@ fn finish_curve(
     note(common, &suggestion(curve));
     tell_doubts(common, &best.model);
     let verdict = explain(decoding, &best.model, &mut json)?;
-    result(common, &json, &format!("{}\n{summary}{verdict}", curve_table(curve, &name)))
+    let held_out = tell_held_out(common, held_out, &best.model, &mut json)?;
+    let table = curve_table(curve, &name);
+    result(common, &json, &format!("{table}\n{held_out}{summary}{verdict}"))
 }
 
 /// One line for each k.
@@ -189,6 +259,9 @@ fn describe(args: &FitArgs, model: &Model, risk: Option<f64>) -> (Value, String)
         "warnings": doubts(model), "clusters": clusters_json(model), "seconds": r.seconds,
     });
     extended(&mut json, mixture_json(model));
+    if let Some(intervals) = &model.intervals {
+        json["intervals"] = json!(intervals);
+    }
     let calibrated = if r.calibrated { " (calibrated landmarks)" } else { "" };
     let bandwidth = r.bandwidth.map_or(String::new(), |s| format!(" at σ² {}", short(s)));
     let risk = match (args.task, risk) {

@@ -24,6 +24,7 @@ use crate::model::{Model, Shape};
 use crate::parallel::in_parallel;
 use crate::student::quantile;
 use crate::task::Task;
+use std::time::Instant;
 
 /// Share of the refits in which a stable cluster has a match.
 const FOUND_AGAIN: f64 = 0.9;
@@ -57,8 +58,9 @@ impl Context<'_> {
             let expected = "left out unless models are learned from cells";
             return Err(Error::parameter("`intervals`", expected, &model.report.decoder));
         }
+        let (start, before) = (Instant::now(), model.report.seconds);
         let params = params.clone().k(model.k());
-        let model = self.standstill(&model, &params)?;
+        let mut model = self.standstill(&model, &params)?;
         let (alone, labels) = (params.clone().threads(1), self.labelled(&model)?);
         let folds: Vec<usize> = (0..refits.len()).collect();
         let refit = |fold: usize| self.without(&refits, fold, &model, &labels, &alone);
@@ -75,6 +77,7 @@ impl Context<'_> {
         let each: Vec<Interval> = (numbers.iter().enumerate())
             .map(|(i, x)| around(*x, error(*x, &|refit| refit.numbers[i])))
             .collect();
+        model.report.seconds = before + start.elapsed().as_secs_f64();
         let mut intervals = Intervals {
             confidence,
             folds: refits.len(),

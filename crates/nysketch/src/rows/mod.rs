@@ -87,6 +87,25 @@ impl Block {
         })
     }
 
+    /// Some of the rows, counted from 0, in this order; without their keys. Their numbers start like those of the block.
+    pub(crate) fn select(&self, rows: impl ExactSizeIterator<Item = usize>) -> Block {
+        let (d, c) = (self.columns, self.codes.len() / self.len().max(1));
+        let mut some = Block {
+            columns: d,
+            file: self.file.clone(),
+            first_row: self.first_row,
+            position: self.position,
+            ..Block::default()
+        };
+        some.values.reserve_exact(rows.len() * d);
+        for i in rows {
+            some.values.extend_from_slice(&self.values[i * d..(i + 1) * d]);
+            some.codes.extend_from_slice(&self.codes[i * c..(i + 1) * c]);
+            some.weights.extend(self.weights.get(i));
+        }
+        some
+    }
+
     /// Names a value of this block for a message.
     pub fn place(&self, row: u64, column: &str) -> Place {
         Place { file: self.file.to_string(), row, column: column.to_string() }

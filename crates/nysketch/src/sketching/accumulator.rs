@@ -73,7 +73,7 @@ impl Tally {
         match dealer {
             None => Sketch::from_parts(plan, self.folds.remove(0)),
             Some(dealer) => {
-                let witnesses = (dealer.counts_witnesses()).then_some(self.witnesses);
+                let witnesses = dealer.counts_witnesses().then_some(self.witnesses);
                 let folds = Folds::from_parts(dealer.rule.clone(), self.folds, witnesses);
                 Sketch::from_folds(plan, folds)
             }
@@ -129,11 +129,16 @@ impl Accumulator {
             return rows.into_iter().try_for_each(|rows| self.push_valid(block, rows, invalid));
         };
         let dealt = dealer.deal(block, rows.flatten(), &mut self.tally.witnesses)?;
-        let mut first = FirstError::default();
+        // Side by side, rows of a fold go through the engine together.
+        let sorted = block.select(dealt.iter().map(|(_, i)| *i));
+        let number = |row: u64| block.first_row + dealt[(row - block.first_row) as usize].1 as u64;
+        let (mut first, mut start) = (FirstError::default(), 0);
         for fold in dealt.chunk_by(|a, b| a.0 == b.0) {
+            let rows = start..start + fold.len();
+            start = rows.end;
             self.turn_to(fold[0].0 as usize)?;
-            let mut rows = fold.iter().map(|(_, i)| *i..i + 1);
-            first.keep(rows.try_for_each(|row| self.push_valid(block, row, invalid)));
+            let added = self.push_valid(&sorted, rows, invalid);
+            first.keep(added.map_err(|error| error.renumbered(number)));
         }
         first.into_result()
     }

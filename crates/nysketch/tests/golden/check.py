@@ -69,9 +69,15 @@ ROWS = {
     "v2/laplace": plain_rows,
     "v2/witnesses": plain_rows,
     "v2/counted": plain_rows,
+    "v2/folded": plain_rows,
+    "v2/keyed": plain_rows,
     "v3/mixed": mixed_rows,
     "v3/holes": holed_rows,
 }
+
+
+# The text that each row is dealt to folds by, where that is a column.
+KEYS = {"user": [None if i % 11 == 7 else f"user {i * i % 23}" for i in range(300)]}
 
 
 def month(seconds):
@@ -195,15 +201,71 @@ def integers(tensor):
     return high * 2**64 + low
 
 
-def compute(plan, meta, columns):
-    """Every sum that the plan asks for, as Python integers."""
+def mix(x):
+    mask = 2**64 - 1
+    z = (x + 0x9E3779B97F4A7C15) & mask
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+    return z ^ (z >> 31)
+
+
+def hashed(data):
+    state = 0
+    for start in range(0, len(data), 8):
+        state = mix(state ^ int.from_bytes(data[start : start + 8].ljust(8, b"\0"), "little"))
+    return mix(state ^ len(data))
+
+
+def content_hash(z, levels):
+    canonical = np.where(np.isnan(z), F32(np.nan), z + F32(0.0)).astype("<f4")
+    return hashed(canonical.tobytes() + np.asarray(levels, "<u4").tobytes())
+
+
+def deal(plan, meta, columns):
+    """The fold of each row, the content hash of each row, and the number of folds; None without folds."""
+    rule = meta.get("sections", {}).get("folds")
+    if rule is None:
+        return None
+    count, by = rule.split(" ", 1)
     values, codes = see(columns, meta)
+    y = ((values - plan["centre"]) * (1.0 / plan["scale"])).astype(F32)
+    content = [content_hash(z, levels) for z, levels in zip(y, codes)]
+    keys = [None] * len(content) if by == "content" else KEYS[by.removeprefix("key ")]
+    hashes = [c if key is None else hashed(key.encode()) for c, key in zip(content, keys)]
+    return np.array([h * int(count) >> 64 for h in hashes]), content, int(count)
+
+
+def check_folds(name, plan, meta, columns, sketch, total):
+    """The sums of every fold: the last has what the others leave."""
+    folds, content, count = deal(plan, meta, columns)
+    for key, whole in total.items():
+        stored = integers(sketch[f"folds.{key}"])
+        assert stored.shape == (count - 1, *whole.shape), f"{name}: folds.{key}"
+        found = [*stored, whole - stored.sum(0)]
+        for fold in range(count):
+            want = compute(plan, meta, columns, folds == fold)[key]
+            assert (found[fold] == want).all(), f"{name}: {key} of fold {fold}"
+    extra = {f"folds.{key}" for key in total}
+    if "folds.witnesses" in sketch:
+        rows, seen = plan["witnesses.rows"], np.zeros((len(plan["witnesses.rows"]), 3), np.uint64)
+        levels = plan.get("witnesses.levels", np.zeros((len(rows), 0), np.int32))
+        for i, (z, own) in enumerate(zip(rows, levels)):
+            equal = folds[np.array(content, object) == content_hash(z, own)].astype(np.uint64)
+            seen[i] = [len(equal), equal.sum(), (equal**2).sum()]
+        assert (sketch["folds.witnesses"] == seen).all(), f"{name}: folds of witnesses"
+        extra.add("folds.witnesses")
+    return extra
+
+
+def compute(plan, meta, columns, kept=slice(None)):
+    """Every sum that the plan asks for, over the rows that are kept, as Python integers."""
+    values, codes = (rows[kept] for rows in see(columns, meta))
     categories, least = meta.get("categories", []), meta.get("least_present")
     levels = [len(category["levels"]) + 2 for category in categories]
     d = values.shape[1]
     w = np.ones(len(values), dtype=object)
     if meta["weights"]:
-        weights = (np.arange(300) % 4) * 0.5
+        weights = ((np.arange(300) % 4) * 0.5)[kept]
         w = np.array([int(x) for x in np.rint(weights / plan["weight_unit"][0])], dtype=object)
     y = (values - plan["centre"]) * (1.0 / plan["scale"])
     q = np.rint(y * 2.0 ** -plan["exponent"].astype(np.float64))
@@ -312,12 +374,17 @@ def main():
         version = int(name[1])
         assert meta["format"] == version and ("kernel" in meta) == (version > 1), "version"
         assert all((key in meta) == (version > 2) for key in ("categories", "steps", "units")), "version"
+        rule = sections.pop("folds", None)
         assert sections == {s: digest(plan, s) for s in sections}, "digests of sections"
         sums = compute(plan, meta, columns())
         for key, want in sums.items():
             got = integers(sketch[key])
             assert got.shape == want.shape and (got == want).all(), f"{name}: {key}"
-        assert set(sketch) == set(plan) | set(sums), f"{name}: tensors"
+        extra = set()
+        if rule is not None:
+            sections["folds"] = rule
+            extra = check_folds(name, plan, meta, columns(), sketch, sums)
+        assert set(sketch) == set(plan) | set(sums) | extra, f"{name}: tensors"
         print(f"{name}: {', '.join(sums)} agree to the last bit")
 
 

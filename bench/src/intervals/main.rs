@@ -1,0 +1,48 @@
+//! `cargo run --release -p nysketch-bench --bin intervals [coverage] [--trials N] [WORD]`: how often the intervals of
+//! `nysketch fit --intervals` hold the optimum of the population, simulated, a new plan in each trial.
+//! `… --bin intervals held-out FOLDER [WORD]`: what `nysketch fit --cross-validate` says beside rows that were really
+//! held out, on real tables in `.npy` form (bench/convert.py). Both print Markdown tables; a word picks lines.
+
+mod coverage;
+mod held_out;
+#[path = "../quality/npy.rs"]
+mod npy;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut words = arguments.iter().map(String::as_str).peekable();
+    match words.next_if(|word| ["coverage", "held-out"].contains(word)) {
+        Some("held-out") => {
+            let folder = words.next().expect("a folder of .npy files");
+            held_out::print(folder.as_ref(), words.next().unwrap_or(""));
+        }
+        _ => {
+            let mut trials = 1000;
+            let mut only = "";
+            while let Some(word) = words.next() {
+                match word {
+                    "--trials" => {
+                        let count = words.next().and_then(|n| n.parse().ok());
+                        trials = count.expect("a number of trials");
+                    }
+                    word => only = word,
+                }
+            }
+            coverage::print(trials, only);
+        }
+    }
+}
+
+/// `work` of each number below `count`, in order, on all cores.
+fn each<T: Send>(count: u64, work: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+    let work = &work;
+    let mut all: Vec<(u64, T)> = std::thread::scope(|scope| {
+        let some =
+            |t: u64| (t..count).step_by(threads as usize).map(|i| (i, work(i))).collect::<Vec<_>>();
+        let handles: Vec<_> = (0..threads).map(|t| scope.spawn(move || some(t))).collect();
+        handles.into_iter().flat_map(|h| h.join().expect("no panic")).collect()
+    });
+    all.sort_by_key(|(i, _)| *i);
+    all.into_iter().map(|(_, result)| result).collect()
+}
