@@ -1,4 +1,4 @@
-"""Where the benchmark keeps things, and the environment of its pinned packages."""
+"""Where the benchmark keeps things, and the environments of its pinned packages."""
 
 import os
 import subprocess
@@ -10,14 +10,21 @@ ROOT = HERE.parents[1]
 FOLDER = ROOT / "target" / "peers"
 
 
-def enter(program: Path) -> None:
-    """Continues with the program in the environment, which it makes if it is missing."""
-    environment, wanted = FOLDER / "environment", (HERE / "requirements.txt").read_text()
+def make(name: str = "") -> Path:
+    """Python of an environment with the packages of a list, which is made if it is missing."""
+    suffix = f"-{name}" if name else ""
+    listed, environment = HERE / f"requirements{suffix}.txt", FOLDER / f"environment{suffix}"
+    wanted = listed.read_text()
     python, mark = environment / "bin" / "python", environment / "requirements.txt"
     if not mark.exists() or mark.read_text() != wanted:
         subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)
-        install = [python, "-m", "pip", "install", "-q", "-r", HERE / "requirements.txt"]
-        subprocess.run(install, check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", "-r", listed], check=True)
         mark.write_text(wanted)
-    if Path(sys.prefix) != environment:
+    return python
+
+
+def enter(program: Path) -> None:
+    """Continues with the program in the environment, which it makes if it is missing."""
+    python = make()
+    if Path(sys.prefix) != python.parents[1]:
         os.execv(python, [str(python), str(program), *sys.argv[1:]])
