@@ -6,7 +6,7 @@ Two ways in:
   :class:`CompressiveGaussianMixture`, :class:`NystromSketcher`;
 * the pieces themselves: :class:`Plan` (what to measure), :class:`Sketch` (exact sums that add up),
   :class:`Model` (what was learned), and what is told of them: :func:`inspect`, :func:`diff`,
-  :func:`report`.
+  :func:`baseline`, :func:`attribute`, :func:`report`.
 
 Rows are arrays, data frames, Arrow streams, or files: a path or pattern is enough, and
 :class:`Files` says how to read them.
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from nysketch._core import KCurve, Model, Plan, Sketch, _join_left_work, set_max_work
 from nysketch._core import __version__ as __version__
 from nysketch._input import Files
-from nysketch._tell import diff, inspect, read, report
+from nysketch._tell import Baseline, attribute, baseline, diff, inspect, read, report
 
 if TYPE_CHECKING:
     from nysketch.estimators import (
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
         CompressiveKMedians,
         NystromSketcher,
     )
-    from nysketch.plot import plot_clusters, plot_explained_variance, plot_k_curve
+    from nysketch.plot import plot_clusters, plot_days, plot_explained_variance, plot_k_curve
 
 __all__ = [
+    "Baseline",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
     "CompressiveKMedians",
@@ -44,9 +45,12 @@ __all__ = [
     "NystromSketcher",
     "Plan",
     "Sketch",
+    "attribute",
+    "baseline",
     "diff",
     "inspect",
     "plot_clusters",
+    "plot_days",
     "plot_explained_variance",
     "plot_k_curve",
     "read",
@@ -57,7 +61,7 @@ __all__ = [
 # Work that Ctrl-C has left behind may still want the interpreter.
 atexit.register(_join_left_work)
 
-_PLOTS = ("plot_clusters", "plot_explained_variance", "plot_k_curve")
+_PLOTS = ("plot_clusters", "plot_days", "plot_explained_variance", "plot_k_curve")
 
 
 def __getattr__(name: str) -> object:

@@ -22,6 +22,7 @@ __all__ = [
     "Sketch",
     "_Draft",
     "__version__",
+    "_attribute",
     "_default_landmarks",
     "_diff",
     "_distant_part",
@@ -33,6 +34,8 @@ __all__ = [
     "_read",
     "_report",
     "_survey_part",
+    "_unusual",
+    "_watch",
     "main",
     "set_max_work",
 ]
@@ -459,11 +462,17 @@ def _inspect(
 def _diff(
     baseline: Sketch,
     sketches: Sequence[Sketch],
-    draws: int,
-    seed: int,
-    level: float,
+    options: Mapping[str, Any],
+    many: bool,
     top: int | None = None,
 ) -> list[str]: ...
+def _unusual(days: Sequence[tuple[str, Sketch]], today: Sketch, name: str, level: float) -> str: ...
+def _watch(
+    days: Sequence[tuple[str, Sketch]], groups: Sequence[int] | None, level: float, seed: int
+) -> str: ...
+def _attribute(
+    segments: Sequence[tuple[str, Sketch, Sketch]], most: int, options: Mapping[str, Any]
+) -> str: ...
 def _report(
     sketch: Sketch,
     name: str,

@@ -6,10 +6,21 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, overload
 
-from nysketch._core import Model, Plan, Sketch, _diff, _inspect, _read, _report
-from nysketch.results import Drift, DriftSeries, Inspection
+from nysketch._core import (
+    Model,
+    Plan,
+    Sketch,
+    _attribute,
+    _diff,
+    _inspect,
+    _read,
+    _report,
+    _unusual,
+    _watch,
+)
+from nysketch.results import Attribution, Drift, DriftSeries, Inspection, Unusual, Watched
 
-__all__ = ["diff", "inspect", "read", "report"]
+__all__ = ["Baseline", "attribute", "baseline", "diff", "inspect", "read", "report"]
 
 _Path = str | os.PathLike[str]
 
@@ -103,6 +114,8 @@ def diff(  # type: ignore[overload-overlap]
     draws: int = ...,
     seed: int = ...,
     level: float = ...,
+    tolerance: float | None = ...,
+    part_of: bool = ...,
     top: int | None = ...,
 ) -> Drift: ...
 @overload
@@ -113,6 +126,8 @@ def diff(
     draws: int = ...,
     seed: int = ...,
     level: float = ...,
+    tolerance: float | None = ...,
+    part_of: bool = ...,
     top: int | None = ...,
 ) -> DriftSeries: ...
 def diff(
@@ -122,11 +137,14 @@ def diff(
     draws: int = 999,
     seed: int = 0,
     level: float = 0.05,
+    tolerance: float | None = None,
+    part_of: bool = False,
     top: int | None = None,
 ) -> Drift | DriftSeries:
     """Tell how two sketches of one plan differ, or many from one: drift.
 
-    Rows must be independent, and none may be in both sketches.
+    Rows must be independent, and none may be in both sketches. Where rows come in clusters, as those
+    of a user do, or have weights, sketches with ``folds`` tell how sure it is.
 
     Parameters
     ----------
@@ -140,7 +158,12 @@ def diff(
     seed : int, default=0
         Seed of the draws.
     level : float, default=0.05
-        p-values up to this are called drift: the share of false alarms.
+        p-values up to this are called drift: the share of false alarms. Of several sketches,
+        false-discovery rates up to this are.
+    tolerance : float, optional
+        Share of the rows that may move; ``verdict`` says whether more did.
+    part_of : bool, default=False
+        Whether the rows of `b` are among those of `a`: they are taken out first.
     top : int, optional
         Cells and landmarks to return, the most changed first; all by default.
 
@@ -159,6 +182,8 @@ def diff(
     >>> moved = nysketch.diff(monday, plan.sketch(X[1500:] + [0, 0.5]))
     >>> moved.drift, moved.p_value, moved.columns[0].column
     (True, 0.001, 'c1')
+    >>> 0.1 < moved.moved.low < moved.moved.share < 0.3
+    True
     >>> [day.drift for day in nysketch.diff(monday, [tuesday]).sketches]
     [False]
     """
@@ -168,7 +193,12 @@ def diff(
     else:
         named = [(_file(item), _sketch(item)) for item in (b if many else [b])]
     baseline = _sketch(a)
-    found = _diff(baseline, [item for _, item in named], draws, seed, level, top)
+    if part_of:
+        if many:
+            raise ValueError("part_of=True compares one sketch with the rest")
+        baseline = baseline - named[0][1]
+    options = _options(draws, seed, level, tolerance)
+    found = _diff(baseline, [item for _, item in named], options, many, top)
     drifts = [
         Drift._from_json(text, file=name) for (name, _), text in zip(named, found, strict=True)
     ]
@@ -177,6 +207,149 @@ def diff(
             {"baseline": _file(a), "rows": baseline.rows, "level": level, "sketches": drifts}
         )
     return Drift({**drifts[0], "baseline": _file(a)})
+
+
+def baseline(
+    days: Iterable[Sketch | _Path] | Mapping[str, Sketch | _Path], *, level: float = 0.05
+) -> Baseline:
+    """Take days to compare others with: is today unusual?
+
+    Parameters
+    ----------
+    days : list of Sketch or path, or dictionary of them
+        Sketches of one plan in their order, by name in a dictionary.
+    level : float, default=0.05
+        p-values up to this are called unusual.
+
+    Returns
+    -------
+    Baseline
+
+    Examples
+    --------
+    >>> import numpy as np, nysketch
+    >>> rng = np.random.default_rng(0)
+    >>> plan = nysketch.Plan.from_data(rng.normal(size=(3000, 2)), landmarks=50)
+    >>> def day(shift):
+    ...     return plan.sketch(rng.normal(size=(500, 2)) + shift)
+    >>> days = nysketch.baseline([day(0.1 * np.sin(i)) for i in range(30)])
+    >>> days.compare(day(0.05)).unusual, days.compare(day(1.0)).unusual
+    (False, True)
+    >>> days.watch().alarm is None
+    True
+    """
+    return Baseline(days, level=level)
+
+
+class Baseline:
+    """Days to compare others with; :func:`nysketch.baseline` makes one.
+
+    Parameters
+    ----------
+    days : list of Sketch or path, or dictionary of them
+        Sketches of one plan in their order, by name in a dictionary.
+    level : float, default=0.05
+        p-values up to this are called unusual.
+    """
+
+    def __init__(self, days: Any, *, level: float = 0.05) -> None:
+        if isinstance(days, Mapping):
+            named = [(str(name), day) for name, day in days.items()]
+        else:
+            named = [(_stem(day) or f"day {i}", day) for i, day in enumerate(days, 1)]
+        self.days = [(name, _sketch(day)) for name, day in named]
+        self.level = level
+
+    def __len__(self) -> int:
+        return len(self.days)
+
+    def __repr__(self) -> str:
+        return f"Baseline({len(self)} days, level={self.level})"
+
+    def compare(self, today: Sketch | _Path, name: str | None = None) -> Unusual:
+        """Tell how unusual a day is among these.
+
+        Parameters
+        ----------
+        today : Sketch or path
+            A day that is not among them.
+        name : str, optional
+            What to call it; the name of its file, or "today".
+
+        Returns
+        -------
+        nysketch.results.Unusual
+        """
+        called = name or _stem(today) or "today"
+        return Unusual._from_json(_unusual(self.days, _sketch(today), called, self.level))
+
+    def watch(self, groups: Iterable[int] | None = None, *, seed: int = 0) -> Watched:
+        """Look at these days in their order, and raise an alarm that daily looking does not make false.
+
+        Parameters
+        ----------
+        groups : list of int, optional
+            A group for each day, such as its day of the week: days are compared within theirs.
+        seed : int, default=0
+            Seed of the order of equal days.
+
+        Returns
+        -------
+        nysketch.results.Watched
+        """
+        chosen = None if groups is None else list(groups)
+        return Watched._from_json(_watch(self.days, chosen, self.level, seed))
+
+
+def attribute(
+    before: Mapping[str, Sketch | _Path],
+    after: Mapping[str, Sketch | _Path],
+    *,
+    most: int = 10,
+    draws: int = 999,
+    seed: int = 0,
+    level: float = 0.05,
+) -> Attribution:
+    """Tell which segments explain a change: without which there is no drift left.
+
+    Parameters
+    ----------
+    before, after : dictionary of Sketch or path
+        One sketch per segment, such as ``Plan.sketch_groups`` returns.
+    most : int, default=10
+        Segments that are taken out at most.
+    draws, seed, level
+        As for :func:`diff`.
+
+    Returns
+    -------
+    nysketch.results.Attribution
+
+    Examples
+    --------
+    >>> import numpy as np, nysketch
+    >>> rng = np.random.default_rng(0)
+    >>> plan = nysketch.Plan.from_data(rng.normal(size=(3000, 2)), landmarks=50)
+    >>> def day(shift=0.0):
+    ...     return plan.sketch(rng.normal(size=(1000, 2)) + shift)
+    >>> before = {"AT": day(), "DE": day(), "FR": day()}
+    >>> found = nysketch.attribute(before, {"AT": day(), "DE": day(0.7), "FR": day()})
+    >>> found.explained, [removed.segment for removed in found.removed]
+    (True, ['DE'])
+    """
+    a = {name: _sketch(item) for name, item in before.items()}
+    b = {name: _sketch(item) for name, item in after.items()}
+    if not a or not b:
+        raise ValueError("segments before and after are needed, got none")
+    plan = next(iter(a.values())).plan
+    empty = plan.empty()
+    names = list(dict.fromkeys([*a, *b]))
+    segments = [(str(name), a.get(name, empty), b.get(name, empty)) for name in names]
+    return Attribution._from_json(_attribute(segments, most, _options(draws, seed, level, None)))
+
+
+def _options(draws: int, seed: int, level: float, tolerance: float | None) -> dict[str, Any]:
+    return {"draws": draws, "seed": seed, "level": level, "tolerance": tolerance}
 
 
 def report(

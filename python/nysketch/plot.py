@@ -12,7 +12,7 @@ from nysketch._core import KCurve, Model
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_clusters", "plot_explained_variance", "plot_k_curve"]
+__all__ = ["plot_clusters", "plot_days", "plot_explained_variance", "plot_k_curve"]
 
 # More clusters than this are not listed beside the picture.
 _LISTED = 20
@@ -198,6 +198,58 @@ def plot_k_curve(curve: KCurve, *, ax: Axes | None = None) -> Axes:
     ax.set_ylabel(f"{names.get(task, 'mean squared distance')}, estimated from the sketch")
     # The curve falls from the upper left.
     ax.legend(loc="upper right", frameon=False)
+    return ax
+
+
+def plot_days(days: Any, *, ax: Axes | None = None) -> Axes:
+    """Days in their order: how much each differs, or the evidence for a change.
+
+    Parameters
+    ----------
+    days : Unusual, Watched or DriftSeries
+        What ``Baseline.compare``, ``Baseline.watch`` or :func:`nysketch.diff` of many returned.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> days = nysketch.baseline("days/*.nys".split())  # doctest: +SKIP
+    >>> axes = nysketch.plot_days(days.compare("today.nys"))  # doctest: +SKIP
+    """
+    ax = _axes(ax)
+    frame = days.to_frame()
+    if "evidence" in frame:
+        values, name = frame["evidence"].clip(lower=1e-3), "evidence for a change"
+        ax.set_yscale("log")
+        ax.axhline(1 / days.level, color="tab:red", linestyle="--", label=f"alarm: 1/{days.level}")
+        out = frame["evidence"] >= 1 / days.level
+    elif "score" in frame:
+        values, name = 100 * frame["moved"], "rows that moved, %"
+        low, high = np.quantile(values[:-1], [0.05, 0.95])
+        ax.axhspan(low, high, color="tab:blue", alpha=0.15, label="90 % of the other days")
+        out = (np.arange(len(frame)) == len(frame) - 1) & days.unusual
+    else:
+        values, name = 100 * frame["moved.share"], "rows that moved, %"
+        ax.fill_between(
+            range(len(frame)), 100 * frame["moved.low"], 100 * frame["moved.high"],
+            color="tab:blue", alpha=0.15, label="its interval",
+        )  # fmt: skip
+        out = frame["drift"] == True  # noqa: E712
+    at = np.arange(len(frame))
+    ax.plot(at, values, marker="o", markersize=4, linewidth=1.2, color="tab:blue")
+    ax.plot(
+        at[out], values[out], marker="o", markersize=11, fillstyle="none", color="tab:red",
+        linestyle="none", label="unusual" if "score" in frame else "called changed",
+    )  # fmt: skip
+    names = frame["name"] if "name" in frame else frame["file"]
+    every = max(1, len(frame) // 30)
+    ax.set_xticks(at[::every], [str(n) for n in names[::every]], rotation=90)
+    ax.set_ylabel(name)
+    ax.legend(frameon=False)
     return ax
 
 

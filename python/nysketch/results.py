@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from nysketch import _html
 
 __all__ = [
+    "Attribution",
     "CrossValidation",
     "Drift",
     "DriftSeries",
@@ -20,6 +21,8 @@ __all__ = [
     "Intervals",
     "Result",
     "Theory",
+    "Unusual",
+    "Watched",
 ]
 
 # Entries of a sequence that a short text shows.
@@ -49,6 +52,8 @@ class Result(Mapping[str, Any]):
     __slots__ = ("_entries",)
     _entries: dict[str, Any]
     _classes: ClassVar[dict[str, type[Result]]] = {}
+    # The entry that to_frame returns.
+    _table: ClassVar[str | None] = None
 
     def __init__(self, entries: Mapping[str, Any]) -> None:
         held = {name: self._held(name, value) for name, value in entries.items()}
@@ -73,6 +78,21 @@ class Result(Mapping[str, Any]):
         dict
         """
         return {name: _plain(value) for name, value in self._entries.items()}
+
+    def to_frame(self) -> Any:
+        """Its main table as a pandas data frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        if self._table is None:
+            raise TypeError(f"a {type(self).__name__} has no table")
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("data frames need pandas: pip install pandas") from error
+        return pd.json_normalize([row.to_dict() for row in self._entries[self._table]])
 
     def __getitem__(self, name: str) -> Any:
         return self._entries[name]
@@ -245,6 +265,8 @@ class Inspection(Result):
 class Drift(Result):
     """How a sketch B differs from a sketch A; returned by :func:`nysketch.diff`.
 
+    ``to_frame`` gives its columns.
+
     Attributes
     ----------
     file : str or None
@@ -253,17 +275,35 @@ class Drift(Result):
         The file of A.
     rows : tuple of int
         Rows of A and of B.
+    moved : Result or None
+        ``share`` of the rows that would have to move to another cell, with the interval from ``low``
+        to ``high``.
+    tolerance : float
+        Where it was given.
+    verdict : {'same', 'changed', 'cannot_tell'} or None
+        Whether more than ``tolerance`` moved.
     p_value : float or None
         Of the test that both come from one distribution; None where it cannot be made.
+    q_value : float
+        Of several sketches, the false-discovery rate at which this one is called changed.
     drift : bool or None
-        Whether the p-value is at most ``level``.
+        Whether the p-value, or the q-value where there is one, is at most ``level``.
     level : float
+    test_by : {'rows', 'folds'}
+        What p-value and intervals rest on; folds allow for rows that come in clusters or have weights.
+    least_p_value : float
+        The least that the test can show.
     no_test : str or None
         Why there is no p-value.
+    note : str
+        What else is to be said about the test.
     discrepancies : tuple of Result
         ``bandwidth``, ``mmd`` and the ``noise`` to expect, for every bandwidth.
     columns : tuple of Result
-        ``column``, ``means`` and ``deviations`` in A and B, and ``z``; the most changed first.
+        ``column``, ``means`` and ``deviations`` in A and B, ``z``, ``effect`` (the change in
+        ``deviations``, from ``low`` to ``high``) and ``q_value``; the most changed first.
+    categories, missing : tuple of Result
+        Shares of levels and of missing values, with ``q_value``; where there are some.
     cells : tuple of Result
         ``landmark``, ``shares`` of the rows of A and B, ``z`` and ``mean``; the most changed first.
     landmarks : tuple of Result
@@ -271,10 +311,13 @@ class Drift(Result):
     """
 
     __slots__ = ()
+    _table: ClassVar[str | None] = "columns"
 
 
 class DriftSeries(Result):
     """How many sketches differ from one; returned by :func:`nysketch.diff`.
+
+    ``to_frame`` gives one row per sketch.
 
     Attributes
     ----------
@@ -283,13 +326,97 @@ class DriftSeries(Result):
     rows : int
         Its rows.
     level : float
-        p-values up to this are called drift.
+        False-discovery rates up to this are called drift.
     sketches : tuple of Drift
         In the order in which they were given.
     """
 
     __slots__ = ()
     _classes: ClassVar[dict[str, type[Result]]] = {"sketches": Drift}
+
+    def to_frame(self) -> Any:
+        """One row per sketch, without its columns, cells and landmarks.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        lists = ("discrepancies", "columns", "categories", "missing", "cells", "landmarks")
+        rows = [{k: v for k, v in drift.items() if k not in lists} for drift in self.sketches]
+        return Unusual({"each": rows}).to_frame()
+
+
+class Unusual(Result):
+    """How unusual a day is among others; returned by ``Baseline.compare``.
+
+    ``to_frame`` gives one row per day, today being the last.
+
+    Attributes
+    ----------
+    days : int
+        Days that it is compared with.
+    rows : int
+        Its rows.
+    p_value, least_p_value : float
+        The share of days that are as unusual, itself counted; and the least that so many can show.
+    unusual : bool
+        Whether the p-value is at most ``level``.
+    level : float
+    moved : float or None
+        Share of its rows that would have to move to make it like the other days.
+    others_moved : tuple of float or None
+        The same for the middle one of these days, and the most.
+    reasons : tuple of Result
+        ``what``, its ``value``, the ``median`` of the other days, their ``deviation``, and how many
+        ``deviations`` it is away; the most unusual first.
+    each : tuple of Result
+        ``name``, ``rows``, ``moved`` and ``score`` of every day.
+    """
+
+    __slots__ = ()
+    _table: ClassVar[str | None] = "each"
+
+
+class Watched(Result):
+    """Days in their order; returned by ``Baseline.watch``.
+
+    ``to_frame`` gives one row per day.
+
+    Attributes
+    ----------
+    level : float
+        The probability of ever raising an alarm where days are exchangeable.
+    days : tuple of Result
+        ``name``, ``rows``, ``moved``, ``p_value`` and ``evidence`` of every day.
+    alarm, began : str or None
+        The day of the alarm, and the one on which the change most likely began.
+    autocorrelation, autocorrelation_p_value : float or None
+        Whether neighbouring days are alike; exchangeable days are not.
+    """
+
+    __slots__ = ()
+    _table: ClassVar[str | None] = "days"
+
+
+class Attribution(Result):
+    """Which segments explain a change; returned by :func:`nysketch.attribute`.
+
+    ``to_frame`` gives one row per segment that was taken out.
+
+    Attributes
+    ----------
+    whole : Drift
+        All rows.
+    removed : tuple of Result
+        ``segment``, its ``shares`` of the rows before and after, and what is left without it and those before:
+        how much ``moved``, and the ``p_value``.
+    explained : bool
+        Whether no drift is left without them.
+    """
+
+    __slots__ = ()
+    _classes: ClassVar[dict[str, type[Result]]] = {"whole": Drift}
+    _table: ClassVar[str | None] = "removed"
 
 
 def _plain(value: Any) -> Any:

@@ -38,7 +38,9 @@ mod _core {
     #[pymodule_export]
     use crate::plan::PyPlan;
     #[pymodule_export]
-    use crate::results::{_default_landmarks, _diff, _inspect, _read, _report};
+    use crate::results::{
+        _attribute, _default_landmarks, _diff, _inspect, _read, _report, _unusual, _watch,
+    };
     #[pymodule_export]
     use crate::sketch::PySketch;
     #[pymodule_export]

@@ -7,9 +7,11 @@ use crate::natural::Natural;
 use crate::plan::{PyPlan, save};
 use crate::sketch::PySketch;
 use crate::work::{SILENT, run, threads};
-use nysketch::drift::{Comparison, DriftParams};
+use nysketch::Sketch;
+use nysketch::drift::{Comparison, Days, DriftParams, Segment, call_many};
 use nysketch::format::{File, decode, may_be_file};
 use nysketch::inspect::{InspectParams, inspect};
+use nysketch::parallel::in_parallel;
 use nysketch::planning::default_landmarks;
 use nysketch::theory::TheoryParams;
 use nysketch_cli::report::{ReportRequest, page};
@@ -83,26 +85,50 @@ pub fn _inspect(
     json(&found)
 }
 
-/// How sketches differ from a baseline, as JSON.
-#[pyfunction]
-#[pyo3(signature = (baseline, sketches, draws, seed, level, top=None))]
-pub fn _diff(
-    baseline: &Bound<'_, PySketch>,
-    sketches: Vec<Bound<'_, PySketch>>,
+/// Thresholds, from the keywords of `nysketch.diff` and others.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct DriftOptions {
     draws: Natural,
     seed: Natural,
     level: f64,
+    tolerance: Option<f64>,
+}
+
+impl From<DriftOptions> for DriftParams {
+    fn from(options: DriftOptions) -> Self {
+        DriftParams::default()
+            .draws(options.draws.size())
+            .seed(options.seed.0)
+            .level(options.level)
+            .tolerance(options.tolerance)
+    }
+}
+
+/// How sketches differ from a baseline, as JSON; of several, those are called changed that are beyond chance.
+#[pyfunction]
+#[pyo3(signature = (baseline, sketches, options, many, top=None))]
+pub fn _diff(
+    baseline: &Bound<'_, PySketch>,
+    sketches: Vec<Bound<'_, PySketch>>,
+    options: DriftOptions,
+    many: bool,
     top: Option<Natural>,
 ) -> PyResult<Vec<String>> {
     let py = baseline.py();
     let baseline = baseline.get().get();
     let others: Vec<Arc<_>> = sketches.iter().map(|s| s.get().get()).collect();
-    let params = DriftParams::default().draws(draws.size()).seed(seed.0).level(level);
+    let params = DriftParams::from(options);
     let found = run(py, SILENT, move |_| {
         params.check()?;
         let comparison = Comparison::new(baseline.plan())?;
-        let each = others.iter().map(|other| comparison.of(&baseline, other, &params));
-        each.collect::<nysketch::Result<Vec<_>>>()
+        let compare = |other: Arc<Sketch>| comparison.of(&baseline, &other, &params);
+        let each = in_parallel(threads(None), others, compare);
+        let mut found = each.into_iter().collect::<nysketch::Result<Vec<_>>>()?;
+        if many {
+            call_many(&mut found.iter_mut().collect::<Vec<_>>());
+        }
+        Ok(found)
     })?;
     let shown = found.into_iter().map(|mut drift| {
         if let Some(top) = top {
@@ -112,6 +138,78 @@ pub fn _diff(
         json(&drift)
     });
     shown.collect()
+}
+
+/// Days by their names, in their order.
+type NamedSketches<'py> = Vec<(String, Bound<'py, PySketch>)>;
+
+fn with_days<T: Send + 'static>(
+    py: Python<'_>,
+    days: NamedSketches<'_>,
+    ask: impl FnOnce(&Days<'_>) -> nysketch::Result<T> + Send + 'static,
+) -> PyResult<T> {
+    let days: Vec<(String, Arc<Sketch>)> =
+        days.into_iter().map(|(name, day)| (name, day.get().get())).collect();
+    let Some(plan) = days.first().map(|(_, day)| day.plan().clone()) else {
+        return Err(PyValueError::new_err("there are no days to compare with"));
+    };
+    run(py, SILENT, move |_| {
+        let comparison = Comparison::new(&plan)?;
+        let mut all = Days::new(&comparison);
+        days.iter().try_for_each(|(name, day)| all.push(name.as_str(), day))?;
+        ask(&all)
+    })
+}
+
+/// How unusual a day is among others, as JSON.
+#[pyfunction]
+pub fn _unusual(
+    py: Python<'_>,
+    days: NamedSketches<'_>,
+    today: &Bound<'_, PySketch>,
+    name: String,
+    level: f64,
+) -> PyResult<String> {
+    let today = today.get().get();
+    json(&with_days(py, days, move |days| days.compare(&name, &today, level))?)
+}
+
+/// Days watched in their order, as JSON.
+#[pyfunction]
+#[pyo3(signature = (days, groups, level, seed))]
+pub fn _watch(
+    py: Python<'_>,
+    days: NamedSketches<'_>,
+    groups: Option<Vec<usize>>,
+    level: f64,
+    seed: Natural,
+) -> PyResult<String> {
+    json(&with_days(py, days, move |days| days.watch(groups.as_deref(), level, seed.0))?)
+}
+
+/// Which segments explain a change, as JSON.
+#[pyfunction]
+pub fn _attribute(
+    py: Python<'_>,
+    segments: Vec<(String, Bound<'_, PySketch>, Bound<'_, PySketch>)>,
+    most: Natural,
+    options: DriftOptions,
+) -> PyResult<String> {
+    let segments: Vec<Segment> = segments
+        .into_iter()
+        .map(|(name, before, after)| {
+            let [before, after] = [before, after].map(|s| (*s.get().get()).clone());
+            Segment { name, before, after }
+        })
+        .collect();
+    let params = DriftParams::from(options);
+    let Some(plan) = segments.first().map(|s| s.before.plan().clone()) else {
+        return Err(PyValueError::new_err("there are no segments to compare"));
+    };
+    let found = run(py, SILENT, move |_| {
+        Comparison::new(&plan)?.attribute(&segments, most.size(), &params)
+    })?;
+    json(&found)
 }
 
 /// The page about a sketch, also written where a path is given. The series are sketches to compare with the

@@ -8,7 +8,8 @@ use crate::plot::{self, DriftChart, DriftPoint};
 use anyhow::{Context, Result};
 use nysketch::clusters::Aspect;
 use nysketch::drift::{
-    CategoryChange, ColumnChange, Comparison, Drift, DriftParams, Effect, Moved, Verdict,
+    CategoryChange, ColumnChange, Comparison, Drift, DriftParams, Effect, Moved, TestBy, Verdict,
+    call_many,
 };
 use nysketch::recipe::words::{self, percent};
 use nysketch::{Plan, Sketch, Step};
@@ -33,6 +34,7 @@ pub fn section(
         for (sketch, name) in &request.series {
             found.push((name.to_string(), compare(sketch, name)?));
         }
+        call_many(&mut found.iter_mut().map(|(_, drift)| drift).collect::<Vec<_>>());
         series(page, &found, other, params.level);
         page.push(&format!("<h3>{}</h3>\n", crate::page::name(request.name)));
     }
@@ -112,17 +114,26 @@ pub fn headline(drift: &Drift, draws: usize) -> Vec<(&'static str, String)> {
     if let Some(words) = verdict(drift) {
         lines.push(("verdict", words));
     }
+    if let Some(note) = &drift.note {
+        lines.push(("note", note.clone()));
+    }
     lines
 }
 
 /// What the test says.
 fn test(drift: &Drift, draws: usize) -> String {
+    let by = match drift.test_by {
+        TestBy::Rows => String::new(),
+        TestBy::Folds => {
+            format!(", by folds, which show {} at the least", short(drift.least_p_value))
+        }
+    };
     match (drift.p_value, drift.drift) {
         (Some(p), Some(true)) => {
-            format!("{}: the rows differ (level {})", p_text(p, draws), drift.level)
+            format!("{}: the rows differ (level {}{by})", p_text(p, draws), drift.level)
         }
         (Some(p), _) => {
-            format!("{}: no difference found (level {})", p_text(p, draws), drift.level)
+            format!("{}: no difference found (level {}{by})", p_text(p, draws), drift.level)
         }
         (None, _) => {
             format!("none: {}", drift.no_test.as_deref().map_or("no test".into(), in_options))
@@ -210,7 +221,7 @@ fn series(page: &mut Page, found: &[(String, Drift)], baseline: &str, level: f64
     let points: Vec<DriftPoint> = found.iter().map(|(n, d)| point(n.clone(), d)).collect();
     let drifted = points.iter().filter(|p| p.drift).count();
     page.text(&format!(
-        "{drifted} of {} differ at level {level}; of sketches that do not differ, {} % are called so by chance.",
+        "{drifted} of {} differ; of those called so, {} % are expected to be so by chance at most.",
         points.len(),
         short(100.0 * level)
     ));

@@ -128,6 +128,7 @@ impl Comparison {
             verdict: None,
             p_value: None,
             drift: None,
+            q_value: None,
             test_by: TestBy::Rows,
             least_p_value: 1.0 / (params.draws + 1) as f64,
             no_test: None,
@@ -230,6 +231,17 @@ impl Comparison {
             Discrepancy { sigma2, mmd: norm2(&change).sqrt(), noise: noise2.sqrt() }
         };
         self.plan.bandwidths.iter().enumerate().map(each).collect()
+    }
+}
+
+/// Gives comparisons of many sketches with one their q-values, and calls changed what these say. Of many sketches that did
+/// not change, some have small p-values by chance; of those called changed, a share of `level` is wrong on average.
+pub fn call_many(found: &mut [&mut Drift]) {
+    let p_values: Vec<f64> = found.iter().filter_map(|d| d.p_value).collect();
+    let mut rates = q_values(&p_values).into_iter();
+    for drift in found.iter_mut() {
+        drift.q_value = drift.p_value.and_then(|_| rates.next());
+        drift.drift = drift.q_value.map(|q| q <= drift.level);
     }
 }
 

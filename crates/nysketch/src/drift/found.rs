@@ -115,8 +115,11 @@ pub struct Drift {
     pub verdict: Option<Verdict>,
     /// Of the test; none where it cannot be made.
     pub p_value: Option<f64>,
-    /// Whether the p-value is at most the level; none without a p-value.
+    /// Whether the p-value, or the q-value where there is one, is at most the level; none without a p-value.
     pub drift: Option<bool>,
+    /// Of many sketches compared with one, the false-discovery rate at which this one is called changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub q_value: Option<f64>,
     /// What the p-value and the intervals rest on.
     pub test_by: TestBy,
     /// The least p-value that the test can show.

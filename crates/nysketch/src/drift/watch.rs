@@ -75,6 +75,10 @@ impl Days<'_> {
             let expected = format!("at least {} to be watched", LEAST_BEFORE + 1);
             return Err(Error::parameter("days", expected, self.days.len()));
         }
+        if let Some(groups) = groups.filter(|g| g.len() != self.days.len()) {
+            let expected = format!("one for each of {} days", self.days.len());
+            return Err(Error::parameter("groups", expected, groups.len()));
+        }
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut fortune = Fortune::default();
         let mut watched = Watched {

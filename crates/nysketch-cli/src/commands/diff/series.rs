@@ -11,7 +11,7 @@ use crate::output::{in_options, name, result, short, thousands};
 use crate::report::{moved_most, moved_share, p_text, point};
 use anyhow::{Context, Result};
 use nysketch::Sketch;
-use nysketch::drift::{Comparison, Drift, q_values};
+use nysketch::drift::{Comparison, Drift, Verdict, call_many};
 use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -21,8 +21,6 @@ use std::path::{Path, PathBuf};
 struct Compared {
     #[serde(serialize_with = "lossy")]
     file: PathBuf,
-    /// The false-discovery rate at which it is called changed.
-    q_value: Option<f64>,
     #[serde(flatten)]
     drift: Drift,
 }
@@ -59,15 +57,9 @@ pub fn run(
         if sketch.sums() == baseline.sums() {
             note_parts([(first, &baseline), (&file, &sketch)], common);
         }
-        found.push(Compared { file, q_value: None, drift });
+        found.push(Compared { file, drift });
     }
-    let p_values: Vec<f64> = found.iter().filter_map(|c| c.drift.p_value).collect();
-    let mut rates = q_values(&p_values).into_iter();
-    for compared in &mut found {
-        compared.q_value = compared.drift.p_value.and_then(|_| rates.next());
-        // Of many sketches, some look changed by chance: those called so are few of all that are.
-        compared.drift.drift = compared.q_value.map(|q| q <= thresholds.params.level);
-    }
+    call_many(&mut found.iter_mut().map(|c| &mut c.drift).collect::<Vec<_>>());
     note_draws(thresholds, common);
     let mut metrics = Metrics::default();
     found.iter().for_each(|c| metrics.drift(&stem(&c.file), &c.drift));
@@ -130,7 +122,7 @@ fn text(first: &Path, baseline: &Sketch, found: &[Compared], thresholds: &Thresh
         short(100.0 * level)
     ));
     if let Some(tolerance) = thresholds.params.tolerance {
-        let beyond = |c: &&Compared| c.drift.verdict == Some(nysketch::drift::Verdict::Changed);
+        let beyond = |c: &&Compared| c.drift.verdict == Some(Verdict::Changed);
         let beyond = found.iter().filter(beyond).count();
         text.push_str(&format!(
             "in {beyond} more than {} % of the rows moved\n",
