@@ -104,6 +104,7 @@ mod optimize;
 mod parallel;
 mod profile;
 mod report;
+mod sphere;
 mod suitability;
 mod task;
 mod weight;
