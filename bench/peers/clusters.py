@@ -2,13 +2,15 @@
 
     python3 bench/peers/clusters.py risks [--data FOLDER] [--only PATTERN] [--seeds 3] [--rows N] [--runs 5] [--defaults]
     python3 bench/peers/clusters.py peers [--only PATTERN] [--limit SECONDS]
+    python3 bench/peers/clusters.py costs [--only PATTERN] [--limit SECONDS]
 
 `risks` prints the risk over that of the best of some runs of Lloyd's algorithm on all rows, for
 the defaults (`sketch --clusters K`) and, without `--defaults`, for other numbers of landmarks and
 witness rows per cluster; real tables, at most 200,000 rows unless `--rows` says otherwise, tables of
 columns in different units standardised.
-`peers` prints CPU seconds, memory and risk of whole jobs from an npy file. Both need the command
-built for release, and keep data and results under target/peers/clusters.
+`peers` prints CPU seconds, memory and risk of whole jobs from an npy file, `costs` CPU seconds and
+memory of planning, of the pass and of `fit` for mixtures as `generate gmm` makes them. All need the
+command built for release, and keep data and results under target/peers/clusters.
 """
 
 import argparse
@@ -46,9 +48,18 @@ JOBS = [
 ]
 
 
+# Rows, columns, k and landmarks.
+COSTS = [
+    (10**6, 64, 1000, 10_000),
+    (10**6, 64, 10_000, 50_000),
+    (10**7, 20, None, 20_000),
+    (10**4, 5000, 20, 400),
+]
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("clusters.py", description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["risks", "peers"])
+    parser.add_argument("what", choices=["risks", "peers", "costs"])
     folder = os.environ.get("NYSKETCH_DATA", ROOT.parent / "shared" / "data")
     parser.add_argument("--data", type=Path, default=folder)
     parser.add_argument("--command", type=Path, default=ROOT / "target" / "release" / "nysketch")
@@ -271,6 +282,50 @@ def peers(args, folder: Path, kept: dict, keep) -> None:
             print(line + f"| {f['kept'] / 1e6:,.0f} MB | ×{f['risk'] / least:.4f} |")
 
 
+STEPS = ["plan", "sketch", "fit"]
+
+
+def costs(args, folder: Path, kept: dict, keep) -> None:
+    print(
+        "| rows | columns | k | landmarks | plan | pass | fit | sketch "
+        "| peak memory: plan | pass | fit |\n|" + "---|" * 11
+    )
+    for n, d, k, m in COSTS:
+        key = f"n{n}-d{d}-k{k}-m{m}"
+        if not re.search(args.only, key):
+            continue
+        if key not in kept:
+            with tempfile.TemporaryDirectory(dir=FOLDER) as where:
+                keep(key, cost(args, Path(where), n, d, k, m))
+        f = kept[key]
+        cpu = [f"{f[step]['cpu']:.1f}" if step in f else "" for step in STEPS]
+        peak = [f"{f[step]['peak']:,} MB" if step in f else "" for step in STEPS]
+        size = f"{f['size'] / 1e6:,.1f} MB"
+        line = [f"{n:,}", f"{d:,}", f"{k:,}" if k else "", f"{m:,}", *cpu, size, *peak]
+        print(f"| {' | '.join(line)} |", flush=True)
+
+
+def cost(args, folder: Path, n: int, d: int, k: int | None, m: int) -> dict:
+    """CPU seconds and peak memory of each step, and the size of the sketch; fewer steps where one takes too long."""
+    table, plan, sketch = folder / "x.npy", folder / "p.nys", folder / "s.nys"
+    shape = ["--rows", n, "--dims", d, "--clusters", k or 1000]
+    make = [args.command, "generate", "gmm", *shape, "-q", "-o", table]
+    subprocess.run(list(map(str, make)), check=True, stdout=subprocess.DEVNULL)
+    clusters = ["--clusters", k] if k else []
+    steps = {
+        "plan": ["plan", table, "--landmarks", m, *clusters, "--collect", "cells", "-o", plan],
+        "sketch": ["sketch", table, "--plan", plan, "--embed-witnesses", "-o", sketch],
+        "fit": ["fit", "kmeans", sketch, "-k", k, "-o", folder / "m.json"],
+    }
+    found = {}
+    for step in STEPS if k else STEPS[:2]:
+        done = measured([args.command, *steps[step], "-q"], args.limit)
+        if not done:
+            break
+        found[step] = {name: done[name] for name in ("cpu", "peak")}
+    return found | {"size": sketch.stat().st_size if sketch.exists() else 0}
+
+
 def main() -> None:
     args = arguments()
     enter(Path(__file__).resolve())
@@ -284,7 +339,7 @@ def main() -> None:
         store.write_text(json.dumps(kept, indent=1))
         print(key, json.dumps(result), file=sys.stderr)
 
-    {"risks": risks, "peers": peers}[args.what](args, folder, kept, keep)
+    {"risks": risks, "peers": peers, "costs": costs}[args.what](args, folder, kept, keep)
 
 
 if __name__ == "__main__":
