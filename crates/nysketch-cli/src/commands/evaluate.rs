@@ -214,7 +214,8 @@ fn measure(
             rows.iter().flat_map(|i| &block.values[i * d..(i + 1) * d]).copied().collect();
         let codes: Vec<u32> =
             rows.iter().flat_map(|i| &block.codes[i * c..(i + 1) * c]).copied().collect();
-        let weights: Vec<f64> = rows.iter().filter_map(|i| block.weights.get(*i)).copied().collect();
+        let weights: Vec<f64> =
+            rows.iter().filter_map(|i| block.weights.get(*i)).copied().collect();
         let rows = ModelRows { values: &values, codes: &codes };
         risks.add_weighted(predictor, rows, &weights, &known);
     }

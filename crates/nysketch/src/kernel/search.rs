@@ -262,7 +262,17 @@ impl<R: Reach> SearchBlock<'_, R> {
     #[inline(always)]
     fn run<S: Simd, const V: usize, const N: usize>(self, simd: S) {
         let Pruned {
-            panels, slack, tables, starts, packed_rows, squares, left, found, limits, work, ..
+            panels,
+            slack,
+            tables,
+            starts,
+            packed_rows,
+            squares,
+            left,
+            found,
+            limits,
+            work,
+            ..
         } = self.pruned;
         let panels: &Panels = panels;
         let (packed, _) = vectors::<S>(panels.packed()).as_chunks::<V>();
