@@ -22,11 +22,8 @@ const ALL_STARTS: usize = 50;
 const RACE_CARRIES: f64 = 0.4;
 /// Steps of EM after each of which a third of the starts is left.
 const HEATS: [usize; 3] = [6, 12, 25];
-/// Starts that are left in the end. Where points are more than twice as many as these, for each component and at least, they
-/// settle on so many, and the best of them gets all.
+/// Starts that get all points.
 const FINALISTS: usize = 2;
-const SETTLED_ON: usize = 20_000;
-const SETTLED_ON_EACH: usize = 100;
 /// Steps of EM on half of the witnesses, which find out how much of the likelihood is chance.
 const CROSS_STEPS: usize = 12;
 /// Numbers of a model from which on, as a share of the witnesses, full covariances may be shrunk.
@@ -138,21 +135,12 @@ impl Search<'_> {
             left = raced.into_iter().take(count).map(|r| r.1).collect();
         }
         left.extend(warm);
-        let few = SETTLED_ON.max(SETTLED_ON_EACH * k);
-        if self.points.witnesses() > 2 * few {
-            left = vec![self.finished(&self.points.thinned(few), left).atoms];
-        }
-        self.finished(self.points, left)
-    }
-
-    /// EM to its end from some mixtures; the best of them.
-    fn finished(&self, points: &StandIns, starts: Vec<Vec<Atom>>) -> Found {
-        let em = self.em(points, self.kind, 0.0);
+        let all = self.em(self.points, self.kind, 0.0);
         let finish = |mut atoms: Vec<Atom>| {
-            let ended = em.run(&mut atoms, self.until);
+            let ended = all.run(&mut atoms, self.until);
             Found { atoms, ended, shrinkage: 0.0 }
         };
-        let finished = in_parallel(self.threads, starts, finish).into_iter();
+        let finished = in_parallel(self.threads, left, finish).into_iter();
         let better = |a: Found, b: Found| match b.ended.likelihood > a.ended.likelihood {
             true => b,
             false => a,
