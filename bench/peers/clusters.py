@@ -1,13 +1,17 @@
 """k-means with many clusters: nysketch beside Lloyd's algorithm, faiss and MiniBatchKMeans.
 
-    python3 bench/peers/clusters.py risks [--data FOLDER] [--only PATTERN] [--seeds 3]
+    python3 bench/peers/clusters.py risks [--data FOLDER] [--only PATTERN] [--seeds 3] [--rows N] [--runs 5] [--defaults]
     python3 bench/peers/clusters.py peers [--only PATTERN] [--limit SECONDS]
+    python3 bench/peers/clusters.py costs [--only PATTERN] [--limit SECONDS]
 
-`risks` prints the risk over that of the best of five runs of Lloyd's algorithm on all rows, for
-the defaults (`sketch --clusters K`) and for other numbers of landmarks and witness rows a
-cluster; real tables, at most 200,000 rows, tables of columns in different units standardised.
-`peers` prints CPU seconds, memory and risk of whole jobs from an npy file. Both need the command
-built for release, and keep data and results under target/peers/clusters.
+`risks` prints the risk over that of the best of some runs of Lloyd's algorithm on all rows, for
+the defaults (`sketch --clusters K`) and, without `--defaults`, for other numbers of landmarks and
+witness rows per cluster; real tables, at most 200,000 rows unless `--rows` says otherwise, tables of
+columns in different units standardised. On longer tables Lloyd's iterations are faiss's, from
+k-means++ on some of the rows.
+`peers` prints CPU seconds, memory and risk of whole jobs from an npy file, `costs` CPU seconds and
+memory of planning, of the pass and of `fit` for mixtures as `generate gmm` makes them. All need the
+command built for release, and keep data and results under target/peers/clusters.
 """
 
 import argparse
@@ -23,7 +27,8 @@ from pathlib import Path
 from environment import FOLDER, ROOT, enter
 
 ROWS = 200_000
-RUNS = 5
+# Longer tables: rows that greedy k-means++ starts on, and iterations on all rows.
+STARTED_ON, ITERATIONS = 50_000, 60
 # File, k up to which it is clustered, standardised.
 SETS = [
     ("mnist_spectral.npy", 200, False),
@@ -46,14 +51,26 @@ JOBS = [
 ]
 
 
+# Rows, columns, k and landmarks.
+COSTS = [
+    (10**6, 64, 1000, 10_000),
+    (10**6, 64, 10_000, 50_000),
+    (10**7, 20, None, 20_000),
+    (10**4, 5000, 20, 400),
+]
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("clusters.py", description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["risks", "peers"])
+    parser.add_argument("what", choices=["risks", "peers", "costs"])
     folder = os.environ.get("NYSKETCH_DATA", ROOT.parent / "shared" / "data")
     parser.add_argument("--data", type=Path, default=folder)
     parser.add_argument("--command", type=Path, default=ROOT / "target" / "release" / "nysketch")
     parser.add_argument("--only", default="", help="what matches this")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=ROWS, help="rows of a table at most")
+    parser.add_argument("--runs", type=int, default=5, help="runs of Lloyd's algorithm")
+    parser.add_argument("--defaults", action="store_true", help="no other numbers of landmarks")
     parser.add_argument("--limit", type=float, default=900, help="seconds of a run")
     args = parser.parse_args()
     args.command = args.command.resolve()
@@ -123,25 +140,42 @@ def prepare(args, name: str, scaled: bool, to: Path) -> None:
     if scaled:
         spread = X.std(axis=0)
         X = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1)
-    np.save(to, np.ascontiguousarray(X[rng.permutation(len(X))[:ROWS]], np.float32))
+    np.save(to, np.ascontiguousarray(X[rng.permutation(len(X))[: args.rows]], np.float32))
 
 
-def lloyd(table: Path, k: int) -> list[float]:
+def lloyd(table: Path, k: int, runs: int) -> list[float]:
     """The risks of some runs of Lloyd's algorithm on all rows."""
     import numpy as np
     from sklearn.cluster import KMeans
 
     X = np.load(table)
-    return [KMeans(k, n_init=1, random_state=seed).fit(X).inertia_ / len(X) for seed in range(RUNS)]
+    if len(X) > ROWS:
+        return [risk_of(table, long_lloyd(X, k, seed)) for seed in range(runs)]
+    # Its own inertia is a sum of singles, which is off by a ten-thousandth with millions of rows.
+    fitted = (KMeans(k, n_init=1, random_state=seed).fit(X) for seed in range(runs))
+    return [risk_of(table, found.cluster_centers_) for found in fitted]
+
+
+def long_lloyd(X, k: int, seed: int):
+    """Centres of a run on a long table: KMeans takes a quarter of an hour or more for each, most of it to start."""
+    import numpy as np
+    from faiss import Kmeans
+    from sklearn.cluster import kmeans_plusplus
+
+    some = X[np.random.default_rng(seed).permutation(len(X))[:STARTED_ON]]
+    centres, _ = kmeans_plusplus(some, k, random_state=seed)
+    found = Kmeans(X.shape[1], k, niter=ITERATIONS, max_points_per_centroid=10**9)
+    found.train(X, init_centroids=centres)
+    return found.centroids
 
 
 def risks(args, folder: Path, kept: dict, keep) -> None:
-    print(
-        "| table | k | Lloyd, worst of 5 | defaults | " + " | ".join(OTHERS) + " | CPU s to learn |"
-    )
-    print("|---|---|---|---|" + "---|" * (len(OTHERS) + 1))
+    methods = {DEFAULTS: None} | ({} if args.defaults else OTHERS)
+    head = ["table", "k", f"Lloyd, worst of {args.runs}", *methods, "CPU s to learn"]
+    print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
     for name, most, scaled in SETS:
         short = name.split(".")[0].removesuffix("_3m")
+        short += f"-{args.rows}" if args.rows != ROWS else ""
         table = folder / f"{short}.npy"
         if not table.exists():
             if not (args.data / name).exists():
@@ -153,9 +187,9 @@ def risks(args, folder: Path, kept: dict, keep) -> None:
                 continue
             base = f"{short}/{k}/lloyd"
             if base not in kept:
-                keep(base, lloyd(table, k))
+                keep(base, lloyd(table, k, args.runs))
             best, cells, learn = min(kept[base]), [], []
-            for method, per in [(DEFAULTS, None), *OTHERS.items()]:
+            for method, per in methods.items():
                 found = []
                 for seed in range(args.seeds):
                     key = f"{short}/{k}/{method}/{seed}"
@@ -266,6 +300,50 @@ def peers(args, folder: Path, kept: dict, keep) -> None:
             print(line + f"| {f['kept'] / 1e6:,.0f} MB | ×{f['risk'] / least:.4f} |")
 
 
+STEPS = ["plan", "sketch", "fit"]
+
+
+def costs(args, folder: Path, kept: dict, keep) -> None:
+    print(
+        "| rows | columns | k | landmarks | plan | pass | fit | sketch "
+        "| peak memory: plan | pass | fit |\n|" + "---|" * 11
+    )
+    for n, d, k, m in COSTS:
+        key = f"n{n}-d{d}-k{k}-m{m}"
+        if not re.search(args.only, key):
+            continue
+        if key not in kept:
+            with tempfile.TemporaryDirectory(dir=FOLDER) as where:
+                keep(key, cost(args, Path(where), n, d, k, m))
+        f = kept[key]
+        cpu = [f"{f[step]['cpu']:.1f}" if step in f else "" for step in STEPS]
+        peak = [f"{f[step]['peak']:,} MB" if step in f else "" for step in STEPS]
+        size = f"{f['size'] / 1e6:,.1f} MB"
+        line = [f"{n:,}", f"{d:,}", f"{k:,}" if k else "", f"{m:,}", *cpu, size, *peak]
+        print(f"| {' | '.join(line)} |", flush=True)
+
+
+def cost(args, folder: Path, n: int, d: int, k: int | None, m: int) -> dict:
+    """CPU seconds and peak memory of each step, and the size of the sketch; fewer steps where one takes too long."""
+    table, plan, sketch = folder / "x.npy", folder / "p.nys", folder / "s.nys"
+    shape = ["--rows", n, "--dims", d, "--clusters", k or 1000]
+    make = [args.command, "generate", "gmm", *shape, "-q", "-o", table]
+    subprocess.run(list(map(str, make)), check=True, stdout=subprocess.DEVNULL)
+    clusters = ["--clusters", k] if k else []
+    steps = {
+        "plan": ["plan", table, "--landmarks", m, *clusters, "--collect", "cells", "-o", plan],
+        "sketch": ["sketch", table, "--plan", plan, "--embed-witnesses", "-o", sketch],
+        "fit": ["fit", "kmeans", sketch, "-k", k, "-o", folder / "m.json"],
+    }
+    found = {}
+    for step in STEPS if k else STEPS[:2]:
+        done = measured([args.command, *steps[step], "-q"], args.limit)
+        if not done:
+            break
+        found[step] = {name: done[name] for name in ("cpu", "peak")}
+    return found | {"size": sketch.stat().st_size if sketch.exists() else 0}
+
+
 def main() -> None:
     args = arguments()
     enter(Path(__file__).resolve())
@@ -279,7 +357,7 @@ def main() -> None:
         store.write_text(json.dumps(kept, indent=1))
         print(key, json.dumps(result), file=sys.stderr)
 
-    {"risks": risks, "peers": peers}[args.what](args, folder, kept, keep)
+    {"risks": risks, "peers": peers, "costs": costs}[args.what](args, folder, kept, keep)
 
 
 if __name__ == "__main__":

@@ -725,6 +725,9 @@ pub struct Evaluate {
     /// True labels: a column of the input, or a file with one column
     #[arg(long, value_name = "COLUMN|FILE")]
     pub labels: Option<String>,
+    /// Column of row weights; a row of weight 2 counts as two rows, but for --labels
+    #[arg(long, value_name = "COLUMN")]
+    pub weights: Option<String>,
     /// Also print the excess risk over this model, such as the best known, on the same rows
     #[arg(long, value_name = "MODEL")]
     pub reference: Option<PathBuf>,

@@ -293,3 +293,34 @@ fn weights_are_told_as_weights() {
     assert!(f.ok("merge w.nys -o v.nys").contains("rows of total weight 150"));
     assert_eq!(f.json("diff w.nys v.nys")["rows"][0], 150);
 }
+
+/// A row of weight 2 counts as two rows, one of weight 0 as none.
+#[test]
+fn weighted_evaluation() {
+    let f = Folder::new();
+    let (mut weighted, mut repeated) = ("a,b,w\n".to_string(), "a,b\n".to_string());
+    for i in 0..60 {
+        let row = format!("{},{}", i % 7, i % 11);
+        weighted += &format!("{row},{}\n", i % 3);
+        (0..i % 3).for_each(|_| repeated += &format!("{row}\n"));
+    }
+    f.write("w.csv", weighted);
+    f.write("r.csv", repeated);
+    f.ok("sketch r.csv -o s.nys --landmarks 20");
+    f.ok("fit gmm s.nys -k 2 -o m.json");
+    let (w, r) = (f.json("evaluate m.json w.csv --weights w"), f.json("evaluate m.json r.csv"));
+    assert_eq!((&w["rows"], &r["rows"]), (&60.into(), &60.into()));
+    for risk in ["mse", "mse_table_units", "mean_distance", "nll"] {
+        let (w, r) = (w[risk].as_f64().unwrap(), r[risk].as_f64().unwrap());
+        // Sums of other terms in another order.
+        assert!((w - r).abs() < 1e-12 * r.abs(), "{risk}: {w} and {r}");
+    }
+    f.write("negative.csv", "a,b,w\n1,2,-1\n");
+    f.fails(1, "evaluate m.json negative.csv --weights w", &["row 1, column 'w'", "is negative"]);
+    f.write("missing.csv", "a,b,w\n1,2,\n1,2,3\n");
+    f.fails(1, "evaluate m.json missing.csv --weights w", &["row 1, column 'w'"]);
+    let skipped = f.json("evaluate m.json missing.csv --weights w --skip-invalid --max-skipped 1");
+    assert_eq!((&skipped["rows"], &skipped["skipped"]), (&1.into(), &1.into()));
+    f.write("nothing.csv", "a,b,w\n1,2,0\n");
+    f.fails(1, "evaluate m.json nothing.csv --weights w", &["all rows have weight 0"]);
+}

@@ -120,6 +120,7 @@ fn few_cells_for_many_clusters_are_a_warning() {
     let json = f.json("fit kmeans few.nys -k 50 -o many.json");
     let warning = json["warnings"][0].as_str().unwrap();
     assert!(warning.contains("60 cells are few for k = 50"), "{warning}");
+    f.fails(1, "fit kmeans few.nys -k 70 -o k70.json", &["60 cells", "--clusters 70"]);
     assert!(warning.contains("plan with --clusters 50, which takes 500 landmarks"), "{warning}");
     assert!(f.ok("inspect many.json").contains(warning));
     assert!(

@@ -24,7 +24,7 @@ pub fn middle(sample: &Points, rng: &mut impl rand::Rng) -> f64 {
         let points = WeightedPoints::of_points(&rows);
         let effort = Effort::new(1, 20);
         let centres = points.cluster(CENTRES, Loss::Squared, effort, rng);
-        let near = median(points.iter().map(|(x, _)| nearest(x, &centres).1).collect());
+        let near = median(points.iter().map(|(x, _)| nearest(&x, &centres).1).collect());
         if near > 0.0 {
             return near;
         }

@@ -4,7 +4,14 @@ use sha2::{Digest, Sha256};
 
 /// SHA-256 in lower-case hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+    sha256_of(|take| take(bytes))
+}
+
+/// The same of bytes that come in parts.
+pub(crate) fn sha256_of(write: impl FnOnce(&mut dyn FnMut(&[u8]))) -> String {
+    let mut digest = Sha256::new();
+    write(&mut |part| digest.update(part));
+    digest.finalize().iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// Whether a text is the SHA-256 of something, in lower-case hexadecimal.

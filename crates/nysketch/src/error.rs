@@ -318,6 +318,17 @@ pub enum Error {
         /// Of what.
         what: &'static str,
     },
+    /// More centres or components than cells, which other landmarks would change.
+    #[error(
+        "k = {k} is more than the {available} cells with rows of the sketch; ask for at most {available}, or plan with \
+         `clusters={k}`"
+    )]
+    TooFewCells {
+        /// Asked for.
+        k: usize,
+        /// Cells with rows.
+        available: usize,
+    },
     /// Constraints on atoms that leave no room for all of them.
     #[error(
         "{k} atoms at least {separation} apart do not fit{}; lower `separation` or `k`, or raise `radius`",

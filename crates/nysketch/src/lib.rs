@@ -105,6 +105,7 @@ mod names;
 mod optimize;
 mod profile;
 mod report;
+mod sphere;
 mod student;
 mod suitability;
 mod task;

@@ -37,6 +37,8 @@ pub type Contingency = BTreeMap<(Arc<str>, usize), u64>;
 pub struct Risks {
     /// Rows counted.
     pub rows: u64,
+    /// Their total weight.
+    weight: f64,
     squared: f64,
     squared_table_units: f64,
     distance: f64,
@@ -44,7 +46,7 @@ pub struct Risks {
     table: Contingency,
 }
 
-/// Means over the rows; those that do not apply are `None`.
+/// Means over the rows, by their weights; those that do not apply are `None`.
 ///
 /// Distances are those that the fit minimises: in the coordinates of the fit, where columns are divided by the
 /// model's scale.
@@ -76,17 +78,35 @@ impl Risks {
         rows: impl Into<ModelRows<'r>>,
         labels: &[&Arc<str>],
     ) {
+        self.add_weighted(predictor, rows, &[], labels);
+    }
+
+    /// The same with weights, of which there are none or one for each row. Labels count rows.
+    pub fn add_weighted<'r>(
+        &mut self,
+        predictor: &Predictor<'_>,
+        rows: impl Into<ModelRows<'r>>,
+        weights: &[f64],
+        labels: &[&Arc<str>],
+    ) {
         let (model, rows) = (predictor.model(), rows.into());
         let said = predictor.predict(rows, Detail::Density);
-        self.rows += said.label.len() as u64;
-        self.squared += said.squared_distance.iter().sum::<f64>();
+        let n = said.label.len();
+        let weight = |i: usize| weights.get(i).copied().unwrap_or(1.0);
+        let sum = |values: &mut dyn Iterator<Item = f64>| -> f64 {
+            values.enumerate().map(|(i, x)| weight(i) * x).sum()
+        };
+        let squared = sum(&mut said.squared_distance.iter().copied());
+        self.rows += n as u64;
+        self.weight += (0..n).map(weight).sum::<f64>();
+        self.squared += squared;
         self.squared_table_units +=
             match model.scale.iter().all(|s| *s == 1.0) && model.categories().is_empty() {
-                true => said.squared_distance.iter().sum::<f64>(),
-                false => squared_table_units(model, rows.values, &said),
+                true => squared,
+                false => sum(&mut squared_table_units(model, rows.values, &said).into_iter()),
             };
-        self.distance += said.squared_distance.iter().map(|d2| d2.sqrt()).sum::<f64>();
-        self.log_density += said.log_density.iter().sum::<f64>();
+        self.distance += sum(&mut said.squared_distance.iter().map(|d2| d2.sqrt()));
+        self.log_density += sum(&mut said.log_density.iter().copied());
         if !matches!(model.shape, Shape::Components { .. }) {
             for (label, cluster) in labels.iter().zip(said.label) {
                 *self.table.entry(((*label).clone(), cluster as usize)).or_default() += 1;
@@ -94,9 +114,15 @@ impl Risks {
         }
     }
 
+    /// The total weight of the rows.
+    pub fn weight(&self) -> f64 {
+        self.weight
+    }
+
     /// Adds the rows of another part.
     pub fn merge(&mut self, other: Risks) {
         self.rows += other.rows;
+        self.weight += other.weight;
         self.squared += other.squared;
         self.squared_table_units += other.squared_table_units;
         self.distance += other.distance;
@@ -106,9 +132,9 @@ impl Risks {
         }
     }
 
-    /// The means; needs at least one row.
+    /// The means; needs at least one row that weighs something.
     pub fn evaluation(&self, model: &Model) -> Evaluation {
-        let n = self.rows as f64;
+        let n = self.weight;
         let labelled = !self.table.is_empty();
         Evaluation {
             rows: self.rows,
@@ -133,8 +159,8 @@ impl Evaluation {
     }
 }
 
-/// Sum over rows of the squared distance to what the model puts in their place, in the table's units.
-fn squared_table_units(model: &Model, rows: &[f64], said: &Predictions) -> f64 {
+/// The squared distance of each row to what the model puts in its place, in the table's units.
+fn squared_table_units(model: &Model, rows: &[f64], said: &Predictions) -> Vec<f64> {
     let (d, k) = (model.columns.len(), model.k());
     let distance = |row: &[f64], centre: &[f64]| -> f64 {
         let there = row.iter().zip(centre).filter(|(x, _)| !x.is_nan());
@@ -143,12 +169,12 @@ fn squared_table_units(model: &Model, rows: &[f64], said: &Predictions) -> f64 {
     let rows = rows.chunks_exact(d).zip(&said.label);
     match &model.shape {
         Shape::Centres { centres: places, .. } | Shape::Mixture { means: places, .. } => {
-            rows.map(|(row, label)| distance(row, &places[*label as usize])).sum()
+            rows.map(|(row, label)| distance(row, &places[*label as usize])).collect()
         }
         Shape::Components { .. } => rows
             .zip(said.transformed.chunks_exact(k))
             .map(|((row, _), coordinates)| model.unexplained(row, coordinates).1)
-            .sum(),
+            .collect(),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::landmarks::Sampling;
 use crate::points::Points;
 use crate::recipe::{Category, Recipe};
 use crate::simd::Instructions;
+use crate::sphere::Spheres;
 use crate::sums::table::{MAX_SUMS, Measured};
 use crate::weight::Weighting;
 use crate::witnesses::Witnesses;
@@ -139,6 +140,11 @@ impl Plan {
     /// The categories.
     pub fn categories(&self) -> &[Category] {
         &self.recipe.categories
+    }
+
+    /// What centres of clusters lie on, in coordinates.
+    pub(crate) fn spheres(&self) -> Spheres {
+        Spheres::of(&self.recipe.units, &self.frame)
     }
 
     /// Whether rows may lack values.

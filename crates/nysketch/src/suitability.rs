@@ -186,6 +186,7 @@ fn next_landmarks(landmarks: &Points, cells: &[usize]) -> Vec<f64> {
     let (mut nearest, mut next) = (Nearest::default(), Vec::with_capacity(cells.len()));
     for block in cells.chunks(MAX_BLOCK) {
         // A landmark is nearest to itself.
+        nearest.clear();
         tiles.nearest_two(landmarks.select(block).data(), &mut nearest);
         next.extend(nearest.second.iter().map(|d2| f64::from(*d2)));
     }

@@ -35,7 +35,7 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
         Labels::Column(c) => Some(c),
         _ => None,
     };
-    let extras = Extras::default().key(key);
+    let extras = Extras::default().key(key).weight(args.weights.clone());
     let columns_read = Columns::of_recipe(&model.recipe);
     let holes = model.recipe.least_present.is_some();
     let input = input::open(&args.input, columns_read, extras, holes)?;
@@ -48,9 +48,11 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
     let mut losses = Losses::default();
     let work = |mut batch: Batch| {
         batch.block = view.apply(batch.block);
-        let (risks, bad, rows) = measure(&predictor, &batch, &labels, invalid(&args.input))?;
+        let weights = args.weights.as_deref();
+        let (risks, bad, rows) =
+            measure(&predictor, &batch, &labels, weights, invalid(&args.input))?;
         let best = match &best_predictor {
-            Some(r) => measure(r, &batch, &Labels::None, invalid(&args.input))?.0,
+            Some(r) => measure(r, &batch, &Labels::None, weights, invalid(&args.input))?.0,
             None => Risks::default(),
         };
         Ok((risks, best, bad, rows))
@@ -72,6 +74,9 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
     }
     if risks.rows == 0 {
         return Err(Error::NoRows { skipped: losses.skipped() }.into());
+    }
+    if risks.weight() == 0.0 {
+        bail!("all rows have weight 0, so there is nothing to measure");
     }
     let lost = Lost::new(&losses, &model.columns, &model.recipe, seen);
     lost.check(&args.input)?;
@@ -173,10 +178,27 @@ fn measure(
     predictor: &Predictor<'_>,
     batch: &Batch,
     labels: &Labels,
+    weights: Option<&str>,
     invalid: Invalid,
 ) -> nysketch::Result<(Risks, Losses, u64)> {
     let block = &batch.block;
-    let (skipped, losses) = unusable_rows(predictor.model(), block, invalid)?;
+    let (mut skipped, mut losses) = unusable_rows(predictor.model(), block, invalid)?;
+    if let Some(column) = weights {
+        for (i, weight) in block.weights.iter().enumerate() {
+            let at = || block.place(block.first_row + i as u64, column);
+            if *weight < 0.0 {
+                return Err(Error::NegativeWeight { at: at(), value: *weight });
+            }
+            if !weight.is_finite() && invalid == Invalid::Refuse {
+                return Err(Error::NonFinite { at: at(), value: *weight });
+            }
+            if !weight.is_finite() && !skipped.contains(&i) {
+                losses.skip(std::iter::empty());
+                skipped.push(i);
+            }
+        }
+        skipped.sort_unstable();
+    }
     let used = |i: usize| skipped.binary_search(&i).is_err();
     let mut known = Vec::new();
     for i in (0..block.len()).filter(|i| used(*i)) {
@@ -184,7 +206,7 @@ fn measure(
     }
     let mut risks = Risks::default();
     if skipped.is_empty() {
-        risks.add(predictor, block, &known);
+        risks.add_weighted(predictor, block, &block.weights, &known);
     } else {
         let (d, c) = (block.columns, predictor.model().categories().len());
         let rows: Vec<usize> = (0..block.len()).filter(|i| used(*i)).collect();
@@ -192,7 +214,10 @@ fn measure(
             rows.iter().flat_map(|i| &block.values[i * d..(i + 1) * d]).copied().collect();
         let codes: Vec<u32> =
             rows.iter().flat_map(|i| &block.codes[i * c..(i + 1) * c]).copied().collect();
-        risks.add(predictor, ModelRows { values: &values, codes: &codes }, &known);
+        let weights: Vec<f64> =
+            rows.iter().filter_map(|i| block.weights.get(*i)).copied().collect();
+        let rows = ModelRows { values: &values, codes: &codes };
+        risks.add_weighted(predictor, rows, &weights, &known);
     }
     Ok((risks, losses, block.len() as u64))
 }

@@ -79,8 +79,7 @@ impl Decode for CellsDecoder {
         }
         let available = context.sketch().sums()[Sum::CellRows].iter().filter(|n| **n > 0).count();
         if params.k > available {
-            let what = "cells with rows";
-            return Err(Error::TooManyComponents { k: params.k, available, what });
+            return Err(Error::TooFewCells { k: params.k, available });
         }
         Ok(())
     }
@@ -175,7 +174,7 @@ fn on_witnesses(
     rng: &mut ChaCha8Rng,
     report: &mut Report,
 ) -> Vec<Vec<f64>> {
-    let means = cells.weighted_means();
+    let means = cells.centred_means();
     let one = Effort { restarts: 1, ..effort };
     let short = Effort { iterations: RACE, ..effort };
     let given = warm.len() == k;

@@ -47,6 +47,14 @@ impl Decode for KernelDecoder {
             return Ok(matched);
         }
         job.report.calibrated = true;
+        if task == Task::Kmedians {
+            // What k-means would have answered is a start like others.
+            let (mean_risk, medians) =
+                calibrated.cluster_from(k, loss, EFFORT, &means, &mut job.rng);
+            if mean_risk < calibrated.risk(&plain, loss) {
+                return Ok(weighted(calibrated, medians));
+            }
+        }
         Ok(weighted(calibrated, plain))
     }
 

@@ -33,7 +33,7 @@ pub fn calibrated(embedding: &Embedding) -> Option<WeightedPoints> {
 pub fn weighted(points: &WeightedPoints, centres: Vec<Vec<f64>>) -> Vec<Atom> {
     let mut mass = vec![0.0; centres.len()];
     let total = points.mass();
-    for ((_, w), own) in points.iter().zip(points.assign(&centres)) {
+    for (w, own) in points.weights().iter().zip(points.assign(&centres)) {
         mass[own] += w / total;
     }
     let atom = |(mean, weight): (Vec<f64>, f64)| Atom::dirac(weight, mean);

@@ -24,6 +24,7 @@ use crate::random::{below, normal, unit};
 use crate::report::{Report, Status};
 use crate::simd::Instructions;
 use crate::sketch::Sketch;
+use crate::sphere::Spheres;
 use crate::sums::Sum;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -52,6 +53,8 @@ pub struct Cells {
     known: Vec<f64>,
     /// Where levels of a category are coordinates: the first, how many, and what a level is on its axis.
     levels: Vec<(usize, usize, f64)>,
+    /// What centres lie on.
+    spheres: Spheres,
 }
 
 /// One cell, in the plan's coordinates.
@@ -139,6 +142,7 @@ impl Cells {
             landmarks: None,
             known: Vec::new(),
             levels: Vec::new(),
+            spheres: Spheres::default(),
         }
     }
 
@@ -147,7 +151,7 @@ impl Cells {
         let (d, sums) = (sketch.plan().dims(), sketch.sums());
         let exponent = &sketch.plan().frame.exponent;
         let unit = exponent.iter().map(|e| power_of_two(2 * (e + 2))).collect();
-        let mut cells = Cells { unit, ..Cells::none(d) };
+        let mut cells = Cells { unit, spheres: sketch.plan().spheres(), ..Cells::none(d) };
         let mut kept = Vec::new();
         for (j, &count) in sums[Sum::CellRows].iter().enumerate().filter(|(_, n)| **n > 0) {
             let n = count as f64;
@@ -191,7 +195,8 @@ impl Cells {
         }
         let (d, dims) = (plan.dims(), recipe.space_dims(plan.dims()));
         let levels = recipe.levels();
-        let mut cells = Cells { rows: numbers.rows.clone(), ..Cells::none(dims) };
+        let (rows, spheres) = (numbers.rows.clone(), numbers.spheres.clone());
+        let mut cells = Cells { rows, spheres, ..Cells::none(dims) };
         let sizes = recipe.level_sizes();
         for ((category, start), size) in
             recipe.categories.iter().zip(recipe.level_offsets()).zip(&sizes)
@@ -293,7 +298,7 @@ impl Cells {
         let dims = points.dims();
         let cells = Cells {
             rows: points.iter().map(|(_, w)| w).collect(),
-            means: points.iter().flat_map(|(x, _)| x.to_vec()).collect(),
+            means: points.iter().flat_map(|(x, _)| x.into_owned()).collect(),
             ..Cells::none(dims)
         };
         cells.floored(1e-9)
@@ -323,10 +328,20 @@ impl Cells {
         self.have_width() && self.landmarks.is_some()
     }
 
+    /// Row-major means.
+    pub(super) fn means(&self) -> &[f64] {
+        &self.means
+    }
+
     /// Cell means weighted by their rows.
     pub fn weighted_means(&self) -> WeightedPoints {
         let Cells { dims, means, rows, known, .. } = self;
         WeightedPoints::known_in_part(*dims, means, rows, known, true)
+    }
+
+    /// The same for centres, which lie on the spheres of the plan.
+    pub(super) fn centred_means(&self) -> WeightedPoints {
+        self.weighted_means().on(self.spheres.clone())
     }
 
     /// k centres of least risk: on cell means first, from several starts and from fewer `warm` centres
@@ -341,10 +356,9 @@ impl Cells {
         rng: &mut impl rand::Rng,
         report: &mut Report,
     ) -> Vec<Vec<f64>> {
-        let means = self.weighted_means();
-        let (risk, mut centres) = means.cluster_from(k, loss, effort, warm, rng);
+        let (risk, mut centres) = self.centred_means().cluster_from(k, loss, effort, warm, rng);
         report.objective.push(risk);
-        let unfolded = self.unfold_around(&centres, rng).weighted_means();
+        let unfolded = self.unfold_around(&centres, rng).weighted_means().on(self.spheres.clone());
         report.iterations += unfolded.iterate(&mut centres, loss, effort);
         report.objective.push(unfolded.risk(&centres, loss));
         report.status = ended(report.iterations < effort.iterations);
@@ -480,6 +494,7 @@ impl Cells {
             landmarks: None,
             known: pick(&self.known),
             levels: self.levels.clone(),
+            spheres: self.spheres.clone(),
         }
     }
 
@@ -721,6 +736,7 @@ mod tests {
             landmarks: Some(Points::new(1, vec![0.0, -21.0, 78.0])),
             known: Vec::new(),
             levels: Vec::new(),
+            spheres: Spheres::default(),
         };
         let atoms = [
             Atom::diagonal(0.77, vec![0.0], vec![100.0]),

@@ -198,7 +198,7 @@ impl<'a> Context<'a> {
         }
         self.plan().collect.cells.then(|| {
             let unfolded = self.clustered_unfolded().weighted_means();
-            Cow::Owned(StandIns::of_points(self.plan(), unfolded.iter()))
+            Cow::Owned(StandIns::of_points(self.plan(), &unfolded))
         })
     }
 

@@ -112,7 +112,7 @@ impl Context<'_> {
         // Second moments around the plan's centre, of all rows and of the points.
         let points = self.risk_points()?;
         let square = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>();
-        let seen: f64 = points.iter().map(|(x, w)| w * square(x)).sum();
+        let seen: f64 = points.iter().map(|(x, w)| w * square(&x)).sum();
         let moment = |cell: Cell<'_>| {
             let widths: f64 = (0..cell.mean.len()).map(|k| cell.width(k)).sum();
             cell.rows * (square(cell.mean) + widths)

@@ -193,7 +193,7 @@ impl Context<'_> {
             false => self.risk_points()?,
         };
         let margins = points.margins(&centres);
-        let weighted = points.iter().zip(&margins).map(|((_, w), margin)| w * margin);
+        let weighted = points.weights().iter().zip(&margins).map(|(w, margin)| w * margin);
         Ok(Some(weighted.sum::<f64>() / points.mass()))
     }
 

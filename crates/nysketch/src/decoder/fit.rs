@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::landmarks::count::too_few;
 use crate::model::{Model, Shape};
+use crate::plan::Plan;
 use crate::report::Report;
 use crate::sketch::Sketch;
 use crate::task::Task;
@@ -89,7 +90,7 @@ impl Context<'_> {
             report,
             densities: None,
         };
-        job.report.warnings.extend(self.few_cells(params));
+        job.report.warnings.extend(self.few_landmarks(params));
         let frame = &self.plan().frame;
         let (shape, levels) = if params.task == Task::Pca {
             job.report.decoder = "moments".into();
@@ -103,7 +104,8 @@ impl Context<'_> {
                     (Shape::mixture(frame, kind, &atoms), atoms)
                 }
                 _ => {
-                    let atoms = run(decoder).centres(&mut job)?;
+                    let mut atoms = run(decoder).centres(&mut job)?;
+                    on_spheres(self.plan(), &mut atoms);
                     (Shape::centres(frame, &atoms), atoms)
                 }
             };
@@ -178,21 +180,28 @@ impl Context<'_> {
         (CovarianceKind::Diag, Some(note))
     }
 
-    /// What to say where there are too few cells for the clusters.
-    fn few_cells(&self, params: &FitParams) -> Option<String> {
-        if params.task == Task::Pca || self.chosen(params) != Decoder::Cells {
+    /// What to say where there are too few landmarks for the clusters.
+    fn few_landmarks(&self, params: &FitParams) -> Option<String> {
+        if params.task == Task::Pca {
             return None;
         }
-        // Where all rows of a cell are equal, more of them would not help.
-        if !self.plan().collect.cells || !self.cells().have_width() {
-            return None;
-        }
-        let (k, cells) = (params.k, self.plan().landmarks()?.len());
+        let (k, landmarks) = (params.k, self.plan().landmarks()?.len());
         let most = self.plan().measured().most_points();
-        let enough = too_few(cells, k, self.sketch().rows(), most)?;
+        let enough = too_few(landmarks, k, self.sketch().rows(), most)?;
+        let by_cells = self.chosen(params) == Decoder::Cells;
+        // Where all rows of a cell are equal, more of them would not help.
+        if by_cells && !(self.plan().collect.cells && self.cells().have_width()) {
+            return None;
+        }
+        let (what, worse) = match by_cells {
+            true => ("cells", "the model may be some percent worse than one of all rows"),
+            false => (
+                "landmarks",
+                "the model may be much worse than one of all rows, and than its estimated risk says",
+            ),
+        };
         Some(format!(
-            "{cells} cells are few for k = {k}: the model may be some percent worse than one of all rows; plan with \
-             `clusters={k}`, which takes {enough} landmarks"
+            "{landmarks} {what} are few for k = {k}: {worse}; plan with `clusters={k}`, which takes {enough} landmarks"
         ))
     }
 
@@ -265,6 +274,15 @@ impl Context<'_> {
             return Err(Error::parameter("`covariance`", expected, got));
         }
         run(decoder).check(self, params)
+    }
+}
+
+/// Centres of vectors of length one have length one: decoders of kernel sums do not know that.
+fn on_spheres(plan: &Plan, atoms: &mut [Atom]) {
+    let spheres = plan.spheres();
+    for atom in atoms {
+        let before = atom.mean.clone();
+        spheres.project(&mut atom.mean, &before);
     }
 }
 

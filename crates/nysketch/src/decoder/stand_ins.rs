@@ -19,7 +19,7 @@ use super::em::Levels;
 use crate::atom::Atom;
 use crate::covariance::{Covariance, SymmetricMatrix};
 use crate::kernel::squared_distance;
-use crate::kmeans::members;
+use crate::kmeans::{WeightedPoints, members};
 use crate::linalg::add_gram;
 use crate::plan::Plan;
 use crate::random::{draw, normal};
@@ -137,10 +137,10 @@ impl StandIns {
     }
 
     /// Points of one cell each, whose levels are coordinates after their numbers.
-    pub fn of_points<'a>(plan: &Plan, points: impl Iterator<Item = (&'a [f64], f64)>) -> Self {
+    pub fn of_points(plan: &Plan, points: &WeightedPoints) -> Self {
         let dims = plan.dims();
         let mut all = StandIns::empty(dims, kinds(plan));
-        for (x, weight) in points {
+        for (x, weight) in points.iter() {
             let at = all.weights.len();
             let (numbers, mut rest) = x.split_at(dims);
             let mut codes = Vec::new();

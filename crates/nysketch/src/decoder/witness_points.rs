@@ -8,7 +8,7 @@
 use super::cells::{Cell, Cells};
 use super::stand_ins::{ENOUGH, STRANGE, TOO_FEW};
 use crate::fixed::power_of_two;
-use crate::kmeans::WeightedPoints;
+use crate::kmeans::{Narrowed, WeightedPoints, medians};
 use crate::points::Points;
 use crate::random::below;
 use crate::sketch::Sketch;
@@ -45,13 +45,17 @@ pub(super) fn witness_points(
     let seen: usize = members.iter().map(Vec::len).sum();
     let per_row = seen as f64 / sketch.rows() as f64;
     let filled = (0..landmarks).filter(|cell| sketch.sums()[Sum::CellRows][*cell] > 0);
-    let (mut points, mut weights, mut known) = (Vec::new(), Vec::new(), Vec::new());
+    let origin = medians(dims, cells.means());
+    let farthest = farthest(cells, rows, &origin);
+    let mut points = Narrowed::around(origin, farthest);
+    let (mut weights, mut known) = (Vec::new(), Vec::new());
     let (mut strange, mut all) = (0.0, 0.0);
     let rng = &mut ChaCha8Rng::seed_from_u64(0);
     let pairs = (VALUES / (2 * landmarks * dims)).clamp(1, PAIRS);
     let plain = c == 0 && !plan.is_partial();
     let few = plain && (seen as f64) < FEW * cells.iter().count() as f64;
-    points.reserve_exact((seen + if few { 2 * pairs * landmarks } else { 0 }) * dims);
+    points.reserve(seen + if few { 2 * pairs * landmarks } else { 0 });
+    let mut point = Vec::with_capacity(dims);
     let share = if few { 0.5 } else { 1.0 };
     for (cell, landmark) in cells.iter().zip(filled) {
         all += cell.rows;
@@ -78,26 +82,41 @@ pub(super) fn witness_points(
             push_drawn(&cell, 1.0 - share, pairs, rng, &mut points, &mut weights, &mut known);
         }
         for i in mine {
+            point.clear();
             for (k, x) in rows.row(*i).iter().enumerate() {
                 let there = !x.is_nan();
-                points.push(if there { f64::from(*x) + off[k] } else { cell.mean[k] });
+                point.push(if there { f64::from(*x) + off[k] } else { cell.mean[k] });
                 if plan.is_partial() {
                     known.push(f64::from(u8::from(there)));
                 }
             }
             if c > 0 {
                 let levels = plan.recipe.in_space(d, rows.row(*i), &codes[i * c..(i + 1) * c]);
-                points.extend(levels[d..].iter().map(|x| f64::from(*x)));
+                point.extend(levels[d..].iter().map(|x| f64::from(*x)));
             }
+            points.push(&point);
             if plan.is_partial() {
-                known.resize(points.len(), 1.0);
+                known.resize(points.size().1 * dims, 1.0);
             }
             weights.push(share * cell.rows * count(*i) / total);
         }
     }
     let near = by_what_is_there && plan.is_partial();
     let those = seen > 0 && strange <= STRANGE * all;
-    those.then(|| WeightedPoints::owned(dims, points, weights, known, near))
+    those.then(|| WeightedPoints::narrow(points, weights, known, near).on(plan.spheres()))
+}
+
+/// How far from an origin points in cells may be in a column, about: it sets the unit that they are kept in.
+fn farthest(cells: &Cells, rows: &Points, origin: &[f64]) -> f64 {
+    let of_row = |x: &[f32]| {
+        x.iter().zip(origin).map(|(x, o)| (f64::from(*x) - o).abs()).fold(0.0, f64::max)
+    };
+    let of_cell = |cell: Cell<'_>| {
+        let column = |k: usize| (cell.mean[k] - origin[k]).abs() + 8.0 * cell.width(k).sqrt();
+        (0..cell.mean.len()).map(column).fold(0.0, f64::max)
+    };
+    let witnesses = rows.rows().map(of_row).fold(0.0, f64::max);
+    cells.iter().map(of_cell).fold(2.0 * witnesses, f64::max)
 }
 
 /// The witnesses in the cell of each landmark that count, at most so many of them all.
@@ -162,17 +181,17 @@ fn push_drawn(
     share: f64,
     pairs: usize,
     rng: &mut ChaCha8Rng,
-    points: &mut Vec<f64>,
+    points: &mut Narrowed,
     weights: &mut Vec<f64>,
     known: &mut Vec<f64>,
 ) {
     let dims = cell.mean.len();
     if cell.known.is_some() || (0..dims).all(|k| cell.width(k) == 0.0) {
-        points.extend_from_slice(cell.mean);
+        points.push(cell.mean);
         weights.push(share * cell.rows);
         known.extend(cell.known.into_iter().flatten());
         return;
     }
-    points.extend(cell.drawn(pairs, rng));
+    cell.drawn(pairs, rng).chunks_exact(dims).for_each(|x| points.push(x));
     weights.extend(std::iter::repeat_n(share * cell.rows / (2 * pairs) as f64, 2 * pairs));
 }

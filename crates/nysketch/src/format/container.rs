@@ -1,9 +1,9 @@
 //! The container: named tensors and one string of metadata in a safetensors file whose bytes are a
 //! function of its content.
 
+use crate::digest::sha256_of;
 use crate::error::{FormatError, Result};
-use safetensors::tensor::{Dtype, SafeTensors, TensorInfo, TensorView, View};
-use std::borrow::Cow;
+use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo, TensorView};
 use std::collections::{HashMap, HashSet};
 
 /// The one metadata key.
@@ -11,12 +11,16 @@ const KEY: &str = "nysketch";
 /// The tensor that holds the checksum; always the last four bytes of the file.
 const CHECKSUM: &str = "crc32";
 
-/// A tensor to be written: its bytes are made when they are wanted, since all of them take as much memory as a sketch.
+/// Bytes of a tensor that are made at once, about.
+const CHUNK: usize = 1 << 16;
+
+/// A tensor to be written: its bytes are made in chunks when they are wanted, since all of them take as much memory as a
+/// sketch.
 pub struct Tensor<'a> {
     name: String,
     dtype: Dtype,
     shape: Vec<usize>,
-    bytes: Box<dyn Fn() -> Vec<u8> + 'a>,
+    write: Box<dyn Fn(&mut dyn FnMut(&[u8])) + 'a>,
 }
 
 impl<'a> Tensor<'a> {
@@ -28,25 +32,21 @@ impl<'a> Tensor<'a> {
         values: impl IntoIterator<Item = T> + Clone + 'a,
         to_bytes: impl Fn(T) -> [u8; N] + 'a,
     ) -> Self {
-        let bytes = move || values.clone().into_iter().flat_map(&to_bytes).collect();
-        Tensor { name: name.into(), dtype, shape, bytes: Box::new(bytes) }
-    }
-}
-
-impl View for &Tensor<'_> {
-    fn dtype(&self) -> Dtype {
-        self.dtype
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Owned((self.bytes)())
+        let write = move |out: &mut dyn FnMut(&[u8])| {
+            let mut chunk = Vec::with_capacity(CHUNK + N);
+            for value in values.clone() {
+                chunk.extend(to_bytes(value));
+                if chunk.len() >= CHUNK {
+                    out(&chunk);
+                    chunk.clear();
+                }
+            }
+            out(&chunk);
+        };
+        Tensor { name: name.into(), dtype, shape, write: Box::new(write) }
     }
 
-    fn data_len(&self) -> usize {
+    fn len(&self) -> usize {
         self.shape.iter().product::<usize>() * self.dtype.bitsize() / 8
     }
 }
@@ -54,59 +54,75 @@ impl View for &Tensor<'_> {
 /// What a file holds.
 pub struct Content<'a> {
     metadata: String,
+    /// In the order of the file.
     tensors: Vec<Tensor<'a>>,
 }
 
 impl<'a> Content<'a> {
     /// From its parts, to which the checksum is added.
     pub fn new(metadata: String, mut tensors: Vec<Tensor<'a>>) -> Self {
-        tensors.push(Tensor::new(CHECKSUM, Dtype::U8, vec![4], [0u8; 4], |x| [x]));
+        tensors.sort_by(|a, b| b.dtype.cmp(&a.dtype).then(a.name.cmp(&b.name)));
         Content { metadata, tensors }
     }
 
-    fn info(&self) -> HashMap<String, String> {
-        HashMap::from([(KEY.to_string(), self.metadata.clone())])
+    /// The length of the header, and the header.
+    fn header(&self) -> Vec<u8> {
+        let (mut infos, mut end) = (Vec::new(), 0);
+        let mut add = |name: &str, dtype: Dtype, shape: Vec<usize>, len: usize| {
+            let data_offsets = (end, end + len);
+            end = data_offsets.1;
+            infos.push((name.to_string(), TensorInfo { dtype, shape, data_offsets }));
+        };
+        for tensor in &self.tensors {
+            add(&tensor.name, tensor.dtype, tensor.shape.clone(), tensor.len());
+        }
+        add(CHECKSUM, Dtype::U8, vec![4], 4);
+        let info = HashMap::from([(KEY.to_string(), self.metadata.clone())]);
+        let header = Metadata::new(Some(info), infos).expect("few tensors of known size");
+        let mut json = serde_json::to_vec(&header).expect("names and numbers are valid JSON");
+        // Filled up to whole words.
+        json.resize(json.len().next_multiple_of(8), b' ');
+        let mut bytes = (json.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(json);
+        bytes
+    }
+
+    /// Writes the file in parts; the checksum of all before it comes last.
+    pub fn write(&self, mut out: impl FnMut(&[u8])) {
+        let mut checksum = crc32fast::Hasher::new();
+        let mut part = |bytes: &[u8]| {
+            checksum.update(bytes);
+            out(bytes);
+        };
+        part(&self.header());
+        self.tensors.iter().for_each(|tensor| (tensor.write)(&mut part));
+        out(&checksum.finalize().to_le_bytes());
     }
 
     /// The bytes of the file.
     pub fn encode(&self) -> Vec<u8> {
-        let views = self.tensors.iter().map(|t| (&t.name, t));
-        let mut bytes =
-            safetensors::serialize(views, Some(self.info())).expect("few tensors of known size");
-        let body = bytes.len() - 4;
-        let checksum = crc32fast::hash(&bytes[..body]);
-        bytes[body..].copy_from_slice(&checksum.to_le_bytes());
+        let body = self.tensors.iter().map(Tensor::len).sum::<usize>();
+        let mut bytes = Vec::with_capacity(body + self.metadata.len() + CHUNK);
+        self.write(|part| bytes.extend_from_slice(part));
         bytes
     }
 
-    /// Whether [`Content::encode`] gives these bytes, whose checksum is right: tensor by tensor.
+    /// SHA-256 of the file, in hexadecimal.
+    pub fn sha256(&self) -> String {
+        sha256_of(|take| self.write(take))
+    }
+
+    /// Whether these are the bytes of the file.
     pub fn is_encoded_as(&self, bytes: &[u8]) -> bool {
-        let mut tensors: Vec<&Tensor<'_>> = self.tensors.iter().collect();
-        tensors.sort_by(|a, b| b.dtype.cmp(&a.dtype).then(a.name.cmp(&b.name)));
-        let (mut infos, mut end) = (Vec::new(), 0);
-        for tensor in &tensors {
-            let data_offsets = (end, end + tensor.data_len());
-            end = data_offsets.1;
-            let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
-            infos.push((tensor.name.clone(), TensorInfo { dtype, shape, data_offsets }));
-        }
-        let header = safetensors::tensor::Metadata::new(Some(self.info()), infos);
-        let Some(mut header) = header.ok().and_then(|h| serde_json::to_vec(&h).ok()) else {
-            return false;
-        };
-        // Filled up to whole words.
-        header.resize(header.len().next_multiple_of(8), b' ');
-        let length = (header.len() as u64).to_le_bytes();
-        let same = |start: usize, part: &[u8]| bytes.get(start..start + part.len()) == Some(part);
-        let mut at = length.len() + header.len();
-        if !same(0, &length) || !same(length.len(), &header) || bytes.len() != at + end {
-            return false;
-        }
-        tensors.iter().all(|tensor| {
-            let start = at;
-            at += tensor.data_len();
-            tensor.name == CHECKSUM || same(start, &(tensor.bytes)())
-        })
+        let (mut rest, mut same) = (bytes, true);
+        self.write(|part| match rest.split_at_checked(part.len()) {
+            Some((start, end)) => {
+                same &= start == part;
+                rest = end;
+            }
+            None => same = false,
+        });
+        same && rest.is_empty()
     }
 }
 

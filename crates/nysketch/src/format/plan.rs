@@ -2,7 +2,7 @@
 
 use super::container::{Content, Reader, Tensor, value_error};
 use crate::collect::Collect;
-use crate::digest::{is_sha256, sha256};
+use crate::digest::is_sha256;
 use crate::error::{FormatError, Result};
 use crate::frame::{EXPONENTS, Frame};
 use crate::kernel::Kernel;
@@ -190,7 +190,7 @@ impl Plan {
     /// SHA-256, in hexadecimal, of the plan's file without the tensors of sections, whose digests are in it: the
     /// same whether or not witness rows are at hand.
     pub fn fingerprint(&self) -> String {
-        sha256(&self.identity())
+        self.with_sections(Vec::new()).sha256()
     }
 
     /// What the fingerprint is taken of: plans are the same if these bytes are.

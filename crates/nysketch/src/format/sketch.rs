@@ -2,7 +2,6 @@
 
 use super::container::{Content, Reader, Tensor, value_error};
 use super::plan::{FOLDS, Metadata, plan_tensors, section_tensors};
-use crate::digest::sha256;
 use crate::error::{FormatError, Result};
 use crate::folds::{Counts, FoldRule, Folds, WitnessFolds};
 use crate::plan::Plan;
@@ -26,7 +25,7 @@ impl Sketch {
     /// SHA-256, in hexadecimal, of the sketch's file without witness rows: sketches of the same rows by the same plan,
     /// and hardly any others, have the same.
     pub fn digest(&self) -> String {
-        sha256(&self.with_sections(Vec::new()).encode())
+        self.with_sections(Vec::new()).sha256()
     }
 
     fn with_sections<'a>(&'a self, sections: Vec<Tensor<'a>>) -> Content<'a> {

@@ -8,6 +8,9 @@
 //! is farther beyond doubt, and of landmarks as near the first counts: index and distance are those of the scalar
 //! definition, bit for bit.
 //!
+//! Where it must be proven that a landmark is the nearest beyond the errors of single precision, a search has a
+//! [`Reach`]: then all that may be nearer than that is looked at, and the second least distance is kept.
+//!
 //! What categories add is not negative, so bounds on the numbers hold with categories. Rows with holes go through
 //! the tiles, and so do all rows for a while where bounds exclude too little.
 
@@ -64,6 +67,26 @@ impl PartialEq for PanelsOnce {
     }
 }
 
+/// How far a search looks beyond the nearest landmark.
+pub trait Reach {
+    /// Whether it looks farther, and keeps the second least distance.
+    const FARTHER: bool;
+
+    /// The squared distance up to which landmarks matter, where the nearest has this one.
+    fn of(&self, nearest: f32) -> f32;
+}
+
+/// No farther.
+struct Nearer;
+
+impl Reach for Nearer {
+    const FARTHER: bool = false;
+
+    fn of(&self, nearest: f32) -> f32 {
+        nearest
+    }
+}
+
 /// Finds nearest landmarks, in squared distances.
 #[derive(Debug, Clone)]
 pub struct Search {
@@ -86,6 +109,8 @@ struct Pruned {
     squares: Vec<f32>,
     left: Left,
     found: Nearest,
+    /// For every row of a block the distance up to which landmarks matter, where that is farther than the nearest.
+    limits: Vec<f32>,
     /// Columns of panels that rows were compared with, and what takes as long.
     work: usize,
     /// Whether it was less than that of the tiles. If not, so many rows go through the tiles before the next try, and
@@ -112,6 +137,7 @@ impl Search {
             squares: vec![0.0; ROWS * panels.line()],
             left: Left::default(),
             found: Nearest::default(),
+            limits: Vec::new(),
             work: 0,
             pays: false,
             skip: 0,
@@ -131,7 +157,20 @@ impl Search {
 
     /// Finds the nearest landmark of every row.
     pub fn block<'r>(&mut self, rows: impl Into<Rows<'r>>, nearest: &mut Nearest) {
-        let rows = rows.into();
+        self.within(rows.into(), &Nearer, nearest);
+    }
+
+    /// The same with how far all others are at least: the second least distance, or the reach where that is less.
+    pub fn block_two<'r>(
+        &mut self,
+        rows: impl Into<Rows<'r>>,
+        reach: &impl Reach,
+        nearest: &mut Nearest,
+    ) {
+        self.within(rows.into(), reach, nearest);
+    }
+
+    fn within<R: Reach>(&mut self, rows: Rows<'_>, reach: &R, nearest: &mut Nearest) {
         nearest.clear();
         let all = rows.z.len() / self.dims;
         let mut from = 0;
@@ -142,7 +181,8 @@ impl Search {
             };
             let some = rows.part(from..to, self.dims, self.tiles.categories());
             match &mut self.pruned {
-                Some(this) if pruned => this.search(some, nearest, self.instructions),
+                Some(this) if pruned => this.search(some, reach, nearest, self.instructions),
+                _ if R::FARTHER => self.tiles.nearest_two(some, nearest),
                 _ => self.tiles.nearest(some, nearest),
             }
             from = to;
@@ -165,12 +205,21 @@ impl Pruned {
         }
     }
 
-    fn search(&mut self, rows: Rows<'_>, nearest: &mut Nearest, instructions: Instructions) {
+    fn search<R: Reach>(
+        &mut self,
+        rows: Rows<'_>,
+        reach: &R,
+        nearest: &mut Nearest,
+        instructions: Instructions,
+    ) {
         self.found.clear();
+        self.limits.clear();
         self.work = 0;
-        instructions.dispatch(SearchBlock { pruned: self, rows });
+        instructions.dispatch(SearchBlock { pruned: self, rows, reach });
         nearest.index.extend_from_slice(&self.found.index);
         nearest.distance.extend_from_slice(&self.found.distance);
+        let seconds = self.found.second.iter().zip(&self.limits);
+        nearest.second.extend(seconds.map(|(second, limit)| second.min(*limit)));
         let n = self.found.index.len();
         let columns = self.panels.packed().len() / PANEL;
         let dims = columns / self.panels.panels();
@@ -187,12 +236,13 @@ impl Pruned {
     }
 }
 
-struct SearchBlock<'a> {
+struct SearchBlock<'a, R: Reach> {
     pruned: &'a mut Pruned,
     rows: Rows<'a>,
+    reach: &'a R,
 }
 
-impl WithSimd for SearchBlock<'_> {
+impl<R: Reach> WithSimd for SearchBlock<'_, R> {
     type Output = ();
 
     #[inline(always)]
@@ -207,19 +257,39 @@ impl WithSimd for SearchBlock<'_> {
     }
 }
 
-impl SearchBlock<'_> {
+impl<R: Reach> SearchBlock<'_, R> {
     /// Panels of V vectors, N of them or N rows at a time.
     #[inline(always)]
     fn run<S: Simd, const V: usize, const N: usize>(self, simd: S) {
         let Pruned {
-            panels, slack, tables, starts, packed_rows, squares, left, found, work, ..
+            panels,
+            slack,
+            tables,
+            starts,
+            packed_rows,
+            squares,
+            left,
+            found,
+            limits,
+            work,
+            ..
         } = self.pruned;
         let panels: &Panels = panels;
         let (packed, _) = vectors::<S>(panels.packed()).as_chunks::<V>();
         let (tables, _) = vectors::<S>(tables).as_chunks::<V>();
-        let (rows, nearest) = (self.rows, found);
-        let mut search =
-            PanelSearch::<S, V> { simd, panels, packed, tables, starts, rows, nearest, work };
+        let Self { rows, reach, .. } = self;
+        let mut search = PanelSearch::<S, V, R> {
+            simd,
+            panels,
+            packed,
+            tables,
+            starts,
+            rows,
+            nearest: found,
+            reach,
+            limits,
+            work,
+        };
         let line = panels.line();
         left.clear();
         packed_rows.pack(rows.z);
@@ -243,7 +313,7 @@ impl SearchBlock<'_> {
     }
 }
 
-struct PanelSearch<'a, S: Simd, const V: usize> {
+struct PanelSearch<'a, S: Simd, const V: usize, F: Reach> {
     simd: S,
     panels: &'a Panels,
     packed: &'a [[S::f32s; V]],
@@ -253,10 +323,18 @@ struct PanelSearch<'a, S: Simd, const V: usize> {
     rows: Rows<'a>,
     /// What has been found so far.
     nearest: &'a mut Nearest,
+    reach: &'a F,
+    limits: &'a mut Vec<f32>,
     work: &'a mut usize,
 }
 
-impl<S: Simd, const V: usize> PanelSearch<'_, S, V> {
+impl<S: Simd, const V: usize, F: Reach> PanelSearch<'_, S, V, F> {
+    /// The squared distance up to which landmarks matter for a row.
+    #[inline(always)]
+    fn limit(&self, row: usize) -> f32 {
+        if F::FARTHER { self.limits[row] } else { self.nearest.distance[row] }
+    }
+
     /// Compares a row with the panels around the centre that is nearest to it, and adds what is left;
     /// `squares` are its squared distances from all centres.
     #[inline(always)]
@@ -270,13 +348,17 @@ impl<S: Simd, const V: usize> PanelSearch<'_, S, V> {
         let simd = self.simd;
         self.nearest.index.push(0);
         self.nearest.distance.push(f32::INFINITY);
+        if F::FARTHER {
+            self.nearest.second.push(f32::INFINITY);
+            self.limits.push(f32::INFINITY);
+        }
         let own = place_of_least(simd, squares).min(self.panels.groups() - 1);
         let first = self.panels.first(own);
         for some in first.chunks(P) {
             let at = std::array::from_fn(|p| some[p.min(some.len() - 1)]);
             self.look::<1, P>([row], at, some.len());
         }
-        let distance = self.nearest.distance[row];
+        let limit = self.limit(row);
         let near = simd.splat_f32s(-slack.above(squares[own]));
         let shrink = simd.splat_f32s(slack.shrink());
         let least = simd.splat_f32s(slack.least());
@@ -289,11 +371,11 @@ impl<S: Simd, const V: usize> PanelSearch<'_, S, V> {
             // What is not a number excludes nothing.
             let bound = simd.max_f32s(simd.sub_f32s(bound, least), zero);
             let bound = simd.mul_f32s(simd.mul_f32s(bound, bound), shrink);
-            let excluded = simd.less_than_f32s(simd.splat_f32s(distance), bound);
+            let excluded = simd.less_than_f32s(simd.splat_f32s(limit), bound);
             if has_any(simd, simd.not_m32s(excluded)) {
                 let mut lanes = [0.0; PANEL];
                 S::as_mut_simd_f32s(&mut lanes).0[0] = bound;
-                left.add(row, at * S::F32_LANES, &lanes[..S::F32_LANES], distance);
+                left.add(row, at * S::F32_LANES, &lanes[..S::F32_LANES], limit);
             }
         }
     }
@@ -305,7 +387,7 @@ impl<S: Simd, const V: usize> PanelSearch<'_, S, V> {
         for (i, possible) in left.iter().enumerate() {
             let row = possible.row as usize;
             rows[count] = row;
-            count += usize::from(!(possible.square > self.nearest.distance[row]));
+            count += usize::from(!(possible.square > self.limit(row)));
             if count == R || count > 0 && i + 1 == left.len() {
                 // The last in the place of those that are not there: a row seen twice changes nothing.
                 let some = std::array::from_fn(|r| rows[r.min(count - 1)]);
@@ -328,11 +410,12 @@ impl<S: Simd, const V: usize> PanelSearch<'_, S, V> {
         let Some(sums) = self.measure(rows, panels, count) else { return };
         let (simd, never) = (self.simd, self.simd.splat_f32s(f32::INFINITY));
         for (row, sums) in rows.iter().zip(&sums) {
-            let (index, distance) =
-                (&mut self.nearest.index[*row], &mut self.nearest.distance[*row]);
-            if R > 1 && all_beyond(simd, sums, *distance) {
+            if R > 1 && all_beyond(simd, sums, self.limit(*row)) {
                 continue;
             }
+            let (index, distance) =
+                (&mut self.nearest.index[*row], &mut self.nearest.distance[*row]);
+            let before = *distance;
             let least = simd.reduce_min_f32s(least_of(simd, sums));
             let value = simd.splat_f32s(least);
             let mut first = never;
@@ -344,10 +427,38 @@ impl<S: Simd, const V: usize> PanelSearch<'_, S, V> {
                 }
             }
             let first = simd.reduce_min_f32s(first) as u32;
-            if least < *distance || least == *distance && first < *index {
+            let nearer = least < *distance || least == *distance && first < *index;
+            if nearer {
                 (*index, *distance) = (first, least);
             }
+            if F::FARTHER {
+                // Rows, panels and landmarks may be seen twice: all but the nearest count.
+                let (nearest, other) = (*index as f32, if nearer { before } else { f32::INFINITY });
+                let second = self.second_of(nearest, panels, sums).min(other);
+                self.nearest.second[*row] = self.nearest.second[*row].min(second);
+                self.limits[*row] = self.reach.of(self.nearest.distance[*row]);
+            }
         }
+    }
+
+    /// The least of the sums of panels but for one landmark.
+    #[inline(always)]
+    fn second_of<const P: usize>(
+        &self,
+        but: f32,
+        panels: [usize; P],
+        sums: &[[S::f32s; V]; P],
+    ) -> f32 {
+        let (simd, never) = (self.simd, self.simd.splat_f32s(f32::INFINITY));
+        let (but, mut least) = (simd.splat_f32s(but), never);
+        for (panel, sums) in panels.iter().zip(sums) {
+            let places = &self.panels.places()[panel * PANEL..(panel + 1) * PANEL];
+            for (place, sum) in vectors::<S>(places).iter().zip(sums) {
+                let other = simd.select_f32s(simd.equal_f32s(*place, but), never, *sum);
+                least = simd.min_f32s(least, other);
+            }
+        }
+        simd.reduce_min_f32s(least)
     }
 
     /// Squared distances of rows from the landmarks of panels, `[row][panel]`, or `None` where all are beyond what
@@ -401,7 +512,7 @@ impl<S: Simd, const V: usize> PanelSearch<'_, S, V> {
     ) -> bool {
         let mut within = false;
         for r in 0..R {
-            within |= !all_beyond(self.simd, &sums[r], self.nearest.distance[rows[r]]);
+            within |= !all_beyond(self.simd, &sums[r], self.limit(rows[r]));
         }
         !within
     }
@@ -535,6 +646,17 @@ mod tests {
         all
     }
 
+    /// A quarter farther than the nearest.
+    struct Quarter;
+
+    impl Reach for Quarter {
+        const FARTHER: bool = true;
+
+        fn of(&self, nearest: f32) -> f32 {
+            1.25 * nearest
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(160))]
         /// Index and distance of the scalar definition, whatever the points, the groups and the instructions.
@@ -572,6 +694,17 @@ mod tests {
                 for i in 0..n {
                     let expected = scalar::nearest(Kernel::Gaussian, given.row(i, d, levels.len()), &landmarks, tables.as_ref());
                     prop_assert_eq!((found.index[i], found.distance[i]), expected, "row {} with {}", i, set.name());
+                }
+                // The second least distance, as far as the reach.
+                let mut two = Nearest::default();
+                search.block_two(given, &Quarter, &mut two);
+                let mut all = Nearest::default();
+                Search::new(&landmarks, tables.as_ref(), None, set).block_two(given, &Quarter, &mut all);
+                for i in 0..n {
+                    prop_assert_eq!((two.index[i], two.distance[i]), (found.index[i], found.distance[i]));
+                    let (second, reach) = (all.second[i], Quarter.of(two.distance[i]));
+                    let known = two.second[i] == second || second >= reach && two.second[i] == reach;
+                    prop_assert!(known || two.distance[i].is_nan(), "row {}: {} of {}", i, two.second[i], second);
                 }
             }
         }

@@ -165,15 +165,18 @@ impl Tiles {
         }
     }
 
-    /// Finds the nearest landmark of at most [`MAX_BLOCK`] rows, and the distance of the second nearest.
+    /// Adds the nearest landmark of every row, and the distance of the second nearest.
     pub fn nearest_two<'r>(&mut self, rows: impl Into<Rows<'r>>, nearest: &mut Nearest) {
-        let rows = rows.into();
-        self.count(&rows);
-        nearest.clear();
         assert!(self.steps.is_empty(), "kernel sums are not for predicting");
-        self.second.resize(self.least.len(), 0.0);
-        let instructions = self.instructions;
-        instructions.dispatch(TileBlock::<2> { tiles: self, rows, nearest: Some(nearest) });
+        let rows = rows.into();
+        let (d, c, instructions) = (self.dims, self.starts.len(), self.instructions);
+        let n = rows.z.len() / d;
+        for start in (0..n).step_by(MAX_BLOCK) {
+            let rows = rows.part(start..n.min(start + MAX_BLOCK), d, c);
+            self.count(&rows);
+            self.second.resize(self.least.len(), 0.0);
+            instructions.dispatch(TileBlock::<2> { tiles: self, rows, nearest: Some(nearest) });
+        }
     }
 }
 

@@ -20,6 +20,7 @@ pub(super) fn iterate(
         return 0;
     }
     let narrowed = points.narrowed();
+    points.project(centres);
     let mut places = narrowed.places(centres);
     let mut moved: Vec<u32> = (0..centres.len() as u32).collect();
     let mut own: Vec<Own> = vec![Own { centre: u32::MAX, d2: f32::INFINITY }; points.len()];

@@ -14,5 +14,6 @@ mod seed;
 mod swap;
 
 pub use effort::Effort;
+pub(crate) use narrow::{Narrowed, medians};
 pub(crate) use points::members;
 pub use points::{Loss, WeightedPoints, nearest};

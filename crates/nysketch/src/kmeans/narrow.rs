@@ -1,18 +1,20 @@
 //! Points in single precision: their nearest centres through the tiles of the pass, and their distances from one place.
 //!
-//! Points are moved by the medians of their columns, so that one of them far away takes no digits from the others, and brought into a unit that keeps squares within the range of singles. A distance is the
-//! same bits however it is computed: differences, then one multiply-add a column, in the order of the columns.
+//! Points are moved by the medians of their columns, so that one of them far away takes no digits from the others, and
+//! brought into a unit that keeps squares within the range of singles. A distance is the same bits however it is
+//! computed: differences, then one multiply-add per column, in the order of the columns.
 
-use crate::kernel::Kernel;
 use crate::kernel::pack::MAX_BLOCK;
-use crate::kernel::tile::{Nearest, Tiles};
+use crate::kernel::panels::Panels;
+use crate::kernel::search::{PanelsOnce, Reach, Search};
+use crate::kernel::tile::Nearest;
 use crate::parallel::in_parallel;
 use crate::points::Points;
 use crate::simd::{Instructions, Work};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-/// Rows that a thread takes at once.
-const CHUNK: usize = 8 * MAX_BLOCK;
+/// Points that a thread takes at once, at least and at most.
+const CHUNKS: (usize, usize) = (8 * MAX_BLOCK, 64 * MAX_BLOCK);
 /// Differences from which on threads pay.
 const THREADS_PAY: usize = 1 << 23;
 /// Points that a median is taken of at most.
@@ -34,11 +36,22 @@ pub(crate) struct Narrowed {
     known: Vec<f32>,
 }
 
+/// All centres matter for the second nearest.
+struct Everything;
+
+impl Reach for Everything {
+    const FARTHER: bool = true;
+
+    fn of(&self, _: f32) -> f32 {
+        f32::INFINITY
+    }
+}
+
 /// The nearest of some centres.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Near {
     pub centre: u32,
-    /// The squared distance to it, and to the second nearest.
+    /// The squared distance to it, and to the second nearest where that was asked for.
     pub first: f32,
     pub second: f32,
 }
@@ -46,32 +59,58 @@ pub(crate) struct Near {
 impl Narrowed {
     /// Lays out row-major points; `known` is empty or has a share for each number.
     pub fn new(dims: usize, points: &[f64], known: &[f64]) -> Self {
-        let len = points.len() / dims;
-        let origin: Vec<f64> = (0..dims).map(|k| middle(points, dims, k)).collect();
+        let origin = medians(dims, points);
         let far = |x: &[f64]| x.iter().zip(&origin).map(|(x, o)| (x - o).abs()).fold(0.0, f64::max);
         let farthest = points.chunks_exact(dims).map(far).fold(0.0, f64::max);
+        let mut all = Narrowed::around(origin, farthest);
+        all.reserve(points.len() / dims);
+        points.chunks_exact(dims).for_each(|x| all.push(x));
+        all.known_in_part(known)
+    }
+
+    /// No points yet, but room for some whose columns are about `farthest` from an origin at most.
+    pub fn around(origin: Vec<f64>, farthest: f64) -> Self {
+        let dims = origin.len();
         let radius = farthest * (dims as f64).sqrt();
         let unit = match radius.is_normal() {
             true => 2.0f64.powi(-(radius.log2().ceil().clamp(-1000.0, 1000.0) as i32)),
             false => 1.0,
         };
-        let mut all = Narrowed {
-            dims,
-            len,
-            origin,
-            unit,
-            rows: Vec::with_capacity(points.len()),
-            columns: OnceLock::new(),
-            known: vec![0.0; known.len()],
-        };
-        for x in points.chunks_exact(dims) {
-            let place = all.place(x);
-            all.rows.extend(place);
-        }
+        let (rows, columns, known) = (Vec::new(), OnceLock::new(), Vec::new());
+        Narrowed { dims, len: 0, origin, unit, rows, columns, known }
+    }
+
+    /// Adds a point.
+    pub fn push(&mut self, x: &[f64]) {
+        let columns = x.iter().zip(&self.origin);
+        self.rows.extend(columns.map(|(x, o)| ((x - o) * self.unit) as f32));
+        self.len += 1;
+    }
+
+    /// Takes memory for so many more points.
+    pub fn reserve(&mut self, points: usize) {
+        self.rows.reserve_exact(points * self.dims);
+    }
+
+    /// The same where distances count numbers by what share of them is known; all count where that is empty.
+    #[must_use]
+    pub fn known_in_part(mut self, known: &[f64]) -> Self {
+        self.known = vec![0.0; known.len()];
         for (at, share) in known.iter().enumerate() {
-            all.known[at % dims * len + at / dims] = *share as f32;
+            self.known[at % self.dims * self.len + at / self.dims] = *share as f32;
         }
-        all
+        self
+    }
+
+    /// Number of dimensions, and of points.
+    pub fn size(&self) -> (usize, usize) {
+        (self.dims, self.len)
+    }
+
+    /// A point as it was, but for rounding to singles.
+    pub fn wide(&self, i: usize) -> impl Iterator<Item = f64> {
+        let back = 1.0 / self.unit;
+        self.row(i).iter().zip(&self.origin).map(move |(x, o)| o + back * f64::from(*x))
     }
 
     fn columns(&self) -> &[f32] {
@@ -113,25 +152,46 @@ impl Narrowed {
         sum
     }
 
-    /// The nearest of some centres for some of the points, in their order, whatever the number of threads.
+    /// The nearest of some centres for some of the points, in their order, whatever the number of threads; the distance of the
+    /// second nearest is infinite.
     pub fn nearest(&self, points: &[u32], centres: &[Vec<f32>], threads: usize) -> Vec<Near> {
+        let panels = |centres: &Points| PanelsOnce::default().of(centres, Instructions::best());
+        let find = |search: &mut Search, rows: &[f32], nearest: &mut Nearest| {
+            search.block(rows, nearest);
+            nearest.second.resize(nearest.index.len(), f32::INFINITY);
+        };
+        self.search(points, centres, threads, panels, find)
+    }
+
+    /// The same with the distance of the second nearest.
+    pub fn nearest_two(&self, points: &[u32], centres: &[Vec<f32>], threads: usize) -> Vec<Near> {
+        let find = |search: &mut Search, rows: &[f32], nearest: &mut Nearest| {
+            search.block_two(rows, &Everything, nearest);
+        };
+        self.search(points, centres, threads, |_| None, find)
+    }
+
+    fn search(
+        &self,
+        points: &[u32],
+        centres: &[Vec<f32>],
+        threads: usize,
+        panels: impl Fn(&Points) -> Option<Arc<Panels>>,
+        find: impl Fn(&mut Search, &[f32], &mut Nearest) + Sync,
+    ) -> Vec<Near> {
         if !self.known.is_empty() {
             return self.nearest_known(points, centres);
         }
         let flat: Vec<f32> = centres.iter().flatten().copied().collect();
         let landmarks = Points::new(self.dims, flat);
-        let tiles = Tiles::new(&landmarks, Kernel::Gaussian, None, Instructions::best());
-        let threads = match points.len() * centres.len() * self.dims < THREADS_PAY {
-            true => 1,
-            false => threads,
-        };
+        let search = Search::new(&landmarks, None, panels(&landmarks), Instructions::best());
         let some = |chunk: &[u32]| {
-            let (mut tiles, mut nearest) = (tiles.clone(), Nearest::default());
+            let (mut search, mut nearest) = (search.clone(), Nearest::default());
             let (mut rows, mut found) = (Vec::new(), Vec::with_capacity(chunk.len()));
-            for block in chunk.chunks(MAX_BLOCK) {
+            for block in chunk.chunks(search.rows()) {
                 rows.clear();
                 block.iter().for_each(|i| rows.extend_from_slice(self.row(*i as usize)));
-                tiles.nearest_two(&rows, &mut nearest);
+                find(&mut search, &rows, &mut nearest);
                 let Nearest { index, distance, second } = &nearest;
                 let each = index.iter().zip(distance).zip(second);
                 found.extend(each.map(|((i, first), second)| Near {
@@ -142,16 +202,17 @@ impl Narrowed {
             }
             found
         };
-        if threads < 2 {
+        if threads < 2 || points.len() * centres.len() * self.dims < THREADS_PAY {
             return some(points);
         }
-        in_parallel(threads, points.chunks(CHUNK).collect(), some).concat()
+        let chunk = (points.len() / (4 * threads)).clamp(CHUNKS.0, CHUNKS.1);
+        in_parallel(threads, points.chunks(chunk).collect(), some).concat()
     }
 
-    /// The same for all points.
-    pub fn all_nearest(&self, centres: &[Vec<f32>], threads: usize) -> Vec<Near> {
+    /// The two nearest of some centres for all points.
+    pub fn all_nearest_two(&self, centres: &[Vec<f32>], threads: usize) -> Vec<Near> {
         let all: Vec<u32> = (0..self.len as u32).collect();
-        self.nearest(&all, centres, threads)
+        self.nearest_two(&all, centres, threads)
     }
 
     /// The same where distances count what is known, centre by centre.
@@ -182,8 +243,13 @@ impl Narrowed {
     }
 }
 
+/// The median of each column of row-major points.
+pub(crate) fn medians(dims: usize, points: &[f64]) -> Vec<f64> {
+    (0..dims).map(|k| median(points, dims, k)).collect()
+}
+
 /// The median of a column, of a thousand points where there are more.
-fn middle(points: &[f64], dims: usize, column: usize) -> f64 {
+fn median(points: &[f64], dims: usize, column: usize) -> f64 {
     let step = (points.len() / dims).div_ceil(MIDDLE).max(1);
     let mut values: Vec<f64> = points.iter().skip(column).step_by(step * dims).copied().collect();
     values.sort_by(f64::total_cmp);
@@ -261,7 +327,7 @@ mod tests {
             let centres: Vec<Vec<f32>> =
                 (0..k).map(|_| narrowed.place(&(0..d).map(|_| next()).collect::<Vec<_>>())).collect();
             let all: Vec<u32> = (0..n as u32).rev().collect();
-            let found = narrowed.nearest(&all, &centres, 1);
+            let found = narrowed.nearest_two(&all, &centres, 1);
             let mut out = Vec::new();
             let mut expected =
                 vec![Near { centre: 0, first: f32::INFINITY, second: f32::INFINITY }; n];
@@ -274,6 +340,9 @@ mod tests {
             }
             expected.reverse();
             prop_assert_eq!(&found, &expected);
+            let first = |near: &Near| (near.centre, near.first);
+            let nearest = narrowed.nearest(&all, &centres, 2);
+            prop_assert!(nearest.iter().map(first).eq(expected.iter().map(first)));
         }
     }
 }

@@ -3,18 +3,23 @@
 use super::narrow::{Narrowed, Near};
 use crate::kernel::squared_distance;
 use crate::points::Points;
+use crate::sphere::Spheres;
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
-/// Weighted points in double precision.
+/// Weighted points, in double precision or in single.
 #[derive(Debug, Clone)]
 pub struct WeightedPoints {
     dims: usize,
+    /// Row-major; empty where the narrowed ones are all there is.
     points: Vec<f64>,
     weights: Vec<f64>,
     /// What share of each number of a point is known, as points; empty where all are.
     known: Vec<f64>,
     /// Whether distances count a number by that share. Means always do.
     near_by_known: bool,
+    /// What centres lie on.
+    spheres: Spheres,
     narrowed: OnceLock<Narrowed>,
 }
 
@@ -53,7 +58,29 @@ impl WeightedPoints {
         near_by_known: bool,
     ) -> Self {
         debug_assert!(weights.iter().all(|w| *w > 0.0) && points.len() == dims * weights.len());
-        WeightedPoints { dims, points, weights, known, near_by_known, narrowed: OnceLock::new() }
+        let (spheres, narrowed) = (Spheres::default(), OnceLock::new());
+        WeightedPoints { dims, points, weights, known, near_by_known, spheres, narrowed }
+    }
+
+    /// The same, with centres on some spheres.
+    #[must_use]
+    pub(crate) fn on(self, spheres: Spheres) -> Self {
+        WeightedPoints { spheres, ..self }
+    }
+
+    /// Points in single precision, which take half the memory.
+    pub(crate) fn narrow(
+        narrowed: Narrowed,
+        weights: Vec<f64>,
+        known: Vec<f64>,
+        near_by_known: bool,
+    ) -> Self {
+        let (dims, len) = narrowed.size();
+        debug_assert!(weights.iter().all(|w| *w > 0.0) && len == weights.len());
+        let narrowed = narrowed.known_in_part(if near_by_known { &known } else { &[] });
+        let (points, spheres) = (Vec::new(), Spheres::default());
+        let narrowed = OnceLock::from(narrowed);
+        WeightedPoints { dims, points, weights, known, near_by_known, spheres, narrowed }
     }
 
     /// Row-major rows of equal weight.
@@ -83,15 +110,25 @@ impl WeightedPoints {
     }
 
     /// The points with their weights.
-    pub fn iter(&self) -> impl Iterator<Item = (&[f64], f64)> {
-        self.points.chunks_exact(self.dims).zip(self.weights.iter().copied())
+    pub fn iter(&self) -> impl Iterator<Item = (Cow<'_, [f64]>, f64)> {
+        self.weights.iter().enumerate().map(|(i, w)| (self.point(i), *w))
     }
 
-    pub(super) fn point(&self, i: usize) -> &[f64] {
-        &self.points[i * self.dims..(i + 1) * self.dims]
+    /// A point.
+    pub(super) fn point(&self, i: usize) -> Cow<'_, [f64]> {
+        match self.wide(i) {
+            Some(x) => Cow::Borrowed(x),
+            None => Cow::Owned(self.narrowed().wide(i).collect()),
+        }
     }
 
-    pub(super) fn weights(&self) -> &[f64] {
+    /// A point, where there are doubles.
+    fn wide(&self, i: usize) -> Option<&[f64]> {
+        self.points.get(i * self.dims..(i + 1) * self.dims)
+    }
+
+    /// The weight of each point.
+    pub(crate) fn weights(&self) -> &[f64] {
         &self.weights
     }
 
@@ -103,13 +140,12 @@ impl WeightedPoints {
 
     /// Squared distance of a point from some place.
     pub(crate) fn distance(&self, i: usize, place: &[f64]) -> f64 {
-        let x = self.point(i);
-        match self.known.get(i * self.dims..(i + 1) * self.dims).filter(|_| self.near_by_known) {
-            None => squared_distance(x, place),
-            Some(known) => {
-                let terms = x.iter().zip(place).zip(known);
-                terms.map(|((x, c), share)| share * (x - c) * (x - c)).sum()
-            }
+        let known = self.known.get(i * self.dims..(i + 1) * self.dims);
+        let known = known.filter(|_| self.near_by_known);
+        match self.wide(i) {
+            Some(x) if known.is_none() => squared_distance(x, place),
+            Some(x) => distance(x.iter().copied(), place, known),
+            None => distance(self.narrowed().wide(i), place, known),
         }
     }
 
@@ -118,13 +154,20 @@ impl WeightedPoints {
         if centres.is_empty() || self.is_empty() {
             return vec![0; self.len()];
         }
-        self.near(centres).iter().map(|near| near.centre as usize).collect()
+        self.nearest(centres).iter().map(|near| near.centre as usize).collect()
+    }
+
+    /// The nearest of some centres for every point.
+    pub(super) fn nearest(&self, centres: &[Vec<f64>]) -> Vec<Near> {
+        let narrowed = self.narrowed();
+        let all: Vec<u32> = (0..self.len() as u32).collect();
+        narrowed.nearest(&all, &narrowed.places(centres), 1)
     }
 
     /// The two nearest of some centres for every point.
-    pub(super) fn near(&self, centres: &[Vec<f64>]) -> Vec<Near> {
+    fn nearest_two(&self, centres: &[Vec<f64>]) -> Vec<Near> {
         let narrowed = self.narrowed();
-        narrowed.all_nearest(&narrowed.places(centres), 1)
+        narrowed.all_nearest_two(&narrowed.places(centres), 1)
     }
 
     /// How much nearer the nearest centre of every point is than the second nearest, as a share of that distance.
@@ -133,7 +176,7 @@ impl WeightedPoints {
             let (a, b) = (f64::from(near.first).sqrt(), f64::from(near.second).sqrt());
             if b > 0.0 { (b - a) / b } else { 0.0 }
         };
-        self.near(centres).iter().map(margin).collect()
+        self.nearest_two(centres).iter().map(margin).collect()
     }
 
     /// Sum of the weights.
@@ -163,13 +206,28 @@ impl WeightedPoints {
         variance
     }
 
-    /// The mean or, by a few steps from a centre, the median of some points; where none of them knows a number, it
-    /// stays as it was.
+    /// Centres where they may lie.
+    pub(super) fn project(&self, centres: &mut [Vec<f64>]) {
+        for centre in centres {
+            let before = centre.clone();
+            self.spheres.project(centre, &before);
+        }
+    }
+
+    /// The best centre of some points: their mean or, by a few steps from a centre, their median, on the spheres where
+    /// there are some. Where none of them knows a number, it stays as it was.
     pub(super) fn centre_of(&self, members: &[usize], from: &[f64], loss: Loss) -> Vec<f64> {
         match loss {
-            Loss::Squared => self.mean_by(members, from, |i| self.weights[i]),
+            Loss::Squared => self.best_by(members, from, |i| self.weights[i]),
             Loss::Distance => self.median(members, from),
         }
+    }
+
+    /// The centre of least mean squared distance.
+    fn best_by(&self, members: &[usize], from: &[f64], weight: impl Fn(usize) -> f64) -> Vec<f64> {
+        let mut centre = self.mean_by(members, from, weight);
+        self.spheres.project(&mut centre, from);
+        centre
     }
 
     fn mean_by(&self, members: &[usize], from: &[f64], weight: impl Fn(usize) -> f64) -> Vec<f64> {
@@ -180,8 +238,9 @@ impl WeightedPoints {
             for &i in members {
                 let w = weight(i);
                 mass += w;
-                for (s, x) in sum.iter_mut().zip(self.point(i)) {
-                    *s += w * x;
+                match self.wide(i) {
+                    Some(x) => add(&mut sum, w, x.iter().copied()),
+                    None => add(&mut sum, w, self.narrowed().wide(i)),
                 }
             }
             return sum.iter().map(|s| s / mass).collect();
@@ -211,9 +270,23 @@ impl WeightedPoints {
         for _ in 0..8 {
             // A point at the centre would get infinite weight; this holds it there softly.
             let weight = |i: usize| self.weights[i] / self.distance(i, &centre).sqrt().max(least);
-            centre = self.mean_by(members, &centre, weight);
+            centre = self.best_by(members, &centre, weight);
         }
         centre
+    }
+}
+
+/// Adds a weighted point to a sum.
+fn add(sum: &mut [f64], weight: f64, point: impl Iterator<Item = f64>) {
+    sum.iter_mut().zip(point).for_each(|(s, x)| *s += weight * x);
+}
+
+/// The squared distance of a point from some place, numbers counted by what share of them is known.
+fn distance(point: impl Iterator<Item = f64>, place: &[f64], known: Option<&[f64]>) -> f64 {
+    let terms = point.zip(place).map(|(x, c)| (x - c) * (x - c));
+    match known {
+        None => terms.sum(),
+        Some(known) => terms.zip(known).map(|(term, share)| share * term).sum(),
     }
 }
 

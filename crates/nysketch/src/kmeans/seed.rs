@@ -15,7 +15,7 @@ pub(super) fn grow(
         return centres;
     }
     let narrowed = points.narrowed();
-    let mut d2: Vec<f32> = points.near(&centres).iter().map(|near| near.first).collect();
+    let mut d2: Vec<f32> = points.nearest(&centres).iter().map(|near| near.first).collect();
     let (mut scores, mut next, mut best) = (Vec::new(), Vec::new(), Vec::new());
     while centres.len() < k {
         scores.clear();
@@ -39,7 +39,7 @@ pub(super) fn grow(
         let Some((_, i)) = least else {
             return centres;
         };
-        centres.push(points.point(i).to_vec());
+        centres.push(points.point(i).into_owned());
         std::mem::swap(&mut d2, &mut best);
     }
     centres
@@ -48,7 +48,7 @@ pub(super) fn grow(
 /// The same from one point, drawn by weight.
 pub(super) fn start(points: &WeightedPoints, k: usize, rng: &mut impl rand::Rng) -> Vec<Vec<f64>> {
     match draw(points.weights(), rng).filter(|_| k > 0) {
-        Some(first) => grow(points, vec![points.point(first).to_vec()], k, rng),
+        Some(first) => grow(points, vec![points.point(first).into_owned()], k, rng),
         None => Vec::new(),
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn exchange(
 ) -> usize {
     let (narrowed, weights) = (points.narrowed(), points.weights());
     let mut places = narrowed.places(centres);
-    let mut near = narrowed.all_nearest(&places, threads);
+    let mut near = narrowed.all_nearest_two(&places, threads);
     let costs_of = |near: &[Near]| -> Vec<f64> {
         near.iter().zip(weights).map(|(n, w)| w * loss.of(f64::from(n.first))).collect()
     };
@@ -48,7 +48,7 @@ pub(super) fn exchange(
             continue;
         }
         let old = std::mem::replace(&mut places[missed], narrowed.row(x).to_vec());
-        centres[missed] = points.point(x).to_vec();
+        centres[missed] = points.point(x).into_owned();
         replace(narrowed, &mut near, missed as u32, &old, &from, &places);
         costs = costs_of(&near);
         exchanged += 1;
@@ -76,7 +76,7 @@ fn replace(
             near.look(centre, from[i]);
         }
     }
-    for (i, found) in lost.iter().zip(narrowed.nearest(&lost, places, 1)) {
+    for (i, found) in lost.iter().zip(narrowed.nearest_two(&lost, places, 1)) {
         near[*i as usize] = found;
     }
 }

@@ -28,8 +28,9 @@ pub const SAMPLE_VALUES: usize = 1 << 24;
 /// Witness rows where the user names no number.
 pub const DEFAULT_WITNESSES: usize = 20_000;
 
-/// Witness rows a cluster where their number is given: k-means on s rows is worse than on all by about k/s.
-const WITNESSES_PER_CLUSTER: usize = 400;
+/// Witness rows per cluster where the number of clusters is given: k-means on s rows is worse than on all by about k/s, and
+/// by twice that where clusters overlap.
+const WITNESSES_PER_CLUSTER: usize = 800;
 /// Values that witness rows have at most for each hundred clusters, about 4 MB, and never more than the sample; but for 20
 /// rows a cluster and 2,000 in all.
 const WITNESS_VALUES: usize = 1_000_000;

@@ -8,7 +8,8 @@
 //!
 //! with one power of two `2^e` that makes the farthest centre as far as 1. Narrowed centres are `w_c`; the
 //! pass of [`tile`](crate::kernel::tile) computes `S_c ≈ ‖z − w_c‖²` and gives the least, `S_1`, and the
-//! second least, `S_2`. With `u = 2⁻²⁴` and d columns:
+//! second least, `S_2`; where centres are many, [`search`](crate::kernel::search) leaves out those that are too far away to be
+//! `S_2` without a proof. With `u = 2⁻²⁴` and d columns:
 //!
 //! * every coordinate of row and centre is narrowed with a relative error of u, so distances of narrowed
 //!   points err by `u (‖y‖ + ‖v_c‖)`, where `v_c` is the centre before narrowing and `‖v_c‖` is at most the
@@ -28,9 +29,8 @@
 //! proven, all distances of the row are taken in double precision. Centres that are equal count once, as the
 //! first of them.
 
-use crate::kernel::Kernel;
-use crate::kernel::pack::MAX_BLOCK;
-use crate::kernel::tile::{Nearest, Tiles};
+use crate::kernel::search::{PanelsOnce, Reach, Search};
+use crate::kernel::tile::Nearest;
 use crate::points::Points;
 use crate::simd::{Instructions, Work};
 use std::collections::HashSet;
@@ -47,7 +47,7 @@ pub struct NearestCentre {
     /// `o_j` and `f_j`.
     origin: Vec<f64>,
     factor: Vec<f64>,
-    tiles: Tiles,
+    search: Search,
     /// For every centre of the pass its index among all centres, and `‖w_c‖`.
     centre: Vec<u32>,
     length: Vec<f64>,
@@ -82,6 +82,19 @@ impl Proof {
         let doubt = self.of_both * (a + b) + self.of_row * (a + length) + self.least;
         // An infinite second is one that does not exist, or much farther than the first.
         first <= FAR && (b - a > doubt || second == f32::INFINITY)
+    }
+}
+
+/// Centres farther than this need not be looked at: the nearest is proven against them.
+impl Reach for Proof {
+    const FARTHER: bool = true;
+
+    fn of(&self, nearest: f32) -> f32 {
+        let a = f64::from(nearest).sqrt();
+        // The least second distance that proves it, and some more for what is rounded here. Centres have lengths up to 1.
+        let doubt = (2.0 * self.of_both + self.of_row) * a + self.of_row + self.least;
+        let second = a + 1.01 * doubt / (1.0 - self.of_both);
+        ((second * second) as f32).next_up()
     }
 }
 
@@ -128,7 +141,12 @@ impl NearestCentre {
         let lengths = points.rows().map(|w| length(&mut w.iter().map(|x| f64::from(*x)))).collect();
         Some(NearestCentre {
             instructions,
-            tiles: Tiles::new(&points, Kernel::Gaussian, None, instructions),
+            search: Search::new(
+                &points,
+                None,
+                PanelsOnce::default().of(&points, instructions),
+                instructions,
+            ),
             origin,
             factor,
             centre,
@@ -141,18 +159,19 @@ impl NearestCentre {
     pub fn find(&self, rows: &[f64], mut found: impl FnMut(usize, Option<u32>)) {
         let d = self.origin.len();
         // The pass needs memory of its own; a copy costs little beside a block of rows.
-        let mut tiles = self.tiles.clone();
+        let mut search = self.search.clone();
         let (mut z, mut nearest) = (Vec::new(), Nearest::default());
-        for (block, rows) in rows.chunks(MAX_BLOCK * d).enumerate() {
+        let together = search.rows();
+        for (block, rows) in rows.chunks(together * d).enumerate() {
             z.resize(rows.len(), 0.0);
             let Self { origin, factor, .. } = self;
             self.instructions.run(Narrow { origin, factor, rows, z: &mut z });
-            tiles.nearest_two(&z, &mut nearest);
+            search.block_two(&z, &self.proof, &mut nearest);
             let pairs = nearest.distance.iter().zip(&nearest.second);
             for (i, ((first, second), at)) in pairs.zip(&nearest.index).enumerate() {
                 let at = *at as usize;
                 let proven = self.proof.holds(*first, *second, self.length[at]);
-                found(block * MAX_BLOCK + i, proven.then(|| self.centre[at]));
+                found(block * together + i, proven.then(|| self.centre[at]));
             }
         }
     }

@@ -1,0 +1,112 @@
+//! Vectors of length one: centres are vectors of length one too, as spherical k-means on all rows finds them.
+
+mod common;
+
+use common::*;
+use nysketch::metrics::Risks;
+use nysketch::model::Shape;
+use nysketch::*;
+use std::sync::Arc;
+
+const D: usize = 8;
+const K: usize = 6;
+const ROWS: usize = 20_000;
+
+/// Rows around K directions, of any length.
+fn vectors() -> Vec<f64> {
+    let mut rows = Mixture::new(D, K, 2.0, 11).unwrap().rows(0, ROWS).values;
+    for (i, row) in rows.chunks_exact_mut(D).enumerate() {
+        let stretch = 0.5 + (i % 7) as f64;
+        row.iter_mut().for_each(|x| *x *= stretch);
+    }
+    rows
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
+fn to_length_one(row: &[f64]) -> Vec<f64> {
+    let length = dot(row, row).sqrt();
+    row.iter().map(|x| x / length).collect()
+}
+
+/// Spherical k-means as it is written down: each row goes to the centre of greatest cosine, each centre to the mean of its
+/// rows over its length. Returns the mean squared distance, which is 2 − 2 cos.
+fn spherical(rows: &[f64], seed: u64) -> f64 {
+    let rows: Vec<Vec<f64>> = rows.chunks_exact(D).map(to_length_one).collect();
+    let start = |c: usize| rows[(seed as usize * 7919 + c * 2741) % rows.len()].clone();
+    let mut centres: Vec<Vec<f64>> = (0..K).map(start).collect();
+    let mut cosines = 0.0;
+    for _ in 0..100 {
+        let mut sums = vec![vec![0.0; D]; K];
+        cosines = 0.0;
+        for row in &rows {
+            let cosine = |c: &usize| dot(row, &centres[*c]);
+            let own = (0..K).max_by(|a, b| cosine(a).total_cmp(&cosine(b))).unwrap();
+            cosines += cosine(&own);
+            sums[own].iter_mut().zip(row).for_each(|(s, x)| *s += x);
+        }
+        centres = sums.iter().map(|sum| to_length_one(sum)).collect();
+    }
+    2.0 - 2.0 * cosines / rows.len() as f64
+}
+
+fn sketch_of(rows: &[f64], change: impl FnOnce(PlanParams) -> PlanParams) -> Sketch {
+    let table = Table::unnamed(D, rows.to_vec()).unwrap();
+    let params = change(PlanParams::default().landmarks(120).unit(["*"]));
+    let plan = Arc::new(plan_for(&table, params).unwrap().0);
+    sketch(&plan, &table)
+}
+
+fn centres(model: &Model) -> &[Vec<f64>] {
+    let Shape::Centres { centres, .. } = &model.shape else { unreachable!("centres") };
+    centres
+}
+
+#[test]
+fn centres_are_those_of_spherical_kmeans() {
+    let rows = vectors();
+    let best = (0..10).map(|seed| spherical(&rows, seed)).fold(f64::INFINITY, f64::min);
+    let directions: Vec<f64> = rows.chunks_exact(D).flat_map(to_length_one).collect();
+    // A sketch without witnesses finishes on cells unfolded, one of kernel sums on landmarks.
+    let plain = |p: PlanParams| p;
+    let blind = |p: PlanParams| p.witnesses(0);
+    for (change, decoder, limit) in [
+        (&plain as &dyn Fn(PlanParams) -> PlanParams, Decoder::Cells, 1.005),
+        (&blind, Decoder::Cells, 1.01),
+        (&blind, Decoder::Kernel, 1.03),
+    ] {
+        let sketch = sketch_of(&rows, change);
+        let model = fit(&sketch, &FitParams::new(Task::Kmeans, K).decoder(decoder)).unwrap();
+        for centre in centres(&model) {
+            // The frame's centre is taken off and put back.
+            assert!((dot(centre, centre) - 1.0).abs() < 1e-12, "{centre:?}");
+        }
+        let mut risks = Risks::default();
+        risks.add(&Predictor::new(&model), &directions, &[]);
+        let risk = risks.evaluation(&model).mse;
+        assert!(risk < limit * best, "{decoder:?}: {risk} over {best}");
+    }
+}
+
+/// Medians lie on the sphere, too, and a range of k.
+#[test]
+fn medians_and_curves() {
+    let sketch = sketch_of(&vectors(), |p| p);
+    let medians = fit(&sketch, &FitParams::new(Task::Kmedians, K)).unwrap();
+    let curve = decoder::fit_curve(&sketch, &FitParams::new(Task::Kmeans, 1), 1, 4).unwrap();
+    for model in curve.points.iter().map(|p| &p.model).chain([&medians]) {
+        for centre in centres(model) {
+            assert!((dot(centre, centre) - 1.0).abs() < 1e-12, "{centre:?}");
+        }
+    }
+}
+
+/// Where the columns of a vector are scaled apart, lengths mean nothing, and centres are means.
+#[test]
+fn columns_scaled_apart_keep_their_means() {
+    let sketch = sketch_of(&vectors(), |p| p.scale(Scale::Standard));
+    let model = fit(&sketch, &FitParams::new(Task::Kmeans, K)).unwrap();
+    assert!(centres(&model).iter().all(|c| dot(c, c) < 0.99));
+}
