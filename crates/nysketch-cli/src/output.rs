@@ -109,10 +109,12 @@ fn escaped(text: &str, write: impl Fn(char) -> String) -> String {
     text.chars().map(|c| if steers(c) { write(c) } else { c.to_string() }).collect()
 }
 
-/// "1 row", "2 rows", "3 frequencies", "4 witnesses".
+/// "1 row", "2 rows", "3 frequencies", "4 witnesses", "5 days".
 pub fn count(n: u64, what: &str) -> String {
     let one = thousands(n);
-    match (n, what.strip_suffix('y')) {
+    // "days", but "frequencies".
+    let stem = what.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u']));
+    match (n, stem) {
         (1, _) => format!("{one} {what}"),
         (_, Some(stem)) => format!("{one} {stem}ies"),
         (_, None) if what.ends_with('s') => format!("{one} {what}es"),
@@ -172,6 +174,8 @@ mod tests {
     #[test]
     fn numbers_for_people() {
         assert_eq!(thousands(0), "0");
+        assert_eq!(count(2, "day"), "2 days");
+        assert_eq!(count(3, "frequency"), "3 frequencies");
         assert_eq!(thousands(12_345_678), "12,345,678");
         assert_eq!(short(0.0), "0");
         assert_eq!(short(12.5), "12.5");

@@ -24,7 +24,7 @@ use serde::Serialize;
 /// Bets: ε of ε·p^(ε−1). The last, 1, keeps its stake.
 const BETS: [f64; 5] = [0.1, 0.25, 0.4, 0.6, 1.0];
 /// The part of the fortune that is spread evenly each day.
-const SPREAD: f64 = 0.05;
+const SPREAD: f64 = 0.01;
 /// Days that must have come before one can be called unusual.
 const LEAST_BEFORE: usize = 4;
 /// Orders that the correlation of neighbours is compared with.

@@ -58,15 +58,20 @@ pub fn unusual(
     if let Some(file) = &args.plot {
         let points = found.each.iter().map(|d| DayPoint {
             name: d.name.clone(),
-            value: d.moved.unwrap_or(d.score),
+            value: d.score,
             stands_out: false,
-            title: format!("{}\n{}", d.name, count(d.rows, "row")),
+            title: match d.moved {
+                Some(moved) => {
+                    format!("{}\n{}\nmoved {}", d.name, count(d.rows, "row"), percent(moved))
+                }
+                None => format!("{}\n{}", d.name, count(d.rows, "row")),
+            },
         });
         let mut points: Vec<DayPoint> = points.collect();
         if let Some(last) = points.last_mut() {
             last.stands_out = found.unusual;
         }
-        let axis = if found.moved.is_some() { "share of rows that moved" } else { "score" };
+        let axis = "how unusual, in spreads of the days";
         let title = format!("{} among {}", stem(today), count(found.days as u64, "day"));
         let chart =
             DaysChart { points: &points, others: found.days, axis, title: &title, threshold: None };
