@@ -237,3 +237,54 @@ fn the_error_is_that_of_the_first_bad_row_also_with_folds() {
         assert_eq!((skipped.rows(), skipped.skipped()), (777, 1223));
     }
 }
+
+fn two_clusters() -> Sketch {
+    let rows = Mixture::new(2, 2, 6.0, 3).unwrap().rows(0, 1200).values;
+    let table = Table::unnamed(2, rows).unwrap();
+    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(30)).unwrap().0);
+    folded(&plan, &FoldRule::by_content(8).unwrap(), &table, 1)
+}
+
+#[test]
+fn intervals_do_not_depend_on_threads_and_are_kept_in_the_file() {
+    let sketch = two_clusters();
+    let context = Context::new(&sketch);
+    for (task, k) in [(Task::Kmeans, 2), (Task::Kmedians, 2), (Task::Gmm, 2), (Task::Pca, 2)] {
+        let params = FitParams::new(task, k);
+        let model = context.fit(&params).unwrap();
+        let with = |threads| {
+            let params = params.clone().threads(threads);
+            context.with_intervals(model.clone(), &params, 0.9).unwrap().intervals
+        };
+        let intervals = with(1);
+        assert_eq!(with(3), intervals, "{task}");
+        let sure = context.with_intervals(model.clone(), &params, 0.9).unwrap();
+        assert_eq!(Model::from_json(&sure.to_json()).unwrap(), sure);
+        // Of another number of folds, upside down, or of other clusters.
+        for (from, to) in [
+            ("\"folds\": 8", "\"folds\": 1"),
+            ("\"confidence\": 0.9", "\"confidence\": 1.0"),
+            ("\"stability\": [", "\"stability\": [2.0,"),
+            (
+                "\"explained_variance_ratio\": [\n      [",
+                "\"explained_variance_ratio\": [\n      [7,",
+            ),
+        ] {
+            let json = sure.to_json().replacen(from, to, 2);
+            if json != sure.to_json() {
+                assert!(Model::from_json(&json).is_err(), "{task}: {to}");
+            }
+        }
+    }
+}
+
+/// Two clusters far apart hold out as well as they are learned, and one more component does not help.
+#[test]
+fn cross_validation_finds_two_components() {
+    let sketch = two_clusters();
+    let params = FitParams::new(Task::Gmm, 1).restarts(4);
+    let found = Context::new(&sketch).cross_validate(&params, 1, 4).unwrap();
+    assert_eq!(found.points[found.within_error].k, 2);
+    let error = Context::new(&sketch.without_folds()).cross_validate(&params, 1, 4).unwrap_err();
+    assert!(matches!(error, Error::NoFolds { .. }), "{error}");
+}

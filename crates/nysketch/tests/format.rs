@@ -264,15 +264,12 @@ fn each_broken_rule_of_folds_is_named() {
     says(broken(&|json, _| *json = json.replace("4 key user", "4 content")), "not belong there");
     says(broken(&|json, _| *json = json.replace("4 key user", "5 key user")), "should be U64 [4");
     says(broken(&|_, tensors| drop(tensors.remove("folds.rows"))), "'folds.rows' is missing");
-    says(
-        broken(&|_, tensors| put(tensors, "folds.rows", 1, 0)),
-        "in fold 1, the rows of the cells",
-    );
+    says(broken(&|_, tensors| put(tensors, "folds.rows", 1, 0)), "in fold 1,");
     // What one fold has too much, the last has too little.
     says(broken(&|_, tensors| put(tensors, "folds.rows", 2, 10_000)), "in fold 2,");
     says(broken(&|_, tensors| put(tensors, "folds.skipped", 0, 9)), "in fold 3, the number of");
-    // Two of the three numbers of the first witness share a 128-bit word.
-    says(broken(&|_, tensors| put(tensors, "folds.witnesses", 0, 5)), "the folds of witness 0");
+    // A negative number of rows, and a negative sum.
+    says(broken(&|_, tensors| put(tensors, "folds.witnesses", 0, -1)), "the folds of witness 0");
     let unknown = broken(&|json, _| *json = json.replace("\"folds\":", "\"found\":"));
     says(unknown, "a section 'found' that this program does not know");
 }
