@@ -746,7 +746,7 @@ pub struct Evaluate {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch diff day1.nys day2.nys
-  nysketch diff both.nys day2.nys --part-of
+  nysketch diff week.nys day2.nys --part-of
   nysketch diff day1.nys day2.nys --tolerance 0.02 --exit-code || echo \"something changed\"
   nysketch diff --against site-1.nys day1.nys day2.nys --plot drift.svg
   nysketch diff --baseline days/ today.nys --plot today.svg --metrics drift.prom

@@ -104,7 +104,9 @@ fn a_day_among_days() {
     assert_eq!(listed["p_value"], found["p_value"]);
     // Metrics are written anew each day; nothing else is replaced.
     f.ok("diff --baseline days today.nys --metrics m.prom");
-    f.fails(1, "diff --baseline days today.nys --metrics plan.csv", &["plan.csv"]);
+    f.fails(2, "diff --baseline days today.nys --metrics plan.csv", &["plan.csv", "use .prom"]);
+    f.write("notes.txt", "mine\n");
+    f.fails(1, "diff --baseline days today.nys --metrics notes.txt", &["notes.txt exists"]);
     f.fails(2, "diff --baseline days today.nys --metrics today.nys", &["both input and output"]);
     let said = f.command("diff --baseline days today.nys").output().unwrap();
     assert!(String::from_utf8_lossy(&said.stderr).contains("10 days cannot show a p-value below"));

@@ -121,9 +121,9 @@ fn help_in_every_shape() {
 fn folder_of_the_examples() -> Folder {
     let f = Folder::new();
     let rows: String = (0..300)
-        .map(|i| format!("{i},{},{},{}\n", i % 7, i * i % 31, ["at", "be"][i % 2]))
+        .map(|i| format!("{i},{},{},{},n{}\n", i % 7, i * i % 31, ["at", "be"][i % 2], i / 2))
         .collect();
-    let table = format!("id,c0,c1,country\n{rows}");
+    let table = format!("id,c0,c1,country,customer\n{rows}");
     f.write("sales.csv", &table).write("day1.csv", &table).write("day2.csv", &table);
     let flight = |i: usize| {
         let delay = if i.is_multiple_of(9) { String::new() } else { (i * i % 83).to_string() };
@@ -147,7 +147,17 @@ fn folder_of_the_examples() -> Folder {
         f.ok(&format!("sketch part.csv --plan p.nys -o {part}.nys"));
     }
     fs::copy(f.path("yesterday.nys"), f.path("today.nys")).unwrap();
-    fs::copy(f.path("day1.nys"), f.path("days/1.nys")).unwrap();
+    for (i, part) in ["day1", "day2", "site-1", "site-2", "s"].iter().enumerate() {
+        let day = format!("days/2026-02-0{}.nys", i + 1);
+        fs::copy(f.path(&format!("{part}.nys")), f.path(&day)).unwrap();
+    }
+    for (month, parts) in [("january", ["day1", "day2"]), ("february", ["site-1", "site-2"])] {
+        fs::create_dir(f.path(month)).unwrap();
+        for (country, part) in ["at", "be"].iter().zip(parts) {
+            let file = format!("{month}/{country}.nys");
+            fs::copy(f.path(&format!("{part}.nys")), f.path(&file)).unwrap();
+        }
+    }
     f.ok("merge day1.nys day2.nys -o week.nys");
     for (task, k, name) in [("kmeans", 3, "model"), ("kmeans", 5, "m5"), ("gmm", 3, "mixture")] {
         f.ok(&format!("fit {task} s.nys -k {k} -o {name}.json"));
