@@ -217,18 +217,20 @@ def plot_days(days: Any, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> days = nysketch.baseline("days/*.nys".split())  # doctest: +SKIP
+    >>> days = nysketch.baseline(sorted(glob("days/*.nys")))  # doctest: +SKIP
     >>> axes = nysketch.plot_days(days.compare("today.nys"))  # doctest: +SKIP
     """
-    ax = _axes(ax)
     frame = days.to_frame()
+    if not {"evidence", "score", "moved.share"} & set(frame.columns):
+        raise ValueError("there is nothing to draw: these sketches keep no cells")
+    ax = _axes(ax)
     if "evidence" in frame:
         values, name = frame["evidence"].clip(lower=1e-3), "evidence for a change"
         ax.set_yscale("log")
         ax.axhline(1 / days.level, color="tab:red", linestyle="--", label=f"alarm: 1/{days.level}")
         out = frame["evidence"] >= 1 / days.level
     elif "score" in frame:
-        values, name = 100 * frame["moved"], "rows that moved, %"
+        values, name = frame["score"], "how unusual, in spreads of the days"
         low, high = np.quantile(values[:-1], [0.05, 0.95])
         ax.axhspan(low, high, color="tab:blue", alpha=0.15, label="90 % of the other days")
         out = (np.arange(len(frame)) == len(frame) - 1) & days.unusual
@@ -245,7 +247,7 @@ def plot_days(days: Any, *, ax: Axes | None = None) -> Axes:
         at[out], values[out], marker="o", markersize=11, fillstyle="none", color="tab:red",
         linestyle="none", label="unusual" if "score" in frame else "called changed",
     )  # fmt: skip
-    names = frame["name"] if "name" in frame else frame["file"]
+    names = frame["name"] if "name" in frame else frame["file"].fillna("")
     every = max(1, len(frame) // 30)
     ax.set_xticks(at[::every], [str(n) for n in names[::every]], rotation=90)
     ax.set_ylabel(name)

@@ -88,11 +88,7 @@ class Result(Mapping[str, Any]):
         """
         if self._table is None:
             raise TypeError(f"a {type(self).__name__} has no table")
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("data frames need pandas: pip install pandas") from error
-        return pd.json_normalize([row.to_dict() for row in self._entries[self._table]])
+        return _frame([row.to_dict() for row in self._entries[self._table]])
 
     def __getitem__(self, name: str) -> Any:
         return self._entries[name]
@@ -342,8 +338,8 @@ class DriftSeries(Result):
         pandas.DataFrame
         """
         lists = ("discrepancies", "columns", "categories", "missing", "cells", "landmarks")
-        rows = [{k: v for k, v in drift.items() if k not in lists} for drift in self.sketches]
-        return Unusual({"each": rows}).to_frame()
+        rows = [drift.to_dict() for drift in self.sketches]
+        return _frame([{k: v for k, v in row.items() if k not in lists} for row in rows])
 
 
 class Unusual(Result):
@@ -410,13 +406,21 @@ class Attribution(Result):
     removed : tuple of Result
         ``segment``, its ``shares`` of the rows before and after, and what is left without it and those before:
         how much ``moved``, and the ``p_value``.
-    explained : bool
-        Whether no drift is left without them.
+    explained : bool or None
+        Whether no drift is left without them; None where there was none, or too few rows are left.
     """
 
     __slots__ = ()
     _classes: ClassVar[dict[str, type[Result]]] = {"whole": Drift}
     _table: ClassVar[str | None] = "removed"
+
+
+def _frame(rows: list[dict[str, Any]]) -> Any:
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("data frames need pandas: pip install pandas") from error
+    return pd.json_normalize(rows)
 
 
 def _plain(value: Any) -> Any:

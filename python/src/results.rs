@@ -8,7 +8,7 @@ use crate::plan::{PyPlan, save};
 use crate::sketch::PySketch;
 use crate::work::{SILENT, run, threads};
 use nysketch::Sketch;
-use nysketch::drift::{Comparison, Days, DriftParams, Segment, call_many};
+use nysketch::drift::{Comparison, Days, DriftParams, Segment, set_q_values_of_many};
 use nysketch::format::{File, decode, may_be_file};
 use nysketch::inspect::{InspectParams, inspect};
 use nysketch::parallel::in_parallel;
@@ -126,7 +126,7 @@ pub fn _diff(
         let each = in_parallel(threads(None), others, compare);
         let mut found = each.into_iter().collect::<nysketch::Result<Vec<_>>>()?;
         if many {
-            call_many(&mut found.iter_mut().collect::<Vec<_>>());
+            set_q_values_of_many(&mut found.iter_mut().collect::<Vec<_>>());
         }
         Ok(found)
     })?;

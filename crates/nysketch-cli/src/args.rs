@@ -740,8 +740,8 @@ pub struct Evaluate {
 /// missing values and cells.
 ///
 /// --against compares every sketch with one. --baseline asks whether the last sketch is unusual among the others, for
-/// example today among the days before. --watch looks at days in their order and raises an alarm that daily looking does
-/// not make false. --segments takes segments out of two folders of sketches until no drift is left. Folders stand for the .nys files
+/// example today among the days before. --watch looks at days in their order and raises an alarm
+/// whose error rate holds however often you look. --segments takes segments out of two folders of sketches until no drift is left. Folders stand for the .nys files
 /// in them.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
@@ -756,14 +756,15 @@ pub struct Evaluate {
 With --exit-code: 0 no drift, 1 drift, 2 wrong usage, 3 any other error; with --tolerance 4 where it cannot be told.
 A file for --config has options under their names: level, tolerance, draws, top, seed, same-weekday.
 
-JSON fields: baseline, file, part_of, rows, level, moved {share, low, high}, tolerance, verdict, p_value, drift, no_test,
+JSON fields: baseline, file, part_of, rows, level, moved {share, low, high}, tolerance, verdict, p_value, drift, test_by,
+  least_p_value, no_test, note,
   discrepancies [{bandwidth, mmd, noise}], columns [{column, means, deviations, z, effect {deviations, low, high},
   q_value}], categories [{column, p_value, q_value, levels [{level, shares, z}]}], missing [{column, shares, z, p_value,
   q_value}], cells [{landmark, shares, z, mean, levels}], landmarks [{landmark, change, place}], plot; with --against
   baseline, rows, level, plot and sketches [{q_value, …}]; with --baseline days, rows, level, p_value, least_p_value,
   unusual, moved, others_moved, reasons [{what, share, value, median, deviation, deviations}], each [{name, rows, moved,
-  score}]; with --watch level, days [{name, rows, moved, p_value, evidence}], alarm, began, autocorrelation,
-  autocorrelation_p_value; with --segments before, after, segments, whole {…}, removed [{segment, shares, moved,
+  score}], file, plot; with --watch level, days [{name, rows, moved, p_value, evidence}], alarm, began, autocorrelation,
+  autocorrelation_p_value, plot; with --segments before, after, segments, whole {…}, removed [{segment, shares, moved,
   p_value}], explained")]
 pub struct Diff {
     /// Two sketches; any number with --against and --watch; with --baseline more days and then today; with --segments two folders
@@ -799,10 +800,10 @@ pub struct Diff {
     /// Say whether more than this share of the rows moved: changed, same or cannot tell
     #[arg(long, value_name = "SHARE")]
     pub tolerance: Option<f64>,
-    /// Tell the result by the exit code
+    /// Report the result in the exit code
     #[arg(long)]
     pub exit_code: bool,
-    /// Take what is not typed from this file (TOML)
+    /// Read options that are not given here from this file (TOML)
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Draws from the null distribution; the smallest p-value is 1/(draws + 1) [default: 999]

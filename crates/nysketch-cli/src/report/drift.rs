@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use nysketch::clusters::Aspect;
 use nysketch::drift::{
     CategoryChange, ColumnChange, Comparison, Drift, DriftParams, Effect, Moved, TestBy, Verdict,
-    call_many,
+    set_q_values_of_many,
 };
 use nysketch::recipe::words::{self, percent};
 use nysketch::{Plan, Sketch, Step};
@@ -34,7 +34,7 @@ pub fn section(
         for (sketch, name) in &request.series {
             found.push((name.to_string(), compare(sketch, name)?));
         }
-        call_many(&mut found.iter_mut().map(|(_, drift)| drift).collect::<Vec<_>>());
+        set_q_values_of_many(&mut found.iter_mut().map(|(_, drift)| drift).collect::<Vec<_>>());
         series(page, &found, other, params.level);
         page.push(&format!("<h3>{}</h3>\n", crate::page::name(request.name)));
     }
@@ -98,11 +98,13 @@ pub fn headline(drift: &Drift, draws: usize) -> Vec<(&'static str, String)> {
         lines.push((
             "mean",
             format!(
-                "{} {:+.3} standard deviations ({:+.3} to {:+.3}), the most of {}",
+                "{} {:+.3} standard deviations{}, the most of {}",
                 one_line(&column.column),
                 effect.deviations,
-                effect.low,
-                effect.high,
+                match (effect.low, effect.high) {
+                    (Some(low), Some(high)) => format!(" ({low:+.3} to {high:+.3})"),
+                    _ => String::new(),
+                },
                 count(drift.columns.len() as u64, "column")
             ),
         ));
@@ -125,7 +127,7 @@ fn test(drift: &Drift, draws: usize) -> String {
     let by = match drift.test_by {
         TestBy::Rows => String::new(),
         TestBy::Folds => {
-            format!(", by folds, which show {} at the least", short(drift.least_p_value))
+            format!("; by folds, whose smallest p-value is {}", short(drift.least_p_value))
         }
     };
     match (drift.p_value, drift.drift) {
@@ -176,10 +178,10 @@ pub fn q_text(q: f64) -> String {
 /// The change of a column's mean in standard deviations of the rows.
 pub fn effect(c: &ColumnChange) -> String {
     match c.effect {
-        Some(e) => {
-            let half = 0.5 * (e.high - e.low);
-            format!("{:+.3} ± {half:.3}", e.deviations)
+        Some(Effect { deviations, low: Some(low), high: Some(high), .. }) => {
+            format!("{deviations:+.3} ± {:.3}", 0.5 * (high - low))
         }
+        Some(e) => format!("{:+.3}", e.deviations),
         None => "-".into(),
     }
 }
@@ -221,7 +223,7 @@ fn series(page: &mut Page, found: &[(String, Drift)], baseline: &str, level: f64
     let points: Vec<DriftPoint> = found.iter().map(|(n, d)| point(n.clone(), d)).collect();
     let drifted = points.iter().filter(|p| p.drift).count();
     page.text(&format!(
-        "{drifted} of {} differ; of those called so, {} % are expected to be so by chance at most.",
+        "{drifted} of {} differ; at most {} % of these are expected to be false alarms.",
         points.len(),
         short(100.0 * level)
     ));

@@ -20,6 +20,7 @@ use crate::linalg::{Matrix, dot};
 use crate::plan::Plan;
 use crate::sketch::Sketch;
 use crate::sums::{Sum, Sums};
+use crate::work::Work;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::borrow::Cow;
@@ -61,7 +62,11 @@ impl ByFolds {
         let parts = Parts { sides: all, folds: &used };
         let counts = parts.differences(cells.counts.len(), |sums, j| sums[Sum::CellRows][j] as f64);
         let mut forms = vec![chi_squared(&counts, &cells.counts, cells.totals)];
-        for rung in 0..plan.bandwidths.len() {
+        let size = (cells.counts.len() as f64).powi(2);
+        let rungs = plan.bandwidths.len();
+        let work = Work::default().and(2.0 * size * (a.len() * rungs) as f64, 8.0 * size);
+        // Without the discrepancy where kernel matrices are too large: χ² and means are left.
+        for rung in 0..if work.is_small() { rungs } else { 0 } {
             let gram = gram(rung);
             let products = gram.times_each(&counts);
             forms.push(form(&counts, |f, g| dot(&counts[f], &products[g])));
@@ -194,9 +199,11 @@ fn p_value(forms: &[Matrix], means: &[Vec<f64>], params: &DriftParams) -> f64 {
     let folds = forms[0].nrows();
     let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
     let mut statistics: Vec<Vec<f64>> = vec![Vec::new(); forms.len() + 2];
+    // All sets of signs, where they are no more than the draws; either sign of all of them is the same.
+    let sets = (folds <= 20).then(|| 1usize << (folds - 1)).filter(|n| *n <= params.draws + 1);
     let squares: Vec<f64> = means.iter().map(|d| dot(d, d)).collect();
-    for draw in 0..=params.draws {
-        let bits: u64 = if draw == 0 { 0 } else { rng.next_u64() };
+    for draw in 0..sets.unwrap_or(params.draws + 1) as u64 {
+        let bits = if draw == 0 || sets.is_some() { draw } else { rng.next_u64() };
         let signs: Vec<f64> =
             (0..folds).map(|f| if bits >> f & 1 == 0 { 1.0 } else { -1.0 }).collect();
         for (statistic, form) in statistics.iter_mut().zip(forms) {

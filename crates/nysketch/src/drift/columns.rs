@@ -29,9 +29,12 @@ pub(super) fn columns(a: &Sketch, b: &Sketch, level: f64) -> Vec<ColumnChange> {
     };
     let quantile = normal_quantile(0.5 * level);
     let effect = |k: usize| {
-        let error = (1.0 / rows_a[k] + 1.0 / rows_b[k]).sqrt();
-        let [deviations, low, high] = [0.0, -quantile, quantile].map(|by| (z(k) + by) * error);
-        deviations.is_finite().then_some(Effect { deviations, low, high })
+        let noise = 1.0 / rows_a[k] + 1.0 / rows_b[k];
+        let deviations = z(k) * noise.sqrt();
+        // The deviation that it is measured in has an error of its own.
+        let own = deviations * deviations / (2.0 * (rows_a[k] + rows_b[k]));
+        let effect = Effect { deviations, low: None, high: None };
+        deviations.is_finite().then(|| effect.with_interval(quantile * (noise + own).sqrt()))
     };
     let [means_a, means_b] = [&of_a, &of_b].map(|of| of.iter().map(|m| m.0).collect::<Vec<f64>>());
     let value = |means: &[f64], aspect| {
@@ -51,6 +54,7 @@ pub(super) fn columns(a: &Sketch, b: &Sketch, level: f64) -> Vec<ColumnChange> {
                 effect: effect(k),
                 q_value: None,
                 freedom: None,
+                error: (1.0 / rows_a[k] + 1.0 / rows_b[k]).sqrt(),
             }),
             Aspect::Cycle(j, k) => {
                 let z = z(j).hypot(z(k)) * FRAC_1_SQRT_2;
@@ -63,6 +67,7 @@ pub(super) fn columns(a: &Sketch, b: &Sketch, level: f64) -> Vec<ColumnChange> {
                     effect: None,
                     q_value: None,
                     freedom: None,
+                    error: 0.0,
                 })
             }
             Aspect::Level(..) | Aspect::Missing(_) => None,
@@ -82,27 +87,32 @@ impl ColumnChange {
     /// Of the test that its mean did not change.
     pub(super) fn p_value(&self) -> f64 {
         match (self.aspect, self.freedom) {
-            // Sine and cosine: χ² of two degrees of freedom.
-            (Aspect::Cycle(..), _) => (-self.z * self.z).exp(),
-            (_, Some(freedom)) => 1.0 - student::within(self.z.abs(), freedom),
+            // Sine and cosine: χ² of two degrees of freedom, or Hotelling's T².
+            (Aspect::Cycle(..), None) => (-self.z * self.z).exp(),
+            (Aspect::Cycle(..), Some(freedom)) => {
+                let freedom = freedom as f64;
+                (1.0 + 2.0 * self.z * self.z / freedom).powf(-0.5 * freedom)
+            }
+            (_, Some(freedom)) => (1.0 - student::within(self.z.abs(), freedom)).max(0.0),
             (_, None) => 2.0 * normal_beyond(self.z.abs()),
         }
     }
 
     /// With the noise as folds show it: z of each column of numbers, with Student's t of so many degrees of freedom.
-    pub(super) fn by_folds(&mut self, z: &[f64], freedom: usize, level: f64) {
+    pub(super) fn by_folds(&mut self, z: &[f64], widening: f64, freedom: usize, level: f64) {
         match self.aspect {
             Aspect::Number(k) => {
-                let wider = if z[k] == 0.0 { 1.0 } else { (self.z / z[k]).abs() };
-                let t = student::quantile(1.0 - level, freedom) / normal_quantile(0.5 * level);
-                if let Some(effect) = &mut self.effect {
-                    let half = 0.5 * (effect.high - effect.low) * wider * t;
-                    effect.low = effect.deviations - half;
-                    effect.high = effect.deviations + half;
-                }
+                let t = student::quantile(1.0 - level, freedom);
+                self.effect = self.effect.map(|effect| {
+                    // Where nothing moved, the noise is that of the cells.
+                    let error = match z[k] == 0.0 || self.z == 0.0 {
+                        true => self.error * widening.sqrt(),
+                        false => (effect.deviations / z[k]).abs(),
+                    };
+                    effect.with_interval(t * error)
+                });
                 self.z = z[k];
             }
-            // Sine and cosine, whatever their correlation.
             Aspect::Cycle(j, k) => self.z = z[j].hypot(z[k]) * FRAC_1_SQRT_2,
             Aspect::Level(..) | Aspect::Missing(_) => {}
         }

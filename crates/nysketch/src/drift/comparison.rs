@@ -4,8 +4,8 @@ use super::by_folds::ByFolds;
 use super::cells::PairedCells;
 use super::columns::columns;
 use super::discovery::q_values;
-use super::found::{Discrepancy, Drift, LandmarkChange, TestBy};
-use super::moved::Moved;
+use super::found::{Discrepancy, Drift, Effect, LandmarkChange, TestBy};
+use super::moved::{Moved, Noise};
 use super::null::p_value;
 use super::params::DriftParams;
 use super::pooled::LEAST_EXPECTED;
@@ -154,22 +154,29 @@ impl Comparison {
         let least = shares.least();
         (drift.categories, drift.missing) = (shares.categories, shares.missing);
         let by_folds = [a, b].map(|s| s.folds().is_some_and(|f| f.rule().key().is_some()));
+        if self.plan.weighting.is_some() {
+            // Of the noise of weights nothing is known but what folds show.
+            drift
+                .columns
+                .iter_mut()
+                .for_each(|c| c.effect = c.effect.map(Effect::without_interval));
+        }
         if self.plan.weighting.is_some() || by_folds.contains(&true) {
             if let Some(found) = ByFolds::of([a, b], &cells, |rung| self.gram(rung), params) {
                 return Ok(told_by_folds(drift, &cells, &found, params));
             }
             if self.plan.weighting.is_some() {
-                let why = "rows have weights, and nothing is known of their noise; sketches with the same `folds` would tell it";
+                let why = "rows have weights, and nothing is known of their noise; sketch both with the same `folds` to get a p-value";
                 drift.no_test = Some(why.into());
                 return Ok(drift);
             }
             drift.note = Some(other_folds(a, b));
         }
-        call(&mut drift);
         if cells.totals.iter().any(|n| *n < 2.0 * LEAST_EXPECTED) {
             drift.no_test = Some(format!("a test needs {} rows of each", 2.0 * LEAST_EXPECTED));
             return Ok(drift);
         }
+        set_q_values(&mut drift);
         for counts in cells.dealings(&self.neighbours) {
             let of_cells =
                 match p_value(&cells, &counts, &self.plan, |rung| self.gram(rung), params) {
@@ -182,11 +189,13 @@ impl Comparison {
                     Err(error) => return Err(error),
                 };
             let p_value = least.map_or(of_cells, |least| (2.0 * least.min(of_cells)).min(1.0));
-            // Whichever sample landmarks are of: the least said is what is certain.
-            if drift.p_value.is_none_or(|p| p_value > p) {
-                drift.p_value = Some(p_value);
-                drift.moved = Moved::of(&counts, cells.totals, 1.0, params.level);
-            }
+            // Whichever sample landmarks are of: only what holds for all of them is said.
+            let moved = Moved::of(&counts, cells.totals, Noise::ROWS, params.level);
+            drift.moved = match (drift.moved, moved) {
+                (Some(before), Some(moved)) => Some(before.and(moved)),
+                (before, moved) => before.or(moved),
+            };
+            drift.p_value = Some(drift.p_value.map_or(p_value, |p| p.max(p_value)));
         }
         drift.drift = drift.p_value.map(|p| p <= params.level);
         drift.verdict = params.tolerance.and_then(|t| Some(drift.moved?.verdict(t)));
@@ -236,7 +245,7 @@ impl Comparison {
 
 /// Gives comparisons of many sketches with one their q-values, and calls changed what these say. Of many sketches that did
 /// not change, some have small p-values by chance; of those called changed, a share of `level` is wrong on average.
-pub fn call_many(found: &mut [&mut Drift]) {
+pub fn set_q_values_of_many(found: &mut [&mut Drift]) {
     let p_values: Vec<f64> = found.iter().filter_map(|d| d.p_value).collect();
     let mut rates = q_values(&p_values).into_iter();
     for drift in found.iter_mut() {
@@ -270,7 +279,8 @@ fn told_by_folds(
 ) -> Drift {
     drift.test_by = TestBy::Folds;
     drift.least_p_value = found.least_p_value;
-    drift.moved = Moved::of(&cells.counts, cells.totals, found.widening, params.level);
+    let noise = Noise { widening: found.widening, freedom: Some(found.freedom) };
+    drift.moved = Moved::of(&cells.counts, cells.totals, noise, params.level);
     drift.verdict = params.tolerance.and_then(|t| Some(drift.moved?.verdict(t)));
     drift.p_value = Some(found.p_value);
     drift.drift = Some(found.p_value <= params.level);
@@ -278,15 +288,30 @@ fn told_by_folds(
     drift.categories.iter_mut().for_each(|c| c.p_value = None);
     drift.missing.iter_mut().for_each(|m| m.p_value = None);
     for column in &mut drift.columns {
-        column.by_folds(&found.z, found.freedom, params.level);
+        column.by_folds(&found.z, found.widening, found.freedom, params.level);
+    }
+    let wider = found.widening.sqrt().max(f64::MIN_POSITIVE);
+    drift.cells.iter_mut().for_each(|c| c.z /= wider);
+    drift.missing.iter_mut().for_each(|m| m.z /= wider);
+    drift.categories.iter_mut().flat_map(|c| &mut c.levels).for_each(|l| l.z /= wider);
+    if found.least_p_value > params.level {
+        drift.note = Some(format!(
+            "{} folds show a p-value of {} at least: no drift can be found at {}",
+            found.freedom + 1,
+            found.least_p_value,
+            params.level
+        ));
     }
     drift.columns.sort_by(|p, q| q.z.abs().total_cmp(&p.z.abs()));
-    call(&mut drift);
+    set_q_values(&mut drift);
     drift
 }
 
 /// Why folds do not tell, where one sketch at least has some.
 fn other_folds(a: &Sketch, b: &Sketch) -> String {
+    if a.folds().map(|f| f.rule()) == b.folds().map(|f| f.rule()) {
+        return "all rows are in one fold: the test takes them as independent".into();
+    }
     let [a, b] = [a, b].map(|s| s.folds().map_or("no folds".into(), |f| f.rule().to_string()));
     format!(
         "A has {a} and B {b}: the test takes rows as independent, which those of one key may not be"
@@ -294,7 +319,7 @@ fn other_folds(a: &Sketch, b: &Sketch) -> String {
 }
 
 /// The q-values of columns, categories and shares of missing values: all of them are tested at once.
-fn call(drift: &mut Drift) {
+fn set_q_values(drift: &mut Drift) {
     let columns = drift.columns.iter().map(|c| Some(c.p_value()));
     let categories = drift.categories.iter().map(|c| c.p_value);
     let missing = drift.missing.iter().map(|m| m.p_value);
@@ -342,7 +367,7 @@ mod tests {
     }
 
     /// 300 trials on equal distributions: at 5 % the number of false alarms has mean 15 and standard
-    /// deviation 3.8. `bench/src/drift.rs` does it at length.
+    /// deviation 3.8. `bench/src/drift` does it at length.
     #[test]
     fn false_alarms_are_as_rare_as_they_should_be() {
         let alarm = |s: u64| {

@@ -26,6 +26,8 @@ use serde::Serialize;
 
 /// A deviation, from the median of the magnitudes of normal numbers.
 const FROM_MEDIAN: f64 = 1.4826;
+/// The deviation of a column without any, in the plan's scale.
+const CONSTANT: f64 = 1e-6;
 /// Days without which nothing can be said of one.
 const LEAST_DAYS: usize = 2;
 
@@ -63,8 +65,9 @@ pub struct Days<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct Day {
     pub name: String,
-    /// Rows, by weight.
+    /// Rows, by weight, and those that lack no number.
     pub rows: f64,
+    complete: f64,
     /// Rows in each cell, where cells are kept.
     pub cells: Vec<f64>,
     /// Mean features at the middle bandwidth, where kernel sums are kept.
@@ -162,14 +165,21 @@ impl<'a> Days<'a> {
         let unit = plan.weighting.as_ref().map_or(1.0, |w| w.unit);
         let rows = sketch.weight();
         let cells = sketch.sums()[Sum::CellRows].iter().map(|n| *n as f64 * unit).collect();
-        let share = |share: f64| (share, (share * (1.0 - share) / rows).max(0.0).sqrt());
+        // As if one row more had it and one had not: what all rows share is not known without error.
+        let share = |share: f64| {
+            let smooth = (rows * share + 1.0) / (rows + 2.0);
+            (share, (smooth * (1.0 - smooth) / rows).sqrt())
+        };
         let missing = sketch.missing_shares();
         let means = sketch.column_moments().unwrap_or_default().into_iter().zip(&missing);
-        let mean = |((mean, variance), missing): ((f64, f64), &f64)| {
-            (mean, (variance / (rows * (1.0 - missing)).max(1.0)).sqrt())
+        let mean = |(k, ((mean, variance), missing)): (usize, ((f64, f64), &f64))| {
+            // A constant column may have another value on another day; one that all rows lack has none.
+            let least = (CONSTANT * plan.frame.scale[k]).powi(2);
+            let error = ((variance + least) / (rows * (1.0 - missing)).max(1.0)).sqrt();
+            (mean, if *missing < 1.0 { error } else { f64::INFINITY })
         };
         let levels = sketch.level_rows().into_iter().flatten();
-        let mut facts: Vec<(f64, f64)> = means.map(mean).collect();
+        let mut facts: Vec<(f64, f64)> = means.enumerate().map(mean).collect();
         facts.extend(levels.map(|n| share(n as f64 * unit / rows)));
         if plan.is_partial() {
             facts.extend(missing.iter().map(|s| share(*s)));
@@ -179,7 +189,8 @@ impl<'a> Days<'a> {
             let expected = "sketches with cells, kernel sums or moments";
             return Err(Error::parameter("days", expected, "neither"));
         }
-        Ok(Day { name, rows, cells, embedding, facts })
+        let complete = sketch.complete_rows() as f64 * unit;
+        Ok(Day { name, rows, complete, cells, embedding, facts })
     }
 
     /// What the facts of a day are called, and whether they are shares.
@@ -195,6 +206,9 @@ impl<'a> Days<'a> {
 
     /// Compares a day with these.
     pub fn compare(&self, name: &str, today: &Sketch, level: f64) -> Result<Unusual> {
+        if !(level > 0.0 && level < 1.0) {
+            return Err(Error::parameter("`level`", "between 0 and 1", level));
+        }
         if self.days.len() < LEAST_DAYS {
             return Err(Error::parameter("days", "at least two to compare with", self.days.len()));
         }
@@ -255,7 +269,7 @@ impl Scores {
         ways.push(moved.clone());
         let mut score = vec![f64::NEG_INFINITY; days.len()];
         for way in ways.iter().filter(|way| !way.is_empty()) {
-            let (median, spread) = (median(way), spread(way).max(f64::MIN_POSITIVE));
+            let (median, spread) = (median(way), spread(way).max(1e-12));
             score.iter_mut().zip(way).for_each(|(s, w)| *s = s.max((w - median) / spread));
         }
         Scores { moved, score }
@@ -291,15 +305,15 @@ fn discrepancies(days: &[&Day]) -> Vec<f64> {
         return Vec::new();
     }
     let mut total = vec![0.0; days[0].embedding.len()];
-    days.iter().for_each(|day| add(&mut total, &day.embedding, day.rows));
-    let rows: f64 = days.iter().map(|d| d.rows).sum();
+    days.iter().for_each(|day| add(&mut total, &day.embedding, day.complete));
+    let rows: f64 = days.iter().map(|d| d.complete).sum();
     let norm: f64 = total.iter().map(|t| (t / rows).powi(2)).sum();
     let one = |day: &&Day| {
-        let others = rows - day.rows;
+        let others = rows - day.complete;
         let change = day.embedding.iter().zip(&total);
         let squared: f64 =
-            change.map(|(own, all)| (own - (all - own * day.rows) / others).powi(2)).sum();
-        squared - (1.0 / day.rows + 1.0 / others) * (1.0 - norm).max(0.0)
+            change.map(|(own, all)| (own - (all - own * day.complete) / others).powi(2)).sum();
+        squared - (1.0 / day.complete + 1.0 / others) * (1.0 - norm).max(0.0)
     };
     days.iter().map(one).collect()
 }

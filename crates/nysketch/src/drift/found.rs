@@ -56,6 +56,9 @@ pub struct ColumnChange {
     /// The same in standard deviations of the rows; of a time on a circle none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect: Option<Effect>,
+    /// Standard error of the effect, were rows independent.
+    #[serde(skip)]
+    pub(super) error: f64,
     /// Degrees of freedom of z, where folds tell its noise.
     #[serde(skip)]
     pub(super) freedom: Option<usize>,
@@ -70,10 +73,22 @@ pub struct ColumnChange {
 pub struct Effect {
     /// The estimate.
     pub deviations: f64,
-    /// Low end of the interval of confidence 1 − level.
-    pub low: f64,
+    /// Low end of the interval of confidence 1 − level; none where rows have weights and there are no folds.
+    pub low: Option<f64>,
     /// High end.
-    pub high: f64,
+    pub high: Option<f64>,
+}
+
+impl Effect {
+    /// With this half of the interval's width.
+    pub(super) fn with_interval(self, half: f64) -> Self {
+        let [low, high] = [-half, half].map(|by| Some(self.deviations + by));
+        Effect { low, high, ..self }
+    }
+
+    pub(super) fn without_interval(self) -> Self {
+        Effect { low: None, high: None, ..self }
+    }
 }
 
 /// How the mean kernel value at a landmark changed, at the middle bandwidth.

@@ -30,7 +30,7 @@ mod shift;
 mod tail;
 mod watch;
 
-pub use comparison::{Comparison, call_many};
+pub use comparison::{Comparison, set_q_values_of_many};
 pub use days::{DayScore, Days, Reason, Unusual};
 pub use discovery::q_values;
 pub use found::{CellChange, ColumnChange, Discrepancy, Drift, Effect, LandmarkChange, TestBy};

@@ -16,6 +16,7 @@
 
 use super::pooled::Pooled;
 use super::tail::{normal_beyond, normal_quantile};
+use crate::student;
 use serde::Serialize;
 use std::f64::consts::{FRAC_2_PI, PI};
 
@@ -31,6 +32,20 @@ pub struct Moved {
     pub high: f64,
 }
 
+/// How much shares vary by chance.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Noise {
+    /// Variance over that of independent rows.
+    pub widening: f64,
+    /// Degrees of freedom with which that is known; none where rows are taken as independent.
+    pub freedom: Option<usize>,
+}
+
+impl Noise {
+    /// Of independent rows.
+    pub const ROWS: Noise = Noise { widening: 1.0, freedom: None };
+}
+
 /// Whether a change is within what is tolerated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -44,14 +59,18 @@ pub enum Verdict {
 }
 
 impl Moved {
-    /// From the rows of A and B in each cell; `widening` is the factor of the variances beside those of independent rows.
-    /// `None` where there are not two cells with rows enough.
+    /// From the rows of A and B in each cell. `None` where there are not two cells with rows enough.
     pub(super) fn of(
         counts: &[[f64; 2]],
         totals: [f64; 2],
-        widening: f64,
+        noise: Noise,
         level: f64,
     ) -> Option<Moved> {
+        let Noise { widening, freedom } = noise;
+        let quantile = |beyond: f64| match freedom {
+            Some(freedom) => student::quantile(1.0 - 2.0 * beyond, freedom),
+            None => normal_quantile(beyond),
+        };
         let pooled = Pooled::new(counts, totals);
         if pooled.groups.len() < 2 {
             return None;
@@ -67,15 +86,27 @@ impl Moved {
             })
             .collect();
         let seen = 0.5 * cells.iter().map(|(_, change, _)| change.abs()).sum::<f64>();
-        let deviation = 0.5 * cells.iter().map(|(.., s)| s * s).sum::<f64>().sqrt();
+        // TV is the change of one share: that of all cells that grew.
+        let grown: f64 = cells.iter().filter(|(_, d, _)| *d > 0.0).map(|(p, ..)| p).sum();
+        let deviation = (grown * (1.0 - grown) * noise).max(0.0).sqrt();
         let most_bias = 0.5 * FRAC_2_PI.sqrt() * cells.iter().map(|(.., s)| s).sum::<f64>();
-        let low = (seen - most_bias - normal_quantile(0.5 * level) * deviation).max(0.0);
+        let low = (seen - most_bias - quantile(0.5 * level) * deviation).clamp(0.0, 1.0);
         // Either bound of the high end may fail, so each gets half of what may.
-        let z = normal_quantile(0.25 * level);
+        let z = quantile(0.25 * level);
         let high = (seen + z * deviation).min(by_chi_squared(&cells, noise, z)).clamp(low, 1.0);
-        let effects = effects(&cells.iter().map(|(_, d, s)| d / s).collect::<Vec<f64>>());
+        let z = |(_, d, s): &(f64, f64, f64)| if *s > 0.0 { d / s } else { 0.0 };
+        let effects = effects(&cells.iter().map(z).collect::<Vec<f64>>());
         let share = 0.5 * cells.iter().zip(effects).map(|((.., s), e)| s * e).sum::<f64>();
         Some(Moved { share: share.clamp(low, high), low, high })
+    }
+
+    /// What holds whichever of the two is right: the smaller share, with an interval over both.
+    pub(super) fn and(self, other: Moved) -> Moved {
+        Moved {
+            share: self.share.min(other.share),
+            low: self.low.min(other.low),
+            high: self.high.max(other.high),
+        }
     }
 
     /// Whether no more than this share of the rows moved.
@@ -210,7 +241,7 @@ mod tests {
                 let mut rng = ChaCha8Rng::seed_from_u64(seed);
                 let (a, b) = (sample(&before, 20_000, &mut rng), sample(&after, 10_000, &mut rng));
                 let counts: Vec<[f64; 2]> = a.into_iter().zip(b).map(|(a, b)| [a, b]).collect();
-                let found = Moved::of(&counts, [20_000.0, 10_000.0], 1.0, 0.05).unwrap();
+                let found = Moved::of(&counts, [20_000.0, 10_000.0], Noise::ROWS, 0.05).unwrap();
                 held += usize::from(found.low <= moved && moved <= found.high);
                 error += found.share - moved;
                 seen += counts.iter().map(|[a, b]| (b / 1e4 - a / 2e4).abs() / 2.0).sum::<f64>()
@@ -224,12 +255,26 @@ mod tests {
         }
     }
 
+    /// Two cells, of which the change is one share: 95 % of 400 intervals at least (380, a standard deviation of 4).
+    #[test]
+    fn few_cells_have_intervals_too() {
+        let held = |seed: u64| {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let (a, b) = (sample(&[0.5, 0.5], 2000, &mut rng), sample(&[0.6, 0.4], 1000, &mut rng));
+            let counts: Vec<[f64; 2]> = a.into_iter().zip(b).map(|(a, b)| [a, b]).collect();
+            let found = Moved::of(&counts, [2000.0, 1000.0], Noise::ROWS, 0.05).unwrap();
+            found.low <= 0.1 && 0.1 <= found.high
+        };
+        let held = (0..400).filter(|seed| held(*seed)).count();
+        assert!(held >= 372, "{held} of 400");
+    }
+
     #[test]
     fn verdicts_go_by_the_interval() {
         let moved = Moved { share: 0.03, low: 0.02, high: 0.05 };
         assert_eq!(moved.verdict(0.05), Verdict::Same);
         assert_eq!(moved.verdict(0.03), Verdict::CannotTell);
         assert_eq!(moved.verdict(0.01), Verdict::Changed);
-        assert!(Moved::of(&[[3.0, 2.0], [2.0, 4.0]], [5.0, 6.0], 1.0, 0.05).is_none());
+        assert!(Moved::of(&[[3.0, 2.0], [2.0, 4.0]], [5.0, 6.0], Noise::ROWS, 0.05).is_none());
     }
 }

@@ -46,8 +46,8 @@ pub struct Attribution {
     pub whole: Drift,
     /// The segments that were taken out, in order.
     pub removed: Vec<Removed>,
-    /// Whether no drift is left without them.
-    pub explained: bool,
+    /// Whether no drift is left without them; none where there was none, or too few rows are left to tell.
+    pub explained: Option<bool>,
 }
 
 impl Comparison {
@@ -70,7 +70,7 @@ impl Comparison {
     ///     Segment { name: "DE".into(), before: sketch(5, 0.0)?, after: sketch(6, 0.0)? },
     /// ];
     /// let found = Comparison::new(&plan)?.attribute(&segments, 10, &DriftParams::default().draws(199))?;
-    /// assert!(found.explained);
+    /// assert_eq!(found.explained, Some(true));
     /// assert_eq!(found.removed.len(), 1);
     /// assert_eq!(found.removed[0].segment, "FR");
     /// # Ok(())
@@ -94,10 +94,10 @@ impl Comparison {
         let mut rest = [sum(|s| &s.before)?, sum(|s| &s.after)?];
         let totals = [rest[0].weight(), rest[1].weight()];
         let whole = self.of(&rest[0], &rest[1], params)?;
-        let mut explained = whole.drift == Some(false);
+        let mut left_over = whole.drift.filter(|drift| *drift);
         let mut left: Vec<&Segment> = segments.iter().collect();
         let mut removed = Vec::new();
-        while !explained && removed.len() < most && left.len() > 1 {
+        while left_over == Some(true) && removed.len() < most && left.len() > 1 {
             let without = |s: &Segment| moved_without(&rest, s);
             let least = |a: &(usize, f64), b: &(usize, f64)| a.1.total_cmp(&b.1);
             let moved = left.iter().map(|s| without(s)).enumerate().min_by(least);
@@ -112,12 +112,9 @@ impl Comparison {
                 moved: drift.as_ref().and_then(|d| d.moved),
                 p_value: drift.as_ref().and_then(|d| d.p_value),
             });
-            match drift.and_then(|d| d.drift) {
-                Some(drift) => explained = !drift,
-                None => break,
-            }
+            left_over = drift.and_then(|d| d.drift);
         }
-        Ok(Attribution { whole, removed, explained })
+        Ok(Attribution { whole, removed, explained: left_over.map(|left| !left) })
     }
 }
 

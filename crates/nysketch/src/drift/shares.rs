@@ -136,11 +136,40 @@ pub(super) fn difference(counts: [f64; 2], totals: [f64; 2]) -> ([f64; 2], f64) 
     (shares, z)
 }
 
+/// Twice the probability of so few, or so many, of n coins, each of which falls with this probability.
+fn binomial(few: f64, n: f64, share: f64) -> f64 {
+    let log = |k: f64| {
+        libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0)
+            + k * share.ln()
+            + (n - k) * (1.0 - share).ln()
+    };
+    // The tail of fewer rows of the larger sample, or of more of the smaller one: its terms fall fast.
+    let (mut at, step) = if few <= n * share { (few, -1.0) } else { (few, 1.0) };
+    let mut total = 0.0;
+    while (0.0..=n).contains(&at) {
+        let term = log(at).exp();
+        total += term;
+        if term < 1e-18 * total || total == 0.0 && (at - few).abs() > 1e4 {
+            break;
+        }
+        at += step;
+    }
+    (2.0 * total).min(1.0)
+}
+
 /// The p-value of counts in A and B, small ones taken together; `None` where that leaves nothing to compare.
 fn chi_squared(counts: &[[f64; 2]], totals: [f64; 2]) -> Option<f64> {
     let share = totals[0] / (totals[0] + totals[1]);
     let Pooled { mut groups, rest } = Pooled::new(counts, totals);
-    groups.extend(rest.filter(|[a, b]| !is_small(a + b, share)));
+    match (rest, &mut groups[..]) {
+        (Some([a, b]), [_]) if is_small(a + b, share) => return Some(binomial(a, a + b, share)),
+        (Some([a, b]), [_, _, ..]) if is_small(a + b, share) => {
+            let rows = |g: &&mut [f64; 2]| g[0] + g[1];
+            let smallest = groups.iter_mut().min_by(|p, q| rows(p).total_cmp(&rows(q)));
+            smallest.into_iter().for_each(|g| *g = [g[0] + a, g[1] + b]);
+        }
+        (rest, _) => groups.extend(rest),
+    }
     if groups.len() < 2 {
         return None;
     }
@@ -188,6 +217,13 @@ mod tests {
         assert_eq!(chi_squared(&[[3.0, 2.0], [2.0, 4.0]], [1000.0, 1000.0]), None);
         let p = chi_squared(&[[300.0, 200.0], [690.0, 790.0], [2.0, 1.0], [8.0, 9.0]], [1000.0; 2]);
         assert!(p.unwrap() < 1e-5);
+        // Nothing is missing among 50,000 rows, and nearly all of 400 others: few are expected of them, and many are there.
+        let p = chi_squared(&[[0.0, 360.0], [50_000.0, 40.0]], [50_000.0, 400.0]);
+        assert!(p.unwrap() < 1e-9, "{p:?}");
+        let p = chi_squared(&[[0.0, 400.0], [50_000.0, 0.0]], [50_000.0, 400.0]);
+        assert!(p.unwrap() < 1e-9, "{p:?}");
+        // 3 of 10 coins or fewer: 176 of 1,024.
+        assert!((binomial(3.0, 10.0, 0.5) - 2.0 * 176.0 / 1024.0).abs() < 1e-12);
         // Of two groups χ² is the square of the difference in standard errors.
         let (counts, totals) = ([[30.0, 55.0], [70.0, 145.0]], [100.0, 200.0]);
         let z = difference(counts[0], totals).1;

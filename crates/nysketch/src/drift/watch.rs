@@ -107,13 +107,13 @@ impl Days<'_> {
             let (name, rows) = (day.name.clone(), day.rows.round() as u64);
             watched.days.push(WatchedDay { name, rows, moved, p_value, evidence: fortune.total() });
         }
-        let shares = standardised(&self.days);
+        let shares = standardised(&self.days, groups);
         if !shares.is_empty() {
             let (correlation, p_value) = neighbours(&shares, &mut rng);
             watched.autocorrelation = Some(correlation);
             watched.autocorrelation_p_value = Some(p_value);
-            let began = || self.days[likely_start(&shares)].name.clone();
-            watched.began = watched.alarm.is_some().then(began);
+            let alarm = watched.days.iter().position(|d| d.evidence >= 1.0 / level);
+            watched.began = alarm.map(|at| self.days[likely_start(&shares, at)].name.clone());
         }
         Ok(watched)
     }
@@ -141,8 +141,9 @@ impl Fortune {
     }
 }
 
-/// Shares of the cells of each day, less those of all days and over their square roots: χ² is then a squared distance.
-fn standardised(days: &[Day]) -> Vec<Vec<f64>> {
+/// Shares of the cells of each day, less those of all days of its group and over their square roots: χ² is then a squared
+/// distance.
+fn standardised(days: &[Day], groups: Option<&[usize]>) -> Vec<Vec<f64>> {
     let cells = days[0].cells.len();
     let count = days.len() as f64;
     let mean = |j: usize| days.iter().map(|d| d.cells[j] / d.rows).sum::<f64>() / count;
@@ -150,11 +151,15 @@ fn standardised(days: &[Day]) -> Vec<Vec<f64>> {
     if cells == 0 {
         return Vec::new();
     }
-    let one = |day: &Day| {
-        let shares = day.cells.iter().zip(&means).filter(|(_, mean)| **mean > 0.0);
-        shares.map(|(n, mean)| (n / day.rows - mean) / mean.sqrt()).collect()
+    let one = |(t, day): (usize, &Day)| {
+        let alike = |i: &usize| groups.is_none_or(|g| g[*i] == g[t]);
+        let group: Vec<&Day> = (0..days.len()).filter(alike).map(|i| &days[i]).collect();
+        let usual =
+            |j: usize| group.iter().map(|d| d.cells[j] / d.rows).sum::<f64>() / group.len() as f64;
+        let some = (0..cells).filter(|j| means[*j] > 0.0);
+        some.map(|j| (day.cells[j] / day.rows - usual(j)) / means[j].sqrt()).collect()
     };
-    days.iter().map(one).collect()
+    days.iter().enumerate().map(one).collect()
 }
 
 /// The correlation of neighbouring days, and its p-value among shuffled orders.
@@ -178,14 +183,14 @@ fn neighbours(days: &[Vec<f64>], rng: &mut ChaCha8Rng) -> (f64, f64) {
     (seen / total, as_large as f64 / (SHUFFLES + 1) as f64)
 }
 
-/// The day τ at which the days before and those from it on differ most: `argmax τ(T − τ)/T ‖mean before − mean after‖²`.
-fn likely_start(days: &[Vec<f64>]) -> usize {
+/// The day τ, the last one `latest`, at which the days before and those from it on differ most: `argmax τ(T − τ)/T ‖mean before − mean after‖²`.
+fn likely_start(days: &[Vec<f64>], latest: usize) -> usize {
     let (count, size) = (days.len(), days[0].len());
     let mut after = vec![0.0; size];
     days.iter().for_each(|day| after.iter_mut().zip(day).for_each(|(a, d)| *a += d));
     let mut before = vec![0.0; size];
     let (mut best, mut most) = (0, f64::NEG_INFINITY);
-    for start in 1..count {
+    for start in 1..count.min(latest + 1) {
         for ((b, a), d) in before.iter_mut().zip(&mut after).zip(&days[start - 1]) {
             *b += d;
             *a -= d;
@@ -237,6 +242,8 @@ mod tests {
     #[test]
     fn starts_are_found() {
         let day = |t: usize| vec![if t < 13 { 0.0 } else { 1.0 } + 0.3 * (t as f64).sin(), 0.0];
-        assert_eq!(likely_start(&(0..20).map(day).collect::<Vec<_>>()), 13);
+        let days: Vec<Vec<f64>> = (0..20).map(day).collect();
+        assert_eq!(likely_start(&days, 19), 13);
+        assert!(likely_start(&days, 10) <= 10);
     }
 }

@@ -43,7 +43,8 @@ pub fn unusual(
     let comparison = Comparison::new(sketch.plan())?;
     let baseline = read_days(&comparison, &sketch, today, &days, common)?;
     let level = thresholds.params.level;
-    let found = baseline.compare(&stem(today), &sketch, level)?;
+    let found = baseline.compare(&stem(today), &sketch, level);
+    let found = found.with_context(|| today.display().to_string())?;
     if found.least_p_value > level + 1e-12 {
         note(
             common,
@@ -130,7 +131,7 @@ fn unusual_text(today: &Path, found: &Unusual, thresholds: &Thresholds) -> Strin
     };
     let verdict = if found.unusual { "an unusual day" } else { "a day like others" };
     text.push_str(&format!(
-        "p-value  {}: {verdict}, {rank} (level {}; {} days can show {} at the least)\n",
+        "p-value  {}: {verdict}, {rank} (level {}; the smallest p-value of {} days is {})\n",
         short(found.p_value),
         found.level,
         found.days,
@@ -222,11 +223,11 @@ pub fn watch(
     metrics.write(args)?;
     let mut json = serde_json::to_value(&found)?;
     json["plot"] = json!(args.plot.as_deref().map(name));
-    let printed = result(common, &json, &watched_text(&found));
+    let printed = result(common, &json, &watched_text(&found, thresholds));
     Ok((Outcome::changed(found.alarm.is_some()), printed))
 }
 
-fn watched_text(found: &Watched) -> String {
+fn watched_text(found: &Watched, thresholds: &Thresholds) -> String {
     let width = found.days.iter().map(|d| d.name.chars().count()).max().unwrap_or(0).max(4);
     let mut text = format!(
         "{:width$} {:>12} {:>10} {:>10} {:>12}\n",
@@ -257,15 +258,16 @@ fn watched_text(found: &Watched) -> String {
         (None, _) => text.push_str(&format!("no alarm: the evidence did not reach {limit}\n")),
     }
     text.push_str(&format!(
-        "exchangeable days ever raise an alarm with a probability of {} % at most, however often they are looked at\n",
+        "exchangeable days raise a false alarm with a probability of at most {} %, however often one looks\n",
         short(100.0 * found.level)
     ));
     if let (Some(r), Some(p)) = (found.autocorrelation, found.autocorrelation_p_value)
         && p <= 0.05
         && r > 0.0
     {
+        let week = if thresholds.same_weekday { "" } else { "; --same-weekday takes out the week" };
         text.push_str(&format!(
-            "these days are not exchangeable: neighbours are alike (correlation {r:.2}, p-value {}), so an alarm may mean slow change or seasons; --same-weekday takes out the week\n",
+            "these days are not exchangeable: neighbours are alike (correlation {r:.2}, p-value {}), so an alarm may mean slow change or seasons{week}\n",
             short(p)
         ));
     }

@@ -56,8 +56,9 @@ impl Metrics {
         self.add("mmd_over_noise", "Discrepancy over its noise.", sketch, drift.mmd_over_noise());
         self.add("p_value", "p-value of the test.", sketch, drift.p_value);
         let found = drift.drift.map(|d| f64::from(u8::from(d)));
-        self.add("found", "1 where the p-value is at most the level.", sketch, found);
-        let beyond = drift.verdict.map(|v| f64::from(u8::from(v == Verdict::Changed)));
+        self.add("found", "1 where the sketch is called changed.", sketch, found);
+        let decided = drift.verdict.filter(|v| *v != Verdict::CannotTell);
+        let beyond = decided.map(|v| f64::from(u8::from(v == Verdict::Changed)));
         self.add("beyond_tolerance", "1 where more than is tolerated moved.", sketch, beyond);
     }
 

@@ -99,7 +99,9 @@ fn check_outputs<'a>(
         check_output(common, plot, Kind::by_extension(plot), inputs.clone())?;
         if args.metrics.as_ref() == Some(plot) {
             let name = plot.display();
-            return Err(Usage(format!("{name} is to hold both picture and metrics")).into());
+            return Err(
+                Usage(format!("{name} cannot be both the picture and the metrics file")).into()
+            );
         }
     }
     let config = args.config.as_deref();

@@ -45,7 +45,7 @@ pub fn run(args: &Diff, thresholds: &Thresholds, common: &Common) -> Result<(Out
         draw(file, &points, &baseline, thresholds, common)?;
     }
     let mut metrics = Metrics::default();
-    metrics.drift(&stem(second), &drift);
+    metrics.drift(&second.display().to_string(), &drift);
     metrics.write(args)?;
     let mut json = serde_json::to_value(&drift)?;
     json["file"] = name(second);
@@ -96,12 +96,16 @@ pub fn draw(
     }
 }
 
+/// Notes that two sketches are equal.
+pub fn note_same(file: &Path, other: &Path, common: &Common) {
+    note(common, &format!("{} holds the same sums as {}", file.display(), other.display()));
+}
+
 /// Notes where the rows of one sketch are, or may be, among those of the other.
-pub fn note_parts(sketches: [(&Path, &Sketch); 2], common: &Common) {
+fn note_parts(sketches: [(&Path, &Sketch); 2], common: &Common) {
     let [(first, a), (second, b)] = sketches;
     if a.sums() == b.sums() {
-        note(common, &format!("{} holds the same sums as {}", second.display(), first.display()));
-        return;
+        return note_same(second, first, common);
     }
     let sum = if a.plan().collect.cells { Sum::CellRows } else { Sum::Features };
     let (of_a, of_b) = (&a.sums()[sum], &b.sums()[sum]);

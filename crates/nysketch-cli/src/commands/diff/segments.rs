@@ -1,11 +1,11 @@
 //! Which segments explain a change.
 
 use super::thresholds::Thresholds;
-use super::{Outcome, check_outputs, paths};
+use super::{Outcome, check_outputs, note_draws, paths};
 use crate::args::{Common, Diff};
 use crate::commands::files::{read_sketch, sketch_files, stem};
 use crate::describe::one_line;
-use crate::output::{Usage, count, name, note, percent, result};
+use crate::output::{Usage, count, in_options, name, note, percent, result};
 use crate::report::{headline, moved_share, p_text};
 use anyhow::{Context, Result};
 use nysketch::Sketch;
@@ -66,6 +66,8 @@ pub fn run(args: &Diff, thresholds: &Thresholds, common: &Common) -> Result<(Out
     let both = || format!("{} and {}", folders[0].display(), folders[1].display());
     let mut found = comparison.attribute(&segments, MOST, &thresholds.params).with_context(both)?;
     found.whole.keep(thresholds.top);
+    found.whole.no_test = found.whole.no_test.as_deref().map(in_options);
+    note_draws(thresholds, common);
     let mut json = serde_json::to_value(&found)?;
     json["before"] = name(folders[0]);
     json["after"] = name(folders[1]);
@@ -116,8 +118,11 @@ fn text(
         _ => names.join(", "),
     };
     text.push_str(&match found.explained {
-        true => format!("\nwithout {listed} there is no drift left\n"),
-        false => format!("\ndrift is left without {listed}: it is not that of a few segments\n"),
+        Some(true) => format!("\nwithout {listed} there is no drift left\n"),
+        Some(false) => {
+            format!("\ndrift is left without {listed}: it is not that of a few segments\n")
+        }
+        None => format!("\nwithout {listed} too few rows are left to test\n"),
     });
     text
 }

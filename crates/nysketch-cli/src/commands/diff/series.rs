@@ -1,7 +1,7 @@
 //! Many sketches, each against one.
 
 use super::metrics::Metrics;
-use super::pair::{check_drawable, draw, note_parts, outcome};
+use super::pair::{check_drawable, draw, note_same, outcome};
 use super::thresholds::Thresholds;
 use super::{Outcome, check_columns, check_outputs, note_draws};
 use crate::args::{Common, Diff};
@@ -11,7 +11,7 @@ use crate::output::{in_options, name, result, short, thousands};
 use crate::report::{moved_most, moved_share, p_text, point};
 use anyhow::{Context, Result};
 use nysketch::Sketch;
-use nysketch::drift::{Comparison, Drift, Verdict, call_many};
+use nysketch::drift::{Comparison, Drift, Verdict, set_q_values_of_many};
 use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub fn run(
     let baseline = read_sketch(first)?;
     check_drawable(args, &baseline)?;
     let comparison = Comparison::new(baseline.plan())?;
-    let compare = |file: &PathBuf| -> Result<(PathBuf, Sketch, Drift)> {
+    let compare = |file: &PathBuf| -> Result<(Compared, bool)> {
         let sketch = read_sketch(file)?;
         check_columns(&baseline, &sketch, first, file)?;
         let mut drift = comparison
@@ -48,21 +48,21 @@ pub fn run(
             .with_context(|| format!("{} and {}", first.display(), file.display()))?;
         drift.keep(thresholds.top);
         drift.no_test = drift.no_test.as_deref().map(in_options);
-        Ok((file.clone(), sketch, drift))
+        Ok((Compared { file: file.clone(), drift }, sketch.sums() == baseline.sums()))
     };
     let mut found = Vec::new();
     for each in nysketch::parallel::in_parallel(common.threads(), others.iter().collect(), compare)
     {
-        let (file, sketch, drift) = each?;
-        if sketch.sums() == baseline.sums() {
-            note_parts([(first, &baseline), (&file, &sketch)], common);
+        let (compared, same) = each?;
+        if same {
+            note_same(&compared.file, first, common);
         }
-        found.push(Compared { file, drift });
+        found.push(compared);
     }
-    call_many(&mut found.iter_mut().map(|c| &mut c.drift).collect::<Vec<_>>());
+    set_q_values_of_many(&mut found.iter_mut().map(|c| &mut c.drift).collect::<Vec<_>>());
     note_draws(thresholds, common);
     let mut metrics = Metrics::default();
-    found.iter().for_each(|c| metrics.drift(&stem(&c.file), &c.drift));
+    found.iter().for_each(|c| metrics.drift(&c.file.display().to_string(), &c.drift));
     metrics.write(args)?;
     if let Some(file) = &args.plot {
         let points: Vec<_> = found.iter().map(|c| point(stem(&c.file), &c.drift)).collect();
@@ -117,7 +117,7 @@ fn text(first: &Path, baseline: &Sketch, found: &[Compared], thresholds: &Thresh
     let called = found.iter().filter(|c| c.drift.drift == Some(true)).count();
     let level = thresholds.params.level;
     text.push_str(&format!(
-        "\n{called} of {} differ; of those called so, {} % are expected to be so by chance at most\n",
+        "\n{called} of {} differ; at most {} % of these are expected to be false alarms\n",
         found.len(),
         short(100.0 * level)
     ));
