@@ -15,7 +15,7 @@ mod witnesses;
 
 pub use rule::{FoldBy, FoldRule};
 pub(crate) use rule::{content_hash, text_hash};
-pub(crate) use witnesses::{Counts, WitnessFolds, by_hash};
+pub(crate) use witnesses::{WitnessFolds, by_hash};
 
 use crate::error::{Error, Result};
 use crate::plan::Plan;

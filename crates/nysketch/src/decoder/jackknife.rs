@@ -115,7 +115,7 @@ impl Context<'_> {
 
     /// The model after more iterations on this sketch, until nothing moves.
     fn standstill(&self, model: &Model, params: &FitParams) -> Result<Model> {
-        let params = params.clone().to_standstill();
+        let params = params.clone().until_standstill();
         match &model.shape {
             Shape::Components { .. } => self.fit_from(&params, &[], &[]),
             Shape::Centres { .. } => {

@@ -199,7 +199,7 @@ impl FitParams {
 
     /// Going on from the centres at hand until nothing moves.
     #[must_use]
-    pub(super) fn to_standstill(mut self) -> Self {
+    pub(super) fn until_standstill(mut self) -> Self {
         self.standstill = true;
         self
     }

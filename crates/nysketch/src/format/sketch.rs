@@ -3,7 +3,7 @@
 use super::container::{Content, Reader, Tensor, value_error};
 use super::plan::{FOLDS, Metadata, plan_tensors, section_tensors};
 use crate::error::{FormatError, Result};
-use crate::folds::{Counts, FoldRule, Folds, WitnessFolds};
+use crate::folds::{FoldRule, Folds, WitnessFolds};
 use crate::plan::Plan;
 use crate::sketch::Sketch;
 use crate::sums::table::Spec;
@@ -99,7 +99,7 @@ fn read_folds(reader: &mut Reader<'_>, rule: &str, plan: &Plan, total: &Sums) ->
             let rows = witnesses.rows().map_or(reader.length(FOLD_WITNESSES), |r| Ok(r.len()))?;
             let words = reader.tensor(FOLD_WITNESSES, Dtype::U64, &[rows, 3])?.as_chunks::<8>().0;
             let words: Vec<i64> = words.iter().map(|b| i64::from_le_bytes(*b)).collect();
-            Some(WitnessFolds(words.as_chunks::<3>().0.iter().copied().collect::<Vec<Counts>>()))
+            Some(WitnessFolds(words.as_chunks::<3>().0.to_vec()))
         }
     };
     Ok(Folds::from_parts(rule, folds, witnesses))

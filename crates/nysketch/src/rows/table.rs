@@ -200,7 +200,6 @@ impl RowPart for TablePart<'_> {
             file: Arc::from("table"),
             first_row: start as u64 + 1,
             position: start as u64,
-            ..Block::default()
         }))
     }
 }
