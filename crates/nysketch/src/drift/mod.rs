@@ -17,6 +17,7 @@ mod by_folds;
 mod cells;
 mod columns;
 mod comparison;
+mod correlation;
 mod days;
 mod discovery;
 mod found;

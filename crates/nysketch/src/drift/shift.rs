@@ -10,7 +10,7 @@
 //! need the sums of cells alone.
 
 use super::cells::PairedCells;
-use super::null::Correlation;
+use super::correlation::Correlation;
 use crate::plan::Plan;
 use crate::random::normal;
 use crate::sums::Sum;

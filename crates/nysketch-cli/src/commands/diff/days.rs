@@ -1,8 +1,8 @@
 //! A day among other days, and days in their order.
 
 use super::metrics::Metrics;
+use super::outcome::{Outcome, check_columns, check_outputs, paths};
 use super::thresholds::Thresholds;
-use super::{Outcome, check_columns, check_outputs, paths};
 use crate::args::{Common, Diff};
 use crate::commands::files::{read_sketch, sketch_files, stem};
 use crate::describe::one_line;

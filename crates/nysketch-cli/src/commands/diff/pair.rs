@@ -1,8 +1,8 @@
 //! Two sketches.
 
 use super::metrics::Metrics;
+use super::outcome::{Outcome, check_columns, check_outputs, note_draws, paths};
 use super::thresholds::Thresholds;
-use super::{Outcome, check_columns, check_outputs, note_draws, paths};
 use crate::args::{Common, Diff};
 use crate::commands::files::{read_sketch, stem};
 use crate::describe::{one_line, place};

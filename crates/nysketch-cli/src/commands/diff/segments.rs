@@ -1,7 +1,7 @@
 //! Which segments explain a change.
 
+use super::outcome::{Outcome, check_outputs, note_draws, paths};
 use super::thresholds::Thresholds;
-use super::{Outcome, check_outputs, note_draws, paths};
 use crate::args::{Common, Diff};
 use crate::commands::files::{read_sketch, sketch_files, stem};
 use crate::describe::one_line;

@@ -1,9 +1,9 @@
 //! Many sketches, each against one.
 
 use super::metrics::Metrics;
+use super::outcome::{Outcome, check_columns, check_outputs, note_draws};
 use super::pair::{check_drawable, draw, note_same, outcome};
 use super::thresholds::Thresholds;
-use super::{Outcome, check_columns, check_outputs, note_draws};
 use crate::args::{Common, Diff};
 use crate::commands::files::{read_sketch, sketch_files, stem};
 use crate::describe::one_line;

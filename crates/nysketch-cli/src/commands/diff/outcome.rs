@@ -1,0 +1,93 @@
+//! What every way of comparing needs: outcomes, outputs, columns.
+
+use super::metrics::Metrics;
+use super::thresholds::Thresholds;
+use crate::args::{Common, Diff};
+use crate::kind::Kind;
+use crate::output::{Usage, note};
+use crate::writing::check_output;
+use anyhow::Result;
+use nysketch::Sketch;
+use nysketch::drift::Verdict;
+use std::path::{Path, PathBuf};
+
+/// What a comparison came to, for `--exit-code`.
+pub enum Outcome {
+    Same,
+    Changed,
+    /// The interval reaches over what is tolerated.
+    CannotTell,
+    /// No test was possible, and why.
+    NoTest(String),
+}
+
+impl Outcome {
+    pub fn of(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Same => Outcome::Same,
+            Verdict::Changed => Outcome::Changed,
+            Verdict::CannotTell => Outcome::CannotTell,
+        }
+    }
+
+    pub fn changed(changed: bool) -> Self {
+        if changed { Outcome::Changed } else { Outcome::Same }
+    }
+}
+
+/// Refuses outputs that cannot be written before the work starts.
+pub fn check_outputs<'a>(
+    args: &'a Diff,
+    inputs: impl IntoIterator<Item = &'a Path> + Clone,
+    common: &Common,
+) -> Result<()> {
+    if let Some(plot) = &args.plot {
+        check_output(common, plot, Kind::by_extension(plot), inputs.clone())?;
+        if args.metrics.as_ref() == Some(plot) {
+            let name = plot.display();
+            return Err(
+                Usage(format!("{name} cannot be both the picture and the metrics file")).into()
+            );
+        }
+    }
+    let config = args.config.as_deref();
+    Metrics::check(args, inputs.into_iter().chain(config), common)
+}
+
+/// Says where no draw can show the level.
+pub fn note_draws(thresholds: &Thresholds, common: &Common) {
+    let (draws, level) = (thresholds.params.draws, thresholds.params.level);
+    let least = 1.0 / (draws + 1) as f64;
+    if level < least - 1e-9 {
+        let message = format!(
+            "{draws} draws cannot show a p-value below {least}: no drift will be found at {level}"
+        );
+        note(common, &message);
+    }
+}
+
+/// Other columns are the usual reason for another plan, and easier to understand.
+pub fn check_columns(a: &Sketch, b: &Sketch, first: &Path, second: &Path) -> Result<()> {
+    let (ours, theirs) = (&a.plan().columns, &b.plan().columns);
+    if ours == theirs {
+        return Ok(());
+    }
+    let missing = |from: &[String], of: &[String]| {
+        let names: Vec<&str> =
+            of.iter().filter(|c| !from.contains(c)).map(String::as_str).take(5).collect();
+        if names.is_empty() { "none".to_string() } else { names.join(", ") }
+    };
+    Err(Usage(format!(
+        "{} and {} have different columns (only in the first: {}; only in the second: {}); sketch both with one plan",
+        first.display(),
+        second.display(),
+        missing(theirs, ours),
+        missing(ours, theirs)
+    ))
+    .into())
+}
+
+/// Paths of files, for checks.
+pub fn paths(files: &[PathBuf]) -> impl Iterator<Item = &Path> + Clone {
+    files.iter().map(PathBuf::as_path)
+}
