@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn places_get_length_one() {
         let frame = frame(vec![5.0, 0.25, -0.5], vec![3.0, 2.0, 2.0]);
-        let spheres = Spheres::of(&[1..3], &frame);
+        let spheres = Spheres::of(std::slice::from_ref(&(1..3)), &frame);
         let mut place = frame.coordinates(&[7.0, 0.3, 0.4]);
         spheres.project(&mut place, &[0.0; 3]);
         let row = frame.widen_coordinates(&place);
@@ -85,7 +85,7 @@ mod tests {
     fn columns_scaled_apart_have_no_sphere() {
         let frame = frame(vec![0.0; 3], vec![1.0, 1.0, 2.0]);
         let mut place = vec![9.0; 3];
-        Spheres::of(&[0..3], &frame).project(&mut place, &[0.0; 3]);
+        Spheres::of(std::slice::from_ref(&(0..3)), &frame).project(&mut place, &[0.0; 3]);
         assert_eq!(place, [9.0; 3]);
     }
 }

@@ -14,13 +14,16 @@ const CHECKSUM: &str = "crc32";
 /// Bytes of a tensor that are made at once, about.
 const CHUNK: usize = 1 << 16;
 
+/// What takes bytes in their order.
+type Out<'a> = &'a mut dyn FnMut(&[u8]);
+
 /// A tensor to be written: its bytes are made in chunks when they are wanted, since all of them take as much memory as a
 /// sketch.
 pub struct Tensor<'a> {
     name: String,
     dtype: Dtype,
     shape: Vec<usize>,
-    write: Box<dyn Fn(&mut dyn FnMut(&[u8])) + 'a>,
+    write: Box<dyn Fn(Out<'_>) + 'a>,
 }
 
 impl<'a> Tensor<'a> {

@@ -14,7 +14,15 @@ const NAMES: &str = "nysketch_drift_";
 /// Figures of several sketches, one line each.
 #[derive(Default)]
 pub struct Metrics {
-    families: Vec<(&'static str, &'static str, Vec<(String, f64)>)>,
+    families: Vec<Family>,
+}
+
+/// A figure of every sketch.
+struct Family {
+    name: &'static str,
+    about: &'static str,
+    /// Label and value.
+    samples: Vec<(String, f64)>,
 }
 
 impl Metrics {
@@ -39,9 +47,9 @@ impl Metrics {
     ) {
         let Some(value) = value.into() else { return };
         let sample = (label(sketch), value);
-        match self.families.iter_mut().find(|f| f.0 == name) {
-            Some(family) => family.2.push(sample),
-            None => self.families.push((name, about, vec![sample])),
+        match self.families.iter_mut().find(|f| f.name == name) {
+            Some(family) => family.samples.push(sample),
+            None => self.families.push(Family { name, about, samples: vec![sample] }),
         }
     }
 
@@ -89,7 +97,7 @@ impl Metrics {
     pub fn write(&self, args: &Diff) -> Result<()> {
         let Some(path) = &args.metrics else { return Ok(()) };
         let mut text = String::new();
-        for (name, about, samples) in &self.families {
+        for Family { name, about, samples } in &self.families {
             let _ = writeln!(text, "# HELP {NAMES}{name} {about}\n# TYPE {NAMES}{name} gauge");
             for (label, value) in samples {
                 let _ = writeln!(text, "{NAMES}{name}{{sketch=\"{label}\"}} {value}");
