@@ -111,10 +111,8 @@ fn a_day_among_days() {
     let said = f.command("diff --baseline days today.nys").output().unwrap();
     assert!(String::from_utf8_lossy(&said.stderr).contains("10 days cannot show a p-value below"));
     f.fails(2, "diff --baseline days/2026-02-01.nys today.nys", &["at least two"]);
-    let week = f.ok("diff --baseline days days/2026-02-10.nys --same-weekday");
-    assert!(week.contains("same day of the week"), "{week}");
+    f.fails(2, "diff --baseline days days/2026-02-10.nys --same-weekday", &["at least two"]);
     f.fails(2, "diff --baseline days today.nys --same-weekday", &["today.nys has none"]);
-    f.ok("sketch day.csv --plan plan.nys --columns price,size -o other.nys");
 }
 
 #[test]
@@ -131,6 +129,9 @@ fn days_are_watched() {
     }
     let alarm = f.json("diff --watch days");
     assert_eq!(alarm["began"], "2026-02-11", "{alarm}");
+    let week = f.ok("diff --baseline days days/2026-02-22.nys --same-weekday");
+    assert!(week.contains("3 days of the same day of the week"), "{week}");
+    f.ok("diff --watch days --same-weekday");
     assert_eq!(f.command("diff --watch days --exit-code").output().unwrap().status.code(), Some(1));
 }
 

@@ -159,6 +159,7 @@ fn folder_of_the_examples() -> Folder {
         }
     }
     f.ok("merge day1.nys day2.nys -o week.nys");
+    f.ok("sketch x.csv --plan p.nys --folds 4 -o folded.nys");
     for (task, k, name) in [("kmeans", 3, "model"), ("kmeans", 5, "m5"), ("gmm", 3, "mixture")] {
         f.ok(&format!("fit {task} s.nys -k {k} -o {name}.json"));
     }
