@@ -143,8 +143,8 @@ def diff(
 ) -> Drift | DriftSeries:
     """Tell how two sketches of one plan differ, or many from one: drift.
 
-    Rows must be independent, and none may be in both sketches. Where rows come in clusters, as those
-    of a user do, or have weights, sketches with ``folds`` tell how sure it is.
+    Rows must be independent, and none may be in both sketches. Where rows come in clusters, as
+    those of a user do, or have weights, sketches with ``folds`` tell how sure it is.
 
     Parameters
     ----------
@@ -284,7 +284,9 @@ class Baseline:
         return Unusual._from_json(_unusual(self.days, _sketch(today), called, self.level))
 
     def watch(self, groups: Iterable[int] | None = None, *, seed: int = 0) -> Watched:
-        """Look at these days in their order, and raise an alarm that daily looking does not make false.
+        """Look at these days in their order, as often as you like.
+
+        Exchangeable days raise a false alarm with a probability of at most ``level``.
 
         Parameters
         ----------

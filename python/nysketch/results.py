@@ -272,8 +272,8 @@ class Drift(Result):
     rows : tuple of int
         Rows of A and of B.
     moved : Result or None
-        ``share`` of the rows that would have to move to another cell, with the interval from ``low``
-        to ``high``.
+        ``share`` of the rows that would have to move to another cell, with the interval from
+        ``low`` to ``high``.
     tolerance : float
         Where it was given.
     verdict : {'same', 'changed', 'cannot_tell'} or None
@@ -286,7 +286,8 @@ class Drift(Result):
         Whether the p-value, or the q-value where there is one, is at most ``level``.
     level : float
     test_by : {'rows', 'folds'}
-        What p-value and intervals rest on; folds allow for rows that come in clusters or have weights.
+        What p-value and intervals rest on; folds allow for rows that come in clusters or have
+        weights.
     least_p_value : float
         The least that the test can show.
     no_test : str or None
@@ -404,8 +405,8 @@ class Attribution(Result):
     whole : Drift
         All rows.
     removed : tuple of Result
-        ``segment``, its ``shares`` of the rows before and after, and what is left without it and those before:
-        how much ``moved``, and the ``p_value``.
+        ``segment``, its ``shares`` of the rows before and after, and of the rows that are left
+        without it and those before, how much ``moved`` and the ``p_value``.
     explained : bool or None
         Whether no drift is left without them; None where there was none, or too few rows are left.
     """

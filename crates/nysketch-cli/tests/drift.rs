@@ -97,7 +97,7 @@ fn a_day_among_days() {
     assert_eq!(found["reasons"][0]["what"], "price");
     assert!(String::from_utf8(f.read("d.svg")).unwrap().contains("among 10 days"));
     let metrics = String::from_utf8(f.read("m.prom")).unwrap();
-    assert!(metrics.contains("nysketch_drift_found{sketch=\"today\"} 1"), "{metrics}");
+    assert!(metrics.contains("nysketch_drift_found{sketch=\"today.nys\"} 1"), "{metrics}");
     // The shell lists the files of a pattern.
     let files: Vec<String> = (1..=10).map(|i| format!("days/2026-02-{i:02}.nys")).collect();
     let listed = f.json(&format!("diff --baseline {} today.nys --level 0.1", files.join(" ")));

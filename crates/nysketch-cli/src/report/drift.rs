@@ -84,7 +84,7 @@ pub fn changed(c: &ColumnChange, plan: &Plan) -> [(String, String); 2] {
 }
 
 /// How much changed and whether by chance, in words: what, and how much.
-pub fn headline(drift: &Drift, draws: usize) -> Vec<(&'static str, String)> {
+pub fn headline(drift: &Drift) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     if let Some(moved) = drift.moved {
         lines.push((
@@ -112,7 +112,7 @@ pub fn headline(drift: &Drift, draws: usize) -> Vec<(&'static str, String)> {
     if let Some(times) = drift.mmd_over_noise() {
         lines.push(("MMD", format!("{times:.1} times its noise")));
     }
-    lines.push(("p-value", test(drift, draws)));
+    lines.push(("p-value", test(drift)));
     if let Some(words) = verdict(drift) {
         lines.push(("verdict", words));
     }
@@ -123,7 +123,7 @@ pub fn headline(drift: &Drift, draws: usize) -> Vec<(&'static str, String)> {
 }
 
 /// What the test says.
-fn test(drift: &Drift, draws: usize) -> String {
+fn test(drift: &Drift) -> String {
     let by = match drift.test_by {
         TestBy::Rows => String::new(),
         TestBy::Folds => {
@@ -132,10 +132,18 @@ fn test(drift: &Drift, draws: usize) -> String {
     };
     match (drift.p_value, drift.drift) {
         (Some(p), Some(true)) => {
-            format!("{}: the rows differ (level {}{by})", p_text(p, draws), drift.level)
+            format!(
+                "{}: the rows differ (level {}{by})",
+                p_text(p, drift.least_p_value),
+                drift.level
+            )
         }
         (Some(p), _) => {
-            format!("{}: no difference found (level {}{by})", p_text(p, draws), drift.level)
+            format!(
+                "{}: no difference found (level {}{by})",
+                p_text(p, drift.least_p_value),
+                drift.level
+            )
         }
         (None, _) => {
             format!("none: {}", drift.no_test.as_deref().map_or("no test".into(), in_options))
@@ -143,9 +151,8 @@ fn test(drift: &Drift, draws: usize) -> String {
     }
 }
 
-/// A p-value, which draws cannot show below 1/(draws + 1).
-pub fn p_text(p: f64, draws: usize) -> String {
-    let least = 1.0 / (draws + 1) as f64;
+/// A p-value, of which the test can show no less than this.
+pub fn p_text(p: f64, least: f64) -> String {
     if p <= least { format!("{} or less", short(least)) } else { short(p) }
 }
 
@@ -161,7 +168,10 @@ fn verdict(drift: &Drift) -> Option<String> {
         Some(Verdict::CannotTell) => {
             format!("cannot tell whether more than {limit} of the rows moved; more rows would")
         }
-        None => format!("none on {limit}: there are too few rows in the cells, or none are kept"),
+        None => match &drift.no_test {
+            Some(why) => format!("none on {limit}: {}", in_options(why)),
+            None => format!("none on {limit}: too few cells have rows enough"),
+        },
     })
 }
 
@@ -252,7 +262,7 @@ fn series(page: &mut Page, found: &[(String, Drift)], baseline: &str, level: f64
 }
 
 fn one(page: &mut Page, drift: &Drift, sketch: &Sketch) {
-    for (what, words) in headline(drift, DriftParams::default().draws) {
+    for (what, words) in headline(drift) {
         page.text(&format!("{what}: {words}."));
     }
     let mut table = |header: &[&str], rows: Vec<Vec<String>>| {

@@ -151,7 +151,7 @@ impl Comparison {
         let cells = PairedCells::new(a, b);
         drift.cells = cells.changes(&self.plan);
         let shares = Shares::of(a, b);
-        let least = shares.least();
+        let (least, counts_of_shares) = (shares.least(), shares.counts);
         (drift.categories, drift.missing) = (shares.categories, shares.missing);
         let by_folds = [a, b].map(|s| s.folds().is_some_and(|f| f.rule().key().is_some()));
         if self.plan.weighting.is_some() {
@@ -163,7 +163,7 @@ impl Comparison {
         }
         if self.plan.weighting.is_some() || by_folds.contains(&true) {
             if let Some(found) = ByFolds::of([a, b], &cells, |rung| self.gram(rung), params) {
-                return Ok(told_by_folds(drift, &cells, &found, params));
+                return Ok(told_by_folds(drift, &cells, &counts_of_shares, &found, params));
             }
             if self.plan.weighting.is_some() {
                 let why = "rows have weights, and nothing is known of their noise; sketch both with the same `folds` to get a p-value";
@@ -197,6 +197,11 @@ impl Comparison {
             };
             drift.p_value = Some(drift.p_value.map_or(p_value, |p| p.max(p_value)));
         }
+        if least.is_some() {
+            drift.least_p_value *= 2.0;
+        }
+        drift.moved =
+            with_shares(drift.moved, &counts_of_shares, &cells, Noise::ROWS, params.level);
         drift.drift = drift.p_value.map(|p| p <= params.level);
         drift.verdict = params.tolerance.and_then(|t| Some(drift.moved?.verdict(t)));
         Ok(drift)
@@ -270,17 +275,32 @@ fn nearest_others(landmarks: &Points) -> Vec<usize> {
     (0..m).map(nearest).collect()
 }
 
+/// How much moved, by the cells and by every category and column that rows lack, each of which may be wrong.
+fn with_shares(
+    moved: Option<Moved>,
+    shares: &[Vec<[f64; 2]>],
+    cells: &PairedCells<'_>,
+    noise: Noise,
+    level: f64,
+) -> Option<Moved> {
+    let level = level / shares.len().max(1) as f64;
+    let others = shares.iter().filter_map(|counts| Moved::of(counts, cells.totals, noise, level));
+    others.fold(moved, |moved, other| Some(moved.map_or(other, |moved| moved.at_least(other))))
+}
+
 /// Fills in what folds say.
 fn told_by_folds(
     mut drift: Drift,
     cells: &PairedCells<'_>,
+    shares: &[Vec<[f64; 2]>],
     found: &ByFolds,
     params: &DriftParams,
 ) -> Drift {
     drift.test_by = TestBy::Folds;
     drift.least_p_value = found.least_p_value;
     let noise = Noise { widening: found.widening, freedom: Some(found.freedom) };
-    drift.moved = Moved::of(&cells.counts, cells.totals, noise, params.level);
+    let moved = Moved::of(&cells.counts, cells.totals, noise, params.level);
+    drift.moved = with_shares(moved, shares, cells, noise, params.level);
     drift.verdict = params.tolerance.and_then(|t| Some(drift.moved?.verdict(t)));
     drift.p_value = Some(found.p_value);
     drift.drift = Some(found.p_value <= params.level);

@@ -28,6 +28,8 @@ use serde::Serialize;
 const FROM_MEDIAN: f64 = 1.4826;
 /// The deviation of a column without any, in the plan's scale.
 const CONSTANT: f64 = 1e-6;
+/// Rows without which a day is all noise.
+pub const LEAST_ROWS: f64 = 10.0;
 /// Days without which nothing can be said of one.
 const LEAST_DAYS: usize = 2;
 
@@ -161,6 +163,10 @@ impl<'a> Days<'a> {
         check_same_plan(plan, sketch.plan())?;
         if sketch.rows() == 0 {
             return Err(Error::NoRows { skipped: sketch.skipped() });
+        }
+        if sketch.weight() < LEAST_ROWS {
+            let expected = format!("at least {LEAST_ROWS} rows each");
+            return Err(Error::parameter("days", expected, sketch.weight()));
         }
         let unit = plan.weighting.as_ref().map_or(1.0, |w| w.unit);
         let rows = sketch.weight();

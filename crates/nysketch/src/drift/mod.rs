@@ -32,7 +32,7 @@ mod tail;
 mod watch;
 
 pub use comparison::{Comparison, set_q_values_of_many};
-pub use days::{DayScore, Days, Reason, Unusual};
+pub use days::{DayScore, Days, LEAST_ROWS, Reason, Unusual};
 pub use discovery::q_values;
 pub use found::{CellChange, ColumnChange, Discrepancy, Drift, Effect, LandmarkChange, TestBy};
 pub use moved::{Moved, Verdict};

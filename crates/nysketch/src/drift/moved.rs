@@ -10,6 +10,9 @@
 //! normal distributions of several widths, zero among them, whose weights are found by EM (adaptive shrinkage, Stephens
 //! 2017), and the mean of |effect| given what is seen takes the place of |δ_j|.
 //!
+//! Levels and missing values may change within cells, so that each category and each column that rows lack is looked at in the same way, and
+//! the most that one of them says counts.
+//!
 //! The interval rests on no such prior. Noise adds to TV at least nothing and at most the amount above, which gives the low end
 //! and one bound for the high end; the other is ½√χ² (Cauchy and Schwarz), with χ² = Σ_j δ_j²/p_j estimated without
 //! bias. The interval is therefore somewhat wider than it had to be.
@@ -72,7 +75,7 @@ impl Moved {
             None => normal_quantile(beyond),
         };
         let pooled = Pooled::new(counts, totals);
-        if pooled.groups.len() < 2 {
+        if pooled.groups.is_empty() || pooled.all().count() < 2 {
             return None;
         }
         let noise = widening * (1.0 / totals[0] + 1.0 / totals[1]);
@@ -105,6 +108,15 @@ impl Moved {
         Moved {
             share: self.share.min(other.share),
             low: self.low.min(other.low),
+            high: self.high.max(other.high),
+        }
+    }
+
+    /// Rows that change in other ways than their cell move too: at least as many as either says.
+    pub(super) fn at_least(self, other: Moved) -> Moved {
+        Moved {
+            share: self.share.max(other.share),
+            low: self.low.max(other.low),
             high: self.high.max(other.high),
         }
     }

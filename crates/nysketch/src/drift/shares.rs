@@ -55,6 +55,8 @@ pub struct MissingChange {
 /// All shares of two sketches.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
+    /// Rows of A and B in each level of each category, and with and without each column that rows lack.
+    pub counts: Vec<Vec<[f64; 2]>>,
     pub categories: Vec<CategoryChange>,
     pub missing: Vec<MissingChange>,
 }
@@ -65,6 +67,7 @@ impl Shares {
         let plan = a.plan();
         let totals = [a, b].map(|s| s.rows() as f64);
         let (rows_a, rows_b) = (a.level_rows(), b.level_rows());
+        let (mut all, mut lacking_counts) = (Vec::new(), Vec::new());
         let levels = plan.categories().iter().zip(rows_a.iter().zip(&rows_b));
         let categories = levels.map(|(category, (of_a, of_b))| {
             let counts: Vec<[f64; 2]> =
@@ -77,6 +80,7 @@ impl Shares {
             let some = counts.iter().enumerate().filter(|(_, n)| n[0] + n[1] > 0.0);
             let mut levels: Vec<LevelChange> = some.map(change).collect();
             levels.sort_by(|p, q| q.z.abs().total_cmp(&p.z.abs()));
+            all.push(counts.clone());
             let column = category.name.clone();
             CategoryChange { column, p_value: chi_squared(&counts, totals), q_value: None, levels }
         });
@@ -85,6 +89,7 @@ impl Shares {
             let counts = [of_a[j] * totals[0], of_b[j] * totals[1]];
             let (shares, z) = difference(counts, totals);
             let others = [totals[0] - counts[0], totals[1] - counts[1]];
+            lacking_counts.push(vec![counts, others]);
             let p_value = chi_squared(&[counts, others], totals);
             MissingChange {
                 column: plan.recipe.numbers[j].input.clone(),
@@ -94,7 +99,9 @@ impl Shares {
                 q_value: None,
             }
         });
-        let mut shares = Shares { categories: categories.collect(), missing: missing.collect() };
+        let (categories, missing) = (categories.collect(), missing.collect());
+        all.extend(lacking_counts);
+        let mut shares = Shares { counts: all, categories, missing };
         // Nothing is known of the noise of weights.
         if plan.weighting.is_some() {
             shares.categories.iter_mut().for_each(|c| c.p_value = None);

@@ -10,7 +10,7 @@ use crate::output::{Usage, count, name, note, percent, result, short, thousands}
 use crate::plot::{self, DayPoint, DaysChart};
 use anyhow::{Context, Result};
 use nysketch::Sketch;
-use nysketch::drift::{Comparison, Days, Reason, Unusual, Watched};
+use nysketch::drift::{Comparison, Days, LEAST_ROWS, Reason, Unusual, Watched};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -26,8 +26,12 @@ pub fn unusual(
     };
     let given: Vec<PathBuf> =
         std::iter::once(first.to_path_buf()).chain(more.iter().cloned()).collect();
-    let mut days = sketch_files(&given, Some(today), common)?;
+    let mut days = sketch_files(&given, None, common)?;
+    let all = days.len();
     days.retain(|day| !nysketch::file::same(day, today));
+    if days.len() < all {
+        note(common, &format!("{} is compared with the other days", today.display()));
+    }
     if thresholds.same_weekday {
         let wanted = weekday_of(today)?;
         let mut kept = Vec::new();
@@ -79,7 +83,7 @@ pub fn unusual(
         plot::write(file, &plot::days(&chart))?;
     }
     let mut metrics = Metrics::default();
-    metrics.unusual(&stem(today), &found);
+    metrics.unusual(&today.display().to_string(), &found);
     metrics.write(args)?;
     let mut json = serde_json::to_value(&found)?;
     json["file"] = name(today);
@@ -100,8 +104,9 @@ fn read_days<'a>(
     for file in files {
         let day = read_sketch(file)?;
         check_columns(sketch, &day, of, file)?;
-        if day.rows() == 0 {
-            note(common, &format!("{} is left out: it has no rows", file.display()));
+        if day.weight() < LEAST_ROWS {
+            let rows = count(day.counted(), "row");
+            note(common, &format!("{} is left out: it has {rows}", file.display()));
             continue;
         }
         days.push(stem(file), &day)
@@ -246,6 +251,9 @@ fn watched_text(found: &Watched, thresholds: &Thresholds) -> String {
     }
     let limit = short(1.0 / found.level);
     text.push('\n');
+    if found.days.iter().all(|d| d.p_value.is_none()) {
+        text.push_str("no day could be ranked: each needs four days of its kind before it\n");
+    }
     match (&found.alarm, &found.began) {
         (Some(alarm), Some(began)) => text.push_str(&format!(
             "alarm on {}: the evidence reached {limit}; the change most likely began on {}\n",
@@ -263,7 +271,7 @@ fn watched_text(found: &Watched, thresholds: &Thresholds) -> String {
     ));
     if let (Some(r), Some(p)) = (found.autocorrelation, found.autocorrelation_p_value)
         && p <= 0.05
-        && r > 0.0
+        && r >= 0.05
     {
         let week = if thresholds.same_weekday { "" } else { "; --same-weekday takes out the week" };
         text.push_str(&format!(

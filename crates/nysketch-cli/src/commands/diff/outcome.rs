@@ -55,9 +55,8 @@ pub fn check_outputs<'a>(
 }
 
 /// Says where no draw can show the level.
-pub fn note_draws(thresholds: &Thresholds, common: &Common) {
+pub fn note_draws(thresholds: &Thresholds, least: f64, common: &Common) {
     let (draws, level) = (thresholds.params.draws, thresholds.params.level);
-    let least = 1.0 / (draws + 1) as f64;
     if level < least - 1e-9 {
         let message = format!(
             "{draws} draws cannot show a p-value below {least}: no drift will be found at {level}"

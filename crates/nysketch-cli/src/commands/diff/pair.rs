@@ -36,7 +36,7 @@ pub fn run(args: &Diff, thresholds: &Thresholds, common: &Common) -> Result<(Out
     }
     let comparison = Comparison::new(a.plan())?;
     let mut drift = comparison.of(&a, &b, &thresholds.params).with_context(both)?;
-    note_draws(thresholds, common);
+    note_draws(thresholds, drift.least_p_value, common);
     drift.keep(thresholds.top);
     drift.no_test = drift.no_test.as_deref().map(in_options);
     if let Some(file) = &args.plot {
@@ -144,7 +144,7 @@ fn text(
         second.display(),
         count(drift.rows[1], "row"),
     );
-    for (what, words) in headline(drift, thresholds.params.draws) {
+    for (what, words) in headline(drift) {
         text.push_str(&format!("{what:<8} {words}\n"));
     }
     if !drift.discrepancies.is_empty() {

@@ -67,21 +67,16 @@ pub fn run(args: &Diff, thresholds: &Thresholds, common: &Common) -> Result<(Out
     let mut found = comparison.attribute(&segments, MOST, &thresholds.params).with_context(both)?;
     found.whole.keep(thresholds.top);
     found.whole.no_test = found.whole.no_test.as_deref().map(in_options);
-    note_draws(thresholds, common);
+    note_draws(thresholds, found.whole.least_p_value, common);
     let mut json = serde_json::to_value(&found)?;
     json["before"] = name(folders[0]);
     json["after"] = name(folders[1]);
     json["segments"] = json!(segments.len());
-    let text = text(folders, &found, segments.len(), thresholds);
+    let text = text(folders, &found, segments.len());
     Ok((super::pair::outcome(folders[1], &found.whole), result(common, &json, &text)))
 }
 
-fn text(
-    [before, after]: [&PathBuf; 2],
-    found: &Attribution,
-    segments: usize,
-    thresholds: &Thresholds,
-) -> String {
+fn text([before, after]: [&PathBuf; 2], found: &Attribution, segments: usize) -> String {
     let whole = &found.whole;
     let mut text = format!(
         "A  {}, {}\nB  {}, {}\n{} in all\n\n",
@@ -91,7 +86,7 @@ fn text(
         count(whole.rows[1], "row"),
         count(segments as u64, "segment")
     );
-    for (what, words) in headline(whole, thresholds.params.draws) {
+    for (what, words) in headline(whole) {
         text.push_str(&format!("{what:<8} {words}\n"));
     }
     if found.removed.is_empty() {
@@ -109,7 +104,7 @@ fn text(
             percent(r.shares[0]),
             percent(r.shares[1]),
             r.moved.map_or("-".into(), moved_share),
-            r.p_value.map_or("-".into(), |p| p_text(p, thresholds.params.draws))
+            r.p_value.map_or("-".into(), |p| p_text(p, whole.least_p_value))
         ));
     }
     let names: Vec<String> = found.removed.iter().map(|r| one_line(&r.segment)).collect();

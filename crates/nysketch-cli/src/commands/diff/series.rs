@@ -7,7 +7,7 @@ use super::thresholds::Thresholds;
 use crate::args::{Common, Diff};
 use crate::commands::files::{read_sketch, sketch_files, stem};
 use crate::describe::one_line;
-use crate::output::{in_options, name, result, short, thousands};
+use crate::output::{in_options, name, note, result, short, thousands};
 use crate::report::{moved_most, moved_share, p_text, point};
 use anyhow::{Context, Result};
 use nysketch::Sketch;
@@ -40,27 +40,32 @@ pub fn run(
     let baseline = read_sketch(first)?;
     check_drawable(args, &baseline)?;
     let comparison = Comparison::new(baseline.plan())?;
-    let compare = |file: &PathBuf| -> Result<(Compared, bool)> {
+    let compare = |file: &PathBuf| -> Result<Option<(Compared, bool)>> {
         let sketch = read_sketch(file)?;
         check_columns(&baseline, &sketch, first, file)?;
+        if sketch.rows() == 0 {
+            note(common, &format!("{} is left out: it has no rows", file.display()));
+            return Ok(None);
+        }
         let mut drift = comparison
             .of(&baseline, &sketch, &thresholds.params)
             .with_context(|| format!("{} and {}", first.display(), file.display()))?;
         drift.keep(thresholds.top);
         drift.no_test = drift.no_test.as_deref().map(in_options);
-        Ok((Compared { file: file.clone(), drift }, sketch.sums() == baseline.sums()))
+        Ok(Some((Compared { file: file.clone(), drift }, sketch.sums() == baseline.sums())))
     };
     let mut found = Vec::new();
     for each in nysketch::parallel::in_parallel(common.threads(), others.iter().collect(), compare)
     {
-        let (compared, same) = each?;
+        let Some((compared, same)) = each? else { continue };
         if same {
             note_same(&compared.file, first, common);
         }
         found.push(compared);
     }
     set_q_values_of_many(&mut found.iter_mut().map(|c| &mut c.drift).collect::<Vec<_>>());
-    note_draws(thresholds, common);
+    let least = found.iter().map(|c| c.drift.least_p_value).fold(0.0, f64::max);
+    note_draws(thresholds, least, common);
     let mut metrics = Metrics::default();
     found.iter().for_each(|c| metrics.drift(&c.file.display().to_string(), &c.drift));
     metrics.write(args)?;
@@ -110,7 +115,7 @@ fn text(first: &Path, baseline: &Sketch, found: &[Compared], thresholds: &Thresh
             name(compared),
             thousands(drift.rows[1]),
             drift.moved.map_or("-".to_string(), moved_share),
-            drift.p_value.map_or("-".to_string(), |p| p_text(p, thresholds.params.draws)),
+            drift.p_value.map_or("-".to_string(), |p| p_text(p, drift.least_p_value)),
             if drift.drift == Some(true) { "DRIFT  " } else { "       " },
         ));
     }

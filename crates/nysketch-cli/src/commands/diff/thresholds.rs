@@ -37,7 +37,10 @@ impl Thresholds {
                 let name = path.display().to_string();
                 let text = std::fs::read_to_string(path);
                 let text = text.with_context(|| format!("cannot read {name}"))?;
-                toml::from_str(&text).map_err(|error| Usage(format!("{name}: {error}")))?
+                toml::from_str(&text).map_err(|error: toml::de::Error| {
+                    // Backquotes would be taken for options.
+                    Usage(format!("{name}: {}", error.message().replace('`', "'")))
+                })?
             }
         };
         let default = DriftParams::default();
