@@ -206,7 +206,7 @@ def diff(
         return DriftSeries(
             {"baseline": _file(a), "rows": baseline.rows, "level": level, "sketches": drifts}
         )
-    return Drift({**drifts[0], "baseline": _file(a)})
+    return Drift({**drifts[0], "baseline": _file(a), "part_of": part_of})
 
 
 def baseline(
