@@ -23,8 +23,8 @@ def make(name: str = "") -> Path:
     return python
 
 
-def enter(program: Path) -> None:
+def enter(program: Path, name: str = "") -> None:
     """Continues with the program in the environment, which it makes if it is missing."""
-    python = make()
+    python = make(name)
     if Path(sys.prefix) != python.parents[1]:
         os.execv(python, [str(python), str(program), *sys.argv[1:]])

@@ -15,6 +15,11 @@ pub fn plan_or_sketch(data: &[u8]) {
     match decode(&bytes) {
         Ok(File::Plan(plan)) => assert_eq!(plan.to_bytes(), bytes),
         Ok(File::Sketch(sketch)) => assert_eq!(sketch.to_bytes(), bytes),
+        Ok(File::Release(release)) => {
+            assert_eq!(release.to_bytes(), bytes);
+            release.estimate().unwrap();
+        }
+        Ok(File::Masked(masked)) => assert_eq!(masked.to_bytes(), bytes),
         Err(_) => {}
     }
 }

@@ -5,7 +5,7 @@ Two ways in:
 * estimators of scikit-learn's kind: :class:`CompressiveKMeans`, :class:`CompressiveKMedians`,
   :class:`CompressiveGaussianMixture`, :class:`NystromSketcher`;
 * the pieces themselves: :class:`Plan` (what to measure), :class:`Sketch` (exact sums that add up),
-  :class:`Model` (what was learned), and what is told of them: :func:`inspect`, :func:`diff`,
+  :class:`Model` (what was learned), :class:`Release` (sums with noise, by :func:`private_plan`), and what is told of them: :func:`inspect`, :func:`diff`,
   :func:`baseline`, :func:`attribute`, :func:`report`.
 
 Rows are arrays, data frames, Arrow streams, or files: a path or pattern is enough, and
@@ -20,7 +20,16 @@ Rows are arrays, data frames, Arrow streams, or files: a path or pattern is enou
 import atexit
 from typing import TYPE_CHECKING
 
-from nysketch._core import KCurve, Model, Plan, Sketch, _join_left_work, set_max_work
+from nysketch._core import (
+    KCurve,
+    Model,
+    Plan,
+    Release,
+    Sketch,
+    _join_left_work,
+    private_plan,
+    set_max_work,
+)
 from nysketch._core import __version__ as __version__
 from nysketch._input import Files
 from nysketch._tell import Baseline, attribute, baseline, diff, inspect, read, report
@@ -44,6 +53,7 @@ __all__ = [
     "Model",
     "NystromSketcher",
     "Plan",
+    "Release",
     "Sketch",
     "attribute",
     "baseline",
@@ -53,6 +63,7 @@ __all__ = [
     "plot_days",
     "plot_explained_variance",
     "plot_k_curve",
+    "private_plan",
     "read",
     "report",
     "set_max_work",

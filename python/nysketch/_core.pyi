@@ -19,6 +19,7 @@ __all__ = [
     "KCurve",
     "Model",
     "Plan",
+    "Release",
     "Sketch",
     "_Draft",
     "__version__",
@@ -37,6 +38,7 @@ __all__ = [
     "_unusual",
     "_watch",
     "main",
+    "private_plan",
     "set_max_work",
 ]
 
@@ -158,6 +160,47 @@ class Plan:
     def __hash__(self, /) -> int: ...
     def _repr_html_(self) -> str: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
+
+def private_plan(
+    bounds: Mapping[str, tuple[float, float]],
+    *,
+    public: Any = None,
+    release: Release | None = None,
+    landmarks: int | None = None,
+    clusters: int | None = None,
+    scale: Literal["none", "standard", "robust"] | None = None,
+    collect: str | Sequence[str] | None = None,
+    radius: float | None = None,
+    seed: int = 0,
+) -> Plan: ...
+
+@final
+class Release:
+    def __new__(
+        cls,
+        sketch: Sketch,
+        *,
+        epsilon: float,
+        delta: float,
+        spend: Mapping[str, float] | None = None,
+    ) -> Release: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def delta(self) -> float: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def promise(self) -> str: ...
+    @property
+    def mechanisms(self) -> list[dict[str, Any]]: ...
+    def estimate(self) -> Sketch: ...
+    def save(self, path: _Path) -> None: ...
+    @staticmethod
+    def load(path: _Path) -> Release: ...
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(data: bytes) -> Release: ...
 
 @final
 class Sketch:

@@ -15,6 +15,7 @@ mod model;
 mod natural;
 mod options;
 mod plan;
+mod release;
 mod results;
 mod sketch;
 mod work;
@@ -37,6 +38,8 @@ mod _core {
     use crate::model::PyModel;
     #[pymodule_export]
     use crate::plan::PyPlan;
+    #[pymodule_export]
+    use crate::release::{PyRelease, private_plan};
     #[pymodule_export]
     use crate::results::{
         _attribute, _default_landmarks, _diff, _inspect, _read, _report, _unusual, _watch,

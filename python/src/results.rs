@@ -5,15 +5,16 @@ use crate::error::{command_exception, in_keywords, os_error};
 use crate::model::PyModel;
 use crate::natural::Natural;
 use crate::plan::{PyPlan, save};
+use crate::release::PyRelease;
 use crate::sketch::PySketch;
 use crate::work::{SILENT, run, threads};
-use nysketch::Sketch;
 use nysketch::drift::{Comparison, Days, DriftParams, Segment, set_q_values_of_many};
 use nysketch::format::{File, decode, may_be_file};
 use nysketch::inspect::{InspectParams, inspect};
 use nysketch::parallel::in_parallel;
 use nysketch::planning::default_landmarks;
 use nysketch::theory::TheoryParams;
+use nysketch::{FormatError, Sketch};
 use nysketch_cli::report::{ReportRequest, page};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -22,7 +23,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A result of the library as JSON.
-fn json(value: &impl Serialize) -> PyResult<String> {
+pub fn json(value: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
@@ -263,6 +264,8 @@ pub fn _read<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyAny>>
     match decode(&bytes).map_err(|e| bad(in_keywords(&e.to_string())))? {
         File::Plan(plan) => Ok(Bound::new(py, PyPlan::from(plan))?.into_any()),
         File::Sketch(sketch) => Ok(Bound::new(py, PySketch::from(sketch))?.into_any()),
+        File::Release(release) => Ok(Bound::new(py, PyRelease::from(release))?.into_any()),
+        File::Masked(_) => Err(bad(FormatError::Masked.to_string())),
     }
 }
 

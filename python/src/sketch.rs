@@ -83,7 +83,7 @@ impl PySketch {
             Wanted::recipe(&plan.recipe),
             Extras {
                 key: empty.folds().and_then(|folds| folds.rule().key()).map(str::to_string),
-                skip_invalid,
+                skip_invalid: skip_invalid || plan.private.is_some(),
                 allow_missing: plan.recipe.least_present.is_some(),
                 ..Extras::weights(weights)?
             },
@@ -99,6 +99,7 @@ impl PySketch {
             if let (0, Some(note)) = (sketch.rows(), &rounding) {
                 return Err(Error::source(format!("every weight is rounded to zero: {note}")));
             }
+            let allow_empty = allow_empty || sketch.plan().private.is_some();
             match (sketch.rows(), sketch.skipped()) {
                 (0, 0) if !allow_empty => Err(Error::source(
                     "X has no rows; a stream that was read before has none left, and what may be empty \

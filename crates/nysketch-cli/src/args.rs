@@ -71,8 +71,11 @@ pub enum Command {
     Generate(Generate),
     Plan(PlanArgs),
     Sketch(SketchArgs),
+    Privatize(Privatize),
     Merge(Merge),
     Subtract(Subtract),
+    Mask(Mask),
+    Keys(Keys),
     Inspect(Inspect),
     Fit(FitArgs),
     Predict(Predict),
@@ -197,6 +200,15 @@ fn column_weight(text: &str) -> Result<(String, f64), String> {
     let both =
         text.rsplit_once('=').and_then(|(name, w)| Some((name.to_string(), w.parse().ok()?)));
     both.ok_or_else(|| "expected COLUMN=WEIGHT".to_string())
+}
+
+/// COLUMN=LOW..HIGH.
+fn bounds(text: &str) -> Result<(String, f64, f64), String> {
+    let parts = text.rsplit_once('=').and_then(|(name, range)| {
+        let (low, high) = range.split_once("..")?;
+        Some((name.to_string(), low.trim().parse().ok()?, high.trim().parse().ok()?))
+    });
+    parts.ok_or_else(|| "expected COLUMN=LOW..HIGH".to_string())
 }
 
 /// What becomes of rows that lack values.
@@ -389,11 +401,14 @@ fn sample_rows(text: &str) -> Result<SampleRows, String> {
   nysketch plan flights.csv --show
   nysketch plan flights.csv -o flights.nys --dates when=hour+weekday --log distance --exclude flight
   nysketch plan flights.csv -o flights.nys --categorical flight --weight-column carrier=0.5
+  nysketch plan --private --bounds c0=0..6,c1=0..30 -o private.nys
+  nysketch plan --private --public day1.csv --bounds c0=0..6,c1=0..30 -o private.nys
 
 JSON fields: file, rows, skipped, skipped_by_column, columns, roles [{column, type, role, numbers, missing, low, high,
   levels [{level, share}], transformation, left_out}], features, kernel, landmarks, frequencies, sampling, bandwidths,
   collect, witnesses, witnesses_digest, fingerprint, raw_rows, bytes, sample_rows, leverage {lambda, effective_dimension, accuracy,
-  accuracy_rows}, notes")]
+  accuracy_rows}, notes; with --private also private {bounds [{column, low, high}], radius, spent_rho}")]
+#[command(mut_arg("input", |input| input.required(false).required_unless_present("private")))]
 pub struct PlanArgs {
     #[command(flatten)]
     pub input: InputArgs,
@@ -407,6 +422,79 @@ pub struct PlanArgs {
     pub show: bool,
     #[command(flatten)]
     pub plan: PlanOptions,
+    #[command(flatten)]
+    pub private: PrivateArgs,
+}
+
+/// A plan that shows nothing of the rows.
+#[derive(Debug, ClapArgs)]
+pub struct PrivateArgs {
+    /// Make a plan whose sketches can be released with 'nysketch privatize': everything in it is public. Needs the bounds of
+    /// every column and takes no INPUT; see docs/PRIVACY.md
+    #[arg(long, help_heading = "Private", conflicts_with_all = ["input", "columns", "exclude", "categorical", "numeric",
+        "dates", "show", "witnesses", "missing", "weights", "unit", "landmarks_from", "skip_invalid"])]
+    pub private: bool,
+    /// Columns to measure, each with the values that rows are brought between, as in age=0..120,income=0..1e6
+    #[arg(long, value_name = "A=LOW..HIGH,…", value_delimiter = ',', value_parser = bounds, allow_hyphen_values = true,
+        help_heading = "Private", requires = "private")]
+    pub bounds: Vec<(String, f64, f64)>,
+    /// The same from a TOML file, with lines such as age = [0, 120]
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Private",
+        requires = "private",
+        conflicts_with = "bounds"
+    )]
+    pub bounds_from: Option<PathBuf>,
+    /// Choose landmarks from these rows, which everybody may see; without them, from all over the bounds
+    #[arg(long, value_name = "FILE", help_heading = "Private", requires = "private")]
+    pub public: Vec<PathBuf>,
+    /// Choose landmarks from what this release says: the second round of two. What it has cost counts in later ones
+    #[arg(
+        long,
+        value_name = "RELEASE",
+        help_heading = "Private",
+        requires = "private",
+        conflicts_with = "public"
+    )]
+    pub release: Option<PathBuf>,
+    /// How far from its landmark a row counts in the sums of its cell, in (scaled) units [default: farther than 95 % of
+    /// the public rows]
+    #[arg(long, value_name = "R", help_heading = "Private", requires = "private")]
+    pub radius: Option<f64>,
+}
+
+/// Add noise to a sketch, so that it may leave the house.
+///
+/// Differential privacy: with and without any one row, every outcome is equally likely up to a factor e^ε, but for outcomes of
+/// probability δ. The sketch must be made with a plan of 'nysketch plan --private'. Noise is drawn from the operating system's
+/// randomness, in integers; there is no seed. What is written holds no exact number that depends on the rows, and can be
+/// learned from with 'nysketch fit'. Every release of a sketch reveals more: a ledger beside the sketch adds them up.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  nysketch privatize private-s.nys -o release.nys --epsilon 1 --delta 1e-6
+  nysketch privatize private-s.nys -o release.nys --epsilon 1 --delta 1e-6 --spend counts=0.5,sums=0.3,squares=0.2
+
+JSON fields: file, epsilon, delta, rho, total_rho (with the first round), rows (noisy), mechanisms [{name, numbers, rho, sensitivity,
+  deviation}], releases, all_releases {epsilon, rho}, fingerprint, bytes")]
+pub struct Privatize {
+    /// Sketch to release
+    #[arg(value_name = "SKETCH")]
+    pub sketch: PathBuf,
+    /// ε: how much more likely any outcome may be with a row than without it, in all rounds together; there is no default
+    #[arg(long, value_name = "E")]
+    pub epsilon: f64,
+    /// δ: the probability of outcomes of which this is not promised, well below one over the number of people; no default
+    #[arg(long, value_name = "D")]
+    pub delta: f64,
+    /// How the budget is split, in any unit: counts, sums and squares of cells, kernel, rows, totals, products: those that
+    /// the plan collects [default: counts=4,sums=4,squares=2,kernel=9,rows=1,totals=2,products=8]
+    #[arg(long, value_name = "NAME=SHARE,…", value_delimiter = ',', value_parser = column_weight)]
+    pub spend: Vec<(String, f64)>,
+    /// File to write
+    #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
+    pub output: PathBuf,
 }
 
 /// Compress rows into a sketch, in one pass.
@@ -478,13 +566,15 @@ pub struct SketchArgs {
 /// Add sketches of the same plan.
 ///
 /// The result has the bytes of one sketch of all their rows. The order does not matter. Sketches of different plans are refused.
+/// Masked sketches are added up if they are all those of one session; the result is a plain sketch.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch merge day1.nys day2.nys -o week.nys
   nysketch merge site-*.nys -o all.nys
   nysketch merge days/ -o year.nys
+  nysketch merge masked/ --parties keys.toml -o everyone.nys
 
-JSON fields: file, rows, skipped, fingerprint, bytes")]
+JSON fields: file, rows, skipped, fingerprint, bytes; of masked sketches also session, parties, parties_fingerprint")]
 pub struct Merge {
     /// Sketches to add, or folders of them (.nys)
     #[arg(required = true, value_name = "SKETCH")]
@@ -495,6 +585,9 @@ pub struct Merge {
     /// Leave out the sums of folds, so that sketches with different folds, or none, can be added
     #[arg(long)]
     pub drop_folds: bool,
+    /// List of the parties of masked sketches: to name those that are missing, and to check that this is the list they used
+    #[arg(long, value_name = "FILE")]
+    pub parties: Option<PathBuf>,
     /// File to write
     #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
     pub output: PathBuf,
@@ -524,12 +617,78 @@ pub struct Subtract {
     pub output: PathBuf,
 }
 
+/// Mask a sketch, so that only the sum over all parties can be read.
+///
+/// Every sum is covered by random numbers that cancel when the masked sketches of all parties are merged; by itself the file
+/// says nothing about the rows but its plan. Each session needs a new id, which all parties agree on ('nysketch keys session').
+/// A key masks one sketch per session: which one is kept in a file beside it, KEY.sessions. Before the first session all
+/// parties compare the fingerprint of the list, by telephone or in person.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  nysketch keys session > session.txt           # one party, who sends it to all others
+  nysketch mask a.nys --parties keys.toml --key a.key --session $(cat session.txt) -o masked.nys
+
+JSON fields: file, party, parties, parties_fingerprint, session, fingerprint, bytes")]
+pub struct Mask {
+    /// Sketch to mask
+    #[arg(value_name = "SKETCH")]
+    pub sketch: PathBuf,
+    /// List of all parties and their public keys, the same for all
+    #[arg(long, value_name = "FILE")]
+    pub parties: PathBuf,
+    /// Your secret key
+    #[arg(long, value_name = "FILE")]
+    pub key: PathBuf,
+    /// Id of the session, the same for all and never used before: 32 to 128 hexadecimal digits
+    #[arg(long, value_name = "ID")]
+    pub session: String,
+    /// File to write
+    #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
+    pub output: PathBuf,
+}
+
+/// Keys of the parties that add up masked sketches.
+///
+/// Each party makes a key once ('new') and sends what it prints to all others. Everybody keeps the same list of parties and
+/// compares its fingerprint with the others ('show'). One of them makes the id of each session ('session').
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  nysketch keys new clinic-c -o clinic-c.key >> list.toml
+  nysketch keys show keys.toml
+  nysketch keys session
+
+JSON fields: of new, file, id, public; of show, file, parties [{id, public}], parties_fingerprint; of session, session")]
+pub struct Keys {
+    #[command(subcommand)]
+    pub what: KeysCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// Make the secret key of a party, and print its lines of the list of parties
+    New {
+        /// Id of the party: letters and digits of ASCII, '.', '_' and '-'
+        id: String,
+        /// File of the secret key to write, which must not exist
+        #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
+        output: PathBuf,
+    },
+    /// Show a list of parties and the fingerprint to compare
+    Show {
+        /// List of parties
+        #[arg(value_name = "FILE")]
+        parties: PathBuf,
+    },
+    /// Print a new random session id
+    Session,
+}
+
 /// Show what a plan, a sketch or a model holds.
 ///
 /// Of a model: its clusters, how many rows each has and in which columns it differs most. Of a plan or a sketch:
 /// rows, columns, landmarks and bandwidths; per bandwidth the rank of the kernel matrix, how much of
 /// the data the landmarks miss, the effective dimension and the noise floor; and how many raw rows the file
-/// reveals. With --model, whether a mixture explains the sketch. With --theory, what the paper's theorems
+/// reveals. Of a masked sketch: its party and session. With --model, whether a mixture explains the sketch. With --theory, what the paper's theorems
 /// ask for and what the data gives.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
@@ -548,9 +707,9 @@ JSON fields: file, kind, rows, skipped, complete, folds {count, by, smallest, la
   gamma, t, lambda, m}, distortion, enough}; of a model file, kind, schema, task, k, rows, columns, scale,
   fingerprint, decoder, status, estimated_risk, low, high, covariance, min_variance, collapsed, shrinkage, notes,
   clusters [{label, share, rows, spread, missing, columns [{column, level, part, lacks, value, overall, deviations,
-  spread}]}]")]
+  spread}]}]; of a masked sketch, file, kind, party, public, parties, parties_fingerprint, session, columns, fingerprint, bytes")]
 pub struct Inspect {
-    /// Plan, sketch or model to show
+    /// Plan, sketch, masked sketch or model to show
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Also show whether this mixture explains the sketch

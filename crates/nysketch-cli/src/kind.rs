@@ -11,10 +11,15 @@ use std::path::Path;
 pub enum Kind {
     Plan,
     Sketch,
+    Release,
+    /// The masked sketch of one party.
+    Masked,
     Model,
     /// What starts as a plan or a sketch, but is neither.
     Damaged,
     Checkpoint,
+    /// The secret key of a party.
+    Key,
     Svg,
     Png,
     /// A page that nysketch has written; others are text.
@@ -41,9 +46,11 @@ const LONGEST_HEADER: u32 = 1 << 24;
 
 /// Extensions of files that hold one kind of thing; a result of another kind does not take them.
 const EXTENSIONS: &[(&[&str], &[Kind])] = &[
-    (&["nys"], &[Kind::Plan, Kind::Sketch]),
+    (&["nys"], &[Kind::Plan, Kind::Sketch, Kind::Release, Kind::Masked]),
     (&["ckpt"], &[Kind::Checkpoint]),
     (&["json"], &[Kind::Model]),
+    // The second is what a key was used for.
+    (&["key", "sessions"], &[Kind::Key]),
     (&["svg"], &[Kind::Svg]),
     (&["png"], &[Kind::Png]),
     (&["html", "htm"], &[Kind::Page]),
@@ -76,9 +83,15 @@ impl Kind {
     /// have more backslashes.
     pub fn of_header(header: &[u8]) -> Kind {
         let says = |kind: &[u8]| memchr::memmem::find(header, kind).is_some();
-        match (says(br#"\"kind\":\"plan\""#), says(br#"\"kind\":\"sketch\""#)) {
-            (true, false) => Kind::Plan,
-            (false, true) => Kind::Sketch,
+        let kinds = [
+            (Kind::Plan, says(br#"\"kind\":\"plan\""#)),
+            (Kind::Sketch, says(br#"\"kind\":\"sketch\""#)),
+            (Kind::Release, says(br#"\"kind\":\"release\""#)),
+            (Kind::Masked, says(br#"\"kind\":\"masked\""#)),
+        ];
+        let mut said = kinds.into_iter().filter(|(_, said)| *said);
+        match (said.next(), said.next()) {
+            (Some((kind, _)), None) => kind,
             _ => Kind::Damaged,
         }
     }
@@ -100,6 +113,8 @@ impl Kind {
             Kind::Png
         } else if text.starts_with("{\"nysketch_checkpoint\"") {
             Kind::Checkpoint
+        } else if text.starts_with("nysketch secret key ") {
+            Kind::Key
         } else if text.starts_with('{') && text.contains("\"schema\"") && text.contains("\"task\"")
         {
             Kind::Model
@@ -123,9 +138,12 @@ impl Kind {
         match self {
             Kind::Plan => "a plan",
             Kind::Sketch => "a sketch",
+            Kind::Release => "a release, whose sums have noise",
+            Kind::Masked => "a masked sketch",
             Kind::Model => "a model",
             Kind::Damaged => "a damaged plan or sketch",
             Kind::Checkpoint => "a checkpoint",
+            Kind::Key => "a secret key",
             Kind::Svg => "an SVG picture",
             Kind::Png => "a PNG picture",
             Kind::Page => "a web page",
@@ -151,6 +169,13 @@ impl Kind {
             Kind::Sketch => Some(format!(
                 "learn a model from it: nysketch fit kmeans {file} -k 10 -o model.json"
             )),
+            Kind::Release => Some(format!(
+                "releases cannot be merged, subtracted or tested, since no test knows their noise; learn from it: nysketch fit kmeans {file} -k 10 -o model.json"
+            )),
+            Kind::Masked => Some(
+                "alone it says nothing, so add up all files of its session: nysketch merge FILES -o s.nys"
+                    .into(),
+            ),
             Kind::Model => Some(format!(
                 "apply it to rows: nysketch predict {file} INPUT -o labels.parquet; or look at it: nysketch inspect {file}"
             )),
@@ -239,6 +264,7 @@ mod tests {
         assert_eq!(of(b"\x93NUMPY\x01\0"), Kind::Npy);
         assert_eq!(of(b"{\n  \"schema\": 2,\n  \"task\": \"kmeans\""), Kind::Model);
         assert_eq!(of(b"{\"a\": 1}"), Kind::Json);
+        assert_eq!(of(b"nysketch secret key 1\nid a\n"), Kind::Key);
         let ours = br#"<!doctype html><html><meta name="generator" content="nysketch">"#;
         assert_eq!((of(ours), of(b"<!DOCTYPE html><html>")), (Kind::Page, Kind::Text));
         assert_eq!(of(b"\xef\xbb\xbf<svg xmlns"), Kind::Svg);
@@ -258,5 +284,6 @@ mod tests {
                 && !called(Kind::Page, "r")
         );
         assert!(!called(Kind::Model, "m.nys") && called(Kind::Model, "m.json"));
+        assert!(!called(Kind::Sketch, "a.key") && !called(Kind::Model, "a.key.sessions"));
     }
 }

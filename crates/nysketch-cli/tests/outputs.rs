@@ -160,10 +160,28 @@ fn folder_of_the_examples() -> Folder {
     }
     f.ok("merge day1.nys day2.nys -o week.nys");
     f.ok("sketch x.csv --plan p.nys --folds 4 -o folded.nys");
+    clinics(&f);
     for (task, k, name) in [("kmeans", 3, "model"), ("kmeans", 5, "m5"), ("gmm", 3, "mixture")] {
         f.ok(&format!("fit {task} s.nys -k {k} -o {name}.json"));
     }
     f
+}
+
+/// Two parties with their keys, a sketch of one and the masked sketches of both.
+fn clinics(f: &Folder) {
+    let ids = ["a", "b"];
+    let list: String = ids.iter().map(|id| f.ok(&format!("keys new {id} -o {id}.key"))).collect();
+    f.write("keys.toml", list);
+    f.ok("plan --private --bounds c0=-9..9,c1=-9..9 -o open.nys --landmarks 20");
+    f.ok("sketch x.csv --plan open.nys -o private-s.nys");
+    fs::create_dir(f.path("masked")).unwrap();
+    let session = f.ok("keys session");
+    for (id, rows) in ids.iter().zip(["x.csv", "part.csv"]) {
+        f.ok(&format!("sketch {rows} --plan open.nys -o {id}.nys"));
+        f.ok(&format!(
+            "mask {id}.nys --parties keys.toml --key {id}.key --session {session} -o masked/{id}.nys"
+        ));
+    }
 }
 
 /// Every example of every help text runs as it is written.

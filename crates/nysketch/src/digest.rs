@@ -11,7 +11,25 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 pub(crate) fn sha256_of(write: impl FnOnce(&mut dyn FnMut(&[u8]))) -> String {
     let mut digest = Sha256::new();
     write(&mut |part| digest.update(part));
-    digest.finalize().iter().map(|b| format!("{b:02x}")).collect()
+    hex(&digest.finalize())
+}
+
+/// Bytes in lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// The bytes that a text has in hexadecimal, if it is just so many.
+pub(crate) fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    if text.len() != 2 * N {
+        return None;
+    }
+    let digit = |b: u8| char::from(b).to_digit(16);
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().as_chunks::<2>().0) {
+        *byte = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
+    }
+    Some(bytes)
 }
 
 /// Whether a text is the SHA-256 of something, in lower-case hexadecimal.

@@ -3,6 +3,8 @@
 //! Parameters stand in backquotes, with a value where one is advised: `` `scale=standard` ``. A command
 //! line or another language puts its own spelling there with [`respell`].
 
+use crate::masking::error::MaskingError;
+
 /// The library's result.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -59,7 +61,7 @@ pub enum FormatError {
     #[error("damaged file: the metadata is not valid: {0}")]
     Metadata(String),
     #[error(
-        "the file has format version {found}, this program reads versions 1 and 2; use a newer nysketch"
+        "the file has format version {found}, this program reads versions 1 to 4; use a newer nysketch"
     )]
     Version { found: String },
     #[error("the file has a section '{0}' that this program does not know; use a newer nysketch")]
@@ -70,6 +72,10 @@ pub enum FormatError {
     SectionDigest { section: &'static str, expected: String, found: String },
     #[error("the file is a {found}, but a {expected} is needed here")]
     Kind { expected: &'static str, found: String },
+    #[error(
+        "the file is a masked sketch, which says nothing by itself; add up all files of its session with 'nysketch merge'"
+    )]
+    Masked,
     #[error("damaged file: the tensor '{0}' is missing")]
     MissingTensor(String),
     #[error("damaged file: the tensor '{0}' does not belong there")]
@@ -296,6 +302,9 @@ pub enum Error {
     /// A file that is not a valid plan or sketch.
     #[error(transparent)]
     Format(#[from] FormatError),
+    /// A sketch that cannot be masked, or masked sketches that cannot be added up.
+    #[error(transparent)]
+    Masking(#[from] MaskingError),
     /// A sketch that does not keep the sums a decoder needs.
     #[error(
         "{task} needs {what}, which this sketch does not keep; sketch again with `collect={what}`"
@@ -359,6 +368,15 @@ pub enum Error {
     /// The reader of the rows failed.
     #[error(transparent)]
     Source(Box<dyn std::error::Error + Send + Sync>),
+    /// There is no noise without randomness.
+    #[error("the operating system gives no random numbers: {0}")]
+    Randomness(String),
+    /// Noise is as large as what one row adds, which only a private plan bounds.
+    #[error(
+        "the plan of this sketch is not private: it was made from rows, which it shows, and does not bound what one row adds; \
+         make one with `private` and `bounds`, from public rows or none, and sketch with it"
+    )]
+    NotPrivate,
     /// The caller asked to stop.
     #[error("stopped before the end; nothing was written")]
     Cancelled,
@@ -392,7 +410,13 @@ impl Error {
 
     /// Whether what was asked for is wrong, as opposed to the data.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Error::Parameter { .. } | Error::NoRoom { .. } | Error::NeedsSketch { .. })
+        matches!(
+            self,
+            Error::Parameter { .. }
+                | Error::NoRoom { .. }
+                | Error::NeedsSketch { .. }
+                | Error::Masking(MaskingError::PartyId { .. } | MaskingError::Session { .. })
+        )
     }
 
     /// Wraps a reader's own error.

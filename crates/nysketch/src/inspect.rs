@@ -88,6 +88,8 @@ impl RawRows {
     /// Those of a plan.
     pub fn of_plan(plan: &Plan) -> Self {
         let landmarks = match &plan.features {
+            // Those of a private plan are public.
+            _ if plan.private.is_some() => 0,
             Features::Nystrom(_, Sampling::Given) | Features::Fourier(_) => 0,
             Features::Nystrom(landmarks, _) => landmarks.len(),
         };

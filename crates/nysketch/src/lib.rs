@@ -24,7 +24,7 @@
 //! | → predictor | [`predictor`] | [`Predictor`]: labels, distances and densities of rows |
 //! | → metrics | [`metrics`] | risks of a model on rows, agreement with labels |
 //!
-//! Beside that way, [`drift`] compares two sketches, [`theory`] says what the paper's theorems ask for,
+//! Beside that way, [`drift`] compares two sketches, [`masking`] adds up those of parties that show them to nobody, [`theory`] says what the paper's theorems ask for,
 //! [`synthetic`] makes rows, and [`file`](mod@file) writes files whole or not at all. Files of rows are read by the
 //! crate `nysketch-tables`.
 //!
@@ -79,11 +79,13 @@ pub mod error;
 pub mod file;
 pub mod format;
 pub mod inspect;
+pub mod masking;
 pub mod metrics;
 pub mod model;
 pub mod plan;
 pub mod planning;
 pub mod predictor;
+pub mod privacy;
 pub mod recipe;
 pub mod rows;
 pub mod sketch;
@@ -103,6 +105,7 @@ mod folds;
 mod intervals;
 mod names;
 mod optimize;
+mod private;
 mod profile;
 mod report;
 mod sphere;
@@ -163,10 +166,11 @@ pub use names::{Choice, Named};
 pub use plan::{Features, Plan};
 pub use planning::{
     DatePart, FeatureKind, GivenLandmarks, LandmarkCount, Missing, PlanParams, PlanReport,
-    SampleRows, Scale, make_plan, plan_for,
+    PrivateParams, SampleRows, Scale, make_plan, plan_for,
 };
 pub use points::Points;
 pub use predictor::Predictor;
+pub use private::Private;
 pub use profile::Profile;
 pub use recipe::{Category, Recipe, Step};
 pub use report::{Likelihood, Report, Status};

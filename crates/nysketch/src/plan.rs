@@ -10,6 +10,7 @@ use crate::kernel::levels::LevelTables;
 use crate::kernel::search::{PanelsOnce, Search};
 use crate::landmarks::Sampling;
 use crate::points::Points;
+use crate::private::{MAX_ANCHOR, Private, anchors};
 use crate::recipe::{Category, Recipe};
 use crate::simd::Instructions;
 use crate::sphere::Spheres;
@@ -59,6 +60,8 @@ pub struct Plan {
     pub seed: u64,
     /// Rows of the planning sample that the plan keeps, if it does.
     pub witnesses: Option<Witnesses>,
+    /// What rows are brought into, where the plan is private.
+    pub private: Option<Private>,
     /// The landmarks as a search for the nearest wants them.
     pub(crate) panels: PanelsOnce,
 }
@@ -242,6 +245,7 @@ impl Plan {
         self.recipe.check(&self.columns)?;
         self.check_extras()?;
         self.frame.check(d)?;
+        self.check_private()?;
         check_bandwidths(&self.bandwidths)?;
         check_points("landmarks", self.features.points(), d, false)?;
         self.collect.check(self.landmarks().is_some())?;
@@ -308,6 +312,35 @@ impl Plan {
         }
     }
 }
+
+impl Plan {
+    /// A private plan holds no row, and no row of any table can add more to its sums than its bounds allow.
+    fn check_private(&self) -> Result<()> {
+        let Some(private) = &self.private else { return Ok(()) };
+        let refused = [
+            ("`witnesses`", self.witnesses.is_some()),
+            ("`weights`", self.weighting.is_some()),
+            ("`categorical`", !self.categories().is_empty()),
+            ("`missing=partial`", self.is_partial()),
+            ("`unit`", !self.recipe.units.is_empty()),
+            ("`dates`", self.recipe.numbers.iter().any(|n| n.step.of_time())),
+        ];
+        if let Some((name, _)) = refused.into_iter().find(|(_, has)| *has) {
+            return Err(Error::parameter(name, NOT_PRIVATE, "it"));
+        }
+        private.check(&self.frame, self.collect.cells)?;
+        let at_landmarks = self.landmarks().map_or(Vec::new(), |p| anchors(p, &self.frame));
+        match at_landmarks.iter().all(|a| a.abs() <= MAX_ANCHOR) {
+            true => Ok(()),
+            false => {
+                Err(Error::parameter("landmarks", "within the bounds of a private plan", "others"))
+            }
+        }
+    }
+}
+
+/// Why an option does not go with a private plan.
+pub(crate) const NOT_PRIVATE: &str = "left out with `private`";
 
 /// Why there are no witness rows without cells.
 pub(crate) const WITNESSES_NEED_CELLS: &str = "0 or left out where cells are not kept, since witness rows are weighted by the rows of their cells";

@@ -399,7 +399,7 @@ fn each_broken_rule_is_named() {
     let f64s = |v: &[f64]| v.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
     assert!(matches!(refusal(b"hello, world"), Container(_)));
     assert!(matches!(
-        refusal(&edited(|j, _| *j = j.replace("\"format\":1", "\"format\":4"))),
+        refusal(&edited(|j, _| *j = j.replace("\"format\":1", "\"format\":5"))),
         Version { .. }
     ));
     assert!(matches!(refusal(&edited(|j, _| *j = j.replace("\"format\":1,", ""))), Metadata(_)));
@@ -542,8 +542,8 @@ fn each_broken_rule_of_recipes_is_named() {
         (&mixed, "\"Oslo\",\"\",", "", "a level in each category"),
         (&mixed, "\"step\":\"log\"", "\"step\":\"ln\"", "got ln"),
         (&mixed, "{\"input\":\"amount\",\"step\":\"log\"},", "", "one step for each column"),
-        (&mixed, "\"format\":3", "\"format\":2", "version 3 alone"),
-        (&mixed, ",\"units\":[]", "", "version 3 alone"),
+        (&mixed, "\"format\":3", "\"format\":2", "from version 3 on"),
+        (&mixed, ",\"units\":[]", "", "from version 3 on"),
         (&mixed, "gaussian", "laplace", "landmarks and the Gaussian kernel"),
         (&mixed, "\"name\":\"kind\"", "\"name\":\"kind\",\"weight\":2", "unknown field `weight`"),
         (&holes, "\"cells\",\"kernel\"", "\"kernel\"", "cells, where rows may lack values"),
@@ -769,4 +769,84 @@ proptest! {
         prop_assert_eq!(&Sketch::from_bytes(&whole.to_bytes()).unwrap(), &whole);
         prop_assert_eq!(&Plan::from_bytes(&plan.to_bytes()).unwrap(), plan.as_ref());
     }
+}
+
+/// A masked sketch of the golden one.
+/// The sketch of a few rows by a plan that was made from none.
+fn private_sketch() -> Sketch {
+    let private = PrivateParams::new([("a".into(), 0.0, 9.0), ("b".into(), -1.0, 1.0)]);
+    let params = PlanParams::default().landmarks(5).private(private.clone());
+    let plan = plan_for(&private.anywhere(50, 0).unwrap(), params).unwrap().0;
+    let rows = (0..40).map(|i| f64::from(i % 9) / 3.0).collect();
+    let table = Table::new(plan.columns.clone(), rows).unwrap();
+    Sketch::of(&plan.into(), &table, SketchParams::default(), &()).unwrap()
+}
+
+fn masked() -> Vec<u8> {
+    use nysketch::masking::{Parties, SecretKey, Session, mask};
+    let keys = ["a", "b"].map(|id| SecretKey::random(id).unwrap());
+    let parties = Parties::new(keys.iter().map(SecretKey::party).collect()).unwrap();
+    let session = Session::new(&"0123456789abcdef".repeat(2)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    mask(&private_sketch(), &keys[0], &parties, &session, &folder.path().join("ledger"))
+        .unwrap()
+        .to_bytes()
+}
+
+#[test]
+fn masked_sketches_say_whose_they_are() {
+    use FormatError::*;
+    let bytes = masked();
+    assert_eq!(edit(&bytes, |_, _| {}), bytes);
+    let json = golden_json(&bytes);
+    assert_eq!((&json["format"], &json["kind"]), (&4.into(), &"masked".into()));
+    let by = &json["masked"];
+    let [list, public, session] =
+        ["parties_fingerprint", "public", "session"].map(|key| by[key].as_str().unwrap());
+    let refused = |from: &str, to: &str| {
+        let bad = edit(&bytes, |j, _| {
+            assert!(j.contains(from), "{from}");
+            *j = j.replace(from, to);
+        });
+        refusal(&bad)
+    };
+    for (from, to) in [
+        ("\"parties\":2", "\"parties\":1"),
+        ("\"parties\":2", "\"parties\":10001"),
+        ("\"party\":\"a\"", "\"party\":\"a b\""),
+        ("\"party\":\"a\"", "\"party\":\"\""),
+        (list, &list[1..]),
+        (list, &list.to_uppercase()),
+        (public, &public[2..]),
+        (public, &"f".repeat(64)),
+        (session, &session[1..]),
+        (session, "january"),
+        (&format!("\"masked\":{by},"), ""),
+        ("\"format\":4", "\"format\":2"),
+        ("\"format\":4", "\"format\":3"),
+    ] {
+        assert!(matches!(refused(from, to), Value(_)), "{from} {to}");
+    }
+    // What can be read, but is written otherwise.
+    assert!(matches!(refused(session, &session.to_uppercase()), NotCanonical));
+    assert!(matches!(refused("\"party\":", "\"who\":"), Metadata(_)));
+    assert!(matches!(refused("\"kind\":\"masked\"", "\"kind\":\"plan\""), UnexpectedTensor(_)));
+    // Masked words obey no rule of sums, and a plain sketch has no check words.
+    let found = refused("\"kind\":\"masked\"", "\"kind\":\"sketch\"");
+    assert!(matches!(found, Value(_)), "{found}");
+    for (name, shape) in [("check", vec![1, 2]), ("rows", vec![2, 2])] {
+        let data = vec![0; 8 * shape.iter().product::<usize>()];
+        let found = refusal(&edit(&bytes, |_, t| {
+            t.insert(name.into(), (Dtype::U64, shape.clone(), data.clone()));
+        }));
+        assert!(matches!(found, Shape { .. }), "{found}");
+    }
+    assert!(matches!(
+        refusal(&edit(&bytes, |_, t| drop(t.remove("check")))),
+        MissingTensor(name) if name == "check"
+    ));
+    assert!(matches!(
+        refusal(&edit(&bytes, |_, t| t.get_mut("bandwidths").unwrap().2[0] ^= 1)),
+        Fingerprint { .. }
+    ));
 }

@@ -5,6 +5,8 @@ use crate::kind::Kind;
 use crate::output::note;
 use anyhow::{Context, Result, anyhow, bail};
 use nysketch::format::{self, decode};
+use nysketch::masking::Masked;
+use nysketch::privacy::Release;
 use nysketch::{Model, Plan, Sketch};
 use nysketch_tables::natural_path_order;
 use std::path::{Path, PathBuf};
@@ -31,10 +33,10 @@ fn read(path: &Path, wanted: &str, fits: impl Fn(Kind) -> bool) -> Result<Vec<u8
     std::fs::read(path).with_context(|| format!("cannot read {name}"))
 }
 
-/// A plan or a sketch, and the size of its file.
+/// A plan, a sketch or a release, and the size of its file.
 pub fn read_any(path: &Path) -> Result<(format::File, usize)> {
-    let ours = |kind| matches!(kind, Kind::Plan | Kind::Sketch);
-    let bytes = read(path, "a plan or a sketch", ours)?;
+    let ours = |kind| matches!(kind, Kind::Plan | Kind::Sketch | Kind::Release);
+    let bytes = read(path, "a plan, a sketch or a release", ours)?;
     let file = decode(&bytes).with_context(|| path.display().to_string())?;
     Ok((file, bytes.len()))
 }
@@ -44,13 +46,39 @@ pub fn read_plan(path: &Path) -> Result<Arc<Plan>> {
     Ok(match read_any(path)?.0 {
         format::File::Plan(plan) => plan,
         format::File::Sketch(sketch) => sketch.plan().clone(),
+        format::File::Release(release) => release.plan().clone(),
+        format::File::Masked(masked) => masked.plan().clone(),
     })
+}
+
+/// What can be learned from: a sketch, or what a release says about one, which is told.
+pub fn read_sums(path: &Path, common: &Common) -> Result<(Sketch, Option<Release>)> {
+    if Kind::of(path).is_ok_and(|kind| kind == Kind::Release) {
+        let release = read_release(path)?;
+        note(common, &format!("{} is a release; {}", path.display(), release.promise()));
+        let sketch = release.estimate().with_context(|| path.display().to_string())?;
+        return Ok((sketch, Some(release)));
+    }
+    Ok((read_sketch(path)?, None))
+}
+
+/// A release.
+pub fn read_release(path: &Path) -> Result<Release> {
+    let bytes = read(path, "a release", |kind| kind == Kind::Release)?;
+    Release::from_bytes(&bytes).with_context(|| path.display().to_string())
 }
 
 /// A sketch.
 pub fn read_sketch(path: &Path) -> Result<Sketch> {
     let bytes = read(path, "a sketch", |kind| kind == Kind::Sketch)?;
     Sketch::from_bytes(&bytes).with_context(|| path.display().to_string())
+}
+
+/// A masked sketch, and the size of its file.
+pub fn read_masked(path: &Path) -> Result<(Masked, usize)> {
+    let bytes = read(path, "a masked sketch", |kind| kind == Kind::Masked)?;
+    let masked = Masked::from_bytes(&bytes).with_context(|| path.display().to_string())?;
+    Ok((masked, bytes.len()))
 }
 
 /// A model.

@@ -1,7 +1,9 @@
 //! `nysketch inspect`: what a file holds.
 
-use super::files::{read_any, read_model};
+use super::files::{read_any, read_masked, read_model};
+use super::parties::in_groups;
 use super::witnesses::plan_beside;
+use super::{private_plan, privatize};
 use crate::args::{Common, Inspect};
 use crate::columns;
 use crate::describe::{
@@ -23,10 +25,19 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     if Kind::of(&args.file).is_ok_and(|kind| kind == Kind::Model) {
         return inspect_model(args, common);
     }
+    if Kind::of(&args.file).is_ok_and(|kind| kind == Kind::Masked) {
+        return inspect_masked(args, common);
+    }
     let (decoded, bytes) = read_any(&args.file)?;
-    let (plan, sketch) = match &decoded {
-        File::Plan(plan) => (plan, None),
-        File::Sketch(sketch) => (sketch.plan(), Some(sketch)),
+    let estimate = match &decoded {
+        File::Release(release) => Some(release.estimate()?),
+        _ => None,
+    };
+    let (plan, sketch, release) = match &decoded {
+        File::Plan(plan) => (plan, None, None),
+        File::Sketch(sketch) => (sketch.plan(), Some(sketch), None),
+        File::Release(release) => (release.plan(), estimate.as_ref(), Some(release)),
+        File::Masked(masked) => (masked.plan(), None, None),
     };
     let model = args.model.as_deref().map(read_model).transpose()?;
     let theory = args.theory.then_some(
@@ -36,12 +47,61 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
             .known_variance(args.known_variance)
             .secants(args.secants),
     );
-    let found = inspect(plan, sketch, &InspectParams { model: model.as_ref(), theory })?;
+    let mut found = inspect(plan, sketch, &InspectParams { model: model.as_ref(), theory })?;
+    if release.is_some() {
+        // Neither is in a release.
+        (found.kind, found.skipped, found.missed) = ("release", None, None);
+    }
     let mut json = serde_json::to_value(&found)?;
     json["file"] = name(&args.file);
     json["bytes"] = json!(bytes);
-    let raw = sketch.map_or(RawRows::of_plan(plan), RawRows::of_sketch);
-    result(common, &json, &text(args, plan, &found, raw, bytes))
+    if plan.private.is_some() {
+        json["private"] = private_plan::described(plan);
+    }
+    if let Some(release) = release {
+        json["release"] = json!({
+            "epsilon": release.budget().epsilon, "delta": release.budget().delta,
+            "rho": release.rho().value(), "total_rho": release.total().value(), "mechanisms": release.summary(),
+        });
+    }
+    let raw = match (sketch, release) {
+        (Some(sketch), None) => RawRows::of_sketch(sketch),
+        _ => RawRows::of_plan(plan),
+    };
+    json["raw_rows"] = json!(raw.total());
+    let mut text = text(args, plan, &found, raw, bytes);
+    if let Some(release) = release {
+        text.push_str(&format!(
+            "\nall sums have noise: {}\n{}",
+            release.promise(),
+            privatize::noise(release)
+        ));
+    }
+    result(common, &json, text.trim_end())
+}
+
+/// Whose masked sketch it is; the rest is in the sum of all.
+fn inspect_masked(args: &Inspect, common: &Common) -> Result<()> {
+    if args.theory || args.model.is_some() {
+        let message = "--model and --theory belong to a sketch; the file is a masked sketch";
+        return Err(Usage(message.into()).into());
+    }
+    let (masked, bytes) = read_masked(&args.file)?;
+    let (label, plan) = (masked.label(), masked.plan());
+    let json = json!({
+        "file": name(&args.file), "kind": "masked", "party": label.party.id(),
+        "public": label.party.public().to_string(), "parties": label.parties,
+        "parties_fingerprint": label.parties_fingerprint, "session": label.session.as_str(),
+        "columns": plan.columns, "fingerprint": plan.fingerprint(), "bytes": bytes,
+    });
+    let mut text = format!("{}: a masked sketch, {}\n", args.file.display(), size(bytes));
+    line(&mut text, "party", &format!("{}, one of {}", label.party.id(), label.parties));
+    line(&mut text, "session", label.session.as_str());
+    line(&mut text, "parties", &in_groups(&label.parties_fingerprint));
+    plan_lines(plan, &mut text);
+    line(&mut text, "fingerprint", &plan.fingerprint());
+    line(&mut text, "contains", "sums that only the masked sketches of all parties tell, together");
+    result(common, &json, &text)
 }
 
 /// A model in the words of `fit`.
@@ -163,6 +223,14 @@ fn plan_lines(plan: &Plan, text: &mut String) {
         line(text, "scale", "columns are divided by the numbers below");
     }
     line(text, "measured at", &measured_at(plan));
+    if let Some(private) = &plan.private {
+        let radius = private.radius as f64 * 2f64.powi(plan.frame.exponent[0]);
+        let within = format!(
+            "rows are brought within bounds, and within {} of their landmark",
+            short(radius)
+        );
+        line(text, "private", &within);
+    }
     line(text, "collects", &plan.collect.names().join(", "));
 }
 

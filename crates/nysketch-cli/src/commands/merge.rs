@@ -1,20 +1,30 @@
 //! `nysketch merge` and `nysketch subtract`.
 
-use super::files::{read_sketch, sketch_files};
+use super::files::{read_masked, read_sketch, sketch_files};
+use super::parties::read_parties;
 use crate::args::{Common, Merge, Subtract};
 use crate::describe::amount;
 use crate::kind::Kind;
-use crate::output::{count, name, note, result, size};
+use crate::output::{Usage, count, extended, name, note, result, size};
 use crate::writing::{check_output, write_bytes};
 use anyhow::{Context, Result, bail};
+use nysketch::masking::Unmasking;
 use nysketch::{Sketch, Sum};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 pub fn merge(args: &Merge, common: &Common) -> Result<()> {
     let files = sketch_files(&args.input, None, common)?;
     check_output(common, &args.output, Kind::Sketch, files.iter().map(PathBuf::as_path))?;
+    if all_masked(&files)? {
+        return unmask(args, &files, common);
+    }
+    if args.parties.is_some() {
+        return Err(
+            Usage("--parties belongs to masked sketches; these are plain ones".into()).into()
+        );
+    }
     let mut total: Option<Sketch> = None;
     let mut parts = Parts::default();
     for path in &files {
@@ -29,7 +39,70 @@ pub fn merge(args: &Merge, common: &Common) -> Result<()> {
     }
     parts.tell_contained(common);
     let total = total.context("no sketch to merge")?;
-    finish(&total, &args.output, common)
+    finish(&total, &args.output, json!({}), common)
+}
+
+/// Whether all files are masked sketches; refused if only some are.
+fn all_masked(files: &[PathBuf]) -> Result<bool> {
+    let masked = |path: &&PathBuf| Kind::of(path).is_ok_and(|kind| kind == Kind::Masked);
+    let (Some(first), Some(other)) =
+        (files.iter().find(masked), files.iter().find(|path| !masked(path)))
+    else {
+        return Ok(files.first().is_some_and(|path| masked(&path)));
+    };
+    // What cannot be read, or is damaged, says so itself.
+    read_sketch(other)?;
+    bail!(
+        "{} is a masked sketch and {} a plain one; masked sketches are added up by themselves, all files of one session and no others",
+        first.display(),
+        other.display()
+    )
+}
+
+/// Adds up the masked sketches of a session.
+fn unmask(args: &Merge, files: &[PathBuf], common: &Common) -> Result<()> {
+    if args.allow_duplicates || args.drop_folds {
+        let message =
+            "--allow-duplicates and --drop-folds belong to plain sketches; these are masked";
+        return Err(Usage(message.into()).into());
+    }
+    let mut all = Unmasking::default();
+    for path in files {
+        let masked = read_masked(path)?.0;
+        all.add(masked).with_context(|| format!("cannot add {}", path.display()))?;
+    }
+    if let Some(list) = &args.parties {
+        check_parties(&all, list)?;
+    }
+    let label = all.label().context("no sketch to merge")?;
+    let more = json!({
+        "session": label.session.as_str(), "parties": label.parties,
+        "parties_fingerprint": label.parties_fingerprint,
+    });
+    finish(&all.finish()?, &args.output, more, common)
+}
+
+/// Names the parties of a list whose masked sketches are missing.
+fn check_parties(all: &Unmasking, list: &Path) -> Result<()> {
+    let (parties, file) = (read_parties(list)?, list.display());
+    let Some(label) = all.label() else { return Ok(()) };
+    let (found, expected) = (parties.fingerprint(), &label.parties_fingerprint);
+    if found != *expected {
+        bail!(
+            "{file} ({found}) is not the list of parties that these sketches were masked with ({expected})"
+        );
+    }
+    let there = |id: &str| all.parties().any(|party| party.id() == id);
+    let missing: Vec<&str> =
+        parties.list().iter().map(|party| party.id()).filter(|id| !there(id)).collect();
+    if !missing.is_empty() {
+        let session = &label.session;
+        bail!(
+            "missing in session {session}: {}; masks cancel only if no file is missing",
+            missing.join(", ")
+        );
+    }
+    Ok(())
 }
 
 pub fn subtract(args: &Subtract, common: &Common) -> Result<()> {
@@ -42,7 +115,7 @@ pub fn subtract(args: &Subtract, common: &Common) -> Result<()> {
     if total.rows() == 0 {
         note(common, "no rows are left: the sketch is empty");
     }
-    finish(&total, &args.output, common)
+    finish(&total, &args.output, json!({}), common)
 }
 
 fn read(path: &Path, drop_folds: bool) -> Result<Sketch> {
@@ -108,13 +181,14 @@ impl<'a> Parts<'a> {
     }
 }
 
-fn finish(sketch: &Sketch, output: &Path, common: &Common) -> Result<()> {
+fn finish(sketch: &Sketch, output: &Path, more: Value, common: &Common) -> Result<()> {
     let bytes = sketch.to_bytes();
     write_bytes(output, &bytes)?;
-    let json = json!({
+    let mut json = json!({
         "file": name(output), "rows": sketch.counted(), "skipped": sketch.skipped(),
         "fingerprint": sketch.plan().fingerprint(), "bytes": bytes.len(),
     });
+    extended(&mut json, more);
     let text = format!("{}: {}, {}", output.display(), amount(sketch), size(bytes.len()));
     result(common, &json, &text)
 }

@@ -10,9 +10,14 @@ mod generate;
 mod groups;
 mod help;
 mod inspect;
+mod keys;
+mod mask;
 mod merge;
+mod parties;
 mod plan;
 mod predict;
+mod private_plan;
+mod privatize;
 mod report;
 mod reproduce;
 mod sketch;
@@ -28,10 +33,14 @@ pub fn run(args: &Args) -> Result<u8> {
     let done = match &args.command {
         Command::Demo(a) => demo::run(a, common),
         Command::Generate(a) => generate::run(a, common),
+        Command::Plan(a) if a.private.private => private_plan::run(a, common),
         Command::Plan(a) => plan::run(a, common),
         Command::Sketch(a) => sketch::run(a, common),
+        Command::Privatize(a) => privatize::run(a, common),
         Command::Merge(a) => merge::merge(a, common),
         Command::Subtract(a) => merge::subtract(a, common),
+        Command::Mask(a) => mask::run(a, common),
+        Command::Keys(a) => keys::run(a, common),
         Command::Inspect(a) => inspect::run(a, common),
         Command::Fit(a) => fit::run(a, common),
         Command::Diff(a) => return diff::run(a, common),

@@ -230,7 +230,7 @@ fn given_landmarks(input: &InputArgs, source: &Dataset, path: &Path) -> Result<V
 }
 
 /// What was typed, for the library to say what it means.
-fn params(input: &InputArgs, options: &PlanOptions, common: &Common) -> Result<PlanParams> {
+pub fn params(input: &InputArgs, options: &PlanOptions, common: &Common) -> Result<PlanParams> {
     let mut params = PlanParams::default()
         .kernel(options.kernel)
         .scale(options.scale)

@@ -1,6 +1,6 @@
 //! `nysketch report`: write a page about a sketch.
 
-use super::files::{read_model, read_sketch, sketch_files, stem};
+use super::files::{read_model, read_sketch, read_sums, sketch_files, stem};
 use super::witnesses;
 use crate::args::{Common, ReportArgs};
 use crate::kind::Kind;
@@ -30,13 +30,22 @@ pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
         }
     };
     let models: Vec<Model> = models.into_iter().map(|m| read_model(m)).collect::<Result<_>>()?;
-    let mut read: Vec<Sketch> = sketches.iter().map(|s| read_sketch(s)).collect::<Result<_>>()?;
+    let mut title = display(last);
+    let mut read: Vec<Sketch> = match &sketches[..] {
+        [one] if args.against.is_none() => {
+            let (sketch, release) = read_sums(one, common)?;
+            title.extend(release.map(|r| format!(", a release: {}", r.promise())));
+            vec![sketch]
+        }
+        // No test of drift knows the noise of a release.
+        several => several.iter().map(|s| read_sketch(s)).collect::<Result<_>>()?,
+    };
     // The curve over k is that of the last.
     if let Some(sketch) = read.pop() {
         read.push(witnesses::attach(sketch, last, args.plan.as_deref(), common)?);
     }
     let baseline = args.against.as_deref().map(read_sketch).transpose()?;
-    let (title, other) = (display(last), args.against.as_deref().map(display));
+    let other = args.against.as_deref().map(display);
     let names: Vec<String> = sketches.iter().map(|s| stem(s)).collect();
     let series = match read.len() {
         1 => Vec::new(),

@@ -107,10 +107,12 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
         sketch = sketch.without_witnesses();
     }
     let lost = Lost::of_plan(&losses, &plan, total);
-    if sketch.rows() == 0 && !args.allow_empty {
-        return Err(Error::NoRows { skipped: sketch.skipped() }.into());
+    if plan.private.is_none() {
+        if sketch.rows() == 0 && !args.allow_empty {
+            return Err(Error::NoRows { skipped: sketch.skipped() }.into());
+        }
+        lost.check(&args.input)?;
     }
-    lost.check(&args.input)?;
     let bytes = sketch.to_bytes();
     write_bytes(&args.output, &bytes)?;
     if let Some(checkpoint) = &checkpoint {
@@ -119,7 +121,10 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     lost.tell(common, "; the sketch records how many");
     columns::incomplete(&sketch).iter().for_each(|message| note(common, message));
     empty_folds(&sketch).iter().for_each(|message| warn(message));
-    if args.plan_file.is_some() {
+    if plan.private.is_some() {
+        let secret = "the sums of this sketch are exact, so keep it to yourself; nysketch privatize makes of it what may leave";
+        note(common, secret);
+    } else if args.plan_file.is_some() {
         columns::unknown_levels(&sketch).iter().for_each(|message| note(common, message));
         let suitable = Suitability::of(&sketch);
         suitable.notes(true).iter().for_each(|message| warn(message));
@@ -212,6 +217,8 @@ fn open_for_plan(
     common: &Common,
 ) -> Result<Option<Dataset>> {
     let mut input = input.clone();
+    // An error would tell the world that there is such a row.
+    input.skip_invalid |= plan.private.is_some();
     let stdin = |p: &PathBuf| p == Path::new("-");
     if args.allow_empty {
         let not_empty =

@@ -22,6 +22,7 @@ use crate::kernel::scalar::units;
 use crate::kernel::search::Search;
 use crate::kernel::tile::{Nearest, Tiles};
 use crate::plan::{Features, Plan};
+use crate::private::anchors;
 use crate::simd::{Instructions, Work};
 use crate::sums::{Sum, Sums};
 use std::sync::Arc;
@@ -46,7 +47,7 @@ pub struct Cpu {
     pub(super) weighted_rows: usize,
     /// Rows of one weight, picked from those that wait.
     picked: FramedRows,
-    /// Rows with the centre of a column in the place of what they lack.
+    /// Rows with the centre of a column in the place of what they lack, or within the bounds of a private plan.
     filled: Vec<f64>,
     pass: BlockPass,
 }
@@ -71,6 +72,8 @@ struct BlockPass {
     /// Factor and limit of the exponential for κ² of the nearest landmark, for each bandwidth.
     coverage: Vec<(f32, f32)>,
     cells: Option<CellMoments>,
+    /// Where the sums of cells are clipped around, in a private plan.
+    anchors: Vec<f64>,
     /// Levels of all categories, and the first of each.
     levels: usize,
     starts: Vec<usize>,
@@ -191,9 +194,13 @@ impl Cpu {
             let end = rows.min(at + room.min((FRAMED_VALUES / d).max(1)));
             let values = &some.values[at * d..end * d];
             let queue = if holed { &mut self.holed } else { &mut self.complete };
-            let taken = match holed {
-                true => self.pass.frame_holed(values, &mut self.filled, &mut queue.rows),
-                false => self.pass.frame_complete(values, &mut queue.rows),
+            let taken = match &self.pass.plan.private {
+                Some(private) => {
+                    private.bound_rows(values, &mut self.filled);
+                    self.pass.frame_complete(&self.filled, &mut queue.rows)
+                }
+                None if holed => self.pass.frame_holed(values, &mut self.filled, &mut queue.rows),
+                None => self.pass.frame_complete(values, &mut queue.rows),
             };
             let codes = &some.codes[at * categories..(at + taken) * categories];
             queue.rows.codes.extend_from_slice(codes);
@@ -289,6 +296,8 @@ impl BlockPass {
             .collect
             .cells
             .then(|| CellMoments::new(plan.features.points().len(), plan.dims(), instructions));
+        let clipped = plan.landmarks().filter(|_| plan.private.is_some());
+        let anchors = clipped.map_or(Vec::new(), |points| anchors(points, &plan.frame));
         let gram = plan.collect.moments.then(|| Gram::new(plan.dims(), instructions));
         BlockPass {
             levels: plan.recipe.levels(),
@@ -301,6 +310,7 @@ impl BlockPass {
             nearest: Nearest::default(),
             coverage,
             cells,
+            anchors,
             gram,
         }
     }
@@ -380,6 +390,12 @@ impl BlockPass {
             gram.add(&rows.q, n, weight, sum, outer);
         }
         if let Some(cells) = &mut self.cells {
+            // Moments of all rows have been added: from here on coordinates are those of cells.
+            if let Some(private) = &self.plan.private {
+                for (q, cell) in rows.q.chunks_exact_mut(d).zip(&self.nearest.index) {
+                    private.within_radius(&self.anchors[*cell as usize * d..][..d], q);
+                }
+            }
             cells.add(&rows.q, &self.nearest.index, weight, sums);
             self.add_levels(rows, weight, sums);
         }

@@ -81,7 +81,7 @@ mod contract {
     use crate::collect::Collect;
     use crate::kernel::Kernel;
     use crate::plan::Plan;
-    use crate::planning::{Missing, PlanParams};
+    use crate::planning::{Missing, PlanParams, PrivateParams};
     use crate::recipe::Category;
     use crate::rows::Table;
     use crate::simd::Instructions;
@@ -105,14 +105,17 @@ mod contract {
         codes: Vec<u32>,
         /// How many of 16 values are missing.
         holes: u64,
+        /// Whether rows are brought into bounds.
+        private: bool,
     }
 
     fn cases() -> impl Strategy<Value = Case> {
         let shape = (1usize..24, 1usize..700);
         let choices = (0u8..3, any::<[bool; 3]>(), any::<u64>(), 0u8..4, 0u8..3);
-        let extras = (prop::collection::vec(1usize..6, 0..4), 0u64..8);
+        let extras = (prop::collection::vec(1usize..6, 0..4), 0u64..8, any::<bool>());
         let all = (shape, choices, extras);
-        all.prop_map(|((dims, n), (features, flags, seed, weighting, offset), (levels, holes))| {
+        all.prop_map(|(shape, choices, (levels, holes, private))| {
+            let ((dims, n), (features, flags, seed, weighting, offset)) = (shape, choices);
             let mut state = seed;
             let mut next = || {
                 state = crate::sample::mix(state);
@@ -131,10 +134,10 @@ mod contract {
             let cells = cells && features == 0;
             let collect = Collect { kernel: !cells || moments, cells: landmarks && cells, moments };
             let bandwidths = if moments { vec![4.0, 1.0, 0.25] } else { vec![2.0] };
-            let levels = if features == 0 { levels } else { Vec::new() };
+            let levels = if features == 0 && !private { levels } else { Vec::new() };
             let codes = (0..n).flat_map(|_| levels.clone());
             let codes = codes.map(|l| (next() % (l as u64 + 2)) as u32).collect();
-            let holes = if cells { holes } else { 0 };
+            let holes = if cells && !private { holes } else { 0 };
             Case {
                 dims,
                 rows,
@@ -147,6 +150,7 @@ mod contract {
                 levels,
                 codes,
                 holes,
+                private,
             }
         })
     }
@@ -172,6 +176,15 @@ mod contract {
         let missing = if case.holes > 0 { Missing::Partial } else { Missing::Error };
         let params =
             params.collect(case.collect).bandwidths(case.bandwidths.clone()).missing(missing);
+        let params = match case.private {
+            true => {
+                let bounds = |j: usize| (format!("c{j}"), case.offset - 1.5, case.offset + 1.2);
+                let mut private = PrivateParams::new((0..case.dims).map(bounds));
+                private.radius = Some(0.6 * (case.dims as f64).sqrt());
+                params.private(private)
+            }
+            false => params,
+        };
         Arc::new(crate::planning::plan_for(&table, params).unwrap().0)
     }
 

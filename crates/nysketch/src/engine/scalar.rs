@@ -8,6 +8,7 @@ use crate::kernel::levels::LevelTables;
 use crate::kernel::row::{ABSENT, PRESENT, Rows};
 use crate::kernel::scalar::{distance, kernel_units, nearest};
 use crate::plan::{Features, Plan};
+use crate::private::anchors;
 use crate::sums::{Sum, Sums};
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ use std::sync::Arc;
 pub struct Scalar {
     plan: Arc<Plan>,
     tables: Option<LevelTables>,
+    /// Where the sums of cells are clipped around, in a private plan.
+    anchors: Vec<f64>,
 }
 
 /// A row in the plan's frame.
@@ -30,12 +33,19 @@ struct Row<'a> {
 impl Scalar {
     /// No rows yet.
     pub fn new(plan: Arc<Plan>) -> Self {
-        Scalar { tables: plan.level_tables(), plan }
+        let landmarks = plan.landmarks().filter(|_| plan.private.is_some());
+        let anchors = landmarks.map_or(Vec::new(), |points| anchors(points, &plan.frame));
+        Scalar { tables: plan.level_tables(), anchors, plan }
     }
 
     /// The row in the plan's frame, or `None` where it is invalid. A number that is missing counts nothing.
     fn frame<'a>(&self, row: &[f64], codes: &'a [u32]) -> Option<Row<'a>> {
         let frame = &self.plan.frame;
+        let bounded: Vec<f64> = match &self.plan.private {
+            Some(private) => row.iter().enumerate().map(|(j, x)| private.bounded(j, *x)).collect(),
+            None => row.to_vec(),
+        };
+        let row = &bounded[..];
         let there: Vec<bool> =
             row.iter().map(|x| !(self.plan.is_partial() && x.is_nan())).collect();
         let y = frame.coordinates(row);
@@ -48,6 +58,15 @@ impl Scalar {
             codes,
             there,
         })
+    }
+
+    /// Whole coordinates as they count in the sums of a cell.
+    fn in_cell(&self, cell: usize, q: &[i128]) -> Vec<i128> {
+        let Some(private) = &self.plan.private else { return q.to_vec() };
+        let d = q.len();
+        let mut clipped: Vec<f64> = q.iter().map(|q| *q as f64).collect();
+        private.within_radius(&self.anchors[cell * d..(cell + 1) * d], &mut clipped);
+        clipped.iter().map(|q| *q as i128).collect()
     }
 
     fn add_row(&self, row: &Row<'_>, weight: i128, sums: &mut Sums) {
@@ -89,7 +108,7 @@ impl Scalar {
                 if plan.collect.cells {
                     let cell = cell as usize;
                     sums[Sum::CellRows][cell] += weight;
-                    for (k, q) in q.iter().enumerate() {
+                    for (k, q) in self.in_cell(cell, q).iter().enumerate() {
                         sums[Sum::CellSum][cell * d + k] += q * weight;
                         sums[Sum::CellSquare][cell * d + k] += q * q * weight;
                     }

@@ -4,9 +4,12 @@
 //! every rule of FORMAT.md and then encodes what was read again; a file that does not come out
 //! byte for byte the same is refused.
 
+mod account;
 mod container;
+mod masked;
 mod plan;
 mod read;
+mod release;
 mod sketch;
 
 pub use plan::VERSIONS;

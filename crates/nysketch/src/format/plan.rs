@@ -1,5 +1,6 @@
 //! The plan in a file.
 
+use super::account::Account;
 use super::container::{Content, Reader, Tensor, value_error};
 use crate::collect::Collect;
 use crate::digest::is_sha256;
@@ -11,6 +12,7 @@ use crate::landmarks::Sampling;
 use crate::names::Named;
 use crate::plan::{Features, Plan};
 use crate::points::Points;
+use crate::private::Private;
 use crate::recipe::{Category, Number, Recipe, Step};
 use crate::sketch::Sketch;
 use crate::weight::Weighting;
@@ -20,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Versions of the format that are read. A file has the least version that can hold its content.
-pub const VERSIONS: std::ops::RangeInclusive<u64> = 1..=3;
+pub const VERSIONS: std::ops::RangeInclusive<u64> = 1..=4;
 
 /// The section of witness rows, and its tensor.
 const WITNESSES: &str = "witnesses";
@@ -56,6 +58,15 @@ pub struct Metadata {
     /// From version 3 on.
     #[serde(skip_serializing_if = "Option::is_none")]
     least_present: Option<u64>,
+    /// From version 4 on: whose masked sketch it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub masked: Option<MaskedBy>,
+    /// From version 4 on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    private: Option<Bounded>,
+    /// From version 4 on: what a release costs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub release: Option<Account>,
     sampling: Option<String>,
     /// From version 2 on: the SHA-256 of each section by its name, and how rows are dealt to folds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,12 +89,36 @@ struct Levels {
     name: String,
 }
 
+/// What rows are brought into; the bounds are in tensors.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Bounded {
+    radius: u64,
+    spent: u64,
+}
+
 /// Where a column of numbers comes from.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StepOf {
     input: String,
     step: String,
+}
+
+/// The label of a masked sketch.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MaskedBy {
+    /// Number of parties.
+    pub parties: usize,
+    /// Fingerprint of the list of parties.
+    pub parties_fingerprint: String,
+    /// The id of the party.
+    pub party: String,
+    /// Its public key.
+    pub public: String,
+    /// The id of the session.
+    pub session: String,
 }
 
 impl Metadata {
@@ -96,6 +131,18 @@ impl Metadata {
     pub fn of_sketch(sketch: &Sketch) -> Self {
         let folds = sketch.folds().map(|folds| folds.rule().to_text());
         Metadata::new(sketch.plan(), "sketch", Some(sketch.plan().fingerprint()), folds)
+    }
+
+    /// What says how to read a release.
+    pub fn of_release(plan: &Plan, account: Account) -> Self {
+        let metadata = Metadata::new(plan, "release", Some(plan.fingerprint()), None);
+        Metadata { release: Some(account), ..metadata }
+    }
+
+    /// What says how to read a masked sketch.
+    pub fn of_masked(plan: &Plan, by: MaskedBy) -> Self {
+        let metadata = Metadata::new(plan, "masked", Some(plan.fingerprint()), None);
+        Metadata { masked: Some(by), ..metadata }
     }
 
     fn new(plan: &Plan, kind: &str, fingerprint: Option<String>, folds: Option<String>) -> Self {
@@ -117,6 +164,9 @@ impl Metadata {
             kernel: (format > 1).then(|| plan.kernel.name().to_string()),
             kind: kind.to_string(),
             least_present: recipe.and_then(|r| r.least_present).map(|n| n as u64),
+            masked: None,
+            private: plan.private.as_ref().map(|p| Bounded { radius: p.radius, spent: p.spent }),
+            release: None,
             sampling: match &plan.features {
                 Features::Nystrom(_, sampling) => Some(sampling.name().to_string()),
                 Features::Fourier(_) => None,
@@ -164,6 +214,7 @@ impl Metadata {
 /// The least version that can hold a plan and these sections.
 fn version(plan: &Plan, sections: &BTreeMap<String, String>) -> u64 {
     match plan.recipe.is_plain(&plan.columns) {
+        _ if plan.private.is_some() => 4,
         true if plan.kernel == Kernel::Gaussian && sections.is_empty() => 1,
         true => 2,
         false => 3,
@@ -255,6 +306,9 @@ pub fn plan_tensors(plan: &Plan) -> Vec<Tensor<'_>> {
         tensors.push(Tensor::new("category_weight", Dtype::F64, shape, weights, f64::to_le_bytes));
         tensors.push(level_tensor("landmark_levels", plan, &plan.landmark_levels));
     }
+    if let Some(private) = &plan.private {
+        tensors.extend([f64s("low", &private.low), f64s("high", &private.high)]);
+    }
     tensors
 }
 
@@ -298,7 +352,7 @@ pub fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
     };
     let kernel = match (metadata.format, &metadata.kernel, &metadata.sections) {
         (1, None, None) => Kernel::Gaussian,
-        (2 | 3, Some(name), Some(sections)) => {
+        (2..=4, Some(name), Some(sections)) => {
             if let Some(name) = sections.keys().find(|name| !SECTIONS.contains(&name.as_str())) {
                 return Err(FormatError::Section(name.clone()).into());
             }
@@ -310,6 +364,16 @@ pub fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
     let landmark_levels = match recipe.categories.len() {
         0 => Vec::new(),
         categories => read_levels(reader, "landmark_levels", features.points().len(), categories)?,
+    };
+    let private = match (metadata.format, &metadata.private) {
+        (4, Some(bounded)) => Some(Private {
+            low: reader.f64s("low", d)?,
+            high: reader.f64s("high", d)?,
+            radius: bounded.radius,
+            spent: bounded.spent,
+        }),
+        (1..=3, None) => None,
+        _ => return Err(value_error("plans of version 4, and no others, are private")),
     };
     let plan = Plan {
         columns,
@@ -324,6 +388,7 @@ pub fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
             .map_err(|e| value_error(e.to_string()))?,
         seed: metadata.seed,
         witnesses: read_witnesses(reader, metadata)?,
+        private,
         panels: PanelsOnce::default(),
     };
     plan.check().map_err(|e| value_error(e.to_string()))?;
@@ -334,13 +399,13 @@ pub fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
 fn read_recipe(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Recipe> {
     let Metadata { categories, steps, units, least_present, .. } = metadata;
     let (categories, steps, units) = match (metadata.format, categories, steps, units) {
-        (3, Some(categories), Some(steps), Some(units)) => (categories, steps, units),
+        (3 | 4, Some(categories), Some(steps), Some(units)) => (categories, steps, units),
         (1 | 2, None, None, None) if least_present.is_none() => {
             return Ok(Recipe::plain(metadata.columns.iter().cloned()));
         }
         _ => {
             return Err(value_error(
-                "categories, steps and units stand in files of version 3 alone",
+                "categories, steps and units stand in files from version 3 on",
             ));
         }
     };

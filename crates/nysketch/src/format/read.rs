@@ -1,10 +1,14 @@
 //! Reading a file of either kind.
 
 use super::container::Reader;
+use super::masked::read_masked;
 use super::plan::{Metadata, read_plan};
+use super::release::read_release;
 use super::sketch::read_sketch;
-use crate::error::{FormatError, Result};
+use crate::error::{Error, FormatError, Result};
+use crate::masking::masked::Masked;
 use crate::plan::Plan;
+use crate::privacy::Release;
 use crate::sketch::Sketch;
 use std::sync::Arc;
 
@@ -16,6 +20,30 @@ pub enum File {
     Plan(Arc<Plan>),
     /// A sketch.
     Sketch(Sketch),
+    /// Sums with noise.
+    Release(Release),
+    /// The masked sketch of one party.
+    Masked(Masked),
+}
+
+impl File {
+    /// What kind of file it is.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            File::Plan(_) => "plan",
+            File::Sketch(_) => "sketch",
+            File::Release(_) => "release",
+            File::Masked(_) => "masked sketch",
+        }
+    }
+
+    /// Says that a file is not of the kind that was expected.
+    fn is_not(&self, expected: &'static str) -> Error {
+        match self {
+            File::Masked(_) => FormatError::Masked.into(),
+            other => FormatError::Kind { expected, found: other.kind().into() }.into(),
+        }
+    }
 }
 
 /// First bytes of a file that [`may_be_file`] looks at.
@@ -51,15 +79,19 @@ pub fn decode(bytes: &[u8]) -> Result<File> {
     let file = match metadata.kind.as_str() {
         "plan" => File::Plan(plan),
         "sketch" => File::Sketch(read_sketch(&mut reader, &metadata, plan)?),
+        "release" => File::Release(read_release(&mut reader, &metadata, plan)?),
+        "masked" => File::Masked(read_masked(&mut reader, &metadata, plan)?),
         other => {
-            let found = other.to_string();
-            return Err(FormatError::Kind { expected: "plan or sketch", found }.into());
+            let (found, expected) = (other.to_string(), "plan, sketch, release or masked sketch");
+            return Err(FormatError::Kind { expected, found }.into());
         }
     };
     reader.finish()?;
     let canonical = match &file {
         File::Plan(plan) => plan.content().is_encoded_as(bytes),
         File::Sketch(sketch) => sketch.content().is_encoded_as(bytes),
+        File::Release(release) => release.content().is_encoded_as(bytes),
+        File::Masked(masked) => masked.content().is_encoded_as(bytes),
     };
     if !canonical {
         return Err(FormatError::NotCanonical.into());
@@ -72,9 +104,7 @@ impl Plan {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match decode(bytes)? {
             File::Plan(plan) => Ok(Arc::unwrap_or_clone(plan)),
-            File::Sketch(_) => {
-                Err(FormatError::Kind { expected: "plan", found: "sketch".into() }.into())
-            }
+            other => Err(other.is_not("plan")),
         }
     }
 }
@@ -84,9 +114,27 @@ impl Sketch {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match decode(bytes)? {
             File::Sketch(sketch) => Ok(sketch),
-            File::Plan(_) => {
-                Err(FormatError::Kind { expected: "sketch", found: "plan".into() }.into())
-            }
+            other => Err(other.is_not("sketch")),
+        }
+    }
+}
+
+impl Release {
+    /// Reads the bytes of a release's file, checking every rule of the format.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        match decode(bytes)? {
+            File::Release(release) => Ok(release),
+            other => Err(other.is_not("release")),
+        }
+    }
+}
+
+impl Masked {
+    /// Reads the bytes of a masked sketch's file, checking every rule of the format.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        match decode(bytes)? {
+            File::Masked(masked) => Ok(masked),
+            other => Err(other.is_not("masked sketch")),
         }
     }
 }

@@ -184,7 +184,11 @@ impl Draft {
         };
         let collect = self.collect_for(landmarks);
         self.note_left_out(collect, landmarks);
-        let plan = Plan { witnesses: self.witnesses(), ..self.plan(features, levels, collect) };
+        let plan = self.plan(features, levels, collect);
+        let plan = match &self.params.private {
+            Some(private) => private.apply(plan, &self.sample.points, self.params.threads)?,
+            None => Plan { witnesses: self.witnesses(), ..plan },
+        };
         plan.check()?;
         for measured in ColumnSummary::of_plan(&plan) {
             if let Some(c) = self.report.columns.iter_mut().find(|c| c.column == measured.column) {
@@ -241,6 +245,7 @@ impl Draft {
             collect,
             seed: self.params.seed,
             witnesses: None,
+            private: None,
             panels: PanelsOnce::default(),
         }
     }

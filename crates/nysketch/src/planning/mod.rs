@@ -13,6 +13,7 @@ mod holes;
 mod make;
 mod params;
 mod placed;
+mod private;
 mod remarks;
 mod report;
 mod roles;
@@ -31,6 +32,7 @@ pub use params::{
     FeatureKind, GivenLandmarks, LandmarkCount, Missing, PlanParams, PlanValid, SAMPLE_VALUES,
     SampleRows, Scale, default_witnesses,
 };
+pub use private::PrivateParams;
 pub use report::{LeverageReport, PlanReport};
 #[doc(hidden)]
 pub use roles::TableColumns;

@@ -3,6 +3,7 @@
 //! Front ends only parse: they fill in [`PlanParams`]. Whether options fit together, and what the
 //! defaults are, is decided here, by [`PlanParams::check`].
 
+use super::private::PrivateParams;
 use crate::collect::Collect;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -10,7 +11,7 @@ use crate::kernel::ladder::check_bandwidths;
 use crate::landmarks::Sampling;
 use crate::landmarks::count::default_landmarks;
 use crate::names::{Choice, Named, name_of};
-use crate::plan::{MAX_POINTS, WITNESSES_NEED_CELLS, check_kernel};
+use crate::plan::{MAX_POINTS, NOT_PRIVATE, WITNESSES_NEED_CELLS, check_kernel};
 use crate::recipe::{Step, vector_of};
 use crate::rows::Invalid;
 use crate::sums::table::MAX_SUMS;
@@ -314,6 +315,8 @@ pub struct PlanParams {
     pub witnesses: Option<usize>,
     /// The column of row weights.
     pub weighting: Option<WeightParams>,
+    /// What makes the plan private; the rows it is made from are then public.
+    pub private: Option<PrivateParams>,
     /// Seed of everything random.
     pub seed: u64,
     /// What to do with invalid rows.
@@ -347,6 +350,7 @@ impl Default for PlanParams {
             collect: None,
             witnesses: None,
             weighting: None,
+            private: None,
             seed: 0,
             invalid: Invalid::default(),
             threads: 1,
@@ -559,6 +563,13 @@ impl PlanParams {
         self
     }
 
+    /// With bounds that make the plan private. The rows that it is made from must be public.
+    #[must_use]
+    pub fn private(mut self, private: PrivateParams) -> Self {
+        self.private = Some(private);
+        self
+    }
+
     /// With this seed.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
@@ -612,6 +623,7 @@ impl PlanParams {
         if let Some((name, expected)) = self.misplaced() {
             return Err(Error::parameter(name, expected, "a value"));
         }
+        self.settle_private()?;
         let witnesses = self.witness_count()?;
         let measurement = match self.features {
             FeatureKind::Fourier => {
@@ -656,6 +668,31 @@ impl PlanParams {
             w.check()?;
         }
         Ok(PlanValid { params: self, measurement, witnesses })
+    }
+
+    /// Refuses what a private plan cannot have, and leaves nothing to be chosen that would.
+    fn settle_private(&mut self) -> Result<()> {
+        let Some(private) = &self.private else { return Ok(()) };
+        private.check()?;
+        let refused = [
+            ("`witnesses`", self.witnesses.is_some_and(|n| n > 0)),
+            ("`weights`", self.weighting.is_some()),
+            ("`missing=partial`", self.missing == Missing::Partial),
+            ("`categorical`", !self.categorical.is_empty()),
+            ("`dates`", !self.dates.is_empty()),
+            ("`unit`", !self.unit.is_empty()),
+        ];
+        if let Some((name, _)) = refused.into_iter().find(|(_, said)| *said) {
+            return Err(Error::parameter(name, NOT_PRIVATE, "it"));
+        }
+        self.named = private.columns();
+        self.leave_out_ids = false;
+        self.missing = Missing::Error;
+        self.witnesses = Some(0);
+        // Every kind of sum takes its part of the budget.
+        let cells = self.features == FeatureKind::Nystrom && self.kernel == Kernel::Gaussian;
+        self.collect.get_or_insert(Collect { kernel: !cells, cells, moments: false });
+        Ok(())
     }
 
     /// How many witness rows to keep at most.

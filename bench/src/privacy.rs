@@ -1,0 +1,191 @@
+//! `cargo run --release -p nysketch-bench --bin privacy [--trials N]`: an audit of releases.
+//!
+//! Two tables that differ by one row, the canary, are released many times each, and the best test there is tries to tell the
+//! releases apart: how far they lie along the way that the canary moves the sums, in standard deviations of the noise. From its
+//! errors at all thresholds follows a lower bound on what the release reveals, as μ of Gaussian differential privacy, which holds
+//! for all lines of the table together with 95 % confidence. It must not be above what is claimed, and must be when releases have
+//! half the noise. Prints Markdown.
+
+use nysketch::privacy::{Budget, Mechanism, Release};
+use nysketch::*;
+use std::sync::Arc;
+
+const EPSILON: f64 = 4.0;
+const DELTA: f64 = 1e-6;
+const ROWS: usize = 100;
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let trials = match &words[..] {
+        [] => 20_000,
+        [flag, n] if flag == "--trials" => n.parse().expect("a number of trials"),
+        _ => panic!("usage: privacy [--trials N]"),
+    };
+    let mut private = PrivateParams::new([("x".into(), -5.0, 5.0), ("y".into(), -5.0, 5.0)]);
+    // So near that the first canary reaches it.
+    private.radius = Some(1.0);
+    let anywhere = private.anywhere(500, 0).expect("points");
+    let params = PlanParams::default().landmarks(20).private(private);
+    let plan = Arc::new(plan_for(&anywhere, params).expect("a plan").0);
+    let landmarks = plan.landmark_rows();
+    let border: Vec<f64> =
+        landmarks[0].iter().zip(&landmarks[1]).map(|(a, b)| 0.5 * (a + b)).collect();
+    let canaries = [
+        ("far beyond the bounds", vec![1e9, -1e9]),
+        ("on a landmark", landmarks[0].clone()),
+        ("between two landmarks", border),
+    ];
+    let budget = Budget::new(EPSILON, DELTA).expect("a budget");
+    // Four times the cost is half the noise.
+    let careless =
+        (1..20_000).map(|i| Budget::new(EPSILON + f64::from(i) * 1e-3, DELTA).expect("a budget"));
+    let careless = careless
+        .into_iter()
+        .find(|b| b.rho().value() >= 4.0 * budget.rho().value())
+        .expect("within 20");
+    println!(
+        "Releases at ε = {EPSILON}, δ = {DELTA:e}, {trials} of each table, with and without a canary:\n"
+    );
+    println!(
+        "| noise | canary | sums | μ claimed | μ at least | ε claimed | ε at least | verdict |\n|---|---|---|---|---|---|---|---|"
+    );
+    for (noise, used) in [("as claimed", budget), ("half of it", careless)] {
+        for (name, canary) in &canaries {
+            audit((noise, name), &plan, canary, (budget, used), trials);
+        }
+    }
+}
+
+/// One canary: a line for each mechanism and one for all together.
+fn audit(
+    names: (&str, &str),
+    plan: &Arc<Plan>,
+    canary: &[f64],
+    budgets: (Budget, Budget),
+    trials: usize,
+) {
+    let (claimed, used) = budgets;
+    let rows = Mixture::new(2, 3, 1.5, 1).expect("a mixture").rows(0, ROWS).values;
+    let sketch = |values: Vec<f64>| {
+        let table = Table::new(plan.columns.clone(), values).expect("whole rows");
+        Sketch::of(plan, &table, SketchParams::default(), &()).expect("a sketch")
+    };
+    let (without, with) = (sketch(rows.clone()), sketch([&rows[..], canary].concat()));
+    let mechanisms = Mechanism::of_plan(plan);
+    let exact: Vec<Vec<i128>> = mechanisms.iter().map(|m| m.exact(&without)).collect();
+    let moved: Vec<Vec<f64>> = mechanisms
+        .iter()
+        .zip(&exact)
+        .map(|(m, before)| m.exact(&with).iter().zip(before).map(|(a, b)| (a - b) as f64).collect())
+        .collect();
+    let promise = Release::of(&without, claimed, &[]).expect("a release");
+    let deviations: Vec<f64> = promise.spendings().iter().map(|s| s.deviation()).collect();
+    // Scores of each mechanism and, at the end, of all together.
+    let scores = |sketch: &Sketch| -> Vec<Vec<f64>> {
+        let mut all = vec![Vec::with_capacity(trials); mechanisms.len() + 1];
+        for _ in 0..trials {
+            let release = Release::of(sketch, used, &[]).expect("a release");
+            let mut total = 0.0;
+            for (k, noisy) in release.noisy().iter().enumerate() {
+                let along = noisy.iter().zip(&exact[k]).zip(&moved[k]);
+                let score: f64 = along.map(|((x, e), m)| (x - e) as f64 * m).sum();
+                all[k].push(score);
+                total += score / deviations[k].powi(2);
+            }
+            all[mechanisms.len()].push(total);
+        }
+        all
+    };
+    let (before, after) = std::thread::scope(|scope| {
+        let before = scope.spawn(|| scores(&without));
+        (before.join().expect("no panic"), scores(&with))
+    });
+    // What the canary reveals at most by what is claimed: half of it where its distance is half the bound.
+    let mu: Vec<f64> = moved
+        .iter()
+        .zip(&deviations)
+        .map(|(moved, deviation)| moved.iter().map(|m| m * m).sum::<f64>().sqrt() / deviation)
+        .collect();
+    let bound: Vec<f64> =
+        promise.spendings().iter().map(|s| (2.0 * s.rho.value()).sqrt()).collect();
+    let lines = 2 * 3 * (mechanisms.len() + 1);
+    for k in 0..=mechanisms.len() {
+        let together = k == mechanisms.len();
+        let norm = |all: &[f64]| all.iter().map(|m| m * m).sum::<f64>().sqrt();
+        let (name, claim, possible) = match together {
+            true => ("all together".to_string(), norm(&bound), norm(&mu)),
+            false => (mechanisms[k].name().to_string(), bound[k], mu[k]),
+        };
+        let least = lower_bound(&before[k], &after[k], 0.05 / lines as f64);
+        let (told, found) = (claimed.epsilon, epsilon(least, DELTA));
+        let verdict = if least > claim { "**reveals more than claimed**" } else { "holds" };
+        let (of, at) = match together {
+            true => (format!("{told:.2}"), format!("{found:.2}")),
+            false => ("".into(), "".into()),
+        };
+        println!(
+            "| {} | {} | {name} | {claim:.3} (this row: {possible:.3}) | {least:.3} | {of} | {at} | {verdict} |",
+            names.0, names.1
+        );
+    }
+}
+
+/// A lower bound on μ from scores without and with the canary: the largest Φ⁻¹(true positives) − Φ⁻¹(false positives) over all
+/// thresholds, both moved by what the inequality of Dvoretzky, Kiefer and Wolfowitz allows for at this level.
+fn lower_bound(before: &[f64], after: &[f64], level: f64) -> f64 {
+    let (mut before, mut after) = (before.to_vec(), after.to_vec());
+    before.sort_by(f64::total_cmp);
+    after.sort_by(f64::total_cmp);
+    let margin = |n: usize| ((4.0 / level).ln() / (2.0 * n as f64)).sqrt();
+    let above =
+        |all: &[f64], t: f64| 1.0 - all.partition_point(|x| *x <= t) as f64 / all.len() as f64;
+    let mut most = 0.0f64;
+    for t in after.iter().step_by(10) {
+        let hits = above(&after, *t) - margin(after.len());
+        let false_alarms = above(&before, *t) + margin(before.len());
+        if hits > 0.0 && false_alarms < 1.0 {
+            most = most.max(quantile(hits) - quantile(false_alarms));
+        }
+    }
+    most
+}
+
+/// P(X > x) of a standard Gaussian, by the continued fraction of Lentz from 3 on and the series below.
+fn tail(x: f64) -> f64 {
+    if x < 0.0 {
+        return 1.0 - tail(-x);
+    }
+    let density = (-0.5 * x * x).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    if x < 3.0 {
+        let (mut term, mut sum, mut k) = (x, x, 1.0);
+        while term > 1e-17 {
+            term *= x * x / (2.0 * k + 1.0);
+            sum += term;
+            k += 1.0;
+        }
+        return 0.5 - density * sum;
+    }
+    let fraction = (1..80).rev().fold(x, |below, k| x + f64::from(k) / below);
+    density / fraction
+}
+
+/// Φ⁻¹ by bisection.
+fn quantile(p: f64) -> f64 {
+    let (mut low, mut high) = (-40.0, 40.0);
+    for _ in 0..80 {
+        let middle = 0.5 * (low + high);
+        if 1.0 - tail(middle) < p { low = middle } else { high = middle }
+    }
+    low
+}
+
+/// ε of μ-Gaussian differential privacy at δ.
+fn epsilon(mu: f64, delta: f64) -> f64 {
+    let at = |e: f64| tail(e / mu - 0.5 * mu) - e.exp() * tail(e / mu + 0.5 * mu);
+    let (mut low, mut high) = (0.0, 60.0);
+    for _ in 0..80 {
+        let middle = 0.5 * (low + high);
+        if at(middle) > delta { low = middle } else { high = middle }
+    }
+    high
+}

@@ -1,0 +1,121 @@
+//! `nysketch plan --private`: a plan of which everything is public.
+
+use super::files::read_release;
+use super::plan::params;
+use crate::args::{Common, InputArgs, PlanArgs};
+use crate::describe::measured_at;
+use crate::input;
+use crate::kind::Kind;
+use crate::output::{Usage, count, list, name, note, result, short, size};
+use crate::progress::Bar;
+use crate::writing::{check_output, write_bytes};
+use anyhow::{Context, Result};
+use nysketch::inspect::PlanSummary;
+use nysketch::privacy::Rho;
+use nysketch::{Plan, PlanReport, PrivateParams, make_plan};
+use nysketch_tables::{Columns, Extras};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Points that landmarks are chosen from where there are no public rows.
+const POINTS: usize = 20_000;
+
+pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
+    let private = &args.private;
+    let Some(output) = &args.output else {
+        return Err(Usage("--private needs -o".into()).into());
+    };
+    let inputs = private.public.iter().chain(&private.release).chain(&private.bounds_from);
+    check_output(common, output, Kind::Plan, inputs.map(|p| p.as_path()))?;
+    let (plan, report) = make(args, common)?;
+    for remark in report.warnings.iter().chain(&report.notes) {
+        note(common, remark);
+    }
+    let bytes = plan.to_bytes();
+    write_bytes(output, &bytes)?;
+    let summary = PlanSummary::new(&plan);
+    let mut json = serde_json::to_value(&summary)?;
+    json["file"] = name(output);
+    json["bytes"] = json!(bytes.len());
+    json["private"] = described(&plan);
+    let kept = plan.private.as_ref().map_or(0.0, |p| p.radius as f64);
+    let radius = kept * 2f64.powi(plan.frame.exponent[0]);
+    let from = match (&private.public[..], &private.release) {
+        ([], Some(release)) => format!("landmarks from what {} says", release.display()),
+        ([], None) => "landmarks from all over the bounds".into(),
+        _ => format!("landmarks from {}, which everybody may see", count(report.rows, "row")),
+    };
+    let text = format!(
+        "{}: a private plan, {} for {}, {}\n{from}; rows count within {} of their landmark\nbandwidths σ² {}; collects {}\nfingerprint {}",
+        output.display(),
+        measured_at(&plan),
+        count(plan.dims() as u64, "column"),
+        size(bytes.len()),
+        short(radius),
+        list(&plan.bandwidths),
+        plan.collect.names().join(", "),
+        summary.fingerprint,
+    );
+    result(common, &json, &text)
+}
+
+/// The bounds of a private plan, in the units of its columns after their steps.
+pub fn described(plan: &Plan) -> serde_json::Value {
+    let Some(private) = &plan.private else { return json!(null) };
+    let columns = plan.columns.iter().zip(private.low.iter().zip(&private.high));
+    let bounds: Vec<_> = columns
+        .map(|(column, (low, high))| json!({"column": column, "low": low, "high": high}))
+        .collect();
+    json!({
+        "bounds": bounds,
+        "radius": private.radius as f64 * 2f64.powi(plan.frame.exponent[0]),
+        "spent_rho": Rho(private.spent).value(),
+    })
+}
+
+fn make(args: &PlanArgs, common: &Common) -> Result<(Plan, PlanReport)> {
+    let said = &args.private;
+    let given = match &said.bounds_from {
+        None => said.bounds.clone(),
+        Some(path) => bounds_in(path)?,
+    };
+    let mut private = PrivateParams::new(given);
+    private.radius = said.radius;
+    let mut params = params(&args.input, &args.plan, common)?;
+    params.log = args.plan.log.clone();
+    params.column_weights = args.plan.weight_column.clone();
+    // Before any file is opened.
+    params.clone().private(private.clone()).check()?;
+    if !said.public.is_empty() {
+        let input = InputArgs { input: said.public.clone(), ..args.input.clone() };
+        let columns = Columns::exactly(private.columns());
+        let source = input::open(&input, columns, Extras::default(), false)?;
+        let bar = Bar::reading("planning", &source, common.quiet);
+        return Ok(make_plan(&source, &params.private(private).check()?, &bar)?);
+    }
+    let table = match &said.release {
+        None => private.anywhere(POINTS, args.plan.seed)?,
+        Some(path) => {
+            let release = read_release(path)?;
+            private.spent = release.total().0;
+            release
+                .like_its_rows(POINTS, args.plan.seed)
+                .with_context(|| path.display().to_string())?
+        }
+    };
+    Ok(make_plan(&table, &params.private(private).check()?, &())?)
+}
+
+/// Bounds from a TOML file.
+fn bounds_in(path: &Path) -> Result<Vec<(String, f64, f64)>> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    let all: BTreeMap<String, [f64; 2]> =
+        toml::from_str(&text).map_err(|error: toml::de::Error| {
+            // Backquotes would be taken for options.
+            let why = error.message().replace('`', "'");
+            Usage(format!("{name}: {why}; lines look like age = [0, 120]"))
+        })?;
+    Ok(all.into_iter().map(|(column, [low, high])| (column, low, high)).collect())
+}

@@ -1,0 +1,146 @@
+//! Private plans and releases, as the real binary makes them.
+
+mod common;
+
+use common::Folder;
+use std::fs;
+
+const BOUNDS: &str = "--bounds c0=-9..9,c1=-9..9";
+
+/// Private and public rows, a private plan and a sketch.
+fn folder() -> Folder {
+    let f = Folder::new();
+    f.ok("generate gmm --rows 30000 --dims 2 --clusters 3 -o x.csv");
+    f.ok("generate gmm --rows 2000 --dims 2 --clusters 3 --seed 1 -o public.csv");
+    f.ok(&format!("plan --private --public public.csv {BOUNDS} --landmarks 60 -o p.nys"));
+    f.ok("sketch x.csv --plan p.nys -o s.nys");
+    f
+}
+
+#[test]
+fn from_public_rows_to_a_model() {
+    let f = folder();
+    let made = f.json("privatize s.nys -o r.nys --epsilon 1 --delta 1e-6");
+    assert_eq!((&made["epsilon"], &made["delta"]), (&1.0.into(), &1e-6.into()));
+    assert_eq!(made["mechanisms"].as_array().unwrap().len(), 3);
+    assert!(made["rows"].as_u64().unwrap().abs_diff(30_000) < 1000);
+    let told = f.ok("inspect r.nys");
+    assert!(told.contains("a release") && told.contains("ε = 1, δ = 1e-6"), "{told}");
+    assert!(!told.contains("skipped"), "{told}");
+    f.ok("fit kmeans r.nys -k 3 -o m.json");
+    assert!(String::from_utf8(f.read("m.json")).unwrap().contains("learned from a release: ε = 1"));
+    f.ok("fit gmm r.nys -k 3 -o g.json");
+    f.ok("report r.nys -o r.html");
+    assert!(String::from_utf8(f.read("r.html")).unwrap().contains("a release: ε = 1"));
+    let risk = |model: &str| f.json(&format!("evaluate {model} x.csv"))["mse"].as_f64().unwrap();
+    f.ok("fit kmeans s.nys -k 3 -o exact.json");
+    assert!(risk("m.json") < 1.05 * risk("exact.json"));
+    // No two releases are the same, and together they reveal more.
+    let again = f.json("privatize s.nys -o r2.nys --epsilon 1 --delta 1e-6");
+    assert_ne!(f.read("r.nys"), f.read("r2.nys"));
+    assert_eq!(again["releases"], 2);
+    let both = again["all_releases"]["epsilon"].as_f64().unwrap();
+    assert!(both > 1.3 && both < 2.0, "{both}");
+}
+
+#[test]
+fn two_rounds_need_no_public_rows() {
+    let f = folder();
+    f.write("bounds.toml", "c0 = [-9, 9]\nc1 = [-9.0, 9]\n");
+    f.ok("plan --private --bounds-from bounds.toml --landmarks 100 -o first.nys");
+    f.ok("sketch x.csv --plan first.nys -o s1.nys");
+    f.ok("privatize s1.nys -o r1.nys --epsilon 0.5 --delta 1e-6");
+    let plan = f.json("plan --private --bounds-from bounds.toml --release r1.nys -o second.nys");
+    assert!(plan["private"]["spent_rho"].as_f64().unwrap() > 0.0);
+    f.ok("sketch x.csv --plan second.nys -o s2.nys");
+    f.fails(1, "privatize s2.nys -o r2.nys --epsilon 0.5 --delta 1e-6", &["--epsilon", "has cost"]);
+    let made = f.json("privatize s2.nys -o r2.nys --epsilon 1 --delta 1e-6");
+    assert!(made["total_rho"].as_f64() > made["rho"].as_f64());
+}
+
+#[test]
+fn rows_that_are_broken_or_beyond_leave_no_trace_in_a_release() {
+    let f = folder();
+    let mut rows = String::from_utf8(f.read("x.csv")).unwrap();
+    rows.push_str("1e30,-1e30\n,2\nabc,1\ninf,0\n");
+    f.write("odd.csv", rows);
+    let sketch = f.json("sketch odd.csv --plan p.nys -o odd.nys");
+    assert_eq!((&sketch["rows"], &sketch["skipped"]), (&30_001.into(), &3.into()));
+    f.ok("privatize odd.nys -o r.nys --epsilon 1 --delta 1e-6");
+    let shown = f.json("inspect r.nys");
+    assert!(shown.get("skipped").is_none(), "{shown}");
+    f.write("none.csv", "c0,c1\n,\n");
+    f.ok("sketch none.csv --plan p.nys -o none.nys");
+    f.ok("privatize none.nys -o rn.nys --epsilon 1 --delta 1e-6");
+}
+
+#[test]
+fn what_cannot_be_promised_is_refused() {
+    let f = folder();
+    let release = "privatize s.nys -o r.nys";
+    f.fails(2, release, &["--epsilon", "--delta"]);
+    for wrong in ["0", "-1", "1e9", "nan"] {
+        f.fails(2, &format!("{release} --epsilon={wrong} --delta 1e-6"), &["--epsilon"]);
+    }
+    f.fails(2, &format!("{release} --epsilon 1 --delta 0"), &["--delta"]);
+    f.fails(2, &format!("{release} --epsilon 1 --delta 1e-6 --seed 1"), &["--seed"]);
+    f.fails(
+        2,
+        &format!("{release} --epsilon 1 --delta 1e-6 --spend counts=1"),
+        &["--spend", "sums"],
+    );
+    f.fails(
+        2,
+        &format!("{release} --epsilon 1 --delta 1e-6 --spend others=1"),
+        &["--spend", "counts"],
+    );
+    // A plan from rows bounds nothing.
+    f.ok("sketch x.csv -o open.nys");
+    f.fails(
+        1,
+        "privatize open.nys -o r.nys --epsilon 1 --delta 1e-6",
+        &["not private", "--private"],
+    );
+    assert!(!f.path("r.nys").exists());
+    // Rows do not come into a private plan.
+    f.fails(2, &format!("plan --private x.csv {BOUNDS} -o q.nys"), &["--private", "INPUT"]);
+    f.fails(2, "plan --private -o q.nys", &["--bounds"]);
+    f.fails(2, "plan --private --bounds c0=9..1 -o q.nys", &["--bounds", "c0"]);
+    f.fails(2, "plan --private --bounds c0 -o q.nys", &["LOW..HIGH"]);
+    for option in [
+        "--witnesses 5",
+        "--weights c0",
+        "--missing partial",
+        "--unit c0",
+        "--categorical c0",
+        "--dates c0",
+    ] {
+        f.fails(2, &format!("plan --private {BOUNDS} {option} -o q.nys"), &["--private"]);
+    }
+    f.write("bounds.toml", "c0 = 3\n");
+    f.fails(
+        2,
+        "plan --private --bounds-from bounds.toml -o q.nys",
+        &["bounds.toml", "age = [0, 120]"],
+    );
+    // A release is no sketch.
+    f.ok("privatize s.nys -o r.nys --epsilon 1 --delta 1e-6");
+    for command in
+        ["merge r.nys s.nys -o z.nys", "subtract s.nys r.nys -o z.nys", "diff r.nys s.nys"]
+    {
+        f.fails(1, command, &["r.nys is a release"]);
+    }
+    f.fails(1, "privatize r.nys -o z.nys --epsilon 1 --delta 1e-6", &["r.nys is a release"]);
+    // Damaged, or with another promise.
+    let bytes = f.read("r.nys");
+    let mut less = bytes.clone();
+    let at = less
+        .windows(14)
+        .position(|w| w == br#"\"epsilon\":\""#.as_slice().get(..14).unwrap_or(w))
+        .map(|at| at + 14);
+    if let Some(at) = at {
+        less[at] = b'0';
+        fs::write(f.path("less.nys"), less).unwrap();
+        f.fails(1, "fit kmeans less.nys -k 3 -o m.json", &["less.nys"]);
+    }
+}

@@ -1,0 +1,117 @@
+//! What makes a plan private: bounds that every row is brought into, so that no row can add more to the sums than is known
+//! before any is read.
+//!
+//! Both steps are part of the pass, row by row, in every engine. FORMAT.md defines them, and docs/PRIVACY.md derives from
+//! them how far one row can move the sums.
+
+use crate::error::{Error, Result};
+use crate::fixed::power_of_two;
+use crate::frame::Frame;
+use crate::points::Points;
+
+/// Bits of the largest coordinate of a row within the bounds: columns of a private plan share one unit, 2^(bits − 28) where
+/// coordinates reach 2^bits.
+pub(crate) const BOUNDED_BITS: i32 = 28;
+
+/// Largest radius in units, twice the diagonal of a box of 2¹⁶ columns.
+pub(crate) const MAX_RADIUS: u64 = 1 << (BOUNDED_BITS + 10);
+
+/// Largest coordinate of a landmark in units.
+pub(crate) const MAX_ANCHOR: f64 = (1u64 << (BOUNDED_BITS + 2)) as f64;
+
+/// What a private plan brings its rows into.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Private {
+    /// Least value of each column, after its step: smaller ones are raised to it.
+    pub low: Vec<f64>,
+    /// Largest value of each column, after its step: larger ones are lowered to it.
+    pub high: Vec<f64>,
+    /// How far from the landmark of its cell a row counts in the sums of the cell, in units of the coordinates; 0 where
+    /// cells are not kept.
+    pub radius: u64,
+    /// What the plan itself has cost, ρ in units of 2⁻⁵⁶: releases that it was made from.
+    pub spent: u64,
+}
+
+impl Private {
+    /// `x`, if it is finite, brought between the bounds of column j. What is not finite stays, and makes its row invalid.
+    #[inline]
+    pub(crate) fn bounded(&self, j: usize, x: f64) -> f64 {
+        if !x.is_finite() {
+            x
+        } else if x < self.low[j] {
+            self.low[j]
+        } else if x > self.high[j] {
+            self.high[j]
+        } else {
+            x
+        }
+    }
+
+    /// Whole rows within the bounds.
+    pub(crate) fn bound_rows(&self, values: &[f64], out: &mut Vec<f64>) {
+        out.clear();
+        for row in values.chunks_exact(self.low.len()) {
+            out.extend(row.iter().enumerate().map(|(j, x)| self.bounded(j, *x)));
+        }
+    }
+
+    /// Brings the whole coordinates `q` of a row within the radius of the anchor of its cell: `u = q − anchor` is shortened
+    /// to `trunc(u · R/√s)` where `s = Σu²`, added up in order, is larger than R². Coordinates have at most 38 bits, so the
+    /// differences are exact.
+    #[inline]
+    pub(crate) fn within_radius(&self, anchor: &[f64], q: &mut [f64]) {
+        let radius = self.radius as f64;
+        let square: f64 = q.iter().zip(anchor).fold(0.0, |s, (q, a)| s + (q - a) * (q - a));
+        if square > radius * radius {
+            let factor = radius / square.sqrt();
+            for (q, a) in q.iter_mut().zip(anchor) {
+                *q = a + ((*q - a) * factor).trunc();
+            }
+        }
+    }
+
+    /// How far a row within the bounds can be from the centre of the frame, in units, rounded up: ‖q‖ of every row.
+    pub(crate) fn reach(&self, frame: &Frame) -> Vec<u64> {
+        let unit = power_of_two(-frame.exponent[0]);
+        let ends = |x: f64, j: usize| ((x - frame.centre[j]) * (1.0 / frame.scale[j]) * unit).abs();
+        let reach = |j: usize| ends(self.low[j], j).max(ends(self.high[j], j)).ceil() as u64 + 1;
+        (0..self.low.len()).map(reach).collect()
+    }
+
+    /// Checks every rule that FORMAT.md has for a private plan's bounds.
+    pub(crate) fn check(&self, frame: &Frame, cells: bool) -> Result<()> {
+        let d = frame.dims();
+        let ordered = |(low, high): (&f64, &f64)| low.is_finite() && high.is_finite() && low < high;
+        if self.low.len() != d
+            || self.high.len() != d
+            || !self.low.iter().zip(&self.high).all(ordered)
+        {
+            let expected = "two numbers for each column, the lower one first";
+            return Err(Error::parameter("`bounds`", expected, "others"));
+        }
+        if frame.exponent.iter().any(|e| *e != frame.exponent[0]) {
+            return Err(Error::parameter("the frame", "one unit for all columns", "several"));
+        }
+        let most = 1u64 << (BOUNDED_BITS + 1);
+        if self.reach(frame).iter().any(|reach| *reach > most) {
+            let expected = format!("within {most} units of the centre");
+            return Err(Error::parameter("`bounds`", expected, "farther ones"));
+        }
+        if (self.radius > 0) != cells || self.radius > MAX_RADIUS {
+            let expected = format!("between 1 and {MAX_RADIUS} units, where cells are kept");
+            return Err(Error::parameter("`radius`", expected, self.radius));
+        }
+        Ok(())
+    }
+}
+
+/// The landmarks in whole units of the coordinates: what the sums of cells are centred at in a release.
+pub(crate) fn anchors(landmarks: &Points, frame: &Frame) -> Vec<f64> {
+    let whole = |(at, z): (usize, &f32)| {
+        let e = frame.exponent[at % frame.dims()];
+        (f64::from(*z) * power_of_two(-e)).round_ties_even()
+    };
+    landmarks.data().iter().enumerate().map(whole).collect()
+}

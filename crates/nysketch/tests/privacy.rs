@@ -1,0 +1,181 @@
+//! Private plans and releases.
+
+use nysketch::privacy::{Budget, Mechanism, Release};
+use nysketch::*;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+fn names(d: usize) -> Vec<String> {
+    (0..d).map(|j| format!("c{j}")).collect()
+}
+
+fn bounds(d: usize, reach: f64) -> PrivateParams {
+    PrivateParams::new(names(d).into_iter().map(|name| (name, -reach, reach)))
+}
+
+/// A plan that was made from points all over the bounds.
+fn plan(d: usize, m: usize, collect: &[&str]) -> Arc<Plan> {
+    let private = bounds(d, 6.0);
+    let collect = Collect::from_names(collect.iter().copied()).unwrap();
+    let anywhere = private.anywhere(500, 1).unwrap();
+    let params = PlanParams::default().landmarks(m).collect(collect).private(private);
+    Arc::new(plan_for(&anywhere, params).unwrap().0)
+}
+
+fn rows(d: usize, n: usize, seed: u64) -> Vec<f64> {
+    Mixture::new(d, 4, 2.0, seed).unwrap().rows(0, n).values
+}
+
+fn sketch(plan: &Arc<Plan>, values: Vec<f64>) -> Sketch {
+    let table = Table::unnamed(plan.dims(), values).unwrap();
+    Sketch::of(plan, &table, SketchParams::default(), &()).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    /// No row, wherever it is, moves any sum farther than is claimed.
+    #[test]
+    fn one_row_moves_sums_by_no_more_than_is_claimed(
+        d in 1usize..8, m in 1usize..40, seed in any::<u64>(), far in -3i32..300, fourier in any::<bool>(),
+    ) {
+        let plan = match fourier {
+            false => plan(d, m, &["cells", "kernel", "moments"]),
+            true => {
+                let private = bounds(d, 6.0);
+                let anywhere = private.anywhere(500, 1).unwrap();
+                let params = PlanParams::default().fourier(m).private(private);
+                Arc::new(plan_for(&anywhere, params).unwrap().0)
+            }
+        };
+        let mut before = rows(d, 20, seed);
+        let without = sketch(&plan, before.clone());
+        let direction = Mixture::new(d, 1, 1.0, seed).unwrap().rows(0, 1).values;
+        before.extend(direction.iter().map(|x| x * 2f64.powi(far)));
+        let with = sketch(&plan, before);
+        for mechanism in Mechanism::of_plan(&plan) {
+            let pairs = mechanism.exact(&with).into_iter().zip(mechanism.exact(&without));
+            let moved: f64 = pairs.map(|(a, b)| ((a - b) as f64).powi(2)).sum();
+            let claimed: f64 = mechanism.sensitivity(&plan).unwrap().to_string().parse().unwrap();
+            prop_assert!(moved <= claimed, "{}: {moved} of {claimed}", mechanism.name());
+        }
+    }
+
+    /// Whatever the noise, the estimate is a sketch that rows could have, and its file can be read again.
+    #[test]
+    fn estimates_are_sketches(
+        d in 1usize..6, m in 1usize..60, n in 0usize..400, epsilon in prop::sample::select(vec![0.01, 1.0, 20.0]),
+        collect in prop::sample::select(vec![vec!["cells"], vec!["moments"], vec!["cells", "kernel", "moments"]]),
+    ) {
+        let plan = plan(d, m, &collect);
+        let budget = Budget::new(epsilon, 1e-6).unwrap();
+        let release = Release::of(&sketch(&plan, rows(d, n, 3)), budget, &[]).unwrap();
+        let estimate = release.estimate().unwrap();
+        prop_assert!(Sketch::from_bytes(&estimate.to_bytes()).is_ok());
+        prop_assert_eq!(Release::from_bytes(&release.to_bytes()).unwrap(), release);
+    }
+}
+
+#[test]
+fn rows_beyond_the_bounds_count_at_them_and_broken_rows_not_at_all() {
+    let plan = plan(2, 10, &["cells", "moments"]);
+    let beyond = sketch(&plan, vec![1e300, -1e300, 2.0, 7.0]);
+    let at = sketch(&plan, vec![6.0, -6.0, 2.0, 6.0]);
+    assert_eq!(beyond.to_bytes(), at.to_bytes());
+    // Refusing them would tell that they are there.
+    let broken = sketch(&plan, vec![f64::NAN, 1.0, f64::INFINITY, 1.0, 0.0, 0.0]);
+    assert_eq!((broken.rows(), broken.skipped()), (1, 2));
+    let release = Release::of(&broken, Budget::new(1.0, 1e-6).unwrap(), &[]).unwrap();
+    assert!(!String::from_utf8_lossy(&release.to_bytes()).contains("skipped"));
+}
+
+#[test]
+fn with_much_budget_and_many_rows_the_estimate_is_the_sketch() {
+    let plan = plan(3, 30, &["cells", "moments"]);
+    let sketch = sketch(&plan, rows(3, 200_000, 5));
+    let release = Release::of(&sketch, Budget::new(20.0, 1e-6).unwrap(), &[]).unwrap();
+    let estimate = release.estimate().unwrap();
+    assert!(release.rows().abs_diff(200_000) < 100);
+    let fitted = |s: &Sketch, task| fit(s, &FitParams::new(task, 2)).unwrap();
+    let (ours, exact) = (fitted(&estimate, Task::Pca), fitted(&sketch, Task::Pca));
+    let of = |m: &Model| serde_json::to_value(m).unwrap()["explained_variance"].clone();
+    for (a, b) in of(&ours).as_array().unwrap().iter().zip(of(&exact).as_array().unwrap()) {
+        let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
+        assert!((a / b - 1.0).abs() < 0.01, "{a} {b}");
+    }
+    for (a, b) in estimate.cells().iter().zip(sketch.cells().iter().filter(|c| c.1 > 1000)) {
+        if a.0 == b.0 {
+            assert!(a.2.iter().zip(&b.2).all(|(a, b)| (a - b).abs() < 0.05), "{a:?} {b:?}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_private_is_refused_by_name() {
+    let private = bounds(2, 3.0);
+    let anywhere = private.anywhere(100, 0).unwrap();
+    let refused = |params: PlanParams| plan_for(&anywhere, params).unwrap_err().to_string();
+    let base = || PlanParams::default().private(private.clone());
+    for (params, name) in [
+        (base().witnesses(5), "`witnesses`"),
+        (base().weights("c1", None), "`weights`"),
+        (base().missing(Missing::Partial), "`missing=partial`"),
+        (base().categorical(["c1"]), "`categorical`"),
+        (base().unit(["*"]), "`unit`"),
+        (base().dates("c1", [DatePart::Time]), "`dates`"),
+    ] {
+        let message = refused(params);
+        assert!(message.contains(name) && message.contains("`private`"), "{message}");
+    }
+    let with = |bounds: Vec<(String, f64, f64)>| {
+        refused(PlanParams::default().private(PrivateParams::new(bounds)))
+    };
+    assert!(with(vec![]).contains("`bounds`"));
+    assert!(with(vec![("c0".into(), 1.0, 0.0), ("c1".into(), 0.0, 1.0)]).contains("c0"));
+    assert!(
+        with(vec![("c0".into(), f64::NEG_INFINITY, 0.0), ("c1".into(), 0.0, 1.0)]).contains("c0")
+    );
+    assert!(with(vec![("c0".into(), 0.0, 1.0)]).contains("c1"));
+    // A plan from rows bounds nothing.
+    let plan = Arc::new(plan_for(&anywhere, PlanParams::default()).unwrap().0);
+    let sketch = Sketch::of(&plan, &anywhere, SketchParams::default(), &()).unwrap();
+    let error = Release::of(&sketch, Budget::new(1.0, 1e-6).unwrap(), &[]).unwrap_err();
+    assert!(matches!(error, Error::NotPrivate));
+}
+
+#[test]
+fn budgets_are_split_as_said() {
+    let plan = plan(2, 10, &["cells"]);
+    let sketch = sketch(&plan, rows(2, 100, 1));
+    let budget = Budget::new(1.0, 1e-6).unwrap();
+    let shares = [(Mechanism::Counts, 0.5), (Mechanism::Sums, 0.3), (Mechanism::Squares, 0.2)];
+    let release = Release::of(&sketch, budget, &shares).unwrap();
+    let rho = release.rho().value();
+    assert!(rho <= budget.rho().value() && rho > 0.9999 * budget.rho().value());
+    let counts = &release.spendings()[0];
+    assert!((counts.rho.value() / rho - 0.5).abs() < 1e-6);
+    // σ² = Δ²/2ρ, rounded up.
+    assert!((counts.deviation().powi(2) * 2.0 * counts.rho.value() - 1.0).abs() < 1e-3);
+    assert!(counts.deviation().powi(2) * 2.0 * counts.rho.value() >= 1.0);
+    for wrong in [&shares[..2], &[shares[0], shares[1], (Mechanism::Squares, 0.0)]] {
+        assert!(Release::of(&sketch, budget, wrong).is_err());
+    }
+}
+
+#[test]
+fn two_rounds_share_a_budget() {
+    let first = plan(2, 100, &["cells"]);
+    let sketched = sketch(&first, rows(2, 50_000, 7));
+    let release = Release::of(&sketched, Budget::new(0.5, 1e-6).unwrap(), &[]).unwrap();
+    let mut private = bounds(2, 6.0);
+    private.spent = release.total().0;
+    let like = release.like_its_rows(5000, 0).unwrap();
+    let params = PlanParams::default().landmarks(100).private(private);
+    let second = Arc::new(plan_for(&like, params).unwrap().0);
+    let again = sketch(&second, rows(2, 50_000, 7));
+    let budget = Budget::new(1.0, 1e-6).unwrap();
+    let both = Release::of(&again, budget, &[]).unwrap();
+    assert!(both.total() <= budget.rho() && both.rho() < both.total());
+    // Nothing is left of what the first round has spent.
+    let error = Release::of(&again, Budget::new(0.5, 1e-6).unwrap(), &[]).unwrap_err();
+    assert!(error.to_string().contains("`epsilon`"), "{error}");
+}

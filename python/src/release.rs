@@ -1,0 +1,255 @@
+//! Private plans and `Release`: sums with noise, which may leave the house.
+
+use crate::error::{exception, in_keywords, os_error};
+use crate::input::{Choice, Chosen as ChosenColumns, Extras, Input, Wanted};
+use crate::natural::Natural;
+use crate::options::{Chosen, OneOrMore};
+use crate::plan::{PyPlan, reduced, save};
+use crate::results::json;
+use crate::sketch::PySketch;
+use nysketch::privacy::{Budget, Mechanism, Release};
+use nysketch::{Collect, Named, PlanParams, PrivateParams, Scale, make_plan};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+use std::path::PathBuf;
+
+/// Points that landmarks are chosen from where there are no public rows.
+const POINTS: usize = 20_000;
+
+/// A plan of which everything is public, for sketches that are to be released.
+///
+/// Parameters
+/// ----------
+/// bounds : dict of str to (float, float)
+///     The columns to measure, each with the values that rows are brought between.
+/// public : array-like, path, or anything with the Arrow stream interface, optional
+///     Rows that everybody may see, to choose landmarks from; points all over the bounds by default. An array
+///     names its columns c0, c1, …
+/// release : Release, optional
+///     A first release of the same rows, to choose landmarks from; what it cost counts in later ones.
+/// landmarks, clusters : int, optional
+///     As in ``Plan.from_data``.
+/// scale : {'none', 'standard', 'robust'}, optional
+///     How columns are scaled, by the public rows.
+/// collect : str or list of str, optional
+///     Sums to keep; 'cells' by default. Each takes its part of the budget.
+/// radius : float, optional
+///     How far from its landmark a row counts in the sums of its cell.
+/// seed : int, default=0
+///
+/// Returns
+/// -------
+/// Plan
+///
+/// Examples
+/// --------
+/// >>> import numpy as np, nysketch
+/// >>> X = np.random.default_rng(0).normal(size=(20000, 2))
+/// >>> plan = nysketch.private_plan({"c0": (-5, 5), "c1": (-5, 5)}, landmarks=100)
+/// >>> release = nysketch.Release(plan.sketch(X), epsilon=1.0, delta=1e-6)
+/// >>> release.estimate().fit_kmeans(3).centres.shape
+/// (3, 2)
+#[pyfunction]
+#[pyo3(signature = (bounds, *, public=None, release=None, landmarks=None, clusters=None, scale=None, collect=None, radius=None, seed=0))]
+#[allow(clippy::too_many_arguments, reason = "keywords of Python")]
+pub fn private_plan(
+    py: Python<'_>,
+    bounds: &Bound<'_, PyDict>,
+    public: Option<&Bound<'_, PyAny>>,
+    release: Option<&Bound<'_, PyRelease>>,
+    landmarks: Option<Natural>,
+    clusters: Option<Natural>,
+    scale: Option<Chosen<Scale>>,
+    collect: Option<OneOrMore<String>>,
+    radius: Option<f64>,
+    #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
+) -> PyResult<PyPlan> {
+    let mut given = Vec::new();
+    for (name, range) in bounds {
+        let (low, high): (f64, f64) = range.extract()?;
+        given.push((name.extract::<String>()?, low, high));
+    }
+    let mut private = PrivateParams::new(given);
+    private.radius = radius;
+    let mut params = PlanParams::default().seed(seed).scale(scale.map(|Chosen(scale)| scale));
+    params.clusters = clusters.map(Natural::size);
+    if let Some(count) = landmarks {
+        params = params.landmarks(count.size());
+    }
+    if let Some(names) = collect {
+        let names = names.into_vec();
+        let collect = Collect::from_names(names.iter().map(String::as_str)).map_err(exception)?;
+        params = params.collect(collect);
+    }
+    let made = match (public, release) {
+        (Some(_), Some(_)) => {
+            return Err(PyValueError::new_err("public and release cannot be given together"));
+        }
+        (Some(x), None) => {
+            let columns = ChosenColumns::These(private.columns());
+            let choice = Choice { columns, ..Choice::default() };
+            let source = Input::open(x, Wanted::Choice(choice), Extras::default())?.source;
+            let params = params.private(private).check().map_err(exception)?;
+            py.detach(|| make_plan(&*source, &params, &()))
+        }
+        (None, release) => {
+            let table = match release {
+                None => private.anywhere(POINTS, seed),
+                Some(release) => {
+                    let release = &release.get().release;
+                    private.spent = release.total().0;
+                    release.like_its_rows(POINTS, seed)
+                }
+            };
+            let table = table.map_err(exception)?;
+            let params = params.private(private).check().map_err(exception)?;
+            py.detach(|| make_plan(&table, &params, &()))
+        }
+    };
+    Ok(made.map_err(exception)?.0.into())
+}
+
+/// Sums with noise: what may leave the house.
+///
+/// With and without any one row, every outcome is equally likely up to a factor exp(epsilon), but for outcomes of
+/// probability delta. Noise is the operating system's, so that there is no seed. Every release of a sketch reveals
+/// more; the command keeps a ledger of them, this class does not.
+///
+/// Parameters
+/// ----------
+/// sketch : Sketch
+///     A sketch made with a plan of ``private_plan``.
+/// epsilon, delta : float
+///     What may be revealed, together with the release that the plan was made from, if it was.
+/// spend : dict of str to float, optional
+///     How the budget is split, in any unit: counts, sums and squares of cells, kernel, rows, totals, products.
+#[pyclass(name = "Release", module = "nysketch", frozen)]
+pub struct PyRelease {
+    release: Release,
+}
+
+impl From<Release> for PyRelease {
+    fn from(release: Release) -> Self {
+        PyRelease { release }
+    }
+}
+
+#[pymethods]
+impl PyRelease {
+    #[new]
+    #[pyo3(signature = (sketch, *, epsilon, delta, spend=None))]
+    fn new(
+        py: Python<'_>,
+        sketch: &Bound<'_, PySketch>,
+        epsilon: f64,
+        delta: f64,
+        spend: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let mut shares = Vec::new();
+        for (name, share) in spend.into_iter().flatten() {
+            let name: String = name.extract()?;
+            shares.push((Mechanism::from_name(&name).map_err(exception)?, share.extract()?));
+        }
+        let budget = Budget::new(epsilon, delta).map_err(exception)?;
+        let sketch = sketch.get().get();
+        let release = py.detach(|| Release::of(&sketch, budget, &shares)).map_err(exception)?;
+        Ok(release.into())
+    }
+
+    /// What it may reveal.
+    #[getter]
+    fn epsilon(&self) -> f64 {
+        self.release.budget().epsilon
+    }
+
+    /// The probability of outcomes of which this is not promised.
+    #[getter]
+    fn delta(&self) -> f64 {
+        self.release.budget().delta
+    }
+
+    /// About how many rows there are: the sum of noisy counts.
+    #[getter]
+    fn rows(&self) -> u64 {
+        self.release.rows()
+    }
+
+    /// What is promised, in words.
+    #[getter]
+    fn promise(&self) -> String {
+        self.release.promise()
+    }
+
+    /// What each kind of sum costs, and the standard deviation of its noise in units of its integers.
+    #[getter]
+    fn mechanisms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let text = json(&self.release.summary())?;
+        py.import("json")?.call_method1("loads", (text,))
+    }
+
+    /// A sketch that rows could have, as near to the noisy sums as their noise lets one say: what models are
+    /// learned from. That costs no privacy.
+    ///
+    /// Returns
+    /// -------
+    /// Sketch
+    fn estimate(&self, py: Python<'_>) -> PyResult<PySketch> {
+        py.detach(|| self.release.estimate()).map(PySketch::from).map_err(exception)
+    }
+
+    /// Write the release to a file, the same that the command writes.
+    ///
+    /// Parameters
+    /// ----------
+    /// path : str or os.PathLike
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        save(py, &path, || self.release.to_bytes())
+    }
+
+    /// Read a release from a file.
+    ///
+    /// Parameters
+    /// ----------
+    /// path : str or os.PathLike
+    ///
+    /// Returns
+    /// -------
+    /// Release
+    #[staticmethod]
+    fn load(path: PathBuf) -> PyResult<Self> {
+        let bytes = std::fs::read(&path).map_err(|e| os_error(&e, &path))?;
+        let release = Release::from_bytes(&bytes).map_err(|e| {
+            PyValueError::new_err(format!("{}: {}", path.display(), in_keywords(&e.to_string())))
+        })?;
+        Ok(release.into())
+    }
+
+    /// The bytes of the release's file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.release.to_bytes())
+    }
+
+    /// A release from the bytes of its file.
+    #[staticmethod]
+    fn from_bytes(data: &[u8]) -> PyResult<Self> {
+        Release::from_bytes(data).map(Self::from).map_err(exception)
+    }
+
+    fn __repr__(&self) -> String {
+        let budget = self.release.budget();
+        format!(
+            "Release(epsilon={}, delta={:e}, rows≈{})",
+            budget.epsilon,
+            budget.delta,
+            self.release.rows()
+        )
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        reduced::<Self>(py, &self.release.to_bytes())
+    }
+}
