@@ -202,6 +202,13 @@ fn column_weight(text: &str) -> Result<(String, f64), String> {
     both.ok_or_else(|| "expected COLUMN=WEIGHT".to_string())
 }
 
+/// COLUMN=K.
+fn rows_per(text: &str) -> Result<(String, u64), String> {
+    let both =
+        text.rsplit_once('=').and_then(|(name, k)| Some((name.into(), k.trim().parse().ok()?)));
+    both.ok_or_else(|| "expected COLUMN=K, as in user_id=10".to_string())
+}
+
 /// COLUMN=LOW..HIGH.
 fn bounds(text: &str) -> Result<(String, f64, f64), String> {
     let parts = text.rsplit_once('=').and_then(|(name, range)| {
@@ -403,11 +410,13 @@ fn sample_rows(text: &str) -> Result<SampleRows, String> {
   nysketch plan flights.csv -o flights.nys --categorical flight --weight-column carrier=0.5
   nysketch plan --private --bounds c0=0..6,c1=0..30 -o private.nys
   nysketch plan --private --public day1.csv --bounds c0=0..6,c1=0..30 -o private.nys
+  nysketch plan --private --bounds c0=0..6,c1=0..30 --max-rows-per label=20 -o private.nys
 
 JSON fields: file, rows, skipped, skipped_by_column, columns, roles [{column, type, role, numbers, missing, low, high,
   levels [{level, share}], transformation, left_out}], features, kernel, landmarks, frequencies, sampling, bandwidths,
   collect, witnesses, witnesses_digest, fingerprint, raw_rows, bytes, sample_rows, leverage {lambda, effective_dimension, accuracy,
-  accuracy_rows}, notes; with --private also private {bounds [{column, low, high}], radius, spent_rho}")]
+  accuracy_rows}, notes; with --private also private {bounds [{column, low, high}], radius, spent_rho,
+  max_rows_per {column, rows}}")]
 #[command(mut_arg("input", |input| input.required(false).required_unless_present("private")))]
 pub struct PlanArgs {
     #[command(flatten)]
@@ -459,6 +468,10 @@ pub struct PrivateArgs {
         conflicts_with = "public"
     )]
     pub release: Option<PathBuf>,
+    /// Protect all rows with the same text in a column together, as those of one person, and let at most K of them count. The
+    /// noise grows with K
+    #[arg(long, value_name = "COLUMN=K", value_parser = rows_per, help_heading = "Private", requires = "private")]
+    pub max_rows_per: Option<(String, u64)>,
     /// How far from its landmark a row counts in the sums of its cell, in (scaled) units [default: farther than 95 % of
     /// the public rows]
     #[arg(long, value_name = "R", help_heading = "Private", requires = "private")]
@@ -474,10 +487,10 @@ pub struct PrivateArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch privatize private-s.nys -o release.nys --epsilon 1 --delta 1e-6
-  nysketch privatize private-s.nys -o release.nys --epsilon 1 --delta 1e-6 --spend counts=0.5,sums=0.3,squares=0.2
+  nysketch privatize private-s.nys -o release.nys --epsilon 3 --delta 1e-8 --force
 
-JSON fields: file, epsilon, delta, rho, total_rho (with the first round), rows (noisy), mechanisms [{name, numbers, rho, sensitivity,
-  deviation}], releases, all_releases {epsilon, rho}, fingerprint, bytes")]
+JSON fields: file, epsilon, delta, rho, total_rho (with the first round), person_rows, rows (noisy), mechanisms [{name, numbers, rho,
+  sensitivity_squared, deviation}], releases, all_releases {epsilon, rho}, fingerprint, bytes")]
 pub struct Privatize {
     /// Sketch to release
     #[arg(value_name = "SKETCH")]
@@ -585,6 +598,10 @@ pub struct Merge {
     /// Leave out the sums of folds, so that sketches with different folds, or none, can be added
     #[arg(long)]
     pub drop_folds: bool,
+    /// No person has rows in two of the sketches, whose plan protects people: noise need not grow with their number. Nothing
+    /// can check it
+    #[arg(long)]
+    pub disjoint_people: bool,
     /// List of the parties of masked sketches: to name those that are missing, and to check that this is the list they used
     #[arg(long, value_name = "FILE")]
     pub parties: Option<PathBuf>,
@@ -623,12 +640,16 @@ pub struct Subtract {
 /// says nothing about the rows but its plan. Each session needs a new id, which all parties agree on ('nysketch keys session').
 /// A key masks one sketch per session: which one is kept in a file beside it, KEY.sessions. Before the first session all
 /// parties compare the fingerprint of the list, by telephone or in person.
+///
+/// With --epsilon, --delta and --honest each party adds a share of noise, and the sum is a release that nobody has seen without
+/// noise, not even who adds up. All parties must ask for the same.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch keys session > session.txt           # one party, who sends it to all others
   nysketch mask a.nys --parties keys.toml --key a.key --session $(cat session.txt) -o masked.nys
 
-JSON fields: file, party, parties, parties_fingerprint, session, fingerprint, bytes")]
+JSON fields: file, party, parties, parties_fingerprint, session, fingerprint, bytes; with noise also epsilon, delta, honest, rho,
+  person_rows")]
 pub struct Mask {
     /// Sketch to mask
     #[arg(value_name = "SKETCH")]
@@ -642,6 +663,22 @@ pub struct Mask {
     /// Id of the session, the same for all and never used before: 32 to 128 hexadecimal digits
     #[arg(long, value_name = "ID")]
     pub session: String,
+    /// ε of the sum over all parties, which share the noise; without it there is none
+    #[arg(long, value_name = "E", help_heading = "Noise", requires_all = ["delta", "honest"])]
+    pub epsilon: Option<f64>,
+    /// δ of the sum over all parties
+    #[arg(long, value_name = "D", help_heading = "Noise", requires = "epsilon")]
+    pub delta: Option<f64>,
+    /// How many parties at least do not tell anybody their noise; the fewer, the more noise each adds
+    #[arg(long, value_name = "H", help_heading = "Noise", requires = "epsilon")]
+    pub honest: Option<u64>,
+    /// How the budget is split, as in 'nysketch privatize'
+    #[arg(long, value_name = "NAME=SHARE,…", value_delimiter = ',', value_parser = column_weight, help_heading = "Noise",
+        requires = "epsilon")]
+    pub spend: Vec<(String, f64)>,
+    /// No person has rows at two parties, where the plan protects people; nothing can check it
+    #[arg(long, help_heading = "Noise", requires = "epsilon")]
+    pub disjoint_people: bool,
     /// File to write
     #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
     pub output: PathBuf,
@@ -696,6 +733,7 @@ pub enum KeysCommand {
   nysketch inspect s.nys --json
   nysketch inspect model.json
   nysketch inspect s.nys --theory -k 10
+  nysketch inspect s.nys --contains day1.csv
 
 JSON fields: file, kind, rows, skipped, complete, folds {count, by, smallest, largest}, columns, roles [{column, role, numbers, missing, levels [{level, share}],
   mean, deviation, transformation}], features, kernel, landmarks, frequencies, sampling, seed,
@@ -707,11 +745,18 @@ JSON fields: file, kind, rows, skipped, complete, folds {count, by, smallest, la
   gamma, t, lambda, m}, distortion, enough}; of a model file, kind, schema, task, k, rows, columns, scale,
   fingerprint, decoder, status, estimated_risk, low, high, covariance, min_variance, collapsed, shrinkage, notes,
   clusters [{label, share, rows, spread, missing, columns [{column, level, part, lacks, value, overall, deviations,
-  spread}]}]; of a masked sketch, file, kind, party, public, parties, parties_fingerprint, session, columns, fingerprint, bytes")]
+  spread}]}]; of a masked sketch, file, kind, party, public, parties, parties_fingerprint, session, columns, fingerprint, bytes;
+  with --contains also contains {rows, found, landmarks, witnesses, alone, not_compared, witnesses_elsewhere}; of a release also
+  release {epsilon, delta, rho, total_rho, mechanisms [{name, numbers, rho, sensitivity_squared, deviation}]}; of a private plan
+  or what was made with it also private {bounds [{column, low, high}], radius, spent_rho, max_rows_per {column, rows}}")]
 pub struct Inspect {
-    /// Plan, sketch, masked sketch or model to show
+    /// Plan, sketch, release, masked sketch or model to show
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    /// Also say how many rows of this table stand in the plan or sketch as they are: as landmarks, as witnesses, or alone in
+    /// a cell. Subtracting a row does not take it out of the plan
+    #[arg(long, value_name = "TABLE")]
+    pub contains: Option<PathBuf>,
     /// Also show whether this mixture explains the sketch
     #[arg(long, value_name = "MODEL")]
     pub model: Option<PathBuf>,

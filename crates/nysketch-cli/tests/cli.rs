@@ -370,7 +370,11 @@ fn damaged_sketches_and_wrong_kinds() {
         f.fails(1, command, &["damaged.nys", "checksum"]);
     }
     f.fails(1, "inspect cut.nys", &["cut.nys", "not a nysketch file"]);
-    f.fails(1, "inspect empty.nys", &["empty.nys is not a plan or a sketch: it is an empty file"]);
+    f.fails(
+        1,
+        "inspect empty.nys",
+        &["empty.nys is not a plan, a sketch or a release: it is an empty file"],
+    );
     f.fails(1, "inspect x.csv", &["x.csv is a text file, not a plan", "nysketch sketch x.csv"]);
     f.fails(1, "inspect nothing.nys", &["cannot read nothing.nys"]);
     f.fails(

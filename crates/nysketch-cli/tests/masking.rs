@@ -211,7 +211,7 @@ fn a_masked_sketch_is_no_sketch() {
     assert!(shown.get("rows").is_none());
     let text = f.ok("inspect a.masked.nys");
     assert!(
-        text.contains("a masked sketch") && text.contains(SESSION) && !text.contains("rows"),
+        text.contains("a masked sketch") && text.contains(SESSION) && !text.contains("  rows "),
         "{text}"
     );
     f.fails(2, "inspect a.masked.nys --theory", &["masked sketch"]);
@@ -313,4 +313,36 @@ fn what_would_show_rows_is_not_masked() {
     f.fails(1, &mask("folded.nys"), &["with folds cannot be masked", "--drop-folds"]);
     f.ok("merge folded.nys --drop-folds -o whole.nys");
     f.ok(&mask("whole.nys"));
+}
+
+#[test]
+fn noise_of_all_parties_makes_a_release() {
+    let f = parties(&["a", "b", "c"]);
+    let noisy = |id: &str, more: &str| format!("{} {more}", mask(id, SESSION));
+    let terms = "--epsilon 2 --delta 1e-6 --honest 2";
+    f.fails(2, &noisy("a", "--epsilon 2"), &["--delta", "--honest"]);
+    f.fails(2, &noisy("a", "--epsilon 2 --delta 1e-6 --honest 3"), &["--honest"]);
+    f.fails(2, &noisy("a", "--epsilon 0 --delta 1e-6 --honest 2"), &["--epsilon"]);
+    for id in ["a", "b", "c"] {
+        let made = f.json(&noisy(id, terms));
+        assert_eq!((&made["epsilon"], &made["honest"]), (&2.0.into(), &2.into()));
+    }
+    let text = f.ok("inspect a.masked.nys");
+    assert!(text.contains("2 of 3 parties keep their noise"), "{text}");
+    let all = "merge a.masked.nys b.masked.nys c.masked.nys --parties keys.toml -o r.nys";
+    let merged = f.json(all);
+    assert_eq!((&merged["epsilon"], &merged["parties"]), (&2.0.into(), &3.into()));
+    assert!(f.ok("inspect r.nys").contains("as long as 2 of 3 parties"));
+    f.ok("fit kmeans r.nys -k 2 -o m.json");
+    // Noise is drawn once a session, and for the same terms by all.
+    f.fails(1, &noisy("a", &format!("{terms} --force")), &["has masked another sketch", SESSION]);
+    let other = |id: &str, more: &str| format!("{} --force {more}", mask(id, NEXT));
+    f.ok(&other("a", terms));
+    f.ok(&other("b", "--epsilon 1 --delta 1e-6 --honest 2"));
+    f.fails(
+        1,
+        "merge a.masked.nys b.masked.nys c.masked.nys -o x.nys",
+        &["b.masked.nys", "ε = 1", "ε = 2", "--honest"],
+    );
+    f.fails(2, &format!("{all} --disjoint-people"), &["--disjoint-people"]);
 }

@@ -53,7 +53,7 @@ fn two_rounds_need_no_public_rows() {
     let plan = f.json("plan --private --bounds-from bounds.toml --release r1.nys -o second.nys");
     assert!(plan["private"]["spent_rho"].as_f64().unwrap() > 0.0);
     f.ok("sketch x.csv --plan second.nys -o s2.nys");
-    f.fails(1, "privatize s2.nys -o r2.nys --epsilon 0.5 --delta 1e-6", &["--epsilon", "has cost"]);
+    f.fails(2, "privatize s2.nys -o r2.nys --epsilon 0.5 --delta 1e-6", &["--epsilon", "has cost"]);
     let made = f.json("privatize s2.nys -o r2.nys --epsilon 1 --delta 1e-6");
     assert!(made["total_rho"].as_f64() > made["rho"].as_f64());
 }
@@ -143,4 +143,62 @@ fn what_cannot_be_promised_is_refused() {
         fs::write(f.path("less.nys"), less).unwrap();
         f.fails(1, "fit kmeans less.nys -k 3 -o m.json", &["less.nys"]);
     }
+}
+
+#[test]
+fn people_are_protected_with_all_their_rows() {
+    let f = Folder::new();
+    // User i has 1 + i % 7 rows.
+    let user = |i: usize| (0..=i % 7).map(move |j| format!("{},{},u{i}\n", i % 10, j));
+    f.write("x.csv", format!("a,b,user\n{}1,1,\n", (0..3000).flat_map(user).collect::<String>()));
+    let plan = "plan --private --bounds a=0..10,b=0..10 --landmarks 30 -o p.nys --force";
+    let made = f.json(&format!("{plan} --max-rows-per user=3"));
+    assert_eq!(made["private"]["max_rows_per"]["rows"], 3);
+    let sketched = f.json("sketch x.csv --plan p.nys -o s.nys");
+    // Of every seven users, 1 + 2 + 5 · 3 rows count: 428 sevens and four more users.
+    assert_eq!(sketched["rows"], 428 * 18 + 1 + 2 + 3 + 3);
+    assert_eq!(sketched["columns"], serde_json::json!(["a", "b"]));
+    let told = f.command("sketch x.csv --plan p.nys -o s2.nys").assert().success();
+    let told = String::from_utf8_lossy(&told.get_output().stderr).into_owned();
+    assert!(told.contains("being more than 3 rows per 'user'"), "{told}");
+    assert!(told.contains("1 rows do not count, since they have no 'user'"), "{told}");
+    let released = f.json("privatize s.nys -o r.nys --epsilon 3 --delta 1e-6");
+    assert_eq!(released["person_rows"], 3);
+    assert!(f.ok("inspect r.nys").contains("for all rows of one 'user', at most 3"));
+    // Parts may hold rows of the same people.
+    f.ok("merge s.nys s2.nys --allow-duplicates -o both.nys");
+    let both = f.json("privatize both.nys -o r2.nys --epsilon 3 --delta 1e-6");
+    assert_eq!(both["person_rows"], 6);
+    f.ok("merge s.nys s2.nys --allow-duplicates --disjoint-people -o apart.nys");
+    let apart = f.json("privatize apart.nys -o r3.nys --epsilon 3 --delta 1e-6");
+    assert_eq!(apart["person_rows"], 3);
+    f.fails(1, "subtract both.nys s.nys -o z.nys", &["protects people by 'user'"]);
+    for option in ["--by user", "--folds 4", "--checkpoint c.ckpt"] {
+        let line = format!("sketch x.csv --plan p.nys {option} -o z.nys");
+        f.fails(2, &line, &["protects 3 rows per 'user'"]);
+    }
+    f.fails(2, &format!("{plan} --max-rows-per user=0"), &["--max-rows-per"]);
+    f.fails(2, &format!("{plan} --max-rows-per user"), &["COLUMN=K"]);
+    f.ok(&format!("{plan} --max-rows-per nobody=3"));
+    f.fails(1, "sketch x.csv --plan p.nys -o z.nys", &["nobody"]);
+}
+
+#[test]
+fn rows_that_stand_in_a_file_are_found() {
+    let f = folder();
+    f.ok("sketch x.csv -o open.nys --landmarks 50 --witnesses 200");
+    let all = f.json("inspect open.nys --contains x.csv");
+    let found = &all["contains"];
+    assert_eq!((&found["rows"], &found["landmarks"]), (&30_000.into(), &50.into()));
+    assert_eq!(found["witnesses"], 200);
+    let none = f.ok("inspect open.nys --contains public.csv");
+    assert!(none.contains("none of the 2,000 rows of public.csv stands in open.nys"), "{none}");
+    // Subtracting rows takes them out of the sums alone.
+    f.ok("sketch x.csv --plan open.nys -o again.nys");
+    f.ok("subtract open.nys again.nys -o empty.nys");
+    assert_eq!(f.json("inspect empty.nys --contains x.csv")["contains"]["landmarks"], 50);
+    let private = f.json("inspect p.nys --contains x.csv");
+    assert_eq!(private["contains"]["found"], 0);
+    f.ok("privatize s.nys -o r.nys --epsilon 1 --delta 1e-6");
+    f.fails(2, "inspect r.nys --contains x.csv", &["a release holds no rows"]);
 }

@@ -377,6 +377,14 @@ pub enum Error {
          make one with `private` and `bounds`, from public rows or none, and sketch with it"
     )]
     NotPrivate,
+    /// Rows of people were to be subtracted.
+    #[error(
+        "the plan protects people by '{column}': of those with more rows than count, others would count without what is          subtracted; sketch the rows that are left instead"
+    )]
+    PeopleSubtracted {
+        /// The column that says whose row it is.
+        column: String,
+    },
     /// The caller asked to stop.
     #[error("stopped before the end; nothing was written")]
     Cancelled,
@@ -434,8 +442,10 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 63] = [
+const PARAMETERS: [&str; 73] = [
     "bandwidth",
+    "bounds",
+    "by",
     "categorical",
     "clusters",
     "collect",
@@ -448,8 +458,10 @@ const PARAMETERS: [&str; 63] = [
     "delimiter",
     "delta",
     "dims",
+    "disjoint_people",
     "draws",
     "drop_folds",
+    "epsilon",
     "exclude",
     "features",
     "flag",
@@ -458,6 +470,7 @@ const PARAMETERS: [&str; 63] = [
     "format",
     "frequencies",
     "header",
+    "honest",
     "init",
     "init_covariances",
     "init_weights",
@@ -474,6 +487,7 @@ const PARAMETERS: [&str; 63] = [
     "log",
     "max_groups",
     "max_iterations",
+    "max_rows_per",
     "max_work",
     "min_variance",
     "missing",
@@ -482,7 +496,10 @@ const PARAMETERS: [&str; 63] = [
     "no_header",
     "numeric",
     "plan",
+    "private",
+    "public",
     "radius",
+    "release",
     "restarts",
     "sample_rows",
     "sampling",
@@ -490,6 +507,7 @@ const PARAMETERS: [&str; 63] = [
     "secants",
     "separation",
     "skip_invalid",
+    "spend",
     "task",
     "theory",
     "tolerance",

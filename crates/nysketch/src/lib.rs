@@ -98,6 +98,7 @@ pub mod work;
 
 mod bandwidth;
 mod collect;
+mod contains;
 mod covariance;
 mod densities;
 mod digest;
@@ -148,6 +149,7 @@ pub mod simd;
 pub mod survey;
 
 pub use collect::Collect;
+pub use contains::Contained;
 pub use covariance::{Covariance, CovarianceKind, Factor, SymmetricMatrix};
 pub use decoder::{
     Context, CrossValidation, Decoder, FitParams, HeldOutRisk, KnownCovariance, fit,
@@ -170,7 +172,7 @@ pub use planning::{
 };
 pub use points::Points;
 pub use predictor::Predictor;
-pub use private::Private;
+pub use private::{People, Private};
 pub use profile::Profile;
 pub use recipe::{Category, Recipe, Step};
 pub use report::{Likelihood, Report, Status};

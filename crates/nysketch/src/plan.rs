@@ -10,7 +10,7 @@ use crate::kernel::levels::LevelTables;
 use crate::kernel::search::{PanelsOnce, Search};
 use crate::landmarks::Sampling;
 use crate::points::Points;
-use crate::private::{MAX_ANCHOR, Private, anchors};
+use crate::private::{MAX_ANCHOR, People, Private, anchors};
 use crate::recipe::{Category, Recipe};
 use crate::simd::Instructions;
 use crate::sphere::Spheres;
@@ -221,7 +221,13 @@ impl Plan {
             landmarks: self.landmarks().is_some(),
             bandwidths: self.bandwidths.len(),
             collect: self.collect,
+            people: self.people().is_some(),
         }
+    }
+
+    /// Who a private plan protects, where that is not a single row.
+    pub fn people(&self) -> Option<&People> {
+        self.private.as_ref()?.people.as_ref()
     }
 
     /// Whether the pass needs each row's nearest landmark.

@@ -19,6 +19,46 @@ pub(crate) const MAX_RADIUS: u64 = 1 << (BOUNDED_BITS + 10);
 /// Largest coordinate of a landmark in units.
 pub(crate) const MAX_ANCHOR: f64 = (1u64 << (BOUNDED_BITS + 2)) as f64;
 
+/// Most rows of one person: their square times that of a radius stays far below the largest integers.
+const MOST_ROWS_PER_PERSON: u64 = 1 << 20;
+
+/// Who is protected, where that is not a single row: all rows with the same text in a column. Of each person at most so many
+/// rows count, those with the smallest hash.
+///
+/// ```
+/// let people = nysketch::People::new("user_id", 10).unwrap();
+/// assert_eq!(people.to_string(), "10 rows per 'user_id'");
+/// assert!(nysketch::People::new("user_id", 0).is_err());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct People {
+    /// The column that says whose row it is.
+    pub column: String,
+    /// Most rows of one person in one sketch.
+    pub rows: u64,
+}
+
+impl People {
+    /// At most `rows` rows with the same text in `column`.
+    pub fn new(column: impl Into<String>, rows: u64) -> Result<Self> {
+        match (1..=MOST_ROWS_PER_PERSON).contains(&rows) {
+            true => Ok(People { column: column.into(), rows }),
+            false => {
+                let expected = format!("between 1 and {MOST_ROWS_PER_PERSON} rows");
+                Err(Error::parameter("`max_rows_per`", expected, rows))
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for People {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let rows = if self.rows == 1 { "row" } else { "rows" };
+        write!(f, "{} {rows} per '{}'", self.rows, self.column)
+    }
+}
+
 /// What a private plan brings its rows into.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -32,6 +72,8 @@ pub struct Private {
     pub radius: u64,
     /// What the plan itself has cost, ρ in units of 2⁻⁵⁶: releases that it was made from.
     pub spent: u64,
+    /// Who is protected; a single row where `None`.
+    pub people: Option<People>,
 }
 
 impl Private {
@@ -98,6 +140,9 @@ impl Private {
         if self.reach(frame).iter().any(|reach| *reach > most) {
             let expected = format!("within {most} units of the centre");
             return Err(Error::parameter("`bounds`", expected, "farther ones"));
+        }
+        if let Some(people) = &self.people {
+            People::new("", people.rows)?;
         }
         if (self.radius > 0) != cells || self.radius > MAX_RADIUS {
             let expected = format!("between 1 and {MAX_RADIUS} units, where cells are kept");

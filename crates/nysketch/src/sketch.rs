@@ -167,13 +167,40 @@ impl Sketch {
     }
 
     /// Adds the rows of another sketch of the same plan, fold by fold. Witness rows that either has are kept.
+    ///
+    /// Where the plan protects people, a person may have rows in both, so that the most rows of one add up
+    /// (see [`merge_other_people`](Self::merge_other_people)).
     pub fn merge(&mut self, other: &Sketch) -> Result<()> {
         self.combine(other, i128::wrapping_add, "merge")
     }
 
-    /// Takes the rows of another sketch of the same plan out again.
+    /// Adds the rows of people none of whom has rows in this sketch. That is for the caller to know: nothing can check it.
+    pub fn merge_other_people(&mut self, other: &Sketch) -> Result<()> {
+        let most = self.person_rows().max(other.person_rows());
+        self.merge(other)?;
+        if let Some(rows) = most {
+            self.count_people(rows);
+        }
+        Ok(())
+    }
+
+    /// Takes the rows of another sketch of the same plan out again. Refused where the plan protects people: which of
+    /// their rows count would not be those of a sketch of the others.
     pub fn subtract(&mut self, other: &Sketch) -> Result<()> {
+        if let Some(people) = self.plan.people() {
+            return Err(Error::PeopleSubtracted { column: people.column.clone() });
+        }
         self.combine(other, i128::wrapping_sub, "subtract")
+    }
+
+    /// Most rows that one person can have in it, where the plan protects people.
+    pub fn person_rows(&self) -> Option<u64> {
+        self.sums[Sum::PersonRows].first().map(|n| *n as u64)
+    }
+
+    /// Sets how many rows one person can have in it.
+    pub(crate) fn count_people(&mut self, rows: u64) {
+        self.sums[Sum::PersonRows] = vec![i128::from(rows)];
     }
 
     /// Changes nothing unless the result is the sketch of some rows.

@@ -166,8 +166,7 @@ fn two_rounds_share_a_budget() {
     let first = plan(2, 100, &["cells"]);
     let sketched = sketch(&first, rows(2, 50_000, 7));
     let release = Release::of(&sketched, Budget::new(0.5, 1e-6).unwrap(), &[]).unwrap();
-    let mut private = bounds(2, 6.0);
-    private.spent = release.total().0;
+    let private = bounds(2, 6.0).after(&release).unwrap();
     let like = release.like_its_rows(5000, 0).unwrap();
     let params = PlanParams::default().landmarks(100).private(private);
     let second = Arc::new(plan_for(&like, params).unwrap().0);
@@ -178,4 +177,119 @@ fn two_rounds_share_a_budget() {
     // Nothing is left of what the first round has spent.
     let error = Release::of(&again, Budget::new(0.5, 1e-6).unwrap(), &[]).unwrap_err();
     assert!(error.to_string().contains("`epsilon`"), "{error}");
+}
+
+/// Rows of people: person i has i + 1 of them.
+fn people_rows(people: usize) -> (Vec<f64>, Vec<String>) {
+    let (mut values, mut keys) = (Vec::new(), Vec::new());
+    for person in 0..people {
+        for row in 0..=person {
+            values.extend([person as f64 * 0.1 - 1.0, row as f64 * 0.2 - 1.0]);
+            keys.push(format!("user-{person}"));
+        }
+    }
+    (values, keys)
+}
+
+fn people_plan(most: u64, collect: &[&str]) -> Arc<Plan> {
+    let mut private = bounds(2, 6.0);
+    private.people = Some(People::new("user", most).unwrap());
+    let anywhere = private.anywhere(500, 1).unwrap();
+    let collect = Collect::from_names(collect.iter().copied()).unwrap();
+    let params = PlanParams::default().landmarks(20).collect(collect).private(private);
+    Arc::new(plan_for(&anywhere, params).unwrap().0)
+}
+
+fn keyed(values: &[f64], keys: &[String]) -> Table {
+    let keys = keys.iter().map(|k| Some(k.as_str()));
+    Table::unnamed(2, values.to_vec()).unwrap().with_keys(keys).unwrap().with_part_rows(7)
+}
+
+fn sketch_of(plan: &Arc<Plan>, table: &Table, threads: usize) -> Result<Sketch> {
+    Sketch::of(plan, table, SketchParams::default().threads(threads), &())
+}
+
+#[test]
+fn of_each_person_so_many_rows_count_whatever_their_order() {
+    let plan = people_plan(5, &["cells", "moments"]);
+    let (values, keys) = people_rows(12);
+    let whole = sketch_of(&plan, &keyed(&values, &keys), 1).unwrap();
+    // 1 + 2 + 3 + 4, then 8 people with 5 each.
+    assert_eq!((whole.rows(), whole.person_rows()), (50, Some(5)));
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_by_key(|i| (i * 7919) % 1009);
+    let mixed: Vec<f64> = order.iter().flat_map(|i| values[2 * i..2 * i + 2].to_vec()).collect();
+    let names: Vec<String> = order.iter().map(|i| keys[*i].clone()).collect();
+    let again = sketch_of(&plan, &keyed(&mixed, &names), 3).unwrap();
+    assert_eq!(again.to_bytes(), whole.to_bytes());
+    // Equal rows count as often as they may, and rows that say no person do not.
+    let same = keyed(&[0.5; 40], &vec!["a".to_string(); 20]);
+    assert_eq!(sketch_of(&plan, &same, 2).unwrap().rows(), 5);
+    let nobody = Table::unnamed(2, vec![0.0; 4]).unwrap().with_keys([None, Some("a")]).unwrap();
+    assert_eq!(sketch_of(&plan, &nobody, 1).unwrap().rows(), 1);
+    assert_eq!(Sketch::from_bytes(&whole.to_bytes()).unwrap(), whole);
+}
+
+#[test]
+fn a_person_moves_sums_by_no_more_than_is_claimed() {
+    let plan = people_plan(4, &["cells", "kernel", "moments"]);
+    let (mut values, mut keys) = people_rows(9);
+    let without = sketch_of(&plan, &keyed(&values, &keys), 1).unwrap();
+    for far in [0.0, 0.3, 1e9] {
+        let (length, names) = (values.len(), keys.len());
+        for row in 0..30 {
+            values.extend([far + f64::from(row) * 1e-3, -far]);
+            keys.push("another".into());
+        }
+        let with = sketch_of(&plan, &keyed(&values, &keys), 1).unwrap();
+        let budget = Budget::new(1.0, 1e-6).unwrap();
+        for spending in Release::of(&with, budget, &[]).unwrap().spendings() {
+            let exact = |s: &Sketch| spending.mechanism.exact(s);
+            let pairs = exact(&with).into_iter().zip(exact(&without));
+            let moved: f64 = pairs.map(|(a, b)| ((a - b) as f64).powi(2)).sum();
+            let claimed: f64 = spending.sensitivity.to_string().parse().unwrap();
+            assert!(moved <= claimed, "{}: {moved} of {claimed}", spending.mechanism.name());
+            // Sixteen times that of a row: four rows that move sums the same way.
+            let row: f64 =
+                spending.mechanism.sensitivity(&plan).unwrap().to_string().parse().unwrap();
+            assert_eq!(claimed, 16.0 * row);
+        }
+        values.truncate(length);
+        keys.truncate(names);
+    }
+}
+
+#[test]
+fn parts_of_the_same_people_add_up_and_nothing_is_subtracted() {
+    let plan = people_plan(3, &["cells"]);
+    let (values, keys) = people_rows(6);
+    let day = sketch_of(&plan, &keyed(&values, &keys), 1).unwrap();
+    let (mut both, mut others) = (day.clone(), day.clone());
+    both.merge(&day).unwrap();
+    others.merge_other_people(&day).unwrap();
+    assert_eq!((both.person_rows(), others.person_rows()), (Some(6), Some(3)));
+    let budget = Budget::new(1.0, 1e-6).unwrap();
+    let noise = |s: &Sketch| Release::of(s, budget, &[]).unwrap().spendings()[0].deviation();
+    assert!((noise(&both) / noise(&others) - 2.0).abs() < 1e-3);
+    assert!(matches!(both.subtract(&day), Err(Error::PeopleSubtracted { .. })));
+    let promise = Release::of(&both, budget, &[]).unwrap().promise();
+    assert!(promise.contains("all rows of one 'user', at most 6"), "{promise}");
+    // Which rows count is known only where all are read, with their keys.
+    let table = Table::unnamed(2, values.clone()).unwrap();
+    assert!(sketch_of(&plan, &table, 1).unwrap_err().to_string().contains("keys"));
+    let mut accumulator = Accumulator::new(plan.clone(), EngineKind::Cpu);
+    let block = Block { values, columns: 2, ..Block::default() };
+    assert!(accumulator.push(&block, Invalid::Skip).is_err());
+    // A plan for rows made from a release for people is sound, the other way round is not.
+    let release = Release::of(&day, budget, &[]).unwrap();
+    assert!(bounds(2, 6.0).after(&release).unwrap().spent > 0);
+    let rows = plan_for_rows();
+    let release = Release::of(&sketch(&rows, vec![0.0; 20]), budget, &[]).unwrap();
+    let mut people = bounds(2, 6.0);
+    people.people = Some(People::new("user", 3).unwrap());
+    assert!(people.after(&release).is_err());
+}
+
+fn plan_for_rows() -> Arc<Plan> {
+    plan(2, 5, &["cells"])
 }

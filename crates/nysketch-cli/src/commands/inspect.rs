@@ -4,20 +4,23 @@ use super::files::{read_any, read_masked, read_model};
 use super::parties::in_groups;
 use super::witnesses::plan_beside;
 use super::{private_plan, privatize};
-use crate::args::{Common, Inspect};
+use crate::args::{Common, InputArgs, Inspect};
 use crate::columns;
 use crate::describe::{
     clusters_json, doubts, estimated, folds_text, measured_at, mixture_json, notes, one_line,
     raw_rows, summary, table,
 };
+use crate::input;
 use crate::kind::Kind;
-use crate::output::{Usage, extended, list, name, percent, result, short, size, thousands};
+use crate::output::{Usage, count, extended, list, name, percent, result, short, size, thousands};
+use crate::progress::Bar;
 use anyhow::Result;
 use nysketch::decoder::Explanation;
 use nysketch::format::File;
 use nysketch::inspect::{InspectParams, Inspection, RawRows, inspect};
 use nysketch::theory::{Theory, TheoryParams};
-use nysketch::{Plan, Recipe};
+use nysketch::{Contained, Plan, Recipe, Sketch};
+use nysketch_tables::{Columns, Extras};
 use serde_json::json;
 use std::path::Path;
 
@@ -70,6 +73,15 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     };
     json["raw_rows"] = json!(raw.total());
     let mut text = text(args, plan, &found, raw, bytes);
+    if let Some(table) = &args.contains {
+        if release.is_some() {
+            let message = "--contains belongs to plans and sketches; a release holds no rows";
+            return Err(Usage(message.into()).into());
+        }
+        let found = contained(table, plan, sketch, common)?;
+        json["contains"] = json!(found);
+        text.push_str(&contained_text(table, &args.file, &found));
+    }
     if let Some(release) = release {
         text.push_str(&format!(
             "\nall sums have noise: {}\n{}",
@@ -80,10 +92,49 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     result(common, &json, text.trim_end())
 }
 
+/// Looks for the rows of a table.
+fn contained(
+    table: &Path,
+    plan: &Plan,
+    sketch: Option<&Sketch>,
+    common: &Common,
+) -> Result<Contained> {
+    let input = InputArgs { skip_invalid: true, ..InputArgs::of(table) };
+    let columns = Columns::of_recipe(&plan.recipe);
+    let source = input::open(&input, columns, Extras::default(), true)?;
+    let bar = Bar::reading("comparing", &source, common.quiet);
+    Ok(Contained::of(plan, sketch, &source, common.threads(), &bar)?)
+}
+
+fn contained_text(table: &Path, file: &Path, found: &Contained) -> String {
+    let (table, file) = (table.display(), file.display());
+    let mut text = match found.found {
+        0 => format!("\nnone of the {} of {table} stands in {file}", count(found.rows, "row")),
+        n => format!(
+            "\n{} of the {} of {table} stand in {file}: {} as landmarks, {} as witnesses, {} alone in a cell",
+            thousands(n),
+            count(found.rows, "row"),
+            thousands(found.landmarks),
+            thousands(found.witnesses),
+            thousands(found.alone)
+        ),
+    };
+    if found.not_compared > 0 {
+        let rows = count(found.not_compared, "row");
+        text.push_str(&format!("\n{rows} could not be compared: they lack numbers"));
+    }
+    if found.witnesses_elsewhere {
+        text.push_str("\nwitness rows are kept in the plan's own file: look there, too");
+    }
+    text.push('\n');
+    text
+}
+
 /// Whose masked sketch it is; the rest is in the sum of all.
 fn inspect_masked(args: &Inspect, common: &Common) -> Result<()> {
-    if args.theory || args.model.is_some() {
-        let message = "--model and --theory belong to a sketch; the file is a masked sketch";
+    if args.theory || args.model.is_some() || args.contains.is_some() {
+        let message =
+            "--model, --theory and --contains belong to a sketch; the file is a masked sketch";
         return Err(Usage(message.into()).into());
     }
     let (masked, bytes) = read_masked(&args.file)?;
@@ -100,14 +151,17 @@ fn inspect_masked(args: &Inspect, common: &Common) -> Result<()> {
     line(&mut text, "parties", &in_groups(&label.parties_fingerprint));
     plan_lines(plan, &mut text);
     line(&mut text, "fingerprint", &plan.fingerprint());
+    if let Some(terms) = masked.terms() {
+        line(&mut text, "noise", &format!("a share for {}", terms.promise(plan)));
+    }
     line(&mut text, "contains", "sums that only the masked sketches of all parties tell, together");
     result(common, &json, &text)
 }
 
 /// A model in the words of `fit`.
 fn inspect_model(args: &Inspect, common: &Common) -> Result<()> {
-    if args.theory || args.model.is_some() {
-        let message = "--model and --theory belong to a sketch; the file is a model";
+    if args.theory || args.model.is_some() || args.contains.is_some() {
+        let message = "--model, --theory and --contains belong to a sketch; the file is a model";
         return Err(Usage(message.into()).into());
     }
     let model = read_model(&args.file)?;
@@ -225,8 +279,9 @@ fn plan_lines(plan: &Plan, text: &mut String) {
     line(text, "measured at", &measured_at(plan));
     if let Some(private) = &plan.private {
         let radius = private.radius as f64 * 2f64.powi(plan.frame.exponent[0]);
+        let people = plan.people().map_or("single rows".into(), ToString::to_string);
         let within = format!(
-            "rows are brought within bounds, and within {} of their landmark",
+            "protects {people}; rows are brought within bounds, and within {} of their landmark",
             short(radius)
         );
         line(text, "private", &within);

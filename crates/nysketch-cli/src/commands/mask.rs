@@ -2,12 +2,14 @@
 
 use super::files::read_sketch;
 use super::parties::{in_groups, read_parties};
+use super::privatize::shares;
 use crate::args::{Common, Mask};
 use crate::kind::Kind;
-use crate::output::{name, result, size, warn};
+use crate::output::{extended, name, result, size, warn};
 use crate::writing::{check_output, write_bytes};
 use anyhow::{Context, Result};
-use nysketch::masking::{SecretKey, Session, ledger_beside, mask};
+use nysketch::masking::{NoiseParams, SecretKey, Session, ledger_beside, mask, mask_noisy};
+use nysketch::privacy::Budget;
 use serde_json::json;
 use std::path::Path;
 
@@ -20,18 +22,30 @@ pub fn run(args: &Mask, common: &Common) -> Result<()> {
     let key = SecretKey::read(&args.key).with_context(|| args.key.display().to_string())?;
     warn_if_open(&args.key);
     let sketch = read_sketch(&args.sketch)?;
-    let masked = mask(&sketch, &key, &parties, &session, &ledger)
-        .with_context(|| format!("cannot mask {}", args.sketch.display()))?;
+    let masked = match noise(args)? {
+        None => mask(&sketch, &key, &parties, &session, &ledger),
+        Some(noise) => mask_noisy(&sketch, &key, &parties, &session, &ledger, &noise),
+    };
+    let masked = masked.with_context(|| format!("cannot mask {}", args.sketch.display()))?;
     let bytes = masked.to_bytes();
     write_bytes(&args.output, &bytes)?;
     let label = masked.label();
-    let json = json!({
+    let mut json = json!({
         "file": name(&args.output), "party": key.id(), "parties": label.parties,
         "parties_fingerprint": label.parties_fingerprint, "session": session.as_str(),
         "fingerprint": sketch.plan().fingerprint(), "bytes": bytes.len(),
     });
+    let mut promise = String::new();
+    if let Some(terms) = masked.terms() {
+        let more = json!({
+            "epsilon": terms.budget.epsilon, "delta": terms.budget.delta, "honest": args.honest,
+            "rho": terms.rho().value(), "person_rows": terms.person_rows,
+        });
+        extended(&mut json, more);
+        promise = format!("\nwith a share of the noise for {}", terms.promise(sketch.plan()));
+    }
     let text = format!(
-        "{}: masked sketch of {}, one of {} in session {session}, {}\nparties {}",
+        "{}: masked sketch of {}, one of {} in session {session}, {}\nparties {}{promise}",
         args.output.display(),
         key.id(),
         label.parties,
@@ -39,6 +53,16 @@ pub fn run(args: &Mask, common: &Common) -> Result<()> {
         in_groups(&label.parties_fingerprint)
     );
     result(common, &json, &text)
+}
+
+/// The noise that was asked for.
+fn noise(args: &Mask) -> Result<Option<NoiseParams>> {
+    let (Some(epsilon), Some(delta), Some(honest)) = (args.epsilon, args.delta, args.honest) else {
+        return Ok(None);
+    };
+    let budget = Budget::new(epsilon, delta)?;
+    let spend = shares(&args.spend)?;
+    Ok(Some(NoiseParams { budget, spend, honest, other_people: args.disjoint_people }))
 }
 
 /// Warns where others than the owner can read a secret key.

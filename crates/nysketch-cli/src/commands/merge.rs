@@ -8,7 +8,8 @@ use crate::kind::Kind;
 use crate::output::{Usage, count, extended, name, note, result, size};
 use crate::writing::{check_output, write_bytes};
 use anyhow::{Context, Result, bail};
-use nysketch::masking::Unmasking;
+use nysketch::masking::{Unmasked, Unmasking};
+use nysketch::privacy::Release;
 use nysketch::{Sketch, Sum};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -16,10 +17,11 @@ use std::path::{Path, PathBuf};
 
 pub fn merge(args: &Merge, common: &Common) -> Result<()> {
     let files = sketch_files(&args.input, None, common)?;
-    check_output(common, &args.output, Kind::Sketch, files.iter().map(PathBuf::as_path))?;
+    let inputs = || files.iter().map(PathBuf::as_path);
     if all_masked(&files)? {
         return unmask(args, &files, common);
     }
+    check_output(common, &args.output, Kind::Sketch, inputs())?;
     if args.parties.is_some() {
         return Err(
             Usage("--parties belongs to masked sketches; these are plain ones".into()).into()
@@ -31,15 +33,34 @@ pub fn merge(args: &Merge, common: &Common) -> Result<()> {
         let sketch = read(path, args.drop_folds)?;
         parts.add(path, &sketch, args.allow_duplicates)?;
         match &mut total {
-            Some(total) => total.merge(&sketch).with_context(|| {
-                format!("cannot merge {} with {}", path.display(), files[0].display())
-            })?,
+            Some(total) => {
+                let merged = match args.disjoint_people {
+                    true => total.merge_other_people(&sketch),
+                    false => total.merge(&sketch),
+                };
+                merged.with_context(|| {
+                    format!("cannot merge {} with {}", path.display(), files[0].display())
+                })?;
+            }
             None => total = Some(sketch),
         }
     }
     parts.tell_contained(common);
     let total = total.context("no sketch to merge")?;
+    tell_people(&total, args, common);
     finish(&total, &args.output, json!({}), common)
+}
+
+/// Reports how many rows a person may have in a merge, which noise grows with.
+fn tell_people(total: &Sketch, args: &Merge, common: &Common) {
+    let (Some(people), Some(rows)) = (total.plan().people(), total.person_rows()) else { return };
+    if rows > people.rows && !args.disjoint_people {
+        let message = format!(
+            "one '{}' may have {rows} rows in all of these, and noise grows with that; --disjoint-people if each is in one alone",
+            people.column
+        );
+        note(common, &message);
+    }
 }
 
 /// Whether all files are masked sketches; refused if only some are.
@@ -61,16 +82,20 @@ fn all_masked(files: &[PathBuf]) -> Result<bool> {
 
 /// Adds up the masked sketches of a session.
 fn unmask(args: &Merge, files: &[PathBuf], common: &Common) -> Result<()> {
-    if args.allow_duplicates || args.drop_folds {
-        let message =
-            "--allow-duplicates and --drop-folds belong to plain sketches; these are masked";
+    if args.allow_duplicates || args.drop_folds || args.disjoint_people {
+        let message = "--allow-duplicates, --drop-folds and --disjoint-people belong to plain sketches; these are masked";
         return Err(Usage(message.into()).into());
     }
     let mut all = Unmasking::default();
+    let mut kind = Kind::Sketch;
     for path in files {
         let masked = read_masked(path)?.0;
+        if masked.terms().is_some() {
+            kind = Kind::Release;
+        }
         all.add(masked).with_context(|| format!("cannot add {}", path.display()))?;
     }
+    check_output(common, &args.output, kind, files.iter().map(PathBuf::as_path))?;
     if let Some(list) = &args.parties {
         check_parties(&all, list)?;
     }
@@ -79,7 +104,29 @@ fn unmask(args: &Merge, files: &[PathBuf], common: &Common) -> Result<()> {
         "session": label.session.as_str(), "parties": label.parties,
         "parties_fingerprint": label.parties_fingerprint,
     });
-    finish(&all.finish()?, &args.output, more, common)
+    match all.finish()? {
+        Unmasked::Sketch(sketch) => finish(&sketch, &args.output, more, common),
+        Unmasked::Release(release) => finish_release(&release, &args.output, more, common),
+    }
+}
+
+/// Writes the release that parties have added up.
+fn finish_release(release: &Release, output: &Path, more: Value, common: &Common) -> Result<()> {
+    let bytes = release.to_bytes();
+    write_bytes(output, &bytes)?;
+    let mut json = json!({
+        "file": name(output), "rows": release.rows(), "epsilon": release.budget().epsilon,
+        "delta": release.budget().delta, "fingerprint": release.plan().fingerprint(), "bytes": bytes.len(),
+    });
+    extended(&mut json, more);
+    let text = format!(
+        "{}: a release of about {}, {}\n{}",
+        output.display(),
+        count(release.rows(), "row"),
+        size(bytes.len()),
+        release.promise()
+    );
+    result(common, &json, &text)
 }
 
 /// Names the parties of a list whose masked sketches are missing.

@@ -12,7 +12,7 @@ use crate::writing::{check_output, write_bytes};
 use anyhow::{Context, Result};
 use nysketch::inspect::PlanSummary;
 use nysketch::privacy::Rho;
-use nysketch::{Plan, PlanReport, PrivateParams, make_plan};
+use nysketch::{People, Plan, PlanReport, PrivateParams, make_plan};
 use nysketch_tables::{Columns, Extras};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -46,8 +46,9 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
         ([], None) => "landmarks from all over the bounds".into(),
         _ => format!("landmarks from {}, which everybody may see", count(report.rows, "row")),
     };
+    let people = plan.people().map_or("single rows".into(), ToString::to_string);
     let text = format!(
-        "{}: a private plan, {} for {}, {}\n{from}; rows count within {} of their landmark\nbandwidths σ² {}; collects {}\nfingerprint {}",
+        "{}: a private plan, {} for {}, {}\nprotects {people}\n{from}; rows count within {} of their landmark\nbandwidths σ² {}; collects {}\nfingerprint {}",
         output.display(),
         measured_at(&plan),
         count(plan.dims() as u64, "column"),
@@ -71,6 +72,7 @@ pub fn described(plan: &Plan) -> serde_json::Value {
         "bounds": bounds,
         "radius": private.radius as f64 * 2f64.powi(plan.frame.exponent[0]),
         "spent_rho": Rho(private.spent).value(),
+        "max_rows_per": private.people.as_ref().map(|p| json!({"column": p.column, "rows": p.rows})),
     })
 }
 
@@ -82,6 +84,8 @@ fn make(args: &PlanArgs, common: &Common) -> Result<(Plan, PlanReport)> {
     };
     let mut private = PrivateParams::new(given);
     private.radius = said.radius;
+    let people = said.max_rows_per.as_ref();
+    private.people = people.map(|(column, rows)| People::new(column, *rows)).transpose()?;
     let mut params = params(&args.input, &args.plan, common)?;
     params.log = args.plan.log.clone();
     params.column_weights = args.plan.weight_column.clone();
@@ -98,7 +102,7 @@ fn make(args: &PlanArgs, common: &Common) -> Result<(Plan, PlanReport)> {
         None => private.anywhere(POINTS, args.plan.seed)?,
         Some(path) => {
             let release = read_release(path)?;
-            private.spent = release.total().0;
+            private = private.after(&release)?;
             release
                 .like_its_rows(POINTS, args.plan.seed)
                 .with_context(|| path.display().to_string())?

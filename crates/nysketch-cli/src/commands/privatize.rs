@@ -17,9 +17,7 @@ use std::path::{Path, PathBuf};
 pub fn run(args: &Privatize, common: &Common) -> Result<()> {
     let budget = Budget::new(args.epsilon, args.delta)?;
     check_output(common, &args.output, Kind::Release, [args.sketch.as_path()])?;
-    let shares: nysketch::Result<Vec<(Mechanism, f64)>> =
-        args.spend.iter().map(|(name, share)| Ok((Mechanism::from_name(name)?, *share))).collect();
-    let shares = shares?;
+    let shares = shares(&args.spend)?;
     let sketch = read_sketch(&args.sketch)?;
     let release =
         Release::of(&sketch, budget, &shares).with_context(|| args.sketch.display().to_string())?;
@@ -32,7 +30,7 @@ pub fn run(args: &Privatize, common: &Common) -> Result<()> {
     let json = json!({
         "file": name(&args.output), "epsilon": args.epsilon, "delta": args.delta,
         "rho": release.rho().value(), "rows": release.rows(), "mechanisms": release.summary(),
-        "total_rho": release.total().value(),
+        "total_rho": release.total().value(), "person_rows": release.terms().person_rows,
         "releases": earlier.len() + 1,
         "all_releases": {"epsilon": budget.epsilon_of(all), "rho": all.value()},
         "fingerprint": release.plan().fingerprint(), "bytes": bytes.len(),
@@ -58,6 +56,11 @@ pub fn run(args: &Privatize, common: &Common) -> Result<()> {
     );
     text.push_str(&noise(&release));
     result(common, &json, text.trim_end())
+}
+
+/// How a budget is split, by the names of mechanisms.
+pub fn shares(said: &[(String, f64)]) -> nysketch::Result<Vec<(Mechanism, f64)>> {
+    said.iter().map(|(name, share)| Ok((Mechanism::from_name(name)?, *share))).collect()
 }
 
 /// What each mechanism costs and how much noise it has.

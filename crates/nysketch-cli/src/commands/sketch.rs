@@ -68,6 +68,7 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     if let (Some(checkpoint), Some(input)) = (&args.checkpoint, &input) {
         input.check_output(checkpoint)?;
     }
+    check_people(args, &plan)?;
     let plan = Plans::new(args, plan)?;
     if let Some(column) = &args.by {
         return groups::run(args, column, &plan, input.as_ref(), params, start, common);
@@ -101,6 +102,7 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     if let Some(remark) = run.rounding_note() {
         note(common, &remark);
     }
+    tell_uncounted(&run, common);
     let (losses, total) = (run.losses().clone(), run.done().len());
     let mut sketch = run.into_sketch();
     if !embedded {
@@ -137,6 +139,39 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
 fn fold_rule(args: &SketchArgs) -> Result<Option<FoldRule>> {
     let by = args.fold_by.clone().map_or(FoldBy::Content, FoldBy::Key);
     Ok(args.folds.map(|count| FoldRule::new(count, by)).transpose()?)
+}
+
+/// What does not go with a plan that protects people.
+fn check_people(args: &SketchArgs, plan: &Plan) -> Result<()> {
+    let Some(people) = plan.people() else { return Ok(()) };
+    let stdin = args.input.input.iter().any(|p| p == Path::new("-"));
+    let refused = [
+        (args.by.is_some(), "--by"),
+        (args.folds.is_some(), "--folds"),
+        (args.checkpoint.is_some(), "--checkpoint"),
+        (stdin, "stdin"),
+    ];
+    match refused.into_iter().find(|(said, _)| *said) {
+        None => Ok(()),
+        Some((_, what)) => Err(Usage(format!(
+            "{what} does not go with a plan that protects {people}: which rows of a person count is found by reading all of them twice"
+        ))
+        .into()),
+    }
+}
+
+/// Reports the rows that did not count since they are more than one person may have.
+fn tell_uncounted(run: &Run, common: &Common) {
+    let (left_out, without) = run.uncounted();
+    let Some(people) = run.sketch().plan().people() else { return };
+    if left_out > 0 {
+        let rows = thousands(left_out);
+        note(common, &format!("{rows} rows do not count, being more than {people}"));
+    }
+    if without > 0 {
+        let rows = thousands(without);
+        warn(&format!("{rows} rows do not count, since they have no '{}'", people.column));
+    }
 }
 
 /// The column whose text comes with every row.
@@ -231,7 +266,8 @@ fn open_for_plan(
         }
     }
     let weight = plan.weighting.as_ref().map(|w| &w.column);
-    let extras = Extras::default().weight(weight).key(key(args));
+    let people = plan.people().map(|people| people.column.as_str());
+    let extras = Extras::default().weight(weight).key(key(args).or(people));
     let only_stdin = input.input.len() == 1 && stdin(&input.input[0]);
     match input::open(&input, Columns::of_recipe(&plan.recipe), extras, plan.is_partial()) {
         Err(nysketch_tables::Error::Empty { .. }) if args.allow_empty && only_stdin => Ok(None),

@@ -1,5 +1,6 @@
 //! The masked sums in a file.
 
+use super::account::Account;
 use super::container::{Content, Reader, Tensor, value_error};
 use super::plan::{MaskedBy, Metadata, plan_tensors};
 use crate::digest::is_sha256;
@@ -9,6 +10,7 @@ use crate::masking::masked::{Label, Masked, check_private};
 use crate::masking::parties::{MOST, Party, PublicKey};
 use crate::masking::session::Session;
 use crate::plan::Plan;
+use crate::privacy::Terms;
 use safetensors::tensor::Dtype;
 use std::sync::Arc;
 
@@ -34,12 +36,13 @@ impl Masked {
             session: session.to_string(),
         };
         let mut tensors = plan_tensors(self.plan());
-        for part in Layout::of(self.plan()).0 {
+        for part in Layout::of(self.plan(), self.terms()).0 {
             let words = &self.words()[part.range.clone()];
-            let (name, shape) = (part.name, shape(&part));
+            let (name, shape) = (part.name.clone(), shape(&part));
             tensors.push(Tensor::new(name, Dtype::U64, shape, words, |x| x.to_le_bytes()));
         }
-        Content::new(Metadata::of_masked(self.plan(), by).to_json(), tensors)
+        let account = self.terms().map(Account::of);
+        Content::new(Metadata::of_masked(self.plan(), by, account).to_json(), tensors)
     }
 }
 
@@ -60,10 +63,16 @@ pub fn read_masked(
     if metadata.folds().is_some() {
         return Err(value_error("a masked sketch has no folds"));
     }
+    let account = metadata.release.as_ref();
+    let terms = account.map(|account| account.terms(&plan)).transpose()?;
+    let shared = |t: &Terms| t.shared.is_some_and(|s| s.parties == label.parties as u64);
+    if !terms.as_ref().is_none_or(shared) {
+        return Err(value_error("the noise of a masked release is that of its parties"));
+    }
     // Memory is taken only for tensors that are there.
     let mut words = Vec::new();
-    for part in Layout::of(&plan).0 {
-        let bytes = reader.tensor(part.name, Dtype::U64, &shape(&part))?;
+    for part in Layout::of(&plan, terms.as_ref()).0 {
+        let bytes = reader.tensor(&part.name, Dtype::U64, &shape(&part))?;
         words.extend(bytes.as_chunks::<16>().0.iter().map(|b| i128::from_le_bytes(*b)));
     }
     let found = metadata.fingerprint.clone().unwrap_or_default();
@@ -71,7 +80,7 @@ pub fn read_masked(
     if found != expected {
         return Err(FormatError::Fingerprint { expected, found }.into());
     }
-    Ok(Masked::from_parts(plan, label, words))
+    Ok(Masked::from_parts(plan, label, terms, words))
 }
 
 /// Checks session and party.

@@ -12,7 +12,7 @@ use crate::landmarks::Sampling;
 use crate::names::Named;
 use crate::plan::{Features, Plan};
 use crate::points::Points;
-use crate::private::Private;
+use crate::private::{People, Private};
 use crate::recipe::{Category, Number, Recipe, Step};
 use crate::sketch::Sketch;
 use crate::weight::Weighting;
@@ -93,8 +93,31 @@ struct Levels {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Bounded {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    people: Option<RowsPer>,
     radius: u64,
     spent: u64,
+}
+
+/// Who is protected, where that is not a single row.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RowsPer {
+    column: String,
+    rows: u64,
+}
+
+impl Bounded {
+    fn of(private: &Private) -> Self {
+        let people = |p: &People| RowsPer { column: p.column.clone(), rows: p.rows };
+        let people = private.people.as_ref().map(people);
+        Bounded { people, radius: private.radius, spent: private.spent }
+    }
+
+    fn people(&self) -> Result<Option<People>> {
+        let people = self.people.as_ref().map(|p| People::new(&p.column, p.rows));
+        people.transpose().map_err(|e| value_error(e.to_string()))
+    }
 }
 
 /// Where a column of numbers comes from.
@@ -140,9 +163,9 @@ impl Metadata {
     }
 
     /// What says how to read a masked sketch.
-    pub fn of_masked(plan: &Plan, by: MaskedBy) -> Self {
+    pub fn of_masked(plan: &Plan, by: MaskedBy, release: Option<Account>) -> Self {
         let metadata = Metadata::new(plan, "masked", Some(plan.fingerprint()), None);
-        Metadata { masked: Some(by), ..metadata }
+        Metadata { masked: Some(by), release, ..metadata }
     }
 
     fn new(plan: &Plan, kind: &str, fingerprint: Option<String>, folds: Option<String>) -> Self {
@@ -165,7 +188,7 @@ impl Metadata {
             kind: kind.to_string(),
             least_present: recipe.and_then(|r| r.least_present).map(|n| n as u64),
             masked: None,
-            private: plan.private.as_ref().map(|p| Bounded { radius: p.radius, spent: p.spent }),
+            private: plan.private.as_ref().map(Bounded::of),
             release: None,
             sampling: match &plan.features {
                 Features::Nystrom(_, sampling) => Some(sampling.name().to_string()),
@@ -371,6 +394,7 @@ pub fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
             high: reader.f64s("high", d)?,
             radius: bounded.radius,
             spent: bounded.spent,
+            people: bounded.people()?,
         }),
         (1..=3, None) => None,
         _ => return Err(value_error("plans of version 4, and no others, are private")),

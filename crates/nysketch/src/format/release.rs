@@ -4,15 +4,10 @@ use super::account::Account;
 use super::container::{Content, Reader, Tensor, value_error};
 use super::plan::{Metadata, plan_tensors};
 use crate::error::{FormatError, Result};
-use crate::names::Named;
 use crate::plan::Plan;
-use crate::privacy::{Budget, Mechanism, Release, Rho};
+use crate::privacy::Release;
 use safetensors::tensor::Dtype;
 use std::sync::Arc;
-
-fn tensor_name(mechanism: Mechanism) -> String {
-    format!("noisy.{}", mechanism.name())
-}
 
 impl Release {
     /// The bytes of the release's file.
@@ -25,16 +20,15 @@ impl Release {
         let mut tensors = plan_tensors(self.plan());
         for (spending, sums) in self.spendings().iter().zip(self.noisy()) {
             let shape = vec![sums.len(), 2];
-            let name = tensor_name(spending.mechanism);
+            let name = spending.mechanism.tensor();
             tensors.push(Tensor::new(name, Dtype::U64, shape, sums, |x| x.to_le_bytes()));
         }
-        let metadata = Metadata::of_release(self.plan(), Account::of(self));
+        let metadata = Metadata::of_release(self.plan(), Account::of(self.terms()));
         Content::new(metadata.to_json(), tensors)
     }
 }
 
-/// Reads the noisy sums of a plan. What is claimed must follow from the plan and the costs; the file must encode to
-/// itself again, so nothing else can be claimed.
+/// Reads the noisy sums of a plan.
 pub fn read_release(
     reader: &mut Reader<'_>,
     metadata: &Metadata,
@@ -48,16 +42,12 @@ pub fn read_release(
     let Some(account) = &metadata.release else {
         return Err(value_error("a release says what it costs"));
     };
-    let number = |text: &str| text.parse::<f64>().map_err(|_| value_error("ε and δ are numbers"));
-    let told = |e: crate::error::Error| value_error(e.to_string());
-    let budget = Budget::new(number(&account.epsilon)?, number(&account.delta)?).map_err(told)?;
-    let (mut rhos, mut noisy) = (Vec::new(), Vec::new());
-    for cost in &account.mechanisms {
-        let mechanism = Mechanism::from_name(&cost.name).map_err(told)?;
-        let bytes =
-            reader.tensor(&tensor_name(mechanism), Dtype::U64, &[mechanism.len(&plan), 2])?;
-        rhos.push((mechanism, Rho(cost.rho)));
+    let terms = account.terms(&plan)?;
+    let mut noisy = Vec::new();
+    for spending in &terms.spendings {
+        let shape = [spending.mechanism.len(&plan), 2];
+        let bytes = reader.tensor(&spending.mechanism.tensor(), Dtype::U64, &shape)?;
         noisy.push(bytes.as_chunks::<16>().0.iter().map(|b| i128::from_le_bytes(*b)).collect());
     }
-    Release::from_parts(plan, budget, &rhos, noisy).map_err(told)
+    Release::from_parts(plan, terms, noisy).map_err(|e| value_error(e.to_string()))
 }

@@ -2,8 +2,8 @@
 //! cancel.
 //!
 //! ```text
-//! share_i                    a hash of session, list, plan and party: the total is known beforehand
-//! tag_i = Σ_k r_k x_ik       r_k odd, from a hash of session, list and plan: the total is that of the total sums
+//! share_i                    a hash of session, list, subject and party: the total is known beforehand
+//! tag_i = Σ_k r_k x_ik       r_k odd, from a hash of session, list and subject: the total is that of the total sums
 //! ```
 //!
 //! A wrong total of shares means that masks are left. A wrong total of tags means that sums were altered: one altered word

@@ -50,6 +50,14 @@ pub enum MaskingError {
     )]
     Plan,
     #[error(
+        "a person may have more than {most} rows in this sketch, which was merged from others; sketch the rows of a party at once"
+    )]
+    PersonRows { most: u64 },
+    #[error(
+        "the masked file of '{party}' was made for {found}, others of the session for {expected}; all must ask for the same ε, δ, `spend`, `honest` and `disjoint_people`"
+    )]
+    MixedTerms { party: String, found: String, expected: String },
+    #[error(
         "a sketch with folds cannot be masked; leave them out with 'nysketch merge', `drop_folds`"
     )]
     Folds,

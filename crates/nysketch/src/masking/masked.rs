@@ -8,8 +8,10 @@ use super::ledger;
 use super::parties::{Parties, Party};
 use super::session::Session;
 use super::stream::{Context, each_word};
+use crate::digest::sha256;
 use crate::error::Result;
 use crate::plan::Plan;
+use crate::privacy::{Budget, Mechanism, Shared, Terms};
 use crate::sketch::Sketch;
 use std::path::Path;
 use std::sync::Arc;
@@ -33,14 +35,21 @@ pub struct Label {
 pub struct Masked {
     plan: Arc<Plan>,
     label: Label,
+    /// What the sum of all promises, where it is a release.
+    terms: Option<Terms>,
     /// Masked sums and check words, in the order of their [`Layout`].
     words: Vec<i128>,
 }
 
 impl Masked {
     /// From the parts of a file.
-    pub(crate) fn from_parts(plan: Arc<Plan>, label: Label, words: Vec<i128>) -> Self {
-        Masked { plan, label, words }
+    pub(crate) fn from_parts(
+        plan: Arc<Plan>,
+        label: Label,
+        terms: Option<Terms>,
+        words: Vec<i128>,
+    ) -> Self {
+        Masked { plan, label, terms, words }
     }
 
     /// What was measured.
@@ -51,6 +60,11 @@ impl Masked {
     /// Session and party.
     pub fn label(&self) -> &Label {
         &self.label
+    }
+
+    /// What the sum over all parties promises, where each has added its share of noise.
+    pub fn terms(&self) -> Option<&Terms> {
+        self.terms.as_ref()
     }
 
     /// The masked sums and check words.
@@ -79,20 +93,73 @@ pub fn mask(
     ledger: &Path,
 ) -> Result<Masked> {
     check_maskable(sketch)?;
+    check_listed(key, parties)?;
+    let words = Layout::of(sketch.plan(), None).words(sketch.sums());
+    let masked = masked(sketch.plan(), None, words, key, parties, session)?;
+    record(&masked, &sketch.digest(), ledger)?;
+    Ok(masked)
+}
+
+/// What parties agree on who add noise to their sums, so that the total is a [release](crate::privacy::Release) which nobody, not
+/// even the server that adds up, has seen without noise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NoiseParams {
+    /// What the total may reveal.
+    pub budget: Budget,
+    /// How it is split, as in [`Release::of`](crate::privacy::Release::of).
+    pub spend: Vec<(Mechanism, f64)>,
+    /// How many parties at least keep their noise to themselves: against the server and all others together. The fewer they
+    /// are, the more noise each adds.
+    pub honest: u64,
+    /// Whether no person has rows at two parties, where the plan protects people. Nothing can check it.
+    pub other_people: bool,
+}
+
+/// Masks a sketch with a share of noise: the sum of what all `parties` mask with the same parameters is a release.
+///
+/// Noise is drawn anew each time, so every session is used once: masking again, also the same sketch, is refused.
+pub fn mask_noisy(
+    sketch: &Sketch,
+    key: &SecretKey,
+    parties: &Parties,
+    session: &Session,
+    ledger: &Path,
+    params: &NoiseParams,
+) -> Result<Masked> {
+    check_maskable(sketch)?;
+    check_listed(key, parties)?;
+    let plan = sketch.plan();
+    let count = parties.list().len() as u64;
+    let people = plan.people().map(|people| people.rows);
+    if sketch.person_rows() > people {
+        return Err(MaskingError::PersonRows { most: people.unwrap_or(1) }.into());
+    }
+    let person_rows = people.map(|rows| if params.other_people { rows } else { rows * count });
+    let shared = Shared::new(count, params.honest)?;
+    let terms = Terms::new(plan, params.budget, &params.spend, person_rows, Some(shared))?;
+    let words = Layout::of(plan, Some(&terms)).noisy_words(&terms.noisy(sketch)?);
+    let masked = masked(plan, Some(terms), words, key, parties, session)?;
+    // Never that of another run: the noise is not.
+    record(&masked, &masked.digest(), ledger)?;
+    Ok(masked)
+}
+
+fn check_listed(key: &SecretKey, parties: &Parties) -> Result<()> {
     let own = key.party();
     match parties.list().iter().find(|party| party.id() == own.id()) {
-        None => return Err(MaskingError::NotListed { id: own.id().into() }.into()),
+        None => Err(MaskingError::NotListed { id: own.id().into() }.into()),
         Some(listed) if *listed != own => {
-            return Err(MaskingError::AnotherKey { id: own.id().into() }.into());
+            Err(MaskingError::AnotherKey { id: own.id().into() }.into())
         }
-        Some(_) => {}
+        Some(_) => Ok(()),
     }
-    let masked = masked(sketch, key, parties, session)?;
-    let Label { parties_fingerprint, .. } = masked.label();
-    let used =
-        [session.as_str(), parties_fingerprint, &sketch.plan().fingerprint(), &sketch.digest()];
-    ledger::record(ledger, used)?;
-    Ok(masked)
+}
+
+/// Writes down what was masked.
+fn record(masked: &Masked, digest: &str, ledger: &Path) -> Result<()> {
+    let Label { session, parties_fingerprint, .. } = masked.label();
+    let plan = masked.plan().fingerprint();
+    ledger::record(ledger, [session.as_str(), parties_fingerprint, &plan, digest])
 }
 
 /// Refuses sketches that would show more than their sums.
@@ -112,17 +179,27 @@ pub(crate) fn check_private(plan: &Plan) -> Result<()> {
     }
 }
 
-/// The sums and check words with the masks of all pairs that the party is in.
+/// What is added up, for keys: the fingerprint of the plan or, of a release, the SHA-256 of it and of the terms.
+pub(super) fn subject(plan: &Plan, terms: Option<&Terms>) -> String {
+    let fingerprint = plan.fingerprint();
+    match terms {
+        None => fingerprint,
+        Some(terms) => sha256(format!("{fingerprint}\n{}", terms.text()).as_bytes()),
+    }
+}
+
+/// Words, with check words, under the masks of all pairs that the party is in.
 fn masked(
-    sketch: &Sketch,
+    plan: &Arc<Plan>,
+    terms: Option<Terms>,
+    mut words: Vec<i128>,
     key: &SecretKey,
     parties: &Parties,
     session: &Session,
 ) -> Result<Masked> {
-    let (parties_fingerprint, plan) = (parties.fingerprint(), sketch.plan().fingerprint());
-    let context = Context { session, parties: &parties_fingerprint, plan: &plan };
-    let layout = Layout::of(sketch.plan());
-    let mut words = layout.words(sketch.sums());
+    let (parties_fingerprint, subject) = (parties.fingerprint(), subject(plan, terms.as_ref()));
+    let context = Context { session, parties: &parties_fingerprint, subject: &subject };
+    let layout = Layout::of(plan, terms.as_ref());
     let check = check::words(&context, key.id(), &words, &layout.check());
     words[layout.check()].copy_from_slice(&check);
     for other in parties.list().iter().filter(|party| party.id() != key.id()) {
@@ -141,5 +218,5 @@ fn masked(
         parties: parties.list().len(),
         parties_fingerprint,
     };
-    Ok(Masked::from_parts(sketch.plan().clone(), label, words))
+    Ok(Masked::from_parts(plan.clone(), label, terms, words))
 }

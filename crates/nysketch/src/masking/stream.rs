@@ -17,16 +17,16 @@ pub(super) struct Context<'a> {
     pub session: &'a Session,
     /// Fingerprint of the list of parties.
     pub parties: &'a str,
-    /// Fingerprint of the plan.
-    pub plan: &'a str,
+    /// What is added up: the fingerprint of a plan, or of a plan and the terms of a release.
+    pub subject: &'a str,
 }
 
 impl Context<'_> {
     /// Everything a key is for, a line each.
     pub fn text(&self, purpose: &str, ids: &[&str]) -> String {
         let ids: String = ids.iter().map(|id| format!("{id}\n")).collect();
-        let Context { session, parties, plan } = self;
-        format!("nysketch {purpose} 1\n{session}\n{parties}\n{plan}\n{ids}")
+        let Context { session, parties, subject } = self;
+        format!("nysketch {purpose} 1\n{session}\n{parties}\n{subject}\n{ids}")
     }
 
     /// The key of two parties, by HKDF-SHA256 without salt from what they share; `first` is before `second` by id.

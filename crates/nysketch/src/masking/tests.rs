@@ -6,7 +6,7 @@ use crate::digest::{hex, sha256, unhex};
 use crate::error::{Error, Result};
 use crate::format::{File, decode};
 use crate::rows::Table;
-use crate::{FoldRule, Plan, PlanParams, PrivateParams, Sketch, SketchParams, Sum, plan_for};
+use crate::{FoldRule, Plan, PlanParams, PrivateParams, Sketch, SketchParams, plan_for};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ impl Group {
     }
 }
 
-fn unmask(files: impl IntoIterator<Item = Masked>) -> Result<Sketch> {
+fn unmask(files: impl IntoIterator<Item = Masked>) -> Result<Unmasked> {
     let mut all = Unmasking::default();
     files.into_iter().try_for_each(|file| all.add(file))?;
     all.finish()
@@ -105,7 +105,7 @@ fn refused(files: impl IntoIterator<Item = Masked>) -> MaskingError {
 fn altered(file: &Masked, at: usize, by: i128) -> Masked {
     let mut words = file.words().to_vec();
     words[at] = words[at].wrapping_add(by);
-    Masked::from_parts(file.plan().clone(), file.label().clone(), words)
+    Masked::from_parts(file.plan().clone(), file.label().clone(), file.terms().cloned(), words)
 }
 
 /// Computed from FORMAT.md with the HMAC and SHA-256 of Python and ChaCha20 written out; the keys and what they share are those
@@ -122,7 +122,7 @@ fn keys_and_words_are_those_of_the_format() {
     assert_eq!(parties, "90f520195d085f17c55846d8164e0406ef7cd99c6241dd7cad9b7ccea2ba936d");
     let session = Session::new("000102030405060708090a0b0c0d0e0f").unwrap();
     let plan = sha256(b"");
-    let context = Context { session: &session, parties: &parties, plan: &plan };
+    let context = Context { session: &session, parties: &parties, subject: &plan };
     let pair = context.pair_key(&shared, "alice", "bob");
     assert_eq!(hex(&*pair), "c6731f76431b50610d428d4487b38d56da648fba0794895eaf557969431972a2");
     let mut words = Vec::new();
@@ -172,7 +172,7 @@ fn masked_words_look_like_random_bytes() {
         assert!(words.len() > 2500, "{}", words.len());
         (0..16).all(|place| (chi_square(words, place) - 255.0).abs() < 5.0 * 22.6)
     };
-    let plain = Layout::of(sketch.plan()).words(sketch.sums());
+    let plain = Layout::of(sketch.plan(), None).words(sketch.sums());
     assert!(!uniform(&plain));
     let files = group.masked(&session("a"));
     assert!(files.iter().all(|file| uniform(file.words())));
@@ -231,7 +231,7 @@ fn altered_files_are_refused() {
     let group = Group::new(3, 6);
     let files = group.masked(&session("a"));
     let with = |file: Masked| refused([files[0].clone(), file, files[2].clone()]);
-    let layout = Layout::of(files[1].plan());
+    let layout = Layout::of(files[1].plan(), None);
     for at in 0..layout.len() {
         for by in [1, -1, 1 << 127] {
             let why = match at == layout.check().start {
@@ -244,7 +244,7 @@ fn altered_files_are_refused() {
     let relabelled = |change: &dyn Fn(&mut Label)| {
         let mut label = files[1].label().clone();
         change(&mut label);
-        Masked::from_parts(files[1].plan().clone(), label, files[1].words().to_vec())
+        Masked::from_parts(files[1].plan().clone(), label, None, files[1].words().to_vec())
     };
     let stranger = keys(9).pop().unwrap().party();
     let why = with(relabelled(&|label| label.party = stranger.clone()));
@@ -252,7 +252,7 @@ fn altered_files_are_refused() {
     // All labels of another session, none of its masks.
     let moved = files.iter().map(|file| {
         let label = Label { session: session("b"), ..file.label().clone() };
-        Masked::from_parts(file.plan().clone(), label, file.words().to_vec())
+        Masked::from_parts(file.plan().clone(), label, None, file.words().to_vec())
     });
     assert_eq!(refused(moved), MaskingError::MasksRemain);
 }
@@ -377,6 +377,89 @@ proptest! {
         group.sketches = rows.iter().map(|(seed, rows)| of(*seed, *rows)).collect();
         let total = unmask(group.masked(&Session::new(&name).unwrap())).unwrap();
         prop_assert_eq!(total.to_bytes(), group.plain().to_bytes());
-        prop_assert_eq!(total.sums()[Sum::Rows][0] as u64, total.rows());
     }
+}
+
+fn noise(epsilon: f64, honest: u64) -> NoiseParams {
+    let budget = crate::privacy::Budget::new(epsilon, 1e-6).unwrap();
+    NoiseParams { budget, spend: Vec::new(), honest, other_people: false }
+}
+
+impl Group {
+    fn mask_noisy(&self, who: usize, session: &Session, params: &NoiseParams) -> Result<Masked> {
+        let (key, ledger) = (&self.keys[who], self.folder.path().join(self.keys[who].id()));
+        mask_noisy(&self.sketches[who], key, &list(&self.keys), session, &ledger, params)
+    }
+
+    fn release(&self, session: &Session, params: &NoiseParams) -> crate::privacy::Release {
+        let all = (0..self.keys.len()).map(|who| self.mask_noisy(who, session, params).unwrap());
+        match unmask(all).unwrap() {
+            Unmasked::Release(release) => release,
+            Unmasked::Sketch(_) => panic!("a sketch"),
+        }
+    }
+}
+
+/// The noise of all shares is that of the release, and a file of one party holds no sum without it.
+#[test]
+fn noise_of_all_parties_is_a_release() {
+    use crate::privacy::Mechanism;
+    let group = Group::new(5, 40);
+    let release = group.release(&session("e"), &noise(1.0, 3));
+    assert_eq!(crate::privacy::Release::from_bytes(&release.to_bytes()).unwrap(), release);
+    let plain = group.plain();
+    for (spending, noisy) in release.spendings().iter().zip(release.noisy()) {
+        let exact = spending.mechanism.exact(&plain);
+        let deviation = spending.deviation();
+        let squares = noisy.iter().zip(&exact).map(|(a, b)| ((a - b) as f64 / deviation).powi(2));
+        let mean = squares.sum::<f64>() / exact.len() as f64;
+        // Six standard deviations of a mean of squares.
+        let error = 6.0 * (2.0 / exact.len() as f64).sqrt();
+        assert!((mean - 1.0).abs() < error, "{}: {mean}", spending.mechanism.name());
+    }
+    // Three of five: each has the noise that three together need.
+    let central = crate::privacy::Release::of(&plain, noise(1.0, 1).budget, &[]).unwrap();
+    let ratio = release.spendings()[0].deviation() / central.spendings()[0].deviation();
+    assert!((ratio / (5f64 / 3.0).sqrt() - 1.0).abs() < 0.05, "{ratio}");
+    assert_eq!(release.spendings()[0].mechanism, Mechanism::Counts);
+}
+
+#[test]
+fn noisy_sessions_are_used_once_and_agreed_on() {
+    let group = Group::new(3, 10);
+    let (first, params) = (session("a"), noise(1.0, 2));
+    let files: Vec<Masked> =
+        (0..3).map(|who| group.mask_noisy(who, &first, &params).unwrap()).collect();
+    // Also the same sketch: its noise would be another.
+    let again = group.mask_noisy(0, &first, &params).unwrap_err();
+    assert!(matches!(again, Error::Masking(MaskingError::Replay { .. })), "{again}");
+    let plain = group.mask(0, &group.sketches[0], &first).unwrap_err();
+    assert!(matches!(plain, Error::Masking(MaskingError::Replay { .. })), "{plain}");
+    for file in &files {
+        let Ok(File::Masked(read)) = decode(&file.to_bytes()) else { panic!("not a masked file") };
+        assert_eq!(read, *file);
+    }
+    // Others asked for another ε, for fewer honest parties, or for no noise at all.
+    let others = Group { folder: tempfile::tempdir().unwrap(), ..Group::new(3, 10) };
+    for (wrong, what) in [(noise(2.0, 2), "ε = 2"), (noise(1.0, 1), "1 honest")] {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = folder.path().join("ledger");
+        let file = mask_noisy(
+            &others.sketches[2],
+            &others.keys[2],
+            &list(&others.keys),
+            &first,
+            &ledger,
+            &wrong,
+        );
+        let why = refused([files[0].clone(), files[1].clone(), file.unwrap()]);
+        assert!(why.to_string().contains(what), "{why}");
+    }
+    let file = others.mask(2, &others.sketches[2], &first).unwrap();
+    let why = refused([files[0].clone(), files[1].clone(), file]);
+    assert!(matches!(why, MaskingError::MixedTerms { .. }), "{why}");
+    let error = group.mask_noisy(0, &session("b"), &noise(1.0, 3)).unwrap_err();
+    assert!(error.to_string().contains("`honest`"), "{error}");
+    let altered = altered(&files[1], 3, 1);
+    assert_eq!(refused([files[0].clone(), altered, files[2].clone()]), MaskingError::Altered);
 }

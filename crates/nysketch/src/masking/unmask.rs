@@ -1,13 +1,33 @@
-//! From the masked sketches of all parties to the sketch of all their rows.
+//! From the masked files of all parties to the sketch, or the release, of all their rows.
 
 use super::check::{share, tag};
 use super::error::MaskingError;
 use super::layout::Layout;
-use super::masked::{Label, Masked};
+use super::masked::{Label, Masked, subject};
 use super::parties::{Parties, Party};
 use super::stream::Context;
 use crate::error::Result;
+use crate::privacy::{Release, Terms};
 use crate::sketch::{Sketch, check_same_plan};
+
+/// What the masked files of all parties add up to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Unmasked {
+    /// The sketch of all rows.
+    Sketch(Sketch),
+    /// The release of all rows, where parties have added noise.
+    Release(Release),
+}
+
+impl Unmasked {
+    /// The bytes of its file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Unmasked::Sketch(sketch) => sketch.to_bytes(),
+            Unmasked::Release(release) => release.to_bytes(),
+        }
+    }
+}
 
 /// Adds up the masked sketches of one session, in any order.
 ///
@@ -49,6 +69,15 @@ impl Unmasking {
             .into());
         }
         check_same_plan(total.plan(), masked.plan())?;
+        if masked.terms() != total.terms() {
+            let terms = |m: &Masked| m.terms().map_or("no noise".into(), Terms::brief);
+            return Err(MaskingError::MixedTerms {
+                party: party.id().into(),
+                found: terms(&masked),
+                expected: terms(total),
+            }
+            .into());
+        }
         if let Some((_, known)) = self.added.iter().find(|(added, _)| added.id() == party.id()) {
             let party = party.id().into();
             return Err(match *known == digest {
@@ -71,9 +100,9 @@ impl Unmasking {
         self.total.as_ref().map(Masked::label)
     }
 
-    /// The sketch of all rows: that of [`Sketch::merge`], byte for byte. Refused unless the session is complete, all masks
-    /// cancel, and the sums are those that were masked.
-    pub fn finish(self) -> Result<Sketch> {
+    /// The sketch of all rows: that of [`Sketch::merge`], byte for byte; or their release, where parties have added noise. Refused
+    /// unless the session is complete, all masks cancel, and the sums are those that were masked.
+    pub fn finish(self) -> Result<Unmasked> {
         let Some(total) = self.total else { return Err(MaskingError::Nothing.into()) };
         let Label { session, parties, parties_fingerprint, .. } = total.label();
         let (found, parties) = (self.added.len(), *parties);
@@ -86,9 +115,9 @@ impl Unmasking {
             let (expected, found) = (parties_fingerprint.clone(), list.fingerprint());
             return Err(MaskingError::OtherParties { expected, found }.into());
         }
-        let plan = total.plan().fingerprint();
-        let context = Context { session, parties: parties_fingerprint, plan: &plan };
-        let (layout, words) = (Layout::of(total.plan()), total.words());
+        let subject = subject(total.plan(), total.terms());
+        let context = Context { session, parties: parties_fingerprint, subject: &subject };
+        let (layout, words) = (Layout::of(total.plan(), total.terms()), total.words());
         let shares = list.list().iter().map(|party| share(&context, party.id()));
         let check = &words[layout.check()];
         if check[0] != shares.fold(0, i128::wrapping_add) {
@@ -97,6 +126,13 @@ impl Unmasking {
         if check[1] != tag(&context, words, &layout.check()) {
             return Err(MaskingError::Altered.into());
         }
-        Sketch::from_sums(total.plan().clone(), layout.sums(words))
+        let plan = total.plan().clone();
+        Ok(match total.terms() {
+            None => Unmasked::Sketch(Sketch::from_sums(plan, layout.sums(words))?),
+            Some(terms) => {
+                let release = Release::from_parts(plan, terms.clone(), layout.noisy(words))?;
+                Unmasked::Release(release)
+            }
+        })
     }
 }

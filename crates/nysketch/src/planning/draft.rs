@@ -375,6 +375,7 @@ impl Draft {
                 landmarks: true,
                 bandwidths: self.bandwidths.len(),
                 collect: self.collect_for(Some(landmarks)),
+                people: false,
             };
             of_plan.most_points()
         };

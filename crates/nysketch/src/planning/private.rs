@@ -6,7 +6,8 @@ use crate::frame::Frame;
 use crate::landmarks::dsquared::squared_distances;
 use crate::plan::{Features, Plan};
 use crate::points::Points;
-use crate::private::{BOUNDED_BITS, MAX_RADIUS, Private};
+use crate::privacy::Release;
+use crate::private::{BOUNDED_BITS, MAX_RADIUS, People, Private};
 use crate::random::unit;
 use crate::rows::Table;
 use rand::SeedableRng;
@@ -39,12 +40,29 @@ pub struct PrivateParams {
     pub radius: Option<f64>,
     /// What the public rows have cost, ρ in units of 2⁻⁵⁶, where they come from a release.
     pub spent: u64,
+    /// Who is to be protected; a single row where `None`.
+    pub people: Option<People>,
 }
 
 impl PrivateParams {
     /// With these bounds of the columns.
     pub fn new(bounds: impl IntoIterator<Item = (String, f64, f64)>) -> Self {
-        PrivateParams { bounds: bounds.into_iter().collect(), radius: None, spent: 0 }
+        let bounds = bounds.into_iter().collect();
+        PrivateParams { bounds, radius: None, spent: 0, people: None }
+    }
+
+    /// For rows that were released before: what that cost counts in later releases. Refused where people are to be protected
+    /// and the release protects others, or single rows.
+    pub fn after(mut self, release: &Release) -> Result<Self> {
+        let before = release.plan().people().map(|people| &people.column);
+        if let Some(people) = &self.people
+            && before != Some(&people.column)
+        {
+            let expected = format!("one that protects people by '{}', too", people.column);
+            return Err(Error::parameter("`release`", expected, "another"));
+        }
+        self.spent = release.total().0;
+        Ok(self)
     }
 
     /// The columns that are measured.
@@ -124,7 +142,8 @@ impl PrivateParams {
             let most = MAX_RADIUS as f64 * power_of_two(frame.exponent[0]);
             return Err(Error::parameter("`radius`", format!("at most {most}"), "more"));
         }
-        let private = Private { low, high, radius: radius as u64, spent: self.spent };
+        let people = self.people.clone();
+        let private = Private { low, high, radius: radius as u64, spent: self.spent, people };
         Ok(Plan { frame, features, private: Some(private), ..plan })
     }
 }

@@ -37,6 +37,9 @@ impl Release {
     pub fn estimate(&self) -> Result<Sketch> {
         let plan = self.plan().clone();
         let mut sums = Sums::zero(&plan);
+        if let Some(rows) = self.terms().person_rows {
+            sums[Sum::PersonRows][0] = i128::from(rows);
+        }
         match plan.landmarks().filter(|_| plan.collect.cells) {
             Some(landmarks) => self.add_cells(landmarks, &mut sums),
             None => sums[Sum::Rows][0] = i128::from(self.rows()).min(MAX_WEIGHT),

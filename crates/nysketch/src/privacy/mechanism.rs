@@ -61,6 +61,11 @@ impl Mechanism {
         name_of(self)
     }
 
+    /// The name of its tensor in files.
+    pub(crate) fn tensor(self) -> String {
+        format!("noisy.{}", self.name())
+    }
+
     /// What is released of the sketches of a plan.
     pub fn of_plan(plan: &Plan) -> Vec<Mechanism> {
         let collect = plan.collect;

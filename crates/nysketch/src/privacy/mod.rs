@@ -9,8 +9,10 @@ mod estimate;
 mod mechanism;
 mod noise;
 mod release;
+mod terms;
 
 pub use budget::{Budget, Rho};
 pub use mechanism::Mechanism;
 pub use noise::Variance;
-pub use release::{Release, Spending, SpendingSummary};
+pub use release::{Release, SpendingSummary};
+pub use terms::{Shared, Spending, Terms};

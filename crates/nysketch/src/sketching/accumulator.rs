@@ -113,7 +113,13 @@ impl Accumulator {
     }
 
     /// Adds the rows of a block. On an error the accumulator must not be used further.
+    ///
+    /// Refused where the plan protects people: which of their rows count is known only where all are read.
     pub fn push(&mut self, block: &Block, invalid: Invalid) -> Result<()> {
+        if let Some(people) = self.plan.people() {
+            let expected = format!("sketched whole, since the plan protects {people}");
+            return Err(Error::parameter("rows", expected, "a block of them"));
+        }
         self.push_rows(block, std::iter::once(0..block.len()), invalid)
     }
 

@@ -99,6 +99,10 @@ impl Groups {
         params: SketchParams,
         progress: &dyn Progress,
     ) -> Result<Self> {
+        if plan.people().is_some() {
+            let expected = "left out where the plan protects people, who may be in many groups";
+            return Err(Error::parameter("`by`", expected, group.column));
+        }
         let source = &View::new(&plan.recipe, &plan.columns, source)?;
         let empty = match group.folds {
             None => Sketch::empty(plan.clone()),

@@ -2,6 +2,7 @@
 
 use super::accumulator::Accumulator;
 use super::dealer::Dealer;
+use super::quota::Quota;
 use crate::engine::EngineKind;
 use crate::error::{Error, Result};
 use crate::folds::FoldRule;
@@ -123,6 +124,7 @@ pub struct Run {
     done: RowSet,
     losses: Losses,
     rounding: Rounding,
+    uncounted: (u64, u64),
 }
 
 impl Run {
@@ -133,7 +135,13 @@ impl Run {
 
     /// Where an earlier run has come to; from [`Sketch::empty_folds`], a run that keeps folds.
     pub fn resume(sketch: Sketch, done: RowSet) -> Self {
-        Run { sketch, done, losses: Losses::default(), rounding: Rounding::default() }
+        Run {
+            sketch,
+            done,
+            losses: Losses::default(),
+            rounding: Rounding::default(),
+            uncounted: (0, 0),
+        }
     }
 
     /// With what the earlier run had skipped.
@@ -164,6 +172,11 @@ impl Run {
         &self.done
     }
 
+    /// Where the plan protects people: rows that did not count since their person has more, and rows that say no person.
+    pub fn uncounted(&self) -> (u64, u64) {
+        self.uncounted
+    }
+
     /// What rounding the weights of the rows read by this run has changed.
     pub fn rounding(&self) -> Rounding {
         self.rounding
@@ -174,7 +187,8 @@ impl Run {
         self.sketch.plan().weighting.as_ref().and_then(|w| self.rounding.note(w))
     }
 
-    /// Reads all rows that are left.
+    /// Reads all rows that are left. Where the plan protects people, all rows are read twice, and their blocks carry whose
+    /// they are as keys.
     pub fn finish(
         &mut self,
         source: &dyn RowSource,
@@ -195,6 +209,7 @@ impl Run {
     ) -> Result<()> {
         let plan = self.sketch.plan().clone();
         let source = &View::new(&plan.recipe, &plan.columns, source)?;
+        let quota = self.quota(source, params, progress)?;
         let mut stream = source.open(&self.done)?;
         let dealer = Dealer::new(&self.sketch)?;
         let saving = every < Duration::MAX;
@@ -208,13 +223,20 @@ impl Run {
                 // Where it can be saved, what is on the way when the user stops the run is kept.
                 &|| start.elapsed() >= every || (saving && progress.cancelled()),
                 || Accumulator::with(plan.clone(), params.engine, dealer.clone()),
-                |accumulator, block| accumulator.push(block, params.invalid),
+                |accumulator, block| match &quota {
+                    None => accumulator.push(block, params.invalid),
+                    Some(quota) => {
+                        let rows = quota.rows(block)?;
+                        accumulator.push_rows(block, rows.into_iter(), params.invalid)
+                    }
+                },
             )?;
             for accumulator in stretch.states {
                 self.losses.merge(accumulator.losses());
                 self.rounding.merge(accumulator.rounding());
                 self.sketch.merge(&accumulator.freeze()?)?;
             }
+            self.uncounted = quota.as_ref().map_or((0, 0), Quota::uncounted);
             stretch.rows.ranges().iter().for_each(|r| self.done.insert(r.clone()));
             save(self)?;
             if stretch.finished {
@@ -224,6 +246,24 @@ impl Run {
                 return Err(Error::Cancelled);
             }
         }
+    }
+
+    /// Which rows count, where the plan protects people.
+    fn quota(
+        &mut self,
+        source: &View<'_>,
+        params: SketchParams,
+        progress: &dyn Progress,
+    ) -> Result<Option<Quota>> {
+        let plan = self.sketch.plan().clone();
+        let Some(people) = plan.people() else { return Ok(None) };
+        // Which of several equal rows have counted is not kept.
+        if !self.done.is_empty() || self.sketch.folds().is_some() {
+            let expected = "sketched whole, without folds, where their plan protects people";
+            return Err(Error::parameter("rows", expected, "others"));
+        }
+        self.sketch.count_people(people.rows);
+        Quota::new(&plan, source, params.threads, progress)
     }
 }
 

@@ -163,6 +163,12 @@ impl Sums {
                 }
             }
         }
+        if let Some(people) = plan.people()
+            && n > 0
+            && self[Sum::PersonRows][0] < i128::from(people.rows)
+        {
+            return broken("the most rows of a person".into(), "fall below those of the plan");
+        }
         if plan.collect.cells && self[Sum::CellRows].iter().sum::<i128>() != n {
             return broken("the rows of the cells".into(), "not add up to the number of rows");
         }

@@ -19,6 +19,7 @@ use crate::fixed::{COORDINATE_LIMIT, FEATURE_ONE, MAX_WEIGHT};
 /// | `complete` | 1 | weights of the rows that lack no number | 1 |
 /// | `sum` | d | coordinates | 2^e_k |
 /// | `outer` | d(d+1)/2 | products of coordinates k ≥ l, row by row | 2^(e_k+e_l) |
+/// | `person_rows` | 1 | most rows of one person, for each pass | 1 |
 ///
 /// ```
 /// use nysketch::Sum;
@@ -39,13 +40,14 @@ pub enum Sum {
     Complete,
     Sum,
     Outer,
+    PersonRows,
 }
 
 /// Most sums of a sketch: 1 GiB of 128-bit integers.
 pub(crate) const MAX_SUMS: f64 = (1u64 << 26) as f64;
 
 /// Number of different sums.
-pub(crate) const SUMS: usize = 12;
+pub(crate) const SUMS: usize = 13;
 
 /// What an integer of a sum stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +111,8 @@ pub(crate) struct Measured {
     pub bandwidths: usize,
     /// Which sums are kept.
     pub collect: Collect,
+    /// Whether the rows of a person are protected together.
+    pub people: bool,
 }
 
 impl Measured {
@@ -132,8 +136,8 @@ impl Measured {
 
     /// The lines of the table that are kept. Counts of rows come before the sums that are bounded by them.
     pub fn specs(&self) -> Vec<Spec> {
-        let Measured { dims: d, levels, partial, points: m, landmarks, bandwidths, collect } =
-            *self;
+        let Measured { dims: d, levels, points: m, landmarks, bandwidths, collect, .. } = *self;
+        let partial = self.partial;
         let (one, q) = (i128::from(FEATURE_ONE), i128::from(COORDINATE_LIMIT));
         let line = |sum, shape, unit, over, term| Spec { sum, shape, unit, over, term };
         let themselves = |sum, most| line(sum, vec![1], Unit::One, Over::Themselves, (0, most));
@@ -169,6 +173,9 @@ impl Measured {
             specs.push(line(Sum::Sum, vec![d], Unit::Coordinate, Over::Complete, (-q, q)));
             specs.push(line(Sum::Outer, pairs, Unit::Product, Over::Complete, (-q * q, q * q)));
         }
+        if self.people {
+            specs.push(themselves(Sum::PersonRows, MAX_WEIGHT));
+        }
         specs
     }
 }
@@ -188,6 +195,7 @@ impl Sum {
         (Sum::Complete, "complete"),
         (Sum::Sum, "sum"),
         (Sum::Outer, "outer"),
+        (Sum::PersonRows, "person_rows"),
     ];
 
     /// Its name in files.
@@ -251,6 +259,7 @@ mod tests {
                 landmarks: true,
                 bandwidths: 3,
                 collect,
+                people: false,
             };
             let most = plan.most_points();
             assert!(Measured { points: most, ..plan }.sums() <= MAX_SUMS);
