@@ -171,6 +171,7 @@ def private_plan(
     scale: Literal["none", "standard", "robust"] | None = None,
     collect: str | Sequence[str] | None = None,
     radius: float | None = None,
+    max_rows_per: tuple[str, int] | None = None,
     seed: int = 0,
 ) -> Plan: ...
 
@@ -190,6 +191,8 @@ class Release:
     def delta(self) -> float: ...
     @property
     def rows(self) -> int: ...
+    @property
+    def person_rows(self) -> int | None: ...
     @property
     def promise(self) -> str: ...
     @property

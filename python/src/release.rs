@@ -8,7 +8,7 @@ use crate::plan::{PyPlan, reduced, save};
 use crate::results::json;
 use crate::sketch::PySketch;
 use nysketch::privacy::{Budget, Mechanism, Release};
-use nysketch::{Collect, Named, PlanParams, PrivateParams, Scale, make_plan};
+use nysketch::{Collect, Named, People, PlanParams, PrivateParams, Scale, make_plan};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -36,6 +36,9 @@ const POINTS: usize = 20_000;
 ///     Sums to keep; 'cells' by default. Each takes its part of the budget.
 /// radius : float, optional
 ///     How far from its landmark a row counts in the sums of its cell.
+/// max_rows_per : (str, int), optional
+///     Protect all rows with the same text in a column together, as those of one person, and let at most so many
+///     of them count, as in ``("user_id", 10)``. Single rows are protected by default.
 /// seed : int, default=0
 ///
 /// Returns
@@ -51,7 +54,7 @@ const POINTS: usize = 20_000;
 /// >>> release.estimate().fit_kmeans(3).centres.shape
 /// (3, 2)
 #[pyfunction]
-#[pyo3(signature = (bounds, *, public=None, release=None, landmarks=None, clusters=None, scale=None, collect=None, radius=None, seed=0))]
+#[pyo3(signature = (bounds, *, public=None, release=None, landmarks=None, clusters=None, scale=None, collect=None, radius=None, max_rows_per=None, seed=0))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 pub fn private_plan(
     py: Python<'_>,
@@ -63,6 +66,7 @@ pub fn private_plan(
     scale: Option<Chosen<Scale>>,
     collect: Option<OneOrMore<String>>,
     radius: Option<f64>,
+    max_rows_per: Option<(String, Natural)>,
     #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
 ) -> PyResult<PyPlan> {
     let mut given = Vec::new();
@@ -72,6 +76,8 @@ pub fn private_plan(
     }
     let mut private = PrivateParams::new(given);
     private.radius = radius;
+    let people = max_rows_per.map(|(column, rows)| People::new(column, rows.0));
+    private.people = people.transpose().map_err(exception)?;
     let mut params = PlanParams::default().seed(seed).scale(scale.map(|Chosen(scale)| scale));
     params.clusters = clusters.map(Natural::size);
     if let Some(count) = landmarks {
@@ -98,7 +104,7 @@ pub fn private_plan(
                 None => private.anywhere(POINTS, seed),
                 Some(release) => {
                     let release = &release.get().release;
-                    private.spent = release.total().0;
+                    private = private.after(release).map_err(exception)?;
                     release.like_its_rows(POINTS, seed)
                 }
             };
@@ -173,6 +179,12 @@ impl PyRelease {
     #[getter]
     fn rows(&self) -> u64 {
         self.release.rows()
+    }
+
+    /// Most rows of one person, where the plan protects people; None where it protects single rows.
+    #[getter]
+    fn person_rows(&self) -> Option<u64> {
+        self.release.terms().person_rows
     }
 
     /// What is promised, in words.

@@ -82,7 +82,7 @@ impl PySketch {
             x,
             Wanted::recipe(&plan.recipe),
             Extras {
-                key: empty.folds().and_then(|folds| folds.rule().key()).map(str::to_string),
+                key: key(&empty).map(str::to_string),
                 skip_invalid: skip_invalid || plan.private.is_some(),
                 allow_missing: plan.recipe.least_present.is_some(),
                 ..Extras::weights(weights)?
@@ -147,6 +147,12 @@ impl PySketch {
             _ => Ok(sketch),
         }
     }
+}
+
+/// The column whose text comes with every row: that of folds, or of the people whom a plan protects.
+fn key(sketch: &Sketch) -> Option<&str> {
+    let folds = sketch.folds().and_then(|folds| folds.rule().key());
+    folds.or(sketch.plan().people().map(|people| people.column.as_str()))
 }
 
 /// A share of skipped rows above this is worth a warning.

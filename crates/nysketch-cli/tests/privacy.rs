@@ -46,6 +46,10 @@ fn from_public_rows_to_a_model() {
 #[test]
 fn two_rounds_need_no_public_rows() {
     let f = folder();
+    // In their order, not that of the alphabet.
+    f.write("other.toml", "c1 = [-9, 9]\nc0 = [-9, 9]\n");
+    let other = f.json("plan --private --bounds-from other.toml --landmarks 10 -o other.nys");
+    assert_eq!(other["columns"], serde_json::json!(["c1", "c0"]));
     f.write("bounds.toml", "c0 = [-9, 9]\nc1 = [-9.0, 9]\n");
     f.ok("plan --private --bounds-from bounds.toml --landmarks 100 -o first.nys");
     f.ok("sketch x.csv --plan first.nys -o s1.nys");

@@ -5,6 +5,7 @@ mod common;
 use common::*;
 use nysketch::format::decode;
 use nysketch::planning::{DatePart, Missing};
+use nysketch::privacy::{Budget, Release};
 use nysketch::rows::{CategoryColumn, Invalid, RowSet, RowStream};
 use nysketch::*;
 use proptest::prelude::*;
@@ -175,7 +176,49 @@ fn golden_cases() -> Vec<(&'static str, Source, PlanParams)> {
                 .bandwidths([4.0, 1.0])
                 .seed(13),
         ),
+        // Bounds that some rows are beyond, and a radius that many are.
+        (
+            "v4/private",
+            plain(),
+            nystrom(Some(6), Sampling::Uniform)
+                .collect(Collect { kernel: true, cells: true, moments: true })
+                .bandwidths([64.0, 16.0, 5.0])
+                .private(golden_bounds(None))
+                .seed(16),
+        ),
+        (
+            "v4/people",
+            Box::new(golden_rows().with_keys(golden_keys()).unwrap()),
+            nystrom(Some(5), Sampling::Uniform)
+                .bandwidths([64.0])
+                .private(golden_bounds(People::new("user", 4).ok()))
+                .seed(17),
+        ),
     ]
+}
+
+fn golden_bounds(people: Option<People>) -> PrivateParams {
+    let bounds = [("height", 1.0, 9.5), ("width", 101.0, 112.0), ("βάρος", 200.0, 215.0)];
+    let mut private = PrivateParams::new(bounds.map(|(name, low, high)| (name.into(), low, high)));
+    private.radius = Some(3.0);
+    private.people = people;
+    private
+}
+
+/// A release was drawn once; it can be read forever, and so can a masked sketch.
+#[test]
+fn golden_releases() {
+    let sketch =
+        || Sketch::from_bytes(&std::fs::read(golden("v4/private.sketch.nys")).unwrap()).unwrap();
+    let path = golden("v4/release.nys");
+    if std::env::var_os("NYSKETCH_WRITE_GOLDEN").is_some() && !path.exists() {
+        let budget = Budget::new(3.0, 1e-6).unwrap();
+        std::fs::write(&path, Release::of(&sketch(), budget, &[]).unwrap().to_bytes()).unwrap();
+    }
+    let bytes = std::fs::read(&path).unwrap();
+    let release = Release::from_bytes(&bytes).unwrap();
+    assert_eq!(release.to_bytes(), bytes);
+    assert_eq!(release.spendings().len(), 6);
 }
 
 /// The user of each golden row; some have none.
@@ -246,6 +289,10 @@ fn with_holes() -> Vec<u8> {
     std::fs::read(golden("v3/holes.sketch.nys")).unwrap()
 }
 
+fn with_noise() -> Vec<u8> {
+    std::fs::read(golden("v4/release.nys")).unwrap()
+}
+
 fn with_folds() -> Vec<u8> {
     std::fs::read(golden("v2/keyed.sketch.nys")).unwrap()
 }
@@ -272,6 +319,57 @@ fn each_broken_rule_of_folds_is_named() {
     says(broken(&|_, tensors| put(tensors, "folds.witnesses", 0, -1)), "the folds of witness 0");
     let unknown = broken(&|json, _| *json = json.replace("\"folds\":", "\"found\":"));
     says(unknown, "a section 'found' that this program does not know");
+}
+
+/// Each rule of private plans and releases is named where it is broken: no file can claim less noise than its plan asks for.
+#[test]
+fn each_broken_rule_of_releases_is_named() {
+    let broken = |change: &dyn Fn(&mut String, &mut Tensors)| refusal(&edit(&with_noise(), change));
+    let says = |refused: FormatError, words: &str| {
+        assert!(refused.to_string().contains(words), "{refused}, not {words}");
+    };
+    let replaced = |from: &str, to: &str| {
+        broken(&|json, _| {
+            assert!(json.contains(from), "{json}");
+            *json = json.replacen(from, to, 1);
+        })
+    };
+    says(replaced("\"epsilon\":\"3\"", "\"epsilon\":\"1\""), "within its ε and δ");
+    says(replaced("\"epsilon\":\"3\"", "\"epsilon\":\"x\""), "ε and δ are numbers");
+    says(replaced("\"epsilon\":\"3\"", "\"epsilon\":\"21\""), "between 0.0001 and 20");
+    says(replaced("\"delta\":\"0.000001\"", "\"delta\":\"0\""), "`delta`");
+    says(replaced("\"name\":\"counts\"", "\"name\":\"rows\""), "the mechanisms of its plan");
+    says(replaced("\"name\":\"counts\"", "\"name\":\"count\""), "counts");
+    says(replaced("one row added", "nothing added"), "canonical");
+    says(replaced("/65536\"}", "/65535\"}"), "canonical");
+    says(replaced("\"release\":{", "\"release\":{\"person_rows\":3,"), "person");
+    says(replaced("\"spent\":0", "\"spent\":72057594037927936"), "fingerprint");
+    says(broken(&|_, tensors| drop(tensors.remove("noisy.sums"))), "'noisy.sums' is missing");
+    says(
+        broken(&|_, tensors| put(tensors, "noisy.counts", 1, i128::MAX >> 1)),
+        "the sums of its plan",
+    );
+    // What a private plan may not have.
+    let plan = std::fs::read(golden("v4/private.plan.nys")).unwrap();
+    let broken = |change: &dyn Fn(&mut String, &mut Tensors)| refusal(&edit(&plan, change));
+    says(
+        broken(&|json, _| *json = json.replace("\"radius\":", "\"radius\":999999999")),
+        "`radius`",
+    );
+    says(broken(&|json, _| *json = json.replace("\"format\":4", "\"format\":3")), "private");
+    says(broken(&|_, tensors| drop(tensors.remove("low"))), "'low' is missing");
+    says(
+        broken(&|_, tensors| {
+            std::mem::swap(&mut tensors.get_mut("low").unwrap().2, &mut vec![255; 24])
+        }),
+        "'low' holds a value that is not finite",
+    );
+    let ends = |tensors: &mut Tensors| tensors["high"].clone();
+    says(broken(&|_, tensors| *tensors.get_mut("low").unwrap() = ends(tensors)), "`bounds`");
+    says(
+        broken(&|_, tensors| tensors.get_mut("exponent").unwrap().2[0] ^= 1),
+        "one unit for all columns",
+    );
 }
 
 type Tensors = HashMap<String, (Dtype, Vec<usize>, Vec<u8>)>;
@@ -319,7 +417,7 @@ fn unedited_files_come_back_the_same() {
 
 #[test]
 fn every_truncation_and_every_flipped_byte_is_refused() {
-    for bytes in [golden_bytes(), with_witnesses(), with_holes()] {
+    for bytes in [golden_bytes(), with_witnesses(), with_holes(), with_noise()] {
         for length in 0..bytes.len() {
             refusal(&bytes[..length]);
         }

@@ -17,6 +17,7 @@ use nysketch_tables::{Columns, Extras};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
+use toml::Spanned;
 
 /// Points that landmarks are chosen from where there are no public rows.
 const POINTS: usize = 20_000;
@@ -111,15 +112,21 @@ fn make(args: &PlanArgs, common: &Common) -> Result<(Plan, PlanReport)> {
     Ok(make_plan(&table, &params.private(private).check()?, &())?)
 }
 
-/// Bounds from a TOML file.
+/// Bounds from a TOML file, in its order.
 fn bounds_in(path: &Path) -> Result<Vec<(String, f64, f64)>> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
-    let all: BTreeMap<String, [f64; 2]> =
+    let all: BTreeMap<String, Spanned<[f64; 2]>> =
         toml::from_str(&text).map_err(|error: toml::de::Error| {
             // Backquotes would be taken for options.
             let why = error.message().replace('`', "'");
             Usage(format!("{name}: {why}; lines look like age = [0, 120]"))
         })?;
-    Ok(all.into_iter().map(|(column, [low, high])| (column, low, high)).collect())
+    let mut all: Vec<(String, Spanned<[f64; 2]>)> = all.into_iter().collect();
+    all.sort_by_key(|(_, bounds)| bounds.span().start);
+    let pair = |(column, bounds): (String, Spanned<[f64; 2]>)| {
+        let [low, high] = bounds.into_inner();
+        (column, low, high)
+    };
+    Ok(all.into_iter().map(pair).collect())
 }

@@ -73,6 +73,8 @@ ROWS = {
     "v2/keyed": plain_rows,
     "v3/mixed": mixed_rows,
     "v3/holes": holed_rows,
+    "v4/private": plain_rows,
+    "v4/people": plain_rows,
 }
 
 
@@ -121,6 +123,37 @@ def see(columns, meta):
         code = {text: i for i, text in enumerate(levels)} | {None: len(levels) + 1}
         codes[:, c] = [code.get(text, len(levels)) for text in columns[category["name"]]]
     return values, codes
+
+
+def people_rows(plan, meta, values):
+    """Whether each row counts, where the plan protects people: of each, the rows with the smallest hash."""
+    people = meta.get("private", {}).get("people")
+    if people is None:
+        return np.ones(len(values), bool)
+    z = ((values - plan["centre"]) * (1.0 / plan["scale"])).astype(F32)
+    rows = {}
+    for i, key in enumerate(KEYS[people["column"]]):
+        if key is not None:
+            rows.setdefault(key, []).append((content_hash(z[i], []), i))
+    counts = np.zeros(len(values), bool)
+    for found in rows.values():
+        counts[[i for _, i in sorted(found)[: people["rows"]]]] = True
+    return counts
+
+
+def anchors(plan):
+    return np.rint(plan["landmarks"].astype(np.float64) * 2.0 ** -float(plan["exponent"][0]))
+
+
+def within_radius(q, anchor, radius):
+    """What is left of whole coordinates within the radius of the anchors of their cells."""
+    s = np.zeros(len(q))
+    for k in range(q.shape[1]):
+        t = q[:, k] - anchor[:, k]
+        s = s + t * t
+    far = s > float(radius) * float(radius)
+    factor = float(radius) / np.sqrt(np.where(far, s, 1.0))
+    return np.where(far[:, None], anchor + np.trunc((q - anchor) * factor[:, None]), q)
 
 
 def fma(a, b, c):
@@ -260,6 +293,11 @@ def check_folds(name, plan, meta, columns, sketch, total):
 def compute(plan, meta, columns, kept=slice(None)):
     """Every sum that the plan asks for, over the rows that are kept, as Python integers."""
     values, codes = (rows[kept] for rows in see(columns, meta))
+    if "private" in meta:
+        finite = np.isfinite(values)
+        values = np.where(finite, np.clip(values, plan["low"], plan["high"]), values)
+        counts = people_rows(plan, meta, values)
+        values, codes = values[counts], codes[counts]
     categories, least = meta.get("categories", []), meta.get("least_present")
     levels = [len(category["levels"]) + 2 for category in categories]
     d = values.shape[1]
@@ -303,10 +341,15 @@ def compute(plan, meta, columns, kept=slice(None)):
             sums["coverage"] = [total(units(kernel(nearness, rate(s / square))))[0] for s in bandwidths]
         if "cells" in meta["collect"]:
             cell = [nearest == j for j in range(len(points))]
+            if "private" in meta:
+                near = within_radius(q.astype(np.float64), anchors(plan)[nearest], meta["private"]["radius"])
+                whole, q = q, near.astype(np.int64).astype(object)
             in_cells = lambda x: [(w[c, None] * x[c]).sum(0) if c.any() else [0] * x.shape[1] for c in cell]
             sums["cell_rows"] = [w[c].sum() for c in cell]
             sums["cell_sum"] = in_cells(q)
             sums["cell_square"] = in_cells(q**2)
+            if "private" in meta:
+                q = whole
             if least:
                 sums["cell_absent"] = in_cells(absent.astype(object))
             if categories:
@@ -321,6 +364,8 @@ def compute(plan, meta, columns, kept=slice(None)):
     if "moments" in meta["collect"]:
         sums["sum"] = total(q)
         sums["outer"] = [total(q[:, i : i + 1] * q[:, j : j + 1])[0] for i in range(d) for j in range(i + 1)]
+    if people := meta.get("private", {}).get("people"):
+        sums["person_rows"] = [people["rows"]]
     return {k: np.array(v, dtype=object) for k, v in sums.items()}
 
 
@@ -363,6 +408,51 @@ def digest(plan, section):
     return hashed.hexdigest()
 
 
+def sensitivities(plan, meta):
+    """The squares of how far a row can move each mechanism."""
+    (m, d), radius = plan["landmarks"].shape, meta["private"]["radius"]
+    unit, scale = 2.0 ** -float(plan["exponent"][0]), 1.0 / plan["scale"]
+    ends = [np.abs((plan[end] - plan["centre"]) * scale * unit) for end in ("low", "high")]
+    reach = sum((int(r) + 1) ** 2 for r in np.ceil(np.maximum(*ends)))
+    cell = radius**2 + (radius**2 >> 31) + 1
+    points = plan["landmarks"]
+    distance = np.zeros((m, m), F32)
+    for k in range(d):
+        distance = fma(points[:, None, k] - points[None, :, k], points[:, None, k] - points[None, :, k], distance)
+    error, kernels = 16 * (d + 17), 0
+    for row in rungs(distance, plan["bandwidths"], meta["kernel"]):
+        a = (int(row.sum(1).max()) + m * error) << 23
+        b = m * error**2
+        kernels += a + b + 2 * (math.isqrt(a * b) + 1)
+    moments = {"totals": reach, "products": reach**2}
+    return {"counts": 1, "sums": cell, "squares": cell**2, "kernel": kernels, "rows": 1} | moments
+
+
+def check_release():
+    """The noise of a release is what its ρ asks for, and its noisy sums are near those of the sketch."""
+    meta, release = read(HERE / "v4/release.nys")
+    _, sketch = read(HERE / "v4/private.sketch.nys")
+    bounds, a = sensitivities(release, meta), [int(x) for x in anchors(release).flatten()]
+    rows, sums, squares = (integers(sketch[f"cell_{n}"]).flatten() for n in ("rows", "sum", "square"))
+    d = len(meta["columns"])
+    exact = {
+        "counts": rows,
+        "sums": [s - rows[i // d] * a[i] for i, s in enumerate(sums)],
+        "squares": [s - 2 * a[i] * sums[i] + rows[i // d] * a[i] ** 2 for i, s in enumerate(squares)],
+        "kernel": integers(sketch["features"]).flatten(),
+        "totals": integers(sketch["sum"]).flatten(),
+        "products": integers(sketch["outer"]).flatten(),
+    }
+    for cost in meta["release"]["mechanisms"]:
+        name, square = cost["name"], bounds[cost["name"]]
+        assert int(cost["sensitivity_squared"]) == square, f"release: Δ² of {name}"
+        units = -(-(square << 71) // cost["rho"])
+        assert cost["variance"] == f"{units}/65536", f"release: variance of {name}"
+        noise = integers(release[f"noisy.{name}"]) - np.array(exact[name], object)
+        assert (np.abs(noise.astype(float)) < 7 * math.sqrt(units / 65536)).all(), f"release: noise of {name}"
+    print("v4/release: variances follow from the plan")
+
+
 def main():
     for name, columns in ROWS.items():
         plan_path = HERE / f"{name}.plan.nys"
@@ -373,6 +463,7 @@ def main():
         assert meta["fingerprint"] == fingerprint, "fingerprint"
         version = int(name[1])
         assert meta["format"] == version and ("kernel" in meta) == (version > 1), "version"
+        assert ("private" in meta) == (version > 3), "version"
         assert all((key in meta) == (version > 2) for key in ("categories", "steps", "units")), "version"
         rule = sections.pop("folds", None)
         assert sections == {s: digest(plan, s) for s in sections}, "digests of sections"
@@ -386,6 +477,7 @@ def main():
             extra = check_folds(name, plan, meta, columns(), sketch, sums)
         assert set(sketch) == set(plan) | set(sums) | extra, f"{name}: tensors"
         print(f"{name}: {', '.join(sums)} agree to the last bit")
+    check_release()
 
 
 main()
