@@ -51,11 +51,10 @@ pub fn read_plan(path: &Path) -> Result<Arc<Plan>> {
     })
 }
 
-/// What can be learned from: a sketch, or what a release says about one, which is told.
-pub fn read_sums(path: &Path, common: &Common) -> Result<(Sketch, Option<Release>)> {
+/// What can be learned from: a sketch, or what a release says about one.
+pub fn read_sums(path: &Path) -> Result<(Sketch, Option<Release>)> {
     if Kind::of(path).is_ok_and(|kind| kind == Kind::Release) {
         let release = read_release(path)?;
-        note(common, &format!("{} is a release; {}", path.display(), release.promise()));
         let sketch = release.estimate().with_context(|| path.display().to_string())?;
         return Ok((sketch, Some(release)));
     }

@@ -31,7 +31,7 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
         check_output(common, plot, Kind::by_extension(plot), inputs())?;
     }
     let (low, high) = k_range(&args.k)?;
-    let (sketch, release) = read_sums(&args.sketch, common)?;
+    let (sketch, release) = read_sums(&args.sketch)?;
     let collect = sketch.plan().collect;
     if args.plot.is_some() && low == high && !(collect.cells || collect.moments) {
         let needs = "--plot draws clusters beside all rows, which needs cells or moments; give a range such as -k 2..20 for the curve";

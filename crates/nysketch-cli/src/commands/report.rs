@@ -33,7 +33,7 @@ pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
     let mut title = display(last);
     let mut read: Vec<Sketch> = match &sketches[..] {
         [one] if args.against.is_none() => {
-            let (sketch, release) = read_sums(one, common)?;
+            let (sketch, release) = read_sums(one)?;
             title.extend(release.map(|r| format!(", a release: {}", r.promise())));
             vec![sketch]
         }
