@@ -359,9 +359,7 @@ fn each_broken_rule_of_releases_is_named() {
     says(broken(&|json, _| *json = json.replace("\"format\":4", "\"format\":3")), "private");
     says(broken(&|_, tensors| drop(tensors.remove("low"))), "'low' is missing");
     says(
-        broken(&|_, tensors| {
-            std::mem::swap(&mut tensors.get_mut("low").unwrap().2, &mut vec![255; 24])
-        }),
+        broken(&|_, tensors| tensors.get_mut("low").unwrap().2 = vec![255; 24]),
         "'low' holds a value that is not finite",
     );
     let ends = |tensors: &mut Tensors| tensors["high"].clone();

@@ -12,6 +12,7 @@ use crate::sketch::{Sketch, check_same_plan};
 
 /// What the masked files of all parties add up to.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "there is one, and it is taken apart at once")]
 pub enum Unmasked {
     /// The sketch of all rows.
     Sketch(Sketch),
