@@ -37,10 +37,8 @@ fn main() {
     ];
     let budget = Budget::new(EPSILON, DELTA).expect("a budget");
     // Four times the cost is half the noise.
-    let careless =
-        (1..20_000).map(|i| Budget::new(EPSILON + f64::from(i) * 1e-3, DELTA).expect("a budget"));
-    let careless = careless
-        .into_iter()
+    let careless = (1..16_000)
+        .map(|i| Budget::new(EPSILON + f64::from(i) * 1e-3, DELTA).expect("a budget"))
         .find(|b| b.rho().value() >= 4.0 * budget.rho().value())
         .expect("within 20");
     println!(
@@ -49,11 +47,23 @@ fn main() {
     println!(
         "| noise | canary | sums | μ claimed | μ at least | ε claimed | ε at least | verdict |\n|---|---|---|---|---|---|---|---|"
     );
+    let mut found = Vec::new();
     for (noise, used) in [("as claimed", budget), ("half of it", careless)] {
         for (name, canary) in &canaries {
-            audit((noise, name), &plan, canary, (budget, used), trials);
+            found.push(audit((noise, name), &plan, canary, (budget, used), trials));
         }
     }
+    let (claimed, halved) = found.split_at(canaries.len());
+    assert!(claimed.iter().flatten().all(|l| l.least <= l.claim), "more is revealed than claimed");
+    assert!(claimed[0][0].least >= 0.7 * claimed[0][0].claim, "counts are audited too weakly");
+    assert!(halved[0].iter().all(|l| l.least > l.claim), "half the noise is not noticed");
+    println!("\nAll of it as it should be.");
+}
+
+/// What is claimed of some sums, and what is revealed at least.
+struct Line {
+    claim: f64,
+    least: f64,
 }
 
 /// One canary: a line for each mechanism and one for all together.
@@ -63,7 +73,7 @@ fn audit(
     canary: &[f64],
     budgets: (Budget, Budget),
     trials: usize,
-) {
+) -> Vec<Line> {
     let (claimed, used) = budgets;
     let rows = Mixture::new(2, 3, 1.5, 1).expect("a mixture").rows(0, ROWS).values;
     let sketch = |values: Vec<f64>| {
@@ -109,6 +119,7 @@ fn audit(
     let bound: Vec<f64> =
         promise.spendings().iter().map(|s| (2.0 * s.rho.value()).sqrt()).collect();
     let lines = 2 * 3 * (mechanisms.len() + 1);
+    let mut found_all = Vec::new();
     for k in 0..=mechanisms.len() {
         let together = k == mechanisms.len();
         let norm = |all: &[f64]| all.iter().map(|m| m * m).sum::<f64>().sqrt();
@@ -127,7 +138,9 @@ fn audit(
             "| {} | {} | {name} | {claim:.3} (this row: {possible:.3}) | {least:.3} | {of} | {at} | {verdict} |",
             names.0, names.1
         );
+        found_all.push(Line { claim, least });
     }
+    found_all
 }
 
 /// A lower bound on μ from scores without and with the canary: the largest Φ⁻¹(true positives) − Φ⁻¹(false positives) over all

@@ -17,7 +17,8 @@ pub fn plan_or_sketch(data: &[u8]) {
         Ok(File::Sketch(sketch)) => assert_eq!(sketch.to_bytes(), bytes),
         Ok(File::Release(release)) => {
             assert_eq!(release.to_bytes(), bytes);
-            release.estimate().unwrap();
+            // Numbers beyond all noise may have no estimate.
+            let _ = release.estimate();
         }
         Ok(File::Masked(masked)) => assert_eq!(masked.to_bytes(), bytes),
         Err(_) => {}

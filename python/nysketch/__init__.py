@@ -5,7 +5,8 @@ Two ways in:
 * estimators of scikit-learn's kind: :class:`CompressiveKMeans`, :class:`CompressiveKMedians`,
   :class:`CompressiveGaussianMixture`, :class:`NystromSketcher`;
 * the pieces themselves: :class:`Plan` (what to measure), :class:`Sketch` (exact sums that add up),
-  :class:`Model` (what was learned), :class:`Release` (sums with noise, by :func:`private_plan`), and what is told of them: :func:`inspect`, :func:`diff`,
+  :class:`Model` (what was learned), :class:`Release` (sums with noise, by :func:`private_plan`),
+  and what is told of them: :func:`inspect`, :func:`diff`,
   :func:`baseline`, :func:`attribute`, :func:`report`.
 
 Rows are arrays, data frames, Arrow streams, or files: a path or pattern is enough, and

@@ -14,9 +14,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use std::path::PathBuf;
 
-/// Points that landmarks are chosen from where there are no public rows.
-const POINTS: usize = 20_000;
-
 /// A plan of which everything is public, for sketches that are to be released.
 ///
 /// Parameters
@@ -100,15 +97,8 @@ pub fn private_plan(
             py.detach(|| make_plan(&*source, &params, &()))
         }
         (None, release) => {
-            let table = match release {
-                None => private.anywhere(POINTS, seed),
-                Some(release) => {
-                    let release = &release.get().release;
-                    private = private.after(release).map_err(exception)?;
-                    release.like_its_rows(POINTS, seed)
-                }
-            };
-            let table = table.map_err(exception)?;
+            let release = release.map(|release| &release.get().release);
+            let (private, table) = private.made_up(release, seed).map_err(exception)?;
             let params = params.private(private).check().map_err(exception)?;
             py.detach(|| make_plan(&table, &params, &()))
         }
@@ -116,10 +106,10 @@ pub fn private_plan(
     Ok(made.map_err(exception)?.0.into())
 }
 
-/// Sums with noise: what may leave the house.
+/// Sums with noise: what may be given away.
 ///
-/// With and without any one row, every outcome is equally likely up to a factor exp(epsilon), but for outcomes of
-/// probability delta. Noise is the operating system's, so that there is no seed. Every release of a sketch reveals
+/// Every outcome is at most exp(epsilon) times as likely with any one row as without it, plus delta, and the other way
+/// round. Noise is the operating system's, so that there is no seed. Every release of a sketch reveals
 /// more; the command keeps a ledger of them, this class does not.
 ///
 /// Parameters
@@ -169,7 +159,7 @@ impl PyRelease {
         self.release.budget().epsilon
     }
 
-    /// The probability of outcomes of which this is not promised.
+    /// What may be added to that.
     #[getter]
     fn delta(&self) -> f64 {
         self.release.budget().delta
@@ -201,7 +191,7 @@ impl PyRelease {
     }
 
     /// A sketch that rows could have, as near to the noisy sums as their noise lets one say: what models are
-    /// learned from. That costs no privacy.
+    /// learned from. That costs no privacy. It cannot be merged, subtracted, compared or saved: it is no sketch of rows.
     ///
     /// Returns
     /// -------

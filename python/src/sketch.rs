@@ -122,6 +122,16 @@ impl PySketch {
         }
     }
 
+    /// Refuses what is no sketch of rows.
+    fn check_exact(&self) -> PyResult<()> {
+        match self.get().released() {
+            None => Ok(()),
+            Some(_) => Err(PyValueError::new_err(
+                "an estimate from a release is no sketch; save the release itself",
+            )),
+        }
+    }
+
     fn fit(&self, py: Python<'_>, params: FitParams, verbose: bool) -> PyResult<PyModel> {
         let sketch = self.get();
         let shown = Shown { what: fitting(params.task), verbose, rows: None };
@@ -798,6 +808,7 @@ impl PySketch {
     ///     :meth:`with_witnesses` puts them back; save the plan once where many sketches share it.
     #[pyo3(signature = (path, *, embed_witnesses=true))]
     fn save(&self, py: Python<'_>, path: PathBuf, embed_witnesses: bool) -> PyResult<()> {
+        self.check_exact()?;
         save(py, &path, || self.bytes(embed_witnesses))
     }
 

@@ -2,9 +2,10 @@
 
 import pickle
 
-import nysketch
 import numpy as np
 import pytest
+
+import nysketch
 from nysketch import Plan, Release, private_plan
 
 BOUNDS = {"c0": (-9, 9), "c1": (-9, 9)}

@@ -478,16 +478,15 @@ pub struct PrivateArgs {
     pub radius: Option<f64>,
 }
 
-/// Add noise to a sketch, so that it may leave the house.
+/// Add noise to a sketch, so that it may be given away.
 ///
-/// Differential privacy: with and without any one row, every outcome is equally likely up to a factor e^ε, but for outcomes of
-/// probability δ. The sketch must be made with a plan of 'nysketch plan --private'. Noise is drawn from the operating system's
+/// Differential privacy: every outcome is at most e^ε times as likely with any one row as without it, plus δ, and the other way
+/// round. The sketch must be made with a plan of 'nysketch plan --private'. Noise is drawn from the operating system's
 /// randomness, in integers; there is no seed. What is written holds no exact number that depends on the rows, and can be
 /// learned from with 'nysketch fit'. Every release of a sketch reveals more: a ledger beside the sketch adds them up.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch privatize private-s.nys -o release.nys --epsilon 1 --delta 1e-6
-  nysketch privatize private-s.nys -o release.nys --epsilon 3 --delta 1e-8 --force
 
 JSON fields: file, epsilon, delta, rho, total_rho (with the first round), person_rows, rows (noisy), mechanisms [{name, numbers, rho,
   sensitivity_squared, deviation}], releases, all_releases {epsilon, rho}, fingerprint, bytes")]
@@ -498,7 +497,7 @@ pub struct Privatize {
     /// ε: how much more likely any outcome may be with a row than without it, in all rounds together; there is no default
     #[arg(long, value_name = "E")]
     pub epsilon: f64,
-    /// δ: the probability of outcomes of which this is not promised, well below one over the number of people; no default
+    /// δ: what may be added to that, well below one over the number of people; there is no default
     #[arg(long, value_name = "D")]
     pub delta: f64,
     /// How the budget is split, in any unit: counts, sums and squares of cells, kernel, rows, totals, products: those that

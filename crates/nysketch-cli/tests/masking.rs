@@ -170,11 +170,7 @@ fn a_session_masks_one_sketch() {
     f.ok(&mask("a", &SESSION.to_uppercase()));
     assert_eq!(f.read("a.masked.nys"), first);
     let other = format!("mask b.nys --parties keys.toml --key a.key --session {SESSION} -o x.nys");
-    f.fails(
-        1,
-        &other,
-        &["cannot mask b.nys", "has masked another sketch", "Agree on a new session"],
-    );
+    f.fails(1, &other, &["cannot mask b.nys", "was used in session", "Agree on a new session"]);
     f.ok(&other.replace(SESSION, NEXT));
     let ledger = String::from_utf8(f.read("a.key.sessions")).unwrap();
     assert_eq!(ledger.lines().count(), 2);
@@ -328,14 +324,14 @@ fn noise_of_all_parties_makes_a_release() {
         assert_eq!((&made["epsilon"], &made["honest"]), (&2.0.into(), &2.into()));
     }
     let text = f.ok("inspect a.masked.nys");
-    assert!(text.contains("2 of 3 parties keep their noise"), "{text}");
+    assert!(text.contains("2 of 3 parties keep their noise secret"), "{text}");
     let all = "merge a.masked.nys b.masked.nys c.masked.nys --parties keys.toml -o r.nys";
     let merged = f.json(all);
     assert_eq!((&merged["epsilon"], &merged["parties"]), (&2.0.into(), &3.into()));
     assert!(f.ok("inspect r.nys").contains("as long as 2 of 3 parties"));
     f.ok("fit kmeans r.nys -k 2 -o m.json");
     // Noise is drawn once a session, and for the same terms by all.
-    f.fails(1, &noisy("a", &format!("{terms} --force")), &["has masked another sketch", SESSION]);
+    f.fails(1, &noisy("a", &format!("{terms} --force")), &["was used in session", SESSION]);
     let other = |id: &str, more: &str| format!("{} --force {more}", mask(id, NEXT));
     f.ok(&other("a", terms));
     f.ok(&other("b", "--epsilon 1 --delta 1e-6 --honest 2"));

@@ -377,9 +377,17 @@ pub enum Error {
          make one with `private` and `bounds`, from public rows or none, and sketch with it"
     )]
     NotPrivate,
+    /// What needs exact sums was asked of an estimate from a release.
+    #[error(
+        "cannot {action} an estimate from a release: its sums have noise, which nothing but learning allows for"
+    )]
+    Released {
+        /// What was asked for.
+        action: &'static str,
+    },
     /// Rows of people were to be subtracted.
     #[error(
-        "the plan protects people by '{column}': of those with more rows than count, others would count without what is          subtracted; sketch the rows that are left instead"
+        "the plan protects people by '{column}'; of those with more rows than count, others would count without what is subtracted, so sketch the rows that are left instead"
     )]
     PeopleSubtracted {
         /// The column that says whose row it is.

@@ -134,6 +134,8 @@ pub mod kmeans;
 #[doc(hidden)]
 pub mod landmarks;
 #[doc(hidden)]
+pub mod ledger;
+#[doc(hidden)]
 pub mod linalg;
 #[doc(hidden)]
 pub mod parallel;

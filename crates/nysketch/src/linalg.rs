@@ -174,13 +174,25 @@ pub struct SymmetricEigen {
     pub vectors: Matrix,
 }
 
+/// Parts of the largest row sum that are added to the diagonal where the eigendecomposition does not converge at once.
+const SHIFTS: [f64; 4] = [0.0, 1.0, -1.0, 0.1];
+
 /// `A = V Λ Vᵀ` of a symmetric matrix.
 pub fn symmetric_eigen(a: &Matrix) -> Result<SymmetricEigen> {
     let n = a.nrows();
-    let eigen = SelfAdjointEigen::new(a.0.as_ref(), Side::Lower)
-        .map_err(|_| Error::NoConvergence { what: "the eigendecomposition", size: n })?;
+    let largest = (0..n).map(|i| (0..n).map(|j| a.get(i, j).abs()).sum()).fold(0.0, f64::max);
+    // A + sI has the same vectors. On kernel matrices of points all over a box the iteration has been seen to stall
+    // where it does not on the shifted one.
+    let found = SHIFTS.iter().map(|part| part * largest).find_map(|shift| {
+        let shifted = |i, j| a.get(i, j) + if i == j { shift } else { 0.0 };
+        let shifted = if shift == 0.0 { a.clone() } else { Matrix::from_fn(n, n, shifted) };
+        SelfAdjointEigen::new(shifted.0.as_ref(), Side::Lower).ok().map(|eigen| (eigen, shift))
+    });
+    let Some((eigen, shift)) = found else {
+        return Err(Error::NoConvergence { what: "the eigendecomposition", size: n });
+    };
     let ascending = eigen.S().column_vector();
-    let values = (0..n).rev().map(|i| ascending[i]).collect();
+    let values = (0..n).rev().map(|i| ascending[i] - shift).collect();
     let vectors = Matrix::from_fn(n, n, |i, j| eigen.U()[(i, n - 1 - j)]);
     Ok(SymmetricEigen { values, vectors })
 }

@@ -334,7 +334,14 @@ impl Plan {
         if let Some((name, _)) = refused.into_iter().find(|(_, has)| *has) {
             return Err(Error::parameter(name, NOT_PRIVATE, "it"));
         }
-        private.check(&self.frame, self.collect.cells)?;
+        private.check(&self.frame, &self.columns, self.collect.cells)?;
+        let (m, d) = (self.features.points().len() as u64, self.dims() as u64);
+        if self.collect.kernel && self.landmarks().is_some() && m * m * d > MOST_KERNEL_WORK {
+            let most = (MOST_KERNEL_WORK / d).isqrt();
+            let expected =
+                format!("at most {most} with kernel sums and {d} columns in a private plan");
+            return Err(Error::parameter("`landmarks`", expected, m));
+        }
         let at_landmarks = self.landmarks().map_or(Vec::new(), |p| anchors(p, &self.frame));
         match at_landmarks.iter().all(|a| a.abs() <= MAX_ANCHOR) {
             true => Ok(()),
@@ -344,6 +351,10 @@ impl Plan {
         }
     }
 }
+
+/// Landmarks squared times columns at most, for kernel sums of a private plan: all pairs of landmarks are compared whenever a
+/// release is read.
+const MOST_KERNEL_WORK: u64 = 1 << 33;
 
 /// Why an option does not go with a private plan.
 pub(crate) const NOT_PRIVATE: &str = "left out with `private`";

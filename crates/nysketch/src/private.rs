@@ -27,7 +27,7 @@ const MOST_ROWS_PER_PERSON: u64 = 1 << 20;
 ///
 /// ```
 /// let people = nysketch::People::new("user_id", 10).unwrap();
-/// assert_eq!(people.to_string(), "10 rows per 'user_id'");
+/// assert_eq!(people.to_string(), "all rows of a 'user_id', of which 10 count");
 /// assert!(nysketch::People::new("user_id", 0).is_err());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,20 +42,22 @@ pub struct People {
 impl People {
     /// At most `rows` rows with the same text in `column`.
     pub fn new(column: impl Into<String>, rows: u64) -> Result<Self> {
-        match (1..=MOST_ROWS_PER_PERSON).contains(&rows) {
-            true => Ok(People { column: column.into(), rows }),
-            false => {
-                let expected = format!("between 1 and {MOST_ROWS_PER_PERSON} rows");
-                Err(Error::parameter("`max_rows_per`", expected, rows))
-            }
+        let column = column.into();
+        if column.is_empty() {
+            return Err(Error::parameter("`max_rows_per`", "a column with a name", "none"));
         }
+        if !(1..=MOST_ROWS_PER_PERSON).contains(&rows) {
+            let expected = format!("between 1 and {MOST_ROWS_PER_PERSON} rows");
+            return Err(Error::parameter("`max_rows_per`", expected, rows));
+        }
+        Ok(People { column, rows })
     }
 }
 
 impl std::fmt::Display for People {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let rows = if self.rows == 1 { "row" } else { "rows" };
-        write!(f, "{} {rows} per '{}'", self.rows, self.column)
+        let count = if self.rows == 1 { "counts" } else { "count" };
+        write!(f, "all rows of a '{}', of which {} {count}", self.column, self.rows)
     }
 }
 
@@ -91,6 +93,11 @@ impl Private {
         }
     }
 
+    /// Whether a row has a number beyond the bounds.
+    pub(crate) fn is_beyond(&self, row: &[f64]) -> bool {
+        row.iter().enumerate().any(|(j, x)| *x < self.low[j] || *x > self.high[j])
+    }
+
     /// Whole rows within the bounds.
     pub(crate) fn bound_rows(&self, values: &[f64], out: &mut Vec<f64>) {
         out.clear();
@@ -100,7 +107,7 @@ impl Private {
     }
 
     /// Brings the whole coordinates `q` of a row within the radius of the anchor of its cell: `u = q − anchor` is shortened
-    /// to `trunc(u · R/√s)` where `s = Σu²`, added up in order, is larger than R². Coordinates have at most 38 bits, so the
+    /// to `trunc(u · R/√s)` where `s = Σu²`, added up in order, is larger than R². Coordinates have at most 31 bits, so the
     /// differences are exact.
     #[inline]
     pub(crate) fn within_radius(&self, anchor: &[f64], q: &mut [f64]) {
@@ -122,8 +129,13 @@ impl Private {
         (0..self.low.len()).map(reach).collect()
     }
 
+    /// The radius in the coordinates of the frame.
+    pub fn radius_in(&self, frame: &Frame) -> f64 {
+        self.radius as f64 * power_of_two(frame.exponent[0])
+    }
+
     /// Checks every rule that FORMAT.md has for a private plan's bounds.
-    pub(crate) fn check(&self, frame: &Frame, cells: bool) -> Result<()> {
+    pub(crate) fn check(&self, frame: &Frame, columns: &[String], cells: bool) -> Result<()> {
         let d = frame.dims();
         let ordered = |(low, high): (&f64, &f64)| low.is_finite() && high.is_finite() && low < high;
         if self.low.len() != d
@@ -137,12 +149,17 @@ impl Private {
             return Err(Error::parameter("the frame", "one unit for all columns", "several"));
         }
         let most = 1u64 << (BOUNDED_BITS + 1);
-        if self.reach(frame).iter().any(|reach| *reach > most) {
-            let expected = format!("within {most} units of the centre");
-            return Err(Error::parameter("`bounds`", expected, "farther ones"));
+        if let Some(j) = self.reach(frame).iter().position(|reach| *reach > most) {
+            let farthest = most as f64 * power_of_two(frame.exponent[j]) * frame.scale[j];
+            let expected = format!(
+                "at most {farthest:.3e} away from {} for '{}', whose scale is {}; give the column a wider scale, or narrower bounds",
+                frame.centre[j], columns[j], frame.scale[j]
+            );
+            let got = format!("{}..{}", self.low[j], self.high[j]);
+            return Err(Error::parameter("`bounds`", expected, got));
         }
         if let Some(people) = &self.people {
-            People::new("", people.rows)?;
+            People::new(&people.column, people.rows)?;
         }
         if (self.radius > 0) != cells || self.radius > MAX_RADIUS {
             let expected = format!("between 1 and {MAX_RADIUS} units, where cells are kept");

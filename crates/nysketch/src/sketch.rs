@@ -40,6 +40,8 @@ pub struct Sketch {
     plan: Arc<Plan>,
     sums: Sums,
     folds: Option<Folds>,
+    /// What a release promises, where the sums are an estimate from its noisy ones.
+    released: Option<Arc<str>>,
 }
 
 impl Sketch {
@@ -69,12 +71,12 @@ impl Sketch {
 
     /// A sketch from sums that have been checked against the plan.
     pub(crate) fn from_parts(plan: Arc<Plan>, sums: Sums) -> Self {
-        Sketch { plan, sums, folds: None }
+        Sketch { plan, sums, folds: None, released: None }
     }
 
     /// A sketch from the sums of its folds, which have been checked against the plan.
     pub(crate) fn from_folds(plan: Arc<Plan>, folds: Folds) -> Self {
-        Sketch { plan, sums: folds.total(), folds: Some(folds) }
+        Sketch { plan, sums: folds.total(), folds: Some(folds), released: None }
     }
 
     /// What was measured.
@@ -85,6 +87,26 @@ impl Sketch {
     /// The exact sums.
     pub fn sums(&self) -> &Sums {
         &self.sums
+    }
+
+    /// What a release promises, where this is the [estimate](crate::privacy::Release::estimate) from its noisy sums, and no sketch of
+    /// rows: it can be learned from, but not be merged, subtracted, compared or released.
+    pub fn released(&self) -> Option<&str> {
+        self.released.as_deref()
+    }
+
+    /// The same sums, as an estimate from a release.
+    pub(crate) fn estimated_from(mut self, promise: &str) -> Self {
+        self.released = Some(promise.into());
+        self
+    }
+
+    /// Refuses an estimate from a release.
+    pub(crate) fn check_exact(&self, action: &'static str) -> Result<()> {
+        match self.released {
+            None => Ok(()),
+            Some(_) => Err(Error::Released { action }),
+        }
     }
 
     /// The sums of each fold, where they are kept.
@@ -210,6 +232,8 @@ impl Sketch {
         op: impl Fn(i128, i128) -> i128 + Copy,
         action: &'static str,
     ) -> Result<()> {
+        self.check_exact(action)?;
+        other.check_exact(action)?;
         check_same_plan(&self.plan, &other.plan)?;
         let mut sums = self.sums.clone();
         sums.combine(&other.sums, op);

@@ -344,6 +344,16 @@ fn each_broken_rule_of_releases_is_named() {
     says(replaced("/65536\"}", "/65535\"}"), "canonical");
     says(replaced("\"release\":{", "\"release\":{\"person_rows\":3,"), "person");
     says(replaced("\"spent\":0", "\"spent\":72057594037927936"), "fingerprint");
+    // Numbers that no noise would make can be read, and learned from, without harm.
+    for value in [i128::MAX >> 8, i128::MIN >> 8] {
+        for name in ["counts", "sums", "squares", "kernel", "totals", "products"] {
+            let file = edit(&with_noise(), |_, tensors| {
+                (0..3).for_each(|at| put(tensors, &format!("noisy.{name}"), at, value));
+            });
+            let release = Release::from_bytes(&file).unwrap();
+            let _ = (release.rows(), release.estimate(), release.like_its_rows(10, 0));
+        }
+    }
     says(broken(&|_, tensors| drop(tensors.remove("noisy.sums"))), "'noisy.sums' is missing");
     says(
         broken(&|_, tensors| put(tensors, "noisy.counts", 1, i128::MAX >> 1)),

@@ -273,23 +273,80 @@ fn parts_of_the_same_people_add_up_and_nothing_is_subtracted() {
     assert!((noise(&both) / noise(&others) - 2.0).abs() < 1e-3);
     assert!(matches!(both.subtract(&day), Err(Error::PeopleSubtracted { .. })));
     let promise = Release::of(&both, budget, &[]).unwrap().promise();
-    assert!(promise.contains("all rows of one 'user', at most 6"), "{promise}");
+    assert!(promise.contains("all rows of one 'user', of which 6 count at most"), "{promise}");
     // Which rows count is known only where all are read, with their keys.
     let table = Table::unnamed(2, values.clone()).unwrap();
     assert!(sketch_of(&plan, &table, 1).unwrap_err().to_string().contains("keys"));
     let mut accumulator = Accumulator::new(plan.clone(), EngineKind::Cpu);
     let block = Block { values, columns: 2, ..Block::default() };
     assert!(accumulator.push(&block, Invalid::Skip).is_err());
-    // A plan for rows made from a release for people is sound, the other way round is not.
-    let release = Release::of(&day, budget, &[]).unwrap();
-    assert!(bounds(2, 6.0).after(&release).unwrap().spent > 0);
-    let rows = plan_for_rows();
-    let release = Release::of(&sketch(&rows, vec![0.0; 20]), budget, &[]).unwrap();
+    // Two rounds protect the same.
+    let of_people = Release::of(&day, budget, &[]).unwrap();
+    let of_rows = Release::of(&sketch(&plan_for_rows(), vec![0.0; 20]), budget, &[]).unwrap();
     let mut people = bounds(2, 6.0);
-    people.people = Some(People::new("user", 3).unwrap());
-    assert!(people.after(&release).is_err());
+    people.people = Some(People::new("user", 9).unwrap());
+    assert!(people.clone().after(&of_people).unwrap().spent > 0);
+    assert!(bounds(2, 6.0).after(&of_rows).unwrap().spent > 0);
+    assert!(people.after(&of_rows).unwrap_err().to_string().contains("people by 'user'"));
+    assert!(bounds(2, 6.0).after(&of_people).unwrap_err().to_string().contains("single rows"));
 }
 
 fn plan_for_rows() -> Arc<Plan> {
     plan(2, 5, &["cells"])
+}
+
+/// Rows that differ less than single precision sees are different rows: which of them count does not depend on threads.
+#[test]
+fn rows_that_are_nearly_equal_count_by_their_own_hash() {
+    let plan = people_plan(1, &["cells", "moments"]);
+    let (mut values, mut keys) = (Vec::new(), Vec::new());
+    for i in 0..4000u32 {
+        values.extend([1.0 + f64::from(i % 40) * 1e-9, 0.5]);
+        keys.push(format!("user-{}", i / 40));
+    }
+    let table = keyed(&values, &keys);
+    let bytes = sketch_of(&plan, &table, 1).unwrap().to_bytes();
+    for threads in [2, 4, 8] {
+        assert_eq!(sketch_of(&plan, &table, threads).unwrap().to_bytes(), bytes, "{threads}");
+    }
+}
+
+/// Two clusters in a corner of wide bounds, all in one cell of the first round: the second looks there.
+#[test]
+fn a_second_round_looks_where_the_first_saw_rows() {
+    let corner = |n: usize| rows(2, n, 3).iter().map(|x| x + 50.0).collect::<Vec<f64>>();
+    let bounds = || PrivateParams::new(names(2).into_iter().map(|name| (name, 0.0, 5000.0)));
+    let plan_of = |(private, table): (PrivateParams, Table)| {
+        Arc::new(plan_for(&table, PlanParams::default().landmarks(200).private(private)).unwrap().0)
+    };
+    let first = plan_of(bounds().made_up(None, 0).unwrap());
+    let half = Budget::new(0.5, 1e-6).unwrap();
+    let release = Release::of(&sketch(&first, corner(100_000)), half, &[]).unwrap();
+    let second = plan_of(bounds().made_up(Some(&release), 0).unwrap());
+    assert!(second.landmark_rows().len() > 150);
+    let near = |row: &Vec<f64>| row.iter().all(|x| *x < 500.0);
+    let there = second.landmark_rows().iter().filter(|row| near(row)).count();
+    assert!(there > 100, "{there}");
+}
+
+#[test]
+fn an_estimate_is_no_sketch_of_rows() {
+    let plan = plan(2, 20, &["cells", "kernel"]);
+    let exact = sketch(&plan, rows(2, 20_000, 3));
+    let budget = Budget::new(1.0, 1e-6).unwrap();
+    let release = Release::of(&exact, budget, &[]).unwrap();
+    assert!(release.signal() > 100.0);
+    let estimate = release.estimate().unwrap();
+    assert!(estimate.released().unwrap().contains("ε = 1"));
+    let refused = |result: Result<()>| matches!(result, Err(Error::Released { .. }));
+    assert!(refused(estimate.clone().merge(&exact)) && refused(exact.clone().subtract(&estimate)));
+    assert!(refused(Release::of(&estimate, budget, &[]).map(|_| ())));
+    let model = fit(&estimate, &FitParams::new(Task::Gmm, 3)).unwrap();
+    assert!(model.report.notes.iter().any(|n| n.contains("learned from a release")));
+    assert!(nysketch::decoder::explain(&estimate, &model).unwrap().is_none());
+    let model = fit(&exact, &FitParams::new(Task::Kmeans, 3)).unwrap();
+    assert!(model.report.notes.iter().any(|n| n.contains("not private")));
+    // Nothing at all: no cell is above the noise.
+    let nothing = Release::of(&sketch(&plan, vec![]), budget, &[]).unwrap();
+    assert!(nothing.signal() < 10.0);
 }

@@ -1,5 +1,6 @@
 //! Plans, sketches and models from their files. What is given in the wrong place is named for what it is.
 
+use super::releases::tell_noise;
 use crate::args::Common;
 use crate::kind::Kind;
 use crate::output::note;
@@ -51,14 +52,14 @@ pub fn read_plan(path: &Path) -> Result<Arc<Plan>> {
     })
 }
 
-/// What can be learned from: a sketch, or what a release says about one.
-pub fn read_sums(path: &Path) -> Result<(Sketch, Option<Release>)> {
+/// What can be learned from: a sketch, or the estimate from a release.
+pub fn read_sums(path: &Path) -> Result<Sketch> {
     if Kind::of(path).is_ok_and(|kind| kind == Kind::Release) {
         let release = read_release(path)?;
-        let sketch = release.estimate().with_context(|| path.display().to_string())?;
-        return Ok((sketch, Some(release)));
+        tell_noise(&release);
+        return release.estimate().with_context(|| path.display().to_string());
     }
-    Ok((read_sketch(path)?, None))
+    read_sketch(path)
 }
 
 /// A release.

@@ -15,7 +15,6 @@ use crate::writing::{check_output, write_bytes};
 use anyhow::{Context, Result};
 use nysketch::decoder::{Curve, CurvePoint};
 use nysketch::model::Shape;
-use nysketch::privacy::Release;
 use nysketch::{
     Context as Decoding, CrossValidation, FitParams, KnownCovariance, Model, Plan, Sketch, Status,
     Task,
@@ -31,7 +30,11 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
         check_output(common, plot, Kind::by_extension(plot), inputs())?;
     }
     let (low, high) = k_range(&args.k)?;
-    let (sketch, release) = read_sums(&args.sketch)?;
+    let sketch = read_sums(&args.sketch)?;
+    if sketch.released().is_some() && (args.intervals || args.cross_validate) {
+        let message = "--intervals and --cross-validate need folds, which a release does not have";
+        return Err(Usage(message.into()).into());
+    }
     let collect = sketch.plan().collect;
     if args.plot.is_some() && low == high && !(collect.cells || collect.moments) {
         let needs = "--plot draws clusters beside all rows, which needs cells or moments; give a range such as -k 2..20 for the curve";
@@ -55,18 +58,13 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
     if low == high {
         let model = decoding.fit(&params).with_context(place)?;
         let model = with_intervals(args, &decoding, model, &params).with_context(place)?;
-        let model = of_release(model, release.as_ref());
         write_bytes(&args.output, model.to_json().as_bytes())?;
         tell_doubts(common, &model);
         if let Some(file) = &args.plot {
             draw(file, &sketch, &model)?;
         }
         let (mut json, text) = describe(args, &model, decoding.risk(&model));
-        let verdict = match release {
-            // What a sketch leaves unexplained is compared with the noise of sampling, which is not all of it here.
-            Some(_) => String::new(),
-            None => explain(&decoding, &model, &mut json)?,
-        };
+        let verdict = explain(&decoding, &model, &mut json)?;
         let held_out = tell_held_out(common, held_out.as_ref(), &model, &mut json)?;
         return result(common, &json, &format!("{held_out}{text}{verdict}"));
     }
@@ -78,14 +76,7 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
     best.model =
         with_intervals(args, &decoding, best.model.clone(), &params).with_context(place)?;
     best.risk = decoding.risk(&best.model).unwrap_or(best.risk);
-    best.model = of_release(best.model.clone(), release.as_ref());
     finish_curve(args, common, &decoding, &curve, held_out.as_ref())
-}
-
-/// The model, which says so if it was learned from a release.
-fn of_release(mut model: Model, release: Option<&Release>) -> Model {
-    model.report.notes.extend(release.map(|r| format!("learned from a release: {}", r.promise())));
-    model
 }
 
 /// The model with intervals, where they were asked for.

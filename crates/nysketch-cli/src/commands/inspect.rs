@@ -42,6 +42,10 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
         File::Release(release) => (release.plan(), estimate.as_ref(), Some(release)),
         File::Masked(masked) => (masked.plan(), None, None),
     };
+    if release.is_some() && (args.model.is_some() || args.theory) {
+        let message = "--model and --theory compare sums with the noise of sampling, which is not all the noise of a release";
+        return Err(Usage(message.into()).into());
+    }
     let model = args.model.as_deref().map(read_model).transpose()?;
     let theory = args.theory.then_some(
         TheoryParams::new(args.k)
@@ -51,9 +55,10 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
             .secants(args.secants),
     );
     let mut found = inspect(plan, sketch, &InspectParams { model: model.as_ref(), theory })?;
-    if release.is_some() {
-        // Neither is in a release.
+    if let Some(release) = release {
+        // Neither skipped rows nor coverage are in a release.
         (found.kind, found.skipped, found.missed) = ("release", None, None);
+        found.rows = Some(release.rows());
     }
     let mut json = serde_json::to_value(&found)?;
     json["file"] = name(&args.file);
@@ -144,6 +149,10 @@ fn inspect_masked(args: &Inspect, common: &Common) -> Result<()> {
         "public": label.party.public().to_string(), "parties": label.parties,
         "parties_fingerprint": label.parties_fingerprint, "session": label.session.as_str(),
         "columns": plan.columns, "fingerprint": plan.fingerprint(), "bytes": bytes,
+        "noise": masked.terms().map(|t| json!({
+            "epsilon": t.budget.epsilon, "delta": t.budget.delta, "rho": t.rho().value(), "person_rows": t.person_rows,
+            "honest": t.shared.map(|s| s.honest),
+        })),
     });
     let mut text = format!("{}: a masked sketch, {}\n", args.file.display(), size(bytes));
     line(&mut text, "party", &format!("{}, one of {}", label.party.id(), label.parties));
@@ -218,7 +227,8 @@ fn recipe_lines(text: &mut String, recipe: &Recipe, columns: &[String]) {
 fn text(args: &Inspect, plan: &Plan, found: &Inspection, raw: RawRows, bytes: usize) -> String {
     let mut text = format!("{}: a {}, {}\n", args.file.display(), found.kind, size(bytes));
     if let Some(rows) = found.rows {
-        line(&mut text, "rows", &rows_text(found, rows));
+        let about = if found.kind == "release" { "about " } else { "" };
+        line(&mut text, "rows", &format!("{about}{}", rows_text(found, rows)));
     }
     if let Some(folds) = &found.folds {
         line(&mut text, "folds", &folds_text(folds));
@@ -278,13 +288,21 @@ fn plan_lines(plan: &Plan, text: &mut String) {
     }
     line(text, "measured at", &measured_at(plan));
     if let Some(private) = &plan.private {
-        let radius = private.radius as f64 * 2f64.powi(plan.frame.exponent[0]);
         let people = plan.people().map_or("single rows".into(), ToString::to_string);
-        let within = format!(
-            "protects {people}; rows are brought within bounds, and within {} of their landmark",
-            short(radius)
-        );
-        line(text, "private", &within);
+        line(text, "private", &format!("protects {people}"));
+        let bounds = plan.columns.iter().zip(private.low.iter().zip(&private.high));
+        let bounds: Vec<String> = bounds
+            .map(|(c, (low, high))| format!("{c} {}..{}", short(*low), short(*high)))
+            .collect();
+        line(text, "bounds", &bounds.join(", "));
+        if private.radius > 0 {
+            let radius = short(private.radius_in(&plan.frame));
+            line(
+                text,
+                "radius",
+                &format!("in cells, rows count within {radius} of their landmark"),
+            );
+        }
     }
     line(text, "collects", &plan.collect.names().join(", "));
 }

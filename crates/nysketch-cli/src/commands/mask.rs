@@ -3,6 +3,7 @@
 use super::files::read_sketch;
 use super::parties::{in_groups, read_parties};
 use super::privatize::shares;
+use super::releases::note_release;
 use crate::args::{Common, Mask};
 use crate::kind::Kind;
 use crate::output::{extended, name, result, size, warn};
@@ -27,6 +28,9 @@ pub fn run(args: &Mask, common: &Common) -> Result<()> {
         Some(noise) => mask_noisy(&sketch, &key, &parties, &session, &ledger, &noise),
     };
     let masked = masked.with_context(|| format!("cannot mask {}", args.sketch.display()))?;
+    if let Some(terms) = masked.terms() {
+        note_release(&args.sketch, &sketch, terms)?;
+    }
     let bytes = masked.to_bytes();
     write_bytes(&args.output, &bytes)?;
     let label = masked.label();

@@ -186,6 +186,15 @@ impl<'a> Parts<'a> {
         }
         let twin = self.by_digest.insert(sketch.digest(), path);
         if let Some(twin) = twin
+            && sketch.plan().private.is_some()
+        {
+            bail!(
+                "{} and {} hold the same sums, and their plan is private: rows that count twice would be protected by half the noise they need",
+                twin.display(),
+                path.display()
+            );
+        }
+        if let Some(twin) = twin
             && !allow_duplicates
         {
             bail!(

@@ -18,6 +18,7 @@ mod plan;
 mod predict;
 mod private_plan;
 mod privatize;
+mod releases;
 mod report;
 mod reproduce;
 mod sketch;

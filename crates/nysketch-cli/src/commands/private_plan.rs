@@ -1,26 +1,24 @@
 //! `nysketch plan --private`: a plan of which everything is public.
 
 use super::files::read_release;
-use super::plan::params;
+use super::plan::{params, tell_input};
 use crate::args::{Common, InputArgs, PlanArgs};
 use crate::describe::measured_at;
 use crate::input;
 use crate::kind::Kind;
+use crate::losses::Lost;
 use crate::output::{Usage, count, list, name, note, result, short, size};
 use crate::progress::Bar;
 use crate::writing::{check_output, write_bytes};
 use anyhow::{Context, Result};
 use nysketch::inspect::PlanSummary;
 use nysketch::privacy::Rho;
-use nysketch::{People, Plan, PlanReport, PrivateParams, make_plan};
+use nysketch::{Invalid, People, Plan, PlanReport, PrivateParams, make_plan};
 use nysketch_tables::{Columns, Extras};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml::Spanned;
-
-/// Points that landmarks are chosen from where there are no public rows.
-const POINTS: usize = 20_000;
 
 pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     let private = &args.private;
@@ -40,8 +38,12 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     json["file"] = name(output);
     json["bytes"] = json!(bytes.len());
     json["private"] = described(&plan);
-    let kept = plan.private.as_ref().map_or(0.0, |p| p.radius as f64);
-    let radius = kept * 2f64.powi(plan.frame.exponent[0]);
+    let radius = plan.private.as_ref().filter(|p| p.radius > 0).map(|p| {
+        format!(
+            "; in cells, rows count within {} of their landmark",
+            short(p.radius_in(&plan.frame))
+        )
+    });
     let from = match (&private.public[..], &private.release) {
         ([], Some(release)) => format!("landmarks from what {} says", release.display()),
         ([], None) => "landmarks from all over the bounds".into(),
@@ -49,12 +51,12 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     };
     let people = plan.people().map_or("single rows".into(), ToString::to_string);
     let text = format!(
-        "{}: a private plan, {} for {}, {}\nprotects {people}\n{from}; rows count within {} of their landmark\nbandwidths σ² {}; collects {}\nfingerprint {}",
+        "{}: a private plan, {} for {}, {}\nprotects {people}\n{from}{}\nbandwidths σ² {}; collects {}\nfingerprint {}",
         output.display(),
         measured_at(&plan),
         count(plan.dims() as u64, "column"),
         size(bytes.len()),
-        short(radius),
+        radius.unwrap_or_default(),
         list(&plan.bandwidths),
         plan.collect.names().join(", "),
         summary.fingerprint,
@@ -71,7 +73,7 @@ pub fn described(plan: &Plan) -> serde_json::Value {
         .collect();
     json!({
         "bounds": bounds,
-        "radius": private.radius as f64 * 2f64.powi(plan.frame.exponent[0]),
+        "radius": private.radius_in(&plan.frame),
         "spent_rho": Rho(private.spent).value(),
         "max_rows_per": private.people.as_ref().map(|p| json!({"column": p.column, "rows": p.rows})),
     })
@@ -93,21 +95,25 @@ fn make(args: &PlanArgs, common: &Common) -> Result<(Plan, PlanReport)> {
     // Before any file is opened.
     params.clone().private(private.clone()).check()?;
     if !said.public.is_empty() {
-        let input = InputArgs { input: said.public.clone(), ..args.input.clone() };
+        // Nobody needs to be told of them to protect somebody, and there are others.
+        let input =
+            InputArgs { input: said.public.clone(), skip_invalid: true, ..args.input.clone() };
+        params = params.invalid(Invalid::Skip);
         let columns = Columns::exactly(private.columns());
         let source = input::open(&input, columns, Extras::default(), false)?;
+        tell_input(&source, common);
         let bar = Bar::reading("planning", &source, common.quiet);
-        return Ok(make_plan(&source, &params.private(private).check()?, &bar)?);
+        let made = make_plan(&source, &params.private(private).check()?, &bar)?;
+        drop(bar);
+        Lost::of_plan(&made.1.losses, &made.0, made.1.rows + made.1.losses.skipped())
+            .tell(common, "");
+        return Ok(made);
     }
-    let table = match &said.release {
-        None => private.anywhere(POINTS, args.plan.seed)?,
-        Some(path) => {
-            let release = read_release(path)?;
-            private = private.after(&release)?;
-            release
-                .like_its_rows(POINTS, args.plan.seed)
-                .with_context(|| path.display().to_string())?
-        }
+    let release = said.release.as_deref().map(read_release).transpose()?;
+    let made_up = private.made_up(release.as_ref(), args.plan.seed);
+    let (private, table) = match &said.release {
+        None => made_up?,
+        Some(path) => made_up.with_context(|| path.display().to_string())?,
     };
     Ok(make_plan(&table, &params.private(private).check()?, &())?)
 }

@@ -11,7 +11,7 @@ use crate::describe::{amount, folds_text, measured_at, raw_rows};
 use crate::input;
 use crate::kind::Kind;
 use crate::losses::Lost;
-use crate::output::{Usage, name, note, result, size, thousands, warn};
+use crate::output::{Usage, count, name, note, percent, result, size, thousands, warn};
 use crate::progress::Bar;
 use crate::writing::{check_output, write_bytes};
 use anyhow::Result;
@@ -103,6 +103,7 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
         note(common, &remark);
     }
     tell_uncounted(&run, common);
+    tell_beyond(&run, common);
     let (losses, total) = (run.losses().clone(), run.done().len());
     let mut sketch = run.into_sketch();
     if !embedded {
@@ -124,7 +125,7 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     columns::incomplete(&sketch).iter().for_each(|message| note(common, message));
     empty_folds(&sketch).iter().for_each(|message| warn(message));
     if plan.private.is_some() {
-        let secret = "the sums of this sketch are exact, so keep it to yourself; nysketch privatize makes of it what may leave";
+        let secret = "the sums of this sketch are exact, so keep it secret; nysketch privatize makes of it what may be given away";
         note(common, secret);
     } else if args.plan_file.is_some() {
         columns::unknown_levels(&sketch).iter().for_each(|message| note(common, message));
@@ -165,12 +166,37 @@ fn tell_uncounted(run: &Run, common: &Common) {
     let (left_out, without) = run.uncounted();
     let Some(people) = run.sketch().plan().people() else { return };
     if left_out > 0 {
-        let rows = thousands(left_out);
-        note(common, &format!("{rows} rows do not count, being more than {people}"));
+        let (rows, column) = (count(left_out, "row"), &people.column);
+        let does = if left_out == 1 { "does" } else { "do" };
+        let message = format!(
+            "{rows} {does} not count, being of the same '{column}' as {} that do",
+            people.rows
+        );
+        note(common, &message);
     }
     if without > 0 {
-        let rows = thousands(without);
-        warn(&format!("{rows} rows do not count, since they have no '{}'", people.column));
+        let does = if without == 1 { "does" } else { "do" };
+        let rows = count(without, "row");
+        warn(&format!("{rows} {does} not count, having no '{}'", people.column));
+    }
+}
+
+/// Share of rows beyond the bounds from which on these may be in other units.
+const MANY_BEYOND: f64 = 0.05;
+
+/// Reports the rows that had to be brought into the bounds of a private plan.
+fn tell_beyond(run: &Run, common: &Common) {
+    let (beyond, all) = (run.beyond(), run.sketch().rows().max(1));
+    let share = beyond as f64 / all as f64;
+    let message = format!(
+        "{} ({}) count at the bounds, which they are beyond",
+        count(beyond, "row"),
+        percent(share)
+    );
+    if share > MANY_BEYOND {
+        warn(&format!("{message}: are bounds and rows in the same units?"));
+    } else if beyond > 0 {
+        note(common, &message);
     }
 }
 

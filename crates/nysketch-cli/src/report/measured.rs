@@ -22,15 +22,21 @@ pub fn section(page: &mut Page, decoding: &Decoding<'_>, model: Option<&Model>) 
 fn summary(page: &mut Page, sketch: &Sketch) {
     let plan = sketch.plan();
     let row = |name: &str, value: String| vec![name.to_string(), value];
-    let mut rows = vec![
-        row("rows", thousands(sketch.counted())),
-        row("skipped as invalid", thousands(sketch.skipped())),
+    let counted = thousands(sketch.counted());
+    let first = match sketch.released() {
+        Some(promise) => {
+            vec![row("rows", format!("about {counted}")), row("noise on all sums", promise.into())]
+        }
+        None => vec![row("rows", counted), row("skipped as invalid", thousands(sketch.skipped()))],
+    };
+    let mut rows = first;
+    rows.extend([
         row("columns", thousands(plan.dims() as u64)),
         row("measured at", measured_at(plan)),
         row("keeps", plan.collect.names().join(", ")),
         row("size", size(sketch.to_bytes().len())),
         row("plan", plan.fingerprint()[..16].to_string()),
-    ];
+    ]);
     if let Some(w) = &plan.weighting {
         rows.push(row("weights", format!("column {}, in units of {}", w.column, w.unit)));
     }
@@ -75,7 +81,7 @@ fn bandwidths(page: &mut Page, decoding: &Decoding<'_>, model: Option<&Model>) -
     if !plan.collect.kernel || !decoding.is_small() {
         return Ok(());
     }
-    let missed = sketch.missed();
+    let missed = if sketch.released().is_some() { Vec::new() } else { sketch.missed() };
     let chosen = model.and_then(|m| m.report.bandwidth);
     let mut rows = Vec::new();
     for (rung, &sigma2) in plan.bandwidths.iter().enumerate() {

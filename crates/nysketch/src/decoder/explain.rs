@@ -85,8 +85,8 @@ pub fn noise_floor(squared_norm: f64, rows: u64) -> f64 {
 }
 
 /// The residuals of a mixture at every bandwidth and what they mean; `None` for other models and for
-/// sketches without kernel sums, of other columns, with categories or missing values, or of rows with weights, whose
-/// noise is not known.
+/// sketches without kernel sums, of other columns, with categories or missing values, of rows with weights or estimated from a
+/// release, whose noise is not known.
 ///
 /// ```
 /// use nysketch::decoder::{Verdict, explain};
@@ -123,7 +123,8 @@ impl Context<'_> {
     /// See [`explain`].
     pub fn explain(&self, model: &Model) -> error::Result<Option<Explanation>> {
         let (sketch, plan) = (self.sketch(), self.plan());
-        let weighted = plan.weighting.is_some();
+        // Of a release the noise of sampling is not all there is.
+        let weighted = plan.weighting.is_some() || sketch.released().is_some();
         // Kernel values count categories, and are of complete rows alone: a mixture of Gaussians is of neither.
         let plain = plan.categories().is_empty()
             && !plan.is_partial()

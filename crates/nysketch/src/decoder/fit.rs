@@ -46,6 +46,17 @@ pub fn fit(sketch: &Sketch, params: &FitParams) -> Result<Model> {
     Context::new(sketch).fit(params)
 }
 
+/// Whether what is learned is private, where the plan is.
+fn privacy_note(sketch: &Sketch) -> Option<String> {
+    sketch.plan().private.as_ref()?;
+    Some(match sketch.released() {
+        Some(promise) => format!(
+            "learned from a release, whose sums have noise, and so has the estimated risk; {promise}"
+        ),
+        None => "not private: learned from exact sums".into(),
+    })
+}
+
 impl Context<'_> {
     /// Learns a model from the sketch.
     pub fn fit(&self, params: &FitParams) -> Result<Model> {
@@ -75,7 +86,8 @@ impl Context<'_> {
         let start = Instant::now();
         let rng = ChaCha8Rng::seed_from_u64(params.seed);
         let (kind, note) = self.covariance(params);
-        let mut report = Report { notes: note.into_iter().collect(), ..Report::default() };
+        let notes = note.into_iter().chain(privacy_note(self.sketch()));
+        let mut report = Report { notes: notes.collect(), ..Report::default() };
         if params.task == Task::Gmm && params.known_covariance.is_none() {
             report.min_variance = Some(params.min_variance);
         }

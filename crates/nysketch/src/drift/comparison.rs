@@ -113,6 +113,8 @@ impl Comparison {
 
     /// Compares two sketches.
     pub fn of(&self, a: &Sketch, b: &Sketch, params: &DriftParams) -> Result<Drift> {
+        a.check_exact("compare")?;
+        b.check_exact("compare")?;
         params.check()?;
         for sketch in [a, b] {
             check_same_plan(&self.plan, sketch.plan())?;

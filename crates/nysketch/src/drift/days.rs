@@ -144,6 +144,7 @@ impl<'a> Days<'a> {
 
     /// Adds the next day.
     pub fn push(&mut self, name: impl Into<String>, sketch: &Sketch) -> Result<()> {
+        sketch.check_exact("compare")?;
         self.days.push(self.day(name.into(), sketch)?);
         Ok(())
     }

@@ -62,7 +62,7 @@ pub enum MaskingError {
     )]
     Folds,
     #[error(
-        "this key has masked another sketch, plan or list of parties in session {session}; two masked files of one session would tell how the sketches differ. Agree on a new session"
+        "this key was used in session {session} before, with another sketch, plan, list of parties or draw of noise; two masked files of one session would tell how they differ. Agree on a new session"
     )]
     Replay { session: String },
     #[error(

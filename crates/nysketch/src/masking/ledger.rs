@@ -5,72 +5,36 @@
 
 use super::error::MaskingError;
 use crate::error::{Error, Result};
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use crate::ledger::{beside, update};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The ledger of the key in a file: `clinic-a.key.sessions` beside `clinic-a.key`.
 pub fn ledger_beside(key: &Path) -> PathBuf {
-    let mut name = key.as_os_str().to_os_string();
-    name.push(".sessions");
-    name.into()
+    beside(key, "sessions")
 }
 
 /// Session, fingerprints of the list of parties and of the plan, digest of the sketch.
 type Used<'a> = [&'a str; 4];
 
-/// Writes down a use of the key, unless it was used like this before; refuses another use in the same session. Of several
-/// processes one at a time is in here.
+/// Writes down a use of the key, unless it was used like this before; refuses another use in the same session.
 pub(super) fn record(path: &Path, used: Used<'_>) -> Result<()> {
     let failed =
         |e: io::Error| Error::source(format!("cannot keep the session in {}: {e}", path.display()));
-    let mut file = open(path).map_err(failed)?;
-    // Where there are no locks, two processes could mask at once: better none.
-    file.lock().map_err(failed)?;
-    let mut text = String::new();
-    file.read_to_string(&mut text).map_err(failed)?;
-    // A line without an end was cut by a crash, before anything was masked.
-    let whole = text.rfind('\n').map_or(0, |end| end + 1);
-    for (line, known) in text[..whole].lines().enumerate() {
-        let known: Vec<&str> = known.split(' ').collect();
-        match <Used<'_>>::try_from(known) {
-            Err(_) => return Err(MaskingError::Ledger { line: line + 1 }.into()),
-            Ok(known) if known == used => return Ok(()),
-            Ok(known) if known[0] == used[0] => {
-                return Err(MaskingError::Replay { session: used[0].into() }.into());
+    update(path, failed, |lines| {
+        for (line, known) in lines.iter().enumerate() {
+            let known: Vec<&str> = known.split(' ').collect();
+            match <Used<'_>>::try_from(known) {
+                Err(_) => return Err(MaskingError::Ledger { line: line + 1 }.into()),
+                Ok(known) if known == used => return Ok(None),
+                Ok(known) if known[0] == used[0] => {
+                    return Err(MaskingError::Replay { session: used[0].into() }.into());
+                }
+                Ok(_) => {}
             }
-            Ok(_) => {}
         }
-    }
-    append(&mut file, path, whole as u64, &used.join(" ")).map_err(failed)
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
-    }
-    options.open(path)
-}
-
-/// Puts a line at `end`, for good.
-fn append(file: &mut File, path: &Path, end: u64, line: &str) -> io::Result<()> {
-    file.set_len(end)?;
-    file.seek(SeekFrom::Start(end))?;
-    file.write_all(format!("{line}\n").as_bytes())?;
-    file.sync_all()?;
-    // The name of a new file is in its folder.
-    #[cfg(unix)]
-    {
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
-    }
-    #[cfg(not(unix))]
-    let _ = path;
-    Ok(())
+        Ok(Some(used.join(" ")))
+    })
 }
 
 #[cfg(test)]

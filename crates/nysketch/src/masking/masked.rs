@@ -164,6 +164,7 @@ fn record(masked: &Masked, digest: &str, ledger: &Path) -> Result<()> {
 
 /// Refuses sketches that would show more than their sums.
 fn check_maskable(sketch: &Sketch) -> Result<()> {
+    sketch.check_exact("mask")?;
     check_private(sketch.plan())?;
     match sketch.folds() {
         Some(_) => Err(MaskingError::Folds.into()),

@@ -186,7 +186,11 @@ impl Draft {
         self.note_left_out(collect, landmarks);
         let plan = self.plan(features, levels, collect);
         let plan = match &self.params.private {
-            Some(private) => private.apply(plan, &self.sample.points, self.params.threads)?,
+            Some(private) => {
+                let plan = private.apply(plan, &self.sample.points, self.params.threads)?;
+                self.report.warnings.extend(private.remark(&plan, &self.sample.points));
+                plan
+            }
             None => Plan { witnesses: self.witnesses(), ..plan },
         };
         plan.check()?;

@@ -14,6 +14,12 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::collections::HashSet;
 
+/// Share of public rows beyond the bounds from which on these may be in other units.
+const MANY_BEYOND: f64 = 0.05;
+
+/// Points that landmarks are chosen from where there are no public rows.
+const POINTS: usize = 20_000;
+
 /// Share of the public rows that lie within the radius of their cell where none is given.
 const WITHIN_RADIUS: f64 = 0.95;
 
@@ -51,18 +57,31 @@ impl PrivateParams {
         PrivateParams { bounds, radius: None, spent: 0, people: None }
     }
 
-    /// For rows that were released before: what that cost counts in later releases. Refused where people are to be protected
-    /// and the release protects others, or single rows.
+    /// For rows that were released before: what that cost counts in later releases. Both must protect the same: single rows, or
+    /// people by the same column. (One row more of a person may let another of them not count.)
     pub fn after(mut self, release: &Release) -> Result<Self> {
-        let before = release.plan().people().map(|people| &people.column);
-        if let Some(people) = &self.people
-            && before != Some(&people.column)
-        {
-            let expected = format!("one that protects people by '{}', too", people.column);
-            return Err(Error::parameter("`release`", expected, "another"));
+        let column = |people: Option<&People>| people.map(|people| people.column.clone());
+        let (now, before) = (column(self.people.as_ref()), column(release.plan().people()));
+        if now != before {
+            let told =
+                |c: Option<String>| c.map_or("single rows".into(), |c| format!("people by '{c}'"));
+            let expected = format!("one that protects {}, too", told(now));
+            return Err(Error::parameter("`release`", expected, told(before)));
         }
         self.spent = release.total().0;
         Ok(self)
+    }
+
+    /// What landmarks are chosen from where there are no public rows: points all over the bounds, or rows like those of a release,
+    /// which counts as spent.
+    pub fn made_up(self, release: Option<&Release>, seed: u64) -> Result<(Self, Table)> {
+        match release {
+            None => {
+                let table = self.anywhere(POINTS, seed)?;
+                Ok((self, table))
+            }
+            Some(release) => Ok((self.after(release)?, release.like_its_rows(POINTS, seed)?)),
+        }
     }
 
     /// The columns that are measured.
@@ -93,6 +112,9 @@ impl PrivateParams {
         }
         let mut seen = HashSet::new();
         for (name, low, high) in &self.bounds {
+            if name.is_empty() {
+                return Err(Error::parameter("`bounds`", "given for columns with a name", "none"));
+            }
             if !(low.is_finite() && high.is_finite() && low < high) {
                 let expected = format!("a lower and a higher number for '{name}'");
                 return Err(Error::parameter("`bounds`", expected, format!("{low}..{high}")));
@@ -107,6 +129,18 @@ impl PrivateParams {
             }
             _ => Ok(()),
         }
+    }
+
+    /// A remark where many of the public rows, in the coordinates of the plan, are beyond its bounds.
+    pub(super) fn remark(&self, plan: &Plan, sample: &Points) -> Option<String> {
+        let private = plan.private.as_ref()?;
+        let beyond = |row: &[f32]| private.is_beyond(&plan.frame.widen(row));
+        let share =
+            sample.rows().filter(|row| beyond(row)).count() as f64 / sample.len().max(1) as f64;
+        (share > MANY_BEYOND).then(|| {
+            let percent = 100.0 * share;
+            format!("{percent:.0} % of the public rows are beyond the bounds; are both in the same units?")
+        })
     }
 
     /// The plan with these bounds, `sample` being public rows in its coordinates.

@@ -22,8 +22,8 @@ impl Rho {
     }
 }
 
-/// What a release may reveal: with and without any one row, every outcome is equally likely up to a factor e^ε, but for
-/// outcomes of probability δ.
+/// What a release may reveal: every outcome is at most e^ε times as likely with any one row as without it, plus δ, and the other
+/// way round.
 ///
 /// ```
 /// use nysketch::privacy::Budget;
@@ -66,9 +66,9 @@ impl Budget {
 
     /// The largest ρ that is within the budget, rounded down.
     pub fn rho(&self) -> Rho {
-        let limit = self.delta.ln() - MARGIN;
+        let limit = libm::log(self.delta) - MARGIN;
         let within = |rho: f64| log_delta(rho, self.epsilon) <= limit;
-        // ρ = ε would need δ = 1/2 or so; ρ far below (ε²/4) / ln(1/δ) is always within.
+        // A larger ρ than ε is never worth its δ here; ρ far below (ε²/4) / ln(1/δ) is always within.
         let (mut low, mut high) = (0u64, units_below(self.epsilon));
         while low < high {
             let middle = low + (high - low).div_ceil(2);
@@ -82,7 +82,7 @@ impl Budget {
 
     /// The ε at which a cost ρ has the δ of this budget, rounded up.
     pub fn epsilon_of(&self, rho: Rho) -> f64 {
-        let limit = self.delta.ln() - MARGIN;
+        let limit = libm::log(self.delta) - MARGIN;
         let (mut low, mut high) = (0.0, rho.value() + 2.0 * (rho.value() * -limit).sqrt());
         for _ in 0..60 {
             let middle = 0.5 * (low + high);
@@ -106,12 +106,12 @@ fn units_below(rho: f64) -> u64 {
 /// δ = exp((α − 1)(αρ − ε)) / (α − 1) · (1 − 1/α)^α
 /// ```
 ///
-/// It holds for every α, so the search need not find the best one.
+/// It holds for every α, so the search need not find the best one. Functions are those of `libm`, so that all machines find the same.
 fn log_delta(rho: f64, epsilon: f64) -> f64 {
     let at = |log: f64| {
-        let over = log.exp();
+        let over = libm::exp(log);
         let order = 1.0 + over;
-        over * (order * rho - epsilon) - log + order * (-(1.0 / over).ln_1p())
+        over * (order * rho - epsilon) - log + order * -libm::log1p(1.0 / over)
     };
     // Golden sections over ln(α − 1).
     let ratio = 0.5 * (5f64.sqrt() - 1.0);

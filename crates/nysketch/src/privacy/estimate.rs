@@ -7,8 +7,9 @@
 use super::mechanism::Mechanism;
 use super::release::Release;
 use crate::error::{Error, Result};
-use crate::fixed::{COORDINATE_LIMIT, FEATURE_ONE, MAX_WEIGHT, power_of_two};
+use crate::fixed::{FEATURE_ONE, MAX_WEIGHT, power_of_two};
 use crate::linalg::{Matrix, symmetric_eigen};
+use crate::plan::Plan;
 use crate::points::Points;
 use crate::private::anchors;
 use crate::random::{draw, normal};
@@ -19,8 +20,14 @@ use crate::sums::{Sum, Sums};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// Standard deviations of the noise below which a cell is not there by itself.
-const SEEN: f64 = 2.0;
+/// Noisy counts and sums beyond this many bits are cut, so that arithmetic on what a file holds cannot overflow.
+const MOST_BITS: u32 = 100;
+
+/// Standard deviations of the noise below which one of so many cells is not there by itself: about what the largest of as many
+/// draws of noise reaches.
+fn seen(cells: usize) -> f64 {
+    (2.0 * (cells as f64).ln()).sqrt().max(2.0)
+}
 
 /// Eigenvalues of a covariance are at least this share of the largest.
 const LEAST_EIGENVALUE: f64 = 1e-9;
@@ -58,7 +65,14 @@ impl Release {
             let (sum, outer) = possible_moments(totals, products, rows)?;
             (sums[Sum::Sum], sums[Sum::Outer]) = (sum, outer);
         }
-        Sketch::from_sums(plan, sums)
+        Ok(Sketch::from_sums(plan, sums)?.estimated_from(&self.promise()))
+    }
+
+    /// How many rows there are in standard deviations of the noise on their number.
+    pub fn signal(&self) -> f64 {
+        let counts = self.of_mechanism(Mechanism::Counts).or(self.of_mechanism(Mechanism::Rows));
+        let Some((counts, noise)) = counts else { return 0.0 };
+        self.rows() as f64 / (noise * (counts.len() as f64).sqrt())
     }
 
     /// The cells that the counts show, with the others pooled into their neighbours.
@@ -76,8 +90,9 @@ impl Release {
             sum: shifts[c * d..(c + 1) * d].iter().map(|x| *x as f64).collect(),
             square: squares[c * d..(c + 1) * d].iter().map(|x| *x as f64).collect(),
         };
+        let threshold = seen(counts.len()) * count_noise;
         let (seen, hidden): (Vec<usize>, Vec<usize>) =
-            (0..counts.len()).partition(|c| counts[*c] as f64 > SEEN * count_noise);
+            (0..counts.len()).partition(|c| counts[*c] as f64 > threshold);
         if seen.is_empty() {
             return;
         }
@@ -93,7 +108,7 @@ impl Release {
         }
         for (at, group) in groups.iter().enumerate() {
             let rows: f64 = group.iter().map(|c| counts[*c] as f64).sum();
-            if rows <= SEEN * count_noise * (group.len() as f64).sqrt() {
+            if rows <= 2.0 * count_noise * (group.len() as f64).sqrt() {
                 continue;
             }
             merged[at] += group.len() as f64;
@@ -117,8 +132,9 @@ impl Release {
                 (cells.iter().map(within).sum::<f64>() / all).clamp(0.0, radius * radius)
             })
             .collect();
+        let ends = ends(plan);
         for ((cell, merged), c) in cells.iter().zip(&merged).zip(&seen) {
-            let n = cell.rows.round().max(1.0);
+            let n = cell.rows.round().clamp(1.0, MAX_WEIGHT as f64);
             let mut mean: Vec<f64> = cell.sum.iter().map(|s| s / n).collect();
             let length: f64 = mean.iter().map(|x| x * x).sum();
             let noise = merged * (shift_noise / n).powi(2);
@@ -138,16 +154,26 @@ impl Release {
             let rows = n as i128;
             sums[Sum::CellRows][*c] = rows;
             for k in 0..d {
-                let limit = COORDINATE_LIMIT as f64;
-                let at = (anchors[c * d + k] + mean[k]).clamp(-limit, limit);
-                let sum = ((at * n).round() as i128).clamp(-rows << 44, rows << 44);
-                let square = sum / rows * sum + (variance(k) * n).round() as i128;
+                let at = (anchors[c * d + k] + mean[k]).clamp(ends[k].0, ends[k].1);
+                let sum = (at * n).round() as i128;
+                let spread = variance(k).min(4.0 * radius * radius);
+                let square = sum / rows * sum + (spread * n).round() as i128;
                 sums[Sum::CellSum][c * d + k] = sum;
                 sums[Sum::CellSquare][c * d + k] = possible_square(square, sum, rows);
             }
         }
         sums[Sum::Rows][0] = sums[Sum::CellRows].iter().sum();
     }
+}
+
+/// The bounds in whole coordinates.
+fn ends(plan: &Plan) -> Vec<(f64, f64)> {
+    let frame = &plan.frame;
+    let unit = power_of_two(-frame.exponent[0]);
+    let whole = |x: f64, j: usize| ((x - frame.centre[j]) / frame.scale[j] * unit).round();
+    let private = plan.private.as_ref().expect("a release is of a private plan");
+    let pairs = private.low.iter().zip(&private.high).enumerate();
+    pairs.map(|(j, (low, high))| (whole(*low, j), whole(*high, j))).collect()
 }
 
 /// The least sum of squares that is at least `square` and that rows with this sum can have.
@@ -174,6 +200,8 @@ fn possible_moments(
     }
     let limit = rows << 44;
     let sum: Vec<i128> = totals.iter().map(|s| (*s).clamp(-limit, limit)).collect();
+    let most = 1 << MOST_BITS;
+    let products: Vec<i128> = products.iter().map(|p| (*p).clamp(-most, most)).collect();
     let mean: Vec<f64> = sum.iter().map(|s| *s as f64 / n).collect();
     let at = |i: usize, j: usize| i.max(j) * (i.max(j) + 1) / 2 + i.min(j);
     let covariance =
@@ -201,7 +229,7 @@ fn possible_moments(
 
 impl Release {
     /// Rows like those that were released, drawn from the cells: what landmarks of a second plan are chosen from, at no
-    /// cost. Each is the mean of a cell with Gaussian noise as wide as the cell.
+    /// cost. Each is the mean of a cell with Gaussian noise as wide as the cell may be, its own noise counted in.
     pub fn like_its_rows(&self, count: usize, seed: u64) -> Result<Table> {
         let (plan, estimate) = (self.plan(), self.estimate()?);
         if !plan.collect.cells || plan.recipe.numbers.iter().any(|n| n.step != Step::AsIs) {
@@ -212,18 +240,30 @@ impl Release {
             let expected = "one whose rows show above its noise";
             return Err(Error::parameter("`release`", expected, "noise alone"));
         }
-        let (sums, exponents) = (estimate.sums(), &plan.frame.exponent);
+        let (sums, exponents, ends) = (estimate.sums(), &plan.frame.exponent, ends(plan));
+        let noise = |m| self.of_mechanism(m).map_or(0.0, |(_, noise)| noise);
+        let (shift_noise, square_noise) = (noise(Mechanism::Sums), noise(Mechanism::Squares));
+        let radius = plan.private.as_ref().map_or(0.0, |p| p.radius as f64);
         let weights: Vec<f64> = sums[Sum::CellRows].iter().map(|n| *n as f64).collect();
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut values = Vec::with_capacity(count * plan.dims());
         for _ in 0..count {
             let cell = draw(&weights, &mut rng).unwrap_or(0);
-            let mean = sums.cell_mean(cell, exponents);
-            let row = mean.iter().enumerate().map(|(k, mean)| {
-                let variance = sums.cell_spread(cell, k) / weights[cell];
-                mean + variance.max(0.0).sqrt() * power_of_two(exponents[k]) * normal(&mut rng)
-            });
-            values.extend(plan.frame.widen_coordinates(&row.collect::<Vec<f64>>()));
+            let n = weights[cell];
+            // No more is known about where the rows of a cell are than its noise tells.
+            let doubt = (shift_noise / n).powi(2) + square_noise / n;
+            let row: Vec<f64> = sums
+                .cell_mean(cell, exponents)
+                .iter()
+                .enumerate()
+                .map(|(k, mean)| {
+                    let variance = (sums.cell_spread(cell, k) / n).max(0.0) + doubt;
+                    let unit = power_of_two(exponents[k]);
+                    let away = variance.sqrt().min(radius) * normal(&mut rng);
+                    (mean / unit + away).clamp(ends[k].0, ends[k].1) * unit
+                })
+                .collect();
+            values.extend(plan.frame.widen_coordinates(&row));
         }
         Table::new(plan.columns.clone(), values)
     }

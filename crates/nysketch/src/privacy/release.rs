@@ -4,6 +4,7 @@ use super::budget::{Budget, Rho};
 use super::mechanism::Mechanism;
 use super::terms::{Spending, Terms, within};
 use crate::error::{Error, Result};
+use crate::fixed::MAX_WEIGHT;
 use crate::plan::Plan;
 use crate::sketch::Sketch;
 use serde::Serialize;
@@ -60,6 +61,7 @@ impl Release {
     ///
     /// Where the plan was made from another release, the budget is for both together: what that one cost is not spent again.
     pub fn of(sketch: &Sketch, budget: Budget, shares: &[(Mechanism, f64)]) -> Result<Self> {
+        sketch.check_exact("release")?;
         let plan = sketch.plan().clone();
         // A sketch of no rows is one of people, too.
         let least = plan.people().map(|people| people.rows);
@@ -135,7 +137,9 @@ impl Release {
     /// About how many rows: the sum of the noisy counts.
     pub fn rows(&self) -> u64 {
         let counts = self.of_mechanism(Mechanism::Counts).or(self.of_mechanism(Mechanism::Rows));
-        counts.map_or(0, |(counts, _)| counts.iter().sum::<i128>().max(0) as u64)
+        let sum = |all: i128, n: &i128| all.saturating_add(*n);
+        let rows = counts.map_or(0, |(counts, _)| counts.iter().fold(0, sum));
+        rows.clamp(0, MAX_WEIGHT) as u64
     }
 
     /// What it promises, in words.

@@ -53,7 +53,7 @@ impl Shared {
         let least = match others > 0.0 {
             true => {
                 let pi2 = std::f64::consts::PI.powi(2);
-                let log = (10.0 * others * (numbers as f64).sqrt() / most).ln();
+                let log = libm::log(10.0 * others * (numbers as f64).sqrt() / most);
                 (log / pi2).max(0.5) * (1.0 + 1e-6)
             }
             false => 0.5,
@@ -216,8 +216,13 @@ impl Terms {
     pub(crate) fn brief(&self) -> String {
         let Budget { epsilon, delta } = self.budget;
         let honest = self.shared.map_or(String::new(), |s| format!(", {} honest", s.honest));
-        let rows = self.person_rows.map_or(String::new(), |n| format!(", {n} rows a person"));
-        format!("ε = {epsilon}, δ = {delta:e}{honest}{rows}")
+        let rows = self.person_rows.map_or(String::new(), |n| format!(", {n} rows per person"));
+        let (all, mut split) = (self.rho().value(), String::new());
+        for s in &self.spendings {
+            let share = 100.0 * s.rho.value() / all;
+            split.push_str(&format!(", {} {share:.1} %", s.mechanism.name()));
+        }
+        format!("ε = {epsilon}, δ = {delta:e}{honest}{rows}{split}")
     }
 
     /// What is promised, in words.
@@ -225,20 +230,18 @@ impl Terms {
         let Budget { epsilon, delta } = self.budget;
         let (whom, with) = match (plan.people(), self.person_rows) {
             (Some(people), Some(rows)) => (
-                format!("all rows of one '{}', at most {rows}", people.column),
+                format!("all rows of one '{}', of which {rows} count at most", people.column),
                 "the rows of any one of them".to_string(),
             ),
             _ => ("one row".into(), "any one row".into()),
         };
         let shared = self.shared.map_or(String::new(), |s| {
-            format!(
-                ", as long as {} of {} parties keep their noise to themselves",
-                s.honest, s.parties
-            )
+            let keep = if s.honest == 1 { "keeps its" } else { "keep their" };
+            format!(", as long as {} of {} parties {keep} noise secret", s.honest, s.parties)
         });
         format!(
-            "ε = {epsilon}, δ = {delta:e} for {whom}: no outcome is more than {:.3} times as likely with {with} as without, but for \
-             outcomes of probability {delta:e}{shared}",
+            "ε = {epsilon}, δ = {delta:e} for {whom}: every outcome is at most {:.3} times as likely with {with} as without, plus \
+             {delta:e}, and the other way round{shared}",
             epsilon.exp(),
         )
     }

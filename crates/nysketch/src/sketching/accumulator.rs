@@ -40,6 +40,8 @@ pub struct Accumulator {
     weights: Vec<u32>,
     losses: Losses,
     rounding: Rounding,
+    /// Rows that had to be brought into the bounds of a private plan.
+    beyond: u64,
 }
 
 /// What is added up: the sums of each fold, or of all rows where there are none.
@@ -104,7 +106,13 @@ impl Accumulator {
             weights: Vec::new(),
             losses: Losses::default(),
             rounding: Rounding::default(),
+            beyond: 0,
         }
+    }
+
+    /// Rows so far that had to be brought into the bounds of a private plan.
+    pub(super) fn beyond(&self) -> u64 {
+        self.beyond
     }
 
     /// What rounding the weights of the rows so far has changed.
@@ -176,6 +184,11 @@ impl Accumulator {
 
     /// Adds consecutive rows of a block that was checked.
     fn push_valid(&mut self, block: &Block, rows: Range<usize>, invalid: Invalid) -> Result<()> {
+        if let Some(private) = &self.plan.private {
+            let d = self.plan.dims();
+            let values = block.values[rows.start * d..rows.end * d].chunks_exact(d);
+            self.beyond += values.filter(|row| private.is_beyond(row)).count() as u64;
+        }
         match self.plan.clone().weighting.as_ref() {
             None => self.push_run(block, rows, invalid),
             Some(weighting) => self.push_weighted(weighting, block, rows, invalid),

@@ -99,8 +99,9 @@ impl Groups {
         params: SketchParams,
         progress: &dyn Progress,
     ) -> Result<Self> {
-        if plan.people().is_some() {
-            let expected = "left out where the plan protects people, who may be in many groups";
+        if plan.private.is_some() {
+            let expected =
+                "left out where the plan is private: which groups there are would be seen";
             return Err(Error::parameter("`by`", expected, group.column));
         }
         let source = &View::new(&plan.recipe, &plan.columns, source)?;

@@ -2,14 +2,15 @@
 //!
 //! A first reading finds, for each person, the hashes of the rows that count: the smallest. What counts of one person depends on
 //! that person's rows alone, whatever their order and whoever else is there, so that adding or removing a person changes no
-//! more than that person's rows.
+//! more than that person's rows. Rows with the same hash are equal, or else somebody has found a collision of SHA-256: it does
+//! not matter which of them count.
 
 use crate::error::{Error, Result};
-use crate::folds::content_hash;
 use crate::plan::Plan;
 use crate::private::{People, Private};
 use crate::rows::{Block, Progress, RowSource, pass};
-use std::collections::HashMap;
+use sha2::{Digest, Sha256};
+use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -28,13 +29,13 @@ pub(super) struct Quota {
 #[derive(Debug)]
 struct Limit {
     /// The largest hash that counts.
-    hash: u64,
+    hash: u128,
     /// How many rows of that hash still count: equal rows, of which it does not matter which.
     ties: Mutex<u64>,
 }
 
-/// The smallest hashes of each person, at most so many.
-type Smallest = HashMap<Arc<str>, Vec<u64>>;
+/// The smallest hashes of each person, at most so many, the largest on top.
+type Smallest = HashMap<Arc<str>, BinaryHeap<u128>>;
 
 impl Quota {
     /// Reads all rows of a source, as the plan sees it, once.
@@ -66,7 +67,8 @@ impl Quota {
         }
         progress.stage("sketching");
         all.retain(|_, hashes| hashes.len() > most);
-        let limit = |(key, hashes): (Arc<str>, Vec<u64>)| {
+        let limit = |(key, hashes): (Arc<str>, BinaryHeap<u128>)| {
+            let hashes = hashes.into_sorted_vec();
             let hash = hashes[most - 1];
             let ties = hashes[..most].iter().filter(|h| **h == hash).count() as u64;
             (key, Limit { hash, ties: Mutex::new(ties) })
@@ -111,7 +113,7 @@ impl Quota {
 }
 
 impl Limit {
-    fn takes(&self, hash: u64) -> bool {
+    fn takes(&self, hash: u128) -> bool {
         if hash != self.hash {
             return hash < self.hash;
         }
@@ -137,17 +139,19 @@ fn check_keys(block: &Block) -> Result<()> {
     }
 }
 
-/// Adds hashes to those of a person, and keeps the smallest, in order.
-fn keep(found: &mut Smallest, key: &Arc<str>, hashes: impl IntoIterator<Item = u64>, most: usize) {
+/// Adds hashes to those of a person, and keeps the smallest.
+fn keep(found: &mut Smallest, key: &Arc<str>, hashes: impl IntoIterator<Item = u128>, most: usize) {
     let kept = match found.get_mut(key) {
         Some(kept) => kept,
         None => found.entry(key.clone()).or_default(),
     };
     for hash in hashes {
-        let at = kept.partition_point(|h| *h <= hash);
-        if at < most {
-            kept.insert(at, hash);
-            kept.truncate(most);
+        if kept.len() < most {
+            kept.push(hash);
+        } else if let Some(mut largest) = kept.peek_mut()
+            && hash < *largest
+        {
+            *largest = hash;
         }
     }
 }
@@ -157,24 +161,26 @@ struct Hashes<'a> {
     plan: &'a Plan,
     private: &'a Private,
     bounded: Vec<f64>,
-    narrowed: Vec<f32>,
 }
 
 impl<'a> Hashes<'a> {
     fn new(plan: &'a Plan, private: &'a Private) -> Self {
-        Hashes { plan, private, bounded: Vec::new(), narrowed: Vec::new() }
+        Hashes { plan, private, bounded: Vec::new() }
     }
 
-    /// The hash of a row of a block; `None` where it is invalid.
-    fn of(&mut self, block: &Block, row: usize) -> Option<u64> {
+    /// The hash of a row of a block; `None` where it is invalid. As FORMAT.md defines it: the first half of the SHA-256 of its
+    /// numbers, as a big-endian integer.
+    fn of(&mut self, block: &Block, row: usize) -> Option<u128> {
         let d = self.plan.dims();
         let values = &block.values[row * d..(row + 1) * d];
         self.private.bound_rows(values, &mut self.bounded);
         if self.plan.frame.all_invalid(&self.bounded).next().is_some() {
             return None;
         }
-        self.narrowed.clear();
-        self.plan.frame.narrow(&self.bounded, &mut self.narrowed);
-        Some(content_hash(&self.narrowed, &[]))
+        let mut hash = Sha256::new();
+        // Both zeros are the same number.
+        self.bounded.iter().for_each(|x| hash.update((x + 0.0).to_le_bytes()));
+        let hash: [u8; 32] = hash.finalize().into();
+        Some(u128::from_be_bytes(*hash.first_chunk().expect("32 bytes")))
     }
 }

@@ -125,6 +125,7 @@ pub struct Run {
     losses: Losses,
     rounding: Rounding,
     uncounted: (u64, u64),
+    beyond: u64,
 }
 
 impl Run {
@@ -141,6 +142,7 @@ impl Run {
             losses: Losses::default(),
             rounding: Rounding::default(),
             uncounted: (0, 0),
+            beyond: 0,
         }
     }
 
@@ -175,6 +177,11 @@ impl Run {
     /// Where the plan protects people: rows that did not count since their person has more, and rows that say no person.
     pub fn uncounted(&self) -> (u64, u64) {
         self.uncounted
+    }
+
+    /// Where the plan is private: rows that had to be brought into its bounds.
+    pub fn beyond(&self) -> u64 {
+        self.beyond
     }
 
     /// What rounding the weights of the rows read by this run has changed.
@@ -234,6 +241,7 @@ impl Run {
             for accumulator in stretch.states {
                 self.losses.merge(accumulator.losses());
                 self.rounding.merge(accumulator.rounding());
+                self.beyond += accumulator.beyond();
                 self.sketch.merge(&accumulator.freeze()?)?;
             }
             self.uncounted = quota.as_ref().map_or((0, 0), Quota::uncounted);

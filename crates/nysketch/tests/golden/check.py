@@ -130,11 +130,11 @@ def people_rows(plan, meta, values):
     people = meta.get("private", {}).get("people")
     if people is None:
         return np.ones(len(values), bool)
-    z = ((values - plan["centre"]) * (1.0 / plan["scale"])).astype(F32)
     rows = {}
     for i, key in enumerate(KEYS[people["column"]]):
         if key is not None:
-            rows.setdefault(key, []).append((content_hash(z[i], []), i))
+            number = hashlib.sha256((values[i] + 0.0).astype("<f8").tobytes()).digest()[:16]
+            rows.setdefault(key, []).append((number, i))
     counts = np.zeros(len(values), bool)
     for found in rows.values():
         counts[[i for _, i in sorted(found)[: people["rows"]]]] = True
