@@ -1,4 +1,4 @@
-//! Private plans and `Release`: sums with noise, which may leave the house.
+//! Private plans and `Release`: sums with noise, which may be given away.
 
 use crate::error::{exception, in_keywords, os_error};
 use crate::input::{Choice, Chosen as ChosenColumns, Extras, Input, Wanted};

@@ -26,7 +26,7 @@ pub struct SpendingSummary {
     pub deviation: f64,
 }
 
-/// Sums with noise: what may leave the house. No number in it that depends on rows is exact, the number of rows included.
+/// Sums with noise: what may be given away. No number in it that depends on rows is exact, the number of rows included.
 ///
 /// ```
 /// use nysketch::privacy::{Budget, Release};
