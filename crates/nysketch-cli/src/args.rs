@@ -750,7 +750,8 @@ pub struct Inspect {
   nysketch fit kmeans folded.nys -k 5 -o model.json --intervals
   nysketch fit gmm folded.nys -k 1..6 -o mixture.json --cross-validate
 
-JSON fields: file, task, k, decoder, calibrated, bandwidth, status, iterations, estimated_risk (in the
+JSON fields: file, task, k, decoder, calibrated, bandwidth, rank (of kernel sums), replicates (objectives of clompr),
+  status, iterations, estimated_risk (in the
   coordinates of the fit), low and high (its 95 % interval, of mixtures), scaled, covariance, min_variance,
   collapsed, shrinkage, notes, warnings, clusters [{label, share, rows, spread, missing, columns [{column, level, part,
   lacks, value, overall, deviations, spread}]}] (in the units of the table; of a level, and where a column lacks, shares of
@@ -810,6 +811,9 @@ pub struct FitArgs {
     /// clompr, clomp: largest distance of atoms from the plan's centre, in the same unit
     #[arg(long, value_name = "R")]
     pub radius: Option<f64>,
+    /// clompr, clomp: pursuits to run; the one that matches the sketch best is kept [default: 5]
+    #[arg(long, value_name = "N")]
+    pub replicates: Option<usize>,
     /// Say how sure centres, shares, risk and variances are, and how stable each cluster is: every fold of the sketch is
     /// left out in turn (see 'nysketch sketch --folds')
     #[arg(long)]

@@ -104,7 +104,6 @@ mod digest;
 mod folds;
 mod intervals;
 mod names;
-mod optimize;
 mod private;
 mod profile;
 mod report;
@@ -112,6 +111,7 @@ mod sphere;
 mod student;
 mod suitability;
 mod task;
+mod waves;
 mod weight;
 mod wire;
 mod witnesses;
@@ -134,6 +134,8 @@ pub mod kmeans;
 pub mod landmarks;
 #[doc(hidden)]
 pub mod linalg;
+#[doc(hidden)]
+pub mod optimize;
 #[doc(hidden)]
 pub mod parallel;
 #[doc(hidden)]
