@@ -75,7 +75,7 @@ pub struct Report {
     /// Fourier's; none for cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<usize>,
-    /// CL-OMPR: the objective at the end of each pursuit; the model is that of the least.
+    /// CL-OMPR: the objective at the end of each pursuit; the one of the least was polished.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replicates: Vec<f64>,
     /// How the last search ended.

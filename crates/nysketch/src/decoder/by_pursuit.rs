@@ -1,7 +1,7 @@
 //! The decoders `clompr` and `clomp`, and what all decoders of kernel sums have in common.
 //!
 //! A pursuit is as good as its chance: several are run, each with random numbers of its own, and the one with the least
-//! objective is kept. The first of them does not depend on how many there are.
+//! objective is kept and polished. The first of them does not depend on how many there are.
 
 use super::clompr::{Clompr, Pursued, Steps, objective_of};
 use super::constraints::Constraints;
@@ -85,7 +85,7 @@ impl Pursuit {
         let pursue = |replicate: u64| {
             let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
             rng.set_stream(1 + replicate);
-            clompr.run(&mut rng)
+            clompr.pursue(&mut rng)
         };
         let replicates = (0..params.replicates.unwrap_or(DEFAULT_REPLICATES) as u64).collect();
         let found = in_parallel(params.threads, replicates, pursue);
@@ -94,8 +94,11 @@ impl Pursuit {
         report.replicates = found.iter().map(Pursued::value).collect();
         report.iterations += found.iter().map(|f| f.evaluations).sum::<usize>();
         let best = found.into_iter().min_by(|a, b| a.value().total_cmp(&b.value()));
-        let Some(Pursued { atoms, objective, status, .. }) = best else { return Ok(Vec::new()) };
+        let Some(best) = best else { return Ok(Vec::new()) };
+        let pursued = best.evaluations;
+        let Pursued { atoms, objective, status, evaluations } = clompr.polish(best);
         (report.objective, report.status) = (objective, status);
+        report.iterations += evaluations - pursued;
         if !clompr.constraints.hold(&atoms) {
             return Err(Error::NoRoom {
                 k: params.k,
@@ -186,7 +189,9 @@ mod tests {
             assert_eq!(six.report.replicates, again.report.replicates);
             assert_eq!(one.report.replicates[0], six.report.replicates[0], "a prefix");
             let least = six.report.replicates.iter().copied().fold(f64::INFINITY, f64::min);
-            assert_eq!(six.report.objective.last(), Some(&least));
+            let [.., kept, polished] = six.report.objective[..] else { unreachable!() };
+            assert_eq!(kept, least);
+            assert!(polished <= kept * (1.0 + 1e-9), "{polished} {kept}");
             assert!(six.report.iterations > one.report.iterations);
             assert!(six.report.rank.is_some_and(|r| r <= 50));
             let all = context.fit(&params).unwrap().report.replicates.len();

@@ -9,7 +9,7 @@
 //! 5. `refine`: weights and atoms together by bounded L-BFGS;
 //! 6. `residual`: what is left, as its dual vector `v = M r`: an atom's correlation with it is fᵀv.
 //!
-//! At the end everything is polished once more, and weights are brought to the simplex. Where atoms start and stay is
+//! Of several pursuits the one of least objective is kept. It is polished once more, and weights are brought to the simplex. Where atoms start and stay is
 //! said by [`region`](super::region).
 //!
 //! Departure for Gaussians with diagonals of their own: during the pursuit all atoms share their variances up
@@ -18,8 +18,9 @@
 //! several clusters, or shrink to nothing where the sketch is blind, and the pursuit ends tens to thousands of
 //! nats from the data. Step 1 therefore moves the mean alone.
 //!
-//! Steps 1 and 5 end where five steps in a row gain less than 1e-4 of the objective: what they leave undone the next round
-//! and the last polish do, which ends at 1e-9. A pursuit that is cut off at its limit of evaluations says so. Step 1 follows the
+//! Steps 1 and 5 end where five steps in a row gain less than 1e-4 of the objective (1e-3 while atoms are fewer than k): what they leave undone the next round
+//! and the last polish do, which ends at 1e-8. Pursuits are compared where they gain less than 1e-5, with variances shared: what differs
+//! between them is which clusters they found, and that shows long before. A pursuit that is cut off at its limit of evaluations says so. Step 1 follows the
 //! best of 200 starts: following more of them costs more than another replicate and finds less.
 
 use super::constraints::Constraints;
@@ -41,10 +42,16 @@ pub struct Steps {
     pub follow: usize,
     /// When step 1 ends.
     pub find: Stop,
-    /// When step 5 ends.
+    /// When step 5 ends while atoms are fewer than k.
+    pub rough: Stop,
+    /// When step 5 ends after that.
     pub refine: Stop,
-    /// When the last polish ends.
+    /// When a pursuit ends that may not be kept.
+    pub settle: Stop,
+    /// When the last polish, of the one that is kept, ends, and before it that of a shared diagonal.
     pub polish: Stop,
+    /// See [`polish`](Self::polish).
+    pub shared: Stop,
 }
 
 impl Steps {
@@ -53,8 +60,11 @@ impl Steps {
         look: 200,
         follow: 1,
         find: Stop { evaluations: 100, relative: 1e-4 },
+        rough: Stop { evaluations: 50, relative: 1e-3 },
         refine: Stop { evaluations: 100, relative: 1e-4 },
-        polish: Stop { evaluations: 3000, relative: 1e-9 },
+        settle: Stop { evaluations: 300, relative: 1e-5 },
+        shared: Stop { evaluations: 300, relative: 1e-7 },
+        polish: Stop { evaluations: 2000, relative: 1e-8 },
     };
 }
 
@@ -63,16 +73,16 @@ impl Steps {
 pub struct Pursued {
     /// The mixture.
     pub atoms: Vec<Atom>,
-    /// The objective after each round, and at the end.
+    /// The objective after each round, after the last, and after the polish.
     pub objective: Vec<f64>,
-    /// How the last polish ended.
+    /// How the last optimisation ended.
     pub status: Status,
     /// Evaluations of objective and gradient.
     pub evaluations: usize,
 }
 
 impl Pursued {
-    /// The objective that replicates are compared by.
+    /// The objective so far: what replicates are compared by, before any is polished.
     pub fn value(&self) -> f64 {
         self.objective.last().copied().unwrap_or(f64::INFINITY)
     }
@@ -129,8 +139,8 @@ impl Clompr<'_> {
         }
     }
 
-    /// Runs the algorithm once.
-    pub fn run(&self, rng: &mut impl rand::Rng) -> Pursued {
+    /// Steps 1 to 6, and what can be told of the mixture before it is polished.
+    pub fn pursue(&self, rng: &mut impl rand::Rng) -> Pursued {
         let matching = self.matching();
         let mut atoms: Vec<Atom> = Vec::new();
         let (mut objective, mut evaluations) = (Vec::new(), 0);
@@ -141,28 +151,38 @@ impl Clompr<'_> {
             self.append(&mut atoms, atom);
             self.threshold(&mut atoms);
             matching.fit_weights(&mut atoms);
-            let minimum = matching.refine(&mut atoms, self.steps.refine);
+            let full = atoms.len() == self.k;
+            let stop = if full { self.steps.refine } else { self.steps.rough };
+            let minimum = matching.refine(&mut atoms, stop);
             self.constraints.project(&mut atoms);
             residual = self.residual(&atoms);
             objective.push(minimum.value);
             evaluations += tried + minimum.evaluations;
         }
-        let matching = match self.family {
-            Family::Diagonal => {
-                let shared = matching.free(Family::Shared, self.rows);
-                evaluations += shared.refine(&mut atoms, self.steps.polish).evaluations;
-                matching.free(Family::Diagonal, self.rows)
-            }
-            _ => matching,
-        };
-        let minimum = matching.refine(&mut atoms, self.steps.polish);
+        let minimum = matching.refine(&mut atoms, self.steps.settle);
         objective.push(minimum.value);
         evaluations += minimum.evaluations;
-        if self.constraints.project(&mut atoms) {
-            matching.fit_weights(&mut atoms);
-        }
-        to_simplex(&mut atoms);
         Pursued { atoms, objective, status: minimum.status.into(), evaluations }
+    }
+
+    /// Polishes what a pursuit found, with variances freed as the family asks.
+    pub fn polish(&self, mut found: Pursued) -> Pursued {
+        let atoms = &mut found.atoms;
+        let mut matching = self.matching();
+        if self.family == Family::Diagonal {
+            let shared = matching.free(Family::Shared, self.rows);
+            found.evaluations += shared.refine(atoms, self.steps.shared).evaluations;
+            matching = matching.free(Family::Diagonal, self.rows);
+        }
+        let minimum = matching.refine(atoms, self.steps.polish);
+        found.objective.push(minimum.value);
+        found.evaluations += minimum.evaluations;
+        found.status = minimum.status.into();
+        if self.constraints.project(atoms) {
+            matching.fit_weights(atoms);
+        }
+        to_simplex(atoms);
+        found
     }
 
     /// Step 1: maximises ⟨A(P_θ), r⟩ / ‖A(P_θ)‖ over the mean, by bounded ascent from the best of several

@@ -139,7 +139,7 @@ impl<'a> Matcher<'a> {
                     constraints: Constraints::default(),
                     rows: self.rows,
                 };
-                clompr.run(rng).atoms
+                clompr.polish(clompr.pursue(rng)).atoms
             }
         }
     }
