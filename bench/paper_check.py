@@ -230,6 +230,21 @@ def theory(work, plan, landmarks, gram):
     compare("(21a)", found["leverage"], by_scores, relative=1e-6)
     compare("(21b)", found["least_rows"], 1655.0 + 233.0 * np.log(4.0 / delta), relative=1e-12)
     compare("(21c)", found["least_lambda"], 19.0 / n * np.log(4.0 * n / delta), relative=1e-12)
+    assert found["basis"] == "landmarks" and found["holds"] is None, "landmarks cannot decide (19)"
+
+    # From half of the rows, beside all of them: N(lambda) is too small, by less than a tenth at this
+    # lambda; N_inf(lambda), a maximum over other rows, is within a quarter.
+    lam = 0.02
+    found = work.run(f"inspect greedy-x.nys --theory -k 3 --lambda {lam} --rows x.npy")["theory"]
+    x = work.place(plan, "x")
+    values = np.linalg.eigvalsh(kernel(x, x) / len(x))
+    dimension = (values / (values + lam)).sum()
+    compare("N(lambda) of all rows", found["effective_dimension"], dimension, relative=0.1)
+    assert found["half_dimension"] < found["effective_dimension"] < dimension
+    scores = np.linalg.solve(kernel(x, x) + lam * len(x) * np.eye(len(x)), kernel(x, x)).diagonal()
+    largest = max(found["seen_leverage"], found["largest_leverage"])
+    compare("N_inf(lambda) of all rows", largest, len(x) * scores.max(), relative=0.25)
+    assert found["basis"] == "rows"
 
 
 def main():

@@ -18,7 +18,7 @@ use crate::covariance::{Covariance, SymmetricMatrix};
 use crate::feature_map::nystrom::NystromMap;
 use crate::kernel::{Kernel, ScaledKernel};
 use crate::linalg::{Matrix, dot};
-use crate::points::PointColumns;
+use crate::points::{PointColumns, Points};
 use crate::simd::{Instructions, Work};
 use crate::sketch::Sketch;
 use crate::waves::waves;
@@ -85,6 +85,15 @@ impl Embedding {
         let points: Vec<f64> = self.points.chunks_exact(self.dims).flat_map(turn).collect();
         let columns = PointColumns::of_rows(self.dims, &points);
         Embedding { points, columns, ..self.clone() }
+    }
+
+    /// The same kernel measured at other points, with a metric of its own and no data.
+    pub fn measured_at(&self, points: &Points, metric: Matrix) -> Self {
+        let points: Vec<f64> = points.data().iter().map(|x| f64::from(*x)).collect();
+        let columns = PointColumns::of_rows(self.dims, &points);
+        let target = vec![0.0; points.len() / self.dims];
+        let kind = Kind::Nystrom { rank: metric.nrows(), metric, dual: Vec::new() };
+        Embedding { points, columns, kind, target, ..*self }
     }
 
     /// The kernel at this bandwidth.
