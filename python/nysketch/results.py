@@ -196,10 +196,14 @@ class Theory(Result):
         pairs of models that were sampled, rows and landmarks of the sketch.
     lambda : float
         λ that all is computed for, as ``theory['lambda']``.
-    t, condition, least_condition, holds, constant
-        t with λ = λ_t (13); 3λt, also as λ falls to 0; whether (19) holds, and C/C_F where it does.
-    norm, effective_dimension, largest_leverage
-        ‖Σ‖, N(λ) and N∞(λ).
+    basis, sampled
+        What Σ is estimated from, 'rows', 'witnesses' or 'landmarks', and how many of them.
+    t, condition, least_condition, seen_condition, holds, constant
+        t with λ = λ_t (13); 3λt, also as λ falls to 0 and at rows that Σ has seen; whether (19)
+        holds, None where that cannot be decided, and C/C_F where it does.
+    norm, effective_dimension, half_dimension, largest_leverage, seen_leverage
+        ‖Σ‖; N(λ), too small on average, also from half of the rows; N∞(λ) over other rows than those
+        of Σ, too large on average, and over those, too small.
     uniform, leverage : float
         Landmarks that (20) and (21) ask for.
     least_rows, least_lambda : float
@@ -208,6 +212,9 @@ class Theory(Result):
         ``s``, ``gamma``, ``t``, ``lambda`` and ``m`` of proposition 4.1.
     distortion : tuple of float
         Largest and median ‖A(μ)‖/‖A_m(μ)‖ over the pairs.
+    risk : Result or None
+        For k-means, the last term of (18): ``constant`` (C_F, a lower bound), ``noise``
+        (‖A(π − π_n)‖), ``bound``, and the ``excess`` risk of CL-OMPR, where rows can tell it.
     enough : int
         Landmarks that are enough in our experiments, 2k(d + 1).
     """

@@ -693,7 +693,8 @@ impl PyModel {
 
     /// How it was found.
     ///
-    /// A dict with decoder, bandwidth, status, iterations, objective and seconds; of mixtures also
+    /// A dict with decoder, bandwidth, rank (moments that kernel sums were decoded from, or None), replicates (the
+    /// objective at the end of each pursuit), status, iterations, objective and seconds; of mixtures also
     /// likelihood (mean log-likelihood of the rows, estimated: mean, with its 95 % interval, low and high,
     /// and the mean entropy of the component given the row; or None), min_variance, collapsed (components
     /// that are no wider in some direction), shrinkage (rows' worth of common correlations in full
@@ -706,6 +707,8 @@ impl PyModel {
         dict.set_item("bandwidth", report.bandwidth)?;
         dict.set_item("status", format!("{:?}", report.status))?;
         dict.set_item("calibrated", report.calibrated)?;
+        dict.set_item("rank", report.rank)?;
+        dict.set_item("replicates", &report.replicates)?;
         dict.set_item("iterations", report.iterations)?;
         dict.set_item("objective", &report.objective)?;
         dict.set_item("seconds", report.seconds)?;

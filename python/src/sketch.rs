@@ -318,6 +318,8 @@ impl PySketch {
     /// separation, radius : float, optional
     ///     Constraints of 'clompr': least distance between centres, largest distance from the plan's
     ///     centre, both in the plan's coordinates.
+    /// replicates : int, optional
+    ///     Pursuits of 'clompr' and 'clomp', of which the one that matches the sketch best is kept; 5 by default.
     /// init : array-like of shape (k, n_columns), optional
     ///     The only centres to start from, for 'cells'; drawn several times by default.
     /// seed : int, default=0
@@ -328,7 +330,7 @@ impl PySketch {
     /// Returns
     /// -------
     /// Model
-    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, separation=None, radius=None, init=None, seed=0, verbose=false))]
+    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, separation=None, radius=None, replicates=None, init=None, seed=0, verbose=false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn fit_kmeans(
         &self,
@@ -338,6 +340,7 @@ impl PySketch {
         bandwidth: Option<f64>,
         separation: Option<f64>,
         radius: Option<f64>,
+        replicates: Option<Natural>,
         init: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
         verbose: bool,
@@ -346,6 +349,7 @@ impl PySketch {
             .decoder(named(decoder)?)
             .bandwidth(bandwidth)
             .constraints(separation, radius)
+            .replicates(replicates.map(|n| n.size()))
             .init(init.map_or(Ok(Vec::new()), rows_of)?)
             .seed(seed);
         self.fit(py, params, verbose)
@@ -423,6 +427,8 @@ impl PySketch {
     ///     Variances or matrices to start from, with ``init``.
     /// separation, radius : float, optional
     ///     Constraints of 'clompr'.
+    /// replicates : int, optional
+    ///     Pursuits of 'clompr' and 'clomp', of which the one that matches the sketch best is kept; 5 by default.
     /// threads : int, optional
     ///     Threads to use; one per core. They do not change the result.
     /// seed : int, default=0
@@ -433,7 +439,7 @@ impl PySketch {
     /// Returns
     /// -------
     /// Model
-    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, known_covariance=None, covariance=None, min_variance=None, restarts=None, max_iterations=None, tolerance=None, init=None, init_weights=None, init_covariances=None, separation=None, radius=None, seed=0, threads=None, verbose=false))]
+    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, known_covariance=None, covariance=None, min_variance=None, restarts=None, max_iterations=None, tolerance=None, init=None, init_weights=None, init_covariances=None, separation=None, radius=None, replicates=None, seed=0, threads=None, verbose=false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn fit_gmm(
         &self,
@@ -452,6 +458,7 @@ impl PySketch {
         init_covariances: Option<&Bound<'_, PyAny>>,
         separation: Option<f64>,
         radius: Option<f64>,
+        replicates: Option<Natural>,
         #[pyo3(from_py_with = crate::natural::from_object)] seed: u64,
         threads: Option<Natural>,
         verbose: bool,
@@ -461,6 +468,7 @@ impl PySketch {
             .bandwidth(bandwidth)
             .known_covariance(known_covariance.map(crate::options::known_covariance).transpose()?)
             .constraints(separation, radius)
+            .replicates(replicates.map(|n| n.size()))
             .init(init.map_or(Ok(Vec::new()), rows_of)?)
             .init_weights(init_weights.map_or(Ok(Vec::new()), mixture::numbers)?)
             .init_covariances(init_covariances.map_or(Ok(Vec::new()), mixture::covariances)?)

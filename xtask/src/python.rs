@@ -1,4 +1,4 @@
-//! Tests with Python: the file format, by an independent reader, and the Python package as the wheel that
+//! Tests with Python: the file format and the paper's formulas, by independent scripts, and the Python package as the wheel that
 //! users install, in a separate environment.
 
 use crate::shell::{Outcome, cargo, program, root, step, target};
@@ -40,8 +40,12 @@ pub fn test() -> Outcome {
     )?;
     // The whole workspace is built, so that the features are those of the tests.
     step("the command, for its bytes", cargo("build --locked --workspace --bin nysketch"))?;
+    let command = target().join("debug/nysketch");
+    // An independent check of the arithmetic: the paper's formulas with numpy beside what the command says.
+    let paper = root().join("bench/paper_check.py");
+    step("the paper's formulas by Python", environment.python([&paper, &command]))?;
     let mut tests = environment.module("pytest python/tests");
-    tests.env("NYSKETCH_BIN", target().join("debug/nysketch"));
+    tests.env("NYSKETCH_BIN", command);
     step("tests of Python", tests)?;
     step("types of Python", environment.module("mypy python/nysketch"))?;
     let mut stubs = environment.module("mypy.stubtest nysketch._core");

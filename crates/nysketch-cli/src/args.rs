@@ -739,9 +739,10 @@ JSON fields: file, kind, rows, skipped, complete, folds {count, by, smallest, la
   bandwidths, scale, collect, witnesses, witnesses_digest, weights, rank, condition, missed, lambda, effective_dimension,
   largest_leverage, noise_floor, single_row_cells, empty_cells, raw_rows, fingerprint, bytes, model
   {explained, verdict, residuals [{bandwidth, residual, floor, missed}]}, theory {bandwidth, delta, k,
-  known_variance, secants, rows, landmarks, t, condition, least_condition, lambda, holds, constant,
-  effective_dimension, largest_leverage, uniform, leverage, least_rows, least_lambda, norm, source {s,
-  gamma, t, lambda, m}, distortion, enough}; of a model file, kind, schema, task, k, rows, columns, scale,
+  known_variance, secants, rows, landmarks, basis, sampled, t, condition, least_condition, seen_condition, lambda,
+  holds (null where it cannot be decided), constant, effective_dimension, half_dimension, largest_leverage,
+  seen_leverage, uniform, leverage, least_rows, least_lambda, norm, source {s,
+  gamma, t, lambda, m}, distortion, risk {constant, noise, bound, excess}, enough}; of a model file, kind, schema, task, k, rows, columns, scale,
   fingerprint, decoder, status, estimated_risk, low, high, covariance, min_variance, collapsed, shrinkage, notes,
   clusters [{label, share, rows, spread, missing, columns [{column, level, part, lacks, value, overall, deviations,
   spread}]}]; of a masked sketch, file, kind, party, public, parties, parties_fingerprint, session, columns, fingerprint, bytes;
@@ -777,6 +778,9 @@ pub struct Inspect {
     /// Pairs of models to sample
     #[arg(long, value_name = "N", default_value_t = 300, requires = "theory")]
     pub secants: usize,
+    /// Table whose rows the theorems are estimated from, 2,000 at most [default: the witness rows of the plan]
+    #[arg(long, value_name = "FILE", requires = "theory")]
+    pub rows: Option<PathBuf>,
 }
 
 /// Learn a model from a sketch, without the rows.
@@ -794,7 +798,8 @@ pub struct Inspect {
   nysketch fit kmeans folded.nys -k 5 -o model.json --intervals
   nysketch fit gmm folded.nys -k 1..6 -o mixture.json --cross-validate
 
-JSON fields: file, task, k, decoder, calibrated, bandwidth, status, iterations, estimated_risk (in the
+JSON fields: file, task, k, decoder, calibrated, bandwidth, rank (of kernel sums), replicates (objectives of clompr),
+  status, iterations, estimated_risk (in the
   coordinates of the fit), low and high (its 95 % interval, of mixtures), scaled, covariance, min_variance,
   collapsed, shrinkage, notes, warnings, clusters [{label, share, rows, spread, missing, columns [{column, level, part,
   lacks, value, overall, deviations, spread}]}] (in the units of the table; of a level, and where a column lacks, shares of
@@ -854,6 +859,9 @@ pub struct FitArgs {
     /// clompr, clomp: largest distance of atoms from the plan's centre, in the same unit
     #[arg(long, value_name = "R")]
     pub radius: Option<f64>,
+    /// clompr, clomp: pursuits to run; the one that matches the sketch best is kept [default: 5]
+    #[arg(long, value_name = "N")]
+    pub replicates: Option<usize>,
     /// Say how sure centres, shares, risk and variances are, and how stable each cluster is: every fold of the sketch is
     /// left out in turn (see 'nysketch sketch --folds')
     #[arg(long)]
@@ -1062,17 +1070,18 @@ pub struct ReportArgs {
 /// Run the paper's experiments and draw its figures.
 ///
 /// Section 5 and appendix E of "Mean Nyström Embeddings for Adaptive Compressive Learning": random Fourier and
-/// Nyström sketches (uniform, BLESS, greedy) decoded by CL-OMPR, beside our decoders and what all rows, 2,000
+/// Nyström sketches (uniform, BLESS, greedy) decoded by CL-OMPR, the best of five pursuits from the same starts, beside our decoders and what all rows, 2,000
 /// rows or the landmarks alone give. Writes trials.csv with every fit, each picture as SVG and PNG, and a page,
 /// index.html. An interrupted run continues where it stopped; more trials or figures in the same folder
 /// add to what is there. Real data is read from the folder --data, and skipped without it.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch reproduce fig3 --quick -o figures
-  nysketch reproduce all --trials 50 --data data -o figures     # about 2 hours on 2 cores
+  nysketch reproduce all --trials 50 --data data -o figures     # many hours on 2 cores
 
 Files of --data (others are skipped): mnist_spectral.npy, mnist_labels.npy, cifar10_resnet18_pca50.npy,
-  cifar10_labels.npy, esc50_mfcc20.npy, esc50_labels.npy: rows, and one class number per row
+  cifar10_labels.npy, esc50_mfcc20.npy, esc50_labels.npy: rows, and one class number per row;
+  fma2000_mfcc.parquet with columns mfcc_mean_01 to mfcc_mean_20
 
 JSON fields: folder, trials, seed, quick, fits, new, failed, missing, panels, page, seconds")]
 pub struct Reproduce {
@@ -1085,7 +1094,7 @@ pub struct Reproduce {
     /// Folder with the real data
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// Trials per fit (figure 2: at most 10) [default: 50; 3 with --quick]
+    /// Trials per fit (figure 2: at most 10) [default: 50; 2 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub trials: Option<u32>,
     /// At most 10,000 rows and sketches of 400 numbers: a few minutes

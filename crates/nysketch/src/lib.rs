@@ -105,7 +105,6 @@ mod digest;
 mod folds;
 mod intervals;
 mod names;
-mod optimize;
 mod private;
 mod profile;
 mod report;
@@ -113,6 +112,7 @@ mod sphere;
 mod student;
 mod suitability;
 mod task;
+mod waves;
 mod weight;
 mod wire;
 mod witnesses;
@@ -137,6 +137,8 @@ pub mod landmarks;
 pub mod ledger;
 #[doc(hidden)]
 pub mod linalg;
+#[doc(hidden)]
+pub mod optimize;
 #[doc(hidden)]
 pub mod parallel;
 #[doc(hidden)]

@@ -133,6 +133,12 @@ impl PointColumns {
         Instructions::best().run(AddSquares { columns: self, mean, factors, out });
     }
 
+    /// Adds `Σ_k μ_k x_ik` to `out_i` for every point.
+    pub fn add_products(&self, mean: &[f64], out: &mut [f64]) {
+        assert_eq!(out.len(), self.len, "one number per point");
+        Instructions::best().run(AddProducts { columns: self, mean, out });
+    }
+
     /// Adds `f Σ_k |x_ik − μ_k|` to `out_i` for every point.
     pub fn add_absolutes(&self, mean: &[f64], factor: f64, out: &mut [f64]) {
         for (column, mean) in self.columns().zip(mean) {
@@ -164,6 +170,23 @@ impl Work for AddSquares<'_> {
             for (out, x) in self.out.iter_mut().zip(column) {
                 let t = x - mean;
                 *out += factor * t * t;
+            }
+        }
+    }
+}
+
+struct AddProducts<'a> {
+    columns: &'a PointColumns,
+    mean: &'a [f64],
+    out: &'a mut [f64],
+}
+
+impl Work for AddProducts<'_> {
+    #[inline(always)]
+    fn work(self) {
+        for (column, mean) in self.columns.columns().zip(self.mean) {
+            for (out, x) in self.out.iter_mut().zip(column) {
+                *out += mean * x;
             }
         }
     }

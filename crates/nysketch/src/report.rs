@@ -71,6 +71,13 @@ pub struct Report {
     pub calibrated: bool,
     /// σ² that was decoded, in the plan's squared coordinates; none for cells.
     pub bandwidth: Option<f64>,
+    /// Moments of the sketch that kernel sums were decoded from: eigenvalues of K_m above 1e-9 of the largest, or all of
+    /// Fourier's; none for cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<usize>,
+    /// CL-OMPR: the objective at the end of each pursuit; the one of the least was polished.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replicates: Vec<f64>,
     /// How the last search ended.
     pub status: Status,
     /// Iterations (evaluations for L-BFGS).

@@ -1,6 +1,6 @@
 //! The spectrum of the covariance operator of the data, estimated from a sketch.
 //!
-//! Σ = E Φ(x)⊗Φ(x) is estimated from the landmarks, each with its cell's share w_j of the rows (equal
+//! Σ = E Φ(x)⊗Φ(x) is estimated from some rows, or from the landmarks, each with its cell's share w_j of the rows (equal
 //! shares where cells are not kept). With B = D^½ K_m D^½ = U diag(σ) Uᵀ, D = diag(w), the σ_ℓ are the
 //! spectrum of Σ, and for f with ‖f‖ = 1 and k_f = (⟨Φ(x̃_j), f⟩)_j
 //!
@@ -10,9 +10,12 @@
 //! ```
 
 use crate::error::{Error, Result};
+use crate::kernel::ScaledKernel;
 use crate::linalg::{Matrix, symmetric_eigen};
+use crate::points::Points;
 use crate::sketch::Sketch;
 use crate::sums::Sum;
+use crate::work::Work;
 
 /// Eigenvalues below this share of the largest are rounding.
 const CUTOFF: f64 = 1e-12;
@@ -23,9 +26,9 @@ pub struct Spectrum {
     /// σ_ℓ, falling.
     pub eigenvalues: Vec<f64>,
     /// Uᵀ D^½ as rows.
-    pub(crate) rotation: Matrix,
-    /// `‖Uᵀ D^½ k(x̃_j)‖²` by eigenvalue, for every landmark.
-    of_landmarks: Vec<Vec<f64>>,
+    rotation: Matrix,
+    /// `(Uᵀ D^½ k(x̃_j))²` by eigenvalue, for every row that Σ is estimated from.
+    of_points: Vec<Vec<f64>>,
 }
 
 impl Spectrum {
@@ -42,9 +45,16 @@ impl Spectrum {
             true => cells[j] as f64 / rows,
             false => 1.0 / m as f64,
         };
-        let root: Vec<f64> = (0..m).map(|j| share(j).sqrt()).collect();
-        let kernel = plan.kernel.at(plan.bandwidths[rung]);
-        let gram = kernel.gram(&landmarks);
+        let shares: Vec<f64> = (0..m).map(share).collect();
+        Self::of_points(&landmarks, &shares, plan.kernel.at(plan.bandwidths[rung]))
+    }
+
+    /// Estimated from these points, with what each counts, of sum one.
+    pub(crate) fn of_points(points: &Points, shares: &[f64], kernel: ScaledKernel) -> Result<Self> {
+        let m = points.len();
+        Work::eigen(m, 1).check("the spectrum of the kernel")?;
+        let root: Vec<f64> = shares.iter().map(|w| w.sqrt()).collect();
+        let gram = kernel.gram(points);
         let weighted = Matrix::from_fn(m, m, |i, j| root[i] * gram.get(i, j) * root[j]);
         let eigen = symmetric_eigen(&weighted)?;
         let least = CUTOFF * eigen.values[0];
@@ -53,8 +63,34 @@ impl Spectrum {
         let columns: Vec<Vec<f64>> =
             (0..m).map(|j| (0..m).map(|i| gram.get(i, j)).collect()).collect();
         let square = |v: Vec<f64>| v.into_iter().map(|x| x * x).collect();
-        let of_landmarks = rotation.times_each(&columns).into_iter().map(square).collect();
-        Ok(Spectrum { eigenvalues: eigen.values[..rank].to_vec(), rotation, of_landmarks })
+        let of_points = rotation.times_each(&columns).into_iter().map(square).collect();
+        Ok(Spectrum { eigenvalues: eigen.values[..rank].to_vec(), rotation, of_points })
+    }
+
+    /// Estimated from every other of these points, to see what fewer of them miss.
+    pub(crate) fn of_half(points: &Points, shares: &[f64], kernel: ScaledKernel) -> Result<Self> {
+        let kept: Vec<usize> = (0..points.len()).step_by(2).collect();
+        let total: f64 = kept.iter().map(|i| shares[*i]).sum();
+        let shares: Vec<f64> = kept.iter().map(|i| shares[*i] / total).collect();
+        Self::of_points(&points.select(&kept), &shares, kernel)
+    }
+
+    /// The metric of `⟨f, Σ (Σ + λ)⁻¹ f⟩`, in values of f at the points.
+    pub(crate) fn regularised(&self, lambda: f64) -> Matrix {
+        let (rank, m) = (self.rotation.nrows(), self.rotation.ncols());
+        let scaled =
+            |l: usize, j: usize| self.rotation.get(l, j) / (self.eigenvalues[l] + lambda).sqrt();
+        Matrix::from_fn(rank, m, scaled).gram()
+    }
+
+    /// `(Uᵀ D^½ k_f)²` of values of f at the points.
+    pub(crate) fn seen(&self, values: &[f64]) -> Vec<f64> {
+        self.rotation.times(values).into_iter().map(|x| x * x).collect()
+    }
+
+    /// N_f(λ) of a unit vector by its values at the points.
+    pub(crate) fn leverage_at(&self, values: &[f64], lambda: f64) -> f64 {
+        self.leverage(&self.seen(values), lambda)
     }
 
     /// N(λ).
@@ -62,9 +98,9 @@ impl Spectrum {
         self.eigenvalues.iter().map(|s| s / (s + lambda)).sum()
     }
 
-    /// N_∞(λ), over the landmarks.
+    /// N_∞(λ), over the points that Σ is estimated from.
     pub fn largest_leverage(&self, lambda: f64) -> f64 {
-        let each = self.of_landmarks.iter().map(|c| self.leverage(c, lambda));
+        let each = self.of_points.iter().map(|c| self.leverage(c, lambda));
         each.fold(0.0, f64::max)
     }
 
@@ -101,7 +137,7 @@ mod tests {
             let rows = sketch.rows() as f64;
             let shares = sketch.sums()[Sum::CellRows].iter().map(|n| *n as f64 / rows);
             let mean: f64 = shares
-                .zip(&spectrum.of_landmarks)
+                .zip(&spectrum.of_points)
                 .map(|(w, c)| w * spectrum.leverage(c, lambda))
                 .sum();
             let dimension = spectrum.effective_dimension(lambda);

@@ -142,6 +142,10 @@ fn tell_doubts(common: &Common, model: &Model) {
         Status::IterationLimit if model.task == Task::Gmm => {
             note(common, "EM was still improving when it stopped; raise --max-iterations");
         }
+        Status::EvaluationLimit if !model.report.replicates.is_empty() => note(
+            common,
+            "the pursuit was still improving when it reached its limit of evaluations; raise --replicates, or try another --seed",
+        ),
         Status::IterationLimit | Status::EvaluationLimit => note(
             common,
             "the decoder stopped at its limit; another --seed or --decoder may do better",
@@ -262,18 +266,28 @@ fn describe(args: &FitArgs, model: &Model, risk: Option<f64>) -> (Value, String)
         "estimated_risk": risk, "scaled": model.scale.iter().any(|s| *s != 1.0),
         "warnings": doubts(model), "clusters": clusters_json(model), "seconds": r.seconds,
     });
+    if let Some(rank) = r.rank {
+        json["rank"] = json!(rank);
+    }
+    if !r.replicates.is_empty() {
+        json["replicates"] = json!(r.replicates);
+    }
     extended(&mut json, mixture_json(model));
     if let Some(intervals) = &model.intervals {
         json["intervals"] = json!(intervals);
     }
     let calibrated = if r.calibrated { " (calibrated landmarks)" } else { "" };
     let bandwidth = r.bandwidth.map_or(String::new(), |s| format!(" at σ² {}", short(s)));
+    let best = match r.replicates.len() {
+        0 | 1 => String::new(),
+        n => format!(", best of {n}"),
+    };
     let risk = match (args.task, risk) {
         (Task::Pca, _) | (_, None) => String::new(),
         (_, Some(risk)) => format!(", {}", estimated(model, risk)),
     };
     let text = format!(
-        "{}: {}{risk}; by {}{calibrated}{bandwidth}, {:.2} s\n\n{}",
+        "{}: {}{risk}; by {}{calibrated}{bandwidth}{best}, {:.2} s\n\n{}",
         args.output.display(),
         summary(model),
         r.decoder,
@@ -322,6 +336,7 @@ fn resolve(args: &FitArgs, plan: &Plan, k: usize) -> Result<FitParams> {
         .bandwidth(bandwidth)
         .known_covariance(known.transpose()?)
         .constraints(args.separation, args.radius)
+        .replicates(args.replicates)
         .covariance(args.covariance)
         .min_variance(args.min_variance)
         .restarts(args.restarts)

@@ -18,9 +18,9 @@ use anyhow::Result;
 use nysketch::decoder::Explanation;
 use nysketch::format::File;
 use nysketch::inspect::{InspectParams, Inspection, RawRows, inspect};
-use nysketch::theory::{Theory, TheoryParams};
+use nysketch::theory::{Basis, Theory, TheoryParams};
 use nysketch::{Contained, Plan, Recipe, Sketch};
-use nysketch_tables::{Columns, Extras};
+use nysketch_tables::{Columns, Dataset, Extras, ReadOptions};
 use serde_json::json;
 use std::path::Path;
 
@@ -47,12 +47,14 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
         return Err(Usage(message.into()).into());
     }
     let model = args.model.as_deref().map(read_model).transpose()?;
+    let rows = args.rows.as_deref().map_or(Ok(Vec::new()), |file| rows_of(file, plan))?;
     let theory = args.theory.then_some(
         TheoryParams::new(args.k)
             .lambda(args.lambda)
             .delta(args.delta)
             .known_variance(args.known_variance)
-            .secants(args.secants),
+            .secants(args.secants)
+            .rows(rows),
     );
     let mut found = inspect(plan, sketch, &InspectParams { model: model.as_ref(), theory })?;
     if let Some(release) = release {
@@ -338,7 +340,7 @@ fn bandwidth_table(found: &Inspection, text: &mut String) {
     if let Some(d) = dimensions {
         let at = short(d.lambda);
         let note =
-            format!("(effective dimensions at λ = 1/√n = {at}, estimated from the landmarks)");
+            format!("(effective dimensions at λ = 1/√n = {at}, from the landmarks: lower bounds)");
         line(text, "", &note);
     }
     if found.ranks.as_ref().is_some_and(|r| r.rank.is_empty()) {
@@ -370,35 +372,65 @@ fn theory_lines(t: &Theory, text: &mut String) {
     let whole = |x: f64| if x < 1e12 { thousands(x.ceil() as u64) } else { short(x) };
     let model = if t.known_variance > 0.0 { "Gaussians" } else { "Diracs" };
     text.push_str(&format!(
-        "\ntheory at σ² = {}, δ = {}, mixtures of {} {model}, {} pairs of them sampled\n",
+        "\ntheory at σ² = {}, δ = {}, mixtures of {} {model}, {} pairs of them sampled and the worst followed\n",
         short(t.sigma2),
         t.delta,
         t.k,
         t.secants
     ));
-    line(text, "‖Σ‖", &short(t.norm));
+    let sampled = thousands(t.sampled as u64);
+    let (of, decisive) = match t.basis {
+        Basis::Rows => ("rows; pairs at others", true),
+        Basis::Witnesses => ("witness rows; pairs at others", true),
+        _ => ("landmarks, at which pairs are, too: --rows FILE would tell more", false),
+    };
+    line(text, "Σ", &format!("estimated from {sampled} {of}; ‖Σ‖ = {}", short(t.norm)));
     line(text, "λ_t (13)", &format!("{} for t = {}", short(t.lambda), short(t.t)));
     line(
         text,
         "(19)",
-        &match t.constant {
-            Some(c) => format!("holds, 3λt = {}, with C = {} C_F", short(t.condition), short(c)),
-            None => format!(
-                "does not hold: 3λt = {}, and {} at the least; the theorem says nothing here",
+        &match (t.holds, t.constant) {
+            (Some(true), Some(c)) => {
+                format!("holds, 3λt = {}, with C = {} C_F", short(t.condition), short(c))
+            }
+            (Some(_), _) => format!(
+                "does not hold at this λ: 3λt = {}, even {} at rows that Σ has seen; smaller λ cannot be decided",
                 short(t.condition),
-                short(t.least_condition)
+                short(t.seen_condition)
+            ),
+            (None, _) => format!(
+                "cannot be decided from {}: 3λt = {}, but {} at rows that Σ has seen",
+                if decisive { "these rows" } else { "this sketch" },
+                short(t.condition),
+                short(t.seen_condition)
             ),
         },
     );
     line(
         text,
-        "N(λ), N∞(λ)",
+        "N(λ)",
         &format!(
-            "{}, {} (at most 1/λ = {})",
+            "at least {} (from half of the rows {})",
             short(t.effective_dimension),
-            short(t.largest_leverage),
-            short(1.0 / t.lambda)
+            short(t.half_dimension)
         ),
+    );
+    line(
+        text,
+        "N∞(λ)",
+        &match decisive {
+            true => format!(
+                "between {} and {} (at most 1/λ = {})",
+                short(t.seen_leverage.min(t.largest_leverage)),
+                short(t.seen_leverage.max(t.largest_leverage)),
+                short(1.0 / t.lambda)
+            ),
+            false => format!(
+                "at least {} (at most 1/λ = {})",
+                short(t.largest_leverage),
+                short(1.0 / t.lambda)
+            ),
+        },
     );
     line(text, "(20)", &format!("m ≥ {} landmarks drawn uniformly", whole(t.uniform)));
     line(
@@ -430,11 +462,24 @@ fn theory_lines(t: &Theory, text: &mut String) {
         text,
         "LRIP (25)",
         &format!(
-            "‖A(μ)‖/‖A_m(μ)‖ is at most {}, {} in the median, over the pairs",
+            "‖A(μ)‖/‖A_m(μ)‖ is {} at the largest found, {} in the median of the pairs",
             short(t.distortion[0]),
             short(t.distortion[1])
         ),
     );
+    if let Some(risk) = &t.risk {
+        let excess = risk.excess.map_or(String::new(), |e| format!("; CL-OMPR has {}", short(e)));
+        line(
+            text,
+            "(18)",
+            &format!(
+                "allows an excess risk of {} or more beside the bias: C_F ≥ {}, ‖A(π − π_n)‖ ≈ {}{excess}",
+                short(risk.bound),
+                short(risk.constant),
+                short(risk.noise)
+            ),
+        );
+    }
     line(
         text,
         "in practice",
@@ -444,6 +489,12 @@ fn theory_lines(t: &Theory, text: &mut String) {
             thousands(t.enough as u64)
         ),
     );
+}
+
+/// The columns of the plan from a table.
+fn rows_of(file: &Path, plan: &Plan) -> Result<Vec<Vec<f64>>> {
+    let options = ReadOptions::default().columns(Columns::exactly(&plan.columns));
+    Ok(Dataset::open([file], &options)?.read_all()?)
 }
 
 /// Where the witness rows of the plan are, which this file does not hold.

@@ -18,9 +18,10 @@ use crate::covariance::{Covariance, SymmetricMatrix};
 use crate::feature_map::nystrom::NystromMap;
 use crate::kernel::{Kernel, ScaledKernel};
 use crate::linalg::{Matrix, dot};
-use crate::points::PointColumns;
+use crate::points::{PointColumns, Points};
 use crate::simd::{Instructions, Work};
 use crate::sketch::Sketch;
+use crate::waves::waves;
 
 /// Eigenvalues of K_m below this share of the largest are not trusted when decoding: kernel sums are
 /// kept to 2⁻²³, and K_m^{-1/2} amplifies their error by 1/√cut-off.
@@ -35,6 +36,8 @@ pub struct Embedding {
     pub sigma2: f64,
     /// Row-major landmarks, or frequencies over σ.
     points: Vec<f64>,
+    /// The same by column.
+    columns: PointColumns,
     kind: Kind,
     /// Mean features of the data: k̄, or cosines and sines over √m′.
     pub target: Vec<f64>,
@@ -43,7 +46,6 @@ pub struct Embedding {
 #[derive(Debug, Clone)]
 enum Kind {
     Nystrom {
-        columns: PointColumns,
         /// M.
         metric: Matrix,
         rank: usize,
@@ -60,38 +62,38 @@ impl Embedding {
         let (kernel, sigma2) = (plan.kernel, plan.bandwidths[rung]);
         let means = sketch.feature_means(rung);
         let points = plan.features.points();
-        let data = |scale: f64| points.data().iter().map(|x| f64::from(*x) * scale).collect();
-        match map {
+        let (scale, kind, target) = match map {
             Some(map) => {
                 let (metric, rank) = map.inverse(DECODING_CUTOFF);
-                let columns = PointColumns::new(points);
                 let dual = metric.times(&means);
-                let kind = Kind::Nystrom { columns, dual, metric, rank };
-                let points = data(1.0);
-                Embedding { dims: plan.dims(), kernel, sigma2, points, kind, target: means }
+                (1.0, Kind::Nystrom { dual, metric, rank }, means)
             }
             None => {
                 let norm = 1.0 / (points.len() as f64).sqrt();
-                Embedding {
-                    dims: plan.dims(),
-                    kernel,
-                    sigma2,
-                    points: data(1.0 / sigma2.sqrt()),
-                    kind: Kind::Fourier,
-                    target: means.iter().map(|x| x * norm).collect(),
-                }
+                let target = means.iter().map(|x| x * norm).collect();
+                (1.0 / sigma2.sqrt(), Kind::Fourier, target)
             }
-        }
+        };
+        let dims = plan.dims();
+        let points: Vec<f64> = points.data().iter().map(|x| f64::from(*x) * scale).collect();
+        let columns = PointColumns::of_rows(dims, &points);
+        Embedding { dims, kernel, sigma2, points, columns, kind, target }
     }
 
     /// The same with landmarks and frequencies turned, which the Gaussian kernel does not see.
     pub fn turned(&self, turn: impl Fn(&[f64]) -> Vec<f64>) -> Self {
         let points: Vec<f64> = self.points.chunks_exact(self.dims).flat_map(turn).collect();
-        let mut kind = self.kind.clone();
-        if let Kind::Nystrom { columns, .. } = &mut kind {
-            *columns = PointColumns::of_rows(self.dims, &points);
-        }
-        Embedding { points, kind, target: self.target.clone(), ..*self }
+        let columns = PointColumns::of_rows(self.dims, &points);
+        Embedding { points, columns, ..self.clone() }
+    }
+
+    /// The same kernel measured at other points, with a metric of its own and no data.
+    pub fn measured_at(&self, points: &Points, metric: Matrix) -> Self {
+        let points: Vec<f64> = points.data().iter().map(|x| f64::from(*x)).collect();
+        let columns = PointColumns::of_rows(self.dims, &points);
+        let target = vec![0.0; points.len() / self.dims];
+        let kind = Kind::Nystrom { rank: metric.nrows(), metric, dual: Vec::new() };
+        Embedding { points, columns, kind, target, ..*self }
     }
 
     /// The kernel at this bandwidth.
@@ -171,17 +173,13 @@ impl Embedding {
     /// `f(μ, γ)`: the features of an atom before whitening.
     pub fn features(&self, mean: &[f64], variance: &[f64]) -> Vec<f64> {
         match &self.kind {
-            Kind::Nystrom { columns, .. } => self.landmark_features(columns, mean, variance),
+            Kind::Nystrom { .. } => self.landmark_features(mean, variance),
             Kind::Fourier => self.fourier_features(mean, variance),
         }
     }
 
-    fn landmark_features(
-        &self,
-        columns: &PointColumns,
-        mean: &[f64],
-        variance: &[f64],
-    ) -> Vec<f64> {
+    fn landmark_features(&self, mean: &[f64], variance: &[f64]) -> Vec<f64> {
+        let columns = &self.columns;
         if self.kernel == Kernel::Laplace {
             // A Dirac: an atom of this kernel has no width.
             let mut features = vec![0.0; self.len()];
@@ -199,19 +197,17 @@ impl Embedding {
 
     fn fourier_features(&self, mean: &[f64], variance: &[f64]) -> Vec<f64> {
         let half = self.len() / 2;
-        let norm = 1.0 / (half as f64).sqrt();
-        let mut out = vec![0.0; 2 * half];
-        for (j, w) in self.points.chunks_exact(self.dims).enumerate() {
-            let (mut phase, mut damp) = (0.0, 0.0);
-            for k in 0..mean.len() {
-                phase += w[k] * mean[k];
-                damp += w[k] * w[k] * variance[k];
-            }
-            let (sin, cos) = phase.sin_cos();
-            let size = norm * (-0.5 * damp).exp();
-            out[j] = size * cos;
-            out[half + j] = size * sin;
+        let mut phases = vec![0.0; half];
+        self.columns.add_products(mean, &mut phases);
+        // A Dirac is not damped.
+        let wide = variance.iter().any(|g| *g != 0.0);
+        let mut damping = vec![0.0; if wide { half } else { 0 }];
+        if wide {
+            self.columns.add_squares(&vec![0.0; self.dims], variance, &mut damping);
         }
+        let mut out = vec![0.0; 2 * half];
+        let (cos, sin) = out.split_at_mut(half);
+        waves(&phases, &damping, 1.0 / (half as f64).sqrt(), cos, sin);
         out
     }
 
@@ -228,7 +224,8 @@ impl Embedding {
         let d = self.dims;
         let (mu, gamma) = atom;
         match &self.kind {
-            Kind::Nystrom { columns, .. } => {
+            Kind::Nystrom { .. } => {
+                let columns = &self.columns;
                 let pull: Vec<f64> = features.iter().zip(y).map(|(f, y)| f * y).collect();
                 if self.kernel == Kernel::Laplace {
                     let slope = scale / self.sigma2.sqrt();
@@ -256,14 +253,18 @@ impl Embedding {
             }
             Kind::Fourier => {
                 let half = features.len() / 2;
-                for (j, w) in self.points.chunks_exact(d).enumerate() {
-                    let (cos, sin) = (features[j], features[half + j]);
-                    let turn = scale * (y[half + j] * cos - y[j] * sin);
-                    let size = -0.5 * scale * (y[j] * cos + y[half + j] * sin);
-                    for k in 0..d {
-                        mean[k] += turn * w[k];
-                        variance[k] += size * w[k] * w[k];
-                    }
+                let ((cos, sin), (by_cos, by_sin)) = (features.split_at(half), y.split_at(half));
+                let turn = |j: usize| by_sin[j] * cos[j] - by_cos[j] * sin[j];
+                let size = |j: usize| by_cos[j] * cos[j] + by_sin[j] * sin[j];
+                let turns: Vec<f64> = (0..half).map(turn).collect();
+                let sizes: Vec<f64> = (0..half).map(size).collect();
+                let mut moments = vec![[0.0; 2]; d];
+                let columns = &self.columns;
+                let turned = Turned { columns, turns: &turns, sizes: &sizes, out: &mut moments };
+                Instructions::best().run(turned);
+                for (k, [turn, size]) in moments.into_iter().enumerate() {
+                    mean[k] += scale * turn;
+                    variance[k] -= 0.5 * scale * size;
                 }
             }
         }
@@ -335,6 +336,37 @@ impl Work for Moments<'_> {
                 let t = x - mean;
                 out[0] += p * t;
                 out[1] += p * t * t;
+            }
+        }
+    }
+}
+
+/// `Σ_j t_j ω_jk` and `Σ_j s_j ω_jk²` for each k, as eight sums side by side.
+struct Turned<'a> {
+    columns: &'a PointColumns,
+    turns: &'a [f64],
+    sizes: &'a [f64],
+    out: &'a mut [[f64; 2]],
+}
+
+impl Work for Turned<'_> {
+    #[inline(always)]
+    fn work(self) {
+        let (turns, turns_rest) = self.turns.as_chunks::<8>();
+        let (sizes, sizes_rest) = self.sizes.as_chunks::<8>();
+        for (column, out) in self.columns.columns().zip(self.out) {
+            let (column, rest) = column.as_chunks::<8>();
+            let (mut first, mut second) = ([0.0; 8], [0.0; 8]);
+            for ((w, t), s) in column.iter().zip(turns).zip(sizes) {
+                for l in 0..8 {
+                    first[l] += t[l] * w[l];
+                    second[l] += s[l] * w[l] * w[l];
+                }
+            }
+            *out = [first.iter().sum(), second.iter().sum()];
+            for ((w, t), s) in rest.iter().zip(turns_rest).zip(sizes_rest) {
+                out[0] += t * w;
+                out[1] += s * w * w;
             }
         }
     }

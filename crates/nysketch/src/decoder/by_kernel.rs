@@ -96,7 +96,9 @@ impl Decode for KernelDecoder {
 fn matcher<'a>(job: &mut Job<'a>) -> Result<Matcher<'a>> {
     let rung = chosen_rung(job.context, job.params)?;
     job.report.bandwidth = Some(job.context.plan().bandwidths[rung]);
-    matcher_at(job.context, job.params, rung)
+    let matcher = matcher_at(job.context, job.params, rung)?;
+    job.report.rank = Some(matcher.embedding.rank());
+    Ok(matcher)
 }
 
 fn matcher_at<'a>(
@@ -127,7 +129,8 @@ fn without_landmarks(job: &mut Job<'_>) -> Result<Vec<Atom>> {
     let mut best: Option<(f64, Vec<Atom>, Report)> = None;
     for rung in rungs {
         let matcher = matcher_at(context, params, rung)?;
-        let mut tried = Report { bandwidth: Some(bandwidths[rung]), ..job.report.clone() };
+        let (bandwidth, rank) = (Some(bandwidths[rung]), Some(matcher.embedding.rank()));
+        let mut tried = Report { bandwidth, rank, ..job.report.clone() };
         let rng = &mut job.rng;
         let atoms = match (params.task, &job.known) {
             (Task::Gmm, Some(known)) => matcher.known_variance(known, rng, &mut tried),

@@ -1,20 +1,23 @@
 //! The decoders `clompr` and `clomp`, and what all decoders of kernel sums have in common.
+//!
+//! A pursuit is as good as its chance: several are run, each with random numbers of its own, and the one with the least
+//! objective is kept and polished. The first of them does not depend on how many there are.
 
-use super::clompr::Clompr;
+use super::clompr::{Clompr, Pursued, Steps, objective_of};
 use super::constraints::Constraints;
 use super::context::Context;
 use super::decode::{Decode, Job};
-use super::params::FitParams;
+use super::params::{DEFAULT_REPLICATES, FitParams};
+use super::region::Region;
+use super::starts::Starts;
 use crate::atom::{Atom, Family};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::kmeans::{Effort, Loss};
+use crate::parallel::in_parallel;
 use crate::task::Task;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-
-/// Starts around the mean where there are no landmarks to start from.
-const STARTS: usize = 500;
 
 /// The paper's decoder, with replacement (CL-OMPR) or without (CL-OMP).
 pub struct Pursuit {
@@ -49,15 +52,16 @@ impl Pursuit {
         job.report.bandwidth = Some(context.plan().bandwidths[rung]);
         let (embedding, space) = (context.embedding(rung)?, context.space());
         let d = embedding.dims();
-        let starts: Vec<Vec<f64>> = match embedding.landmarks() {
-            Some(landmarks) => landmarks.chunks_exact(d).map(<[f64]>::to_vec).collect(),
-            None => (0..STARTS).map(|_| space.draw(&mut job.rng)).collect(),
+        let region = match params.blind {
+            true => Region::of_moments(context, &mut job.rng),
+            false => Region::of_rows(context, &mut job.rng),
         };
         let first_variance = match &family {
             Family::Dirac => vec![0.0; d],
             Family::Known(v) => v.clone(),
             Family::Scaled | Family::Shared | Family::Diagonal => space.first_variance(),
         };
+        let starts = Starts::new(embedding, objective_of(embedding), region.starts, first_variance);
         let precision = match &family {
             Family::Known(v) => v.iter().map(|g| 1.0 / g).collect(),
             _ => Vec::new(),
@@ -65,12 +69,12 @@ impl Pursuit {
         let clompr = Clompr {
             embedding,
             family,
-            first_variance,
             k: params.k,
             replacement: self.replacement,
-            bounds: &space.bounds,
+            bounds: &region.bounds,
             variances: &space.variances,
             starts: &starts,
+            steps: Steps::LONG,
             constraints: Constraints {
                 separation: params.separation,
                 radius: params.radius,
@@ -78,7 +82,23 @@ impl Pursuit {
             },
             rows: context.sketch().rows() as f64,
         };
-        let atoms = clompr.run(&mut job.rng, &mut job.report);
+        let pursue = |replicate: u64| {
+            let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
+            rng.set_stream(1 + replicate);
+            clompr.pursue(&mut rng)
+        };
+        let replicates = (0..params.replicates.unwrap_or(DEFAULT_REPLICATES) as u64).collect();
+        let found = in_parallel(params.threads, replicates, pursue);
+        let report = &mut job.report;
+        report.rank = Some(embedding.rank());
+        report.replicates = found.iter().map(Pursued::value).collect();
+        report.iterations += found.iter().map(|f| f.evaluations).sum::<usize>();
+        let best = found.into_iter().min_by(|a, b| a.value().total_cmp(&b.value()));
+        let Some(best) = best else { return Ok(Vec::new()) };
+        let pursued = best.evaluations;
+        let Pursued { atoms, objective, status, evaluations } = clompr.polish(best);
+        (report.objective, report.status) = (objective, status);
+        report.iterations += evaluations - pursued;
         if !clompr.constraints.hold(&atoms) {
             return Err(Error::NoRoom {
                 k: params.k,
@@ -131,4 +151,85 @@ fn best_rung(context: &Context<'_>, params: &FitParams) -> Result<usize> {
     let nearest = (0..bandwidths.len())
         .min_by(|&a, &b| distance(bandwidths[a]).total_cmp(&distance(bandwidths[b])));
     Ok(nearest.filter(|_| wanted > 0.0).unwrap_or(middle))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        Collect, Context, Decoder, FitParams, Mixture, PlanParams, Sampling, Shape, Sketch,
+        SketchParams, Status, Table, Task, fit, plan_for,
+    };
+    use std::sync::Arc;
+
+    /// Five clusters in five columns, and a sketch of as many numbers as the model has: hard enough that pursuits differ.
+    fn sketch(fourier: bool) -> (Table, Sketch) {
+        let rows = Mixture::new(5, 5, 2.0, 3).unwrap().rows(0, 4000).values;
+        let table = Table::unnamed(5, rows).unwrap();
+        let params = match fourier {
+            true => PlanParams::default().fourier(25),
+            false => PlanParams::default().landmarks(50).sampling(Sampling::Uniform),
+        };
+        let collect = Collect { kernel: true, cells: false, moments: true };
+        let plan = plan_for(&table, params.collect(collect).bandwidths([12.0])).unwrap().0;
+        let sketch = Sketch::of(&Arc::new(plan), &table, SketchParams::default(), &()).unwrap();
+        (table, sketch)
+    }
+
+    #[test]
+    fn the_replicate_of_least_objective_is_kept_on_any_number_of_threads() {
+        for (fourier, task) in [true, false].into_iter().zip([Task::Gmm, Task::Kmeans]) {
+            let (_, sketch) = sketch(fourier);
+            let context = Context::new(&sketch);
+            let params = FitParams::new(task, 5).decoder(Decoder::Clompr).seed(1);
+            let run = |n: usize, threads: usize| {
+                context.fit(&params.clone().replicates(n).threads(threads)).unwrap()
+            };
+            let (one, six, again) = (run(1, 1), run(6, 1), run(6, 3));
+            assert_eq!(six.shape, again.shape);
+            assert_eq!(six.report.replicates, again.report.replicates);
+            assert_eq!(one.report.replicates[0], six.report.replicates[0], "a prefix");
+            let least = six.report.replicates.iter().copied().fold(f64::INFINITY, f64::min);
+            let [.., kept, polished] = six.report.objective[..] else { unreachable!() };
+            assert_eq!(kept, least);
+            assert!(polished <= kept * (1.0 + 1e-9), "{polished} {kept}");
+            assert!(six.report.iterations > one.report.iterations);
+            assert!(six.report.rank.is_some_and(|r| r <= 50));
+            let all = context.fit(&params).unwrap().report.replicates.len();
+            assert_eq!(all, 5, "the default");
+        }
+    }
+
+    /// Starts from the moments alone leave no difference between a plan with rows and one without but the features.
+    #[test]
+    fn a_pursuit_without_rows_finds_the_clusters() {
+        for fourier in [true, false] {
+            let (table, sketch) = sketch(fourier);
+            let params = FitParams::new(Task::Gmm, 5).decoder(Decoder::Clompr).blind();
+            let model = fit(&sketch, &params).unwrap();
+            assert_ne!(model.report.status, Status::EvaluationLimit);
+            let Shape::Mixture { means, .. } = &model.shape else { unreachable!() };
+            let labels = Mixture::new(5, 5, 2.0, 3).unwrap().rows(0, 4000).labels;
+            for label in 0..5 {
+                let own =
+                    || table.values().chunks_exact(5).zip(&labels).filter(|(_, l)| **l == label);
+                let count = own().count() as f64;
+                let mean = |k: usize| own().map(|(x, _)| x[k]).sum::<f64>() / count;
+                let off =
+                    |found: &Vec<f64>| (0..5).map(|k| (found[k] - mean(k)).powi(2)).sum::<f64>();
+                let nearest = means.iter().map(off).fold(f64::INFINITY, f64::min);
+                // A column of a cluster has a variance of one. Fifty moments leave a tenth of it, a missed cluster 8 or more.
+                assert!(nearest < 0.5, "fourier {fourier}, cluster {label}: {nearest}");
+            }
+        }
+    }
+
+    #[test]
+    fn replicates_are_for_pursuits_and_at_least_one() {
+        let (_, sketch) = sketch(false);
+        let params = FitParams::new(Task::Kmeans, 5);
+        let other = fit(&sketch, &params.clone().replicates(2)).unwrap_err().to_string();
+        assert!(other.contains("`replicates`") && other.contains("clompr"), "{other}");
+        let none = params.decoder(Decoder::Clomp).replicates(0);
+        assert!(fit(&sketch, &none).unwrap_err().to_string().contains("between 1 and 10000"));
+    }
 }

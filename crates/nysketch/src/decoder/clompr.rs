@@ -9,29 +9,84 @@
 //! 5. `refine`: weights and atoms together by bounded L-BFGS;
 //! 6. `residual`: what is left, as its dual vector `v = M r`: an atom's correlation with it is fᵀv.
 //!
-//! At the end everything is polished once more, and weights are brought to the simplex. Atoms start at
-//! landmarks (they are data) or, for Fourier features, at points drawn around the data's mean.
+//! Of several pursuits the one of least objective is kept. It is polished once more, and weights are brought to the simplex. Where atoms start and stay is
+//! said by [`region`](super::region).
 //!
 //! Departure for Gaussians with diagonals of their own: during the pursuit all atoms share their variances up
 //! to a learned factor; when it is over one diagonal for all is learned, then one for each, with a prior as weak as the noise of
 //! the sketch for those that it cannot tell. With free diagonals from the start the first atoms swell to cover
 //! several clusters, or shrink to nothing where the sketch is blind, and the pursuit ends tens to thousands of
-//! nats from the data. Step 1 therefore moves the mean alone. Steps 1 and 5 stop early (60 and 30 evaluations):
-//! what they leave undone the next round and the last polish do.
+//! nats from the data. Step 1 therefore moves the mean alone.
+//!
+//! Steps 1 and 5 end where five steps in a row gain less than 1e-4 of the objective (1e-3 while atoms are fewer than k): what they leave undone the next round
+//! and the last polish do, which ends at 1e-8. Pursuits are compared where they gain less than 1e-5, with variances shared: what differs
+//! between them is which clusters they found, and that shows long before. A pursuit that is cut off at its limit of evaluations says so. Step 1 follows the
+//! best of 200 starts: following more of them costs more than another replicate and finds less.
 
 use super::constraints::Constraints;
 use super::matching::{Matching, Objective, normal_equations};
+use super::starts::Starts;
 use crate::atom::embedding::Embedding;
 use crate::atom::{Atom, Family};
 use crate::kernel::Kernel;
 use crate::linalg::dot;
 use crate::optimize::{Stop, minimise_each, nonnegative_quadratic};
-use crate::random::below;
-use crate::report::Report;
+use crate::report::Status;
 
-/// Starts that are looked at, and those of them that are followed.
-const LOOKED_AT: usize = 200;
-const FOLLOWED: usize = 5;
+/// How hard each step tries.
+#[derive(Debug, Clone, Copy)]
+pub struct Steps {
+    /// Starts that step 1 looks at, and those of them that it follows.
+    pub look: usize,
+    /// See [`look`](Self::look).
+    pub follow: usize,
+    /// When step 1 ends.
+    pub find: Stop,
+    /// When step 5 ends while atoms are fewer than k.
+    pub rough: Stop,
+    /// When step 5 ends after that.
+    pub refine: Stop,
+    /// When a pursuit ends that may not be kept.
+    pub settle: Stop,
+    /// When the last polish, of the one that is kept, ends, and before it that of a shared diagonal.
+    pub polish: Stop,
+    /// See [`polish`](Self::polish).
+    pub shared: Stop,
+}
+
+impl Steps {
+    /// The defaults.
+    pub const LONG: Steps = Steps {
+        look: 200,
+        follow: 1,
+        find: Stop { evaluations: 100, relative: 1e-4 },
+        rough: Stop { evaluations: 50, relative: 1e-3 },
+        refine: Stop { evaluations: 100, relative: 1e-4 },
+        settle: Stop { evaluations: 300, relative: 1e-5 },
+        shared: Stop { evaluations: 300, relative: 1e-7 },
+        polish: Stop { evaluations: 2000, relative: 1e-8 },
+    };
+}
+
+/// What a pursuit came to.
+#[derive(Debug, Clone)]
+pub struct Pursued {
+    /// The mixture.
+    pub atoms: Vec<Atom>,
+    /// The objective after each round, after the last, and after the polish.
+    pub objective: Vec<f64>,
+    /// How the last optimisation ended.
+    pub status: Status,
+    /// Evaluations of objective and gradient.
+    pub evaluations: usize,
+}
+
+impl Pursued {
+    /// The objective so far: what replicates are compared by, before any is polished.
+    pub fn value(&self) -> f64 {
+        self.objective.last().copied().unwrap_or(f64::INFINITY)
+    }
+}
 
 /// What CL-OMPR needs to know.
 #[derive(Debug, Clone)]
@@ -40,8 +95,6 @@ pub struct Clompr<'a> {
     pub embedding: &'a Embedding,
     /// The atoms.
     pub family: Family,
-    /// Variance of an atom when it is first placed.
-    pub first_variance: Vec<f64>,
     /// Number of atoms.
     pub k: usize,
     /// 2k iterations with replacement, or k without.
@@ -51,7 +104,9 @@ pub struct Clompr<'a> {
     /// Least and largest variance of each column.
     pub variances: &'a [(f64, f64)],
     /// Where atoms may start.
-    pub starts: &'a [Vec<f64>],
+    pub starts: &'a Starts,
+    /// How hard it tries.
+    pub steps: Steps,
     /// Separation and radius.
     pub constraints: Constraints,
     /// Rows of the sketch.
@@ -66,7 +121,7 @@ impl Clompr<'_> {
                 Family::Diagonal => Family::Scaled,
                 other => other.clone(),
             },
-            objective: self.objective(),
+            objective: objective_of(self.embedding),
             sum_to_one: 0.0,
             prior: 0.0,
             bounds: self.bounds,
@@ -75,65 +130,72 @@ impl Clompr<'_> {
         }
     }
 
-    /// Where a kernel has a cusp, a Dirac beside a cluster matches the flat top of the cluster's sketch
-    /// better than one inside, unless it pays for leaving the span of the landmarks.
-    fn objective(&self) -> Objective {
-        match self.embedding.kernel().kernel {
-            Kernel::Laplace => Objective::Full,
-            _ => Objective::Projected,
-        }
-    }
-
     /// What the correlation of an atom is divided by, given f and M f: its length in the space of the
     /// objective.
     fn norm(&self, features: &[f64], product: &[f64]) -> f64 {
-        match self.objective() {
+        match objective_of(self.embedding) {
             Objective::Full => 1.0,
             Objective::Projected => dot(features, product).max(1e-24).sqrt(),
         }
     }
 
-    /// Runs the algorithm.
-    pub fn run(&self, rng: &mut impl rand::Rng, report: &mut Report) -> Vec<Atom> {
+    /// Steps 1 to 6, and what can be told of the mixture before it is polished.
+    pub fn pursue(&self, rng: &mut impl rand::Rng) -> Pursued {
         let matching = self.matching();
         let mut atoms: Vec<Atom> = Vec::new();
+        let (mut objective, mut evaluations) = (Vec::new(), 0);
         let rounds = if self.replacement { 2 * self.k } else { self.k };
         let mut residual = self.residual(&atoms);
         for _ in 0..rounds {
-            let atom = self.find_atom(&residual, &atoms, rng);
+            let (atom, tried) = self.find_atom(&residual, &atoms, rng);
             self.append(&mut atoms, atom);
             self.threshold(&mut atoms);
             matching.fit_weights(&mut atoms);
-            let minimum = matching.refine(&mut atoms, Stop { evaluations: 30, relative: 1e-4 });
+            let full = atoms.len() == self.k;
+            let stop = if full { self.steps.refine } else { self.steps.rough };
+            let minimum = matching.refine(&mut atoms, stop);
             self.constraints.project(&mut atoms);
             residual = self.residual(&atoms);
-            report.iterations += 1;
-            report.objective.push(minimum.value);
+            objective.push(minimum.value);
+            evaluations += tried + minimum.evaluations;
         }
-        let matching = match self.family {
-            Family::Diagonal => {
-                let shared = matching.free(Family::Shared, self.rows);
-                shared.refine(&mut atoms, Stop { evaluations: 300, relative: 1e-9 });
-                matching.free(Family::Diagonal, self.rows)
-            }
-            _ => matching,
-        };
-        let minimum = matching.refine(&mut atoms, Stop { evaluations: 1000, relative: 1e-10 });
-        report.objective.push(minimum.value);
-        report.status = minimum.status.into();
-        if self.constraints.project(&mut atoms) {
-            matching.fit_weights(&mut atoms);
+        let minimum = matching.refine(&mut atoms, self.steps.settle);
+        objective.push(minimum.value);
+        evaluations += minimum.evaluations;
+        Pursued { atoms, objective, status: minimum.status.into(), evaluations }
+    }
+
+    /// Polishes what a pursuit found, with variances freed as the family asks.
+    pub fn polish(&self, mut found: Pursued) -> Pursued {
+        let atoms = &mut found.atoms;
+        let mut matching = self.matching();
+        if self.family == Family::Diagonal {
+            let shared = matching.free(Family::Shared, self.rows);
+            found.evaluations += shared.refine(atoms, self.steps.shared).evaluations;
+            matching = matching.free(Family::Diagonal, self.rows);
         }
-        to_simplex(&mut atoms);
-        atoms
+        let minimum = matching.refine(atoms, self.steps.polish);
+        found.objective.push(minimum.value);
+        found.evaluations += minimum.evaluations;
+        found.status = minimum.status.into();
+        if self.constraints.project(atoms) {
+            matching.fit_weights(atoms);
+        }
+        to_simplex(atoms);
+        found
     }
 
     /// Step 1: maximises ⟨A(P_θ), r⟩ / ‖A(P_θ)‖ over the mean, by bounded ascent from the best of several
     /// starts.
-    fn find_atom(&self, residual: &[f64], atoms: &[Atom], rng: &mut impl rand::Rng) -> Atom {
+    fn find_atom(
+        &self,
+        residual: &[f64],
+        atoms: &[Atom],
+        rng: &mut impl rand::Rng,
+    ) -> (Atom, usize) {
         let variance = match atoms.first() {
             Some(atom) => atom.variance().to_vec(),
-            None => self.first_variance.clone(),
+            None => self.starts.variance.clone(),
         };
         let d = self.embedding.dims();
         // Variables: the mean over σ.
@@ -150,7 +212,7 @@ impl Clompr<'_> {
             let each = |i: usize| {
                 let norm = self.norm(&features[i], &products[i]);
                 let value = dot(&features[i], residual) / norm;
-                let shrink = match self.objective() {
+                let shrink = match objective_of(self.embedding) {
                     Objective::Full => 0.0,
                     Objective::Projected => value / (norm * norm),
                 };
@@ -170,26 +232,16 @@ impl Clompr<'_> {
             };
             (0..means.len()).map(each).collect()
         };
-        let looked_at: Vec<Vec<f64>> =
-            (0..LOOKED_AT).map(|_| self.starts[below(self.starts.len(), rng)].clone()).collect();
-        let features = features_at(&looked_at);
-        let products = self.embedding.metric_times(&features);
-        let mut tried: Vec<(f64, &Vec<f64>)> = Vec::new();
-        for (i, start) in looked_at.iter().enumerate() {
-            let value = -dot(&features[i], residual) / self.norm(&features[i], &products[i]);
-            tried.push((value, start));
-        }
-        tried.sort_by(|a, b| a.0.total_cmp(&b.0));
         let low: Vec<f64> = self.bounds.iter().map(|b| b.0 / unit).collect();
         let high: Vec<f64> = self.bounds.iter().map(|b| b.1 / unit).collect();
-        let stop = Stop { evaluations: 60, relative: 1e-6 };
-        let scaled = |start: &Vec<f64>| start.iter().map(|m| m / unit).collect();
-        let starts = tried.iter().take(FOLLOWED).map(|(_, start)| scaled(start)).collect();
-        let best = minimise_each(correlations, starts, &low, &high, stop)
-            .into_iter()
-            .min_by(|a, b| a.value.total_cmp(&b.value));
-        let mean = best.map_or_else(|| self.starts[0].clone(), |minimum| mean_at(&minimum.x));
-        Atom::diagonal(1.0 / self.k as f64, mean, variance)
+        let followed = self.starts.best(residual, self.steps.look, self.steps.follow, rng);
+        let scaled = |start: &&[f64]| start.iter().map(|m| m / unit).collect();
+        let starts: Vec<Vec<f64>> = followed.iter().map(scaled).collect();
+        let found = minimise_each(correlations, starts, &low, &high, self.steps.find);
+        let evaluations = found.iter().map(|minimum| minimum.evaluations).sum();
+        let best = found.into_iter().min_by(|a, b| a.value.total_cmp(&b.value));
+        let mean = best.map_or_else(|| vec![0.0; d], |minimum| mean_at(&minimum.x));
+        (Atom::diagonal(1.0 / self.k as f64, mean, variance), evaluations)
     }
 
     /// Step 2.
@@ -231,6 +283,15 @@ impl Clompr<'_> {
             left.iter_mut().zip(features).for_each(|(l, f)| *l -= a.weight * f);
         }
         self.embedding.metric_times(&[left]).swap_remove(0)
+    }
+}
+
+/// What is minimised. Where a kernel has a cusp, a Dirac beside a cluster matches the flat top of the cluster's sketch
+/// better than one inside, unless it pays for leaving the span of the landmarks.
+pub fn objective_of(embedding: &Embedding) -> Objective {
+    match embedding.kernel().kernel {
+        Kernel::Laplace => Objective::Full,
+        _ => Objective::Projected,
     }
 }
 

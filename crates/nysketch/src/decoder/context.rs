@@ -140,6 +140,17 @@ impl<'a> Context<'a> {
         })
     }
 
+    /// The rows that the plan holds, in the coordinates of this context: witnesses where they are at hand, else
+    /// landmarks; none for Fourier features without witnesses.
+    pub(crate) fn held_rows(&self) -> Vec<Vec<f64>> {
+        let rows = self.plan().witness_rows().or_else(|| self.plan().landmarks());
+        let place = |z: &[f32]| {
+            let z: Vec<f64> = z.iter().map(|x| f64::from(*x)).collect();
+            self.turned.as_ref().map_or(z.clone(), |(_, axes)| axes.turn(&z))
+        };
+        rows.map_or(Vec::new(), |rows| rows.rows().map(place).collect())
+    }
+
     /// The landmark of each witness row, where they are at hand.
     pub(super) fn witness_cells(&self) -> Option<&[usize]> {
         let plan = self.plan();

@@ -47,6 +47,8 @@ pub enum Verdict {
     FewLandmarks,
     /// More or other components are needed.
     NotExplained,
+    /// The same of a model that was found by matching kernel sums, which may have ended far from the best match.
+    NotMatched,
 }
 
 impl Verdict {
@@ -57,6 +59,10 @@ impl Verdict {
             Verdict::FewLandmarks => "the landmarks are too few to tell",
             Verdict::NotExplained => {
                 "k is too small, or clusters are not Gaussians with such covariances"
+            }
+            Verdict::NotMatched => {
+                "the search may have missed clusters (try more replicates, another seed or more features), k is too \
+                 small, or clusters are not Gaussians with such covariances"
             }
         }
     }
@@ -159,7 +165,10 @@ impl Context<'_> {
         }
         let ratio = |r: &Residual| r.residual / r.floor.max(f64::MIN_POSITIVE);
         let verdict = if residuals.iter().any(|r| ratio(r) > EXPLAINED) {
-            Verdict::NotExplained
+            match model.report.decoder.as_str() {
+                "cells" => Verdict::NotExplained,
+                _ => Verdict::NotMatched,
+            }
         } else if residuals.iter().all(|r| r.missed > MISSED) {
             Verdict::FewLandmarks
         } else {
@@ -173,7 +182,7 @@ impl Context<'_> {
 mod tests {
     use super::*;
     use crate::{
-        FitParams, Mixture, PlanParams, Sampling, SketchParams, Table, Task, fit, plan_for,
+        Decoder, FitParams, Mixture, PlanParams, Sampling, SketchParams, Table, Task, fit, plan_for,
     };
     use std::sync::Arc;
 
@@ -192,6 +201,9 @@ mod tests {
         };
         assert_eq!(verdict(3).verdict, Verdict::Explained, "{:?}", verdict(3));
         assert_eq!(verdict(2).verdict, Verdict::NotExplained, "{:?}", verdict(2));
+        let pursued = FitParams::new(Task::Gmm, 2).decoder(Decoder::Clompr);
+        let found = explain(&sketch, &fit(&sketch, &pursued).unwrap()).unwrap().unwrap();
+        assert_eq!(found.verdict, Verdict::NotMatched, "{found:?}");
         let centres = fit(&sketch, &FitParams::new(Task::Kmeans, 3)).unwrap();
         assert!(explain(&sketch, &centres).unwrap().is_none());
     }

@@ -279,6 +279,11 @@ impl Context<'_> {
             let expected = "left out unless a gmm is learned from cells";
             return Err(Error::parameter(name, expected, got));
         }
+        let pursuit = matches!(decoder, Decoder::Clompr | Decoder::Clomp);
+        if let Some(got) = params.replicates.filter(|_| !pursuit) {
+            let expected = "left out unless `decoder=clompr` or `decoder=clomp`";
+            return Err(Error::parameter("`replicates`", expected, got));
+        }
         if decoder != Decoder::Cells && params.covariance.is_some_and(|c| c != CovarianceKind::Diag)
         {
             let expected = "diag where kernel sums are decoded; use `decoder=cells`";

@@ -4,10 +4,11 @@
 //! Diracs have on clusters with width; for mixtures each gets its own at the end. Fourier
 //! sketches have no landmarks: CL-OMPR with atoms of shared variances makes the start.
 
-use super::clompr::{Clompr, to_simplex};
+use super::clompr::{Clompr, Steps, objective_of, to_simplex};
 use super::constraints::Constraints;
 use super::matching::{Matching, Objective};
 use super::space::Space;
+use super::starts::Starts;
 use crate::atom::embedding::Embedding;
 use crate::atom::{Atom, Family};
 use crate::covariance::Covariance;
@@ -122,20 +123,23 @@ impl<'a> Matcher<'a> {
                 centres.into_iter().map(atom).collect()
             }
             None => {
-                let starts: Vec<Vec<f64>> = (0..500).map(|_| self.space.draw(rng)).collect();
+                let points = (0..500).map(|_| self.space.draw(rng)).collect();
+                let objective = objective_of(self.embedding);
+                let variance = self.space.first_variance();
+                let starts = Starts::new(self.embedding, objective, points, variance);
                 let clompr = Clompr {
                     embedding: self.embedding,
                     family: Family::Scaled,
-                    first_variance: self.space.first_variance(),
                     k: self.k,
                     replacement: true,
                     bounds: &self.space.bounds,
                     variances: &self.space.variances,
                     starts: &starts,
+                    steps: Steps::LONG,
                     constraints: Constraints::default(),
                     rows: self.rows,
                 };
-                clompr.run(rng, &mut Report::default())
+                clompr.polish(clompr.pursue(rng)).atoms
             }
         }
     }

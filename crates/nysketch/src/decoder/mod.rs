@@ -15,7 +15,6 @@ mod by_cells;
 mod by_kernel;
 mod by_pursuit;
 mod calibrate;
-mod clompr;
 mod context;
 mod cross_validation;
 mod curve;
@@ -30,12 +29,11 @@ mod known;
 mod labels;
 mod likelihood;
 mod list;
-mod matching;
 mod params;
 mod profile;
 mod refits;
+mod region;
 mod search;
-mod space;
 mod stand_ins;
 mod witness_points;
 
@@ -43,9 +41,17 @@ mod witness_points;
 #[doc(hidden)]
 pub mod cells;
 #[doc(hidden)]
+pub mod clompr;
+#[doc(hidden)]
 pub mod constraints;
 #[doc(hidden)]
+pub mod matching;
+#[doc(hidden)]
 pub mod pca;
+#[doc(hidden)]
+pub mod space;
+#[doc(hidden)]
+pub mod starts;
 
 pub use context::Context;
 pub use cross_validation::{CrossValidation, HeldOutRisk};

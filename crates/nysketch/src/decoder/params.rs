@@ -31,6 +31,8 @@ pub struct FitParams {
     pub separation: Option<f64>,
     /// CL-OMPR: largest distance of an atom from the plan's centre, likewise.
     pub radius: Option<f64>,
+    /// CL-OMPR: pursuits to run, of which the one with the least objective is kept; `None` for five.
+    pub replicates: Option<usize>,
     /// Mixtures: which covariances; `None` for full ones where witness rows carry them, else diagonals.
     pub covariance: Option<CovarianceKind>,
     /// Mixtures: the least variance of a component, as a share of the column's.
@@ -56,7 +58,12 @@ pub struct FitParams {
     pub threads: usize,
     /// From cells: go on from the centres at hand, and look for no others, until nothing moves.
     pub(super) standstill: bool,
+    /// CL-OMPR: start as if the plan held no rows.
+    pub(super) blind: bool,
 }
+
+/// [`FitParams::replicates`] unless told otherwise.
+pub const DEFAULT_REPLICATES: usize = 5;
 
 /// [`FitParams::min_variance`] unless told otherwise: a hundredth of the column's standard deviation.
 pub const DEFAULT_MIN_VARIANCE: f64 = 1e-4;
@@ -78,6 +85,7 @@ impl FitParams {
             known_covariance: None,
             separation: None,
             radius: None,
+            replicates: None,
             covariance: None,
             min_variance: DEFAULT_MIN_VARIANCE,
             restarts: DEFAULT_RESTARTS,
@@ -89,6 +97,7 @@ impl FitParams {
             seed: 0,
             threads: 1,
             standstill: false,
+            blind: false,
         }
     }
 
@@ -117,6 +126,22 @@ impl FitParams {
     #[must_use]
     pub fn constraints(mut self, separation: Option<f64>, radius: Option<f64>) -> Self {
         (self.separation, self.radius) = (separation, radius);
+        self
+    }
+
+    /// With so many pursuits to choose from; `None` for the default.
+    #[must_use]
+    pub fn replicates(mut self, replicates: impl Into<Option<usize>>) -> Self {
+        self.replicates = replicates.into();
+        self
+    }
+
+    /// With starts and bounds of CL-OMPR from the moments alone, so that a plan that holds rows is not ahead of one that
+    /// holds none.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn blind(mut self) -> Self {
+        self.blind = true;
         self
     }
 
@@ -228,6 +253,9 @@ impl FitParams {
                 let expected = "used with `decoder=clompr` or `decoder=clomp`";
                 return Err(Error::parameter(name, expected, self.decoder.name()));
             }
+        }
+        if let Some(got) = self.replicates.filter(|n| !(1..=10_000).contains(n)) {
+            return Err(Error::parameter("`replicates`", "between 1 and 10000", got));
         }
         if !self.init.is_empty() {
             let cells = matches!(self.decoder, Decoder::Auto | Decoder::Cells);

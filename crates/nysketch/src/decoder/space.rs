@@ -116,6 +116,12 @@ impl Space {
         off / total.max(f64::MIN_POSITIVE)
     }
 
+    /// Within so many deviations of the mean, in each coordinate.
+    pub fn around(&self, deviations: f64) -> Vec<(f64, f64)> {
+        let each = self.mean.iter().zip(&self.deviation);
+        each.map(|(m, s)| (m - deviations * s, m + deviations * s)).collect()
+    }
+
     /// A point drawn uniformly within 1.7 deviations of the mean: of the data's own variance.
     pub fn draw(&self, rng: &mut impl rand::Rng) -> Vec<f64> {
         let around = self.mean.iter().zip(&self.deviation);

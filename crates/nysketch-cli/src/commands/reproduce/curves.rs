@@ -13,6 +13,10 @@ pub struct Point {
     /// Standard deviation over the trials.
     pub deviation: f64,
     pub trials: usize,
+    /// Median and deviation of one pursuit each, where the best of several is shown.
+    pub single: Option<[f64; 2]>,
+    /// Fits of which the search was cut off at its limit.
+    pub at_limit: usize,
 }
 
 /// What a curve is drawn as.
@@ -60,7 +64,7 @@ pub fn chart(panel: &Panel, trials: u32, quick: bool, run: &Run, table: &Trials)
     let mut curves: Vec<Curve> = Vec::new();
     for job in jobs.iter().filter(|j| j.method != Method::AllRows) {
         let values = found.values(job, trials);
-        let size = median(&values.iter().filter_map(|v| v.1).collect::<Vec<f64>>());
+        let size = median(&values.iter().filter_map(|v| v.features).collect::<Vec<f64>>());
         let x = match panel.view {
             // What was kept where that is known: BLESS chooses it, frequencies come in pairs.
             View::BySize | View::Agreement => match job.size {
@@ -77,12 +81,19 @@ pub fn chart(panel: &Panel, trials: u32, quick: bool, run: &Run, table: &Trials)
             }
             _ => (job.method.title().to_string(), Style::Method(job.method)),
         };
-        let risks: Vec<f64> = values.iter().map(|v| v.0).collect();
+        let risks: Vec<f64> = values.iter().map(|v| v.value).collect();
         if risks.is_empty() {
             continue;
         }
-        let point =
-            Point { x, median: median(&risks), deviation: deviation(&risks), trials: risks.len() };
+        let singles: Vec<f64> = values.iter().filter_map(|v| v.single).collect();
+        let point = Point {
+            x,
+            median: median(&risks),
+            deviation: deviation(&risks),
+            trials: risks.len(),
+            single: (!singles.is_empty()).then(|| [median(&singles), deviation(&singles)]),
+            at_limit: values.iter().filter(|v| v.at_limit).count(),
+        };
         match curves.iter_mut().find(|c| c.name == name) {
             Some(curve) => curve.points.push(point),
             None => {
@@ -141,9 +152,17 @@ struct Found<'a> {
     failed: usize,
 }
 
+/// What a picture shows of one fit.
+struct Value {
+    value: f64,
+    features: Option<f64>,
+    single: Option<f64>,
+    at_limit: bool,
+}
+
 impl Found<'_> {
-    /// Value and number of features of each trial that succeeded.
-    fn values(&mut self, job: &Job, trials: u32) -> Vec<(f64, Option<f64>)> {
+    /// What is shown of each trial that succeeded.
+    fn values(&mut self, job: &Job, trials: u32) -> Vec<Value> {
         let mut values = Vec::new();
         for trial in 0..trials {
             let get = |job: &Job| self.table.get(&self.run.key(job));
@@ -159,12 +178,17 @@ impl Found<'_> {
                 self.failed += 1;
                 continue;
             };
-            let value = match (self.agreement, job.study.task) {
-                (true, _) => outcome.ari.unwrap_or(f64::NAN),
-                (false, Task::Gmm) => outcome.risk - all.risk,
-                (false, _) => outcome.risk / all.risk,
+            let over = |risk: f64, ari: Option<f64>| match (self.agreement, job.study.task) {
+                (true, _) => ari.unwrap_or(f64::NAN),
+                (false, Task::Gmm) => risk - all.risk,
+                (false, _) => risk / all.risk,
             };
-            values.push((value, outcome.features.map(|f| f as f64)));
+            values.push(Value {
+                value: over(outcome.risk, outcome.ari),
+                features: outcome.features.map(|f| f as f64),
+                single: outcome.single.map(|(risk, ari)| over(risk, ari)),
+                at_limit: outcome.search.as_ref().is_some_and(|s| s.status == "EvaluationLimit"),
+            });
         }
         values
     }

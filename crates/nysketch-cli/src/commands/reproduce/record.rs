@@ -3,8 +3,8 @@
 //! A line begins with everything that decides its result, so a run that was interrupted, or one with
 //! more trials or figures, continues from what is there.
 
-use super::settings::{Job, Study};
-use super::trial::Outcome;
+use super::settings::{Job, REPLICATES, Study};
+use super::trial::{Outcome, Search};
 use crate::writing::write_bytes;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
@@ -12,15 +12,37 @@ use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-const HEADER: [&str; 18] = [
-    "set", "task", "method", "decoder", "rows", "dims", "k", "size", "lambda", "sigma2", "seed",
-    "trial", "data", "version", "features", "risk", "ari", "error",
+const HEADER: [&str; 24] = [
+    "set",
+    "task",
+    "method",
+    "decoder",
+    "rows",
+    "dims",
+    "k",
+    "size",
+    "lambda",
+    "sigma2",
+    "seed",
+    "trial",
+    "data",
+    "replicates",
+    "version",
+    "features",
+    "risk",
+    "ari",
+    "single_risk",
+    "single_ari",
+    "objective",
+    "rank",
+    "status",
+    "error",
 ];
 /// The columns that name a fit, and those of them that seed it.
-const KEY: usize = 14;
+const KEY: usize = 15;
 pub const SEEDING: usize = 12;
 /// Raised when a fit with the same name would give another result.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What names a fit, in the order of the columns.
 pub type Key = Vec<String>;
@@ -57,6 +79,7 @@ impl Run {
             self.seed.to_string(),
             job.trial.to_string(),
             self.checksum.map_or(String::new(), |c| format!("{c:08x}")),
+            if method.of_paper() { REPLICATES.to_string() } else { String::new() },
             VERSION.to_string(),
         ]
     }
@@ -112,13 +135,23 @@ impl Trials {
             let key = record.iter().take(KEY).map(str::to_string).collect();
             let present = |i: usize| Some(&record[KEY + i]).filter(|text| !text.is_empty());
             // What failed is tried again.
-            if present(3).is_some() {
+            if present(8).is_some() {
                 continue;
             }
+            let number = |i: usize| present(i).map(str::parse::<f64>).transpose();
+            let single_ari = number(4)?;
+            let search = match (number(5)?, present(6), present(7)) {
+                (Some(objective), Some(rank), Some(status)) => {
+                    Some(Search { objective, rank: rank.parse()?, status: status.into() })
+                }
+                _ => None,
+            };
             let outcome = Outcome {
                 features: present(0).map(str::parse).transpose()?,
                 risk: record[KEY + 1].parse()?,
-                ari: present(2).map(str::parse).transpose()?,
+                ari: number(2)?,
+                single: number(3)?.map(|risk| (risk, single_ari)),
+                search,
             };
             self.lines.insert(key, Ok(outcome));
         }
@@ -170,17 +203,27 @@ fn in_order(key: &Key) -> Vec<(u64, &str)> {
 }
 
 fn record(key: &Key, line: &Line) -> Result<String> {
-    let [features, risk, ari, error] = match line {
+    let text = |x: Option<f64>| x.map_or(String::new(), |x| x.to_string());
+    let found: [String; 9] = match line {
         Ok(o) => [
             o.features.map_or(String::new(), |f| f.to_string()),
             o.risk.to_string(),
-            o.ari.map_or(String::new(), |a| a.to_string()),
+            text(o.ari),
+            text(o.single.map(|single| single.0)),
+            text(o.single.and_then(|single| single.1)),
+            text(o.search.as_ref().map(|s| s.objective)),
+            o.search.as_ref().map_or(String::new(), |s| s.rank.to_string()),
+            o.search.as_ref().map_or(String::new(), |s| s.status.clone()),
             String::new(),
         ],
-        Err(why) => [String::new(), String::new(), String::new(), why.clone()],
+        Err(why) => {
+            let mut found: [String; 9] = Default::default();
+            found[8].clone_from(why);
+            found
+        }
     };
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(key.iter().chain([&features, &risk, &ari, &error]))?;
+    writer.write_record(key.iter().chain(&found))?;
     Ok(String::from_utf8(writer.into_inner()?)?)
 }
 
@@ -196,7 +239,14 @@ mod tests {
             key[SEEDING - 1] = trial.into();
             key
         };
-        let found = Ok(Outcome { features: Some(20), risk: 0.1 + 0.2, ari: None });
+        let search = Search { objective: 1e-3 / 3.0, rank: 18, status: "Converged".into() };
+        let found = Ok(Outcome {
+            features: Some(20),
+            risk: 0.1 + 0.2,
+            ari: None,
+            single: Some((0.7, Some(0.1))),
+            search: Some(search),
+        });
         let mut trials = Trials::open(folder.path()).unwrap();
         trials.add(key("10"), found.clone()).unwrap();
         trials.add(key("9"), Err("no, \"never\"".into())).unwrap();

@@ -3,6 +3,10 @@
 //! The paper names the data, k, the kernel variances of figure 1 and the number of trials. Its figures are
 //! not in its text: the numbers of rows, the sketch sizes, the variances of figures 2 and 4, the λ of BLESS and
 //! the settings of the further synthetic sets are choices of this file.
+//!
+//! Both kinds of features are treated alike: the same starts and bounds, from the moments of the rows, and the best of five
+//! pursuits by their objective, with the first of them beside. p is the number of parameters of a model, kd for
+//! k-means and 2kd for mixtures.
 
 use nysketch::Task;
 
@@ -13,6 +17,8 @@ pub enum Source {
     Mixture { rows: usize, dims: usize, separation: f64 },
     /// Files in the folder of data: rows with this many columns, and one class per row.
     Files { rows: &'static str, labels: &'static str, dims: usize },
+    /// A table in the folder of data, of which these columns are used; no classes.
+    Columns { rows: &'static str, names: &'static [&'static str] },
 }
 
 /// What is learned from which rows, and the grids over which it is measured.
@@ -27,6 +33,8 @@ pub struct Study {
     pub k: usize,
     /// Sketch sizes: landmarks, or twice the frequencies.
     pub sizes: &'static [usize],
+    /// Larger ones, which take minutes: only by the paper's methods of chosen size, in the first trials.
+    pub large: &'static [usize],
     /// λ of BLESS, whose sketch sizes are random.
     pub lambdas: &'static [f64],
     /// σ² for Nyström and for random Fourier features.
@@ -46,6 +54,7 @@ const SYNTHETIC: Study = Study {
     task: Task::Kmeans,
     k: 10,
     sizes: &[20, 50, 100, 200, 400, 800],
+    large: &[],
     lambdas: &LAMBDAS,
     sigma2: [81.0; 2],
     variances: &[],
@@ -69,6 +78,7 @@ const CIFAR: Study = Study {
         dims: 50,
     },
     sizes: &[50, 100, 250, 500, 1000],
+    large: &[1500],
     lambdas: LAMBDAS.split_at(5).0,
     sigma2: [450.0; 2],
     ..SYNTHETIC
@@ -83,6 +93,39 @@ const AUDIO: Study = Study {
     sigma2: [25_000.0; 2],
     ..SYNTHETIC
 };
+
+/// The tracks of FMA that can be had, with the paper's features and σ². They are few: sketches are smaller than the rows
+/// up to 1,990.
+const FMA: Study = Study {
+    set: "fma",
+    title: "audio (1,990 tracks of FMA), d = 20",
+    source: Source::Columns { rows: "fma2000_mfcc.parquet", names: &MFCC_MEANS },
+    sigma2: [5000.0; 2],
+    ..AUDIO
+};
+
+const MFCC_MEANS: [&str; 20] = [
+    "mfcc_mean_01",
+    "mfcc_mean_02",
+    "mfcc_mean_03",
+    "mfcc_mean_04",
+    "mfcc_mean_05",
+    "mfcc_mean_06",
+    "mfcc_mean_07",
+    "mfcc_mean_08",
+    "mfcc_mean_09",
+    "mfcc_mean_10",
+    "mfcc_mean_11",
+    "mfcc_mean_12",
+    "mfcc_mean_13",
+    "mfcc_mean_14",
+    "mfcc_mean_15",
+    "mfcc_mean_16",
+    "mfcc_mean_17",
+    "mfcc_mean_18",
+    "mfcc_mean_19",
+    "mfcc_mean_20",
+];
 
 /// More clusters in more dimensions; σ² in the same ratio to the variance of the rows as above.
 const SYNTHETIC_KMEANS_2: Study = Study {
@@ -119,6 +162,7 @@ const MNIST_GMM: Study = Study {
 const CIFAR_GMM: Study = Study {
     task: Task::Gmm,
     sizes: &[100, 250, 500, 1000],
+    large: &[2000, 3000],
     sigma2: [300.0, 10_000.0],
     variances: &[95.0, 300.0, 950.0, 3000.0, 10_000.0],
     size_of_sweep: 1000,
@@ -132,6 +176,8 @@ const AUDIO_GMM: Study = Study {
     size_of_sweep: 400,
     ..AUDIO
 };
+
+const FMA_GMM: Study = Study { task: Task::Gmm, sizes: &[100, 200, 400, 800], ..FMA };
 
 /// Fewer dimensions; σ² in proportion to them.
 const SYNTHETIC_GMM_2: Study = Study {
@@ -182,13 +228,15 @@ const fn panel(figure: u8, view: View, study: Study) -> Panel {
 }
 
 /// Every picture, in the paper's order.
-pub const PANELS: [Panel; 22] = [
+pub const PANELS: [Panel; 24] = [
     panel(1, View::BySize, SYNTHETIC),
     panel(1, View::BySize, AUDIO),
+    panel(1, View::BySize, FMA),
     panel(1, View::BySize, MNIST),
     panel(1, View::BySize, CIFAR),
     panel(1, View::BySize, SYNTHETIC_GMM),
     panel(1, View::BySize, AUDIO_GMM),
+    panel(1, View::BySize, FMA_GMM),
     panel(1, View::BySize, MNIST_GMM),
     panel(1, View::BySize, CIFAR_GMM),
     panel(2, View::Sizes(Method::Uniform), SYNTHETIC_GMM_20),
@@ -207,8 +255,12 @@ pub const PANELS: [Panel; 22] = [
     panel(4, View::ByVariance, CIFAR_GMM),
 ];
 
-/// Trials of figure 2, at most: its largest sketches take as long as all others together.
+/// Trials of figure 2, at most, and one with `--quick`: its largest sketches take as long as all others together.
 const MOST_TRIALS_OF_FIGURE_2: u32 = 10;
+/// Trials of the large sketches, at most.
+const MOST_TRIALS_OF_LARGE: u32 = 3;
+/// Pursuits of which the best is taken, for both kinds of features.
+pub const REPLICATES: usize = 5;
 /// Rows of the subsample that a sketch has to beat.
 pub const SUBSAMPLE: usize = 2000;
 /// `--quick`: rows, sketch size, and every other variance.
@@ -352,7 +404,8 @@ impl Panel {
     /// The fits of one trial.
     pub fn jobs(&self, trial: u32, quick: bool) -> Vec<Job> {
         let study = self.study;
-        if self.figure == 2 && trial >= MOST_TRIALS_OF_FIGURE_2 {
+        let most = if quick { 1 } else { MOST_TRIALS_OF_FIGURE_2 };
+        if self.figure == 2 && trial >= most {
             return Vec::new();
         }
         let mut jobs = vec![study.reference(trial)];
@@ -364,6 +417,11 @@ impl Panel {
             View::BySize | View::Agreement => {
                 for method in [Method::Fourier, Method::Uniform] {
                     jobs.extend(self.sizes(quick).map(|m| study.job(method, Some(m), trial)));
+                }
+                if !quick && trial < MOST_TRIALS_OF_LARGE {
+                    for method in [Method::Fourier, Method::Uniform, Method::Greedy] {
+                        jobs.extend(study.large.iter().map(|m| study.job(method, Some(*m), trial)));
+                    }
                 }
                 let coarse = study.lambdas.len() / if quick { 2 } else { 1 };
                 let bless = study.job(Method::Bless, None, trial);
@@ -394,7 +452,7 @@ impl Job {
     /// The same fit in another trial; on all rows there is one where every trial has the same rows.
     pub fn at(self, trial: u32) -> Job {
         let of_all_rows = matches!(self.method, Method::One | Method::AllRows);
-        let same_rows = matches!(self.study.source, Source::Files { .. });
+        let same_rows = !matches!(self.study.source, Source::Mixture { .. });
         Job { trial: if of_all_rows && same_rows { 0 } else { trial }, ..self }
     }
 
@@ -410,8 +468,8 @@ impl Job {
         let mixture = if self.study.task == Task::Gmm { 3.0 } else { 1.0 };
         1e6 + mixture * evaluation
             + match self.method {
-                Method::Fourier => 600.0 * k * m * k * d,
-                paper if paper.of_paper() => 100.0 * k * m * (m + 6.0 * k * d) + 3.0 * m * m * m,
+                Method::Fourier => 1200.0 * k * m * k * d,
+                paper if paper.of_paper() => 500.0 * k * m * (m + 6.0 * k * d) + 10.0 * m * m * m,
                 Method::One => 0.0,
                 Method::AllRows => 60.0 * mixture * evaluation,
                 Method::Subsample => 100.0 * SUBSAMPLE as f64 * d * k,

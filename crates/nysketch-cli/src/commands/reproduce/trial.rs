@@ -1,6 +1,6 @@
 //! One trial: rows, a sketch of them, a model of the sketch, its risk on the rows.
 
-use super::settings::{Job, Method, SUBSAMPLE, Source, Study};
+use super::settings::{Job, Method, REPLICATES, SUBSAMPLE, Source, Study};
 use nysketch::atom::Atom;
 use nysketch::decoder::cells::Cells;
 use nysketch::kmeans::{Effort, Loss, WeightedPoints, nearest};
@@ -8,8 +8,9 @@ use nysketch::metrics::{Contingency, adjusted_rand};
 use nysketch::model::Shape;
 use nysketch::sample::mix;
 use nysketch::{
-    Collect, Decoder, Error, FitParams, LandmarkCount, Mixture, PlanParams, Report, Result,
-    RowSource, SampleRows, Sampling, Sketch, SketchParams, Table, Task, fit, plan_for,
+    Collect, Context, CovarianceKind, Decoder, Error, FitParams, LandmarkCount, Mixture,
+    PlanParams, Report, Result, RowSource, SampleRows, Sampling, Sketch, SketchParams, Table, Task,
+    plan_for,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -76,8 +77,22 @@ pub struct Outcome {
     pub features: Option<usize>,
     /// Mean squared distance, or negative log-likelihood in nats.
     pub risk: f64,
-    /// Adjusted Rand index, for k-means.
+    /// Adjusted Rand index, for k-means of rows with classes.
     pub ari: Option<f64>,
+    /// Of one pursuit: risk and adjusted Rand index.
+    pub single: Option<(f64, Option<f64>)>,
+    /// How the model was found, where it is from kernel sums.
+    pub search: Option<Search>,
+}
+
+/// How a model was found in kernel sums.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Search {
+    /// The objective at the end.
+    pub objective: f64,
+    /// Moments above the decoders' cut-off.
+    pub rank: usize,
+    pub status: String,
 }
 
 /// The rows of a trial: those of the file, or drawn for it.
@@ -99,8 +114,10 @@ pub fn rows_of<'a>(
             }
             Ok(Cow::Owned(Data::new(dims, values, labels)?))
         }
-        (Source::Files { .. }, Some(data)) => Ok(Cow::Borrowed(data)),
-        (Source::Files { rows, .. }, None) => Err(Error::source(format!("{rows} is missing"))),
+        (_, Some(data)) => Ok(Cow::Borrowed(data)),
+        (Source::Files { rows, .. } | Source::Columns { rows, .. }, None) => {
+            Err(Error::source(format!("{rows} is missing")))
+        }
     }
 }
 
@@ -108,30 +125,31 @@ pub fn rows_of<'a>(
 pub fn run(job: &Job, data: &Data, seed: u64) -> Result<Outcome> {
     let (study, d, values) = (&job.study, data.dims(), data.table.values());
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let (features, atoms) = match job.method {
-        Method::AllRows => (None, from_rows(study, d, values, ALL_ROWS, &mut rng)),
+    let atoms = match job.method {
+        Method::AllRows => from_rows(study, d, values, ALL_ROWS, &mut rng),
         Method::One => {
             let one = Study { k: 1, ..*study };
-            (None, from_rows(&one, d, values, Effort::new(1, 2), &mut rng))
+            from_rows(&one, d, values, Effort::new(1, 2), &mut rng)
         }
         Method::Subsample => {
             let rows = some_rows(data, SUBSAMPLE, &mut rng);
-            (None, from_rows(study, d, &rows, FEW_ROWS, &mut rng))
+            from_rows(study, d, &rows, FEW_ROWS, &mut rng)
         }
         Method::Landmarks => {
             let rows = some_rows(data, job.size.unwrap_or(study.k), &mut rng);
-            (None, from_rows(study, d, &rows, FEW_ROWS, &mut rng))
+            from_rows(study, d, &rows, FEW_ROWS, &mut rng)
         }
-        _ => {
-            let (features, atoms) = from_sketch(job, data, seed)?;
-            (Some(features), atoms)
-        }
+        _ => return from_sketch(job, data, seed),
     };
-    let outcome = match study.task {
-        Task::Gmm => {
-            let risk = -Cells::of_rows(d, values).likelihood(&atoms);
-            Outcome { features, risk, ari: None }
-        }
+    let (risk, ari) = measure(study, data, atoms)?;
+    Ok(Outcome { features: None, risk, ari, single: None, search: None })
+}
+
+/// Risk of a model on the rows and, for k-means of rows with classes, the adjusted Rand index.
+fn measure(study: &Study, data: &Data, atoms: Vec<Atom>) -> Result<(f64, Option<f64>)> {
+    let (d, values) = (data.dims(), data.table.values());
+    let found = match study.task {
+        Task::Gmm => (-Cells::of_rows(d, values).likelihood(&atoms), None),
         _ => {
             let centres: Vec<Vec<f64>> = atoms.into_iter().map(|a| a.mean).collect();
             let classes = data.labels.iter().max().map_or(0, |l| *l as usize + 1);
@@ -146,18 +164,17 @@ pub fn run(job: &Job, data: &Data, seed: u64) -> Result<Outcome> {
                 ((Arc::from(label), i % centres.len()), *n)
             });
             let table: Contingency = pairs.collect();
-            let risk = total / data.len() as f64;
-            Outcome { features, risk, ari: Some(adjusted_rand(&table)) }
+            (total / data.len() as f64, (classes > 1).then(|| adjusted_rand(&table)))
         }
     };
-    match outcome.risk.is_finite() {
-        true => Ok(outcome),
+    match found.0.is_finite() {
+        true => Ok(found),
         false => Err(Error::source("the risk on the rows is not finite")),
     }
 }
 
 /// Plan, sketch, fit.
-fn from_sketch(job: &Job, data: &Data, seed: u64) -> Result<(usize, Vec<Atom>)> {
+fn from_sketch(job: &Job, data: &Data, seed: u64) -> Result<Outcome> {
     let study = &job.study;
     let nystrom = |sampling| {
         let mut params = PlanParams::default().sampling(sampling);
@@ -187,8 +204,34 @@ fn from_sketch(job: &Job, data: &Data, seed: u64) -> Result<(usize, Vec<Atom>)> 
     params.bandwidths = job.sigma2.map(|s| vec![s]);
     let plan = Arc::new(plan_for(&data.table, params)?.0);
     let sketch = Sketch::of(&plan, &data.table, SketchParams::default(), &())?;
-    let params = FitParams::new(study.task, study.k).decoder(decoder).seed(seed);
-    let atoms = match fit(&sketch, &params)?.shape {
+    let context = Context::new(&sketch);
+    let mut params = FitParams::new(study.task, study.k).decoder(decoder).seed(seed);
+    if study.task == Task::Gmm {
+        // As in the paper, and like EM on all rows.
+        params = params.covariance(CovarianceKind::Diag);
+    }
+    // Landmarks are rows, which Fourier features do not have: starts and bounds are those of the moments for both.
+    let pursuit = |n: usize| params.clone().blind().replicates(n);
+    let (model, single) = match job.method.of_paper() {
+        true => {
+            let one = context.fit(&pursuit(1))?;
+            (context.fit(&pursuit(REPLICATES))?, Some(measure(study, data, atoms_of(one.shape))?))
+        }
+        false => (context.fit(&params)?, None),
+    };
+    let report = &model.report;
+    let search = report.rank.map(|rank| Search {
+        objective: report.objective.last().copied().unwrap_or(f64::NAN),
+        rank,
+        status: format!("{:?}", report.status),
+    });
+    let (risk, ari) = measure(study, data, atoms_of(model.shape))?;
+    let features = Some(plan.features_per_bandwidth());
+    Ok(Outcome { features, risk, ari, single, search })
+}
+
+fn atoms_of(shape: Shape) -> Vec<Atom> {
+    match shape {
         Shape::Centres { weights, centres } => weights
             .into_iter()
             .zip(centres)
@@ -200,8 +243,7 @@ fn from_sketch(job: &Job, data: &Data, seed: u64) -> Result<(usize, Vec<Atom>)> 
             .map(|(weight, (mean, covariance))| Atom::new(weight, mean, covariance))
             .collect(),
         Shape::Components { .. } => Vec::new(),
-    };
-    Ok((plan.features_per_bandwidth(), atoms))
+    }
 }
 
 /// Lloyd or EM on rows.
