@@ -10,7 +10,7 @@
 //! 6. `residual`: what is left, as its dual vector `v = M r`: an atom's correlation with it is fᵀv.
 //!
 //! Of several pursuits the one of least objective is kept. It is polished once more, and weights are brought to the simplex. Where atoms start and stay is
-//! said by [`region`](super::region).
+//! said by `region.rs`.
 //!
 //! Departure for Gaussians with diagonals of their own: during the pursuit all atoms share their variances up
 //! to a learned factor; when it is over one diagonal for all is learned, then one for each, with a prior as weak as the noise of
