@@ -113,6 +113,7 @@ pub fn levels(count: u64, of: &str) {
         setting("5 clusters, defaults", clusters, [5000, 5000], 400, Dsquared, From::First),
         setting("correlated, defaults", correlated, [5000, 5000], 400, Dsquared, From::First),
         setting("skewed, defaults", skewed, [5000, 5000], 400, Dsquared, From::First),
+        setting("heavy tails, defaults", heavy, [5000, 5000], 400, Dsquared, From::First),
         setting("few rows", clusters, [200, 100], 20, Dsquared, From::First),
         setting("many landmarks", clusters, [1000, 1000], 100, Uniform, From::First),
     ];
