@@ -16,7 +16,7 @@ pub fn print(folder: &Path, only: &str) {
         "Risks on folds held out in turn (16 folds of one half of the rows) and on the other half:\n"
     );
     println!(
-        "| table | task | k | cross-validated | models of 15 folds on the other half | error | standard error | model of all folds | time |\n|---|---|---|---|---|---|---|---|---|"
+        "| table | task | k | cross-validated | models of 15 folds on the other half | error | standard error | model of all folds on the other half | on its own | time |\n|---|---|---|---|---|---|---|---|---|---|"
     );
     for (name, scale) in [
         ("mnist_spectral", Scale::None),
@@ -29,7 +29,7 @@ pub fn print(folder: &Path, only: &str) {
             continue;
         }
         let Some((d, values)) = npy::read(&folder.join(format!("{name}.npy"))) else {
-            println!("| {name} | missing | | | | | | | |");
+            println!("| {name} | missing | | | | | | | | |");
             continue;
         };
         let half = |side: u64| {
@@ -64,13 +64,14 @@ pub fn print(folder: &Path, only: &str) {
                     _ => format!("{:+.2} %", 100.0 * (found.risk / truth - 1.0)),
                 };
                 println!(
-                    "| {name} | {task} | {k} | {:.4} | {refitted:.4} ({:.4} to {:.4}) | {} | {:.4} | {:.4} | {seconds:.1} s |",
+                    "| {name} | {task} | {k} | {:.4} | {refitted:.4} ({:.4} to {:.4}) | {} | {:.4} | {:.4} | {:.4} | {seconds:.1} s |",
                     found.risk,
                     least.expect("16 refits"),
                     most.expect("16 refits"),
                     error(refitted),
                     found.error,
                     risk(&context, &params, &other),
+                    risk(&context, &params, &seen),
                 );
             }
         }

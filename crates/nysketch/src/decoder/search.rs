@@ -22,9 +22,8 @@ const ALL_STARTS: usize = 50;
 const RACE_CARRIES: f64 = 0.4;
 /// Steps of EM after each of which a third of the starts is left.
 const HEATS: [usize; 3] = [6, 12, 25];
-/// Starts that get all points, and components beyond which only one does: there the best and the second best hardly differ.
+/// Starts that get all points.
 const FINALISTS: usize = 2;
-const ONE_FINALIST: usize = 200;
 /// Steps of EM on half of the witnesses, which find out how much of the likelihood is chance.
 const CROSS_STEPS: usize = 12;
 /// Numbers of a model from which on, as a share of the witnesses, full covariances may be shrunk.
@@ -43,11 +42,6 @@ fn starts(k: usize, restarts: usize) -> usize {
     fewer.max(FINALISTS.min(restarts)).max(1)
 }
 
-/// Starts of so many components that get all points.
-fn finalists(k: usize) -> usize {
-    if k > ONE_FINALIST { 1 } else { FINALISTS }
-}
-
 /// What a search with matrices costs: a step of EM takes about 4 k d² operations a point, or 4 d² + 8 k d where all
 /// components share one, if no component is out of reach.
 pub(super) fn work(
@@ -59,10 +53,10 @@ pub(super) fn work(
     steps: usize,
 ) -> Work {
     let (raced_on, restarts) = (points.min(raced_on(k)) as f64, starts(k, restarts) as f64);
-    let finished = (finalists(k) * steps.min(100) * points) as f64;
     let (k, d) = (k as f64, d as f64);
     let heats: f64 = HEATS.iter().zip([1.0, 3.0, 9.0]).map(|(h, out)| *h as f64 / out).sum();
     let raced = restarts * heats * raced_on;
+    let finished = (FINALISTS * steps.min(100) * points) as f64;
     let (matrices, step) = match kind {
         CovarianceKind::Tied => (1.0, 4.0 * d * d + 8.0 * k * d),
         _ => (k, 4.0 * k * d * d),
@@ -129,7 +123,7 @@ impl Search<'_> {
             if heat == 1 && matrices && diagonals {
                 left.iter_mut().flatten().for_each(|a| a.covariance = a.covariance.to_matrix());
             }
-            let count = left.len().div_ceil(3).max(finalists(k));
+            let count = left.len().div_ceil(3).max(FINALISTS);
             if count >= left.len() {
                 continue;
             }
