@@ -9,7 +9,8 @@ the defaults (`sketch --clusters K`) and, without `--defaults`, for other number
 witness rows per cluster; real tables, at most 200,000 rows unless `--rows` says otherwise, tables of
 columns in different units standardised. On longer tables Lloyd's iterations are faiss's, from
 k-means++ on some of the rows.
-`peers` prints CPU seconds, memory and risk of whole jobs from an npy file, `costs` CPU seconds and
+`peers` prints CPU seconds, memory and risk of whole jobs from an npy file (a pattern such as
+`d768.*/(nysketch|faiss)` picks tables and methods), `costs` CPU seconds and
 memory of planning, of the pass and of `fit` for mixtures as `generate gmm` makes them. All need the
 command built for release, and keep data and results under target/peers/clusters.
 """
@@ -265,12 +266,13 @@ def peers(args, folder: Path, kept: dict, keep) -> None:
 
     for n, d, k, spread, unit in JOBS:
         name = f"n{n}-d{d}-k{k}"
-        if not re.search(args.only, name):
+        methods = [m for m in ["nysketch", *PEERS] if re.search(args.only, f"{name}/{m}")]
+        if not methods:
             continue
         table = folder / f"{name}.npy"
         if not table.exists():
             make(table, n, d, k, spread, unit)
-        for method in ["nysketch", *PEERS]:
+        for method in methods:
             key = f"{name}/{method}"
             if key in kept:
                 continue
@@ -290,7 +292,7 @@ def peers(args, folder: Path, kept: dict, keep) -> None:
         print(f"\n{n:,} × {d}, k = {k:,}{sphere}\n")
         print("| method | CPU s | to learn | peak memory | to keep | risk over the least |")
         print("|---|---|---|---|---|---|")
-        found = {m: kept[f"{name}/{m}"] for m in ["nysketch", *PEERS]}
+        found = {m: kept[f"{name}/{m}"] for m in methods}
         least = min(f["risk"] for f in found.values() if f)
         for method, f in sorted(found.items(), key=lambda x: x[1].get("cpu", 1e9)):
             if not f:

@@ -1,12 +1,14 @@
 """Mixtures of many components beside scikit-learn: likelihood on all rows and CPU time.
 
-    python3 bench/peers/many_components.py [--data FOLDER] [--command target/release/nysketch] [--components 50 200]
+    python3 bench/peers/many_components.py [--data FOLDER] [--command target/release/nysketch] [--components 50 200] [--only PATTERN]
 
-Needs what bench/peers needs, and uses its environment. Prints a Markdown table.
+Needs what bench/peers needs, and uses its environment. Prints a Markdown table. `--only` takes what matches
+TABLE/K/METHOD, such as `flights|sketch`.
 """
 
 import argparse
 import os
+import re
 import resource
 import tempfile
 import time
@@ -28,6 +30,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--command", default=ROOT / "target" / "release" / "nysketch")
     parser.add_argument("--components", type=int, nargs="+", default=[50])
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", default="", help="what matches this: TABLE/K/METHOD")
     args = parser.parse_args()
     if not args.data:
         parser.error("--data: a folder of tables is needed")
@@ -80,6 +83,8 @@ def main() -> None:
                     "all rows (EM)": lambda seed: by_em(X, len(X), k, seed),
                 }
                 for method, learn in methods.items():
+                    if not re.search(args.only, f"{name}/{k}/{method}"):
+                        continue
                     found, cpu = zip(*(learn(seed) for seed in range(args.seeds)), strict=True)
                     spread = f"{median(found):.3f} | {min(found):.3f} | {max(found):.3f}"
                     print(f"| {name} | {k} | {method} | {spread} | {median(cpu):.1f} |", flush=True)

@@ -1,6 +1,6 @@
 //! `cargo run --release -p nysketch-bench --bin drift [--trials N] [--only levels|power|sketches|clustered|days]
 //! [--rows NAME]`: the tests behind `nysketch diff`, simulated: how often they raise a false alarm, and what they find. Prints Markdown tables.
-//! `sketches` is `power` without the slow test on raw rows; `--rows` takes the levels of some rows only.
+//! `sketches` is `power` without the slow test on raw rows; `--rows` takes the lines of some rows only, of levels and power.
 
 mod clustered;
 mod days;
@@ -15,14 +15,15 @@ fn main() {
     };
     let trials = value("--trials").map_or(1000, |n| n.parse().expect("a number of trials"));
     let only = value("--only");
+    let rows = value("--rows").map_or("", String::as_str);
     let wanted = |part: &str| only.is_none_or(|only| only == part);
     if wanted("levels") {
-        pairs::levels(trials, value("--rows").map_or("", String::as_str));
+        pairs::levels(trials, rows);
     }
     if wanted("power") {
-        pairs::power(trials / 5, true);
+        pairs::power(trials, rows, true);
     } else if wanted("sketches") {
-        pairs::power(trials / 5, false);
+        pairs::power(trials, rows, false);
     }
     if wanted("clustered") {
         clustered::tests(trials);

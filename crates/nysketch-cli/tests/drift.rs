@@ -89,6 +89,22 @@ fn parts_are_compared_with_the_rest() {
 }
 
 #[test]
+fn few_rows_per_landmark_are_noted() {
+    let f = days();
+    let said = |line: &str| {
+        let said = f.command(line).output().unwrap();
+        String::from_utf8_lossy(&said.stderr).to_string()
+    };
+    f.ok("plan plan.csv --columns price,size --landmarks 400 -o crowded.nys");
+    f.ok("sketch plan.csv --plan crowded.nys -o a.nys");
+    f.ok("sketch day.csv --plan crowded.nys -o b.nys");
+    let crowded = said("diff a.nys b.nys");
+    assert!(crowded.contains("a.nys has 1,500 rows for 400 landmarks"), "{crowded}");
+    f.ok("sketch plan.csv --plan plan.nys -o c.nys");
+    assert!(!said("diff c.nys today.nys").contains("landmarks"), "25 rows per landmark");
+}
+
+#[test]
 fn a_day_among_days() {
     let f = days();
     let found = f.json("diff --baseline days today.nys --level 0.1 --plot d.svg --metrics m.prom");

@@ -5,8 +5,8 @@
 //! * χ² of the counts, cells with less than 5 rows expected in either sample pooled, and its largest term;
 //! * for each bandwidth the discrepancy of the cells, δᵀKδ, where δ_j is the difference of the cell's shares and K the
 //!   kernel matrix of the landmarks;
-//! * the differences of the columns' means in standard errors, values beyond the bulk of the rows taken as their cell
-//!   (`shift.rs`): the largest, and the sum of squares;
+//! * the differences of the columns' means in standard errors, far cells counted less where tails are heavy (`shift.rs`): the
+//!   largest, and the sum of squares;
 //! * Σ_jk z²_jk of the differences of the cells' means, in standard errors of the column in the cell.
 //!
 //! Their joint null distribution is drawn: counts as Binomial(N_j, f), what happens within cells, which is independent of
@@ -63,7 +63,7 @@ pub(super) fn p_value<'a>(
     let binomial = |n: &f64| Binomial::new(*n as u64, share).map_err(|_| no_null(pooled.len()));
     let binomials: Vec<Binomial> = pooled.iter().map(binomial).collect::<Result<_>>()?;
     let correlation = correlation_within(cells, plan)?;
-    let shift = Shift::new(cells, plan, &used);
+    let shift = Shift::new(cells, plan);
     let within = Within::new(cells, plan, &correlation)?;
     let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
     let mut statistics: Vec<Vec<f64>> = Vec::new();
@@ -86,7 +86,7 @@ pub(super) fn p_value<'a>(
             let products = select(&gram(rung), &used).times_each(&differences);
             next.push(differences.iter().zip(&products).map(|(d, p)| dot(d, p)).collect());
         }
-        next.extend(shift.statistics(&differences, drawn == 0, &correlation, &mut rng));
+        next.extend(shift.statistics(&used, &differences, drawn == 0, &correlation, &mut rng));
         if let Some(within) = &within {
             next.push(within.statistic(more, drawn == 0, &mut rng));
         }

@@ -37,6 +37,9 @@ pub fn run(args: &Diff, thresholds: &Thresholds, common: &Common) -> Result<(Out
     let comparison = Comparison::new(a.plan())?;
     let mut drift = comparison.of(&a, &b, &thresholds.params).with_context(both)?;
     note_draws(thresholds, drift.least_p_value, common);
+    if drift.drift == Some(true) {
+        note_crowded([(first, &a), (second, &b)], common);
+    }
     drift.keep(thresholds.top);
     drift.no_test = drift.no_test.as_deref().map(in_options);
     if let Some(file) = &args.plot {
@@ -126,6 +129,26 @@ fn note_parts(sketches: [(&Path, &Sketch); 2], common: &Common) {
             common,
             &format!("the rows of {part} may be among those of {whole}; if they are, {remedy}"),
         );
+    }
+}
+
+/// Rows per landmark from which on the test is known to raise no more false alarms than it should.
+const ROWS_PER_LANDMARK: usize = 10;
+
+/// Notes a sample whose rows the landmarks may be, where they are few for so many.
+fn note_crowded(sketches: [(&Path, &Sketch); 2], common: &Common) {
+    for (file, sketch) in sketches {
+        let landmarks = sketch.plan().landmarks().map_or(0, |points| points.len());
+        let (cells, rows) = (&sketch.sums()[Sum::CellRows], sketch.rows());
+        let crowded = rows < (ROWS_PER_LANDMARK * landmarks) as u64;
+        if crowded && sketch.folds().is_none() && cells.iter().all(|rows| *rows > 0) {
+            let rows =
+                format!("{} for {}", count(rows, "row"), count(landmarks as u64, "landmark"));
+            let remedy = format!(
+                "fewer than {ROWS_PER_LANDMARK} per landmark make false alarms more frequent; plan with fewer --landmarks"
+            );
+            return note(common, &format!("{} has {rows}: {remedy}", file.display()));
+        }
     }
 }
 
