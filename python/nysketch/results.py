@@ -202,8 +202,8 @@ class Theory(Result):
         t with λ = λ_t (13); 3λt, also as λ falls to 0 and at rows that Σ has seen; whether (19)
         holds, None where that cannot be decided, and C/C_F where it does.
     norm, effective_dimension, half_dimension, largest_leverage, seen_leverage
-        ‖Σ‖; N(λ), too small on average, also from half of the rows; N∞(λ) over other rows than those
-        of Σ, too large on average, and over those, too small.
+        ‖Σ‖; N(λ), too small on average, also from half of the rows; N∞(λ) over other rows than
+        those of Σ, too large on average, and over those, too small.
     uniform, leverage : float
         Landmarks that (20) and (21) ask for.
     least_rows, least_lambda : float
