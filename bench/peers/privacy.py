@@ -3,12 +3,13 @@
     python3 bench/peers/privacy.py kmeans [--data FOLDER] [--only PATTERN] [--seeds 3]
     python3 bench/peers/privacy.py mixtures [--data FOLDER] [--only PATTERN] [--seeds 3]
     python3 bench/peers/privacy.py pca [--data FOLDER] [--only PATTERN] [--seeds 3]
+    python3 bench/peers/privacy.py bounds [--data FOLDER] [--only PATTERN]
     python3 bench/peers/privacy.py sampler
 
 One row in twenty is public and is not among those that are learned from; bounds are those of the
 public rows, a tenth wider, for every method. δ is 1e-6. `kmeans` prints the risk over that of
 Lloyd's algorithm without privacy, medians over seeds; diffprivlib's KMeans is private by ε alone,
-which is a stronger promise. `sampler` compares our noise with OpenDP's. Needs the command built for
+which is a stronger promise. `bounds` prints what the bounds alone cost, without any noise. `sampler` compares our noise with OpenDP's. Needs the command built for
 release; prints Markdown.
 """
 
@@ -35,7 +36,7 @@ SYNTHETIC = ((10**5, 5), (10**5, 20), (10**6, 5), (10**6, 20))
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["kmeans", "mixtures", "pca", "sampler"])
+    parser.add_argument("what", choices=["kmeans", "bounds", "mixtures", "pca", "sampler"])
     folder = os.environ.get("NYSKETCH_DATA")
     parser.add_argument("--data", type=Path, default=folder, help="default: $NYSKETCH_DATA")
     parser.add_argument("--command", default=ROOT / "target" / "release" / "nysketch")
@@ -217,6 +218,19 @@ def kmeans(args) -> None:
             print(f"| {name} | {e:g} | {line} |", flush=True)
 
 
+def bounds(args) -> None:
+    """Lloyd's algorithm, without noise, on rows that were brought into the bounds."""
+    import numpy as np
+
+    print("| rows | beyond the bounds | risk within them over that of all rows |\n|---|---|---|")
+    for name, make in tables(args).items():
+        rows, _, (low, high) = split(make())
+        beyond = ((rows < low) | (rows > high)).any(1).sum()
+        risk = lambda X: min(nearest(rows, lloyd(X, CLUSTERS, s))[1] for s in range(2))
+        ratio = risk(np.clip(rows, low, high)) / risk(rows)
+        print(f"| {name} | {beyond:,} of {len(rows):,} | {ratio:.4f} |", flush=True)
+
+
 def mixtures(args) -> None:
     import numpy as np
     from sklearn.mixture import GaussianMixture
@@ -325,7 +339,8 @@ def sampler(args) -> None:
 def main() -> None:
     args = arguments()
     enter(Path(__file__), "privacy")
-    {"kmeans": kmeans, "mixtures": mixtures, "pca": pca, "sampler": sampler}[args.what](args)
+    tasks = {"kmeans": kmeans, "bounds": bounds, "mixtures": mixtures, "pca": pca, "sampler": sampler}
+    tasks[args.what](args)
 
 
 if __name__ == "__main__":
