@@ -33,6 +33,7 @@ fn from_public_rows_to_a_model() {
     f.ok("report r.nys -o r.html");
     let page = String::from_utf8(f.read("r.html")).unwrap();
     assert!(page.contains("noise on all sums") && page.contains("ε = 1"));
+    assert!(page.contains("<p>About <strong>"));
     assert!(!page.contains("skipped as invalid"));
     f.fails(2, "inspect r.nys --model g.json", &["not all the noise of a release"]);
     f.fails(2, "fit kmeans r.nys -k 3 -o z.json --intervals", &["which a release does not have"]);

@@ -20,8 +20,9 @@ const UNUSUAL: f64 = 0.25;
 pub fn section(page: &mut Page, sketch: &Sketch, curves: &[TaskCurve], shown: &Shown<'_>) {
     let plan = sketch.plan();
     let weighted = if plan.weighting.is_some() { " (weights counted)" } else { "" };
+    let about = if sketch.released().is_some() { "About " } else { "" };
     page.push(&format!(
-        "<p><strong>{}</strong>{weighted} of <strong>{}</strong>, measured at {}.</p>\n",
+        "<p>{about}<strong>{}</strong>{weighted} of <strong>{}</strong>, measured at {}.</p>\n",
         count(sketch.counted(), "row"),
         columns::measured(plan),
         escape(&measured_at(plan)),
