@@ -104,12 +104,13 @@ class Nysketch:
         self.run("privatize", "sketch.nys", "-o", "release.nys", *budget, *options)
 
     def rounds(self, epsilon: float, seed: int) -> None:
-        """Two rounds: a quarter of ρ, about half of ε, for where the rows are."""
-        self.plan(seed, "--landmarks", 400)
-        self.release(0.5 * epsilon)
-        (self.folder / "release.nys").rename(self.folder / "first.nys")
-        self.plan(seed, "--release", "first.nys")
-        self.release(epsilon)  # For both rounds.
+        """Three rounds, from few points all over the bounds; each ε is for all rounds so far."""
+        self.plan(seed, "--landmarks", 20)
+        for share in (0.4, 0.65):
+            self.release(share * epsilon)
+            (self.folder / "release.nys").rename(self.folder / "before.nys")
+            self.plan(seed, "--release", "before.nys")
+        self.release(epsilon)
 
     def fit(self, *task):
         self.run("fit", *task, "release.nys", "-o", "model.json")
@@ -187,7 +188,7 @@ def kmeans(args) -> None:
     import numpy as np
     from diffprivlib.models import KMeans as PrivateKMeans
 
-    print("| rows | ε | public landmarks | two rounds | noisy Lloyd | diffprivlib |\n" + "|---" * 6 + "|")
+    print("| rows | ε | public landmarks | three rounds | noisy Lloyd | diffprivlib |\n" + "|---" * 6 + "|")
     for name, make in tables(args).items():
         rows, public, bounds = split(make())
         best = min(nearest(rows, lloyd(rows, CLUSTERS, s))[1] for s in range(2))

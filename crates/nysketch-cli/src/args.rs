@@ -459,7 +459,7 @@ pub struct PrivateArgs {
     /// Choose landmarks from these rows, which everybody may see; without them, from all over the bounds
     #[arg(long, value_name = "FILE", help_heading = "Private", requires = "private")]
     pub public: Vec<PathBuf>,
-    /// Choose landmarks from what this release says: the second round of two. What it has cost counts in later ones
+    /// Choose landmarks from what this release of the same rows says: the next round. What it has cost counts in later ones
     #[arg(
         long,
         value_name = "RELEASE",
@@ -488,7 +488,7 @@ pub struct PrivateArgs {
 #[command(after_help = "Examples:
   nysketch privatize private-s.nys -o release.nys --epsilon 1 --delta 1e-6
 
-JSON fields: file, epsilon, delta, rho, total_rho (with the first round), person_rows, rows (noisy), mechanisms [{name, numbers, rho,
+JSON fields: file, epsilon, delta, rho, total_rho (with earlier rounds), person_rows, rows (noisy), mechanisms [{name, numbers, rho,
   sensitivity_squared, deviation}], releases, all_releases {epsilon, rho}, fingerprint, bytes")]
 pub struct Privatize {
     /// Sketch to release
