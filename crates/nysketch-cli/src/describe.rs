@@ -31,6 +31,11 @@ pub fn amount(sketch: &Sketch) -> String {
     }
 }
 
+/// Whom a private plan protects.
+pub fn protected(plan: &Plan) -> String {
+    plan.people().map_or("single rows".into(), ToString::to_string)
+}
+
 /// "400 landmarks (dsquared)".
 pub fn measured_at(plan: &Plan) -> String {
     match &plan.features {

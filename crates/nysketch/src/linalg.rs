@@ -175,20 +175,25 @@ pub struct SymmetricEigen {
 }
 
 /// Parts of the largest row sum that are added to the diagonal where the eigendecomposition does not converge at once.
-const SHIFTS: [f64; 4] = [0.0, 1.0, -1.0, 0.1];
+const SHIFTS: [f64; 3] = [1.0, -1.0, 0.1];
 
 /// `A = V Λ Vᵀ` of a symmetric matrix.
 pub fn symmetric_eigen(a: &Matrix) -> Result<SymmetricEigen> {
     let n = a.nrows();
-    let largest = (0..n).map(|i| (0..n).map(|j| a.get(i, j).abs()).sum()).fold(0.0, f64::max);
+    let try_with = |a: &Matrix, shift: f64| {
+        SelfAdjointEigen::new(a.0.as_ref(), Side::Lower).ok().map(|eigen| (eigen, shift))
+    };
     // A + sI has the same vectors. On kernel matrices of points all over a box the iteration has been seen to stall
     // where it does not on the shifted one.
-    let found = SHIFTS.iter().map(|part| part * largest).find_map(|shift| {
-        let shifted = |i, j| a.get(i, j) + if i == j { shift } else { 0.0 };
-        let shifted = if shift == 0.0 { a.clone() } else { Matrix::from_fn(n, n, shifted) };
-        SelfAdjointEigen::new(shifted.0.as_ref(), Side::Lower).ok().map(|eigen| (eigen, shift))
-    });
-    let Some((eigen, shift)) = found else {
+    let shifted = || {
+        let row = |i: usize| (0..n).map(|j| a.get(i, j).abs()).sum();
+        let largest = (0..n).map(row).fold(0.0, f64::max);
+        SHIFTS.iter().map(|part| part * largest).find_map(|shift| {
+            let entry = |i, j| a.get(i, j) + if i == j { shift } else { 0.0 };
+            try_with(&Matrix::from_fn(n, n, entry), shift)
+        })
+    };
+    let Some((eigen, shift)) = try_with(a, 0.0).or_else(shifted) else {
         return Err(Error::NoConvergence { what: "the eigendecomposition", size: n });
     };
     let ascending = eigen.S().column_vector();

@@ -230,6 +230,13 @@ impl Plan {
         self.private.as_ref()?.people.as_ref()
     }
 
+    /// The landmarks in whole units of the coordinates, where the plan is private: what the sums of cells are clipped around, and
+    /// centred at in a release. None for others.
+    pub(crate) fn anchors(&self) -> Vec<f64> {
+        let landmarks = self.landmarks().filter(|_| self.private.is_some());
+        landmarks.map_or(Vec::new(), |points| anchors(points, &self.frame))
+    }
+
     /// Whether the pass needs each row's nearest landmark.
     pub(crate) fn needs_nearest(&self) -> bool {
         self.landmarks().is_some() && (self.collect.kernel || self.collect.cells)
@@ -342,8 +349,7 @@ impl Plan {
                 format!("at most {most} with kernel sums and {d} columns in a private plan");
             return Err(Error::parameter("`landmarks`", expected, m));
         }
-        let at_landmarks = self.landmarks().map_or(Vec::new(), |p| anchors(p, &self.frame));
-        match at_landmarks.iter().all(|a| a.abs() <= MAX_ANCHOR) {
+        match self.anchors().iter().all(|a| a.abs() <= MAX_ANCHOR) {
             true => Ok(()),
             false => {
                 Err(Error::parameter("landmarks", "within the bounds of a private plan", "others"))

@@ -8,7 +8,7 @@ use crate::args::{Common, InputArgs, Inspect};
 use crate::columns;
 use crate::describe::{
     clusters_json, doubts, estimated, folds_text, measured_at, mixture_json, notes, one_line,
-    raw_rows, summary, table,
+    protected, raw_rows, summary, table,
 };
 use crate::input;
 use crate::kind::Kind;
@@ -290,8 +290,7 @@ fn plan_lines(plan: &Plan, text: &mut String) {
     }
     line(text, "measured at", &measured_at(plan));
     if let Some(private) = &plan.private {
-        let people = plan.people().map_or("single rows".into(), ToString::to_string);
-        line(text, "private", &format!("protects {people}"));
+        line(text, "private", &format!("protects {}", protected(plan)));
         let bounds = plan.columns.iter().zip(private.low.iter().zip(&private.high));
         let bounds: Vec<String> = bounds
             .map(|(c, (low, high))| format!("{c} {}..{}", short(*low), short(*high)))

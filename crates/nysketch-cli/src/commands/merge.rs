@@ -17,11 +17,10 @@ use std::path::{Path, PathBuf};
 
 pub fn merge(args: &Merge, common: &Common) -> Result<()> {
     let files = sketch_files(&args.input, None, common)?;
-    let inputs = || files.iter().map(PathBuf::as_path);
     if all_masked(&files)? {
         return unmask(args, &files, common);
     }
-    check_output(common, &args.output, Kind::Sketch, inputs())?;
+    check_output(common, &args.output, Kind::Sketch, files.iter().map(PathBuf::as_path))?;
     if args.parties.is_some() {
         return Err(
             Usage("--parties belongs to masked sketches; these are plain ones".into()).into()

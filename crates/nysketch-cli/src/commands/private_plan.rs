@@ -3,7 +3,7 @@
 use super::files::read_release;
 use super::plan::{params, tell_input};
 use crate::args::{Common, InputArgs, PlanArgs};
-use crate::describe::measured_at;
+use crate::describe::{measured_at, protected};
 use crate::input;
 use crate::kind::Kind;
 use crate::losses::Lost;
@@ -49,7 +49,7 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
         ([], None) => "landmarks from all over the bounds".into(),
         _ => format!("landmarks from {}, which everybody may see", count(report.rows, "row")),
     };
-    let people = plan.people().map_or("single rows".into(), ToString::to_string);
+    let people = protected(&plan);
     let text = format!(
         "{}: a private plan, {} for {}, {}\nprotects {people}\n{from}{}\nbandwidths σ² {}; collects {}\nfingerprint {}",
         output.display(),

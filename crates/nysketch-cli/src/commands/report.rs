@@ -32,9 +32,7 @@ pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
     let models: Vec<Model> = models.into_iter().map(|m| read_model(m)).collect::<Result<_>>()?;
     let title = display(last);
     let mut read: Vec<Sketch> = match &sketches[..] {
-        [one] if args.against.is_none() => {
-            vec![read_sums(one)?]
-        }
+        [one] if args.against.is_none() => vec![read_sums(one)?],
         // No test of drift knows the noise of a release.
         several => several.iter().map(|s| read_sketch(s)).collect::<Result<_>>()?,
     };

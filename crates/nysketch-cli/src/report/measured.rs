@@ -23,13 +23,12 @@ fn summary(page: &mut Page, sketch: &Sketch) {
     let plan = sketch.plan();
     let row = |name: &str, value: String| vec![name.to_string(), value];
     let counted = thousands(sketch.counted());
-    let first = match sketch.released() {
+    let mut rows = match sketch.released() {
         Some(promise) => {
             vec![row("rows", format!("about {counted}")), row("noise on all sums", promise.into())]
         }
         None => vec![row("rows", counted), row("skipped as invalid", thousands(sketch.skipped()))],
     };
-    let mut rows = first;
     rows.extend([
         row("columns", thousands(plan.dims() as u64)),
         row("measured at", measured_at(plan)),

@@ -22,7 +22,6 @@ use crate::kernel::scalar::units;
 use crate::kernel::search::Search;
 use crate::kernel::tile::{Nearest, Tiles};
 use crate::plan::{Features, Plan};
-use crate::private::anchors;
 use crate::simd::{Instructions, Work};
 use crate::sums::{Sum, Sums};
 use std::sync::Arc;
@@ -296,8 +295,7 @@ impl BlockPass {
             .collect
             .cells
             .then(|| CellMoments::new(plan.features.points().len(), plan.dims(), instructions));
-        let clipped = plan.landmarks().filter(|_| plan.private.is_some());
-        let anchors = clipped.map_or(Vec::new(), |points| anchors(points, &plan.frame));
+        let anchors = plan.anchors();
         let gram = plan.collect.moments.then(|| Gram::new(plan.dims(), instructions));
         BlockPass {
             levels: plan.recipe.levels(),

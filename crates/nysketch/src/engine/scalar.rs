@@ -8,7 +8,6 @@ use crate::kernel::levels::LevelTables;
 use crate::kernel::row::{ABSENT, PRESENT, Rows};
 use crate::kernel::scalar::{distance, kernel_units, nearest};
 use crate::plan::{Features, Plan};
-use crate::private::anchors;
 use crate::sums::{Sum, Sums};
 use std::sync::Arc;
 
@@ -33,9 +32,7 @@ struct Row<'a> {
 impl Scalar {
     /// No rows yet.
     pub fn new(plan: Arc<Plan>) -> Self {
-        let landmarks = plan.landmarks().filter(|_| plan.private.is_some());
-        let anchors = landmarks.map_or(Vec::new(), |points| anchors(points, &plan.frame));
-        Scalar { tables: plan.level_tables(), anchors, plan }
+        Scalar { tables: plan.level_tables(), anchors: plan.anchors(), plan }
     }
 
     /// The row in the plan's frame, or `None` where it is invalid. A number that is missing counts nothing.

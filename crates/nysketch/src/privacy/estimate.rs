@@ -11,7 +11,6 @@ use crate::fixed::{FEATURE_ONE, MAX_WEIGHT, power_of_two};
 use crate::linalg::{Matrix, symmetric_eigen};
 use crate::plan::Plan;
 use crate::points::Points;
-use crate::private::anchors;
 use crate::random::{draw, normal};
 use crate::recipe::Step;
 use crate::rows::Table;
@@ -20,7 +19,7 @@ use crate::sums::{Sum, Sums};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// Noisy counts and sums beyond this many bits are cut, so that arithmetic on what a file holds cannot overflow.
+/// Noisy products beyond this many bits are cut, so that arithmetic on what a file holds cannot overflow.
 const MOST_BITS: u32 = 100;
 
 /// Standard deviations of the noise below which one of so many cells is not there by itself: about what the largest of as many
@@ -79,7 +78,7 @@ impl Release {
     fn add_cells(&self, landmarks: &Points, sums: &mut Sums) {
         let plan = self.plan();
         let d = plan.dims();
-        let anchors = anchors(landmarks, &plan.frame);
+        let anchors = plan.anchors();
         let radius = plan.private.as_ref().map_or(0.0, |p| p.radius as f64);
         let of = |m| self.of_mechanism(m).expect("a release of cells");
         let (counts, count_noise) = of(Mechanism::Counts);

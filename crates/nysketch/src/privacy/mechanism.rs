@@ -5,7 +5,6 @@ use crate::kernel::scalar::{distance, kernel_units};
 use crate::names::{Choice, Named, name_of};
 use crate::plan::{Features, Plan};
 use crate::points::Points;
-use crate::private::anchors;
 use crate::sketch::Sketch;
 use crate::sums::{Sum, Sums};
 use num_bigint::BigUint;
@@ -139,9 +138,8 @@ impl Mechanism {
         let (plan, sums): (_, &Sums) = (sketch.plan(), sketch.sums());
         let d = plan.dims();
         let anchor = || {
-            let landmarks = plan.landmarks().map_or(Vec::new(), |l| anchors(l, &plan.frame));
             let entry = move |(at, q): (usize, f64)| (q as i128, sums[Sum::CellRows][at / d], at);
-            landmarks.into_iter().enumerate().map(entry)
+            plan.anchors().into_iter().enumerate().map(entry)
         };
         match self {
             Mechanism::Counts => sums[Sum::CellRows].clone(),

@@ -24,7 +24,7 @@ pub use set::RowSet;
 pub use table::{Table, default_names, part_rows};
 pub use vocabulary::{CategoryColumn, Lost, MAX_TEXT_BYTES, MAX_TEXTS, MISSING, OTHER, Vocabulary};
 
-use crate::error::{Place, Result};
+use crate::error::{Error, Place, Result};
 use std::sync::Arc;
 
 /// Some consecutive rows of one file, row-major.
@@ -104,6 +104,17 @@ impl Block {
             some.weights.extend(self.weights.get(i));
         }
         some
+    }
+
+    /// Refuses a block whose rows do not all come with the key column.
+    pub(crate) fn check_keys(&self) -> Result<()> {
+        match self.keys.len() == self.len() {
+            true => Ok(()),
+            false => {
+                let expected = format!("one key for each of the {} rows", self.len());
+                Err(Error::parameter("the keys of a block", expected, self.keys.len()))
+            }
+        }
     }
 
     /// Names a value of this block for a message.

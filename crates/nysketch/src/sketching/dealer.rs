@@ -1,6 +1,6 @@
 //! Dealing the rows of a block to folds.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::folds::{FoldRule, WitnessFolds, by_hash, content_hash, text_hash};
 use crate::plan::Plan;
 use crate::rows::Block;
@@ -44,9 +44,8 @@ impl Dealer {
         seen: &mut WitnessFolds,
     ) -> Result<Vec<(u32, usize)>> {
         let key = self.rule.key();
-        if key.is_some() && block.keys.len() != block.len() {
-            let expected = format!("one key for each of the {} rows", block.len());
-            return Err(Error::parameter("the keys of a block", expected, block.keys.len()));
+        if key.is_some() {
+            block.check_keys()?;
         }
         let (d, c) = (self.plan.dims(), self.plan.categories().len());
         let mut z = Vec::with_capacity(d);

@@ -159,10 +159,7 @@ impl Shared<'_> {
     /// Adds the rows of a block and returns how many have no group. The error of the first bad row
     /// is reported, whatever its group.
     fn push(&self, accumulator: &mut Accumulator, block: &Block) -> Result<u64> {
-        if block.keys.len() != block.len() {
-            let expected = format!("one key for each of the {} rows", block.len());
-            return Err(Error::parameter("the keys of a block", expected, block.keys.len()));
-        }
+        block.check_keys()?;
         let mut rows: BTreeMap<&Arc<str>, Vec<usize>> = BTreeMap::new();
         let mut without = 0;
         let mut first = FirstError::default();

@@ -5,7 +5,7 @@
 //! more than that person's rows. Rows with the same hash are equal, or else somebody has found a collision of SHA-256: it does
 //! not matter which of them count.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::Plan;
 use crate::private::{People, Private};
 use crate::rows::{Block, Progress, RowSource, pass};
@@ -49,7 +49,7 @@ impl Quota {
         let most = people.rows as usize;
         progress.stage("counting rows of each person");
         let visit = |found: &mut Smallest, block: &Block| {
-            check_keys(block)?;
+            block.check_keys()?;
             let mut hashes = Hashes::new(plan, private);
             for (i, key) in block.keys.iter().enumerate() {
                 // One more than count tells that there are more.
@@ -83,7 +83,7 @@ impl Quota {
 
     /// The rows of a block that count. Each row of the source must be asked for once.
     pub fn rows(&self, block: &Block) -> Result<Vec<Range<usize>>> {
-        check_keys(block)?;
+        block.check_keys()?;
         let (private, _) = people(&self.plan).expect("a quota is of a plan that protects people");
         let mut hashes = Hashes::new(&self.plan, private);
         let mut rows: Vec<Range<usize>> = Vec::new();
@@ -93,10 +93,9 @@ impl Quota {
                 continue;
             };
             // Invalid rows are no matter of persons.
-            let counts = match (self.limits.get(key), hashes.of(block, i)) {
-                (Some(limit), Some(hash)) => limit.takes(hash),
-                _ => true,
-            };
+            let limit = self.limits.get(key);
+            let limited = limit.and_then(|limit| Some(limit.takes(hashes.of(block, i)?)));
+            let counts = limited.unwrap_or(true);
             match rows.last_mut() {
                 _ if !counts => drop(self.left_out.fetch_add(1, Ordering::Relaxed)),
                 Some(last) if last.end == i => last.end += 1,
@@ -127,16 +126,6 @@ impl Limit {
 /// Who a plan protects, where that is not a single row.
 fn people(plan: &Plan) -> Option<(&Private, &People)> {
     plan.private.as_ref().zip(plan.people())
-}
-
-fn check_keys(block: &Block) -> Result<()> {
-    match block.keys.len() == block.len() {
-        true => Ok(()),
-        false => {
-            let expected = format!("one key for each of the {} rows", block.len());
-            Err(Error::parameter("the keys of a block", expected, block.keys.len()))
-        }
-    }
 }
 
 /// Adds hashes to those of a person, and keeps the smallest.
