@@ -21,6 +21,8 @@ const THREADS_PAY: usize = 1 << 23;
 const MIDDLE: usize = 1000;
 /// Points whose distances from one place are worked on together: they stay in the nearest cache.
 const TOGETHER: usize = 1 << 10;
+/// How much farther than the nearest centre others are looked for, in squares.
+const FARTHER: f32 = 1.5;
 
 /// Points laid out for distances.
 #[derive(Debug, Clone)]
@@ -44,6 +46,17 @@ impl Reach for Everything {
 
     fn of(&self, _: f32) -> f32 {
         f32::INFINITY
+    }
+}
+
+/// Centres somewhat farther than the nearest matter.
+struct Farther;
+
+impl Reach for Farther {
+    const FARTHER: bool = true;
+
+    fn of(&self, nearest: f32) -> f32 {
+        FARTHER * nearest
     }
 }
 
@@ -130,6 +143,7 @@ impl Narrowed {
         centres.iter().map(|c| self.place(c)).collect()
     }
 
+    #[inline(always)]
     pub fn row(&self, i: usize) -> &[f32] {
         &self.rows[i * self.dims..(i + 1) * self.dims]
     }
@@ -143,6 +157,7 @@ impl Narrowed {
     }
 
     /// The squared distance of a point from one place.
+    #[inline(always)]
     fn distance(&self, i: usize, place: &[f32]) -> f32 {
         let mut sum = 0.0f32;
         for (x, c) in self.row(i).iter().zip(place) {
@@ -153,7 +168,21 @@ impl Narrowed {
     }
 
     /// The nearest of some centres for some of the points, in their order, whatever the number of threads; the distance of the
-    /// second nearest is infinite.
+    /// second nearest is that of the reach where it is farther.
+    pub fn nearest_and_reach(
+        &self,
+        points: &[u32],
+        centres: &[Vec<f32>],
+        threads: usize,
+    ) -> Vec<Near> {
+        let panels = |centres: &Points| PanelsOnce::default().of(centres, Instructions::best());
+        let find = |search: &mut Search, rows: &[f32], nearest: &mut Nearest| {
+            search.block_two(rows, &Farther, nearest);
+        };
+        self.search(points, centres, threads, panels, find)
+    }
+
+    /// The same, without any second nearest.
     pub fn nearest(&self, points: &[u32], centres: &[Vec<f32>], threads: usize) -> Vec<Near> {
         let panels = |centres: &Points| PanelsOnce::default().of(centres, Instructions::best());
         let find = |search: &mut Search, rows: &[f32], nearest: &mut Nearest| {
@@ -163,7 +192,7 @@ impl Narrowed {
         self.search(points, centres, threads, panels, find)
     }
 
-    /// The same with the distance of the second nearest.
+    /// The same with the distance of the second nearest, however far.
     pub fn nearest_two(&self, points: &[u32], centres: &[Vec<f32>], threads: usize) -> Vec<Near> {
         let find = |search: &mut Search, rows: &[f32], nearest: &mut Nearest| {
             search.block_two(rows, &Everything, nearest);
@@ -229,6 +258,7 @@ impl Narrowed {
     }
 
     /// The squared distance of a point from one place, as all others are taken.
+    #[inline(always)]
     pub fn own(&self, i: usize, place: &[f32]) -> f32 {
         if self.known.is_empty() {
             return self.distance(i, place);

@@ -214,47 +214,32 @@ impl WeightedPoints {
         }
     }
 
-    /// The best centre of some points: their mean or, by a few steps from a centre, their median, on the spheres where
-    /// there are some. Where none of them knows a number, it stays as it was.
-    pub(super) fn centre_of(&self, members: &[usize], from: &[f64], loss: Loss) -> Vec<f64> {
-        match loss {
-            Loss::Squared => self.best_by(members, from, |i| self.weights[i]),
-            Loss::Distance => self.median(members, from),
-        }
-    }
-
-    /// The centre of least mean squared distance.
-    fn best_by(&self, members: &[usize], from: &[f64], weight: impl Fn(usize) -> f64) -> Vec<f64> {
-        let mut centre = self.mean_by(members, from, weight);
-        self.spheres.project(&mut centre, from);
-        centre
-    }
-
-    fn mean_by(&self, members: &[usize], from: &[f64], weight: impl Fn(usize) -> f64) -> Vec<f64> {
-        let d = self.dims;
-        let mut sum = vec![0.0; d];
-        if self.known.is_empty() {
-            let mut mass = 0.0;
-            for &i in members {
-                let w = weight(i);
-                mass += w;
-                match self.wide(i) {
-                    Some(x) => add(&mut sum, w, x.iter().copied()),
-                    None => add(&mut sum, w, self.narrowed().wide(i)),
-                }
-            }
-            return sum.iter().map(|s| s / mass).collect();
-        }
-        let mut mass = vec![0.0; d];
-        for &i in members {
-            let known = &self.known[i * d..(i + 1) * d];
-            for (k, (x, share)) in self.point(i).iter().zip(known).enumerate() {
-                let w = weight(i) * share;
-                mass[k] += w;
-                sum[k] += w * x;
+    /// The best centre of the points of each centre: their mean or, by a few steps from it, their median, on the
+    /// spheres where there are some; `None` for centres that are not asked for or have no points. Where none of them knows
+    /// a number, it stays as it was.
+    pub(super) fn best_centres(
+        &self,
+        own: impl Fn(usize) -> usize,
+        asked: &[bool],
+        centres: &[Vec<f64>],
+        loss: Loss,
+    ) -> Vec<Option<Vec<f64>>> {
+        let mut members = vec![Vec::new(); centres.len()];
+        let mut means: Vec<Mean> = centres.iter().map(|_| Mean::default()).collect();
+        for i in 0..self.len() {
+            let c = own(i);
+            match loss {
+                _ if !asked[c] => {}
+                Loss::Squared => means[c].add(self, i, self.weights[i]),
+                Loss::Distance => members[c].push(i),
             }
         }
-        (0..d).map(|k| if mass[k] > 0.0 { sum[k] / mass[k] } else { from[k] }).collect()
+        let best = |c: usize| match loss {
+            Loss::Squared => means[c].centre(self, &centres[c]),
+            Loss::Distance if members[c].is_empty() => None,
+            Loss::Distance => Some(self.median(&members[c], &centres[c])),
+        };
+        (0..centres.len()).map(best).collect()
     }
 
     /// A few of Weiszfeld's steps towards the geometric median.
@@ -270,9 +255,56 @@ impl WeightedPoints {
         for _ in 0..8 {
             // A point at the centre would get infinite weight; this holds it there softly.
             let weight = |i: usize| self.weights[i] / self.distance(i, &centre).sqrt().max(least);
-            centre = self.best_by(members, &centre, weight);
+            let mut mean = Mean::default();
+            members.iter().for_each(|&i| mean.add(self, i, weight(i)));
+            centre = mean.centre(self, &centre).unwrap_or(centre);
         }
         centre
+    }
+}
+
+/// A weighted mean that grows.
+#[derive(Debug, Clone, Default)]
+struct Mean {
+    sum: Vec<f64>,
+    /// The weight of all, or that of each number where points know a part of theirs.
+    mass: Vec<f64>,
+}
+
+impl Mean {
+    #[inline]
+    fn add(&mut self, points: &WeightedPoints, i: usize, weight: f64) {
+        let d = points.dims;
+        self.sum.resize(d, 0.0);
+        if points.known.is_empty() {
+            self.mass.resize(1, 0.0);
+            self.mass[0] += weight;
+            return match points.wide(i) {
+                Some(x) => add(&mut self.sum, weight, x.iter().copied()),
+                None => add(&mut self.sum, weight, points.narrowed().wide(i)),
+            };
+        }
+        self.mass.resize(d, 0.0);
+        let known = &points.known[i * d..(i + 1) * d];
+        for (k, (x, share)) in points.point(i).iter().zip(known).enumerate() {
+            self.mass[k] += weight * share;
+            self.sum[k] += weight * share * x;
+        }
+    }
+
+    /// The place of least mean squared distance; what no point knows stays as it was.
+    fn centre(&self, points: &WeightedPoints, from: &[f64]) -> Option<Vec<f64>> {
+        let mass = |k: usize| self.mass.get(k).or(self.mass.first()).copied().unwrap_or(0.0);
+        let at = |(k, sum): (usize, &f64)| match mass(k) > 0.0 {
+            true => sum / mass(k),
+            false => from[k],
+        };
+        let mut centre: Vec<f64> = self.sum.iter().enumerate().map(at).collect();
+        if centre.is_empty() {
+            return None;
+        }
+        points.spheres.project(&mut centre, from);
+        Some(centre)
     }
 }
 

@@ -29,9 +29,11 @@ pub const SAMPLE_VALUES: usize = 1 << 24;
 /// Witness rows where the user names no number.
 pub const DEFAULT_WITNESSES: usize = 20_000;
 
-/// Witness rows per cluster where the number of clusters is given: k-means on s rows is worse than on all by about k/s, and
-/// by twice that where clusters overlap.
-const WITNESSES_PER_CLUSTER: usize = 800;
+/// Witness rows for each of the first clusters and for each of the others, where the number of clusters is given: k-means on s
+/// rows is worse than on all by about k/s, and by twice that where clusters overlap. Of many clusters fewer rows for each keep that
+/// within half a percent, and learning within the time of the pass.
+const WITNESSES_PER_CLUSTER: [usize; 2] = [800, 300];
+const FIRST_CLUSTERS: usize = 200;
 /// Values that witness rows have at most for each hundred clusters, about 4 MB, and never more than the sample; but for 20
 /// rows a cluster and 2,000 in all.
 const WITNESS_VALUES: usize = 1_000_000;
@@ -41,7 +43,9 @@ const LEAST_WITNESSES: usize = 2_000;
 /// The number of witness rows of so many columns where none is given.
 pub fn default_witnesses(columns: usize, clusters: Option<usize>) -> usize {
     let k = clusters.unwrap_or(0);
-    let wanted = DEFAULT_WITNESSES.max(k.saturating_mul(WITNESSES_PER_CLUSTER));
+    let (first, others) = (k.min(FIRST_CLUSTERS), k.saturating_sub(FIRST_CLUSTERS));
+    let [each, later] = WITNESSES_PER_CLUSTER;
+    let wanted = DEFAULT_WITNESSES.max((first * each).saturating_add(others.saturating_mul(later)));
     let values = WITNESS_VALUES.saturating_mul((k / 100).max(1)).min(SAMPLE_VALUES);
     let least = LEAST_WITNESSES.max(k.saturating_mul(LEAST_PER_CLUSTER));
     wanted.min((values / columns.max(1)).max(least))
