@@ -6,8 +6,9 @@
 //! seeds. The baselines learn, with 10 starts, from the landmarks alone and from 2,000 rows.
 //! `--real FOLDER` uses real tables in `.npy` form (bench/convert.py), with the plan's defaults: k-means, then mixtures,
 //! with variances of at least `--floor` (1e-4) of the column's. `--seeds N` says how many seeds (10; mixtures
-//! of real tables 3), any other word which lines.
+//! of real tables 3), any other word which lines; lines of `alone` are of kernel sums without cells and witness rows.
 
+mod alone;
 mod centres;
 mod mixtures;
 mod npy;
@@ -396,6 +397,9 @@ fn main() {
             "--floor" => floor = args.next().and_then(|x| x.parse().ok()).unwrap_or(floor),
             other => only = other.to_string(),
         }
+    }
+    if let (Some(folder), true) = (&folder, only.starts_with("alone")) {
+        return alone::lines(folder, seeds.unwrap_or(5), &only);
     }
     println!(
         "| setting | figure | median | worst | limit | landmarks alone | 2,000 rows | seconds |"

@@ -4,7 +4,7 @@
 
 use crate::error::{Error, Result};
 use faer::linalg::matmul::matmul;
-use faer::linalg::solvers::{Llt, SelfAdjointEigen};
+use faer::linalg::solvers::{Llt, SelfAdjointEigen, Solve};
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 use faer::{Accum, ColMut, ColRef, Mat, MatMut, MatRef, Par, Side};
 
@@ -221,6 +221,13 @@ impl Cholesky {
         (0..b.len()).map(|j| dot(b.column(j), b.column(j))).collect()
     }
 
+    /// `A⁻¹ b`.
+    pub fn solve(&self, b: &[f64]) -> Vec<f64> {
+        let mut x = Mat::from_fn(b.len(), 1, |i, _| b[i]);
+        self.0.solve_in_place(x.as_mut());
+        (0..b.len()).map(|i| x[(i, 0)]).collect()
+    }
+
     /// `B L⁻ᵀ`.
     pub fn divide(&self, b: &mut Columns) {
         solve_lower_triangular_in_place(self.0.L(), b.as_mut().transpose_mut(), Par::Seq);
@@ -263,7 +270,10 @@ mod tests {
         let expected: f64 = b.iter().zip(&x).map(|(p, q)| p * q).sum();
         let mut columns = Columns::with_capacity(4, 1);
         columns.push(b);
-        let got = Cholesky::new(&a).unwrap().inverse_quadratic_forms(columns);
+        let factor = Cholesky::new(&a).unwrap();
+        let solved = factor.solve(columns.column(0));
+        assert!(solved.iter().zip(&x).all(|(s, x)| (s - x).abs() < 1e-13 * x.abs().max(1.0)));
+        let got = factor.inverse_quadratic_forms(columns);
         assert!((got[0] - expected).abs() < 1e-12 * expected);
     }
 }

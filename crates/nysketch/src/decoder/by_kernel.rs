@@ -1,7 +1,7 @@
 //! The decoder `kernel`.
 
 use super::by_pursuit::{check_kernel_sums, chosen_rung};
-use super::calibrate::{pooled, weighted};
+use super::calibrate::{self, weighted};
 use super::cells::Cells;
 use super::context::Context;
 use super::decode::{Decode, Job};
@@ -10,7 +10,7 @@ use super::params::FitParams;
 use crate::atom::Atom;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::kmeans::{Effort, Loss};
+use crate::kmeans::Effort;
 use crate::report::{Report, Status};
 use crate::task::Task;
 
@@ -40,9 +40,10 @@ impl Decode for KernelDecoder {
         let loss = task.loss();
         let plain = calibrated.cluster(k, loss, EFFORT, &mut job.rng);
         let means: Vec<Vec<f64>> = matched.iter().map(|a| a.mean.clone()).collect();
-        // Below about k(d+1) moments matching is arbitrary, and atoms that cluster the calibrated
-        // landmarks clearly worse than k-means does have not found the clusters.
-        let sound = calibrated.risk(&means, loss) <= 1.15 * calibrated.risk(&plain, loss);
+        // Below about k(d+1) moments matching is arbitrary, and atoms that cluster the calibrated landmarks worse than
+        // k-means does, by more than it learns from their chance, have not found the clusters.
+        let chance = 1.0 + 2.0 * k as f64 / calibrated.effective();
+        let sound = calibrated.risk(&means, loss) <= chance * calibrated.risk(&plain, loss);
         if task == Task::Kmeans && matcher.enough_moments() && sound {
             return Ok(matched);
         }
@@ -64,31 +65,28 @@ impl Decode for KernelDecoder {
         }
         let (matcher, k) = (matcher(job)?, job.params.k);
         let (rng, report) = (&mut job.rng, &mut job.report);
-        match (&job.known, matcher.calibrated) {
-            (Some(known), _) => Ok(matcher.known_variance(known, rng, report)),
-            (None, Some(calibrated)) if !matcher.enough_moments() => {
-                report.calibrated = true;
-                Ok(pooled(calibrated, calibrated.cluster(k, Loss::Squared, EFFORT, rng)))
-            }
-            (None, calibrated) => {
-                let atoms = matcher.mixture(rng, report);
-                let Some(calibrated) = calibrated else { return Ok(atoms) };
-                let plain = pooled(calibrated, calibrated.cluster(k, Loss::Squared, EFFORT, rng));
-                if plain.len() < k {
-                    return Ok(atoms);
-                }
-                // Landmarks are rows: a mixture under which they are much less likely than under one
-                // that was fitted to them has not found the clusters, or has lost variances that the
-                // sketch cannot tell.
-                let landmarks = Cells::of_points(calibrated);
-                let optimism = 2.0 * (k * calibrated.dims()) as f64 / calibrated.len() as f64;
-                if landmarks.likelihood(&atoms) >= landmarks.likelihood(&plain) - optimism {
-                    return Ok(atoms);
-                }
-                report.calibrated = true;
-                Ok(plain)
-            }
+        if let Some(known) = &job.known {
+            return Ok(matcher.known_variance(known, rng, report));
         }
+        let learned = matcher.calibrated.map(|c| calibrate::mixture(c, k, job.params.seed));
+        let learned = learned.filter(|learned| learned.atoms.len() == k);
+        if let Some(learned) = &learned
+            && !matcher.enough_moments()
+        {
+            report.calibrated = true;
+            return Ok(learned.atoms.clone());
+        }
+        let atoms = matcher.mixture(rng, report);
+        let (Some(calibrated), Some(learned)) = (matcher.calibrated, learned) else {
+            return Ok(atoms);
+        };
+        // Landmarks are rows: a mixture under which they are less likely than other rows are under one that was fitted to
+        // landmarks has not found the clusters, or has lost variances that the sketch cannot tell.
+        if Cells::of_points(calibrated).likelihood(&atoms) >= learned.likelihood {
+            return Ok(atoms);
+        }
+        report.calibrated = true;
+        Ok(learned.atoms)
     }
 }
 
@@ -111,7 +109,7 @@ fn matcher_at<'a>(
         space: context.space(),
         k: params.k,
         rows: context.sketch().weight().max(1.0),
-        calibrated: context.calibrated(rung)?,
+        calibrated: context.calibrated(),
     })
 }
 

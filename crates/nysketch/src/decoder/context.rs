@@ -46,6 +46,7 @@ pub struct Context<'a> {
     witness_cells: OnceLock<Option<Vec<usize>>>,
     witness_points: [OnceLock<Option<WeightedPoints>>; 2],
     digest: OnceLock<String>,
+    calibrated: OnceLock<Option<WeightedPoints>>,
     rungs: Vec<Rung>,
     /// Other axes than the plan's, and the context along the plan's.
     turned: Option<(&'a Context<'a>, Axes)>,
@@ -56,7 +57,6 @@ pub struct Context<'a> {
 struct Rung {
     map: OnceLock<NystromMap>,
     embedding: OnceLock<Embedding>,
-    calibrated: OnceLock<Option<WeightedPoints>>,
     spectrum: OnceLock<Spectrum>,
 }
 
@@ -74,6 +74,7 @@ impl<'a> Context<'a> {
             witness_cells: OnceLock::new(),
             witness_points: Default::default(),
             digest: OnceLock::new(),
+            calibrated: OnceLock::new(),
             rungs,
             turned: None,
         }
@@ -144,11 +145,13 @@ impl<'a> Context<'a> {
     /// landmarks; none for Fourier features without witnesses.
     pub(crate) fn held_rows(&self) -> Vec<Vec<f64>> {
         let rows = self.plan().witness_rows().or_else(|| self.plan().landmarks());
-        let place = |z: &[f32]| {
-            let z: Vec<f64> = z.iter().map(|x| f64::from(*x)).collect();
-            self.turned.as_ref().map_or(z.clone(), |(_, axes)| axes.turn(&z))
-        };
-        rows.map_or(Vec::new(), |rows| rows.rows().map(place).collect())
+        rows.map_or(Vec::new(), |rows| rows.rows().map(|z| self.placed(z)).collect())
+    }
+
+    /// A row of the plan in the coordinates of this context.
+    fn placed(&self, z: &[f32]) -> Vec<f64> {
+        let z: Vec<f64> = z.iter().map(|x| f64::from(*x)).collect();
+        self.turned.as_ref().map_or(z.clone(), |(_, axes)| axes.turn(&z))
     }
 
     /// The landmark of each witness row, where they are at hand.
@@ -244,10 +247,14 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Landmarks weighted so that their sketch is the data's, where there are landmarks.
-    pub(crate) fn calibrated(&self, rung: usize) -> Result<Option<&WeightedPoints>> {
-        let embedding = self.embedding(rung)?;
-        Ok(self.rungs[rung].calibrated.get_or_init(|| calibrated(embedding)).as_ref())
+    /// Landmarks weighted so that their sketch is the data's, where there are landmarks and kernel sums.
+    pub(crate) fn calibrated(&self) -> Option<&WeightedPoints> {
+        let make = || {
+            let landmarks = self.plan().landmarks().filter(|_| self.plan().collect.kernel)?;
+            let placed: Vec<f64> = landmarks.rows().flat_map(|z| self.placed(z)).collect();
+            Some(calibrated(self.sketch, &placed))
+        };
+        self.calibrated.get_or_init(make).as_ref()
     }
 
     /// Effective dimensions of the data at a bandwidth; needs a sketch with landmarks.

@@ -204,7 +204,7 @@ impl Context<'_> {
     }
 
     /// What the risk of centres is taken on: witness rows weighted by their cells, cells unfolded, or else calibrated
-    /// landmarks of the middle rung.
+    /// landmarks.
     pub(super) fn risk_points(&self) -> Result<Cow<'_, WeightedPoints>> {
         let collect = self.plan().collect;
         if let Some(points) = self.witness_points(true) {
@@ -214,10 +214,7 @@ impl Context<'_> {
             return Ok(Cow::Owned(self.clustered_unfolded().weighted_means()));
         }
         let missing = || Error::MissingSums { task: "a risk estimate", what: "cells".into() };
-        if !collect.kernel {
-            return Err(missing());
-        }
-        self.calibrated(self.plan().bandwidths.len() / 2)?.map(Cow::Borrowed).ok_or_else(missing)
+        self.calibrated().map(Cow::Borrowed).ok_or_else(missing)
     }
 
     /// The risk, and one by which models of several k are compared: that of a mixture on the cells unfolded

@@ -94,6 +94,23 @@ impl WeightedPoints {
         WeightedPoints::of_rows(points.dims(), &data)
     }
 
+    /// The points without one in so many of them, and these; all must be known in full.
+    pub(crate) fn without(&self, fold: usize, folds: usize) -> (Self, Self) {
+        let of = |inside: bool| {
+            let chosen = || (0..self.len()).filter(|i| (i % folds == fold) == inside);
+            let points: Vec<f64> = chosen().flat_map(|i| self.point(i).into_owned()).collect();
+            let weights: Vec<f64> = chosen().map(|i| self.weights[i]).collect();
+            WeightedPoints::new(self.dims, &points, &weights)
+        };
+        (of(false), of(true))
+    }
+
+    /// `(Σw)²/Σw²`: points of equal weight that would tell as much.
+    pub(crate) fn effective(&self) -> f64 {
+        let squares: f64 = self.weights.iter().map(|w| w * w).sum();
+        self.mass().powi(2) / squares.max(f64::MIN_POSITIVE)
+    }
+
     /// Number of dimensions.
     pub fn dims(&self) -> usize {
         self.dims

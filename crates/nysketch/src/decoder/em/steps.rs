@@ -49,8 +49,8 @@ pub struct Shaped<'a> {
     pub kind: CovarianceKind,
     /// What variances keep at least.
     pub floor: &'a Floor,
-    /// Points, beside those it has, that a full covariance counts of its own variances correlated as those of all
-    /// components together; 0 where the points carry every covariance.
+    /// Points, beside those it has, that a component counts of what all components are like together: diagonals of their
+    /// variances, full covariances of its own variances correlated as theirs; 0 where the points carry every covariance.
     pub shrinkage: f64,
 }
 
@@ -205,7 +205,7 @@ impl<'a> Em<'a> {
     fn shape(&self, atoms: &mut [Atom]) {
         let floor = self.shaped.floor;
         match self.shaped.kind {
-            CovarianceKind::Diag => {}
+            CovarianceKind::Diag => self.shrink_variances(atoms),
             CovarianceKind::Spherical => {
                 for atom in &mut *atoms {
                     let variance = atom.variance_mut();
@@ -221,14 +221,32 @@ impl<'a> Em<'a> {
                 atoms.iter_mut().for_each(|a| a.covariance = one.clone());
                 return;
             }
-            CovarianceKind::Full => self.shrink(atoms),
+            CovarianceKind::Full => self.shrink_correlations(atoms),
         }
         atoms.iter_mut().for_each(|a| floor.lift(&mut a.covariance));
     }
 
+    /// Adds to the variances of each component as many points as are asked for of those of all together.
+    fn shrink_variances(&self, atoms: &mut [Atom]) {
+        if !(self.shaped.shrinkage > 0.0) {
+            return;
+        }
+        let total: f64 = atoms.iter().map(|a| a.weight).sum();
+        let mut common = vec![0.0; self.shaped.floor.dims()];
+        for atom in &*atoms {
+            let share = atom.weight / total;
+            common.iter_mut().zip(atom.variance()).for_each(|(c, v)| *c += share * v);
+        }
+        for atom in atoms {
+            let points = atom.weight * self.effective;
+            let share = self.shaped.shrinkage / (self.shaped.shrinkage + points);
+            atom.variance_mut().iter_mut().zip(&common).for_each(|(v, c)| *v += share * (c - *v));
+        }
+    }
+
     /// Adds to each covariance as many points as are asked for, of its own variances and of the correlations that
     /// all components have together.
-    fn shrink(&self, atoms: &mut [Atom]) {
+    fn shrink_correlations(&self, atoms: &mut [Atom]) {
         if !(self.shaped.shrinkage > 0.0) {
             return;
         }

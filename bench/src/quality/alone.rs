@@ -1,0 +1,131 @@
+//! Kernel sums alone, of real tables: no cells, no witness rows. What they have to beat is the same algorithm on as many
+//! uniform rows as there are landmarks.
+
+use crate::{median, npy};
+use nysketch::atom::Atom;
+use nysketch::decoder::cells::Cells;
+use nysketch::kmeans::{Effort, Loss, WeightedPoints};
+use nysketch::metrics::Risks;
+use nysketch::random::below;
+use nysketch::*;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Rows of a table at most, and clusters.
+const ROWS: usize = 20_000;
+const K: usize = 10;
+
+const SETS: [&str; 7] = [
+    "mnist_spectral",
+    "cifar10_resnet18_pca50",
+    "mnist_pca50",
+    "esc50_mfcc20",
+    "shuttle",
+    "covtype",
+    "flights_3m",
+];
+
+/// Prints a line for each table, task and number of landmarks whose name contains `only`.
+pub fn lines(folder: &Path, seeds: u64, only: &str) {
+    println!("| table | task | landmarks | kernel sums alone | worst | as many rows | 2,000 rows | seconds |");
+    println!("|---|---|---|---|---|---|---|---|");
+    for set in SETS {
+        let Some((d, values)) = npy::read(&folder.join(format!("{set}.npy"))) else { continue };
+        let rng = &mut ChaCha8Rng::seed_from_u64(7);
+        let values = some(&standard(d, values), d, ROWS, rng);
+        for task in [Task::Kmeans, Task::Gmm] {
+            let name = |m: usize| format!("alone {set} {} {m}", task.name());
+            let sizes = [100, 200, 400, 800].into_iter().filter(|m| name(*m).contains(only));
+            let mut best = None;
+            for m in sizes {
+                let best = *best.get_or_insert_with(|| baseline(task, d, &values, &values, 3));
+                let relative = |risk: f64| if task == Task::Gmm { risk - best } else { risk / best };
+                let found: Vec<[f64; 4]> = crate::for_each_seed(seeds, |seed| {
+                    let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+                    let (ours, seconds) = ours(task, d, &values, m, seed);
+                    let few = |n: usize, rng: &mut ChaCha8Rng| {
+                        relative(baseline(task, d, &some(&values, d, n, rng), &values, 10))
+                    };
+                    [relative(ours), few(m, rng), few(2000, rng), seconds]
+                });
+                let of = |i: usize| median(found.iter().map(|f| f[i]).collect());
+                let worst = found.iter().map(|f| f[0]).fold(f64::NEG_INFINITY, f64::max);
+                println!(
+                    "| {set} | {} | {m} | {:.3} | {worst:.3} | {:.3} | {:.3} | {:.2} |",
+                    task.name(), of(0), of(1), of(2), of(3)
+                );
+            }
+        }
+    }
+}
+
+/// Columns of variance one.
+fn standard(d: usize, mut values: Vec<f64>) -> Vec<f64> {
+    let n = (values.len() / d) as f64;
+    for k in 0..d {
+        let column = || values.iter().skip(k).step_by(d);
+        let mean = column().sum::<f64>() / n;
+        let deviation = (column().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
+        let by = if deviation > 0.0 { 1.0 / deviation } else { 1.0 };
+        values.iter_mut().skip(k).step_by(d).for_each(|x| *x = (*x - mean) * by);
+    }
+    values
+}
+
+/// Some rows, drawn without replacement.
+fn some(values: &[f64], d: usize, count: usize, rng: &mut ChaCha8Rng) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len() / d).collect();
+    let count = count.min(order.len());
+    for i in 0..count {
+        let other = i + below(order.len() - i, rng);
+        order.swap(i, other);
+    }
+    order[..count].iter().flat_map(|i| values[i * d..(i + 1) * d].iter().copied()).collect()
+}
+
+/// The risk on all rows of what some of them teach.
+fn baseline(task: Task, d: usize, rows: &[f64], all: &[f64], starts: usize) -> f64 {
+    let rng = &mut ChaCha8Rng::seed_from_u64(5);
+    let effort = Effort::new(starts, 200);
+    if task == Task::Gmm {
+        let atoms = Cells::of_rows(d, rows).mixture(K, effort, rng, &mut Report::default());
+        return -Cells::of_rows(d, all).likelihood(&lifted(d, all, atoms));
+    }
+    let centres = WeightedPoints::of_rows(d, rows).cluster(K, Loss::Squared, effort, rng);
+    crate::mse(all, d, &centres)
+}
+
+/// Variances of at least 1e-4 of those of all rows, for all alike: what is constant in a few rows is not a certainty.
+fn lifted(d: usize, all: &[f64], mut atoms: Vec<Atom>) -> Vec<Atom> {
+    let n = (all.len() / d) as f64;
+    for k in 0..d {
+        let column = || all.iter().skip(k).step_by(d);
+        let mean = column().sum::<f64>() / n;
+        let least = (1e-4 * column().map(|x| (x - mean).powi(2)).sum::<f64>() / n).max(1e-12);
+        atoms.iter_mut().for_each(|a| a.variance_mut()[k] = a.variance_mut()[k].max(least));
+    }
+    atoms
+}
+
+/// The risk on all rows of what kernel sums at landmarks teach, and the seconds of the fit.
+fn ours(task: Task, d: usize, values: &[f64], m: usize, seed: u64) -> (f64, f64) {
+    let table = Table::unnamed(d, values.to_vec()).expect("whole rows");
+    let collect = Collect { kernel: true, cells: false, moments: true };
+    let params = PlanParams::default().landmarks(m).scale(Scale::None).collect(collect).seed(seed);
+    let plan = Arc::new(plan_for(&table, params).expect("a plan").0);
+    let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).expect("a sketch");
+    let start = Instant::now();
+    let model = fit(&sketch, &FitParams::new(task, K).seed(seed)).expect("a model");
+    let seconds = start.elapsed().as_secs_f64();
+    if let Shape::Mixture { weights, means, covariances, .. } = &model.shape {
+        let each = weights.iter().zip(means.iter().zip(covariances));
+        let atoms = each.map(|(w, (mean, c))| Atom::new(*w, mean.clone(), c.clone())).collect();
+        return (-Cells::of_rows(d, values).likelihood(&lifted(d, values, atoms)), seconds);
+    }
+    let mut risks = Risks::default();
+    risks.add(&Predictor::new(&model), values, &[]);
+    (risks.evaluation(&model).mse, seconds)
+}
