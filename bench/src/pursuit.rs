@@ -8,30 +8,24 @@
 //! $ cargo run --release -p nysketch-bench --bin pursuit -- --real DATA --trials 5
 //! ```
 
-#[path = "quality/npy.rs"]
-mod npy;
+#[path = "sketches.rs"]
+mod sketches;
 
 use nysketch::atom::embedding::Embedding;
 use nysketch::atom::{Atom, Family};
-use nysketch::decoder::cells::Cells;
 use nysketch::decoder::clompr::{Clompr, Steps, objective_of};
 use nysketch::decoder::constraints::Constraints;
 use nysketch::decoder::space::Space;
 use nysketch::decoder::starts::Starts;
-use nysketch::kmeans::{Effort, Loss, WeightedPoints, nearest};
 use nysketch::optimize::Stop;
 use nysketch::random::{below, normal};
-use nysketch::{
-    Collect, Context, Mixture, PlanParams, Report, SampleRows, Sampling, Sketch, SketchParams,
-    Table, Task, plan_for,
-};
+use nysketch::{Context, Sketch, Task};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use sketches::{K, Rows, Setting, median, reference, risk, rows_of, sketch};
+use std::path::PathBuf;
 use std::time::Instant;
 
-const K: usize = 10;
 const REPLICATES: usize = 5;
 
 /// Where atoms start.
@@ -103,14 +97,6 @@ fn variants() -> Vec<Variant> {
     ]
 }
 
-struct Setting {
-    name: &'static str,
-    file: Option<&'static str>,
-    task: Task,
-    m: usize,
-    sigma2: f64,
-}
-
 const SETTINGS: [Setting; 5] = [
     Setting {
         name: "mixture, synthetic, m = p",
@@ -148,64 +134,6 @@ const SETTINGS: [Setting; 5] = [
         sigma2: 450.0,
     },
 ];
-
-struct Rows {
-    dims: usize,
-    values: Vec<f64>,
-}
-
-fn rows_of(setting: &Setting, real: Option<&Path>, trial: u64) -> Option<Rows> {
-    match setting.file {
-        None => {
-            let count = if setting.task == Task::Gmm { 10_000 } else { 20_000 };
-            let values = Mixture::new(10, K, 2.0, 1000 + trial).ok()?.rows(0, count).values;
-            Some(Rows { dims: 10, values })
-        }
-        Some(file) => npy::read(&real?.join(file)).map(|(dims, values)| Rows { dims, values }),
-    }
-}
-
-fn risk(task: Task, rows: &Rows, atoms: &[Atom]) -> f64 {
-    if task == Task::Gmm {
-        return -Cells::of_rows(rows.dims, &rows.values).likelihood(atoms);
-    }
-    let centres: Vec<Vec<f64>> = atoms.iter().map(|a| a.mean.clone()).collect();
-    let all = rows.values.chunks_exact(rows.dims);
-    let n = all.len() as f64;
-    all.map(|x| nearest(x, &centres).1).sum::<f64>() / n
-}
-
-fn reference(task: Task, rows: &Rows, rng: &mut ChaCha8Rng) -> f64 {
-    let effort = Effort::new(5, 100);
-    let atoms = match task {
-        Task::Gmm => {
-            Cells::of_rows(rows.dims, &rows.values).mixture(K, effort, rng, &mut Report::default())
-        }
-        _ => {
-            let centres = WeightedPoints::of_rows(rows.dims, &rows.values).cluster(
-                K,
-                Loss::Squared,
-                effort,
-                rng,
-            );
-            centres.into_iter().map(|c| Atom::dirac(1.0, c)).collect()
-        }
-    };
-    risk(task, rows, &atoms)
-}
-
-fn sketch(setting: &Setting, rows: &Rows, fourier: bool, seed: u64) -> Option<Sketch> {
-    let table = Table::unnamed(rows.dims, rows.values.clone()).ok()?;
-    let params = match fourier {
-        true => PlanParams::default().fourier(setting.m / 2),
-        false => PlanParams::default().landmarks(setting.m).sampling(Sampling::Uniform),
-    };
-    let collect = Collect { kernel: true, cells: false, moments: true };
-    let params = params.bandwidths([setting.sigma2]).collect(collect).seed(seed);
-    let params = params.sample_rows(SampleRows::Count(10_000));
-    let plan = Arc::new(plan_for(&table, params).ok()?.0);
-    Sketch::of(&plan, &table, SketchParams::default(), &()).ok()
-}
 
 /// Bounds and starts in the plan's coordinates, which are the table's less a centre.
 fn pursue(
@@ -287,12 +215,6 @@ fn pursue(
         (value, risk(setting.task, rows, &atoms), seconds)
     };
     (0..REPLICATES).map(each).collect()
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
 }
 
 fn main() {

@@ -129,6 +129,11 @@ impl Embedding {
         matches!(self.kind, Kind::Nystrom { .. }).then_some(self.points.as_slice())
     }
 
+    /// The frequencies over σ, row-major, if there are any.
+    pub fn frequencies(&self) -> Option<&[f64]> {
+        matches!(self.kind, Kind::Fourier).then_some(self.points.as_slice())
+    }
+
     /// `β = K_m⁺ k̄`, if there are landmarks: `⟨P_m A(π_n), A(P_θ)⟩ = βᵀ f(θ)`.
     pub fn dual(&self) -> Option<&[f64]> {
         match &self.kind {

@@ -1,0 +1,147 @@
+//! CL-AMP (Byrne, Chatalic, Gribonval and Schniter, *Sketched clustering via hybrid approximate message passing*, 2019), for
+//! k-means from Fourier features.
+//!
+//! With frequencies ω_m = g_m a_m of length g_m and z_mk = a_mᵀc_k a sketch is `y_m = Σ_k β_mk e^{i g_m z_mk}`, where
+//! `β_mk = α_k e^{−g_m² τ/2}`. Messages pass between the z and the centres: given Gaussian beliefs about all z_ml, l ≠ k, their
+//! sum is taken for a complex Gaussian, which leaves one angle to integrate over. Damping, numbers of steps and the
+//! noise floor are our choice; weights and the common width τ are fitted between the steps by least squares.
+
+use super::problem::Problem;
+use super::shift::best_width;
+use nysketch::atom::Atom;
+use rand_chacha::ChaCha8Rng;
+
+const STEPS: usize = 60;
+/// Share of a new message that is taken.
+const DAMPING: f64 = 0.3;
+/// Angles of the integrals, within so many deviations of what is believed.
+const GRID: usize = 48;
+const REACH: f64 = 4.0;
+/// Least variance of the sum of the others.
+const NOISE: f64 = 1e-4;
+/// Steps after which weights and width are fitted.
+const REFIT: usize = 5;
+
+/// Atoms of one common width.
+pub fn decode(problem: &Problem<'_>, rng: &mut ChaCha8Rng) -> Vec<Atom> {
+    let d = problem.embedding.dims();
+    let frequencies = problem.embedding.frequencies().expect("a Fourier sketch");
+    let sizes: Vec<f64> = frequencies.chunks_exact(d).map(norm).collect();
+    let count = sizes.len();
+    let towards = |m: usize, x: &[f64]| dot(&frequencies[m * d..(m + 1) * d], x) / sizes[m];
+    let (real, imaginary) = problem.embedding.target.split_at(count);
+    let scale = (count as f64).sqrt();
+    let tenth = problem.space.first_variance();
+    let spread = 10.0 * tenth.iter().sum::<f64>() / d as f64;
+    let mut atoms: Vec<Atom> = (0..problem.k)
+        .map(|_| Atom::diagonal(1.0 / problem.k as f64, problem.start(rng), tenth.clone()))
+        .collect();
+    let mut width = vec![spread; problem.k];
+    let mut messages = vec![0.0; count * problem.k];
+    for step in 0..STEPS {
+        if step % REFIT == 0 {
+            atoms = best_width(problem, atoms);
+        }
+        let mut precision = vec![0.0; problem.k];
+        let mut moves = vec![vec![0.0; d]; problem.k];
+        for m in 0..count {
+            let g = sizes[m];
+            let y = [scale * real[m], scale * imaginary[m]];
+            let own: Vec<Belief> = (0..problem.k)
+                .map(|k| {
+                    let size = atoms[k].weight * (-0.5 * g * g * atoms[k].variance()[0]).exp();
+                    let at = towards(m, &atoms[k].mean) - width[k] * messages[m * problem.k + k];
+                    Belief { size, angle: g * at, variance: g * g * width[k] }
+                })
+                .collect();
+            let total = own.iter().fold(Moments::default(), |sum, b| sum.and(b.moments(), 1.0));
+            for (k, belief) in own.iter().enumerate() {
+                let others = total.and(belief.moments(), -1.0);
+                let (mean, variance) = belief.posterior(y, others);
+                let share = (variance / belief.variance).clamp(0.0, 0.999);
+                let message = (mean - belief.angle) / (g * width[k]);
+                let kept = &mut messages[m * problem.k + k];
+                *kept += DAMPING * (message - *kept);
+                precision[k] += (1.0 - share) / width[k];
+                let by = *kept / g;
+                let frequency = &frequencies[m * d..(m + 1) * d];
+                moves[k].iter_mut().zip(frequency).for_each(|(s, w)| *s += by * w);
+            }
+        }
+        for k in 0..problem.k {
+            let next = (d as f64 / precision[k]).min(spread).max(1e-6 * spread);
+            for j in 0..d {
+                let at = atoms[k].mean[j] + next * moves[k][j];
+                atoms[k].mean[j] = at.max(problem.bounds[j].0).min(problem.bounds[j].1);
+            }
+            width[k] = next;
+        }
+    }
+    best_width(problem, atoms)
+}
+
+/// What is believed of one term: `size · e^{i angle}`, the angle being Gaussian.
+struct Belief {
+    size: f64,
+    angle: f64,
+    variance: f64,
+}
+
+/// Mean and covariance of a complex number: real, imaginary; real², imaginary², both.
+#[derive(Clone, Copy, Default)]
+struct Moments {
+    mean: [f64; 2],
+    covariance: [f64; 3],
+}
+
+impl Moments {
+    fn and(mut self, other: Moments, sign: f64) -> Self {
+        self.mean.iter_mut().zip(other.mean).for_each(|(a, b)| *a += sign * b);
+        self.covariance.iter_mut().zip(other.covariance).for_each(|(a, b)| *a += sign * b);
+        self
+    }
+}
+
+impl Belief {
+    fn moments(&self) -> Moments {
+        let damped = (-self.variance).exp();
+        let (sin, cos) = self.angle.sin_cos();
+        let root = self.size * damped.sqrt();
+        let half = 0.5 * self.size * self.size * (1.0 - damped);
+        let (sin2, cos2) = (2.0 * self.angle).sin_cos();
+        let covariance =
+            [half * (1.0 - damped * cos2), half * (1.0 + damped * cos2), -half * damped * sin2];
+        Moments { mean: [root * cos, root * sin], covariance }
+    }
+
+    /// Mean and variance of the angle where the others add up as they are believed to.
+    fn posterior(&self, y: [f64; 2], others: Moments) -> (f64, f64) {
+        let [a, b, c] = others.covariance;
+        let (a, b) = (a.max(0.0) + NOISE, b.max(0.0) + NOISE);
+        let det = (a * b - c * c).max(NOISE * NOISE);
+        let left = [y[0] - others.mean[0], y[1] - others.mean[1]];
+        let deviation = self.variance.sqrt();
+        let at = |i: usize| self.angle + deviation * REACH * (2.0 * i as f64 / (GRID - 1) as f64 - 1.0);
+        let log = |angle: f64| {
+            let (sin, cos) = angle.sin_cos();
+            let (u, v) = (left[0] - self.size * cos, left[1] - self.size * sin);
+            let off = (angle - self.angle) / deviation;
+            -0.5 * ((b * u * u - 2.0 * c * u * v + a * v * v) / det + off * off)
+        };
+        let logs: Vec<f64> = (0..GRID).map(|i| log(at(i))).collect();
+        let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = logs.iter().map(|l| (l - most).exp()).collect();
+        let total: f64 = weights.iter().sum();
+        let mean = weights.iter().enumerate().map(|(i, w)| w * at(i)).sum::<f64>() / total;
+        let square = |(i, w): (usize, &f64)| w * (at(i) - mean).powi(2);
+        (mean, weights.iter().enumerate().map(square).sum::<f64>() / total)
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+fn norm(a: &[f64]) -> f64 {
+    dot(a, a).sqrt()
+}

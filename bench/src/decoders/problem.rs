@@ -1,0 +1,159 @@
+//! What every decoder of this comparison knows, and the steps that they share.
+
+use nysketch::atom::embedding::Embedding;
+use nysketch::atom::{Atom, Family};
+use nysketch::decoder::clompr::objective_of;
+use nysketch::decoder::constraints::Constraints;
+use nysketch::decoder::matching::{Matching, normal_equations};
+use nysketch::decoder::space::Space;
+use nysketch::linalg::dot;
+use nysketch::optimize::{Stop, nonnegative_quadratic};
+use nysketch::random::below;
+use rand_chacha::ChaCha8Rng;
+
+/// Steps of an ascent at most, and the share of the bandwidth below which a step is none.
+const STEPS: usize = 100;
+const STILL: f64 = 1e-4;
+
+/// A sketch to be decoded. All decoders have the same starts and bounds, those of the moments.
+pub struct Problem<'a> {
+    pub embedding: &'a Embedding,
+    pub space: &'a Space,
+    pub bounds: &'a [(f64, f64)],
+    pub starts: &'a [Vec<f64>],
+    pub k: usize,
+    pub rows: f64,
+}
+
+impl Problem<'_> {
+    pub fn matching(&self, family: Family) -> Matching<'_> {
+        Matching {
+            embedding: self.embedding,
+            family,
+            objective: objective_of(self.embedding),
+            sum_to_one: 0.0,
+            prior: 0.0,
+            bounds: self.bounds,
+            variances: &self.space.variances,
+            constraints: Constraints::default(),
+        }
+    }
+
+    /// What some atoms leave unexplained: its dual vector, and its squared length.
+    pub fn residual(&self, atoms: &[Atom]) -> (Vec<f64>, f64) {
+        let mut left = self.embedding.target.clone();
+        for a in atoms {
+            let features = self.embedding.features(&a.mean, a.variance());
+            left.iter_mut().zip(features).for_each(|(l, f)| *l -= a.weight * f);
+        }
+        let dual = self.embedding.metric_times(std::slice::from_ref(&left)).swap_remove(0);
+        let length = dot(&left, &dual);
+        (dual, length)
+    }
+
+    /// The largest of some normalised atoms by non-negative least squares.
+    pub fn largest(&self, mut atoms: Vec<Atom>, count: usize) -> Vec<Atom> {
+        let n = atoms.len();
+        if n <= count {
+            return atoms;
+        }
+        let (mut gram, mut right) = normal_equations(self.embedding, &atoms);
+        let norms: Vec<f64> = (0..n).map(|i| gram[i * n + i].max(1e-24).sqrt()).collect();
+        for i in 0..n {
+            right[i] /= norms[i];
+            (0..n).for_each(|j| gram[i * n + j] /= norms[i] * norms[j]);
+        }
+        let weights = nonnegative_quadratic(&gram, &right, 2000);
+        atoms.iter_mut().zip(weights).for_each(|(a, w)| a.weight = w);
+        atoms.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+        atoms.truncate(count);
+        atoms
+    }
+
+    /// Mean shift on the sketch: `x ← x + V ∇f(x)/f(x)` with `V = σ² + γ`, which climbs the correlation f of an atom at x with
+    /// a residual as mean shift climbs a density. `None` where the correlation is not positive.
+    pub fn shift(&self, dual: &[f64], start: &[f64], variance: &[f64]) -> Option<(f64, Vec<f64>)> {
+        let (d, sigma2) = (self.embedding.dims(), self.embedding.sigma2);
+        let (mut x, mut value) = (start.to_vec(), 0.0);
+        for _ in 0..STEPS {
+            let features = self.embedding.features(&x, variance);
+            value = dot(&features, dual);
+            if !(value > 0.0) {
+                return None;
+            }
+            let (mut gradient, mut unused) = (vec![0.0; d], vec![0.0; d]);
+            self.embedding.add_vjp((&x, variance), &features, dual, 1.0, &mut gradient, &mut unused);
+            let mut moved = 0.0;
+            for k in 0..d {
+                let step = (sigma2 + variance[k]) * gradient[k] / value;
+                let next = (x[k] + step).max(self.bounds[k].0).min(self.bounds[k].1);
+                moved += (next - x[k]).powi(2);
+                x[k] = next;
+            }
+            if moved <= STILL * STILL * sigma2 {
+                break;
+            }
+        }
+        Some((value, x))
+    }
+
+    /// Local maxima of the correlation with a residual, best first: of `look` starts the best `follow` are shifted, and what
+    /// ends within a tenth of the bandwidth of another is the same.
+    pub fn maxima(
+        &self,
+        dual: &[f64],
+        variance: &[f64],
+        (look, follow): (usize, usize),
+        rng: &mut ChaCha8Rng,
+    ) -> Vec<Vec<f64>> {
+        let mut tried: Vec<(f64, &Vec<f64>)> = (0..look)
+            .map(|_| {
+                let start = &self.starts[below(self.starts.len(), rng)];
+                (dot(&self.embedding.features(start, variance), dual), start)
+            })
+            .collect();
+        tried.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let ends = tried.iter().take(follow).filter_map(|(_, x)| self.shift(dual, x, variance));
+        let mut ends: Vec<(f64, Vec<f64>)> = ends.collect();
+        ends.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut different: Vec<Vec<f64>> = Vec::new();
+        for (_, x) in ends {
+            let near = |y: &Vec<f64>| {
+                let d2: f64 = x.iter().zip(y).map(|(x, y)| (x - y).powi(2)).sum();
+                d2 < 0.01 * self.embedding.sigma2
+            };
+            if !different.iter().any(near) {
+                different.push(x);
+            }
+        }
+        different
+    }
+
+    /// One of the starts.
+    pub fn start(&self, rng: &mut ChaCha8Rng) -> Vec<f64> {
+        self.starts[below(self.starts.len(), rng)].clone()
+    }
+
+    /// The last steps of every decoder, all atoms together: Diracs as they are, Gaussians of one common width, which are freed
+    /// for a mixture.
+    pub fn polish(&self, mut atoms: Vec<Atom>, mixture: bool) -> Vec<Atom> {
+        let long = Stop { evaluations: 2000, relative: 1e-8 };
+        let medium = Stop { evaluations: 300, relative: 1e-7 };
+        let wide = atoms.iter().any(|a| a.variance().iter().any(|v| *v > 0.0));
+        match (mixture, wide) {
+            (false, false) => {
+                self.matching(Family::Dirac).refine(&mut atoms, long);
+            }
+            (false, true) => {
+                self.matching(Family::Scaled).refine(&mut atoms, long);
+            }
+            (true, _) => {
+                let shared = self.matching(Family::Scaled).free(Family::Shared, self.rows);
+                shared.refine(&mut atoms, medium);
+                shared.free(Family::Diagonal, self.rows).refine(&mut atoms, long);
+            }
+        }
+        nysketch::decoder::clompr::to_simplex(&mut atoms);
+        atoms
+    }
+}

@@ -1,0 +1,98 @@
+//! Sketches of the paper's sets, by Fourier features and at uniform landmarks, and what models of them are measured by.
+
+#[path = "quality/npy.rs"]
+mod npy;
+
+use nysketch::atom::Atom;
+use nysketch::decoder::cells::Cells;
+use nysketch::kmeans::{Effort, Loss, WeightedPoints, nearest};
+use nysketch::{
+    Collect, Mixture, PlanParams, Report, SampleRows, Sampling, Sketch, SketchParams, Table, Task,
+    plan_for,
+};
+use rand_chacha::ChaCha8Rng;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Clusters of every set.
+pub const K: usize = 10;
+
+/// A sketch of one size and variance, and what is learned from it.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    pub name: &'static str,
+    pub file: Option<&'static str>,
+    pub task: Task,
+    pub m: usize,
+    pub sigma2: f64,
+}
+
+/// Rows of a set.
+pub struct Rows {
+    pub dims: usize,
+    pub values: Vec<f64>,
+}
+
+/// The rows of a trial; synthetic ones are drawn again for each.
+pub fn rows_of(setting: &Setting, real: Option<&Path>, trial: u64) -> Option<Rows> {
+    match setting.file {
+        None => {
+            let count = if setting.task == Task::Gmm { 10_000 } else { 20_000 };
+            let values = Mixture::new(10, K, 2.0, 1000 + trial).ok()?.rows(0, count).values;
+            Some(Rows { dims: 10, values })
+        }
+        Some(file) => npy::read(&real?.join(file)).map(|(dims, values)| Rows { dims, values }),
+    }
+}
+
+/// Mean squared distance, or negative log-likelihood, of all rows.
+pub fn risk(task: Task, rows: &Rows, atoms: &[Atom]) -> f64 {
+    if task == Task::Gmm {
+        return -Cells::of_rows(rows.dims, &rows.values).likelihood(atoms);
+    }
+    let centres: Vec<Vec<f64>> = atoms.iter().map(|a| a.mean.clone()).collect();
+    let all = rows.values.chunks_exact(rows.dims);
+    let n = all.len() as f64;
+    all.map(|x| nearest(x, &centres).1).sum::<f64>() / n
+}
+
+/// The risk of Lloyd's algorithm or EM on all rows.
+pub fn reference(task: Task, rows: &Rows, rng: &mut ChaCha8Rng) -> f64 {
+    let effort = Effort::new(5, 100);
+    let atoms = match task {
+        Task::Gmm => {
+            Cells::of_rows(rows.dims, &rows.values).mixture(K, effort, rng, &mut Report::default())
+        }
+        _ => {
+            let centres = WeightedPoints::of_rows(rows.dims, &rows.values).cluster(
+                K,
+                Loss::Squared,
+                effort,
+                rng,
+            );
+            centres.into_iter().map(|c| Atom::dirac(1.0, c)).collect()
+        }
+    };
+    risk(task, rows, &atoms)
+}
+
+/// The sketch of a trial.
+pub fn sketch(setting: &Setting, rows: &Rows, fourier: bool, seed: u64) -> Option<Sketch> {
+    let table = Table::unnamed(rows.dims, rows.values.clone()).ok()?;
+    let params = match fourier {
+        true => PlanParams::default().fourier(setting.m / 2),
+        false => PlanParams::default().landmarks(setting.m).sampling(Sampling::Uniform),
+    };
+    let collect = Collect { kernel: true, cells: false, moments: true };
+    let params = params.bandwidths([setting.sigma2]).collect(collect).seed(seed);
+    let params = params.sample_rows(SampleRows::Count(10_000));
+    let plan = Arc::new(plan_for(&table, params).ok()?.0);
+    Sketch::of(&plan, &table, SketchParams::default(), &()).ok()
+}
+
+/// The median.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}
