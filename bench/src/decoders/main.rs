@@ -6,9 +6,11 @@
 //!
 //! ```console
 //! $ cargo run --release -p nysketch-bench --bin decoders -- --real DATA --trials 5
+//! $ cargo run --release -p nysketch-bench --bin decoders -- --real DATA --trials 5 --laws     # of frequencies
 //! ```
 
 mod amp;
+mod laws;
 mod problem;
 mod shift;
 #[path = "../sketches.rs"]
@@ -174,6 +176,9 @@ fn main() {
     let real = after("--real").map(PathBuf::from);
     let trials: u64 = after("--trials").and_then(|t| t.parse().ok()).unwrap_or(5);
     let only = after("--only").unwrap_or_default();
+    if args.iter().any(|a| a == "--laws") {
+        return laws::tables(&SETTINGS, real.as_deref(), trials, &only);
+    }
     for setting in SETTINGS.iter().filter(|s| s.name.contains(&only)) {
         println!("\n{}\n", setting.name);
         println!("| decoder | Fourier | seconds | Nyström | seconds |\n|---|---|---|---|---|");

@@ -27,12 +27,15 @@ pub fn decode(problem: &Problem<'_>, mixture: bool, rng: &mut ChaCha8Rng) -> Vec
         tried.extend(
             found.into_iter().take(problem.k).map(|x| Atom::diagonal(1.0, x, variance.clone())),
         );
+        if tried.is_empty() {
+            continue;
+        }
         tried = problem.largest(tried, problem.k);
         matching.fit_weights(&mut tried);
         let value = matching.refine(&mut tried, Stop { evaluations: 100, relative: 1e-4 }).value;
         if value < least {
             atoms = tried;
-            variance = atoms[0].variance().to_vec();
+            variance = atoms.first().map_or(variance, |a| a.variance().to_vec());
         }
         if round > 2 && value > (1.0 - GAIN) * least {
             break;

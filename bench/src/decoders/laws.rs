@@ -1,0 +1,199 @@
+//! Fourier features of the field: frequencies of adapted radius, in orthogonal blocks, and one-bit features, beside plain
+//! ones, all decoded by CL-OMPR.
+//!
+//! A law has a variance of its own: adapted radii do not grow with the number of columns. So each is tried at several, and the
+//! best median is what it can reach.
+
+use super::sketches::{K, Rows, Setting, median, reference, risk, rows_of};
+use super::widened;
+use nysketch::atom::{Atom, Family};
+use nysketch::decoder::clompr::{Clompr, Pursued, Steps, objective_of};
+use nysketch::decoder::constraints::Constraints;
+use nysketch::decoder::space::Space;
+use nysketch::decoder::starts::Starts;
+use nysketch::points::Points;
+use nysketch::random::{normal, unit};
+use nysketch::{Collect, Context, Features, PlanParams, Sketch, SketchParams, Table, Task, plan_for};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use std::path::Path;
+use std::sync::Arc;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Law {
+    Gaussian,
+    Adapted,
+    Orthogonal,
+    AdaptedOrthogonal,
+    OneBit,
+}
+
+impl Law {
+    const ALL: [Law; 5] =
+        [Law::Gaussian, Law::Adapted, Law::Orthogonal, Law::AdaptedOrthogonal, Law::OneBit];
+
+    fn name(self) -> &'static str {
+        match self {
+            Law::Gaussian => "Gaussian",
+            Law::Adapted => "adapted radius",
+            Law::Orthogonal => "orthogonal blocks",
+            Law::AdaptedOrthogonal => "adapted radius, orthogonal blocks",
+            Law::OneBit => "Gaussian, one bit",
+        }
+    }
+}
+
+/// Frequencies of a law, not divided by σ.
+fn frequencies(law: Law, d: usize, count: usize, rng: &mut ChaCha8Rng) -> Points {
+    let block = d.next_power_of_two();
+    let mut data = Vec::with_capacity(d * count);
+    let mut rows: Vec<Vec<f64>> = Vec::new();
+    for _ in 0..count {
+        let direction: Vec<f64> = match law {
+            Law::Orthogonal | Law::AdaptedOrthogonal => {
+                if rows.is_empty() {
+                    rows = hadamard_rows(block, rng);
+                }
+                rows.pop().map_or(Vec::new(), |row| row[..d].to_vec())
+            }
+            _ => (0..d).map(|_| normal(rng)).collect(),
+        };
+        let length = direction.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let radius = match law {
+            Law::Adapted | Law::AdaptedOrthogonal => adapted_radius(rng),
+            _ => (0..d).map(|_| normal(rng).powi(2)).sum::<f64>().sqrt(),
+        };
+        data.extend(direction.iter().map(|x| (x / length * radius) as f32));
+    }
+    Points::new(d, data)
+}
+
+/// Density ∝ √(R² + R⁴/4) e^{−R²/2}: with u = R²/2 + 2 that is √u e^{−u} for u ≥ 2, half a χ² of three degrees.
+fn adapted_radius(rng: &mut ChaCha8Rng) -> f64 {
+    loop {
+        let u = 0.5 * (0..3).map(|_| normal(rng).powi(2)).sum::<f64>();
+        if u >= 2.0 {
+            return (2.0 * u - 4.0).sqrt();
+        }
+    }
+}
+
+/// The rows of H D₁ H D₂ H D₃: Walsh-Hadamard transforms and random signs.
+fn hadamard_rows(n: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<f64>> {
+    let signs: Vec<Vec<f64>> =
+        (0..3).map(|_| (0..n).map(|_| if unit(rng) < 0.5 { -1.0 } else { 1.0 }).collect()).collect();
+    let row = |i: usize| {
+        // Row i of the product is its transpose applied to a unit vector; H is symmetric.
+        let mut x: Vec<f64> = (0..n).map(|j| f64::from(u8::from(i == j))).collect();
+        for signs in &signs {
+            let mut half = 1;
+            while half < n {
+                for start in (0..n).step_by(2 * half) {
+                    for j in start..start + half {
+                        (x[j], x[j + half]) = (x[j] + x[j + half], x[j] - x[j + half]);
+                    }
+                }
+                half *= 2;
+            }
+            x.iter_mut().zip(signs).for_each(|(x, s)| *x *= s / (n as f64).sqrt());
+        }
+        x
+    };
+    (0..n).map(row).collect()
+}
+
+/// Means of `sign cos` and `sign sin` of dithered phases, brought back to those of cosines and sines: their first Fourier
+/// coefficient is 4/π, and the dither is turned back.
+fn one_bit(frequencies: &[f64], rows: &Rows, sketch: &Sketch, rng: &mut ChaCha8Rng) -> Vec<f64> {
+    let (d, frame) = (rows.dims, &sketch.plan().frame);
+    let count = frequencies.len() / d;
+    let dither: Vec<f64> = (0..count).map(|_| std::f64::consts::TAU * unit(rng)).collect();
+    let mut sums = vec![[0.0; 2]; count];
+    let all = rows.values.chunks_exact(d);
+    let n = all.len() as f64;
+    for row in all {
+        let z = frame.coordinates(row);
+        for (m, w) in frequencies.chunks_exact(d).enumerate() {
+            let phase: f64 = w.iter().zip(&z).map(|(w, z)| w * z).sum::<f64>() + dither[m];
+            let (sin, cos) = phase.sin_cos();
+            sums[m][0] += cos.signum() / n;
+            sums[m][1] += sin.signum() / n;
+        }
+    }
+    let scale = std::f64::consts::FRAC_PI_4 / (count as f64).sqrt();
+    let back = |m: usize| {
+        let ((sin, cos), [c, s]) = (dither[m].sin_cos(), sums[m]);
+        [scale * (c * cos + s * sin), scale * (s * cos - c * sin)]
+    };
+    (0..2 * count).map(|i| back(i % count)[i / count]).collect()
+}
+
+/// The risk of the best of five pursuits.
+fn decoded(law: Law, setting: &Setting, rows: &Rows, sigma2: f64, seed: u64) -> Option<f64> {
+    let table = Table::unnamed(rows.dims, rows.values.clone()).ok()?;
+    let collect = Collect { kernel: true, cells: false, moments: true };
+    let params = PlanParams::default().fourier(setting.m / 2).bandwidths([sigma2]).collect(collect);
+    let mut plan = plan_for(&table, params.seed(seed)).ok()?.0;
+    let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+    plan.features = Features::Fourier(frequencies(law, rows.dims, setting.m / 2, rng));
+    let sketch = Sketch::of(&Arc::new(plan), &table, SketchParams::default(), &()).ok()?;
+    let context = Context::new(&sketch);
+    let mut embedding = context.embedding(0).ok()?.clone();
+    if law == Law::OneBit {
+        embedding.target = one_bit(embedding.frequencies()?, rows, &sketch, rng);
+    }
+    let space = Space::new(&sketch, None);
+    let (starts, bounds): (Vec<_>, _) =
+        ((0..500).map(|_| space.draw(rng)).collect(), space.around(3.0));
+    let (family, variance) = match setting.task {
+        Task::Gmm => (Family::Diagonal, space.first_variance()),
+        _ => (Family::Dirac, vec![0.0; rows.dims]),
+    };
+    let starts = Starts::new(&embedding, objective_of(&embedding), starts, variance);
+    let clompr = Clompr {
+        embedding: &embedding,
+        family,
+        k: K,
+        replacement: true,
+        bounds: &bounds,
+        variances: &space.variances,
+        starts: &starts,
+        steps: Steps::LONG,
+        constraints: Constraints::default(),
+        rows: sketch.rows() as f64,
+    };
+    let runs = (0..super::RUNS).map(|_| clompr.pursue(rng));
+    let best = runs.min_by(|a: &Pursued, b| a.value().total_cmp(&b.value()))?;
+    let atoms: Vec<Atom> = widened(&sketch, &clompr.polish(best).atoms);
+    Some(risk(setting.task, rows, &atoms))
+}
+
+/// Prints a table for each setting.
+pub fn tables(settings: &[Setting], real: Option<&Path>, trials: u64, only: &str) {
+    for setting in settings.iter().filter(|s| s.name.contains(only)) {
+        let factors = [1.0, 0.5, 0.25, 0.125, 0.0625];
+        println!("\n{}\n", setting.name);
+        let heads: Vec<String> =
+            factors.iter().map(|f| format!(" σ² = {:.3} |", f * setting.sigma2)).collect();
+        println!("| frequencies |{}\n|---|{}", heads.concat(), "---|".repeat(factors.len()));
+        let prepare = |trial: u64| -> Option<(Rows, f64)> {
+            let rows = rows_of(setting, real, trial)?;
+            let base = reference(setting.task, &rows, &mut ChaCha8Rng::seed_from_u64(trial));
+            Some((rows, base))
+        };
+        let prepared: Vec<_> = (0..trials).map_while(prepare).collect();
+        for law in Law::ALL {
+            let mut line = format!("| {} |", law.name());
+            for factor in factors {
+                let of = |(trial, (rows, base)): (usize, &(Rows, f64))| {
+                    let found = decoded(law, setting, rows, factor * setting.sigma2, trial as u64);
+                    let found = found.unwrap_or(f64::NAN);
+                    if setting.task == Task::Gmm { found - base } else { found / base }
+                };
+                let over: Vec<f64> = prepared.iter().enumerate().map(of).collect();
+                line += &format!(" {:.4} |", median(&over));
+            }
+            println!("{line}");
+        }
+    }
+}
