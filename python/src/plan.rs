@@ -93,8 +93,8 @@ impl PyPlan {
     ///     Leverage sampling as in the paper: the number of landmarks is random.
     /// landmarks_from : array-like or path, optional
     ///     Landmarks of your own, one per row.
-    /// features : {'nystrom', 'fourier'}, optional
-    ///     Kernel values at landmarks, the default, or random Fourier features.
+    /// features : {'nystrom', 'fourier', 'adapted-fourier'}, optional
+    ///     Kernel values at landmarks, the default, or random Fourier features, whose frequencies may have adapted radii.
     /// frequencies : int, optional
     ///     Number of random frequencies; 200.
     /// kernel : {'gaussian', 'laplace'}, optional
@@ -595,12 +595,12 @@ impl PyPlan {
     /// Random frequencies, not divided by σ, shape (m', n_columns); None where there are landmarks.
     #[getter]
     fn frequencies<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
-        let Features::Fourier(points) = &self.plan.features else { return Ok(None) };
+        let Features::Fourier(points, _) = &self.plan.features else { return Ok(None) };
         let values = points.data().iter().map(|x| f64::from(*x)).collect();
         Ok(Some(PyArray1::from_vec(py, values).reshape([points.len(), points.dims()])?))
     }
 
-    /// 'nystrom' or 'fourier'.
+    /// 'nystrom', 'fourier' or 'adapted-fourier'.
     #[getter]
     fn features(&self) -> &'static str {
         self.plan.features.name()
@@ -611,7 +611,7 @@ impl PyPlan {
     fn sampling(&self) -> Option<&'static str> {
         match &self.plan.features {
             Features::Nystrom(_, sampling) => Some(sampling.name()),
-            Features::Fourier(_) => None,
+            Features::Fourier(..) => None,
         }
     }
 
@@ -671,7 +671,7 @@ impl PyPlan {
         let points = self.plan.features.points().len();
         let measured = match &self.plan.features {
             Features::Nystrom(_, s) => format!("landmarks={points}, sampling='{}'", s.name()),
-            Features::Fourier(_) => format!("frequencies={points}"),
+            Features::Fourier(..) => format!("frequencies={points}"),
         };
         let (d, rungs) = (self.plan.dims(), self.plan.bandwidths.len());
         format!("Plan(columns={d}, {measured}, bandwidths={rungs})")

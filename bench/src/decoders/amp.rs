@@ -121,7 +121,8 @@ impl Belief {
         let det = (a * b - c * c).max(NOISE * NOISE);
         let left = [y[0] - others.mean[0], y[1] - others.mean[1]];
         let deviation = self.variance.sqrt();
-        let at = |i: usize| self.angle + deviation * REACH * (2.0 * i as f64 / (GRID - 1) as f64 - 1.0);
+        let at =
+            |i: usize| self.angle + deviation * REACH * (2.0 * i as f64 / (GRID - 1) as f64 - 1.0);
         let log = |angle: f64| {
             let (sin, cos) = angle.sin_cos();
             let (u, v) = (left[0] - self.size * cos, left[1] - self.size * sin);

@@ -1,8 +1,7 @@
 //! Fourier features of the field: frequencies of adapted radius, in orthogonal blocks, and one-bit features, beside plain
 //! ones, all decoded by CL-OMPR.
 //!
-//! A law has a variance of its own: adapted radii do not grow with the number of columns. So each is tried at several, and the
-//! best median is what it can reach.
+//! Each is tried at several variances: what it reaches at its best, and how far the variance may be off.
 
 use super::sketches::{K, Rows, Setting, median, reference, risk, rows_of};
 use super::widened;
@@ -11,9 +10,12 @@ use nysketch::decoder::clompr::{Clompr, Pursued, Steps, objective_of};
 use nysketch::decoder::constraints::Constraints;
 use nysketch::decoder::space::Space;
 use nysketch::decoder::starts::Starts;
+use nysketch::feature_map::fourier::draw_frequencies;
 use nysketch::points::Points;
 use nysketch::random::{normal, unit};
-use nysketch::{Collect, Context, Features, PlanParams, Sketch, SketchParams, Table, Task, plan_for};
+use nysketch::{
+    Collect, Context, Features, PlanParams, Radii, Sketch, SketchParams, Table, Task, plan_for,
+};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::path::Path;
@@ -24,20 +26,17 @@ enum Law {
     Gaussian,
     Adapted,
     Orthogonal,
-    AdaptedOrthogonal,
     OneBit,
 }
 
 impl Law {
-    const ALL: [Law; 5] =
-        [Law::Gaussian, Law::Adapted, Law::Orthogonal, Law::AdaptedOrthogonal, Law::OneBit];
+    const ALL: [Law; 4] = [Law::Gaussian, Law::Adapted, Law::Orthogonal, Law::OneBit];
 
     fn name(self) -> &'static str {
         match self {
             Law::Gaussian => "Gaussian",
             Law::Adapted => "adapted radius",
             Law::Orthogonal => "orthogonal blocks",
-            Law::AdaptedOrthogonal => "adapted radius, orthogonal blocks",
             Law::OneBit => "Gaussian, one bit",
         }
     }
@@ -45,43 +44,30 @@ impl Law {
 
 /// Frequencies of a law, not divided by σ.
 fn frequencies(law: Law, d: usize, count: usize, rng: &mut ChaCha8Rng) -> Points {
-    let block = d.next_power_of_two();
-    let mut data = Vec::with_capacity(d * count);
-    let mut rows: Vec<Vec<f64>> = Vec::new();
-    for _ in 0..count {
-        let direction: Vec<f64> = match law {
-            Law::Orthogonal | Law::AdaptedOrthogonal => {
+    match law {
+        Law::Gaussian | Law::OneBit => draw_frequencies(Radii::Normal, d, count, rng),
+        Law::Adapted => draw_frequencies(Radii::Adapted, d, count, rng),
+        Law::Orthogonal => {
+            let (mut data, mut rows) = (Vec::with_capacity(d * count), Vec::new());
+            for _ in 0..count {
                 if rows.is_empty() {
-                    rows = hadamard_rows(block, rng);
+                    rows = hadamard_rows(d.next_power_of_two(), rng);
                 }
-                rows.pop().map_or(Vec::new(), |row| row[..d].to_vec())
+                let direction = rows.pop().map_or(Vec::new(), |row| row[..d].to_vec());
+                let length = direction.iter().map(|x| x * x).sum::<f64>().sqrt();
+                let radius = (0..d).map(|_| normal(rng).powi(2)).sum::<f64>().sqrt();
+                data.extend(direction.iter().map(|x| (x / length * radius) as f32));
             }
-            _ => (0..d).map(|_| normal(rng)).collect(),
-        };
-        let length = direction.iter().map(|x| x * x).sum::<f64>().sqrt();
-        let radius = match law {
-            Law::Adapted | Law::AdaptedOrthogonal => adapted_radius(rng),
-            _ => (0..d).map(|_| normal(rng).powi(2)).sum::<f64>().sqrt(),
-        };
-        data.extend(direction.iter().map(|x| (x / length * radius) as f32));
-    }
-    Points::new(d, data)
-}
-
-/// Density ∝ √(R² + R⁴/4) e^{−R²/2}: with u = R²/2 + 2 that is √u e^{−u} for u ≥ 2, half a χ² of three degrees.
-fn adapted_radius(rng: &mut ChaCha8Rng) -> f64 {
-    loop {
-        let u = 0.5 * (0..3).map(|_| normal(rng).powi(2)).sum::<f64>();
-        if u >= 2.0 {
-            return (2.0 * u - 4.0).sqrt();
+            Points::new(d, data)
         }
     }
 }
 
 /// The rows of H D₁ H D₂ H D₃: Walsh-Hadamard transforms and random signs.
 fn hadamard_rows(n: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<f64>> {
-    let signs: Vec<Vec<f64>> =
-        (0..3).map(|_| (0..n).map(|_| if unit(rng) < 0.5 { -1.0 } else { 1.0 }).collect()).collect();
+    let signs: Vec<Vec<f64>> = (0..3)
+        .map(|_| (0..n).map(|_| if unit(rng) < 0.5 { -1.0 } else { 1.0 }).collect())
+        .collect();
     let row = |i: usize| {
         // Row i of the product is its transpose applied to a unit vector; H is symmetric.
         let mut x: Vec<f64> = (0..n).map(|j| f64::from(u8::from(i == j))).collect();
@@ -135,7 +121,8 @@ fn decoded(law: Law, setting: &Setting, rows: &Rows, sigma2: f64, seed: u64) -> 
     let params = PlanParams::default().fourier(setting.m / 2).bandwidths([sigma2]).collect(collect);
     let mut plan = plan_for(&table, params.seed(seed)).ok()?.0;
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
-    plan.features = Features::Fourier(frequencies(law, rows.dims, setting.m / 2, rng));
+    let drawn = frequencies(law, rows.dims, setting.m / 2, rng);
+    plan.features = Features::Fourier(drawn, Radii::Normal);
     let sketch = Sketch::of(&Arc::new(plan), &table, SketchParams::default(), &()).ok()?;
     let context = Context::new(&sketch);
     let mut embedding = context.embedding(0).ok()?.clone();
@@ -171,11 +158,11 @@ fn decoded(law: Law, setting: &Setting, rows: &Rows, sigma2: f64, seed: u64) -> 
 /// Prints a table for each setting.
 pub fn tables(settings: &[Setting], real: Option<&Path>, trials: u64, only: &str) {
     for setting in settings.iter().filter(|s| s.name.contains(only)) {
-        let factors = [1.0, 0.5, 0.25, 0.125, 0.0625];
+        let factors = [16.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.0625];
         println!("\n{}\n", setting.name);
         let heads: Vec<String> =
-            factors.iter().map(|f| format!(" σ² = {:.3} |", f * setting.sigma2)).collect();
-        println!("| frequencies |{}\n|---|{}", heads.concat(), "---|".repeat(factors.len()));
+            factors.iter().map(|f| format!(" {} |", f * setting.sigma2)).collect();
+        println!("| σ² |{}\n|---|{}", heads.concat(), "---|".repeat(factors.len()));
         let prepare = |trial: u64| -> Option<(Rows, f64)> {
             let rows = rows_of(setting, real, trial)?;
             let base = reference(setting.task, &rows, &mut ChaCha8Rng::seed_from_u64(trial));

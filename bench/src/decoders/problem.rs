@@ -82,7 +82,14 @@ impl Problem<'_> {
                 return None;
             }
             let (mut gradient, mut unused) = (vec![0.0; d], vec![0.0; d]);
-            self.embedding.add_vjp((&x, variance), &features, dual, 1.0, &mut gradient, &mut unused);
+            self.embedding.add_vjp(
+                (&x, variance),
+                &features,
+                dual,
+                1.0,
+                &mut gradient,
+                &mut unused,
+            );
             let mut moved = 0.0;
             for k in 0..d {
                 let step = (sigma2 + variance[k]) * gradient[k] / value;

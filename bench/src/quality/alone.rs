@@ -30,7 +30,9 @@ const SETS: [&str; 7] = [
 
 /// Prints a line for each table, task and number of landmarks whose name contains `only`.
 pub fn lines(folder: &Path, seeds: u64, only: &str) {
-    println!("| table | task | landmarks | kernel sums alone | worst | as many rows | 2,000 rows | seconds |");
+    println!(
+        "| table | task | landmarks | kernel sums alone | worst | as many rows | 2,000 rows | seconds |"
+    );
     println!("|---|---|---|---|---|---|---|---|");
     for set in SETS {
         let Some((d, values)) = npy::read(&folder.join(format!("{set}.npy"))) else { continue };
@@ -42,7 +44,8 @@ pub fn lines(folder: &Path, seeds: u64, only: &str) {
             let mut best = None;
             for m in sizes {
                 let best = *best.get_or_insert_with(|| baseline(task, d, &values, &values, 3));
-                let relative = |risk: f64| if task == Task::Gmm { risk - best } else { risk / best };
+                let relative =
+                    |risk: f64| if task == Task::Gmm { risk - best } else { risk / best };
                 let found: Vec<[f64; 4]> = crate::for_each_seed(seeds, |seed| {
                     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
                     let (ours, seconds) = ours(task, d, &values, m, seed);
@@ -55,7 +58,11 @@ pub fn lines(folder: &Path, seeds: u64, only: &str) {
                 let worst = found.iter().map(|f| f[0]).fold(f64::NEG_INFINITY, f64::max);
                 println!(
                     "| {set} | {} | {m} | {:.3} | {worst:.3} | {:.3} | {:.3} | {:.2} |",
-                    task.name(), of(0), of(1), of(2), of(3)
+                    task.name(),
+                    of(0),
+                    of(1),
+                    of(2),
+                    of(3)
                 );
             }
         }

@@ -42,7 +42,7 @@ pub fn measured_at(plan: &Plan) -> String {
         Features::Nystrom(points, sampling) => {
             format!("{} ({})", count(points.len() as u64, "landmark"), sampling.name())
         }
-        Features::Fourier(points) => count(points.len() as u64, "Fourier frequency"),
+        Features::Fourier(points, _) => count(points.len() as u64, "Fourier frequency"),
     }
 }
 

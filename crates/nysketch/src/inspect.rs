@@ -90,7 +90,7 @@ impl RawRows {
         let landmarks = match &plan.features {
             // Those of a private plan are public.
             _ if plan.private.is_some() => 0,
-            Features::Nystrom(_, Sampling::Given) | Features::Fourier(_) => 0,
+            Features::Nystrom(_, Sampling::Given) | Features::Fourier(..) => 0,
             Features::Nystrom(landmarks, _) => landmarks.len(),
         };
         let witnesses = plan.witness_rows().map_or(0, Points::len);
@@ -115,7 +115,7 @@ impl PlanSummary {
         let points = plan.features.points().len();
         let (landmarks, sampling, frequencies) = match &plan.features {
             Features::Nystrom(_, sampling) => (Some(points), Some(sampling.name()), None),
-            Features::Fourier(_) => (None, None, Some(points)),
+            Features::Fourier(..) => (None, None, Some(points)),
         };
         PlanSummary {
             columns: plan.columns.clone(),

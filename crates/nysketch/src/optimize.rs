@@ -298,9 +298,7 @@ pub fn nonnegative_exact(a: &[f64], b: &[f64]) -> Vec<f64> {
     let (mut fewest, mut patience) = (usize::MAX, PATIENCE);
     for _ in 0..EXCHANGES {
         let set: Vec<usize> = (0..n).filter(|i| free[*i]).collect();
-        let entry = |i: usize, j: usize| {
-            a[set[i] * n + set[j]] + if i == j { ridge } else { 0.0 }
-        };
+        let entry = |i: usize, j: usize| a[set[i] * n + set[j]] + if i == j { ridge } else { 0.0 };
         let mut x = vec![0.0; n];
         if !set.is_empty() {
             let Ok(factor) = Cholesky::new(&Matrix::from_fn(set.len(), set.len(), entry)) else {

@@ -2,6 +2,7 @@
 
 use crate::collect::Collect;
 use crate::error::{Error, Result};
+use crate::feature_map::fourier::Radii;
 use crate::fixed::power_of_two;
 use crate::frame::{Frame, MAX_RANGE_BITS};
 use crate::kernel::Kernel;
@@ -69,13 +70,13 @@ pub struct Plan {
 /// The feature map.
 ///
 /// ```
-/// use nysketch::{Features, PlanParams, Sampling, Table, plan_for};
+/// use nysketch::{Features, PlanParams, Radii, Sampling, Table, plan_for};
 /// # fn main() -> nysketch::Result<()> {
 /// let table = Table::unnamed(1, (0..500).map(f64::from).collect())?;
 /// let (plan, _) = plan_for(&table, PlanParams::default().landmarks(20))?;
 /// assert!(matches!(&plan.features, Features::Nystrom(points, Sampling::Dsquared) if points.len() == 20));
 /// let (plan, _) = plan_for(&table, PlanParams::default().fourier(30))?;
-/// assert!(matches!(&plan.features, Features::Fourier(points) if points.len() == 30));
+/// assert!(matches!(&plan.features, Features::Fourier(points, Radii::Normal) if points.len() == 30));
 /// # Ok(())
 /// # }
 /// ```
@@ -83,8 +84,8 @@ pub struct Plan {
 pub enum Features {
     /// Landmarks x̃_j in the frame's coordinates, and how they were chosen.
     Nystrom(Points, Sampling),
-    /// Frequencies Ω_j, standard normal, not divided by σ.
-    Fourier(Points),
+    /// Frequencies Ω_j, not divided by σ, and how long they are.
+    Fourier(Points, Radii),
 }
 
 impl Features {
@@ -92,14 +93,15 @@ impl Features {
     pub fn name(&self) -> &'static str {
         match self {
             Features::Nystrom(..) => "nystrom",
-            Features::Fourier(_) => "fourier",
+            Features::Fourier(_, Radii::Normal) => "fourier",
+            Features::Fourier(_, Radii::Adapted) => "adapted-fourier",
         }
     }
 
     /// The landmarks or frequencies.
     pub fn points(&self) -> &Points {
         match self {
-            Features::Nystrom(p, _) | Features::Fourier(p) => p,
+            Features::Nystrom(p, _) | Features::Fourier(p, _) => p,
         }
     }
 }
@@ -125,7 +127,7 @@ impl Plan {
     pub fn landmarks(&self) -> Option<&Points> {
         match &self.features {
             Features::Nystrom(points, _) => Some(points),
-            Features::Fourier(_) => None,
+            Features::Fourier(..) => None,
         }
     }
 

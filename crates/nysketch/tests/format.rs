@@ -94,6 +94,13 @@ fn holed_rows() -> Table {
     Table::new(columns, values).unwrap().with_category("group", &texts).unwrap()
 }
 
+/// Frequencies of adapted radius.
+fn adapted(frequencies: usize) -> PlanParams {
+    let mut params = PlanParams::default().fourier(frequencies);
+    params.features = FeatureKind::AdaptedFourier;
+    params
+}
+
 /// Where the rows of a golden sketch come from.
 type Source = Box<dyn RowSource>;
 
@@ -118,6 +125,7 @@ fn golden_cases() -> Vec<(&'static str, Source, PlanParams)> {
                 .seed(11),
         ),
         ("v1/fourier", plain(), PlanParams::default().fourier(7).seed(11)),
+        ("v2/adapted", plain(), adapted(7).seed(11)),
         (
             "v2/laplace",
             weighted(),

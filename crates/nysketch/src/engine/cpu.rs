@@ -283,7 +283,7 @@ impl BlockPass {
             .map(|tiles| tiles.with_levels(plan.level_tables().as_ref()));
         let search = (plan.needs_nearest() && tiles.is_none()).then(|| plan.search(instructions));
         let fourier = match &plan.features {
-            Features::Fourier(f) if plan.collect.kernel => {
+            Features::Fourier(f, _) if plan.collect.kernel => {
                 Some(FourierPass::new(f, bandwidths, instructions))
             }
             _ => None,

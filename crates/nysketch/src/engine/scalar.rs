@@ -75,7 +75,7 @@ impl Scalar {
         let plan = &*self.plan;
         let (d, m) = (plan.dims(), plan.features.points().len());
         match &plan.features {
-            Features::Fourier(frequencies) if plan.collect.kernel && complete => {
+            Features::Fourier(frequencies, _) if plan.collect.kernel && complete => {
                 for (rung, sigma2) in plan.bandwidths.iter().enumerate() {
                     for (j, frequency) in frequencies.rows().enumerate() {
                         let phase = fourier::phase(frequency, z);

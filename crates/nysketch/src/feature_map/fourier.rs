@@ -19,15 +19,57 @@ use rand_distr::{Distribution, StandardNormal};
 /// Angles beyond this many quarter turns have no digits left in f32.
 const LARGEST_ANGLE: f32 = 4_194_304.0;
 
+/// How long frequencies are; their directions are uniform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Radii {
+    /// Standard normal frequencies: the Gaussian kernel.
+    #[default]
+    Normal,
+    /// Of density ∝ √(R² + R⁴/4) e^{−R²/2} (Keriven et al. 2017): that of a normal variable's characteristic function
+    /// changes most with its mean and variance at such a distance, whatever the number of columns, where normal frequencies of many
+    /// columns all have about the same length. Multiplied by √(d/2.3), so that they are as long in the mean square as
+    /// normal ones and σ² means the same.
+    Adapted,
+}
+
+/// E R² of adapted radii: with u = R²/2 + 2 their density is √u e^{−u} for u ≥ 2, so that
+/// E u = 3/2 + 2√2 e⁻²/Γ(3/2, 2).
+const ADAPTED_SQUARE: f64 = 2.303_917;
+
 /// Draws Ω: `count` frequencies in `dims` dimensions.
-pub fn draw_frequencies(dims: usize, count: usize, rng: &mut impl rand::Rng) -> Points {
-    let data = (0..dims * count)
-        .map(|_| {
-            let x: f64 = StandardNormal.sample(rng);
-            x as f32
-        })
-        .collect();
+pub fn draw_frequencies(
+    radii: Radii,
+    dims: usize,
+    count: usize,
+    rng: &mut impl rand::Rng,
+) -> Points {
+    let mut data = Vec::with_capacity(dims * count);
+    for _ in 0..count {
+        let normal: Vec<f64> = (0..dims).map(|_| StandardNormal.sample(rng)).collect();
+        let factor = match radii {
+            Radii::Normal => 1.0,
+            Radii::Adapted => {
+                let length = normal.iter().map(|x| x * x).sum::<f64>().sqrt();
+                adapted_radius(rng) * (dims as f64 / ADAPTED_SQUARE).sqrt() / length
+            }
+        };
+        data.extend(normal.iter().map(|x| (factor * x) as f32));
+    }
     Points::new(dims, data)
+}
+
+/// √u e^{−u} is the density of half a sum of three squares of normal variables.
+fn adapted_radius(rng: &mut impl rand::Rng) -> f64 {
+    loop {
+        let squares = (0..3).map(|_| {
+            let x: f64 = StandardNormal.sample(rng);
+            x * x
+        });
+        let u = 0.5 * squares.sum::<f64>();
+        if u >= 2.0 {
+            return (2.0 * u - 4.0).sqrt();
+        }
+    }
 }
 
 /// Φ(x) in double precision: the slow and obvious version.
@@ -240,7 +282,7 @@ mod tests {
     #[test]
     fn inner_products_approach_the_kernel() {
         let mut rng = ChaCha8Rng::seed_from_u64(5);
-        let frequencies = draw_frequencies(3, 20_000, &mut rng);
+        let frequencies = draw_frequencies(Radii::Normal, 3, 20_000, &mut rng);
         let (x, y) = ([0.1, -0.4, 1.0], [0.9, 0.3, 0.2]);
         let sigma2 = 1.7;
         let (a, b) = (features(&frequencies, sigma2, &x), features(&frequencies, sigma2, &y));
@@ -249,12 +291,27 @@ mod tests {
         assert!((dot - Kernel::Gaussian.at(sigma2).value(&x, &y)).abs() < 0.02);
     }
 
+    /// E R² by quadrature of the density, and what is drawn, whose standard error is 2/√50000 of a mean of 7.
+    #[test]
+    fn adapted_radii_are_as_long_as_normal_ones() {
+        let density = |r: f64| (r * r + 0.25 * r.powi(4)).sqrt() * (-0.5 * r * r).exp();
+        let grid = || (0..200_000).map(|i| (f64::from(i) + 0.5) * 5e-5);
+        let square =
+            grid().map(|r| r * r * density(r)).sum::<f64>() / grid().map(density).sum::<f64>();
+        assert!((square - ADAPTED_SQUARE).abs() < 1e-5, "{square}");
+        let mut rng = ChaCha8Rng::seed_from_u64(8);
+        let drawn = draw_frequencies(Radii::Adapted, 7, 50_000, &mut rng);
+        let length = |w: &[f32]| w.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>();
+        let mean = drawn.rows().map(length).sum::<f64>() / 50_000.0;
+        assert!((mean - 7.0).abs() < 0.15, "{mean}");
+    }
+
     #[test]
     fn every_instruction_set_gives_the_bits_of_the_definition() {
         let mut rng = ChaCha8Rng::seed_from_u64(6);
         let (d, count, bandwidths) = (7, 53, [9.0, 2.25, 0.1]);
-        let frequencies = draw_frequencies(d, count, &mut rng);
-        let rows = draw_frequencies(d, 30, &mut rng);
+        let frequencies = draw_frequencies(Radii::Normal, d, count, &mut rng);
+        let rows = draw_frequencies(Radii::Normal, d, 30, &mut rng);
         let mut expected = vec![0i32; 3 * 2 * count];
         for z in rows.rows() {
             for (l, s) in bandwidths.iter().enumerate() {

@@ -5,6 +5,7 @@ use super::container::{Content, Reader, Tensor, value_error};
 use crate::collect::Collect;
 use crate::digest::is_sha256;
 use crate::error::{FormatError, Result};
+use crate::feature_map::fourier::Radii;
 use crate::frame::{EXPONENTS, Frame};
 use crate::kernel::Kernel;
 use crate::kernel::search::PanelsOnce;
@@ -192,7 +193,7 @@ impl Metadata {
             release: None,
             sampling: match &plan.features {
                 Features::Nystrom(_, sampling) => Some(sampling.name().to_string()),
-                Features::Fourier(_) => None,
+                Features::Fourier(..) => None,
             },
             sections: (format > 1).then_some(sections),
             seed: plan.seed,
@@ -236,9 +237,11 @@ impl Metadata {
 
 /// The least version that can hold a plan and these sections.
 fn version(plan: &Plan, sections: &BTreeMap<String, String>) -> u64 {
+    let first = plan.kernel == Kernel::Gaussian
+        && !matches!(plan.features, Features::Fourier(_, Radii::Adapted));
     match plan.recipe.is_plain(&plan.columns) {
         _ if plan.private.is_some() => 4,
-        true if plan.kernel == Kernel::Gaussian && sections.is_empty() => 1,
+        true if first && sections.is_empty() => 1,
         true => 2,
         false => 3,
     }
@@ -360,7 +363,8 @@ pub fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
     let parse = |name: &String| Sampling::from_name(name).map_err(|e| value_error(e.to_string()));
     let features = match (metadata.features.as_str(), &metadata.sampling) {
         ("nystrom", Some(sampling)) => Features::Nystrom(points, parse(sampling)?),
-        ("fourier", None) => Features::Fourier(points),
+        ("fourier", None) => Features::Fourier(points, Radii::Normal),
+        ("adapted-fourier", None) => Features::Fourier(points, Radii::Adapted),
         (features, sampling) => {
             return Err(value_error(format!(
                 "unknown features '{features}' with sampling {sampling:?}"

@@ -180,7 +180,7 @@ impl Draft {
             };
         let landmarks = match &features {
             Features::Nystrom(points, _) => Some(points.len()),
-            Features::Fourier(_) => None,
+            Features::Fourier(..) => None,
         };
         let collect = self.collect_for(landmarks);
         self.note_left_out(collect, landmarks);
@@ -296,9 +296,9 @@ impl Draft {
 
     fn choose(&mut self) -> Result<Chosen> {
         let (placed, sampling) = match self.measurement.clone() {
-            Measurement::Fourier { frequencies } => {
-                let drawn = draw_frequencies(self.frame.dims(), frequencies, &mut self.rng);
-                return Ok(Chosen::All(Features::Fourier(drawn), Vec::new()));
+            Measurement::Fourier { frequencies, radii } => {
+                let drawn = draw_frequencies(radii, self.frame.dims(), frequencies, &mut self.rng);
+                return Ok(Chosen::All(Features::Fourier(drawn, radii), Vec::new()));
             }
             Measurement::Given(rows) => (self.given(&rows)?, Sampling::Given),
             Measurement::Leverage(lambda) => {

@@ -6,6 +6,7 @@
 use super::private::PrivateParams;
 use crate::collect::Collect;
 use crate::error::{Error, Result};
+use crate::feature_map::fourier::Radii;
 use crate::kernel::Kernel;
 use crate::kernel::ladder::check_bandwidths;
 use crate::landmarks::Sampling;
@@ -64,6 +65,8 @@ pub enum FeatureKind {
     Nystrom,
     /// Random Fourier features.
     Fourier,
+    /// Random Fourier features whose frequencies have adapted radii.
+    AdaptedFourier,
 }
 
 impl Named for FeatureKind {
@@ -71,6 +74,11 @@ impl Named for FeatureKind {
     const TABLE: &'static [Choice<Self>] = &[
         Choice::new(FeatureKind::Nystrom, "nystrom", "Kernel values at landmarks"),
         Choice::new(FeatureKind::Fourier, "fourier", "Random cosines and sines"),
+        Choice::new(
+            FeatureKind::AdaptedFourier,
+            "adapted-fourier",
+            "The same, less sensitive to the bandwidth (Keriven et al. 2017)",
+        ),
     ];
 }
 
@@ -372,7 +380,7 @@ pub(super) enum Measurement {
     /// Landmarks given as rows in the table's units.
     Given(GivenLandmarks),
     /// Random Fourier features.
-    Fourier { frequencies: usize },
+    Fourier { frequencies: usize, radii: Radii },
 }
 
 /// Checked parameters: only these can run.
@@ -606,7 +614,7 @@ impl PlanParams {
             options.iter().find(|(_, said)| *said).map(|(name, _)| *name)
         };
         match self.features {
-            FeatureKind::Fourier => {
+            FeatureKind::Fourier | FeatureKind::AdaptedFourier => {
                 let from = [("`landmarks_from`", self.landmarks_from.is_some())];
                 let why =
                     "left out with Fourier features, which have no landmarks; use `frequencies`";
@@ -630,13 +638,17 @@ impl PlanParams {
         self.settle_private()?;
         let witnesses = self.witness_count()?;
         let measurement = match self.features {
-            FeatureKind::Fourier => {
+            FeatureKind::Fourier | FeatureKind::AdaptedFourier => {
                 let frequencies = self.frequencies.unwrap_or(DEFAULT_FREQUENCIES);
                 if !(1..=MAX_POINTS).contains(&frequencies) {
                     let expected = format!("between 1 and {MAX_POINTS}");
                     return Err(Error::parameter("`frequencies`", expected, frequencies));
                 }
-                Measurement::Fourier { frequencies }
+                let radii = match self.features {
+                    FeatureKind::AdaptedFourier => Radii::Adapted,
+                    _ => Radii::Normal,
+                };
+                Measurement::Fourier { frequencies, radii }
             }
             FeatureKind::Nystrom => match self.landmarks_from.take() {
                 Some(given) => Measurement::Given(given),

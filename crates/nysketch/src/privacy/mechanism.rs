@@ -125,7 +125,7 @@ impl Mechanism {
             Mechanism::Squares => radius.pow(2),
             Mechanism::Kernel => match &plan.features {
                 Features::Nystrom(landmarks, _) => kernel_sensitivity(plan, landmarks),
-                Features::Fourier(_) => fourier_sensitivity(plan),
+                Features::Fourier(..) => fourier_sensitivity(plan),
             },
             Mechanism::Totals => reach,
             Mechanism::Products => reach.pow(2),

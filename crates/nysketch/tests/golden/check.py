@@ -66,6 +66,7 @@ ROWS = {
     "v1/nystrom": plain_rows,
     "v1/weighted": plain_rows,
     "v1/fourier": plain_rows,
+    "v2/adapted": plain_rows,
     "v2/laplace": plain_rows,
     "v2/witnesses": plain_rows,
     "v2/counted": plain_rows,
