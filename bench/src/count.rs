@@ -3,7 +3,7 @@
 //! Two runs that differ only in the number of blocks give the instructions per block, whatever the
 //! start of the program costs. Data is fixed, and every case is deterministic.
 
-use nysketch::feature_map::fourier::{FourierPass, Radii, draw_frequencies};
+use nysketch::feature_map::fourier::{FourierPass, FrequencyLaw, draw_frequencies};
 use nysketch::kernel::pack::MAX_BLOCK;
 use nysketch::kernel::tile::{Nearest, Tiles};
 use nysketch::points::Points;
@@ -16,7 +16,12 @@ const DIMS: usize = 20;
 const LANDMARKS: usize = 200;
 
 fn points(count: usize, seed: u64) -> Points {
-    draw_frequencies(Radii::Normal, DIMS, count, &mut rand_chacha::ChaCha8Rng::seed_from_u64(seed))
+    draw_frequencies(
+        FrequencyLaw::Normal,
+        DIMS,
+        count,
+        &mut rand_chacha::ChaCha8Rng::seed_from_u64(seed),
+    )
 }
 
 /// The pass over blocks in memory: kernel sums at these bandwidths, and nearest landmarks.

@@ -11,10 +11,10 @@ use nysketch::decoder::constraints::Constraints;
 use nysketch::decoder::space::Space;
 use nysketch::decoder::starts::Starts;
 use nysketch::feature_map::fourier::draw_frequencies;
-use nysketch::points::Points;
-use nysketch::random::{normal, unit};
+use nysketch::random::unit;
 use nysketch::{
-    Collect, Context, Features, PlanParams, Radii, Sketch, SketchParams, Table, Task, plan_for,
+    Collect, Context, Features, FrequencyLaw, PlanParams, Sketch, SketchParams, Table, Task,
+    plan_for,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -40,52 +40,6 @@ impl Law {
             Law::OneBit => "Gaussian, one bit",
         }
     }
-}
-
-/// Frequencies of a law, not divided by σ.
-fn frequencies(law: Law, d: usize, count: usize, rng: &mut ChaCha8Rng) -> Points {
-    match law {
-        Law::Gaussian | Law::OneBit => draw_frequencies(Radii::Normal, d, count, rng),
-        Law::Adapted => draw_frequencies(Radii::Adapted, d, count, rng),
-        Law::Orthogonal => {
-            let (mut data, mut rows) = (Vec::with_capacity(d * count), Vec::new());
-            for _ in 0..count {
-                if rows.is_empty() {
-                    rows = hadamard_rows(d.next_power_of_two(), rng);
-                }
-                let direction = rows.pop().map_or(Vec::new(), |row| row[..d].to_vec());
-                let length = direction.iter().map(|x| x * x).sum::<f64>().sqrt();
-                let radius = (0..d).map(|_| normal(rng).powi(2)).sum::<f64>().sqrt();
-                data.extend(direction.iter().map(|x| (x / length * radius) as f32));
-            }
-            Points::new(d, data)
-        }
-    }
-}
-
-/// The rows of H D₁ H D₂ H D₃: Walsh-Hadamard transforms and random signs.
-fn hadamard_rows(n: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<f64>> {
-    let signs: Vec<Vec<f64>> = (0..3)
-        .map(|_| (0..n).map(|_| if unit(rng) < 0.5 { -1.0 } else { 1.0 }).collect())
-        .collect();
-    let row = |i: usize| {
-        // Row i of the product is its transpose applied to a unit vector; H is symmetric.
-        let mut x: Vec<f64> = (0..n).map(|j| f64::from(u8::from(i == j))).collect();
-        for signs in &signs {
-            let mut half = 1;
-            while half < n {
-                for start in (0..n).step_by(2 * half) {
-                    for j in start..start + half {
-                        (x[j], x[j + half]) = (x[j] + x[j + half], x[j] - x[j + half]);
-                    }
-                }
-                half *= 2;
-            }
-            x.iter_mut().zip(signs).for_each(|(x, s)| *x *= s / (n as f64).sqrt());
-        }
-        x
-    };
-    (0..n).map(row).collect()
 }
 
 /// Means of `sign cos` and `sign sin` of dithered phases, brought back to those of cosines and sines: their first Fourier
@@ -121,8 +75,12 @@ fn decoded(law: Law, setting: &Setting, rows: &Rows, sigma2: f64, seed: u64) -> 
     let params = PlanParams::default().fourier(setting.m / 2).bandwidths([sigma2]).collect(collect);
     let mut plan = plan_for(&table, params.seed(seed)).ok()?.0;
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
-    let drawn = frequencies(law, rows.dims, setting.m / 2, rng);
-    plan.features = Features::Fourier(drawn, Radii::Normal);
+    let of = match law {
+        Law::Adapted => FrequencyLaw::Adapted,
+        Law::Orthogonal => FrequencyLaw::Orthogonal,
+        _ => FrequencyLaw::Normal,
+    };
+    plan.features = Features::Fourier(draw_frequencies(of, rows.dims, setting.m / 2, rng), of);
     let sketch = Sketch::of(&Arc::new(plan), &table, SketchParams::default(), &()).ok()?;
     let context = Context::new(&sketch);
     let mut embedding = context.embedding(0).ok()?.clone();
@@ -169,7 +127,7 @@ pub fn tables(settings: &[Setting], real: Option<&Path>, trials: u64, only: &str
             Some((rows, base))
         };
         let prepared: Vec<_> = (0..trials).map_while(prepare).collect();
-        for law in Law::ALL {
+        for law in Law::ALL.into_iter().filter(|_| !prepared.is_empty()) {
             let mut line = format!("| {} |", law.name());
             for factor in factors {
                 let of = |(trial, (rows, base)): (usize, &(Rows, f64))| {

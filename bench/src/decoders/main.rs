@@ -185,8 +185,8 @@ fn main() {
         let prepare = |trial: u64| -> Option<(Rows, f64, Vec<Sketch>)> {
             let rows = rows_of(setting, real.as_deref(), trial)?;
             let base = reference(setting.task, &rows, &mut ChaCha8Rng::seed_from_u64(trial));
-            let both = [true, false].iter().filter_map(|f| sketch(setting, &rows, *f, trial));
-            let both = both.collect();
+            let both =
+                vec![sketch(setting, &rows, true, trial)?, sketch(setting, &rows, false, trial)?];
             Some((rows, base, both))
         };
         let prepared: Vec<_> = (0..trials).map_while(prepare).collect();

@@ -105,7 +105,7 @@ fn baseline(task: Task, d: usize, rows: &[f64], all: &[f64], starts: usize) -> f
     crate::mse(all, d, &centres)
 }
 
-/// Variances of at least 1e-4 of those of all rows, for all alike: what is constant in a few rows is not a certainty.
+/// Variances of at least 1e-4 of those of all rows, as `fit` has them: what is constant in a few rows is not a certainty.
 fn lifted(d: usize, all: &[f64], mut atoms: Vec<Atom>) -> Vec<Atom> {
     let n = (all.len() / d) as f64;
     for k in 0..d {
@@ -129,8 +129,11 @@ fn ours(task: Task, d: usize, values: &[f64], m: usize, seed: u64) -> (f64, f64)
     let seconds = start.elapsed().as_secs_f64();
     if let Shape::Mixture { weights, means, covariances, .. } = &model.shape {
         let each = weights.iter().zip(means.iter().zip(covariances));
-        let atoms = each.map(|(w, (mean, c))| Atom::new(*w, mean.clone(), c.clone())).collect();
-        return (-Cells::of_rows(d, values).likelihood(&lifted(d, values, atoms)), seconds);
+        let atom = |(w, (mean, c)): (&f64, (&Vec<f64>, &Covariance))| {
+            Atom::new(*w, mean.clone(), c.clone())
+        };
+        let atoms: Vec<Atom> = each.map(atom).collect();
+        return (-Cells::of_rows(d, values).likelihood(&atoms), seconds);
     }
     let mut risks = Risks::default();
     risks.add(&Predictor::new(&model), values, &[]);

@@ -7,7 +7,8 @@ use nysketch::drift::Drift;
 use nysketch::inspect::{FoldSummary, RawRows};
 use nysketch::recipe::words::{cycle, percent};
 use nysketch::{
-    CovarianceKind, Features, Interval, Intervals, Model, Plan, Recipe, Shape, Sketch, Step, Task,
+    CovarianceKind, Features, FrequencyLaw, Interval, Intervals, Model, Plan, Recipe, Shape,
+    Sketch, Step, Task,
 };
 use serde_json::{Value, json};
 
@@ -42,7 +43,16 @@ pub fn measured_at(plan: &Plan) -> String {
         Features::Nystrom(points, sampling) => {
             format!("{} ({})", count(points.len() as u64, "landmark"), sampling.name())
         }
-        Features::Fourier(points, _) => count(points.len() as u64, "Fourier frequency"),
+        Features::Fourier(points, FrequencyLaw::Normal) => {
+            count(points.len() as u64, "Fourier frequency")
+        }
+        Features::Fourier(points, _) => {
+            format!(
+                "{} ({})",
+                count(points.len() as u64, "Fourier frequency"),
+                plan.features.name()
+            )
+        }
     }
 }
 

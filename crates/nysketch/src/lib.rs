@@ -161,7 +161,7 @@ pub use decoder::{
 pub use densities::Densities;
 pub use engine::{Engine, EngineKind};
 pub use error::{Error, FormatError, Place, Result};
-pub use feature_map::fourier::Radii;
+pub use feature_map::fourier::FrequencyLaw;
 pub use folds::{FoldBy, FoldRule, Folds};
 pub use frame::Frame;
 pub use inspect::Inspection;

@@ -2,7 +2,7 @@
 
 use crate::collect::Collect;
 use crate::error::{Error, Result};
-use crate::feature_map::fourier::Radii;
+use crate::feature_map::fourier::FrequencyLaw;
 use crate::fixed::power_of_two;
 use crate::frame::{Frame, MAX_RANGE_BITS};
 use crate::kernel::Kernel;
@@ -70,13 +70,13 @@ pub struct Plan {
 /// The feature map.
 ///
 /// ```
-/// use nysketch::{Features, PlanParams, Radii, Sampling, Table, plan_for};
+/// use nysketch::{Features, PlanParams, FrequencyLaw, Sampling, Table, plan_for};
 /// # fn main() -> nysketch::Result<()> {
 /// let table = Table::unnamed(1, (0..500).map(f64::from).collect())?;
 /// let (plan, _) = plan_for(&table, PlanParams::default().landmarks(20))?;
 /// assert!(matches!(&plan.features, Features::Nystrom(points, Sampling::Dsquared) if points.len() == 20));
 /// let (plan, _) = plan_for(&table, PlanParams::default().fourier(30))?;
-/// assert!(matches!(&plan.features, Features::Fourier(points, Radii::Normal) if points.len() == 30));
+/// assert!(matches!(&plan.features, Features::Fourier(points, FrequencyLaw::Normal) if points.len() == 30));
 /// # Ok(())
 /// # }
 /// ```
@@ -84,8 +84,8 @@ pub struct Plan {
 pub enum Features {
     /// Landmarks x̃_j in the frame's coordinates, and how they were chosen.
     Nystrom(Points, Sampling),
-    /// Frequencies Ω_j, not divided by σ, and how long they are.
-    Fourier(Points, Radii),
+    /// Frequencies Ω_j, not divided by σ, and how they were drawn.
+    Fourier(Points, FrequencyLaw),
 }
 
 impl Features {
@@ -93,8 +93,9 @@ impl Features {
     pub fn name(&self) -> &'static str {
         match self {
             Features::Nystrom(..) => "nystrom",
-            Features::Fourier(_, Radii::Normal) => "fourier",
-            Features::Fourier(_, Radii::Adapted) => "adapted-fourier",
+            Features::Fourier(_, FrequencyLaw::Normal) => "fourier",
+            Features::Fourier(_, FrequencyLaw::Adapted) => "adapted-fourier",
+            Features::Fourier(_, FrequencyLaw::Orthogonal) => "orthogonal-fourier",
         }
     }
 

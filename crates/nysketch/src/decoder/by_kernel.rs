@@ -5,12 +5,13 @@ use super::calibrate::{self, weighted};
 use super::cells::Cells;
 use super::context::Context;
 use super::decode::{Decode, Job};
+use super::em::Floor;
 use super::kernel::Matcher;
 use super::params::FitParams;
 use crate::atom::Atom;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::kmeans::Effort;
+use crate::kmeans::{Effort, WeightedPoints};
 use crate::report::{Report, Status};
 use crate::task::Task;
 
@@ -25,7 +26,12 @@ impl Decode for KernelDecoder {
             let expected = "clompr or clomp for a sketch of another kernel than the Gaussian";
             return Err(Error::parameter("`decoder`", expected, "kernel"));
         }
-        check_kernel_sums(context, params)
+        check_kernel_sums(context, params)?;
+        if context.calibrated()?.is_some_and(WeightedPoints::is_empty) {
+            let expected = "cells, or the plan another: all rows are too far from the landmarks for kernel sums";
+            return Err(Error::parameter("`decoder`", expected, "kernel"));
+        }
+        Ok(())
     }
 
     fn centres(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {
@@ -41,13 +47,13 @@ impl Decode for KernelDecoder {
         let plain = calibrated.cluster(k, loss, EFFORT, &mut job.rng);
         let means: Vec<Vec<f64>> = matched.iter().map(|a| a.mean.clone()).collect();
         // Below about k(d+1) moments matching is arbitrary, and atoms that cluster the calibrated landmarks worse than
-        // k-means does, by more than it learns from their chance, have not found the clusters.
+        // k-means does, by more than chance explains, have not found the clusters.
         let chance = 1.0 + 2.0 * k as f64 / calibrated.effective();
         let sound = calibrated.risk(&means, loss) <= chance * calibrated.risk(&plain, loss);
         if task == Task::Kmeans && matcher.enough_moments() && sound {
             return Ok(matched);
         }
-        job.report.calibrated = true;
+        from_landmarks(&mut job.report);
         if task == Task::Kmedians {
             // What k-means would have answered is a start like others.
             let (mean_risk, medians) =
@@ -68,26 +74,43 @@ impl Decode for KernelDecoder {
         if let Some(known) = &job.known {
             return Ok(matcher.known_variance(known, rng, report));
         }
-        let learned = matcher.calibrated.map(|c| calibrate::mixture(c, k, job.params.seed));
-        let learned = learned.filter(|learned| learned.atoms.len() == k);
-        if let Some(learned) = &learned
-            && !matcher.enough_moments()
-        {
-            report.calibrated = true;
-            return Ok(learned.atoms.clone());
-        }
-        let atoms = matcher.mixture(rng, report);
-        let (Some(calibrated), Some(learned)) = (matcher.calibrated, learned) else {
-            return Ok(atoms);
+        let Some(calibrated) = matcher.calibrated else {
+            return Ok(matcher.mixture(rng, report));
         };
+        let floor = least_variances(job.context, calibrated, job.params.min_variance);
+        let learned = calibrate::mixture(calibrated, k, &floor, job.params);
+        if learned.atoms.len() == k && !matcher.enough_moments() {
+            from_landmarks(report);
+            return Ok(learned.atoms);
+        }
+        let mut atoms = matcher.mixture(rng, report);
+        atoms.iter_mut().for_each(|a| floor.lift(&mut a.covariance));
+        if learned.atoms.len() < k {
+            return Ok(atoms);
+        }
         // Landmarks are rows: a mixture under which they are less likely than other rows are under one that was fitted to
         // landmarks has not found the clusters, or has lost variances that the sketch cannot tell.
         if Cells::of_points(calibrated).likelihood(&atoms) >= learned.likelihood {
             return Ok(atoms);
         }
-        report.calibrated = true;
+        from_landmarks(report);
         Ok(learned.atoms)
     }
+}
+
+/// A share of the variance of each column: of the rows where the sketch knows it, since landmarks may all have the same value.
+fn least_variances(context: &Context<'_>, points: &WeightedPoints, share: f64) -> Floor {
+    let of_points = Cells::of_points(points).floor_at(share);
+    let Some(moments) = context.sketch().column_moments() else { return of_points };
+    let scale = &context.plan().frame.scale;
+    let of_rows = moments.iter().zip(scale).map(|(m, s)| share * m.1 / s / s);
+    Floor::new(of_points.variances().iter().zip(of_rows).map(|(p, r)| p.max(r)).collect())
+}
+
+/// Says that the model is that of calibrated landmarks, which have no bandwidth: they match the sums at all of them.
+fn from_landmarks(report: &mut Report) {
+    report.calibrated = true;
+    report.bandwidth = None;
 }
 
 /// The matcher at the chosen bandwidth.
@@ -109,7 +132,7 @@ fn matcher_at<'a>(
         space: context.space(),
         k: params.k,
         rows: context.sketch().weight().max(1.0),
-        calibrated: context.calibrated(),
+        calibrated: context.calibrated()?,
     })
 }
 

@@ -128,20 +128,20 @@ pub fn check_kernel_sums(context: &Context<'_>, params: &FitParams) -> Result<()
 pub fn chosen_rung(context: &Context<'_>, params: &FitParams) -> Result<usize> {
     match params.bandwidth {
         Some(sigma2) => context.plan().rung_of(sigma2),
-        None => Ok(best_rung(context, params)),
+        None => best_rung(context, params),
     }
 }
 
 /// The rung nearest, in ratio, to twice the risk that calibrated landmarks give; the middle one
 /// where there are no landmarks and for other kernels than the Gaussian.
-fn best_rung(context: &Context<'_>, params: &FitParams) -> usize {
+fn best_rung(context: &Context<'_>, params: &FitParams) -> Result<usize> {
     let bandwidths = &context.plan().bandwidths;
     let middle = bandwidths.len() / 2;
     if bandwidths.len() == 1 || context.plan().kernel != Kernel::Gaussian {
-        return middle;
+        return Ok(middle);
     }
-    let Some(calibrated) = context.calibrated() else {
-        return middle;
+    let Some(calibrated) = context.calibrated()? else {
+        return Ok(middle);
     };
     let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
     let effort = Effort::new(2, 30);
@@ -150,7 +150,7 @@ fn best_rung(context: &Context<'_>, params: &FitParams) -> usize {
     let distance = |s: f64| (s / wanted).ln().abs();
     let nearest = (0..bandwidths.len())
         .min_by(|&a, &b| distance(bandwidths[a]).total_cmp(&distance(bandwidths[b])));
-    nearest.filter(|_| wanted > 0.0).unwrap_or(middle)
+    Ok(nearest.filter(|_| wanted > 0.0).unwrap_or(middle))
 }
 
 #[cfg(test)]

@@ -4,12 +4,13 @@
 //! has the normal equations (Σ_l K_l) w = Σ_l k̄_l. Landmarks are rows, so k-means and EM on them find clusters of any shape,
 //! where matching the sketch by a mixture supposes that there is one.
 
-use super::cells::Cells;
-use super::em::{Em, Shaped, TOLERANCE, Until};
+use super::em::{Em, Floor, Shaped, TOLERANCE, Until};
+use super::params::FitParams;
 use crate::atom::Atom;
 use crate::covariance::{Covariance, CovarianceKind};
 use crate::kmeans::{Effort, Loss, WeightedPoints};
 use crate::optimize::nonnegative_exact;
+use crate::parallel::in_parallel;
 use crate::sketch::Sketch;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -76,15 +77,16 @@ pub struct Learned {
 
 /// A diagonal mixture of k components by EM. Few points carry few variances: those of a component are mixed with those of
 /// all, as far as mixtures of three quarters of the points find best for the last quarter.
-pub fn mixture(points: &WeightedPoints, k: usize, seed: u64) -> Learned {
-    let floor = Cells::of_points(points).floor().clone();
+///
+/// `floor` is the least variance in each column.
+pub fn mixture(points: &WeightedPoints, k: usize, floor: &Floor, params: &FitParams) -> Learned {
     let em = |points: &WeightedPoints, shrinkage: f64| {
         let places: Vec<f64> = points.iter().flat_map(|(x, _)| x.into_owned()).collect();
-        let shaped = Shaped { kind: CovarianceKind::Diag, floor: &floor, shrinkage };
+        let shaped = Shaped { kind: CovarianceKind::Diag, floor, shrinkage };
         Em::new(points.weights(), &places, &[], shaped)
     };
     let learn = |points: &WeightedPoints, shrinkage: f64, starts: usize| {
-        let (em, rng) = (em(points, shrinkage), &mut ChaCha8Rng::seed_from_u64(seed));
+        let (em, rng) = (em(points, shrinkage), &mut ChaCha8Rng::seed_from_u64(params.seed));
         let each = |_: usize| {
             let centres = points.cluster(k, Loss::Squared, Effort::new(2, 50), rng);
             let mut atoms = pooled(points, centres);
@@ -95,19 +97,24 @@ pub fn mixture(points: &WeightedPoints, k: usize, seed: u64) -> Learned {
         let better = |a: Learned, b: Learned| if b.likelihood > a.likelihood { b } else { a };
         (0..starts).map(each).reduce(better).expect("there is a start")
     };
-    let folds: Vec<_> = (0..FOLDS).map(|fold| points.without(fold, FOLDS)).collect();
-    let held_out = |shrinkage: f64| {
-        let of = |(rest, fold): &(WeightedPoints, WeightedPoints)| {
-            let mut atoms = learn(rest, shrinkage, STARTS / 3).atoms;
-            em(fold, 0.0).step(&mut atoms) * fold.mass() / points.mass()
-        };
-        (folds.iter().map(of).sum::<f64>(), shrinkage)
+    let mut folds: Vec<_> = (0..FOLDS).map(|fold| points.without(fold, FOLDS)).collect();
+    folds.retain(|(rest, fold)| rest.len() >= k && !fold.is_empty());
+    if folds.is_empty() {
+        // Too few points to tell anything but themselves.
+        return learn(points, 0.0, STARTS);
+    }
+    let told: f64 = folds.iter().map(|(_, fold)| fold.mass()).sum();
+    let tried = SHRINKAGES.iter().flat_map(|s| folds.iter().map(move |fold| (*s, fold))).collect();
+    let held_out = |(shrinkage, (rest, fold)): (f64, &(WeightedPoints, WeightedPoints))| {
+        let mut atoms = learn(rest, shrinkage, STARTS / 3).atoms;
+        em(fold, 0.0).step(&mut atoms) * fold.mass() / told
     };
-    let scored = SHRINKAGES.into_iter().map(held_out);
+    let said = in_parallel(params.threads, tried, held_out);
+    let scored = said.chunks(folds.len()).map(|each| each.iter().sum::<f64>()).zip(SHRINKAGES);
     let (other, shrinkage) =
         scored.reduce(|a, b| if b.0 > a.0 { b } else { a }).expect("there is a choice");
     let own = learn(points, shrinkage, STARTS);
     // With p numbers and s points the likelihood is p/2s too large on them, p/2s too small on other rows, and 4/3 of that too
-    // small on a quarter of the points where the others were fitted to.
+    // small on a quarter of the points under what was fitted to the others.
     Learned { likelihood: (own.likelihood + 6.0 * other) / 7.0, atoms: own.atoms }
 }

@@ -248,13 +248,15 @@ impl<'a> Context<'a> {
     }
 
     /// Landmarks weighted so that their sketch is the data's, where there are landmarks and kernel sums.
-    pub(crate) fn calibrated(&self) -> Option<&WeightedPoints> {
-        let make = || {
-            let landmarks = self.plan().landmarks().filter(|_| self.plan().collect.kernel)?;
+    pub(crate) fn calibrated(&self) -> Result<Option<&WeightedPoints>> {
+        let made = once(&self.calibrated, || {
+            let landmarks = self.plan().landmarks().filter(|_| self.plan().collect.kernel);
+            let Some(landmarks) = landmarks else { return Ok(None) };
+            Work::eigen(landmarks.len(), 1).check("weights of so many landmarks")?;
             let placed: Vec<f64> = landmarks.rows().flat_map(|z| self.placed(z)).collect();
-            Some(calibrated(self.sketch, &placed))
-        };
-        self.calibrated.get_or_init(make).as_ref()
+            Ok(Some(calibrated(self.sketch, &placed)))
+        });
+        Ok(made?.as_ref())
     }
 
     /// Effective dimensions of the data at a bandwidth; needs a sketch with landmarks.

@@ -214,7 +214,7 @@ impl Context<'_> {
             return Ok(Cow::Owned(self.clustered_unfolded().weighted_means()));
         }
         let missing = || Error::MissingSums { task: "a risk estimate", what: "cells".into() };
-        self.calibrated().map(Cow::Borrowed).ok_or_else(missing)
+        self.calibrated()?.map(Cow::Borrowed).ok_or_else(missing)
     }
 
     /// The risk, and one by which models of several k are compared: that of a mixture on the cells unfolded

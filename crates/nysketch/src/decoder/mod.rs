@@ -3,7 +3,7 @@
 //! | decoder | from | what it does |
 //! |---|---|---|
 //! | `cells` | cell moments | weighted k-means, k-medians or EM on the cells |
-//! | `kernel` | kernel sums | atoms of a learned width match the sketch; starts from calibrated landmarks |
+//! | `kernel` | kernel sums | atoms of a learned width match the sketch, or k-means and EM on calibrated landmarks |
 //! | `clompr`, `clomp` | kernel sums | the paper's: matching pursuit with Diracs or diagonal Gaussians |
 //! | `auto` | both | cells where the sketch has them, else kernel |
 //!

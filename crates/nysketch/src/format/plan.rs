@@ -5,7 +5,7 @@ use super::container::{Content, Reader, Tensor, value_error};
 use crate::collect::Collect;
 use crate::digest::is_sha256;
 use crate::error::{FormatError, Result};
-use crate::feature_map::fourier::Radii;
+use crate::feature_map::fourier::FrequencyLaw;
 use crate::frame::{EXPONENTS, Frame};
 use crate::kernel::Kernel;
 use crate::kernel::search::PanelsOnce;
@@ -238,7 +238,10 @@ impl Metadata {
 /// The least version that can hold a plan and these sections.
 fn version(plan: &Plan, sections: &BTreeMap<String, String>) -> u64 {
     let first = plan.kernel == Kernel::Gaussian
-        && !matches!(plan.features, Features::Fourier(_, Radii::Adapted));
+        && matches!(
+            plan.features,
+            Features::Nystrom(..) | Features::Fourier(_, FrequencyLaw::Normal)
+        );
     match plan.recipe.is_plain(&plan.columns) {
         _ if plan.private.is_some() => 4,
         true if first && sections.is_empty() => 1,
@@ -363,8 +366,9 @@ pub fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
     let parse = |name: &String| Sampling::from_name(name).map_err(|e| value_error(e.to_string()));
     let features = match (metadata.features.as_str(), &metadata.sampling) {
         ("nystrom", Some(sampling)) => Features::Nystrom(points, parse(sampling)?),
-        ("fourier", None) => Features::Fourier(points, Radii::Normal),
-        ("adapted-fourier", None) => Features::Fourier(points, Radii::Adapted),
+        ("fourier", None) => Features::Fourier(points, FrequencyLaw::Normal),
+        ("adapted-fourier", None) => Features::Fourier(points, FrequencyLaw::Adapted),
+        ("orthogonal-fourier", None) => Features::Fourier(points, FrequencyLaw::Orthogonal),
         (features, sampling) => {
             return Err(value_error(format!(
                 "unknown features '{features}' with sampling {sampling:?}"

@@ -175,7 +175,11 @@ impl Narrowed {
         centres: &[Vec<f32>],
         threads: usize,
     ) -> Vec<Near> {
-        let panels = |centres: &Points| PanelsOnce::default().of(centres, Instructions::best());
+        // Few points are sooner compared than panels made.
+        let pays = points.len() >= centres.len();
+        let panels = |centres: &Points| {
+            pays.then(|| PanelsOnce::default().of(centres, Instructions::best())).flatten()
+        };
         let find = |search: &mut Search, rows: &[f32], nearest: &mut Nearest| {
             search.block_two(rows, &Farther, nearest);
         };
@@ -208,6 +212,9 @@ impl Narrowed {
         panels: impl Fn(&Points) -> Option<Arc<Panels>>,
         find: impl Fn(&mut Search, &[f32], &mut Nearest) + Sync,
     ) -> Vec<Near> {
+        if points.is_empty() {
+            return Vec::new();
+        }
         if !self.known.is_empty() {
             return self.nearest_known(points, centres);
         }

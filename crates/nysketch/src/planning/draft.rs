@@ -296,9 +296,9 @@ impl Draft {
 
     fn choose(&mut self) -> Result<Chosen> {
         let (placed, sampling) = match self.measurement.clone() {
-            Measurement::Fourier { frequencies, radii } => {
-                let drawn = draw_frequencies(radii, self.frame.dims(), frequencies, &mut self.rng);
-                return Ok(Chosen::All(Features::Fourier(drawn, radii), Vec::new()));
+            Measurement::Fourier { frequencies, law } => {
+                let drawn = draw_frequencies(law, self.frame.dims(), frequencies, &mut self.rng);
+                return Ok(Chosen::All(Features::Fourier(drawn, law), Vec::new()));
             }
             Measurement::Given(rows) => (self.given(&rows)?, Sampling::Given),
             Measurement::Leverage(lambda) => {

@@ -6,7 +6,7 @@
 use super::private::PrivateParams;
 use crate::collect::Collect;
 use crate::error::{Error, Result};
-use crate::feature_map::fourier::Radii;
+use crate::feature_map::fourier::FrequencyLaw;
 use crate::kernel::Kernel;
 use crate::kernel::ladder::check_bandwidths;
 use crate::landmarks::Sampling;
@@ -65,8 +65,10 @@ pub enum FeatureKind {
     Nystrom,
     /// Random Fourier features.
     Fourier,
-    /// Random Fourier features whose frequencies have adapted radii.
+    /// The same, with frequencies of adapted lengths.
     AdaptedFourier,
+    /// The same, with frequencies in orthogonal blocks.
+    OrthogonalFourier,
 }
 
 impl Named for FeatureKind {
@@ -77,7 +79,12 @@ impl Named for FeatureKind {
         Choice::new(
             FeatureKind::AdaptedFourier,
             "adapted-fourier",
-            "The same, less sensitive to the bandwidth (Keriven et al. 2017)",
+            "The same, with frequencies of adapted lengths (Keriven et al. 2017)",
+        ),
+        Choice::new(
+            FeatureKind::OrthogonalFourier,
+            "orthogonal-fourier",
+            "The same, with frequencies in orthogonal blocks (Chatalic et al. 2018)",
         ),
     ];
 }
@@ -380,7 +387,7 @@ pub(super) enum Measurement {
     /// Landmarks given as rows in the table's units.
     Given(GivenLandmarks),
     /// Random Fourier features.
-    Fourier { frequencies: usize, radii: Radii },
+    Fourier { frequencies: usize, law: FrequencyLaw },
 }
 
 /// Checked parameters: only these can run.
@@ -614,7 +621,7 @@ impl PlanParams {
             options.iter().find(|(_, said)| *said).map(|(name, _)| *name)
         };
         match self.features {
-            FeatureKind::Fourier | FeatureKind::AdaptedFourier => {
+            FeatureKind::Fourier | FeatureKind::AdaptedFourier | FeatureKind::OrthogonalFourier => {
                 let from = [("`landmarks_from`", self.landmarks_from.is_some())];
                 let why =
                     "left out with Fourier features, which have no landmarks; use `frequencies`";
@@ -638,17 +645,18 @@ impl PlanParams {
         self.settle_private()?;
         let witnesses = self.witness_count()?;
         let measurement = match self.features {
-            FeatureKind::Fourier | FeatureKind::AdaptedFourier => {
+            FeatureKind::Fourier | FeatureKind::AdaptedFourier | FeatureKind::OrthogonalFourier => {
                 let frequencies = self.frequencies.unwrap_or(DEFAULT_FREQUENCIES);
                 if !(1..=MAX_POINTS).contains(&frequencies) {
                     let expected = format!("between 1 and {MAX_POINTS}");
                     return Err(Error::parameter("`frequencies`", expected, frequencies));
                 }
-                let radii = match self.features {
-                    FeatureKind::AdaptedFourier => Radii::Adapted,
-                    _ => Radii::Normal,
+                let law = match self.features {
+                    FeatureKind::AdaptedFourier => FrequencyLaw::Adapted,
+                    FeatureKind::OrthogonalFourier => FrequencyLaw::Orthogonal,
+                    _ => FrequencyLaw::Normal,
                 };
-                Measurement::Fourier { frequencies, radii }
+                Measurement::Fourier { frequencies, law }
             }
             FeatureKind::Nystrom => match self.landmarks_from.take() {
                 Some(given) => Measurement::Given(given),
