@@ -323,8 +323,8 @@ pub fn nonnegative_exact(a: &[f64], b: &[f64]) -> Vec<f64> {
         };
         if wrong.len() < fewest {
             (fewest, patience) = (wrong.len(), PATIENCE);
-        } else if patience > 0 {
-            patience -= 1;
+        } else {
+            patience = patience.saturating_sub(1);
         }
         match patience {
             0 => free[*last] = !free[*last],

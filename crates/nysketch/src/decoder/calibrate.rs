@@ -118,3 +118,46 @@ pub fn mixture(points: &WeightedPoints, k: usize, floor: &Floor, params: &FitPar
     // small on a quarter of the points under what was fitted to the others.
     Learned { likelihood: (own.likelihood + 6.0 * other) / 7.0, atoms: own.atoms }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::Task;
+
+    fn learned(points: &[f64], weights: &[f64], k: usize) -> Learned {
+        let points = WeightedPoints::new(1, points, weights);
+        let floor = Floor::new(vec![1e-3]);
+        mixture(&points, k, &floor, &FitParams::new(Task::Gmm, k))
+    }
+
+    /// Two clusters of weighted points, of which each is as heavy as its points.
+    #[test]
+    fn em_on_weighted_points_finds_the_clusters() {
+        let at = |i: usize| if i < 40 { i as f64 * 0.05 } else { 50.0 + (i - 40) as f64 * 0.1 };
+        let points: Vec<f64> = (0..60).map(at).collect();
+        let weights: Vec<f64> = (0..60).map(|i| if i < 40 { 1.0 } else { 6.0 }).collect();
+        let mut atoms = learned(&points, &weights, 2).atoms;
+        atoms.sort_by(|a, b| a.mean[0].total_cmp(&b.mean[0]));
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-6;
+        assert!(near(atoms[0].weight, 0.25) && near(atoms[1].weight, 0.75), "{atoms:?}");
+        assert!(near(atoms[0].mean[0], 0.975) && near(atoms[1].mean[0], 50.95), "{atoms:?}");
+        // 40 points 0.05 apart have a variance of 0.05²·(40² − 1)/12, or something between that and the other's.
+        let (own, other) = (0.05f64.powi(2) * 1599.0 / 12.0, 0.01 * 399.0 / 12.0);
+        assert!(
+            atoms[0].variance()[0] <= own + 1e-9 && atoms[0].variance()[0] > 0.99 * own.min(other)
+        );
+    }
+
+    /// None of them panics, whatever is left of the points.
+    #[test]
+    fn few_points_give_few_atoms() {
+        for (count, k) in [(1, 1), (1, 3), (3, 1), (3, 3), (4, 2), (5, 5), (7, 3)] {
+            let points: Vec<f64> = (0..count).map(|i| i as f64).collect();
+            let found = learned(&points, &vec![1.0; count], k);
+            assert_eq!(found.atoms.len(), k.min(count), "{count} points, k = {k}");
+            assert!(
+                found.likelihood.is_finite() && found.atoms.iter().all(|a| a.weight.is_finite())
+            );
+        }
+    }
+}

@@ -843,3 +843,20 @@ impl PlanValid {
         self.params.threads
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn witnesses_grow_with_the_clusters() {
+        assert_eq!(default_witnesses(9, None), 20_000);
+        assert_eq!(default_witnesses(9, Some(10)), 20_000);
+        assert_eq!(default_witnesses(2, Some(200)), 160_000);
+        assert_eq!(default_witnesses(2, Some(201)), 160_300);
+        assert_eq!(default_witnesses(9, Some(1000)), 400_000);
+        // Within 10⁶ values for each hundred clusters, and at least 20 rows for each.
+        assert_eq!(default_witnesses(100, Some(100)), 10_000);
+        assert_eq!(default_witnesses(10_000, Some(1000)), 20_000);
+    }
+}
