@@ -16,6 +16,8 @@ use crate::report::{Report, Status};
 use crate::task::Task;
 
 const EFFORT: Effort = Effort::new(20, 200);
+/// What chance explains at most, as a share of the risk of k-means on calibrated landmarks.
+const MOST_CHANCE: f64 = 0.15;
 
 /// Matches the kernel sums with atoms of a learned width.
 pub struct KernelDecoder;
@@ -48,7 +50,7 @@ impl Decode for KernelDecoder {
         let means: Vec<Vec<f64>> = matched.iter().map(|a| a.mean.clone()).collect();
         // Below about k(d+1) moments matching is arbitrary, and atoms that cluster the calibrated landmarks worse than
         // k-means does, by more than chance explains, have not found the clusters.
-        let chance = 1.0 + 2.0 * k as f64 / calibrated.effective();
+        let chance = 1.0 + (2.0 * k as f64 / calibrated.effective()).min(MOST_CHANCE);
         let sound = calibrated.risk(&means, loss) <= chance * calibrated.risk(&plain, loss);
         if task == Task::Kmeans && matcher.enough_moments() && sound {
             return Ok(matched);
