@@ -55,7 +55,7 @@ class Plan:
         sampling: _Sampling | None = None,
         leverage_lambda: float | None = None,
         landmarks_from: ArrayLike | _Path | None = None,
-        features: Literal["nystrom", "fourier", "adapted-fourier", "orthogonal-fourier"] | None = None,
+        features: Literal["nystrom", "fourier", "adapted-fourier"] | None = None,
         frequencies: int | None = None,
         kernel: Literal["gaussian", "laplace"] | None = None,
         bandwidth: float | Sequence[float] | None = None,
@@ -136,7 +136,7 @@ class Plan:
     @property
     def frequencies(self) -> NDArray[np.float64] | None: ...
     @property
-    def features(self) -> Literal["nystrom", "fourier", "adapted-fourier", "orthogonal-fourier"]: ...
+    def features(self) -> Literal["nystrom", "fourier", "adapted-fourier"]: ...
     @property
     def sampling(self) -> str | None: ...
     @property

@@ -93,9 +93,9 @@ impl PyPlan {
     ///     Leverage sampling as in the paper: the number of landmarks is random.
     /// landmarks_from : array-like or path, optional
     ///     Landmarks of your own, one per row.
-    /// features : {'nystrom', 'fourier', 'adapted-fourier', 'orthogonal-fourier'}, optional
-    ///     Kernel values at landmarks, the default, or random Fourier features: of normal frequencies, of adapted
-    ///     lengths, or in orthogonal blocks.
+    /// features : {'nystrom', 'fourier', 'adapted-fourier'}, optional
+    ///     Kernel values at landmarks, the default, or random Fourier features, of normal frequencies or of
+    ///     frequencies of adapted lengths.
     /// frequencies : int, optional
     ///     Number of random frequencies; 200.
     /// kernel : {'gaussian', 'laplace'}, optional
@@ -601,7 +601,7 @@ impl PyPlan {
         Ok(Some(PyArray1::from_vec(py, values).reshape([points.len(), points.dims()])?))
     }
 
-    /// 'nystrom', 'fourier', 'adapted-fourier' or 'orthogonal-fourier'.
+    /// 'nystrom', 'fourier' or 'adapted-fourier'.
     #[getter]
     fn features(&self) -> &'static str {
         self.plan.features.name()

@@ -11,7 +11,8 @@ use nysketch::decoder::constraints::Constraints;
 use nysketch::decoder::space::Space;
 use nysketch::decoder::starts::Starts;
 use nysketch::feature_map::fourier::draw_frequencies;
-use nysketch::random::unit;
+use nysketch::points::Points;
+use nysketch::random::{normal, unit};
 use nysketch::{
     Collect, Context, Features, FrequencyLaw, PlanParams, Sketch, SketchParams, Table, Task,
     plan_for,
@@ -40,6 +41,55 @@ impl Law {
             Law::OneBit => "Gaussian, one bit",
         }
     }
+}
+
+/// Frequencies of a law, not divided by σ.
+fn frequencies(law: Law, d: usize, count: usize, rng: &mut ChaCha8Rng) -> Points {
+    match law {
+        Law::Gaussian | Law::OneBit => draw_frequencies(FrequencyLaw::Normal, d, count, rng),
+        Law::Adapted => draw_frequencies(FrequencyLaw::Adapted, d, count, rng),
+        Law::Orthogonal => {
+            let (mut data, mut rows) = (Vec::with_capacity(d * count), Vec::new());
+            while data.len() < d * count {
+                if rows.is_empty() {
+                    rows = hadamard_rows(d.next_power_of_two(), rng);
+                }
+                let direction = rows.pop().map_or(Vec::new(), |row| row[..d].to_vec());
+                let length = direction.iter().map(|x| x * x).sum::<f64>().sqrt();
+                // What is cut off may be all of it.
+                if length > 1e-9 {
+                    let radius = (0..d).map(|_| normal(rng).powi(2)).sum::<f64>().sqrt();
+                    data.extend(direction.iter().map(|x| (x / length * radius) as f32));
+                }
+            }
+            Points::new(d, data)
+        }
+    }
+}
+
+/// The rows of H D₁ H D₂ H D₃: Walsh-Hadamard transforms and random signs.
+fn hadamard_rows(n: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<f64>> {
+    let signs: Vec<Vec<f64>> = (0..3)
+        .map(|_| (0..n).map(|_| if unit(rng) < 0.5 { -1.0 } else { 1.0 }).collect())
+        .collect();
+    let row = |i: usize| {
+        // Row i of the product is its transpose applied to a unit vector; H is symmetric.
+        let mut x: Vec<f64> = (0..n).map(|j| f64::from(u8::from(i == j))).collect();
+        for signs in &signs {
+            let mut half = 1;
+            while half < n {
+                for start in (0..n).step_by(2 * half) {
+                    for j in start..start + half {
+                        (x[j], x[j + half]) = (x[j] + x[j + half], x[j] - x[j + half]);
+                    }
+                }
+                half *= 2;
+            }
+            x.iter_mut().zip(signs).for_each(|(x, s)| *x *= s / (n as f64).sqrt());
+        }
+        x
+    };
+    (0..n).map(row).collect()
 }
 
 /// Means of `sign cos` and `sign sin` of dithered phases, brought back to those of cosines and sines: their first Fourier
@@ -75,12 +125,8 @@ fn decoded(law: Law, setting: &Setting, rows: &Rows, sigma2: f64, seed: u64) -> 
     let params = PlanParams::default().fourier(setting.m / 2).bandwidths([sigma2]).collect(collect);
     let mut plan = plan_for(&table, params.seed(seed)).ok()?.0;
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
-    let of = match law {
-        Law::Adapted => FrequencyLaw::Adapted,
-        Law::Orthogonal => FrequencyLaw::Orthogonal,
-        _ => FrequencyLaw::Normal,
-    };
-    plan.features = Features::Fourier(draw_frequencies(of, rows.dims, setting.m / 2, rng), of);
+    let drawn = frequencies(law, rows.dims, setting.m / 2, rng);
+    plan.features = Features::Fourier(drawn, FrequencyLaw::Normal);
     let sketch = Sketch::of(&Arc::new(plan), &table, SketchParams::default(), &()).ok()?;
     let context = Context::new(&sketch);
     let mut embedding = context.embedding(0).ok()?.clone();

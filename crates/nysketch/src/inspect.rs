@@ -34,7 +34,7 @@ pub struct Weights {
 pub struct PlanSummary {
     /// Names of the columns, in order.
     pub columns: Vec<String>,
-    /// `nystrom`, `fourier`, `adapted-fourier` or `orthogonal-fourier`.
+    /// `nystrom`, `fourier` or `adapted-fourier`.
     pub features: &'static str,
     /// The kernel that is summed.
     pub kernel: &'static str,

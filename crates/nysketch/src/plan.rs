@@ -95,7 +95,6 @@ impl Features {
             Features::Nystrom(..) => "nystrom",
             Features::Fourier(_, FrequencyLaw::Normal) => "fourier",
             Features::Fourier(_, FrequencyLaw::Adapted) => "adapted-fourier",
-            Features::Fourier(_, FrequencyLaw::Orthogonal) => "orthogonal-fourier",
         }
     }
 

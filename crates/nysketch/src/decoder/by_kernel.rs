@@ -30,7 +30,7 @@ impl Decode for KernelDecoder {
         }
         check_kernel_sums(context, params)?;
         if context.calibrated()?.is_some_and(WeightedPoints::is_empty) {
-            let expected = "cells, or the plan another: all rows are too far from the landmarks for kernel sums";
+            let expected = "another, or the plan one of such rows: these are too far from all landmarks for kernel sums";
             return Err(Error::parameter("`decoder`", expected, "kernel"));
         }
         Ok(())

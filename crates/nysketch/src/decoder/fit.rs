@@ -274,8 +274,12 @@ impl Context<'_> {
             let expected = "cells where there are categories or missing values";
             return Err(Error::parameter("`decoder`", expected, decoder.name()));
         }
-        let searched = decoder == Decoder::Cells && params.task == Task::Gmm;
-        if let Some((name, got)) = params.of_search().next().filter(|_| !searched) {
+        let searched = |name: &str| match (params.task, decoder) {
+            (Task::Gmm, Decoder::Cells) => true,
+            (Task::Gmm, Decoder::Kernel) => name == "`min_variance`" && plan.landmarks().is_some(),
+            _ => false,
+        };
+        if let Some((name, got)) = params.of_search().find(|(name, _)| !searched(name)) {
             let expected = "left out unless a gmm is learned from cells";
             return Err(Error::parameter(name, expected, got));
         }

@@ -12,7 +12,6 @@ use crate::kernel::exp2::{COS, ROUND, SIN, cos_sin_quarters};
 use crate::kernel::pack::{MAX_BLOCK, PackedRows, ROWS, VECTORS, Value, copy_for, pack_points};
 use crate::kernel::scalar::ONE_BITS;
 use crate::points::Points;
-use crate::random::unit;
 use crate::simd::Instructions;
 use pulp::{Simd, WithSimd};
 use rand_distr::{Distribution, StandardNormal};
@@ -31,9 +30,6 @@ pub enum FrequencyLaw {
     /// characteristic function of a Gaussian changes most with its mean and variance. Multiplied by √(d/2.3), so that they are
     /// as long in the mean square as normal ones and σ² means the same.
     Adapted,
-    /// As long as normal ones, in directions that are orthogonal block by block: the rows of H D₁ H D₂ H D₃ (Chatalic et al.
-    /// 2018) in as many dimensions as the next power of two, cut off at d.
-    Orthogonal,
 }
 
 /// E R² of adapted radii: with u = R²/2 + 2 their density is √u e^{−u} for u ≥ 2, so that
@@ -47,54 +43,19 @@ pub fn draw_frequencies(
     count: usize,
     rng: &mut impl rand::Rng,
 ) -> Points {
-    let (mut data, mut block) = (Vec::with_capacity(dims * count), Vec::new());
-    let length = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
+    let mut data = Vec::with_capacity(dims * count);
     for _ in 0..count {
         let normal: Vec<f64> = (0..dims).map(|_| StandardNormal.sample(rng)).collect();
-        let (direction, size) = match law {
-            FrequencyLaw::Normal => (normal, 1.0),
+        let factor = match law {
+            FrequencyLaw::Normal => 1.0,
             FrequencyLaw::Adapted => {
-                let size = adapted_radius(rng) * (dims as f64 / ADAPTED_SQUARE).sqrt();
-                let long = length(&normal);
-                (normal, size / long)
-            }
-            FrequencyLaw::Orthogonal => {
-                if block.is_empty() {
-                    block = hadamard_rows(dims.next_power_of_two(), rng);
-                }
-                let mut row = block.pop().unwrap_or_default();
-                row.truncate(dims);
-                let size = length(&normal) / length(&row);
-                (row, size)
+                let length = normal.iter().map(|x| x * x).sum::<f64>().sqrt();
+                adapted_radius(rng) * (dims as f64 / ADAPTED_SQUARE).sqrt() / length
             }
         };
-        data.extend(direction.iter().map(|x| (size * x) as f32));
+        data.extend(normal.iter().map(|x| (factor * x) as f32));
     }
     Points::new(dims, data)
-}
-
-/// The rows of H D₁ H D₂ H D₃: Walsh-Hadamard transforms, divided by √n, and random signs.
-fn hadamard_rows(n: usize, rng: &mut impl rand::Rng) -> Vec<Vec<f64>> {
-    let sign = |rng: &mut _| if unit(rng) < 0.5 { -1.0 } else { 1.0 };
-    let signs: Vec<Vec<f64>> = (0..3).map(|_| (0..n).map(|_| sign(rng)).collect()).collect();
-    let row = |i: usize| {
-        // A row of a product is its transpose times a unit vector, and H is symmetric.
-        let mut x: Vec<f64> = (0..n).map(|j| f64::from(u8::from(i == j))).collect();
-        for signs in &signs {
-            let mut half = 1;
-            while half < n {
-                for start in (0..n).step_by(2 * half) {
-                    for j in start..start + half {
-                        (x[j], x[j + half]) = (x[j] + x[j + half], x[j] - x[j + half]);
-                    }
-                }
-                half *= 2;
-            }
-            x.iter_mut().zip(signs).for_each(|(x, s)| *x *= s / (n as f64).sqrt());
-        }
-        x
-    };
-    (0..n).map(row).collect()
 }
 
 /// √u e^{−u} is the density of half a sum of three squares of normal variables.
@@ -347,25 +308,6 @@ mod tests {
         let expected = 7.0 / ADAPTED_SQUARE * (moment(4) - moment(2).powi(2)).sqrt();
         assert!((mean - 7.0).abs() < 0.1, "{mean}");
         assert!((spread.sqrt() - expected).abs() < 0.2, "{} {expected}", spread.sqrt());
-    }
-
-    /// Blocks of eight columns, which are not cut off, are orthogonal to rounding in single precision.
-    #[test]
-    fn orthogonal_blocks_are_orthogonal() {
-        let mut rng = ChaCha8Rng::seed_from_u64(9);
-        let drawn = draw_frequencies(FrequencyLaw::Orthogonal, 8, 24, &mut rng);
-        let dot = |i: usize, j: usize| -> f64 {
-            let pairs = drawn.row(i).iter().zip(drawn.row(j));
-            pairs.map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
-        };
-        for i in 0..24 {
-            assert!(dot(i, i) > 0.1);
-            for j in (i / 8 * 8)..i {
-                assert!(dot(i, j).abs() < 1e-5, "{i} {j}: {}", dot(i, j));
-            }
-        }
-        let cut = draw_frequencies(FrequencyLaw::Orthogonal, 5, 7, &mut rng);
-        assert!(cut.len() == 7 && cut.data().iter().all(|x| x.is_finite()));
     }
 
     #[test]

@@ -368,7 +368,6 @@ pub fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
         ("nystrom", Some(sampling)) => Features::Nystrom(points, parse(sampling)?),
         ("fourier", None) => Features::Fourier(points, FrequencyLaw::Normal),
         ("adapted-fourier", None) => Features::Fourier(points, FrequencyLaw::Adapted),
-        ("orthogonal-fourier", None) => Features::Fourier(points, FrequencyLaw::Orthogonal),
         (features, sampling) => {
             return Err(value_error(format!(
                 "unknown features '{features}' with sampling {sampling:?}"

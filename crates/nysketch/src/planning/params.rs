@@ -67,8 +67,6 @@ pub enum FeatureKind {
     Fourier,
     /// The same, with frequencies of adapted lengths.
     AdaptedFourier,
-    /// The same, with frequencies in orthogonal blocks.
-    OrthogonalFourier,
 }
 
 impl Named for FeatureKind {
@@ -80,11 +78,6 @@ impl Named for FeatureKind {
             FeatureKind::AdaptedFourier,
             "adapted-fourier",
             "The same, with frequencies of adapted lengths (Keriven et al. 2017)",
-        ),
-        Choice::new(
-            FeatureKind::OrthogonalFourier,
-            "orthogonal-fourier",
-            "The same, with frequencies in orthogonal blocks (Chatalic et al. 2018)",
         ),
     ];
 }
@@ -621,7 +614,7 @@ impl PlanParams {
             options.iter().find(|(_, said)| *said).map(|(name, _)| *name)
         };
         match self.features {
-            FeatureKind::Fourier | FeatureKind::AdaptedFourier | FeatureKind::OrthogonalFourier => {
+            FeatureKind::Fourier | FeatureKind::AdaptedFourier => {
                 let from = [("`landmarks_from`", self.landmarks_from.is_some())];
                 let why =
                     "left out with Fourier features, which have no landmarks; use `frequencies`";
@@ -645,7 +638,7 @@ impl PlanParams {
         self.settle_private()?;
         let witnesses = self.witness_count()?;
         let measurement = match self.features {
-            FeatureKind::Fourier | FeatureKind::AdaptedFourier | FeatureKind::OrthogonalFourier => {
+            FeatureKind::Fourier | FeatureKind::AdaptedFourier => {
                 let frequencies = self.frequencies.unwrap_or(DEFAULT_FREQUENCIES);
                 if !(1..=MAX_POINTS).contains(&frequencies) {
                     let expected = format!("between 1 and {MAX_POINTS}");
@@ -653,7 +646,6 @@ impl PlanParams {
                 }
                 let law = match self.features {
                     FeatureKind::AdaptedFourier => FrequencyLaw::Adapted,
-                    FeatureKind::OrthogonalFourier => FrequencyLaw::Orthogonal,
                     _ => FrequencyLaw::Normal,
                 };
                 Measurement::Fourier { frequencies, law }
