@@ -182,9 +182,12 @@ fn what_is_refused_is_refused_in_words() {
     for option in ["--min-variance 0.01", "--restarts 5", "--max-iterations 7", "--tolerance 0.1"] {
         let words = format!("{} must be left out", option.split(' ').next().unwrap());
         fails(&format!("fit kmeans s.nys -k 3 -o u.json {option}"), &words);
-        fails(&format!("fit gmm s.nys -k 3 -o u.json --decoder kernel {option}"), &words);
+        fails(&format!("fit gmm s.nys -k 3 -o u.json --decoder clompr {option}"), &words);
         fails(&format!("fit pca s.nys -k 3 -o u.json {option}"), &words);
     }
+    // Mixtures of calibrated landmarks keep to a least variance, too.
+    f.ok("fit gmm s.nys -k 3 -o l.json --decoder kernel --min-variance 0.01");
+    fails("fit gmm s.nys -k 3 -o u.json --decoder kernel --restarts 5", "must be left out");
     fails("fit gmm s.nys -k 3 -o u.json --min-variance 2", "--min-variance must be a share");
     fails("fit gmm s.nys -k 3 -o u.json --restarts 0", "--restarts must be between 1 and");
     fails("fit gmm s.nys -k 3 -o u.json --decoder kernel --covariance full", "--decoder cells");
