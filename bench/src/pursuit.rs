@@ -11,8 +11,8 @@
 #[path = "sketches.rs"]
 mod sketches;
 
+use nysketch::atom::Family;
 use nysketch::atom::embedding::Embedding;
-use nysketch::atom::{Atom, Family};
 use nysketch::decoder::clompr::{Clompr, Steps, objective_of};
 use nysketch::decoder::constraints::Constraints;
 use nysketch::decoder::space::Space;
@@ -22,8 +22,7 @@ use nysketch::random::{below, normal};
 use nysketch::{Context, Sketch, Task};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use sketches::{K, Rows, Setting, median, reference, risk, rows_of, sketch};
-use std::path::PathBuf;
+use sketches::{Arguments, K, Rows, Setting, median, prepared, risk, widened};
 use std::time::Instant;
 
 const REPLICATES: usize = 5;
@@ -202,42 +201,20 @@ fn pursue(
         let value = pursued.value();
         let found = clompr.polish(pursued);
         let seconds = start.elapsed().as_secs_f64();
-        let atoms: Vec<Atom> = found
-            .atoms
-            .iter()
-            .map(|a| {
-                let mean = frame.widen_coordinates(&a.mean);
-                let variance =
-                    a.variance().iter().zip(&frame.scale).map(|(v, s)| v * s * s).collect();
-                Atom::diagonal(a.weight, mean, variance)
-            })
-            .collect();
-        (value, risk(setting.task, rows, &atoms), seconds)
+        (value, risk(setting.task, rows, &widened(sketch, &found.atoms)), seconds)
     };
     (0..REPLICATES).map(each).collect()
 }
 
 fn main() {
-    let args: Vec<String> = std::env::args().collect();
-    let after =
-        |name: &str| args.iter().position(|a| a == name).and_then(|i| args.get(i + 1)).cloned();
-    let real = after("--real").map(PathBuf::from);
-    let trials: u64 = after("--trials").and_then(|t| t.parse().ok()).unwrap_or(5);
-    let only = after("--only").unwrap_or_default();
-    for setting in SETTINGS.iter().filter(|s| s.name.contains(&only)) {
+    let arguments = Arguments::read();
+    for setting in SETTINGS.iter().filter(|s| s.name.contains(&arguments.only)) {
         println!("\n{}", setting.name);
         println!(
             "| variant | Fourier, one | best of 5 | seconds | Nyström, one | best of 5 | seconds |"
         );
         println!("|---|---|---|---|---|---|---|");
-        let mut prepared = Vec::new();
-        for trial in 0..trials {
-            let Some(rows) = rows_of(setting, real.as_deref(), trial) else { break };
-            let base = reference(setting.task, &rows, &mut ChaCha8Rng::seed_from_u64(trial));
-            let sketches: Vec<Sketch> =
-                [true, false].iter().filter_map(|f| sketch(setting, &rows, *f, trial)).collect();
-            prepared.push((rows, base, sketches));
-        }
+        let prepared = prepared(setting, &arguments);
         if prepared.is_empty() {
             continue;
         }

@@ -10,8 +10,9 @@ use nysketch::{
     Collect, Mixture, PlanParams, Report, SampleRows, Sampling, Sketch, SketchParams, Table, Task,
     plan_for,
 };
+use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Clusters of every set.
@@ -25,6 +26,29 @@ pub struct Setting {
     pub task: Task,
     pub m: usize,
     pub sigma2: f64,
+}
+
+/// What the command line asks for.
+pub struct Arguments {
+    /// Where the real sets are.
+    pub real: Option<PathBuf>,
+    pub trials: u64,
+    /// Settings whose names contain this.
+    pub only: String,
+}
+
+impl Arguments {
+    /// `--real DATA`, `--trials N`, `--only WORDS`.
+    pub fn read() -> Self {
+        let args: Vec<String> = std::env::args().collect();
+        let after =
+            |name: &str| args.iter().position(|a| a == name).and_then(|i| args.get(i + 1)).cloned();
+        Arguments {
+            real: after("--real").map(PathBuf::from),
+            trials: after("--trials").and_then(|t| t.parse().ok()).unwrap_or(5),
+            only: after("--only").unwrap_or_default(),
+        }
+    }
 }
 
 /// Rows of a set.
@@ -88,6 +112,28 @@ pub fn sketch(setting: &Setting, rows: &Rows, fourier: bool, seed: u64) -> Optio
     let params = params.sample_rows(SampleRows::Count(10_000));
     let plan = Arc::new(plan_for(&table, params).ok()?.0);
     Sketch::of(&plan, &table, SketchParams::default(), &()).ok()
+}
+
+/// The trials of a setting as far as its rows are at hand: rows, the risk of all rows, and the sketches by Fourier features and
+/// at landmarks.
+pub fn prepared(setting: &Setting, arguments: &Arguments) -> Vec<(Rows, f64, [Sketch; 2])> {
+    let prepare = |trial: u64| {
+        let rows = rows_of(setting, arguments.real.as_deref(), trial)?;
+        let base = reference(setting.task, &rows, &mut ChaCha8Rng::seed_from_u64(trial));
+        let both = [sketch(setting, &rows, true, trial)?, sketch(setting, &rows, false, trial)?];
+        Some((rows, base, both))
+    };
+    (0..arguments.trials).map_while(prepare).collect()
+}
+
+/// Atoms in the coordinates of the rows.
+pub fn widened(sketch: &Sketch, atoms: &[Atom]) -> Vec<Atom> {
+    let frame = &sketch.plan().frame;
+    let each = |a: &Atom| {
+        let variance = a.variance().iter().zip(&frame.scale).map(|(v, s)| v * s * s).collect();
+        Atom::diagonal(a.weight, frame.widen_coordinates(&a.mean), variance)
+    };
+    atoms.iter().map(each).collect()
 }
 
 /// The median.

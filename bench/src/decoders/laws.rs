@@ -3,8 +3,7 @@
 //!
 //! Each is tried at several variances: what it reaches at its best, and how far the variance may be off.
 
-use super::sketches::{K, Rows, Setting, median, reference, risk, rows_of};
-use super::widened;
+use super::sketches::{Arguments, K, Rows, Setting, median, reference, risk, rows_of, widened};
 use nysketch::atom::{Atom, Family};
 use nysketch::decoder::clompr::{Clompr, Pursued, Steps, objective_of};
 use nysketch::decoder::constraints::Constraints;
@@ -19,7 +18,6 @@ use nysketch::{
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use std::path::Path;
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -160,19 +158,19 @@ fn decoded(law: Law, setting: &Setting, rows: &Rows, sigma2: f64, seed: u64) -> 
 }
 
 /// Prints a table for each setting.
-pub fn tables(settings: &[Setting], real: Option<&Path>, trials: u64, only: &str) {
-    for setting in settings.iter().filter(|s| s.name.contains(only)) {
+pub fn tables(settings: &[Setting], arguments: &Arguments) {
+    for setting in settings.iter().filter(|s| s.name.contains(&arguments.only)) {
         let factors = [16.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.0625];
         println!("\n{}\n", setting.name);
         let heads: Vec<String> =
             factors.iter().map(|f| format!(" {} |", f * setting.sigma2)).collect();
         println!("| σ² |{}\n|---|{}", heads.concat(), "---|".repeat(factors.len()));
         let prepare = |trial: u64| -> Option<(Rows, f64)> {
-            let rows = rows_of(setting, real, trial)?;
+            let rows = rows_of(setting, arguments.real.as_deref(), trial)?;
             let base = reference(setting.task, &rows, &mut ChaCha8Rng::seed_from_u64(trial));
             Some((rows, base))
         };
-        let prepared: Vec<_> = (0..trials).map_while(prepare).collect();
+        let prepared: Vec<_> = (0..arguments.trials).map_while(prepare).collect();
         for law in Law::ALL.into_iter().filter(|_| !prepared.is_empty()) {
             let mut line = format!("| {} |", law.name());
             for factor in factors {

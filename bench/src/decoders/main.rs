@@ -25,8 +25,7 @@ use nysketch::{Context, Decoder, FitParams, Sketch, Task};
 use problem::Problem;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use sketches::{K, Rows, Setting, median, reference, risk, rows_of, sketch};
-use std::path::PathBuf;
+use sketches::{Arguments, K, Setting, median, prepared, risk, widened};
 use std::time::Instant;
 
 const RUNS: u64 = 5;
@@ -106,16 +105,6 @@ const SETTINGS: [Setting; 16] = [
     setting("mixture, audio, m = p", AUDIO, Task::Gmm, 400, 25_000.0),
 ];
 
-/// Atoms in the coordinates of the rows.
-fn widened(sketch: &Sketch, atoms: &[Atom]) -> Vec<Atom> {
-    let frame = &sketch.plan().frame;
-    let each = |a: &Atom| {
-        let variance = a.variance().iter().zip(&frame.scale).map(|(v, s)| v * s * s).collect();
-        Atom::diagonal(a.weight, frame.widen_coordinates(&a.mean), variance)
-    };
-    atoms.iter().map(each).collect()
-}
-
 /// The model of a decoder of the library, as atoms.
 fn of_library(sketch: &Sketch, context: &Context<'_>, task: Task, decoder: Decoder) -> Vec<Atom> {
     let mut params = FitParams::new(task, K).decoder(decoder).threads(1);
@@ -170,26 +159,14 @@ fn decoded(method: Method, task: Task, sketch: &Sketch, context: &Context<'_>) -
 }
 
 fn main() {
-    let args: Vec<String> = std::env::args().collect();
-    let after =
-        |name: &str| args.iter().position(|a| a == name).and_then(|i| args.get(i + 1)).cloned();
-    let real = after("--real").map(PathBuf::from);
-    let trials: u64 = after("--trials").and_then(|t| t.parse().ok()).unwrap_or(5);
-    let only = after("--only").unwrap_or_default();
-    if args.iter().any(|a| a == "--laws") {
-        return laws::tables(&SETTINGS, real.as_deref(), trials, &only);
+    let arguments = Arguments::read();
+    if std::env::args().any(|a| a == "--laws") {
+        return laws::tables(&SETTINGS, &arguments);
     }
-    for setting in SETTINGS.iter().filter(|s| s.name.contains(&only)) {
+    for setting in SETTINGS.iter().filter(|s| s.name.contains(&arguments.only)) {
         println!("\n{}\n", setting.name);
         println!("| decoder | Fourier | seconds | Nyström | seconds |\n|---|---|---|---|---|");
-        let prepare = |trial: u64| -> Option<(Rows, f64, Vec<Sketch>)> {
-            let rows = rows_of(setting, real.as_deref(), trial)?;
-            let base = reference(setting.task, &rows, &mut ChaCha8Rng::seed_from_u64(trial));
-            let both =
-                vec![sketch(setting, &rows, true, trial)?, sketch(setting, &rows, false, trial)?];
-            Some((rows, base, both))
-        };
-        let prepared: Vec<_> = (0..trials).map_while(prepare).collect();
+        let prepared = prepared(setting, &arguments);
         for method in Method::ALL {
             let mut line = format!("| {} |", method.name());
             for (map, fourier) in [true, false].into_iter().enumerate() {

@@ -103,10 +103,9 @@ impl Decode for KernelDecoder {
 /// A share of the variance of each column: of the rows where the sketch knows it, since landmarks may all have the same value.
 fn least_variances(context: &Context<'_>, points: &WeightedPoints, share: f64) -> Floor {
     let of_points = Cells::of_points(points).floor_at(share);
-    let Some(moments) = context.sketch().column_moments() else { return of_points };
-    let scale = &context.plan().frame.scale;
-    let of_rows = moments.iter().zip(scale).map(|(m, s)| share * m.1 / s / s);
-    Floor::new(of_points.variances().iter().zip(of_rows).map(|(p, r)| p.max(r)).collect())
+    let Some(of_rows) = context.floor_of_moments(share) else { return of_points };
+    let pairs = of_points.variances().iter().zip(of_rows.variances());
+    Floor::new(pairs.map(|(p, r)| p.max(*r)).collect())
 }
 
 /// Says that the model is that of calibrated landmarks, which have no bandwidth: they match the sums at all of them.

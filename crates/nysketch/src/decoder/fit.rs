@@ -150,9 +150,8 @@ impl Context<'_> {
     fn collapsed(&self, atoms: &[Atom], kind: CovarianceKind, share: f64) -> usize {
         let floor = if self.plan().collect.cells {
             self.cells().floor_at(share)
-        } else if let Some(moments) = self.sketch().column_moments() {
-            let scaled = moments.iter().zip(&self.plan().frame.scale).map(|(m, s)| m.1 / s / s);
-            Floor::new(scaled.map(|v| (share * v).max(f64::MIN_POSITIVE)).collect())
+        } else if let Some(floor) = self.floor_of_moments(share) {
+            floor
         } else {
             return 0;
         };
@@ -161,6 +160,13 @@ impl Context<'_> {
             _ => floor,
         };
         atoms.iter().filter(|a| floor.binds(&a.covariance)).count()
+    }
+
+    /// This share of the variance of every column, in the plan's coordinates, where the sketch has moments.
+    pub(super) fn floor_of_moments(&self, share: f64) -> Option<Floor> {
+        let moments = self.sketch().column_moments()?;
+        let scaled = moments.iter().zip(&self.plan().frame.scale).map(|(m, s)| m.1 / s / s);
+        Some(Floor::new(scaled.map(|v| (share * v).max(f64::MIN_POSITIVE)).collect()))
     }
 
     /// Which covariances a mixture gets, and why, where nobody chose.
