@@ -1,7 +1,7 @@
 //! The decoders `clompr` and `clomp`, and what all decoders of kernel sums have in common.
 //!
 //! A pursuit is as good as its chance: several are run, each with random numbers of its own, and the one with the least
-//! objective is kept and polished. The first of them does not depend on how many there are.
+//! objective is kept, its atoms replaced where it is above the noise of the sketch, and polished. The first of them does not depend on how many there are.
 
 use super::clompr::{Clompr, Pursued, Steps, objective_of};
 use super::constraints::Constraints;
@@ -96,6 +96,7 @@ impl Pursuit {
         let best = found.into_iter().min_by(|a, b| a.value().total_cmp(&b.value()));
         let Some(best) = best else { return Ok(Vec::new()) };
         let pursued = best.evaluations;
+        let best = clompr.replace(best, &mut job.rng);
         let Pursued { atoms, objective, status, evaluations } = clompr.polish(best);
         (report.objective, report.status) = (objective, status);
         report.iterations += evaluations - pursued;
@@ -155,6 +156,7 @@ fn best_rung(context: &Context<'_>, params: &FitParams) -> Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    use crate::decoder::noise_floor;
     use crate::{
         Collect, Context, Decoder, FitParams, Mixture, PlanParams, Sampling, Shape, Sketch,
         SketchParams, Status, Table, Task, fit, plan_for,
@@ -163,14 +165,20 @@ mod tests {
 
     /// Five clusters in five columns, and a sketch of as many numbers as the model has: hard enough that pursuits differ.
     fn sketch(fourier: bool) -> (Table, Sketch) {
-        let rows = Mixture::new(5, 5, 2.0, 3).unwrap().rows(0, 4000).values;
-        let table = Table::unnamed(5, rows).unwrap();
+        sketch_of(5, 50, fourier)
+    }
+
+    /// As many clusters as columns, in m numbers.
+    fn sketch_of(k: usize, m: usize, fourier: bool) -> (Table, Sketch) {
+        let rows = Mixture::new(k, k, 2.0, 3).unwrap().rows(0, 4000).values;
+        let table = Table::unnamed(k, rows).unwrap();
         let params = match fourier {
-            true => PlanParams::default().fourier(25),
-            false => PlanParams::default().landmarks(50).sampling(Sampling::Uniform),
+            true => PlanParams::default().fourier(m / 2),
+            false => PlanParams::default().landmarks(m).sampling(Sampling::Uniform),
         };
         let collect = Collect { kernel: true, cells: false, moments: true };
-        let plan = plan_for(&table, params.collect(collect).bandwidths([12.0])).unwrap().0;
+        let sigma2 = 2.4 * k as f64;
+        let plan = plan_for(&table, params.collect(collect).bandwidths([sigma2])).unwrap().0;
         let sketch = Sketch::of(&Arc::new(plan), &table, SketchParams::default(), &()).unwrap();
         (table, sketch)
     }
@@ -189,8 +197,9 @@ mod tests {
             assert_eq!(six.report.replicates, again.report.replicates);
             assert_eq!(one.report.replicates[0], six.report.replicates[0], "a prefix");
             let least = six.report.replicates.iter().copied().fold(f64::INFINITY, f64::min);
-            let [.., kept, polished] = six.report.objective[..] else { unreachable!() };
+            let kept = six.report.objective[2 * 5];
             assert_eq!(kept, least);
+            let polished = six.report.objective.last().copied().unwrap();
             assert!(polished <= kept * (1.0 + 1e-9), "{polished} {kept}");
             assert!(six.report.iterations > one.report.iterations);
             assert!(six.report.rank.is_some_and(|r| r <= 50));
@@ -221,6 +230,35 @@ mod tests {
                 assert!(nearest < 0.5, "fourier {fourier}, cluster {label}: {nearest}");
             }
         }
+    }
+
+    /// A pursuit with a cluster missed is above the noise and is mended; one at the noise stays as it is, and so do Diracs.
+    #[test]
+    fn atoms_are_replaced_where_the_sketch_is_not_matched() {
+        let (_, sketch) = sketch_of(10, 200, true);
+        let context = Context::new(&sketch);
+        let embedding = context.embedding(0).unwrap();
+        let rows = sketch.complete_rows();
+        let noise = noise_floor(embedding.squared_norm(&embedding.target), rows).powi(2);
+        let rounds = 2 * 10 + 1;
+        let mut mended = 0;
+        for seed in 0..12 {
+            let fit = |task: Task| {
+                let params = FitParams::new(task, 10).decoder(Decoder::Clompr).blind();
+                context.fit(&params.replicates(1).seed(seed)).unwrap().report
+            };
+            let report = fit(Task::Gmm);
+            let replaced = report.objective.len() - 1 - rounds;
+            if report.replicates[0] <= noise {
+                assert_eq!(replaced, 0, "seed {seed}");
+            } else if replaced > 0 {
+                let before_polish = report.objective[rounds - 1 + replaced];
+                assert!(before_polish < 0.9 * report.replicates[0], "seed {seed}");
+                mended += usize::from(before_polish <= noise);
+            }
+            assert_eq!(fit(Task::Kmeans).objective.len(), rounds + 1, "seed {seed}");
+        }
+        assert!(mended >= 2, "{mended}");
     }
 
     #[test]

@@ -9,7 +9,19 @@
 //! 5. `refine`: weights and atoms together by bounded L-BFGS;
 //! 6. `residual`: what is left, as its dual vector `v = M r`: an atom's correlation with it is fᵀv.
 //!
-//! Of several pursuits the one of least objective is kept. It is polished once more, and weights are brought to the simplex. Where atoms start and stay is
+//! Of several pursuits the one of least objective is kept. Where it is a mixture and above the noise of the sketch,
+//!
+//! ```text
+//! ‖A(p) − A(π_n)‖² > (1 − ‖A(π_n)‖²)/n ,
+//! ```
+//!
+//! the right side being what rows drawn from p itself would leave, it missed a cluster: two atoms share one, and the rounds above do not
+//! take them apart, since what they look for next is not where the missed cluster is until one of the two is gone. `replace`
+//! takes atoms out, the lightest first, refines the others, and goes on with steps 1 to 5; what lowers the objective is kept, until it is
+//! at the noise or each atom was tried twice in vain. What is at the noise stays as it is. Diracs are left alone: clusters have
+//! widths that Diracs have not, which keeps k-means above the noise with the best of centres.
+//!
+//! What is kept is polished once more, and weights are brought to the simplex. Where atoms start and stay is
 //! said by `region.rs`.
 //!
 //! Departure for Gaussians with diagonals of their own: during the pursuit all atoms share their variances up
@@ -24,14 +36,20 @@
 //! best of 200 starts: following more of them costs more than another replicate and finds less.
 
 use super::constraints::Constraints;
+use super::explain::noise_floor;
 use super::matching::{Matching, Objective, normal_equations};
 use super::starts::Starts;
 use crate::atom::embedding::Embedding;
 use crate::atom::{Atom, Family};
 use crate::kernel::Kernel;
 use crate::linalg::dot;
-use crate::optimize::{Stop, minimise_each, nonnegative_quadratic};
+use crate::optimize::{Minimum, Stop, minimise_each, nonnegative_quadratic};
 use crate::report::Status;
+
+/// How often each atom is tried to be replaced in vain.
+const PASSES: usize = 2;
+/// Share of the objective that a replacement has to gain. A cluster that was missed is most of it.
+const GAIN: f64 = 0.1;
 
 /// How hard each step tries.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +91,7 @@ impl Steps {
 pub struct Pursued {
     /// The mixture.
     pub atoms: Vec<Atom>,
-    /// The objective after each round, after the last, and after the polish.
+    /// The objective after each round, after the last, after each atom that was replaced then, and after the polish.
     pub objective: Vec<f64>,
     /// How the last optimisation ended.
     pub status: Status,
@@ -163,6 +181,56 @@ impl Clompr<'_> {
         objective.push(minimum.value);
         evaluations += minimum.evaluations;
         Pursued { atoms, objective, status: minimum.status.into(), evaluations }
+    }
+
+    /// Replaces atoms while the objective is above the noise of the sketch and falls.
+    pub fn replace(&self, mut found: Pursued, rng: &mut impl rand::Rng) -> Pursued {
+        if self.family == Family::Dirac || !self.replacement {
+            return found;
+        }
+        let noise = self.noise();
+        let mut failed = 0;
+        while failed < PASSES * found.atoms.len() && found.value() > noise {
+            let (atoms, minimum) = self.replaced(&mut found, failed, rng);
+            if minimum.value < (1.0 - GAIN) * found.value() {
+                found.atoms = atoms;
+                found.objective.push(minimum.value);
+                found.status = minimum.status.into();
+                failed = 0;
+            } else {
+                failed += 1;
+            }
+        }
+        found
+    }
+
+    /// A mixture without its lightest atom but so many, and with another in its place.
+    fn replaced(
+        &self,
+        found: &mut Pursued,
+        skip: usize,
+        rng: &mut impl rand::Rng,
+    ) -> (Vec<Atom>, Minimum) {
+        let matching = self.matching();
+        let mut atoms = found.atoms.clone();
+        atoms.sort_by(|a, b| a.weight.total_cmp(&b.weight));
+        atoms.remove(skip % atoms.len());
+        if !atoms.is_empty() {
+            matching.fit_weights(&mut atoms);
+            found.evaluations += matching.refine(&mut atoms, self.steps.rough).evaluations;
+        }
+        let (atom, tried) = self.find_atom(&self.residual(&atoms), &atoms, rng);
+        self.append(&mut atoms, atom);
+        matching.fit_weights(&mut atoms);
+        let minimum = matching.refine(&mut atoms, self.steps.settle);
+        found.evaluations += tried + minimum.evaluations;
+        self.constraints.project(&mut atoms);
+        (atoms, minimum)
+    }
+
+    /// The objective that rows drawn from the very mixture leave.
+    pub fn noise(&self) -> f64 {
+        noise_floor(self.embedding.squared_norm(&self.embedding.target), self.rows as u64).powi(2)
     }
 
     /// Polishes what a pursuit found, with variances freed as the family asks.

@@ -7,6 +7,7 @@ use super::settings::{Job, REPLICATES, Study};
 use super::trial::{Outcome, Search};
 use crate::writing::write_bytes;
 use anyhow::{Context, Result, bail};
+use nysketch::Task;
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io::Write;
@@ -41,7 +42,8 @@ const HEADER: [&str; 24] = [
 /// The columns that name a fit, and those of them that seed it.
 const KEY: usize = 15;
 pub const SEEDING: usize = 12;
-/// Raised when a fit with the same name would give another result.
+/// Raised when a fit with the same name would give another result: of the paper's methods for mixtures, and of all others.
+const MIXTURE_VERSION: u32 = 4;
 const VERSION: u32 = 3;
 
 /// What names a fit, in the order of the columns.
@@ -65,6 +67,8 @@ impl Run {
     pub fn key(&self, job: &Job) -> Key {
         let Job { study: Study { set, task, k, .. }, method, .. } = job;
         let text = |x: Option<f64>| x.map_or(String::new(), |x| x.to_string());
+        let pursued = method.of_paper() && *task == Task::Gmm;
+        let version = if pursued { MIXTURE_VERSION } else { VERSION };
         vec![
             set.to_string(),
             task.name().into(),
@@ -80,7 +84,7 @@ impl Run {
             job.trial.to_string(),
             self.checksum.map_or(String::new(), |c| format!("{c:08x}")),
             if method.of_paper() { REPLICATES.to_string() } else { String::new() },
-            VERSION.to_string(),
+            version.to_string(),
         ]
     }
 }
