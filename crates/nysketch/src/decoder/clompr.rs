@@ -15,11 +15,11 @@
 //! ‖A(p) − A(π_n)‖² > (1 − ‖A(π_n)‖²)/n ,
 //! ```
 //!
-//! the right side being what rows drawn from p itself would leave, it missed a cluster: two atoms share one, and the rounds above do not
-//! take them apart, since what they look for next is not where the missed cluster is until one of the two is gone. `replace`
-//! takes atoms out, the lightest first, refines the others, and goes on with steps 1 to 5; what lowers the objective is kept, until it is
-//! at the noise or each atom was tried twice in vain. What is at the noise stays as it is. Diracs are left alone: clusters have
-//! widths that Diracs have not, which keeps k-means above the noise with the best of centres.
+//! the right side being what rows drawn from the very mixture leave, a better one is looked for: where clusters are Gaussians, one was missed.
+//! `replace` takes atoms out, the lightest first, refines the others, and goes on with steps 1 to 5; what lowers the objective is kept, until
+//! it is at the noise or each atom was tried twice in vain. Further rounds as above, which add before they take away, mend hardly any. What is at
+//! the noise stays as it is. Diracs are left alone: clusters have widths that Diracs have not, which keeps k-means above the noise with the
+//! best of centres.
 //!
 //! What is kept is polished once more, and weights are brought to the simplex. Where atoms start and stay is
 //! said by `region.rs`.
@@ -229,7 +229,7 @@ impl Clompr<'_> {
     }
 
     /// The objective that rows drawn from the very mixture leave.
-    pub fn noise(&self) -> f64 {
+    fn noise(&self) -> f64 {
         noise_floor(self.embedding.squared_norm(&self.embedding.target), self.rows as u64).powi(2)
     }
 
