@@ -302,6 +302,15 @@ pub enum Error {
     /// A file that is not a valid plan or sketch.
     #[error(transparent)]
     Format(#[from] FormatError),
+    /// A GPU that cannot be used, or did not finish.
+    #[error("{0}; `device=cpu` works without a GPU")]
+    Device(#[from] nysketch_cuda::DeviceError),
+    /// A GPU whose sums are not those of FORMAT.md.
+    #[error("{name} does not add up rows as FORMAT.md defines it, so its sums cannot be trusted; use `device=cpu`")]
+    WrongDevice {
+        /// Its name.
+        name: String,
+    },
     /// A sketch that cannot be masked, or masked sketches that cannot be added up.
     #[error(transparent)]
     Masking(#[from] MaskingError),

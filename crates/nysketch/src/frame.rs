@@ -157,6 +157,36 @@ impl WithSimd for FrameValues<'_> {
     }
 }
 
+/// Whether all values of rows as one long line are valid.
+struct AreValid<'a> {
+    cycle: &'a Cycle,
+    dims: usize,
+    values: &'a [f64],
+}
+
+impl WithSimd for AreValid<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> bool {
+        let (values, rest) = S::as_simd_f64s(self.values);
+        let mut invalid = simd.splat_f64s(0.0);
+        let mut column = 0;
+        for value in values {
+            self.cycle.frame(simd, column, *value, &mut invalid);
+            column += S::F64_LANES;
+            while column >= self.dims {
+                column -= self.dims;
+            }
+        }
+        let mut last = [0.0; PADDING];
+        last[..S::F64_LANES].copy_from_slice(&self.cycle.centre[column..][..S::F64_LANES]);
+        last[..rest.len()].copy_from_slice(rest);
+        self.cycle.frame(simd, column, S::as_simd_f64s(&last).0[0], &mut invalid);
+        simd.reduce_max_f64s(invalid) == 0.0
+    }
+}
+
 impl Cycle {
     fn new(centre: &[f64], scale: &[f64], exponent: &[i32]) -> Self {
         let around = |value: &dyn Fn(usize) -> f64| {
@@ -324,6 +354,17 @@ impl Frame {
         out.z.truncate(start);
         out.q.truncate(start);
         Err(self.first_invalid(values).unwrap_or(0))
+    }
+
+    /// Whether all values of whole rows are valid.
+    pub(crate) fn are_valid(&self, instructions: Instructions, values: &[f64]) -> bool {
+        instructions.dispatch(AreValid { cycle: &self.cycle, dims: self.dims(), values })
+    }
+
+    /// `1/s_j` and `2^−e_j`, as rows are brought into coordinates.
+    pub(crate) fn factors(&self) -> (Vec<f64>, Vec<f64>) {
+        let d = self.dims();
+        (self.cycle.inverse[..d].to_vec(), self.cycle.per_unit[..d].to_vec())
     }
 
     /// Where the first invalid value of whole rows is, counted through all of them.

@@ -1,6 +1,7 @@
 //! The plan: what will be measured. Fixed before the pass, the same for every part of the data.
 
 use crate::collect::Collect;
+use crate::devices::OnDevices;
 use crate::error::{Error, Result};
 use crate::feature_map::fourier::FrequencyLaw;
 use crate::fixed::power_of_two;
@@ -65,6 +66,8 @@ pub struct Plan {
     pub private: Option<Private>,
     /// The landmarks as a search for the nearest wants them.
     pub(crate) panels: PanelsOnce,
+    /// What passes over GPUs share.
+    pub(crate) on_devices: OnDevices,
 }
 
 /// The feature map.

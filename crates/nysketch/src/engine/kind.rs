@@ -1,6 +1,6 @@
 //! The engines by name.
 
-use super::{Cpu, Engine, Scalar};
+use super::{Cpu, Cuda, Engine, Scalar};
 use crate::plan::Plan;
 use std::sync::Arc;
 
@@ -24,6 +24,8 @@ pub enum EngineKind {
     Cpu,
     /// One row at a time, as FORMAT.md defines it: slow, for checks.
     Scalar,
+    /// The GPU of this number, from 0, or all of them in turn, a thread each. It is opened with the first rows.
+    Cuda(Option<usize>),
 }
 
 impl EngineKind {
@@ -32,6 +34,7 @@ impl EngineKind {
         match self {
             EngineKind::Cpu => Box::new(Cpu::new(plan.clone())),
             EngineKind::Scalar => Box::new(Scalar::new(plan.clone())),
+            EngineKind::Cuda(ordinal) => Box::new(Cuda::new(plan.clone(), ordinal)),
         }
     }
 }

@@ -9,17 +9,21 @@
 
 mod cell_moments;
 mod cpu;
+mod cuda;
 mod gram;
 mod kind;
 mod scalar;
 
 pub(crate) use cpu::Cpu;
+pub(crate) use cuda::Cuda;
 pub use kind::EngineKind;
 pub(crate) use scalar::Scalar;
 
 use crate::error::{Error, Result};
 use crate::plan::Plan;
+use crate::rows::Invalid;
 use crate::sums::Sums;
+use nysketch_cuda::{DeviceRows, Outcome};
 
 /// Brings rows into sums.
 ///
@@ -57,6 +61,29 @@ pub trait Engine: Send + std::fmt::Debug {
     /// Brings all rows that wait into the sums: all sums but the numbers of rows and of skipped rows,
     /// which the caller counts. Afterwards rows may be added to other sums.
     fn finish(&mut self, sums: &mut Sums) -> Result<()>;
+
+    /// Adds rows that are in the memory of its GPU, like [`add`](Self::add), and says what became of them.
+    fn add_on_device(
+        &mut self,
+        rows: &DeviceRows,
+        weights: &[u32],
+        invalid: Invalid,
+    ) -> Result<Outcome> {
+        let _ = (weights, invalid);
+        Err(not_on_device(rows))
+    }
+
+    /// One of these rows, in the table's units.
+    fn row_on_device(&mut self, rows: &DeviceRows, row: u64) -> Result<Vec<f64>> {
+        let _ = row;
+        Err(not_on_device(rows))
+    }
+}
+
+/// Rows in the memory of a GPU are given to an engine that does not work there.
+fn not_on_device(rows: &DeviceRows) -> Error {
+    let got = format!("{} rows in GPU memory", rows.len());
+    Error::parameter("rows", "in the memory of this machine, or `device=cuda`", got)
 }
 
 /// Whether a row has as many numbers and levels as the plan asks for.

@@ -3,6 +3,7 @@
 use super::account::Account;
 use super::container::{Content, Reader, Tensor, value_error};
 use crate::collect::Collect;
+use crate::devices::OnDevices;
 use crate::digest::is_sha256;
 use crate::error::{FormatError, Result};
 use crate::feature_map::fourier::FrequencyLaw;
@@ -421,6 +422,7 @@ pub fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
         witnesses: read_witnesses(reader, metadata)?,
         private,
         panels: PanelsOnce::default(),
+        on_devices: OnDevices::default(),
     };
     plan.check().map_err(|e| value_error(e.to_string()))?;
     Ok(plan)

@@ -44,6 +44,11 @@ impl LevelTables {
         entries.fold(distance, |sum, (c, code)| sum + self.entry(c, *code, point))
     }
 
+    /// `[level][point]`, levels of all categories one after the other.
+    pub fn entries(&self) -> &[f32] {
+        &self.entries
+    }
+
     /// The first level of each category among all of them.
     pub(super) fn starts(&self) -> &[usize] {
         &self.starts

@@ -10,6 +10,7 @@ use super::witnesses::draw_places;
 use crate::bandwidth;
 use crate::collect::Collect;
 use crate::columns::ColumnSummary;
+use crate::devices::OnDevices;
 use crate::error::{Error, Place, Result};
 use crate::feature_map::fourier::draw_frequencies;
 use crate::frame::{Frame, FramedRows};
@@ -251,6 +252,7 @@ impl Draft {
             witnesses: None,
             private: None,
             panels: PanelsOnce::default(),
+            on_devices: OnDevices::default(),
         }
     }
 

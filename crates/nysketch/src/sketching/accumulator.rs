@@ -8,10 +8,12 @@ use crate::engine::{Engine, EngineKind, has_enough};
 use crate::error::{Error, Result};
 use crate::folds::{Folds, WitnessFolds};
 use crate::plan::Plan;
+use crate::recipe::Recipe;
 use crate::rows::{Block, Invalid, Losses};
 use crate::sketch::Sketch;
 use crate::sums::{Sum, Sums};
 use crate::weight::{Rounding, Weighting};
+use nysketch_cuda::DeviceRows;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -171,6 +173,60 @@ impl Accumulator {
     /// The sums that rows are added to.
     fn sums(&mut self) -> &mut Sums {
         &mut self.tally.folds[self.fold]
+    }
+
+    /// Adds rows that are in the memory of a GPU, which the engine must work on, and waits until they are added. Where the
+    /// plan asks for weights there is one for each row. `first_row` is the number of the first, for messages. On an error
+    /// the accumulator must not be used further.
+    ///
+    /// Refused where a plan makes columns of others, has categories or protects people, and where rows are dealt to folds.
+    pub fn push_on_device(
+        &mut self,
+        rows: &DeviceRows,
+        weights: &[f64],
+        first_row: u64,
+        invalid: Invalid,
+    ) -> Result<()> {
+        let plan = self.plan.clone();
+        let block = Block { file: "rows in GPU memory".into(), first_row, ..Block::default() };
+        let complete = Recipe { least_present: None, ..plan.recipe.clone() };
+        if !complete.is_plain(&plan.columns) || plan.people().is_some() || self.dealer.is_some() {
+            let expected = "in the memory of this machine, where columns are made of others or of text, people are \
+                            protected, or rows are dealt to folds";
+            return Err(Error::parameter("rows", expected, "in GPU memory"));
+        }
+        let invalid = if plan.private.is_some() { Invalid::Skip } else { invalid };
+        self.weights.clear();
+        if let Some(weighting) = &plan.weighting {
+            if weights.len() as u64 != rows.len() {
+                let expected = "one weight per row, as the plan asks for";
+                return Err(Error::parameter("weights", expected, weights.len()));
+            }
+            for (number, weight) in (first_row..).zip(weights) {
+                let units = weighting.units(*weight, Invalid::Refuse, &block, number)?;
+                let units = units.expect("weights that are no numbers are refused");
+                self.rounding.add(*weight, f64::from(units) * weighting.unit);
+                self.weights.push(units);
+            }
+        }
+        let room = match plan.weighting {
+            Some(_) => self.weights.iter().map(|w| i128::from(*w)).sum(),
+            None => i128::from(rows.len()),
+        };
+        self.sums().check_room(room)?;
+        let outcome = self.engine.add_on_device(rows, &self.weights, invalid)?;
+        if let Some(row) = outcome.refused {
+            let values = self.engine.row_on_device(rows, row)?;
+            let missing = |j: &usize| plan.is_partial() && values[*j].is_nan();
+            let j = plan.frame.all_invalid(&values).find(|j| !missing(j)).unwrap_or(0);
+            let at = block.place(first_row + row, &plan.columns[j]);
+            return Err(plan.frame.invalid(at, j, values[j]));
+        }
+        self.losses.merge(&Losses::from_counts(outcome.skipped, outcome.by_column));
+        let sums = self.sums();
+        sums[Sum::Rows][0] += i128::from(outcome.weight);
+        sums[Sum::Skipped][0] += i128::from(outcome.skipped);
+        Ok(())
     }
 
     /// Refuses a block that is not one of the plan's.

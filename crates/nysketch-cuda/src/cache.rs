@@ -1,0 +1,78 @@
+//! Compiled kernels, kept from one run to the next.
+//!
+//! In a folder that only its user can write to: what lies there is run. A file is its own check: 32 bytes of SHA-256, then
+//! the program. Where there is no such folder, or it belongs to somebody else, kernels are compiled in every run.
+
+use sha2::{Digest, Sha256};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+const DIGEST: usize = 32;
+
+/// The program that was made from these parts, if it was kept.
+pub fn read(parts: &[&str]) -> Option<Vec<u8>> {
+    let bytes = std::fs::read(folder()?.join(name(parts))).ok()?;
+    let (digest, program) = bytes.split_at_checked(DIGEST)?;
+    (Sha256::digest(program)[..] == *digest).then(|| program.to_vec())
+}
+
+/// Keeps a program. That it cannot be kept is no error.
+pub fn write(parts: &[&str], program: &[u8]) {
+    let Some(folder) = folder() else { return };
+    let kept = || -> std::io::Result<()> {
+        let mut file = tempfile::NamedTempFile::new_in(&folder)?;
+        file.write_all(&Sha256::digest(program))?;
+        file.write_all(program)?;
+        file.persist(folder.join(name(parts)))?;
+        Ok(())
+    };
+    let _ = kept();
+}
+
+fn name(parts: &[&str]) -> String {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update((part.len() as u64).to_le_bytes());
+        digest.update(part);
+    }
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The folder, made where it is missing.
+fn folder() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let root = match cfg!(windows) {
+        true => variable("LOCALAPPDATA"),
+        false => variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache"))),
+    };
+    let folder = root?.join("nysketch").join("kernels");
+    if !folder.is_dir() {
+        make(&folder).ok()?;
+    }
+    is_private(&folder).then_some(folder)
+}
+
+#[cfg(unix)]
+fn make(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+#[cfg(not(unix))]
+fn make(folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)
+}
+
+/// Whether nobody else can write to it: of its user, whom a new file in it shows, and of no one else.
+#[cfg(unix)]
+fn is_private(folder: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(told) = std::fs::symlink_metadata(folder) else { return false };
+    let own = tempfile::tempfile_in(folder).and_then(|file| file.metadata());
+    told.is_dir() && told.mode() & 0o022 == 0 && own.is_ok_and(|file| file.uid() == told.uid())
+}
+
+#[cfg(not(unix))]
+fn is_private(folder: &Path) -> bool {
+    folder.is_dir()
+}

@@ -1,0 +1,85 @@
+//! From the text of the kernels to a program for one GPU.
+
+use crate::error::{DeviceError, Result};
+use crate::library::Nvrtc;
+use crate::{KERNELS, cache};
+use std::ffi::{CString, c_char, c_int};
+
+/// What the text is compiled with, for any program: each operation is rounded by itself.
+const ALWAYS: [&str; 4] = ["--fmad=false", "--ftz=false", "--std=c++17", "--device-int128"];
+
+/// Machine code for this compute capability, or, where NVRTC is older than the GPU, code that the driver finishes.
+pub fn compile(defines: &[String], capability: i32) -> Result<Vec<u8>> {
+    let nvrtc = Nvrtc::get()?;
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: NVRTC's own function, with arguments of their types.
+    unsafe { (nvrtc.version)(&mut major, &mut minor) };
+    let version = format!("{major}.{minor}");
+    let known = architectures(nvrtc);
+    let architecture = match known.iter().filter(|a| **a <= capability).max() {
+        Some(a) if *a == capability => format!("sm_{a}"),
+        Some(a) => format!("compute_{a}"),
+        None => format!("sm_{capability}"),
+    };
+    let mut options = vec![format!("--gpu-architecture={architecture}")];
+    options.extend(ALWAYS.iter().map(|o| o.to_string()));
+    options.extend_from_slice(defines);
+    let key = options.join(" ");
+    let parts = [KERNELS, &key, &version];
+    if let Some(program) = cache::read(&parts) {
+        return Ok(program);
+    }
+    let finished = architecture.starts_with("sm_");
+    let program = translate(nvrtc, &options, finished)
+        .map_err(|log| DeviceError::NotCompiled { version: version.clone(), log })?;
+    cache::write(&parts, &program);
+    Ok(program)
+}
+
+/// The compute capabilities that NVRTC knows.
+fn architectures(nvrtc: &Nvrtc) -> Vec<c_int> {
+    let mut count = 0;
+    // SAFETY: the list has room for as many as NVRTC says there are.
+    unsafe {
+        (nvrtc.count_architectures)(&mut count);
+        let mut known = vec![0; count.max(0) as usize];
+        (nvrtc.architectures)(known.as_mut_ptr());
+        known
+    }
+}
+
+/// Runs NVRTC; what it says is the error.
+fn translate(
+    nvrtc: &Nvrtc,
+    options: &[String],
+    finished: bool,
+) -> std::result::Result<Vec<u8>, String> {
+    let text = |text: &str| CString::new(text).map_err(|e| e.to_string());
+    let (source, name) = (text(KERNELS)?, text("kernels.cu")?);
+    let options = options.iter().map(|o| text(o)).collect::<std::result::Result<Vec<_>, _>>()?;
+    let pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
+    let mut program = 0;
+    // SAFETY: strings end with a zero byte and outlive the calls; buffers have the sizes that NVRTC asks for.
+    unsafe {
+        match (nvrtc.create)(&mut program, source.as_ptr(), name.as_ptr(), 0, 0, 0) {
+            0 => {}
+            code => return Err(format!("error {code}")),
+        }
+        let code = (nvrtc.compile)(program, pointers.len() as c_int, pointers.as_ptr());
+        let (size, read) = match (code == 0, finished) {
+            (false, _) => (nvrtc.log_size, nvrtc.log),
+            (true, true) => (nvrtc.cubin_size, nvrtc.cubin),
+            (true, false) => (nvrtc.ptx_size, nvrtc.ptx),
+        };
+        let mut bytes = 0;
+        let sized = size(program, &mut bytes);
+        let mut result = vec![0u8; bytes];
+        let got = read(program, result.as_mut_ptr());
+        (nvrtc.destroy)(&mut program);
+        match (code, sized, got) {
+            (0, 0, 0) => Ok(result),
+            (0, ..) => Err(format!("error {}", sized.max(got))),
+            _ => Err(String::from_utf8_lossy(&result).trim_end_matches(['\0', '\n']).to_string()),
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! A GPU: its context, its programs, and launching them.
+
+use crate::compile::compile;
+use crate::error::{DeviceError, Result};
+use crate::library::{Driver, Handle};
+use crate::memory::Stream;
+use std::collections::HashMap;
+use std::ffi::{CString, c_char, c_int};
+use std::sync::{Arc, Mutex};
+
+/// Threads of a block, of every kernel.
+pub(crate) const THREADS: u32 = 256;
+
+// Numbers of the driver's interface.
+const OUT_OF_MEMORY: c_int = 2;
+const PROCESSORS: c_int = 16;
+const MAJOR: c_int = 75;
+const MINOR: c_int = 76;
+const MEMORY_TYPE: c_int = 2;
+const DEVICE_ORDINAL: c_int = 9;
+const DEVICE_MEMORY: c_int = 2;
+
+/// A GPU that is ready for work.
+#[derive(Debug)]
+pub struct Device {
+    pub(crate) driver: &'static Driver,
+    ordinal: usize,
+    handle: c_int,
+    context: Handle,
+    name: String,
+    processors: u32,
+    capability: i32,
+    programs: Mutex<HashMap<String, Arc<Program>>>,
+}
+
+/// The kernels, by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kernel {
+    Check,
+    Weigh,
+    Pass,
+    Coverage,
+    Count,
+    Scan,
+    Scatter,
+    Cells,
+    Gram,
+}
+
+impl Kernel {
+    const ALL: [(Kernel, &'static str); 9] = [
+        (Kernel::Check, "check"),
+        (Kernel::Weigh, "weigh"),
+        (Kernel::Pass, "pass"),
+        (Kernel::Coverage, "coverage"),
+        (Kernel::Count, "count"),
+        (Kernel::Scan, "scan"),
+        (Kernel::Scatter, "scatter"),
+        (Kernel::Cells, "cells"),
+        (Kernel::Gram, "gram"),
+    ];
+}
+
+/// Kernels compiled for one purpose.
+#[derive(Debug)]
+pub(crate) struct Program {
+    driver: &'static Driver,
+    module: Handle,
+    kernels: Vec<Handle>,
+    /// How many blocks of each kernel the GPU works on at a time.
+    slots: Vec<u32>,
+}
+
+impl Program {
+    /// How many blocks of a kernel the GPU works on at a time.
+    pub fn slots(&self, kernel: Kernel) -> u32 {
+        self.slots[kernel as usize]
+    }
+}
+
+impl Device {
+    /// How many GPUs there are; none without a driver.
+    pub fn count() -> usize {
+        Driver::get().and_then(count).unwrap_or(0)
+    }
+
+    /// Opens a GPU, counted from 0.
+    pub fn open(ordinal: usize) -> Result<Arc<Device>> {
+        let driver = Driver::get()?;
+        let count = count(driver)?;
+        if count == 0 {
+            return Err(DeviceError::NoDevice(String::new()));
+        }
+        if ordinal >= count {
+            return Err(DeviceError::NoSuchDevice { wanted: ordinal, count });
+        }
+        let (mut handle, mut context, mut name) = (0, 0, vec![0u8; 128]);
+        let [mut major, mut minor, mut processors] = [0; 3];
+        // SAFETY: the driver's own functions, with room for what they write.
+        let codes = unsafe {
+            let got = (driver.device)(&mut handle, ordinal as c_int);
+            let read =
+                (driver.name)(name.as_mut_ptr().cast::<c_char>(), name.len() as c_int, handle);
+            let attribute = |value: &mut c_int, which| (driver.attribute)(value, which, handle);
+            let told = [
+                attribute(&mut major, MAJOR),
+                attribute(&mut minor, MINOR),
+                attribute(&mut processors, PROCESSORS),
+            ];
+            [got, read, told[0], told[1], told[2]]
+        };
+        let name =
+            String::from_utf8_lossy(name.split(|b| *b == 0).next().unwrap_or(&[])).into_owned();
+        let failed = |code| DeviceError::Failed {
+            name: name.clone(),
+            what: "opening it",
+            code: driver.name_of(code),
+        };
+        if let Some(code) = codes.into_iter().find(|code| *code != 0) {
+            return Err(failed(code));
+        }
+        if major < 8 {
+            return Err(DeviceError::OldDevice { name, major, minor });
+        }
+        // SAFETY: the context that all libraries of this process share; given back once, by `drop`.
+        match unsafe { (driver.retain)(&mut context, handle) } {
+            0 => {}
+            code => return Err(failed(code)),
+        }
+        Ok(Arc::new(Device {
+            driver,
+            ordinal,
+            handle,
+            context,
+            name,
+            processors: processors.max(1) as u32,
+            capability: 10 * major + minor,
+            programs: Mutex::default(),
+        }))
+    }
+
+    /// Which GPU has this address in its memory; `None` where none has.
+    pub fn of_address(address: u64) -> Result<Option<usize>> {
+        let driver = Driver::get()?;
+        let (mut kind, mut ordinal) = (0, -1);
+        // SAFETY: the driver looks the address up, and does not follow it.
+        let codes = unsafe {
+            [
+                (driver.pointer)(&mut kind, MEMORY_TYPE, address),
+                (driver.pointer)(&mut ordinal, DEVICE_ORDINAL, address),
+            ]
+        };
+        Ok((codes == [0, 0] && kind == DEVICE_MEMORY).then_some(ordinal.max(0) as usize))
+    }
+
+    /// Its number, from 0.
+    pub fn ordinal(&self) -> usize {
+        self.ordinal
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes of its memory that are free, and all of them.
+    pub fn memory(&self) -> Result<(usize, usize)> {
+        self.current()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: the driver's own function.
+        let code = unsafe { (self.driver.memory)(&mut free, &mut total) };
+        self.check(code, "asking for its memory")?;
+        Ok((free, total))
+    }
+
+    /// Makes it the GPU that calls of this thread are for.
+    pub(crate) fn current(&self) -> Result<()> {
+        // SAFETY: a context that is kept until `drop`.
+        self.check(unsafe { (self.driver.set_current)(self.context) }, "turning to it")
+    }
+
+    /// An error where a call has failed.
+    pub(crate) fn check(&self, code: c_int, what: &'static str) -> Result<()> {
+        match code {
+            0 => Ok(()),
+            code => Err(DeviceError::Failed {
+                name: self.name.clone(),
+                what,
+                code: self.driver.name_of(code),
+            }),
+        }
+    }
+
+    /// An error where memory was not given.
+    pub(crate) fn allocated(&self, code: c_int, bytes: usize, what: &'static str) -> Result<()> {
+        if code != OUT_OF_MEMORY {
+            return self.check(code, "asking for memory");
+        }
+        let (free, total) = self.memory()?;
+        let mb = |bytes: usize| bytes.div_ceil(1_000_000);
+        let (wanted_mb, free_mb, total_mb) = (mb(bytes), mb(free), mb(total));
+        Err(DeviceError::OutOfMemory {
+            name: self.name.clone(),
+            what,
+            wanted_mb,
+            free_mb,
+            total_mb,
+        })
+    }
+
+    /// The kernels with these definitions.
+    pub(crate) fn program(&self, defines: &[String]) -> Result<Arc<Program>> {
+        let key = defines.join(" ");
+        // Held while it is compiled, so that threads which want the same program wait for it.
+        let mut programs = self.programs.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(program) = programs.get(&key) {
+            return Ok(program.clone());
+        }
+        let image = compile(defines, self.capability)?;
+        self.current()?;
+        let mut program =
+            Program { driver: self.driver, module: 0, kernels: Vec::new(), slots: Vec::new() };
+        // SAFETY: the image is what NVRTC made for this GPU, and kernels take one block of arguments.
+        let code = unsafe { (self.driver.load)(&mut program.module, image.as_ptr()) };
+        self.check(code, "loading the kernels")?;
+        for (_, name) in Kernel::ALL {
+            let name = CString::new(name).expect("names of kernels have no zero byte");
+            let (mut kernel, mut blocks) = (0, 0);
+            // SAFETY: a module that is loaded, and a string that ends with a zero byte.
+            let codes = unsafe {
+                let found = (self.driver.function)(&mut kernel, program.module, name.as_ptr());
+                [found, (self.driver.blocks)(&mut blocks, kernel, THREADS as c_int, 0)]
+            };
+            codes.into_iter().try_for_each(|code| self.check(code, "loading the kernels"))?;
+            program.kernels.push(kernel);
+            program.slots.push(blocks.max(1) as u32 * self.processors);
+        }
+        let program = Arc::new(program);
+        programs.insert(key, program.clone());
+        Ok(program)
+    }
+
+    /// Starts a kernel on so many blocks.
+    ///
+    /// # Safety
+    /// The arguments are those that the kernel reads, and addresses in them hold what it reads and writes.
+    pub(crate) unsafe fn launch<A>(
+        &self,
+        program: &Program,
+        kernel: Kernel,
+        (x, y): (u32, u32),
+        args: &A,
+        stream: &Stream,
+    ) -> Result<()> {
+        self.current()?;
+        let pointer = std::ptr::from_ref(args).cast::<u8>();
+        // SAFETY: arguments are copied before the call returns; the rest is promised by the caller.
+        let code = unsafe {
+            (self.driver.launch)(
+                program.kernels[kernel as usize],
+                x,
+                y,
+                1,
+                THREADS,
+                1,
+                1,
+                0,
+                stream.handle,
+                &pointer,
+                0,
+            )
+        };
+        self.check(code, "starting a kernel")
+    }
+}
+
+fn count(driver: &Driver) -> Result<usize> {
+    let mut count = 0;
+    // SAFETY: the driver's own function.
+    match unsafe { (driver.count)(&mut count) } {
+        0 => Ok(count.max(0) as usize),
+        code => Err(DeviceError::NoDevice(format!(" ({})", driver.name_of(code)))),
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: loaded once, and nothing runs that borrowed it. Fails where the device is gone, which is no harm.
+        unsafe { (self.driver.unload)(self.module) };
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        if self.current().is_ok() {
+            self.programs.get_mut().unwrap_or_else(|e| e.into_inner()).clear();
+        }
+        // SAFETY: retained once, by `open`.
+        unsafe { (self.driver.release)(self.handle) };
+    }
+}

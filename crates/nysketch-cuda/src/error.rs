@@ -1,0 +1,91 @@
+//! What can go wrong with a GPU, in words.
+
+/// Why a GPU cannot be used, or did not finish.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// The driver's library is not there.
+    #[error("no NVIDIA driver was found on this machine")]
+    NoDriver,
+    /// The driver lacks a function, or says that it is too old.
+    #[error(
+        "the NVIDIA driver is too old: it supports CUDA {version}, and 12.0 or newer is needed"
+    )]
+    OldDriver {
+        /// The CUDA version that it supports.
+        version: String,
+    },
+    /// The driver is there, but no GPU.
+    #[error("the NVIDIA driver finds no GPU{0}")]
+    NoDevice(String),
+    /// There are fewer GPUs.
+    #[error("there is no GPU {wanted}: this machine has {count}, counted from 0")]
+    NoSuchDevice {
+        /// The one asked for.
+        wanted: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// The GPU cannot multiply matrices of doubles.
+    #[error("{name} has compute capability {major}.{minor}, and 8.0 or newer is needed")]
+    OldDevice {
+        /// Its name.
+        name: String,
+        /// Compute capability.
+        major: i32,
+        /// Compute capability.
+        minor: i32,
+    },
+    /// NVRTC is not there.
+    #[error(
+        "no NVRTC, the compiler for GPUs, was found: install the CUDA toolkit, or `pip install nvidia-cuda-nvrtc-cu12`, \
+         or name its library in NYSKETCH_NVRTC"
+    )]
+    NoCompiler,
+    /// NVRTC does not take the kernels.
+    #[error("NVRTC {version} does not compile the kernels: {log}")]
+    NotCompiled {
+        /// Its version.
+        version: String,
+        /// What it says.
+        log: String,
+    },
+    /// The memory of the GPU is full.
+    #[error(
+        "{name} has no room for {wanted_mb} MB ({what}; {free_mb} of {total_mb} MB are free): use fewer threads or landmarks, \
+         or another device"
+    )]
+    OutOfMemory {
+        /// The GPU.
+        name: String,
+        /// What for.
+        what: &'static str,
+        /// In millions of bytes.
+        wanted_mb: usize,
+        /// In millions of bytes.
+        free_mb: usize,
+        /// In millions of bytes.
+        total_mb: usize,
+    },
+    /// A call failed: the GPU was reset, fell off the bus, or met a fault.
+    #[error("{name} failed ({code}): {what}; nothing was written")]
+    Failed {
+        /// The GPU.
+        name: String,
+        /// What was being done.
+        what: &'static str,
+        /// The driver's name for what went wrong.
+        code: String,
+    },
+    /// Rows that are not where they are said to be.
+    #[error("rows in GPU memory must be {expected}, got {got}")]
+    Rows {
+        /// What was expected.
+        expected: String,
+        /// What was given.
+        got: String,
+    },
+}
+
+/// What a GPU gave, or why it did not.
+pub type Result<T> = std::result::Result<T, DeviceError>;

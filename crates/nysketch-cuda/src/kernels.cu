@@ -1,0 +1,716 @@
+// The pass on a GPU: every sum of FORMAT.md, to the last bit.
+//
+// Floating-point operations are written as intrinsics that round once and are never fused or flushed to
+// zero, in the order that FORMAT.md gives. Everything after them is integers, so neither the order of threads
+// nor that of atomic additions shows in a sum.
+//
+// Compiled for a plan, with
+//   METRIC      0 squared differences, 1 absolute ones, 2 phases of Fourier features
+//   RUNGS       bandwidths of this program; 0 where only the nearest landmark is wanted
+//   SQUARINGS   two bits for each of them: 0 for an exponential, else how often the last value is squared
+//   PER_THREAD  landmarks of a thread
+//   NEAREST, WEIGHTED, HOLES, PRIVATE   0 or 1; rows with holes always come with weights
+//   ELEMENT     type of a value: double, float, f16 or bf16
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef __int128 i128;
+
+#ifndef KERNEL
+#define KERNEL(name) extern "C" __global__ void __launch_bounds__(THREADS) name(const __grid_constant__ Args a)
+#endif
+#define THREADS 256  // of every kernel
+#define TILE 128     // rows of a tile: four for each lane of a warp
+#define GROUPS 8     // warps of a block, each with landmarks of its own
+#define DEPTH 32     // columns in shared memory at a time
+#define STRIDE (TILE + 4)
+#define QUADS ((PER_THREAD + 3) / 4)
+#define ONE_BITS 0x3f800000u
+#define ROUND 12582912.0f
+#define COORDINATE_LIMIT 17592186044416.0  // 2⁴⁴
+#define FLOOR 9.31322574615478515625e-10f  // 2⁻³⁰
+
+/// All that a kernel is given. The same struct, field by field, is `Args` of pass.rs.
+struct Args {
+    const void *values;        // in the table's units
+    const u32 *codes;          // [row][category]
+    const u32 *given;          // [row]: weights before rows were looked at; none where each counts once
+    u32 *weights;              // [row], zero where it is invalid
+    u32 *complete;             // [row], zero where a number is absent, too
+    const double *centre;      // [column]
+    const double *inverse;
+    const double *per_unit;
+    const float4 *points;      // [panel][column][group][QUADS]
+    const float *levels;       // [level][point, filled up]
+    const u32 *starts;         // [category]
+    const double *anchors;     // [cell][column]
+    const double *low;         // [column]: bounds of a private plan
+    const double *high;
+    const float2 *cover;       // [rung]: factor and limit of κ² of the nearest landmark
+    u64 *keys;                 // [row]: bits of the least distance, then the landmark
+    u32 *bins;                 // [cell]: rows, then where the next one goes
+    u32 *order;                // row numbers by cell
+    double *shorten;           // [row]: what brings it within the radius, or −1
+    u32 *stop;                 // not zero where an invalid row was found: then nothing is added
+    u64 *found;                // the first invalid row, the rows left out, and the columns that cost them
+    u64 *sums;                 // 128-bit integers, low half first
+    u64 features, coverage, cell_rows, cell_sum, cell_square, cell_absent, cell_levels, whole, sum, outer;
+    u64 rows;
+    long long row_stride, column_stride; // in elements
+    u32 dims, count, filled, categories, all_levels, cover_rungs, least_present;
+    double radius;
+    float factor[8], limit[8]; // [rung]; factor only, for Fourier features
+};
+
+// ---- Arithmetic --------------------------------------------------------------------------------
+
+/// Adds to a 128-bit sum. The carry is that of this addition alone, whatever others do meanwhile.
+__device__ void add128(u64 *sum, i128 value) {
+    u64 low = (u64)value, high = (u64)(value >> 64);
+    if (low) {
+        u64 old = atomicAdd(sum, low);
+        high += (u64)(old + low < old);
+    }
+    if (high) atomicAdd(sum + 1, high);
+}
+
+__device__ u64 warp_sum(u64 value) {
+    for (int lanes = 16; lanes > 0; lanes >>= 1) value += __shfl_xor_sync(0xffffffffu, value, lanes);
+    return value;
+}
+
+/// The sum of what all lanes of a warp hold, added by one of them.
+__device__ void add_of_warp(u64 *sum, long long value) {
+    u64 low = warp_sum((u64)value & 0xffffffffu);
+    long long high = (long long)warp_sum((u64)(value >> 32));
+    if ((threadIdx.x & 31) == 0) add128(sum, ((i128)high << 32) + (i128)low);
+}
+
+// Half precision, as bits: eight or five of exponent. Both are exact in single precision.
+struct bf16 {
+    unsigned short bits;
+};
+struct f16 {
+    unsigned short bits;
+};
+
+__device__ double widened(double x) { return x; }
+__device__ double widened(float x) { return x; }
+__device__ double widened(bf16 x) { return __uint_as_float((u32)x.bits << 16); }
+__device__ double widened(f16 x) {
+    u32 bits = (x.bits & 0x7fffu) << 13;
+    bool finite = (x.bits & 0x7c00u) != 0x7c00u;
+    float size = finite ? __fmul_rn(__uint_as_float(bits), 5.192296858534828e33f) : __uint_as_float(bits | 0x7f800000u);
+    return x.bits & 0x8000u ? -size : size;
+}
+
+/// A value of the table, within the bounds of a private plan.
+__device__ double value(const Args &a, u64 row, u32 k) {
+    double x = widened(((const ELEMENT *)a.values)[(long long)row * a.row_stride + (long long)k * a.column_stride]);
+#if PRIVATE
+    if (fabs(x) <= 1.7976931348623157e308) x = x < a.low[k] ? a.low[k] : x > a.high[k] ? a.high[k] : x;
+#endif
+    return x;
+}
+
+__device__ double coordinate(const Args &a, double x, u32 k) {
+    return __dmul_rn(__dsub_rn(x, a.centre[k]), a.inverse[k]);
+}
+
+/// The whole number of units that a coordinate is summed as.
+__device__ double quantised(const Args &a, double x, u32 k) {
+    return rint(__dmul_rn(coordinate(a, x, k), a.per_unit[k]));
+}
+
+/// 2^(ab), −126 < ab ≤ 0.
+__device__ float exp2_product(float a, float b) {
+    float rounded = __fmaf_rn(a, b, ROUND);
+    float f = __fmaf_rn(a, b, -__fsub_rn(rounded, ROUND));
+    float p = __uint_as_float(0x3aaddd0au);
+    p = __fmaf_rn(p, f, __uint_as_float(0x3c1e7545u));
+    p = __fmaf_rn(p, f, __uint_as_float(0x3d635baau));
+    p = __fmaf_rn(p, f, __uint_as_float(0x3e75fcdfu));
+    p = __fmaf_rn(p, f, __uint_as_float(0x3f317214u));
+    p = __fmaf_rn(p, f, 1.0f);
+    return __uint_as_float(__float_as_uint(p) + (__float_as_uint(rounded) << 23));
+}
+
+/// Bits of κ + 1: those of 1 and κ in units of 2⁻²³.
+__device__ u32 one_and_units(float kappa) { return __float_as_uint(__fadd_rn(kappa, 1.0f)); }
+
+/// Cosine and sine in units of 2⁻²³.
+__device__ void cos_sin_units(float phase, float quarter_turns, int *cosine, int *sine) {
+    float angle = fminf(fmaxf(__fmul_rn(phase, quarter_turns), -4194304.0f), 4194304.0f);
+    float rounded = __fadd_rn(angle, ROUND);
+    float r = __fsub_rn(angle, __fsub_rn(rounded, ROUND));
+    float r2 = __fmul_rn(r, r);
+    float s = __fmaf_rn(-0.00459229f, r2, 0.0796759f);
+    s = __fmaf_rn(s, r2, -0.64596294f);
+    s = __fmul_rn(__fmaf_rn(s, r2, 1.5707963f), r);
+    float c = __fmaf_rn(0.00090402164f, r2, -0.020860288f);
+    c = __fmaf_rn(c, r2, 0.25366924f);
+    c = __fmaf_rn(c, r2, -1.2337005f);
+    c = __fmaf_rn(c, r2, 1.0f);
+    u32 quarter = __float_as_uint(rounded) & 3;
+    int is = __float2int_rn(__fmul_rn(s, 8388608.0f)), ic = __float2int_rn(__fmul_rn(c, 8388608.0f));
+    int x = quarter & 1 ? is : ic, y = quarter & 1 ? ic : is;
+    *cosine = (quarter + 1) & 2 ? -x : x;
+    *sine = quarter & 2 ? -y : y;
+}
+
+// ---- Which rows are valid ----------------------------------------------------------------------
+
+/// A step through values, row after row: so many rows and columns on.
+struct Walk {
+    u64 row, rows;
+    u32 k, columns;
+
+    __device__ void start(const Args &a, u64 at, u64 step) {
+        row = at / a.dims;
+        k = (u32)(at % a.dims);
+        rows = step / a.dims;
+        columns = (u32)(step % a.dims);
+    }
+    __device__ void go(const Args &a) {
+        row += rows;
+        k += columns;
+        if (k >= a.dims) {
+            k -= a.dims;
+            row++;
+        }
+    }
+};
+
+/// Written so that NaN fails.
+__device__ bool is_valid(const Args &a, double x, u32 k) { return fabs(quantised(a, x, k)) <= COORDINATE_LIMIT; }
+
+/// Stops what follows where a number is invalid.
+KERNEL(check) {
+    Walk walk;
+    bool valid = true;
+    walk.start(a, (u64)blockIdx.x * THREADS + threadIdx.x, (u64)gridDim.x * THREADS);
+#pragma unroll 4
+    for (; walk.row < a.rows; walk.go(a)) valid = valid && is_valid(a, value(a, walk.row, walk.k), walk.k);
+    if (!valid) *a.stop = 1;
+}
+
+/// Weighs rows: those that are invalid or lack too much count nothing, and are counted by what is wrong with them.
+KERNEL(weigh) {
+    u64 step = (u64)gridDim.x * THREADS;
+    for (u64 row = (u64)blockIdx.x * THREADS + threadIdx.x; row < a.rows; row += step) {
+        u32 absent = 0, invalid = 0;
+        for (u32 k = 0; k < a.dims; k++) {
+            double x = value(a, row, k);
+            if (HOLES && x != x)
+                absent++;
+            else if (!is_valid(a, x, k))
+                invalid++;
+        }
+        bool lacks = a.dims - absent < a.least_present, out = invalid || lacks;
+        u32 weight = out ? 0 : a.given ? a.given[row] : 1;
+        a.weights[row] = weight;
+        a.complete[row] = absent ? 0 : weight;
+        if (!out) continue;
+        if (invalid) atomicMin(a.found, row);
+        atomicAdd(a.found + 1, (u64)1);
+        for (u32 k = 0; k < a.dims; k++) {
+            double x = value(a, row, k);
+            // Numbers that are absent are to blame only if nothing else is.
+            if (HOLES && x != x ? !invalid : !is_valid(a, x, k)) atomicAdd(a.found + 2 + k, (u64)1);
+        }
+    }
+}
+
+// ---- Features and nearest landmarks ------------------------------------------------------------
+
+#define KINDS (METRIC == 2 ? 2 : 1)
+#define SUMS (RUNGS * KINDS * PER_THREAD)
+#if WEIGHTED
+typedef u64 Held;
+#else
+typedef u32 Held;
+#endif
+// Tiles, of four rows a thread, until a held sum might overflow: 2²³ for each row in 32 bits, or for each unit of
+// weight, of which a row has less than 2³², in 64; half of it where values have a sign.
+#if WEIGHTED || METRIC == 2
+#define MOST_TILES 60
+#else
+#define MOST_TILES 125
+#endif
+
+/// One more coordinate of a row and a point.
+__device__ float step(float sum, float x, float point) {
+#if METRIC == 2
+    return __fmaf_rn(point, x, sum);
+#else
+    float t = __fsub_rn(x, point);
+#if HOLES
+    t = x == x ? t : 0.0f;
+#endif
+#if METRIC == 1
+    return __fadd_rn(sum, fabsf(t));
+#else
+    return __fmaf_rn(t, t, sum);
+#endif
+#endif
+}
+
+/// Moves what the threads of a warp hold into the sums.
+__device__ void fold(const Args &a, Held *held, u32 first, u32 tiles) {
+#pragma unroll
+    for (int at = 0; at < SUMS; at++) {
+        u32 line = at / PER_THREAD, j = first + at % PER_THREAD;
+#if WEIGHTED
+        long long value = (long long)held[at];
+#elif METRIC == 2
+        long long value = (int)held[at];
+#else
+        long long value = held[at] - 4u * tiles * ONE_BITS;
+#endif
+        u64 *sum = a.sums + 2 * (a.features + (u64)line * a.count + j);
+        if (j < a.count) add_of_warp(sum, value);
+        held[at] = 0;
+    }
+}
+
+/// Sums of kernel values or Fourier features, and the nearest landmark of each row. A block takes every gridDim.x-th
+/// tile of rows and one panel of points; a thread four rows and PER_THREAD points.
+KERNEL(pass) {
+    if (*a.stop) return;
+    __shared__ float4 rows4[DEPTH * STRIDE / 4];
+    __shared__ float4 points4[DEPTH * GROUPS * QUADS];
+#if NEAREST
+    __shared__ u64 best[GROUPS][TILE];
+#endif
+    float *rows = (float *)rows4;
+    u32 lane = threadIdx.x & 31, group = threadIdx.x >> 5;
+    u32 first = (blockIdx.y * GROUPS + group) * PER_THREAD;
+    const float4 *panel = a.points + (u64)blockIdx.y * a.dims * GROUPS * QUADS;
+    u32 row_step = THREADS, column_step = THREADS;
+    Held held[SUMS + 1];
+#pragma unroll
+    for (int at = 0; at < SUMS; at++) held[at] = 0;
+    u32 tiles = 0;
+    for (u64 start = (u64)blockIdx.x * TILE; start < a.rows; start += (u64)gridDim.x * TILE) {
+        float distance[4][PER_THREAD];
+#pragma unroll
+        for (int r = 0; r < 4; r++)
+#pragma unroll
+            for (int c = 0; c < PER_THREAD; c++) distance[r][c] = 0.0f;
+        for (u32 from = 0; from < a.dims; from += DEPTH) {
+            u32 depth = min((u32)DEPTH, a.dims - from);
+            row_step = THREADS / depth;
+            column_step = THREADS % depth;
+            __syncthreads();
+            // Rows beyond the last are infinitely far from everything, which adds nothing.
+            u32 r = threadIdx.x / depth, k = threadIdx.x % depth;
+            while (r < TILE) {
+                u64 row = start + r;
+                float z = METRIC == 2 ? 0.0f : __uint_as_float(0x7f800000u);
+                if (row < a.rows) z = __double2float_rn(coordinate(a, value(a, row, from + k), from + k));
+                rows[k * STRIDE + r] = z;
+                r += row_step;
+                k += column_step;
+                if (k >= depth) {
+                    k -= depth;
+                    r++;
+                }
+            }
+            // Points of few columns stay from tile to tile.
+            if (a.dims > DEPTH || start == (u64)blockIdx.x * TILE) {
+                const float4 *part = panel + (u64)from * GROUPS * QUADS;
+                for (u32 i = threadIdx.x; i < depth * GROUPS * QUADS; i += THREADS) points4[i] = part[i];
+            }
+            __syncthreads();
+#pragma unroll 2
+            for (u32 k = 0; k < depth; k++) {
+                float4 row = rows4[k * (STRIDE / 4) + lane];
+                float x[4] = {row.x, row.y, row.z, row.w};
+                float point[4 * QUADS];
+#pragma unroll
+                for (int quad = 0; quad < QUADS; quad++) {
+                    float4 p = points4[(k * GROUPS + group) * QUADS + quad];
+                    point[4 * quad] = p.x;
+                    point[4 * quad + 1] = p.y;
+                    point[4 * quad + 2] = p.z;
+                    point[4 * quad + 3] = p.w;
+                }
+#pragma unroll
+                for (int r = 0; r < 4; r++)
+#pragma unroll
+                    for (int c = 0; c < PER_THREAD; c++) distance[r][c] = step(distance[r][c], x[r], point[c]);
+            }
+        }
+        for (u32 category = 0; category < a.categories; category++) {
+#pragma unroll
+            for (int r = 0; r < 4; r++) {
+                u64 row = start + 4 * lane + r;
+                if (row >= a.rows) continue;
+                u32 level = a.starts[category] + a.codes[row * a.categories + category];
+                const float *line = a.levels + (u64)level * a.filled + first;
+#pragma unroll
+                for (int c = 0; c < PER_THREAD; c++) distance[r][c] = __fadd_rn(distance[r][c], line[c]);
+            }
+        }
+#if NEAREST
+#pragma unroll
+        for (int r = 0; r < 4; r++) {
+            float least = distance[r][0];
+            u32 at = first;
+#pragma unroll
+            for (int c = 1; c < PER_THREAD; c++) {
+                if (distance[r][c] < least) {
+                    least = distance[r][c];
+                    at = first + c;
+                }
+            }
+            best[group][4 * lane + r] = ((u64)__float_as_uint(least) << 32) | at;
+        }
+        __syncthreads();
+        if (threadIdx.x < TILE && start + threadIdx.x < a.rows) {
+            u64 least = best[0][threadIdx.x];
+            for (int other = 1; other < GROUPS; other++) least = min(least, best[other][threadIdx.x]);
+            if (gridDim.y == 1)
+                a.keys[start + threadIdx.x] = least;
+            else
+                atomicMin(a.keys + start + threadIdx.x, least);
+        }
+#endif
+#if RUNGS
+#pragma unroll
+        for (int r = 0; r < 4; r++) {
+            u64 row = start + 4 * lane + r;
+#if WEIGHTED
+            u64 weight = row < a.rows ? a.complete[row] : 0;
+#endif
+#pragma unroll
+            for (int c = 0; c < PER_THREAD; c++) {
+#if METRIC == 2
+#pragma unroll
+                for (int rung = 0; rung < RUNGS; rung++) {
+                    int cosine, sine;
+                    cos_sin_units(distance[r][c], a.factor[rung], &cosine, &sine);
+#if WEIGHTED
+                    held[2 * rung * PER_THREAD + c] += (u64)((long long)cosine * (long long)weight);
+                    held[(2 * rung + 1) * PER_THREAD + c] += (u64)((long long)sine * (long long)weight);
+#else
+                    held[2 * rung * PER_THREAD + c] += row < a.rows ? (u32)cosine : 0;
+                    held[(2 * rung + 1) * PER_THREAD + c] += row < a.rows ? (u32)sine : 0;
+#endif
+                }
+#else
+                float kappa = 0.0f;
+#pragma unroll
+                for (int rung = 0; rung < RUNGS; rung++) {
+                    const int squarings = (SQUARINGS >> (2 * rung)) & 3;
+                    if (squarings == 0) kappa = exp2_product(fminf(distance[r][c], a.limit[rung]), a.factor[rung]);
+                    if (squarings >= 1) kappa = __fmul_rn(kappa, kappa);
+                    if (squarings == 2) kappa = __fmul_rn(kappa, kappa);
+                    if (squarings >= 1) kappa = fmaxf(kappa, FLOOR);
+#if WEIGHTED
+                    held[rung * PER_THREAD + c] += (one_and_units(kappa) - ONE_BITS) * weight;
+#else
+                    held[rung * PER_THREAD + c] += one_and_units(kappa);
+#endif
+                }
+#endif
+            }
+        }
+        if (++tiles == MOST_TILES) {
+            fold(a, held, first, tiles);
+            tiles = 0;
+        }
+#endif
+    }
+#if RUNGS
+    fold(a, held, first, tiles);
+#endif
+}
+
+// ---- Coverage and cells ------------------------------------------------------------------------
+
+/// κ² of the nearest landmark, and how much of the weight lacks nothing. A thread has at most 64 rows.
+KERNEL(coverage) {
+    if (*a.stop) return;
+    u64 from = (u64)blockIdx.x * THREADS + threadIdx.x, stride = (u64)gridDim.x * THREADS;
+    for (u32 rung = 0; rung < a.cover_rungs; rung++) {
+        u64 total = 0;
+        for (u64 row = from; row < a.rows; row += stride) {
+            float least = __uint_as_float((u32)(a.keys[row] >> 32));
+            u64 units = one_and_units(exp2_product(fminf(least, a.cover[rung].y), a.cover[rung].x)) - ONE_BITS;
+            total += WEIGHTED ? units * a.complete[row] : units;
+        }
+        add_of_warp(a.sums + 2 * (a.coverage + rung), (long long)total);
+    }
+#if HOLES
+    u64 total = 0;
+    for (u64 row = from; row < a.rows; row += stride) total += a.complete[row];
+    add_of_warp(a.sums + 2 * a.whole, (long long)total);
+#endif
+}
+
+#define SPAN 4096    // rows of a block that counts or sorts
+#define MOST_BINS 8192 // cells that are counted in shared memory
+
+/// Counts the rows of each cell and their levels, and finds what brings rows within the radius.
+KERNEL(count) {
+    if (*a.stop) return;
+    __shared__ u32 bins[MOST_BINS];
+    bool few = a.count <= MOST_BINS;
+    for (u64 start = (u64)blockIdx.x * SPAN; start < a.rows; start += (u64)gridDim.x * SPAN) {
+        u64 end = min(a.rows, start + SPAN);
+        for (u32 bin = threadIdx.x; few && bin < a.count; bin += THREADS) bins[bin] = 0;
+        __syncthreads();
+        for (u64 row = start + threadIdx.x; row < end; row += THREADS) {
+            u32 cell = (u32)a.keys[row];
+            atomicAdd(few ? bins + cell : a.bins + cell, 1u);
+            u64 weight = WEIGHTED ? a.weights[row] : 1;
+            for (u32 category = 0; category < a.categories; category++) {
+                u64 level = a.starts[category] + a.codes[row * a.categories + category];
+                add128(a.sums + 2 * (a.cell_levels + (u64)cell * a.all_levels + level), weight);
+            }
+#if PRIVATE
+            double square = 0.0;
+            for (u32 k = 0; k < a.dims; k++) {
+                double u = __dsub_rn(quantised(a, value(a, row, k), k), a.anchors[(u64)cell * a.dims + k]);
+                square = __dadd_rn(square, __dmul_rn(u, u));
+            }
+            bool beyond = square > __dmul_rn(a.radius, a.radius);
+            a.shorten[row] = beyond ? __ddiv_rn(a.radius, __dsqrt_rn(square)) : -1.0;
+#endif
+        }
+        __syncthreads();
+        for (u32 bin = threadIdx.x; few && bin < a.count; bin += THREADS)
+            if (bins[bin]) atomicAdd(a.bins + bin, bins[bin]);
+        __syncthreads();
+    }
+}
+
+/// Turns counts into where each cell starts. One block.
+KERNEL(scan) {
+    __shared__ u32 totals[THREADS];
+    u32 each = (a.count + THREADS - 1) / THREADS;
+    u32 from = min(a.count, threadIdx.x * each), to = min(a.count, from + each);
+    u32 total = 0;
+    for (u32 bin = from; bin < to; bin++) total += a.bins[bin];
+    totals[threadIdx.x] = total;
+    __syncthreads();
+    u32 at = 0;
+    for (u32 before = 0; before < threadIdx.x; before++) at += totals[before];
+    for (u32 bin = from; bin < to; bin++) {
+        u32 rows = a.bins[bin];
+        a.bins[bin] = at;
+        at += rows;
+    }
+}
+
+/// Row numbers by cell, in any order within it.
+KERNEL(scatter) {
+    if (*a.stop) return;
+    __shared__ u32 bins[MOST_BINS];
+    bool few = a.count <= MOST_BINS;
+    for (u64 start = (u64)blockIdx.x * SPAN; start < a.rows; start += (u64)gridDim.x * SPAN) {
+        u64 end = min(a.rows, start + SPAN);
+        for (u32 bin = threadIdx.x; few && bin < a.count; bin += THREADS) bins[bin] = 0;
+        __syncthreads();
+        for (u64 row = start + threadIdx.x; few && row < end; row += THREADS) atomicAdd(bins + (u32)a.keys[row], 1u);
+        __syncthreads();
+        for (u32 bin = threadIdx.x; few && bin < a.count; bin += THREADS)
+            if (bins[bin]) bins[bin] = atomicAdd(a.bins + bin, bins[bin]);
+        __syncthreads();
+        for (u64 row = start + threadIdx.x; row < end; row += THREADS) {
+            u32 cell = (u32)a.keys[row];
+            a.order[atomicAdd(few ? bins + cell : a.bins + cell, 1u)] = (u32)row;
+        }
+        __syncthreads();
+    }
+}
+
+#define PER_LANE 256 // rows that a thread adds up one after the other
+
+/// Moments of cells. A thread walks along rows in the order of their cells, with one column at a time.
+KERNEL(cells) {
+    if (*a.stop) return;
+    u32 wide = min(a.dims, (u32)THREADS), lanes = THREADS / wide;
+    u32 lane = threadIdx.x / wide;
+    u64 from = ((u64)blockIdx.x * lanes + lane) * PER_LANE;
+    if (lane >= lanes || from >= a.rows) return;
+    u64 to = min(a.rows, from + PER_LANE);
+    for (u32 k = threadIdx.x % wide; k < a.dims; k += THREADS) {
+        u32 cell = (u32)a.keys[a.order[from]];
+        i128 sum = 0, square = 0;
+        u64 rows = 0, absent = 0;
+        for (u64 at = from; at <= to; at++) {
+            u64 row = at < to ? a.order[at] : 0;
+            u32 next = at < to ? (u32)a.keys[row] : cell;
+            if (next != cell || at == to) {
+                u64 place = (u64)cell * a.dims + k;
+                add128(a.sums + 2 * (a.cell_sum + place), sum);
+                add128(a.sums + 2 * (a.cell_square + place), square);
+                if (k == 0) add128(a.sums + 2 * (a.cell_rows + cell), (i128)rows);
+#if HOLES
+                add128(a.sums + 2 * (a.cell_absent + place), (i128)absent);
+#endif
+                sum = square = 0;
+                rows = absent = 0;
+                cell = next;
+            }
+            if (at == to) break;
+            double x = value(a, row, k);
+            u64 weight = WEIGHTED ? a.weights[row] : 1;
+            rows += weight;
+#if HOLES
+            if (x != x) {
+                absent += weight;
+                continue;
+            }
+#endif
+            double q = quantised(a, x, k);
+#if PRIVATE
+            if (a.shorten[row] >= 0.0) {
+                double anchor = a.anchors[(u64)cell * a.dims + k];
+                q = __dadd_rn(anchor, trunc(__dmul_rn(__dsub_rn(q, anchor), a.shorten[row])));
+            }
+#endif
+            long long whole = (long long)q;
+            sum += (i128)whole * (i128)weight;
+            square += (i128)whole * whole * (i128)weight;
+        }
+    }
+}
+
+// ---- Moments of all rows -----------------------------------------------------------------------
+
+// Σqqᵀ with a column of ones after the last, which gives Σq. blockIdx.y is a tile of the lower triangle.
+
+/// Which tile of a lower triangle comes at a place, row by row.
+__device__ void tile_at(u32 place, u32 *down, u32 *across) {
+    *down = 0;
+    while (place > *down) place -= ++*down;
+    *across = place;
+}
+
+/// Adds to an entry of the matrix; those above the diagonal, or beyond the last column, are left out.
+__device__ void add_product(const Args &a, u64 p, u64 q, i128 total) {
+    if (p > a.dims || q >= a.dims || q > p) return;
+    add128(a.sums + 2 * (p < a.dims ? a.outer + p * (p + 1) / 2 + q : a.sum + q), total);
+}
+
+#if WEIGHTED
+
+#define EDGE 32  // columns of a tile
+#define CHUNK 16 // rows in shared memory at a time
+
+/// A thread has two by two entries and, where a tile has fewer of those than a block has threads, every lanes-th row.
+KERNEL(gram) {
+    __shared__ double columns[2][CHUNK][EDGE + 1];
+    __shared__ u32 weights[CHUNK];
+    if (*a.stop) return;
+    u32 down, across;
+    tile_at(blockIdx.y, &down, &across);
+    u32 height = min((u32)EDGE, a.dims + 1 - down * EDGE), width = min((u32)EDGE, a.dims + 1 - across * EDGE);
+    u32 broad = (width + 1) / 2, pairs = (height + 1) / 2 * broad, lanes = THREADS / pairs;
+    u32 lane = threadIdx.x / pairs, i = threadIdx.x % pairs / broad, j = threadIdx.x % pairs % broad;
+    i128 total[2][2] = {{0, 0}, {0, 0}};
+    for (u64 start = (u64)blockIdx.x * CHUNK; start < a.rows; start += (u64)gridDim.x * CHUNK) {
+        __syncthreads();
+        if (threadIdx.x < CHUNK) weights[threadIdx.x] = start + threadIdx.x < a.rows ? a.complete[start + threadIdx.x] : 0;
+        for (u32 at = threadIdx.x; at < 2 * CHUNK * EDGE; at += THREADS) {
+            u32 side = at / (CHUNK * EDGE), r = at / EDGE % CHUNK, k = at % EDGE;
+            u32 column = (side ? across : down) * EDGE + k;
+            u64 row = start + r;
+            double q = column == a.dims ? 1.0 : 0.0;
+            if (row < a.rows && column < a.dims) q = quantised(a, value(a, row, column), column);
+            columns[side][r][k] = q;
+        }
+        __syncthreads();
+        for (u32 r = lane; lane < lanes && r < CHUNK; r += lanes) {
+            // A row that lacks numbers has no weight here; what stands in it is not looked at.
+            if (weights[r] == 0) continue;
+#pragma unroll
+            for (int x = 0; x < 2; x++)
+#pragma unroll
+                for (int y = 0; y < 2; y++) {
+                    long long left = (long long)columns[0][r][2 * i + x], right = (long long)columns[1][r][2 * j + y];
+                    total[x][y] += (i128)left * right * (i128)weights[r];
+                }
+        }
+    }
+    if (lane >= lanes) return;
+    for (u32 x = 0; x < 2; x++)
+        for (u32 y = 0; y < 2; y++)
+            if (2 * i + x < height && 2 * j + y < width)
+                add_product(a, down * EDGE + 2 * i + x, across * EDGE + 2 * j + y, total[x][y]);
+}
+
+#else
+
+#define EDGE 16       // columns of a tile: two by two blocks of eight
+#define MOST_STEPS 128 // of four rows, after which sums are folded: products below 2⁴⁴ add up exactly to 2⁵³
+
+/// Adds the products of eight columns with eight others over four rows. A lane holds, of either, column lane / 4 of row
+/// lane % 4, and of the sums those of column lane / 4 with columns 2·(lane % 4) and the next.
+__device__ void multiply(double *sums, double left, double right) {
+#ifdef EMULATED
+    emulated_mma_m8n8k4(sums, left, right);
+#else
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+        : "+d"(sums[0]), "+d"(sums[1])
+        : "d"(left), "d"(right));
+#endif
+}
+
+/// A warp takes four rows at a time. A whole number q is taken apart as h·2²² + l.
+KERNEL(gram) {
+    if (*a.stop) return;
+    u32 down, across;
+    tile_at(blockIdx.y, &down, &across);
+    u32 lane = threadIdx.x & 31;
+    u64 step = 4 * (u64)gridDim.x * GROUPS, start = 4 * ((u64)blockIdx.x * GROUPS + (threadIdx.x >> 5));
+    // Of each pair of blocks: h·h, h·l with l·h, l·l; two entries of each.
+    long long total[4][3][2] = {};
+    double sums[4][3][2] = {};
+    u32 steps = 0;
+    for (; start < a.rows; start += step) {
+        u64 row = start + (lane & 3);
+        double high[4], low[4];
+#pragma unroll
+        for (int block = 0; block < 4; block++) {
+            if (block >= 2 && down == across) {
+                high[block] = high[block - 2];
+                low[block] = low[block - 2];
+                continue;
+            }
+            u32 column = (block < 2 ? down : across) * EDGE + (block & 1) * 8 + lane / 4;
+            double q = 0.0;
+            if (row < a.rows) q = column < a.dims ? quantised(a, value(a, row, column), column) : column == a.dims;
+            high[block] = rint(__dmul_rn(q, 1.0 / 4194304.0));
+            low[block] = __fma_rn(high[block], -4194304.0, q);
+        }
+#pragma unroll
+        for (int pair = 0; pair < 4; pair++) {
+            int x = pair >> 1, y = 2 + (pair & 1);
+            if ((down == across && pair == 1) || down * EDGE + x * 8 > a.dims || across * EDGE + (pair & 1) * 8 >= a.dims)
+                continue;
+            multiply(sums[pair][0], high[x], high[y]);
+            multiply(sums[pair][1], high[x], low[y]);
+            multiply(sums[pair][1], low[x], high[y]);
+            multiply(sums[pair][2], low[x], low[y]);
+        }
+        if (++steps == MOST_STEPS || start + step >= a.rows) {
+            steps = 0;
+            for (int at = 0; at < 24; at++) {
+                (&total[0][0][0])[at] += (long long)(&sums[0][0][0])[at];
+                (&sums[0][0][0])[at] = 0.0;
+            }
+        }
+    }
+    for (int pair = 0; pair < 4; pair++)
+        for (int next = 0; next < 2; next++) {
+            i128 sum = ((i128)total[pair][0][next] << 44) + ((i128)total[pair][1][next] << 22) + total[pair][2][next];
+            u64 p = down * EDGE + (pair >> 1) * 8 + lane / 4;
+            add_product(a, p, across * EDGE + (pair & 1) * 8 + 2 * (lane & 3) + next, sum);
+        }
+}
+
+#endif

@@ -1,0 +1,173 @@
+//! Functions of the driver and of NVRTC, looked up while the program runs, so that one binary runs with and without them.
+
+use crate::error::{DeviceError, Result};
+use libloading::Library;
+use std::ffi::{c_char, c_int, c_uint};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// Something of the driver's: a context, a stream, a module, a function.
+pub type Handle = usize;
+/// An address in the memory of a GPU.
+pub type Address = u64;
+
+macro_rules! functions {
+    ($(#[$doc:meta])* $table:ident { $($name:ident = $symbol:literal ($($argument:ty),*);)* }) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $table {
+            $(pub $name: unsafe extern "system" fn($($argument),*) -> c_int,)*
+        }
+
+        impl $table {
+            /// Looks up every function; the name of the first that is missing is the error.
+            fn of(library: &'static Library) -> std::result::Result<Self, &'static str> {
+                $(
+                    // SAFETY: the type is that of the function in the header of its library.
+                    let $name = unsafe { library.get($symbol.as_bytes()) }.map_err(|_| $symbol)?;
+                )*
+                Ok($table { $($name: *$name,)* })
+            }
+        }
+    };
+}
+
+functions! {
+    /// The driver.
+    Driver {
+        init = "cuInit" (c_uint);
+        version = "cuDriverGetVersion" (&mut c_int);
+        count = "cuDeviceGetCount" (&mut c_int);
+        device = "cuDeviceGet" (&mut c_int, c_int);
+        name = "cuDeviceGetName" (*mut c_char, c_int, c_int);
+        attribute = "cuDeviceGetAttribute" (&mut c_int, c_int, c_int);
+        retain = "cuDevicePrimaryCtxRetain" (&mut Handle, c_int);
+        release = "cuDevicePrimaryCtxRelease_v2" (c_int);
+        set_current = "cuCtxSetCurrent" (Handle);
+        memory = "cuMemGetInfo_v2" (&mut usize, &mut usize);
+        allocate = "cuMemAlloc_v2" (&mut Address, usize);
+        free = "cuMemFree_v2" (Address);
+        allocate_host = "cuMemHostAlloc" (&mut usize, usize, c_uint);
+        free_host = "cuMemFreeHost" (usize);
+        to_device = "cuMemcpyHtoDAsync_v2" (Address, *const u8, usize, Handle);
+        to_host = "cuMemcpyDtoHAsync_v2" (*mut u8, Address, usize, Handle);
+        fill = "cuMemsetD8Async" (Address, u8, usize, Handle);
+        pointer = "cuPointerGetAttribute" (&mut c_int, c_int, Address);
+        create_stream = "cuStreamCreate" (&mut Handle, c_uint);
+        wait_stream = "cuStreamSynchronize" (Handle);
+        stream_waits = "cuStreamWaitEvent" (Handle, Handle, c_uint);
+        destroy_stream = "cuStreamDestroy_v2" (Handle);
+        create_event = "cuEventCreate" (&mut Handle, c_uint);
+        record = "cuEventRecord" (Handle, Handle);
+        wait_event = "cuEventSynchronize" (Handle);
+        destroy_event = "cuEventDestroy_v2" (Handle);
+        load = "cuModuleLoadData" (&mut Handle, *const u8);
+        unload = "cuModuleUnload" (Handle);
+        function = "cuModuleGetFunction" (&mut Handle, Handle, *const c_char);
+        blocks = "cuOccupancyMaxActiveBlocksPerMultiprocessor" (&mut c_int, Handle, c_int, usize);
+        launch = "cuLaunchKernel" (Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle,
+            *const *const u8, usize);
+        error_name = "cuGetErrorName" (c_int, &mut *const c_char);
+    }
+}
+
+functions! {
+    /// The compiler.
+    Nvrtc {
+        version = "nvrtcVersion" (&mut c_int, &mut c_int);
+        count_architectures = "nvrtcGetNumSupportedArchs" (&mut c_int);
+        architectures = "nvrtcGetSupportedArchs" (*mut c_int);
+        create = "nvrtcCreateProgram" (&mut Handle, *const c_char, *const c_char, c_int, usize, usize);
+        compile = "nvrtcCompileProgram" (Handle, c_int, *const *const c_char);
+        destroy = "nvrtcDestroyProgram" (&mut Handle);
+        log_size = "nvrtcGetProgramLogSize" (Handle, &mut usize);
+        log = "nvrtcGetProgramLog" (Handle, *mut u8);
+        cubin_size = "nvrtcGetCUBINSize" (Handle, &mut usize);
+        cubin = "nvrtcGetCUBIN" (Handle, *mut u8);
+        ptx_size = "nvrtcGetPTXSize" (Handle, &mut usize);
+        ptx = "nvrtcGetPTX" (Handle, *mut u8);
+    }
+}
+
+impl Driver {
+    /// The driver of this machine, started.
+    pub fn get() -> Result<&'static Driver> {
+        static DRIVER: OnceLock<Result<Driver>> = OnceLock::new();
+        DRIVER.get_or_init(Driver::open).as_ref().map_err(Clone::clone)
+    }
+
+    fn open() -> Result<Driver> {
+        let names =
+            if cfg!(windows) { &["nvcuda.dll"][..] } else { &["libcuda.so.1", "libcuda.so"] };
+        let library =
+            names.iter().find_map(|name| open(name.into())).ok_or(DeviceError::NoDriver)?;
+        let old = |version| DeviceError::OldDriver { version };
+        let driver = Driver::of(library).map_err(|symbol| old(format!("no {symbol}")))?;
+        let mut version = 0;
+        // SAFETY: the driver's own functions, with arguments of their types.
+        let (told, started) = unsafe { ((driver.version)(&mut version), (driver.init)(0)) };
+        if told == 0 && version < 12_000 {
+            return Err(old(format!("{}.{}", version / 1000, version % 1000 / 10)));
+        }
+        match started {
+            0 => Ok(driver),
+            code => Err(DeviceError::NoDevice(format!(" ({})", driver.name_of(code)))),
+        }
+    }
+
+    /// The driver's name for an error.
+    pub fn name_of(&self, code: c_int) -> String {
+        let mut name = std::ptr::null();
+        // SAFETY: gives a string that lives as long as the driver, or an error.
+        let told = unsafe { (self.error_name)(code, &mut name) } == 0 && !name.is_null();
+        match told {
+            // SAFETY: ends with a zero byte, as the driver says.
+            true => unsafe { std::ffi::CStr::from_ptr(name) }.to_string_lossy().into_owned(),
+            false => format!("error {code}"),
+        }
+    }
+}
+
+impl Nvrtc {
+    /// The compiler of this machine.
+    pub fn get() -> Result<&'static Nvrtc> {
+        static NVRTC: OnceLock<Option<Nvrtc>> = OnceLock::new();
+        let find = || places().into_iter().find_map(|path| Nvrtc::of(open(path)?).ok());
+        NVRTC.get_or_init(find).as_ref().ok_or(DeviceError::NoCompiler)
+    }
+}
+
+/// Opens a library for as long as the program runs: the driver cannot be taken out of a process.
+fn open(path: PathBuf) -> Option<&'static Library> {
+    // SAFETY: these libraries are NVIDIA's, or named by the user.
+    unsafe { Library::new(path) }.ok().map(|library| &*Box::leak(Box::new(library)))
+}
+
+/// Where NVRTC may be: where the user says, where the loader looks, in the toolkit, and in the packages of a Python
+/// environment, the newest first.
+fn places() -> Vec<PathBuf> {
+    let mut places: Vec<PathBuf> =
+        std::env::var_os("NYSKETCH_NVRTC").into_iter().map(PathBuf::from).collect();
+    let (before, after) =
+        if cfg!(windows) { ("nvrtc64_", "0_0.dll") } else { ("libnvrtc.so.", "") };
+    let names: Vec<String> = [13, 12].iter().map(|v| format!("{before}{v}{after}")).collect();
+    places.extend(names.iter().map(PathBuf::from));
+    places.push("libnvrtc.so".into());
+    let toolkits =
+        ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(PathBuf::from);
+    for root in toolkits.chain([PathBuf::from("/usr/local/cuda")]) {
+        let folders = [root.join("lib64"), root.join("bin")];
+        places.extend(folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))));
+    }
+    let environments = ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(std::env::var_os);
+    for root in environments.map(PathBuf::from) {
+        let pythons = std::fs::read_dir(root.join("lib")).into_iter().flatten().flatten();
+        for packages in pythons.map(|python| python.path().join("site-packages/nvidia")) {
+            let folders = [packages.join("cu13/lib"), packages.join("cuda_nvrtc/lib")];
+            places.extend(
+                folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))),
+            );
+        }
+    }
+    places
+}

@@ -1,0 +1,624 @@
+//! Rows in, sums out.
+
+use crate::device::{Kernel, THREADS};
+use crate::error::{DeviceError, Result};
+use crate::memory::{Event, Memory, Pinned, Stream};
+use crate::rows::{DeviceRows, Element};
+use crate::spec::{MOST_RUNGS, Rung, Section};
+use crate::tables::{Step, Tables};
+use std::sync::Arc;
+
+/// Values that are copied to the GPU at once, about: 16 MiB.
+const STAGED_VALUES: usize = 1 << 21;
+/// Most rows of the GPU's memory that are worked on at once.
+const MOST_ROWS: u64 = 1 << 24;
+/// Rows of a block that counts or sorts rows by cell, of a tile, and of a thread that adds up cells: as in the kernels.
+const SPAN: u64 = 4096;
+const TILE: u64 = 128;
+const PER_LANE: u64 = 256;
+/// Rows that a thread may add up coverage of.
+const COVERED: u64 = 64;
+/// Rows of which a block may add up moments: 2¹⁹ for a warp, of products below 2⁴⁴ in 63 bits.
+const MOST_SUMMED: u64 = 8 << 19;
+/// Columns of a tile of the matrix of moments, with weights and without.
+const EDGES: [usize; 2] = [32, 16];
+/// Panels of points, compared with the blocks that a GPU works on at a time, from which on there are several rounds of them.
+const FEW_PANELS: u32 = 4;
+
+/// What a kernel is given: `Args` of the kernels, field by field.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Args {
+    values: u64,
+    codes: u64,
+    given: u64,
+    weights: u64,
+    complete: u64,
+    centre: u64,
+    inverse: u64,
+    per_unit: u64,
+    points: u64,
+    levels: u64,
+    starts: u64,
+    anchors: u64,
+    low: u64,
+    high: u64,
+    cover: u64,
+    keys: u64,
+    bins: u64,
+    order: u64,
+    shorten: u64,
+    stop: u64,
+    found: u64,
+    sums: u64,
+    features: u64,
+    coverage: u64,
+    cell_rows: u64,
+    cell_sum: u64,
+    cell_square: u64,
+    cell_absent: u64,
+    cell_levels: u64,
+    whole: u64,
+    sum: u64,
+    outer: u64,
+    rows: u64,
+    row_stride: i64,
+    column_stride: i64,
+    dims: u32,
+    count: u32,
+    filled: u32,
+    categories: u32,
+    all_levels: u32,
+    cover_rungs: u32,
+    least_present: u32,
+    radius: f64,
+    factor: [f32; MOST_RUNGS],
+    limit: [f32; MOST_RUNGS],
+}
+
+/// Rows on their way to the GPU.
+#[derive(Debug)]
+struct Staged {
+    rows: usize,
+    weighted: bool,
+    values: Pinned<f64>,
+    codes: Pinned<u32>,
+    weights: Pinned<u32>,
+    complete: Pinned<u32>,
+    /// When they have been copied.
+    copied: Event,
+}
+
+/// The same in the memory of the GPU.
+#[derive(Debug)]
+struct Landed {
+    values: Memory,
+    codes: Memory,
+    weights: Memory,
+    complete: Memory,
+}
+
+/// What rows need while they are worked on.
+#[derive(Debug)]
+struct Scratch {
+    rows: u64,
+    keys: Memory,
+    order: Memory,
+    shorten: Memory,
+}
+
+/// What to do with invalid rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Invalid {
+    /// Stop at the first.
+    Refuse,
+    /// Leave them out and count them.
+    Skip,
+}
+
+/// What became of rows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// The weight of the rows that were added.
+    pub weight: u64,
+    /// How many were left out.
+    pub skipped: u64,
+    /// How many were left out since this column is invalid, or absent where that is the reason.
+    pub by_column: Vec<u64>,
+    /// The first row with an invalid number, where such rows are refused: then the sums are of no use any more.
+    pub refused: Option<u64>,
+}
+
+/// Rows of one thread and their sums.
+#[derive(Debug)]
+pub struct Pass {
+    tables: Arc<Tables>,
+    stream: Stream,
+    /// 128-bit integers.
+    sums: Memory,
+    bins: Memory,
+    /// Zero: rows that were looked at before they came.
+    never: Memory,
+    scratch: Option<Scratch>,
+    /// Two of them: one is filled while the other is copied.
+    staged: Vec<Staged>,
+    landed: Option<Landed>,
+    filling: usize,
+    /// Whether there are sums to read.
+    added: bool,
+}
+
+impl Pass {
+    /// No rows yet.
+    pub fn new(tables: Arc<Tables>) -> Result<Self> {
+        let device = tables.device();
+        let stream = Stream::new(device)?;
+        let sums = Memory::new(device, tables.layout.len() * size_of::<i128>(), "sums")?;
+        sums.fill(0, tables.layout.len() * size_of::<i128>(), 0, &stream)?;
+        let bins = Memory::new(device, tables.spec.count() * 4, "cells")?;
+        let never = Memory::of(device, &[0u32], &stream, "a flag")?;
+        Ok(Pass {
+            stream,
+            sums,
+            bins,
+            never,
+            scratch: None,
+            staged: Vec::new(),
+            landed: None,
+            filling: 0,
+            added: false,
+            tables,
+        })
+    }
+
+    /// What the sums are.
+    pub fn tables(&self) -> &Arc<Tables> {
+        &self.tables
+    }
+
+    /// Adds valid rows, in the table's units and within the bounds of a private plan. There is a weight for each or none.
+    pub fn push(&mut self, values: &[f64], codes: &[u32], weights: &[u32]) -> Result<()> {
+        let (d, c) = (self.tables.spec.dims, self.tables.spec.categories.len());
+        let partial = self.tables.spec.least_present.is_some();
+        let weighted = partial || !weights.is_empty();
+        self.make_staged()?;
+        let (mut at, rows, most) = (0, values.len() / d, self.staged_rows());
+        while at < rows {
+            // Rows with weights and rows without do not wait together.
+            let waiting = &self.staged[self.filling];
+            if waiting.rows == most || (waiting.rows > 0 && waiting.weighted != weighted) {
+                self.flush()?;
+            }
+            let staged = &mut self.staged[self.filling];
+            if staged.rows == 0 {
+                staged.copied.wait()?;
+                staged.weighted = weighted;
+            }
+            let (from, end) = (staged.rows, rows.min(at + most - staged.rows));
+            let to = from + end - at;
+            let some = &values[at * d..end * d];
+            staged.values.get()[from * d..to * d].copy_from_slice(some);
+            staged.codes.get()[from * c..to * c].copy_from_slice(&codes[at * c..end * c]);
+            if weighted {
+                let places = staged.weights.get()[from..to]
+                    .iter_mut()
+                    .zip(staged.complete.get()[from..to].iter_mut());
+                for (i, (weight, complete)) in places.enumerate() {
+                    *weight = weights.get(at + i).copied().unwrap_or(1);
+                    let lacks = partial && some[i * d..(i + 1) * d].iter().any(|x| x.is_nan());
+                    *complete = if lacks { 0 } else { *weight };
+                }
+            }
+            staged.rows = to;
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// Rows that are copied at once.
+    fn staged_rows(&self) -> usize {
+        (STAGED_VALUES / self.tables.spec.dims).clamp(TILE as usize, STAGED_VALUES / 8)
+    }
+
+    fn make_staged(&mut self) -> Result<()> {
+        if self.landed.is_some() {
+            return Ok(());
+        }
+        let (device, spec) = (self.tables.device(), &self.tables.spec);
+        let rows = self.staged_rows();
+        let (values, codes) = (rows * spec.dims, rows * spec.categories.len());
+        for _ in 0..2 {
+            let what = "rows on their way to it";
+            self.staged.push(Staged {
+                rows: 0,
+                weighted: false,
+                values: Pinned::new(device, values, what)?,
+                codes: Pinned::new(device, codes, what)?,
+                weights: Pinned::new(device, rows, what)?,
+                complete: Pinned::new(device, rows, what)?,
+                copied: Event::new(device)?,
+            });
+        }
+        self.landed = Some(Landed {
+            values: Memory::new(device, values * 8, "rows")?,
+            codes: Memory::new(device, codes * 4, "rows")?,
+            weights: Memory::new(device, rows * 4, "rows")?,
+            complete: Memory::new(device, rows * 4, "rows")?,
+        });
+        Ok(())
+    }
+
+    /// Starts the work on the rows that wait, and turns to the other buffer.
+    fn flush(&mut self) -> Result<()> {
+        let (d, c) = (self.tables.spec.dims, self.tables.spec.categories.len());
+        let Some(staged) = self.staged.get_mut(self.filling).filter(|s| s.rows > 0) else {
+            return Ok(());
+        };
+        let Some(landed) = &self.landed else { return Ok(()) };
+        let (rows, weighted) = (staged.rows, staged.weighted);
+        let stream = &self.stream;
+        landed.values.write(0, &staged.values.get()[..rows * d], stream)?;
+        landed.codes.write(0, &staged.codes.get()[..rows * c], stream)?;
+        if weighted {
+            landed.weights.write(0, &staged.weights.get()[..rows], stream)?;
+            landed.complete.write(0, &staged.complete.get()[..rows], stream)?;
+        }
+        staged.copied.record(stream)?;
+        staged.rows = 0;
+        self.filling = 1 - self.filling;
+        let mut args = self.args(rows as u64)?;
+        let landed = self.landed.as_ref().expect("rows have landed");
+        (args.values, args.codes) = (landed.values.address(), landed.codes.address());
+        (args.weights, args.complete) = (landed.weights.address(), landed.complete.address());
+        self.add(args, Element::F64, weighted)
+    }
+
+    /// Adds rows that are in the memory of this GPU, and waits until they are. `weights` holds the weight of each in whole
+    /// units, or is empty where every row counts once.
+    pub fn add_on_device(
+        &mut self,
+        rows: &DeviceRows,
+        weights: &[u32],
+        invalid: Invalid,
+    ) -> Result<Outcome> {
+        let spec = &self.tables.spec;
+        let d = spec.dims;
+        let refuse = |expected: String, got: String| Err(DeviceError::Rows { expected, got });
+        if rows.columns != d || !spec.categories.is_empty() {
+            return refuse(
+                format!("of {d} columns, all of numbers"),
+                format!("{} columns", rows.columns),
+            );
+        }
+        if !weights.is_empty() && weights.len() as u64 != rows.rows {
+            return refuse(format!("with {} weights", rows.rows), weights.len().to_string());
+        }
+        let mut outcome = Outcome { by_column: vec![0; d], ..Outcome::default() };
+        if rows.rows == 0 {
+            return Ok(outcome);
+        }
+        let device = self.tables.device().clone();
+        if crate::Device::of_address(rows.address)? != Some(device.ordinal()) {
+            return refuse(format!("in the memory of GPU {}", device.ordinal()), "others".into());
+        }
+        if let Some(other) = rows.stream {
+            self.stream.wait_for(other)?;
+        }
+        let chunks: Vec<DeviceRows> = (0..rows.rows.div_ceil(MOST_ROWS))
+            .map(|i| rows.part(i * MOST_ROWS, MOST_ROWS.min(rows.rows - i * MOST_ROWS)))
+            .collect();
+        let stops = Memory::of(&device, &vec![0u32; chunks.len()], &self.stream, "flags")?;
+        let mut weighed: Vec<usize> = (0..chunks.len()).collect();
+        if spec.least_present.is_none() && weights.is_empty() {
+            for (i, chunk) in chunks.iter().enumerate() {
+                let mut args = self.args_of(chunk)?;
+                args.stop = stops.address() + 4 * i as u64;
+                self.check(&args, chunk.element)?;
+                self.add(args, chunk.element, false)?;
+            }
+            let mut stopped = vec![0u32; chunks.len()];
+            stops.read(0, &mut stopped, &self.stream)?;
+            weighed.retain(|i| stopped[*i] != 0);
+            let added = (0..chunks.len()).filter(|i| stopped[*i] == 0);
+            outcome.weight = added.map(|i| chunks[i].rows).sum();
+        }
+        let most = weighed.iter().map(|i| chunks[*i].rows).max().unwrap_or(0) as usize;
+        let given = Memory::new(&device, if weights.is_empty() { 0 } else { most * 4 }, "weights")?;
+        let [of_rows, of_complete] = [
+            Memory::new(&device, most * 4, "weights")?,
+            Memory::new(&device, most * 4, "weights")?,
+        ];
+        let found = Memory::new(&device, (2 + d) * 8, "what is wrong")?;
+        for i in weighed {
+            let (chunk, from) = (&chunks[i], i * MOST_ROWS as usize);
+            let these = weights.get(from..from + chunk.rows as usize).unwrap_or(&[]);
+            given.write(0, these, &self.stream)?;
+            let mut nothing = vec![0u64; 2 + d];
+            nothing[0] = u64::MAX;
+            found.write(0, &nothing, &self.stream)?;
+            let mut args = self.args_of(chunk)?;
+            (args.given, args.found) = (given.address(), found.address());
+            (args.weights, args.complete) = (of_rows.address(), of_complete.address());
+            self.weigh(&args, chunk.element)?;
+            let mut wrong = vec![0u64; 2 + d];
+            found.read(0, &mut wrong, &self.stream)?;
+            if invalid == Invalid::Refuse && wrong[0] != u64::MAX {
+                outcome.refused = Some(from as u64 + wrong[0]);
+                return Ok(outcome);
+            }
+            outcome.skipped += wrong[1];
+            outcome.by_column.iter_mut().zip(&wrong[2..]).for_each(|(all, more)| *all += more);
+            outcome.weight += match (these.is_empty(), wrong[1]) {
+                (true, skipped) => chunk.rows - skipped,
+                (false, 0) => these.iter().map(|w| u64::from(*w)).sum(),
+                (false, _) => {
+                    let mut left = vec![0u32; these.len()];
+                    of_rows.read(0, &mut left, &self.stream)?;
+                    left.iter().map(|w| u64::from(*w)).sum()
+                }
+            };
+            self.add(args, chunk.element, true)?;
+        }
+        self.stream.wait()?;
+        Ok(outcome)
+    }
+
+    /// A row of the GPU's memory, in the table's units.
+    pub fn row(&self, rows: &DeviceRows, row: u64) -> Result<Vec<f64>> {
+        let bytes = rows.element.bytes();
+        let mut values = Vec::with_capacity(rows.columns);
+        for k in 0..rows.columns as i64 {
+            let at = rows
+                .part(row, 1)
+                .address
+                .wrapping_add_signed(k * rows.column_stride * bytes as i64);
+            let mut value = [0u8; 8];
+            // SAFETY: whoever made the rows promised that all their values are in the memory of a GPU.
+            unsafe { self.stream.read_at(at, &mut value[..bytes])? };
+            values.push(match rows.element {
+                Element::F64 => f64::from_le_bytes(value),
+                Element::F32 => {
+                    f64::from(f32::from_le_bytes([value[0], value[1], value[2], value[3]]))
+                }
+                Element::Bf16 => f64::from(f32::from_le_bytes([0, 0, value[0], value[1]])),
+                Element::F16 => half(u16::from_le_bytes([value[0], value[1]])),
+            });
+        }
+        Ok(values)
+    }
+
+    /// Waits for all rows, gives each section of the sums, with its place in it, and starts again from zero.
+    pub fn take(&mut self, mut add: impl FnMut(Section, &[i128])) -> Result<()> {
+        self.flush()?;
+        if !self.added {
+            return Ok(());
+        }
+        let mut sums = vec![0i128; self.tables.layout.len()];
+        self.sums.read(0, &mut sums, &self.stream)?;
+        self.sums.fill(0, size_of_val(&sums[..]), 0, &self.stream)?;
+        self.added = false;
+        self.tables.layout.sections().for_each(|(section, place)| add(section, &sums[place]));
+        Ok(())
+    }
+
+    /// What kernels are given for so many rows.
+    fn args(&mut self, rows: u64) -> Result<Args> {
+        self.make_scratch(rows)?;
+        let (tables, spec, layout) = (&self.tables, &self.tables.spec, &self.tables.layout);
+        let (keys, order, shorten) = match &self.scratch {
+            Some(s) => (s.keys.address(), s.order.address(), s.shorten.address()),
+            None => (0, 0, 0),
+        };
+        Ok(Args {
+            values: 0,
+            codes: 0,
+            given: 0,
+            weights: 0,
+            complete: 0,
+            centre: tables.centre.address(),
+            inverse: tables.inverse.address(),
+            per_unit: tables.per_unit.address(),
+            points: 0,
+            levels: 0,
+            starts: tables.starts.address(),
+            anchors: tables.anchors.address(),
+            low: tables.low.address(),
+            high: tables.high.address(),
+            cover: tables.cover.address(),
+            keys,
+            bins: self.bins.address(),
+            order,
+            shorten,
+            stop: self.never.address(),
+            found: 0,
+            sums: self.sums.address(),
+            features: layout.start(Section::Features),
+            coverage: layout.start(Section::Coverage),
+            cell_rows: layout.start(Section::CellRows),
+            cell_sum: layout.start(Section::CellSum),
+            cell_square: layout.start(Section::CellSquare),
+            cell_absent: layout.start(Section::CellAbsent),
+            cell_levels: layout.start(Section::CellLevels),
+            whole: layout.start(Section::Complete),
+            sum: layout.start(Section::Sum),
+            outer: layout.start(Section::Outer),
+            rows,
+            row_stride: spec.dims as i64,
+            column_stride: 1,
+            dims: spec.dims as u32,
+            count: spec.count() as u32,
+            filled: 0,
+            categories: spec.categories.len() as u32,
+            all_levels: spec.all_levels() as u32,
+            cover_rungs: spec.coverage.len() as u32,
+            least_present: spec.least_present.unwrap_or(0),
+            radius: spec.private.as_ref().map_or(0.0, |p| p.radius),
+            factor: [0.0; MOST_RUNGS],
+            limit: [0.0; MOST_RUNGS],
+        })
+    }
+
+    /// The same for rows that are in the memory of the GPU.
+    fn args_of(&mut self, rows: &DeviceRows) -> Result<Args> {
+        let args = self.args(rows.rows)?;
+        let (row_stride, column_stride) = (rows.row_stride, rows.column_stride);
+        Ok(Args { values: rows.address, row_stride, column_stride, ..args })
+    }
+
+    fn make_scratch(&mut self, rows: u64) -> Result<()> {
+        let spec = &self.tables.spec;
+        let has = self.scratch.as_ref().map_or(0, |scratch| scratch.rows);
+        if !spec.nearest() || rows <= has {
+            return Ok(());
+        }
+        // What is there is still read until the stream has come to its end.
+        self.stream.wait()?;
+        self.scratch = None;
+        let device = self.tables.device();
+        let memory = |bytes: u64, wanted: bool| {
+            Memory::new(device, if wanted { (rows * bytes) as usize } else { 0 }, "cells of rows")
+        };
+        self.scratch = Some(Scratch {
+            rows,
+            keys: memory(8, true)?,
+            order: memory(4, spec.cells)?,
+            shorten: memory(8, spec.cells && spec.private.is_some())?,
+        });
+        Ok(())
+    }
+
+    /// Notes whether rows are valid.
+    fn check(&self, args: &Args, element: Element) -> Result<()> {
+        let step = self.step(element, false)?;
+        let values = args.rows * u64::from(args.dims);
+        self.launch(
+            &step,
+            Kernel::Check,
+            (blocks(values, 16, step.program.slots(Kernel::Check)), 1),
+            args,
+        )
+    }
+
+    /// Weighs rows by whether they are valid.
+    fn weigh(&self, args: &Args, element: Element) -> Result<()> {
+        let step = self.step(element, true)?;
+        self.launch(
+            &step,
+            Kernel::Weigh,
+            (blocks(args.rows, 1, step.program.slots(Kernel::Weigh)), 1),
+            args,
+        )
+    }
+
+    /// The first program that rows go through.
+    fn step(&self, element: Element, weighted: bool) -> Result<Step> {
+        let first = self.tables.spec.variants(element, weighted).swap_remove(0);
+        self.tables.step(first)
+    }
+
+    /// Adds rows to all sums.
+    fn add(&mut self, mut args: Args, element: Element, weighted: bool) -> Result<()> {
+        self.added = true;
+        let tables = self.tables.clone();
+        let spec = &tables.spec;
+        for variant in spec.variants(element, weighted) {
+            let step = tables.step(variant)?;
+            if step.variant.nearest || !step.variant.rungs.is_empty() {
+                self.features(&step, &mut args)?;
+            }
+            if step.variant.rungs.start == 0 {
+                self.moments(&step, &args)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sums of features, and the nearest landmark of each row.
+    fn features(&self, step: &Step, args: &mut Args) -> Result<()> {
+        let spec = &self.tables.spec;
+        for (i, rung) in spec.rungs[step.variant.rungs.clone()].iter().enumerate() {
+            (args.factor[i], args.limit[i]) = match *rung {
+                Rung::Exp { factor, limit } => (factor, limit),
+                Rung::Turns { factor } => (factor, 0.0),
+                Rung::Square { .. } => (0.0, 0.0),
+            };
+        }
+        (args.points, args.levels) = (step.packed.points.address(), step.packed.levels.address());
+        args.filled = step.filled;
+        let m = u64::from(args.count);
+        let kinds = if spec.metric == crate::Metric::Phase { 2 } else { 1 };
+        let features = self.tables.layout.start(Section::Features);
+        let here =
+            Args { features: features + step.variant.rungs.start as u64 * kinds * m, ..*args };
+        if step.variant.nearest && step.panels > 1 {
+            let Some(scratch) = &self.scratch else { return Ok(()) };
+            scratch.keys.fill(0, args.rows as usize * 8, u8::MAX, &self.stream)?;
+        }
+        let slots = step.program.slots(Kernel::Pass);
+        let rounds = if step.panels * FEW_PANELS <= slots { 1 } else { FEW_PANELS };
+        let across = (slots * rounds / step.panels).max(1);
+        let tiles = args.rows.div_ceil(TILE);
+        self.launch(step, Kernel::Pass, (across.min(tiles as u32), step.panels), &here)
+    }
+
+    /// Coverage, cells and moments.
+    fn moments(&self, step: &Step, args: &Args) -> Result<()> {
+        let (spec, rows) = (&self.tables.spec, args.rows);
+        let slots = |kernel: Kernel| step.program.slots(kernel);
+        if !spec.coverage.is_empty() || spec.least_present.is_some() {
+            let least = rows.div_ceil(COVERED * u64::from(THREADS)) as u32;
+            let blocks = blocks(rows, 8, slots(Kernel::Coverage)).max(least);
+            self.launch(step, Kernel::Coverage, (blocks, 1), args)?;
+        }
+        if spec.cells {
+            self.bins.fill(0, spec.count() * 4, 0, &self.stream)?;
+            let spans = rows.div_ceil(SPAN).min(u64::from(slots(Kernel::Count))) as u32;
+            self.launch(step, Kernel::Count, (spans, 1), args)?;
+            self.launch(step, Kernel::Scan, (1, 1), args)?;
+            self.launch(step, Kernel::Scatter, (spans, 1), args)?;
+            let lanes = THREADS / args.dims.min(THREADS);
+            let blocks = rows.div_ceil(PER_LANE * u64::from(lanes)) as u32;
+            self.launch(step, Kernel::Cells, (blocks, 1), args)?;
+        }
+        if spec.moments {
+            let edges = (spec.dims + 1).div_ceil(EDGES[usize::from(!step.variant.weighted)]) as u32;
+            let tiles = edges * (edges + 1) / 2;
+            // A block reads 64 rows at least, so that few of them do not end in many additions.
+            let most = rows.div_ceil(64).min(u64::from(slots(Kernel::Gram))) as u32;
+            let least = rows.div_ceil(MOST_SUMMED) as u32;
+            let across = (slots(Kernel::Gram) / tiles).clamp(1, most).max(least);
+            self.launch(step, Kernel::Gram, (across, tiles), args)?;
+        }
+        Ok(())
+    }
+
+    fn launch(&self, step: &Step, kernel: Kernel, grid: (u32, u32), args: &Args) -> Result<()> {
+        // SAFETY: `Args` is what kernels take. Its addresses are those of memory that lives until the stream is waited for,
+        // made for as many rows, columns and points as it says; rows of others are promised by whoever made them.
+        unsafe { self.tables.device.launch(&step.program, kernel, grid, args, &self.stream) }
+    }
+}
+
+/// Blocks for so many items, each thread having at least so many, and no more than the GPU works on at a time.
+fn blocks(items: u64, each: u64, slots: u32) -> u32 {
+    items.div_ceil(each * u64::from(THREADS)).clamp(1, u64::from(slots)) as u32
+}
+
+/// A number of half precision.
+fn half(bits: u16) -> f64 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+    let size = match exponent {
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        0 => fraction * 2.0f64.powi(-24),
+        _ => (1024.0 + fraction) * 2.0f64.powi(exponent - 25),
+    };
+    if bits >> 15 == 1 { -size } else { size }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        // Kernels may still read what is given back now.
+        let _ = self.stream.wait();
+    }
+}

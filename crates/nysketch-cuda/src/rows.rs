@@ -1,0 +1,132 @@
+//! Rows that are in the memory of a GPU.
+
+use crate::device::Device;
+use crate::error::Result;
+use crate::memory::{Memory, Stream};
+use std::sync::Arc;
+
+/// The type of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Element {
+    /// Double precision.
+    F64,
+    /// Single precision.
+    F32,
+    /// Half precision with five bits of exponent.
+    F16,
+    /// Half precision with eight bits of exponent.
+    Bf16,
+}
+
+impl Element {
+    /// Its name in the kernels.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Element::F64 => "double",
+            Element::F32 => "float",
+            Element::F16 => "f16",
+            Element::Bf16 => "bf16",
+        }
+    }
+
+    /// Bytes of a value.
+    pub fn bytes(self) -> usize {
+        match self {
+            Element::F64 => 8,
+            Element::F32 => 4,
+            Element::F16 | Element::Bf16 => 2,
+        }
+    }
+}
+
+/// Rows in the memory of a GPU: value (i, k) is `address + bytes·(i·row_stride + k·column_stride)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceRows {
+    pub(crate) address: u64,
+    pub(crate) element: Element,
+    pub(crate) rows: u64,
+    pub(crate) columns: usize,
+    pub(crate) row_stride: i64,
+    pub(crate) column_stride: i64,
+    pub(crate) stream: Option<usize>,
+}
+
+impl DeviceRows {
+    /// Rows that follow one another, each from its first column to its last, and are there already.
+    ///
+    /// # Safety
+    /// All values are in the memory of one GPU, and nothing writes to them before the call returns that the rows are given to.
+    pub unsafe fn new(address: u64, element: Element, rows: u64, columns: usize) -> Self {
+        let row_stride = columns as i64;
+        DeviceRows { address, element, rows, columns, row_stride, column_stride: 1, stream: None }
+    }
+
+    /// The same with other distances, in values, from one row and one column to the next.
+    ///
+    /// # Safety
+    /// As for [`new`](Self::new), with these distances.
+    #[must_use]
+    pub unsafe fn with_strides(self, row_stride: i64, column_stride: i64) -> Self {
+        DeviceRows { row_stride, column_stride, ..self }
+    }
+
+    /// The same, written on a stream, by the number that the driver knows it by: they are waited for.
+    ///
+    /// # Safety
+    /// The stream exists.
+    #[must_use]
+    pub unsafe fn written_on(self, stream: usize) -> Self {
+        DeviceRows { stream: Some(stream), ..self }
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> u64 {
+        self.rows
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Number of columns.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// The rows from one on.
+    pub(crate) fn part(&self, from: u64, rows: u64) -> DeviceRows {
+        let offset =
+            self.row_stride.wrapping_mul(from as i64).wrapping_mul(self.element.bytes() as i64);
+        DeviceRows { address: self.address.wrapping_add_signed(offset), rows, ..*self }
+    }
+}
+
+/// Rows that were copied to a GPU.
+#[derive(Debug)]
+pub struct OwnedRows {
+    memory: Memory,
+    element: Element,
+    rows: u64,
+    columns: usize,
+}
+
+impl OwnedRows {
+    /// A copy of values, little-endian and row-major.
+    pub fn copy(
+        device: &Arc<Device>,
+        bytes: &[u8],
+        element: Element,
+        columns: usize,
+    ) -> Result<Self> {
+        let rows = (bytes.len() / element.bytes() / columns.max(1)) as u64;
+        let memory = Memory::of(device, bytes, &Stream::new(device)?, "rows")?;
+        Ok(OwnedRows { memory, element, rows, columns })
+    }
+
+    /// The rows.
+    pub fn get(&self) -> DeviceRows {
+        // SAFETY: they were copied before `copy` returned, and nothing can write to them.
+        unsafe { DeviceRows::new(self.memory.address(), self.element, self.rows, self.columns) }
+    }
+}

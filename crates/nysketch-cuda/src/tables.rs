@@ -1,0 +1,109 @@
+//! What all passes of one [`Spec`] over one GPU read: made once, and shared.
+
+use crate::device::{Device, Program};
+use crate::error::Result;
+use crate::memory::{Memory, Stream};
+use crate::spec::{Layout, Spec, Variant};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// A [`Spec`] in the memory of a GPU.
+#[derive(Debug)]
+pub struct Tables {
+    pub(crate) device: Arc<Device>,
+    pub(crate) spec: Spec,
+    pub(crate) layout: Layout,
+    pub(crate) centre: Memory,
+    pub(crate) inverse: Memory,
+    pub(crate) per_unit: Memory,
+    pub(crate) starts: Memory,
+    pub(crate) cover: Memory,
+    pub(crate) low: Memory,
+    pub(crate) high: Memory,
+    pub(crate) anchors: Memory,
+    stream: Stream,
+    /// By the number of points of a thread.
+    packed: Mutex<HashMap<usize, Arc<Packed>>>,
+}
+
+/// Points and levels as a program wants them.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    pub points: Memory,
+    pub levels: Memory,
+}
+
+/// What rows go through: a program, and the points as it reads them.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    pub variant: Variant,
+    pub program: Arc<Program>,
+    pub packed: Arc<Packed>,
+    pub panels: u32,
+    pub filled: u32,
+}
+
+impl Tables {
+    /// Copies to a GPU what its kernels read of a spec.
+    pub fn new(device: Arc<Device>, spec: Spec) -> Result<Arc<Self>> {
+        let stream = Stream::new(&device)?;
+        let doubles = |values: &[f64]| Memory::of(&device, values, &stream, "the plan");
+        let categories = spec.categories.iter();
+        let starts: Vec<u32> =
+            categories.scan(0, |end, n| Some(std::mem::replace(end, *end + n))).collect();
+        let cover: Vec<f32> =
+            spec.coverage.iter().flat_map(|(factor, limit)| [*factor, *limit]).collect();
+        let private = spec.private.as_ref();
+        let bounds = |of: fn(&crate::spec::Private) -> &Vec<f64>| {
+            doubles(private.map_or(&[], |p| &of(p)[..]))
+        };
+        Ok(Arc::new(Tables {
+            centre: doubles(&spec.centre)?,
+            inverse: doubles(&spec.inverse)?,
+            per_unit: doubles(&spec.per_unit)?,
+            starts: Memory::of(&device, &starts, &stream, "the plan")?,
+            cover: Memory::of(&device, &cover, &stream, "the plan")?,
+            low: bounds(|p| &p.low)?,
+            high: bounds(|p| &p.high)?,
+            anchors: bounds(|p| &p.anchors)?,
+            layout: spec.layout(),
+            packed: Mutex::default(),
+            stream,
+            spec,
+            device,
+        }))
+    }
+
+    /// The GPU.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    /// Where each sum is.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// A program with the points that it reads.
+    pub(crate) fn step(&self, variant: Variant) -> Result<Step> {
+        let program = self.device.program(&self.spec.defines(&variant))?;
+        let per_thread = self.spec.per_thread(&variant);
+        let mut all = self.packed.lock().unwrap_or_else(|e| e.into_inner());
+        let packed = match all.get(&per_thread) {
+            Some(packed) => packed.clone(),
+            None => {
+                let copy = |values: Vec<f32>| {
+                    Memory::of(&self.device, &values, &self.stream, "the landmarks")
+                };
+                let points = copy(self.spec.packed_points(per_thread))?;
+                let packed =
+                    Arc::new(Packed { points, levels: copy(self.spec.packed_levels(per_thread))? });
+                all.insert(per_thread, packed.clone());
+                packed
+            }
+        };
+        let panels = self.spec.panels(per_thread);
+        let filled = panels * crate::spec::GROUPS * per_thread;
+        Ok(Step { variant, program, packed, panels: panels as u32, filled: filled as u32 })
+    }
+}

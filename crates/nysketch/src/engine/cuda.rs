@@ -1,0 +1,256 @@
+//! The pass of one thread on a GPU.
+//!
+//! Rows are looked at here, so that the first invalid one is known at once, and go to the GPU as they are. A GPU is
+//! opened with the first rows. Before any sum of a plan is trusted to it, some rows are added up by it and by
+//! [`Scalar`]: where the two differ, the GPU is refused.
+
+use super::{Engine, Scalar, check_weights, has_enough};
+use crate::error::{Error, Result};
+use crate::feature_map::fourier::quarter_turns;
+use crate::kernel::ladder::{self, exponential};
+use crate::kernel::table;
+use crate::plan::{Features, Plan};
+use crate::rows::Invalid;
+use crate::sample::mix;
+use crate::simd::Instructions;
+use crate::sums::{Sum, Sums};
+use nysketch_cuda::{
+    Device, DeviceRows, Metric, Outcome, Pass, Private, Rung, Section, Spec, Tables,
+};
+use std::sync::Arc;
+
+/// Values whose rows are looked at together.
+const LOOKED_AT: usize = 1 << 12;
+/// Operations, about, and rows that a GPU is tried with.
+const TRIED: usize = 1 << 24;
+const TRIED_ROWS: usize = 300;
+
+/// The engine of a GPU.
+#[derive(Debug)]
+pub struct Cuda {
+    plan: Arc<Plan>,
+    /// Which GPU; the threads share all of them where it is not said.
+    ordinal: Option<usize>,
+    instructions: Instructions,
+    pass: Option<Pass>,
+    /// Rows within the bounds of a private plan.
+    bounded: Vec<f64>,
+}
+
+impl Cuda {
+    /// No rows yet.
+    pub fn new(plan: Arc<Plan>, ordinal: Option<usize>) -> Self {
+        let instructions = Instructions::best();
+        Cuda { plan, ordinal, instructions, pass: None, bounded: Vec::new() }
+    }
+
+    /// The pass, on a GPU that is opened and tried where this plan has not been there.
+    fn pass(&mut self) -> Result<&mut Pass> {
+        if self.pass.is_none() {
+            let plan = &self.plan;
+            let ordinal = self.ordinal.unwrap_or_else(|| plan.on_devices.next(Device::count()));
+            let tables = plan.on_devices.of(ordinal, || {
+                let tables = Tables::new(Device::open(ordinal)?, spec(plan))?;
+                match adds_as_defined(plan, &tables)? {
+                    true => Ok::<_, Error>(tables),
+                    false => Err(Error::WrongDevice { name: tables.device().name().to_string() }),
+                }
+            })?;
+            self.pass = Some(Pass::new(tables)?);
+        }
+        Ok(self.pass.as_mut().expect("was made"))
+    }
+
+    /// How many of some rows come before the first invalid one.
+    fn valid(&self, values: &[f64], codes: &[u32]) -> usize {
+        let (d, c) = (self.plan.dims(), self.plan.categories().len());
+        let frame = &self.plan.frame;
+        if !self.plan.is_partial() {
+            return match frame.are_valid(self.instructions, values) {
+                true => values.len() / d,
+                false => frame.first_invalid(values).map_or(values.len() / d, |at| at / d),
+            };
+        }
+        let valid = |i: usize| {
+            let row = &values[i * d..(i + 1) * d];
+            frame.all_invalid(row).all(|j| row[j].is_nan())
+                && has_enough(&self.plan, row, &codes[i * c..(i + 1) * c])
+        };
+        (0..values.len() / d).take_while(|i| valid(*i)).count()
+    }
+}
+
+impl Engine for Cuda {
+    fn add(
+        &mut self,
+        values: &[f64],
+        codes: &[u32],
+        weights: &[u32],
+        _sums: &mut Sums,
+    ) -> Result<usize> {
+        let (d, c) = (self.plan.dims(), self.plan.categories().len());
+        let rows = values.len() / d;
+        check_weights(rows, weights)?;
+        let together = (LOOKED_AT / d).max(1);
+        let mut at = 0;
+        while at < rows {
+            let end = rows.min(at + together);
+            let mut values = &values[at * d..end * d];
+            let mut bounded = std::mem::take(&mut self.bounded);
+            if let Some(private) = &self.plan.private {
+                private.bound_rows(values, &mut bounded);
+                values = &bounded;
+            }
+            let codes = &codes[at * c..end * c];
+            let valid = self.valid(values, codes);
+            let weights = weights.get(at..at + valid).unwrap_or(&[]);
+            self.pass()?.push(&values[..valid * d], &codes[..valid * c], weights)?;
+            self.bounded = bounded;
+            at += valid;
+            if at < end {
+                break;
+            }
+        }
+        Ok(at)
+    }
+
+    fn add_on_device(
+        &mut self,
+        rows: &DeviceRows,
+        weights: &[u32],
+        invalid: Invalid,
+    ) -> Result<Outcome> {
+        let invalid = match invalid {
+            Invalid::Refuse => nysketch_cuda::Invalid::Refuse,
+            Invalid::Skip => nysketch_cuda::Invalid::Skip,
+        };
+        Ok(self.pass()?.add_on_device(rows, weights, invalid)?)
+    }
+
+    fn row_on_device(&mut self, rows: &DeviceRows, row: u64) -> Result<Vec<f64>> {
+        Ok(self.pass()?.row(rows, row)?)
+    }
+
+    fn finish(&mut self, sums: &mut Sums) -> Result<()> {
+        match &mut self.pass {
+            Some(pass) => Ok(take(pass, sums)?),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Adds what a pass has summed to the sums of a sketch.
+fn take(pass: &mut Pass, sums: &mut Sums) -> nysketch_cuda::Result<()> {
+    pass.take(|section, more| {
+        let sum = match section {
+            Section::Features => Sum::Features,
+            Section::Coverage => Sum::Coverage,
+            Section::CellRows => Sum::CellRows,
+            Section::CellSum => Sum::CellSum,
+            Section::CellSquare => Sum::CellSquare,
+            Section::CellAbsent => Sum::CellAbsent,
+            Section::CellLevels => Sum::CellLevels,
+            Section::Complete => Sum::Complete,
+            Section::Sum => Sum::Sum,
+            Section::Outer => Sum::Outer,
+        };
+        sums[sum].iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+    })
+}
+
+/// What a plan sums, in plain numbers.
+fn spec(plan: &Plan) -> Spec {
+    let (kernel, collect) = (plan.kernel, plan.collect);
+    let landmarks = plan.landmarks().is_some();
+    let metric = match (&plan.features, kernel.metric()) {
+        (Features::Fourier(..), _) => Metric::Phase,
+        (_, table::Metric::Squared) => Metric::Squared,
+        (_, table::Metric::Absolute) => Metric::Absolute,
+    };
+    let rungs = match landmarks {
+        true => kernel.ladder(&plan.bandwidths).steps().iter().map(rung).collect(),
+        false => {
+            plan.bandwidths.iter().map(|s| Rung::Turns { factor: quarter_turns(*s) }).collect()
+        }
+    };
+    let squared = |s: &f64| exponential(kernel.rate(kernel.squared(*s)));
+    let (inverse, per_unit) = plan.frame.factors();
+    let covered = collect.kernel && landmarks;
+    let points = plan.features.points();
+    let needed = plan.needs_nearest() || collect.kernel;
+    Spec {
+        dims: plan.dims(),
+        points: if needed { points.data().to_vec() } else { points.data()[..plan.dims()].to_vec() },
+        metric,
+        rungs: if collect.kernel { rungs } else { Vec::new() },
+        coverage: plan.bandwidths.iter().filter(|_| covered).map(squared).collect(),
+        cells: collect.cells,
+        moments: collect.moments,
+        least_present: plan.recipe.least_present.map(|least| least as u32),
+        centre: plan.frame.centre.clone(),
+        inverse,
+        per_unit,
+        categories: plan.categories().iter().map(|c| c.len() as u32).collect(),
+        levels: plan.level_tables().map_or(Vec::new(), |tables| tables.entries().to_vec()),
+        private: plan.private.as_ref().map(|private| Private {
+            low: private.low.clone(),
+            high: private.high.clone(),
+            anchors: plan.anchors(),
+            radius: private.radius as f64,
+        }),
+    }
+}
+
+fn rung(step: &ladder::Step) -> Rung {
+    match *step {
+        ladder::Step::Exp { factor, limit } => Rung::Exp { factor, limit },
+        ladder::Step::Square { times } => Rung::Square { times },
+    }
+}
+
+/// Whether a GPU gives the integers of the definition, for some rows that lie about the landmarks, near and far.
+fn adds_as_defined(plan: &Arc<Plan>, tables: &Arc<Tables>) -> Result<bool> {
+    let (d, m) = (plan.dims(), plan.features.points().len());
+    let per_row = d * m + d * d + 20 * m * plan.bandwidths.len();
+    let rows = (TRIED / per_row).clamp(2, TRIED_ROWS);
+    let mut state = plan.seed;
+    let mut next = |below: usize| {
+        state = mix(state);
+        (state >> 11) as usize % below
+    };
+    let (mut values, mut codes, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..rows {
+        let (from, to) = (next(m), next(m));
+        let share = next(1 << 10) as f32 / 512.0 - 0.5;
+        let points = plan.landmarks().map(|points| (points.row(from), points.row(to)));
+        let z: Vec<f32> = match points {
+            Some((a, b)) => a.iter().zip(b).map(|(a, b)| a + share * (b - a)).collect(),
+            None => (0..d).map(|_| next(1 << 12) as f32 / 1024.0 - 2.0).collect(),
+        };
+        values.extend(plan.frame.widen(&z));
+        codes.extend(plan.categories().iter().map(|c| next(c.len()) as u32));
+        weights.push(next(1000) as u32);
+    }
+    if plan.weighting.is_none() {
+        weights.clear();
+    }
+    let (mut expected, mut got) = (Sums::zero(plan), Sums::zero(plan));
+    let mut scalar = Scalar::new(plan.clone());
+    if plan.is_partial() {
+        values.iter_mut().step_by(2 * d + 1).for_each(|x| *x = f64::NAN);
+    }
+    // Of a plan whose landmarks no row can be near to, no row is added by either.
+    let added = scalar.add(&values, &codes, &weights, &mut expected)?;
+    values.truncate(added * d);
+    codes.truncate(added * plan.categories().len());
+    weights.truncate(added);
+    let mut pass = Pass::new(tables.clone())?;
+    let mut bounded = Vec::new();
+    if let Some(private) = &plan.private {
+        private.bound_rows(&values, &mut bounded);
+        std::mem::swap(&mut values, &mut bounded);
+    }
+    pass.push(&values, &codes, &weights)?;
+    take(&mut pass, &mut got)?;
+    Ok(got == expected)
+}
