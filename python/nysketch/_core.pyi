@@ -87,6 +87,7 @@ class Plan:
         weights: str | ArrayLike | None = None,
         skip_invalid: bool = False,
         threads: int | None = None,
+        device: str = "auto",
         verbose: bool = False,
         allow_empty: bool = False,
         folds: int | None = None,
@@ -101,6 +102,7 @@ class Plan:
         skip_invalid: bool = False,
         max_groups: int | None = None,
         threads: int | None = None,
+        device: str = "auto",
         verbose: bool = False,
         folds: int | None = None,
     ) -> dict[str, Sketch]: ...
@@ -215,6 +217,7 @@ class Sketch:
         weights: str | ArrayLike | None = None,
         skip_invalid: bool = False,
         threads: int | None = None,
+        device: str = "auto",
         verbose: bool = False,
         allow_empty: bool = False,
     ) -> Sketch: ...

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nysketch import _device
+
 if TYPE_CHECKING:
     import pyarrow
 
@@ -32,6 +34,7 @@ __all__ = [
     "is_table",
     "matrix",
     "names_of",
+    "on_device",
     "refuse",
     "spooled",
     "table",
@@ -224,13 +227,45 @@ def unmasked(X: Any) -> Any:
     return X
 
 
+def on_device(X: Any, read: list[str]) -> _device.Located | None:
+    """Where X lies, if it is a table of numbers in the memory of a GPU; None where it is not.
+
+    Of a frame, the columns to ``read``.
+    """
+    if _device.is_cudf(X):
+        X = _of_cudf(X, read)
+    found = _device.located(X)
+    if found is None:
+        return None
+    _check_shape(found.shape)
+    if found.dtype not in ("float64", "float32", "float16", "bfloat16"):
+        raise TypeError(
+            f"X holds {found.dtype}; in GPU memory, values are float64, float32, float16 or "
+            f"bfloat16: pass {_device.how_to_convert(X)}"
+        )
+    return found
+
+
+def _of_cudf(X: Any, read: list[str]) -> Any:
+    """The columns of a frame as an array of CuPy; None where that takes more than their values."""
+    columns = {str(name): name for name in getattr(X, "columns", ())}
+    if not set(read) <= set(columns):
+        return None
+    chosen = X[[columns[name] for name in read]]
+    if not all(_is_number(dtype) for dtype in chosen.dtypes):
+        return None
+    single = all(dtype == np.float32 for dtype in chosen.dtypes)
+    return chosen.to_cupy(dtype="float32" if single else "float64", na_value=np.nan)
+
+
 def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
     """X as an array, or as something that gives Arrow streams; and column names of an array.
 
     Where it is known which columns to ``read``, no others are, and those of an array with names
-    are brought in that order.
+    are brought in that order. What is in GPU memory is copied.
     """
     refuse(X)
+    X = _device.on_host(X)
     if isinstance(X, Named):
         return _of_named(X, read)
     if isinstance(X, Sparse) or is_sparse(X):
@@ -258,6 +293,7 @@ def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
 
 def matrix(X: Any) -> np.ndarray:
     """A small table as doubles."""
+    X = _device.on_host(X)
     if is_arrow(X) and not is_pandas(X):
         raise TypeError("expected an array of points, one per row")
     X = X.to_numpy() if is_pandas(X) else X
@@ -266,7 +302,7 @@ def matrix(X: Any) -> np.ndarray:
 
 def weights(w: Any) -> np.ndarray:
     """Row weights as doubles."""
-    w = np.asarray(w)
+    w = np.asarray(_device.on_host(w))
     if w.ndim != 1 or w.dtype.kind not in "biuf":
         raise ValueError(
             "weights must be the name of a column or one number per row, "
@@ -351,6 +387,7 @@ def _batches(item: Any) -> Iterable[Any]:
     import pyarrow
 
     refuse(item)
+    item = _device.on_host(item)
     if isinstance(item, pyarrow.RecordBatch):
         return [item]
     if is_pandas(item):
@@ -366,6 +403,7 @@ def _batches(item: Any) -> Iterable[Any]:
 
 def _opened(X: Any) -> Any:
     """What a function has returned, as something with the Arrow stream interface."""
+    X = _device.on_host(X)
     if is_iterator(X):
         return _stream(X)[0]
     if is_arrow(X) and callable(X) and not hasattr(X, "__arrow_c_stream__"):
@@ -484,6 +522,18 @@ def _text(level: Any) -> str:
     return str(level)
 
 
+def _check_shape(shape: tuple[int, ...]) -> None:
+    """Refuse what is no table."""
+    if len(shape) != 2:
+        raise ValueError(
+            f"Expected 2D array, got {len(shape)}D array instead. Reshape your data either using "
+            "array.reshape(-1, 1) if it has a single column or array.reshape(1, -1) if it "
+            "is a single row."
+        )
+    if shape[1] == 0:
+        raise ValueError(f"X has no columns (shape={shape})")
+
+
 def _array(X: Any) -> np.ndarray:
     X = np.asarray(unmasked(X))
     kind = X.dtype.kind
@@ -493,14 +543,7 @@ def _array(X: Any) -> np.ndarray:
         raise ValueError(f"X holds {X.dtype}, not numbers; convert it with X.astype(float)")
     if kind not in "biuf":
         raise TypeError(f"X holds {X.dtype}, not numbers")
-    if X.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got {X.ndim}D array instead. Reshape your data either using "
-            "array.reshape(-1, 1) if it has a single column or array.reshape(1, -1) if it "
-            "is a single row."
-        )
-    if X.shape[1] == 0:
-        raise ValueError(f"X has no columns (shape={X.shape})")
+    _check_shape(X.shape)
     if kind == "f" and X.dtype.itemsize not in (4, 8):
         # Half precision fits in single, extended is narrowed to double.
         X = X.astype(np.float32 if X.dtype.itemsize < 4 else np.float64)

@@ -1,8 +1,8 @@
 //! The compiled half of the Python package `nysketch`: convert, release the GIL, call, map the error.
 //!
 //! [`input`] makes sources of the library out of files, arrays, sparse matrices and Arrow streams, [`work`] runs long
-//! work beside the interpreter, [`plan`], [`sketch`] and [`model`] are the classes, and [`results`] and [`command`]
-//! what the command does. The estimators are Python: `nysketch/estimators/`.
+//! work beside the interpreter, [`pass`] sketches rows, [`plan`], [`sketch`] and [`model`] are the classes, and [`results`]
+//! and [`command`] what the command does. The estimators are Python: `nysketch/estimators/`.
 
 mod cluster;
 mod command;
@@ -14,6 +14,7 @@ mod mixture;
 mod model;
 mod natural;
 mod options;
+mod pass;
 mod plan;
 mod release;
 mod results;

@@ -5,8 +5,9 @@ use crate::input::{self, Extras, Input, Wanted};
 use crate::map::map_rows;
 use crate::natural::Natural;
 use crate::options::{Chosen, Dates, Holes, Landmarks, OneOrMore, PlanOptions, invalid};
+use crate::pass::{self, How, check_weights};
 use crate::results::html;
-use crate::sketch::{PySketch, check_weights};
+use crate::sketch::PySketch;
 use crate::work::{Shown, run, threads};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use nysketch::feature_map::fourier;
@@ -276,13 +277,16 @@ impl PyPlan {
     /// ----------
     /// X : array-like, path, or anything with the Arrow stream interface, or a function that returns it
     ///     The rows, read once and batch by batch. Columns are found by name, or by position where X
-    ///     does not name them.
+    ///     does not name them. An array in GPU memory is read where it lies.
     /// weights : str or array-like, optional
     ///     Row weights, for a plan that was made with weights.
     /// skip_invalid : bool, default=False
     ///     Leave invalid rows out and count them, instead of raising.
     /// threads : int, optional
     ///     Threads to use; one per core. They do not change the sketch.
+    /// device : str, default='auto'
+    ///     Where the rows are added up: 'cpu', 'cuda' for all GPUs, or 'cuda:1' for one of them. 'auto' takes the GPU that
+    ///     has X, or one that is worth starting. The sketch is the same everywhere.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     /// allow_empty : bool, default=False
@@ -298,7 +302,7 @@ impl PyPlan {
     /// Returns
     /// -------
     /// Sketch
-    #[pyo3(signature = (X, *, weights=None, skip_invalid=false, threads=None, verbose=false, allow_empty=false, folds=None, fold_by=None))]
+    #[pyo3(signature = (X, *, weights=None, skip_invalid=false, threads=None, device="auto", verbose=false, allow_empty=false, folds=None, fold_by=None))]
     #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
     fn sketch(
         &self,
@@ -306,6 +310,7 @@ impl PyPlan {
         weights: Option<&Bound<'_, PyAny>>,
         skip_invalid: bool,
         threads: Option<Natural>,
+        device: &str,
         verbose: bool,
         allow_empty: bool,
         folds: Option<Natural>,
@@ -323,8 +328,8 @@ impl PyPlan {
                 empty.map_err(exception)?
             }
         };
-        let sketch = PySketch::of(empty, X, weights, skip_invalid, threads, verbose, allow_empty)?;
-        Ok(sketch.into())
+        let how = How { weights, skip_invalid, threads, device, verbose, allow_empty };
+        Ok(pass::sketch(empty, X, &how)?.into())
     }
 
     /// One sketch for each value of a column, from one reading.
@@ -343,6 +348,8 @@ impl PyPlan {
     ///     More different values than this, 1,000, are an error: each takes the memory of a sketch.
     /// threads : int, optional
     ///     Threads to use; one per core.
+    /// device : str, default='auto'
+    ///     Where the rows are added up: 'cpu', 'cuda' or 'cuda:1', as for :meth:`sketch`.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     /// folds : int, optional
@@ -351,7 +358,7 @@ impl PyPlan {
     /// Returns
     /// -------
     /// dict of str to Sketch
-    #[pyo3(signature = (X, by, *, weights=None, skip_invalid=false, max_groups=None, threads=None, verbose=false, folds=None))]
+    #[pyo3(signature = (X, by, *, weights=None, skip_invalid=false, max_groups=None, threads=None, device="auto", verbose=false, folds=None))]
     #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
     fn sketch_groups(
         &self,
@@ -361,6 +368,7 @@ impl PyPlan {
         skip_invalid: bool,
         max_groups: Option<Natural>,
         threads: Option<Natural>,
+        device: &str,
         verbose: bool,
         folds: Option<Natural>,
     ) -> PyResult<BTreeMap<String, PySketch>> {
@@ -372,17 +380,19 @@ impl PyPlan {
             ..Extras::weights(weights)?
         };
         let input = Input::open(X, Wanted::recipe(&self.plan.recipe), extras)?;
-        let params =
-            SketchParams::default().threads(self::threads(threads)).invalid(invalid(skip_invalid));
+        let (choice, threads) = (pass::device(X.py(), device)?, self::threads(threads));
+        let params = SketchParams::default().threads(threads).invalid(invalid(skip_invalid));
         let limit = max_groups.map_or(DEFAULT_GROUPS, Natural::size);
         let shown = Shown { what: "sketching", verbose, rows: input.rows };
         let plan = self.plan.clone();
-        let groups = run(X.py(), shown, move |watch| {
+        let (groups, unused) = run(X.py(), shown, move |watch| {
+            let (engine, note) = choice.engine(&plan, input.rows, threads)?;
             let group = GroupParams::new(&by).limit(limit).folds(folds.map(fold_count));
-            Groups::of(&plan, &*input.source, group, params, watch)
+            let groups = Groups::of(&plan, &*input.source, group, params.engine(engine), watch)?;
+            Ok((groups, note))
         })?;
-        let note = self.plan.weighting.as_ref().and_then(|w| groups.rounding.note(w));
-        warn_each(X.py(), note)?;
+        let rounded = self.plan.weighting.as_ref().and_then(|w| groups.rounding.note(w));
+        warn_each(X.py(), unused.into_iter().chain(rounded))?;
         let sketches = groups.sketches.into_iter();
         Ok(sketches.map(|(key, sketch)| (key.to_string(), sketch.into())).collect())
     }

@@ -2,11 +2,11 @@
 
 use crate::curve::PyCurve;
 use crate::error::{exception, in_keywords, os_error};
-use crate::input::{Extras, Input, Wanted};
 use crate::mixture::{self, MixtureOptions};
 use crate::model::PyModel;
 use crate::natural::Natural;
-use crate::options::{Chosen, invalid, named, rows_of};
+use crate::options::{Chosen, named, rows_of};
+use crate::pass::{self, How};
 use crate::plan::{PyPlan, reduced, save, warn_each};
 use crate::results::{html, result};
 use crate::work::{SILENT, Shown, run, threads};
@@ -17,8 +17,7 @@ use nysketch::fixed::{centred_sum, coordinate_value, power_of_two};
 use nysketch::inspect::FoldSummary;
 use nysketch::theory::{TheoryParams, theory};
 use nysketch::{
-    Context, CovarianceKind, Error, FitParams, Plan, RowSet, Run, Shape, Sketch, SketchParams,
-    Suitability, Sum, Task, fit,
+    Context, CovarianceKind, Error, FitParams, Shape, Sketch, Suitability, Sum, Task, fit,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -64,53 +63,6 @@ impl PySketch {
     /// The sketch as it is now.
     pub fn get(&self) -> Arc<Sketch> {
         self.sketch.lock().unwrap_or_else(|e| e.into_inner()).clone()
-    }
-
-    /// Sketches X as an empty sketch says, folds included. Where the plan has weights, X must have them too.
-    pub fn of(
-        empty: Sketch,
-        x: &Bound<'_, PyAny>,
-        weights: Option<&Bound<'_, PyAny>>,
-        skip_invalid: bool,
-        threads: Option<Natural>,
-        verbose: bool,
-        allow_empty: bool,
-    ) -> PyResult<Sketch> {
-        let plan = empty.plan().clone();
-        check_weights(&plan, weights.is_some())?;
-        let input = Input::open(
-            x,
-            Wanted::recipe(&plan.recipe),
-            Extras {
-                key: key(&empty).map(str::to_string),
-                skip_invalid: skip_invalid || plan.private.is_some(),
-                allow_missing: plan.recipe.least_present.is_some(),
-                ..Extras::weights(weights)?
-            },
-        )?;
-        let params =
-            SketchParams::default().threads(self::threads(threads)).invalid(invalid(skip_invalid));
-        let shown = Shown { what: "sketching", verbose, rows: input.rows };
-        let (sketch, notes) = run(x.py(), shown, move |watch| {
-            let mut pass = Run::resume(empty, RowSet::default());
-            pass.finish(&*input.source, params, watch)?;
-            let (rounding, skipped) = (pass.rounding_note(), skipped_note(&pass));
-            let sketch = pass.into_sketch();
-            if let (0, Some(note)) = (sketch.rows(), &rounding) {
-                return Err(Error::source(format!("every weight is rounded to zero: {note}")));
-            }
-            let allow_empty = allow_empty || sketch.plan().private.is_some();
-            match (sketch.rows(), sketch.skipped()) {
-                (0, 0) if !allow_empty => Err(Error::source(
-                    "X has no rows; a stream that was read before has none left, and what may be empty \
-                     needs allow_empty=True",
-                )),
-                (0, skipped) if !allow_empty => Err(Error::NoRows { skipped }),
-                _ => Ok((sketch, rounding.into_iter().chain(skipped))),
-            }
-        })?;
-        warn_each(x.py(), notes)?;
-        Ok(sketch)
     }
 
     /// The bytes of its file, with the witness rows of the plan or without.
@@ -159,41 +111,6 @@ impl PySketch {
     }
 }
 
-/// The column whose text comes with every row: that of folds, or of the people whom a plan protects.
-fn key(sketch: &Sketch) -> Option<&str> {
-    let folds = sketch.folds().and_then(|folds| folds.rule().key());
-    folds.or(sketch.plan().people().map(|people| people.column.as_str()))
-}
-
-/// A share of skipped rows above this is worth a warning.
-const MANY_SKIPPED: f64 = 0.05;
-/// Columns that the warning names.
-const NAMED: usize = 5;
-
-/// A remark where many rows were skipped, with the columns that cost most.
-fn skipped_note(pass: &Run) -> Option<String> {
-    let (skipped, rows) = (pass.losses().skipped(), pass.done().len());
-    let share = skipped as f64 / rows.max(1) as f64;
-    let plan = pass.sketch().plan();
-    let names: Vec<String> = plan
-        .columns
-        .iter()
-        .cloned()
-        .chain(plan.weighting.iter().map(|w| w.column.clone()))
-        .collect();
-    let costly = pass.losses().by_column(&names);
-    let named = costly.iter().take(NAMED).map(|(name, rows)| format!("{name} {rows}"));
-    (share > MANY_SKIPPED).then(|| {
-        let percent = 100.0 * share;
-        let named: Vec<String> = named.collect();
-        let more = if costly.len() > NAMED { ", …" } else { "" };
-        format!(
-            "{skipped} of {rows} rows are skipped as invalid ({percent:.1} %), by column: {}{more}",
-            named.join(", ")
-        )
-    })
-}
-
 /// What learning is called.
 fn fitting(task: Task) -> &'static str {
     match task {
@@ -222,17 +139,6 @@ fn like(sketch: &Sketch) -> Result<Sketch, Error> {
     }
 }
 
-/// Weights are given where the plan has them, and nowhere else.
-pub fn check_weights(plan: &Plan, given: bool) -> PyResult<()> {
-    match (plan.weighting.is_some(), given) {
-        (true, false) => Err(PyValueError::new_err("the plan was made with weights; pass weights")),
-        (false, true) => Err(PyValueError::new_err(
-            "the plan was made without weights; make one with weights, or leave them out",
-        )),
-        _ => Ok(()),
-    }
-}
-
 #[pymethods]
 impl PySketch {
     #[new]
@@ -245,13 +151,15 @@ impl PySketch {
     /// Parameters
     /// ----------
     /// X : array-like, or anything with the Arrow stream interface, or a function that returns it
-    ///     The rows, read once and batch by batch.
+    ///     The rows, read once and batch by batch; an array in GPU memory is read where it lies.
     /// weights : str or array-like, optional
     ///     Row weights, for a plan that was made with weights.
     /// skip_invalid : bool, default=False
     ///     Leave invalid rows out and count them, instead of raising.
     /// threads : int, optional
     ///     Threads to use; one per core.
+    /// device : str, default='auto'
+    ///     Where the rows are added up: 'cpu', 'cuda' or 'cuda:1', as for :meth:`Plan.sketch`.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     /// allow_empty : bool, default=False
@@ -261,7 +169,7 @@ impl PySketch {
     /// -------
     /// Sketch
     ///     Itself.
-    #[pyo3(signature = (X, *, weights=None, skip_invalid=false, threads=None, verbose=false, allow_empty=false))]
+    #[pyo3(signature = (X, *, weights=None, skip_invalid=false, threads=None, device="auto", verbose=false, allow_empty=false))]
     #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
     fn update<'py>(
         slf: Bound<'py, Self>,
@@ -269,12 +177,14 @@ impl PySketch {
         weights: Option<&Bound<'py, PyAny>>,
         skip_invalid: bool,
         threads: Option<Natural>,
+        device: &str,
         verbose: bool,
         allow_empty: bool,
     ) -> PyResult<Bound<'py, Self>> {
         let empty = like(&slf.get().get()).map_err(exception)?;
         // Not under the lock: several threads may add rows at a time.
-        let part = Self::of(empty, X, weights, skip_invalid, threads, verbose, allow_empty)?;
+        let how = How { weights, skip_invalid, threads, device, verbose, allow_empty };
+        let part = pass::sketch(empty, X, &how)?;
         let mut sketch = slf.get().sketch.lock().unwrap_or_else(|e| e.into_inner());
         Arc::make_mut(&mut sketch).merge(&part).map_err(exception)?;
         drop(sketch);

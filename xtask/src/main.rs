@@ -5,6 +5,7 @@ mod advisories;
 mod browser;
 mod cycles;
 mod features;
+mod gpu;
 mod instructions;
 mod licences;
 mod package;
@@ -26,6 +27,7 @@ const USAGE: &str = "usage: cargo xtask TASK
   licences          licences of the dependencies
   package           whether the crates can be published (--verify: build the packages)
   features          dependencies that are built more than once
+  gpu               the engine on a GPU, or on an emulated one where there is none
   browser           the page of a report in Chromium
   python            the wheel and its tests
   count             instructions of the pass (--write: set a new standard)
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         "licences" => licences::check(),
         "package" => package::check(option("--verify")),
         "features" => features::check(),
+        "gpu" => gpu::test(),
         "browser" => browser::test(),
         "python" => python::test(),
         "count" => instructions::check(option("--write")),
@@ -73,6 +76,7 @@ fn test() -> Outcome {
     doc.env("RUSTDOCFLAGS", "-D warnings");
     step("docs", doc)?;
     step("tests", with_data(cargo("test --workspace --locked")))?;
+    gpu::emulated()?;
     browser::test()?;
     python::test()?;
     instructions::check(false)

@@ -4,7 +4,7 @@ use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, Typ
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use nysketch::sketching::DEFAULT_GROUPS;
 use nysketch::{
-    CovarianceKind, DatePart, Decoder, FeatureKind, Kernel, LandmarkCount, Named, SampleRows,
+    CovarianceKind, DatePart, Decoder, DeviceChoice, FeatureKind, Kernel, LandmarkCount, Named, SampleRows,
     Sampling, Scale, Task,
 };
 use nysketch_tables::Format;
@@ -63,6 +63,19 @@ impl Common {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         self.threads.map_or(cores, |n| usize::from(n).min(THREADS_PER_CORE * cores))
     }
+}
+
+/// Where rows are worked on.
+#[derive(Debug, ClapArgs)]
+pub struct DeviceArg {
+    /// Where to work on the rows: auto, cpu, cuda, or cuda:N for one GPU of several; the result is the same. With auto, on a
+    /// GPU where there is one and the work is large enough to pay for starting it
+    #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = device)]
+    pub device: DeviceChoice,
+}
+
+fn device(name: &str) -> Result<DeviceChoice, String> {
+    DeviceChoice::from_name(name).map_err(|_| "auto, cpu, cuda or cuda:N, N counting from 0".into())
 }
 
 #[derive(Debug, Subcommand)]
@@ -571,6 +584,8 @@ pub struct SketchArgs {
     /// Continue from the checkpoint if there is one; the result has the same bytes as without a stop
     #[arg(long, requires = "checkpoint")]
     pub resume: bool,
+    #[command(flatten)]
+    pub device: DeviceArg,
     #[command(flatten)]
     pub plan: PlanOptions,
 }

@@ -14,6 +14,7 @@ pub(crate) const THREADS: u32 = 256;
 // Numbers of the driver's interface.
 const OUT_OF_MEMORY: c_int = 2;
 const PROCESSORS: c_int = 16;
+const KILOHERTZ: c_int = 13;
 const MAJOR: c_int = 75;
 const MINOR: c_int = 76;
 const MEMORY_TYPE: c_int = 2;
@@ -29,6 +30,7 @@ pub struct Device {
     context: Handle,
     name: String,
     processors: u32,
+    kilohertz: i32,
     capability: i32,
     programs: Mutex<HashMap<String, Arc<Program>>>,
 }
@@ -39,6 +41,7 @@ pub(crate) enum Kernel {
     Check,
     Weigh,
     Pass,
+    Rank,
     Coverage,
     Count,
     Scan,
@@ -48,10 +51,11 @@ pub(crate) enum Kernel {
 }
 
 impl Kernel {
-    const ALL: [(Kernel, &'static str); 9] = [
+    const ALL: [(Kernel, &'static str); 10] = [
         (Kernel::Check, "check"),
         (Kernel::Weigh, "weigh"),
         (Kernel::Pass, "pass"),
+        (Kernel::Rank, "rank"),
         (Kernel::Coverage, "coverage"),
         (Kernel::Count, "count"),
         (Kernel::Scan, "scan"),
@@ -95,7 +99,7 @@ impl Device {
             return Err(DeviceError::NoSuchDevice { wanted: ordinal, count });
         }
         let (mut handle, mut context, mut name) = (0, 0, vec![0u8; 128]);
-        let [mut major, mut minor, mut processors] = [0; 3];
+        let [mut major, mut minor, mut processors, mut kilohertz] = [0; 4];
         // SAFETY: the driver's own functions, with room for what they write.
         let codes = unsafe {
             let got = (driver.device)(&mut handle, ordinal as c_int);
@@ -106,8 +110,9 @@ impl Device {
                 attribute(&mut major, MAJOR),
                 attribute(&mut minor, MINOR),
                 attribute(&mut processors, PROCESSORS),
+                attribute(&mut kilohertz, KILOHERTZ),
             ];
-            [got, read, told[0], told[1], told[2]]
+            [got, read, told[0], told[1], told[2], told[3]]
         };
         let name =
             String::from_utf8_lossy(name.split(|b| *b == 0).next().unwrap_or(&[])).into_owned();
@@ -134,6 +139,7 @@ impl Device {
             context,
             name,
             processors: processors.max(1) as u32,
+            kilohertz,
             capability: 10 * major + minor,
             programs: Mutex::default(),
         }))
@@ -161,6 +167,11 @@ impl Device {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Operations on single numbers that it starts in a second, at most: 128 for each multiprocessor and cycle.
+    pub fn operations_per_second(&self) -> f64 {
+        f64::from(self.processors) * 128.0 * 1e3 * f64::from(self.kilohertz)
     }
 
     /// Bytes of its memory that are free, and all of them.

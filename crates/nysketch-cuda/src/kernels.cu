@@ -10,6 +10,7 @@
 //   SQUARINGS   two bits for each of them: 0 for an exponential, else how often the last value is squared
 //   PER_THREAD  landmarks of a thread
 //   NEAREST, WEIGHTED, HOLES, PRIVATE   0 or 1; rows with holes always come with weights
+//   SECOND      0 or 1: the second nearest point, too, of rows that come as coordinates; only with NEAREST
 //   ELEMENT     type of a value: double, float, f16 or bf16
 
 typedef unsigned int u32;
@@ -18,8 +19,13 @@ typedef __int128 i128;
 
 #ifndef KERNEL
 #define KERNEL(name) extern "C" __global__ void __launch_bounds__(THREADS) name(const __grid_constant__ Args a)
+// The same with registers for two blocks at a time.
+#define KERNEL_OF_TWO(name) extern "C" __global__ void __launch_bounds__(THREADS, 2) name(const __grid_constant__ Args a)
+#else
+#define KERNEL_OF_TWO KERNEL
 #endif
 #define THREADS 256  // of every kernel
+#define BATCH 8      // values that a thread asks memory for before it looks at the first
 #define TILE 128     // rows of a tile: four for each lane of a warp
 #define GROUPS 8     // warps of a block, each with landmarks of its own
 #define DEPTH 32     // columns in shared memory at a time
@@ -30,7 +36,7 @@ typedef __int128 i128;
 #define COORDINATE_LIMIT 17592186044416.0  // 2⁴⁴
 #define FLOOR 9.31322574615478515625e-10f  // 2⁻³⁰
 
-/// All that a kernel is given. The same struct, field by field, is `Args` of pass.rs.
+/// All that a kernel is given. The same struct, field by field, is `Args` of args.rs.
 struct Args {
     const void *values;        // in the table's units
     const u32 *codes;          // [row][category]
@@ -47,7 +53,9 @@ struct Args {
     const double *low;         // [column]: bounds of a private plan
     const double *high;
     const float2 *cover;       // [rung]: factor and limit of κ² of the nearest landmark
-    u64 *keys;                 // [row]: bits of the least distance, then the landmark
+    u64 *keys;                 // [row]: bits of the least distance, then the landmark; with SECOND [panel][row]
+    float *seconds;            // [panel][row]: the second least distance
+    u32 *ranks;                // [row] bits of the least distance, [row] its point, [row] bits of the second least
     u32 *bins;                 // [cell]: rows, then where the next one goes
     u32 *order;                // row numbers by cell
     double *shorten;           // [row]: what brings it within the radius, or −1
@@ -104,17 +112,39 @@ __device__ double widened(f16 x) {
     return x.bits & 0x8000u ? -size : size;
 }
 
-/// A value of the table, within the bounds of a private plan.
-__device__ double value(const Args &a, u64 row, u32 k) {
-    double x = widened(((const ELEMENT *)a.values)[(long long)row * a.row_stride + (long long)k * a.column_stride]);
+/// A value as it lies in memory.
+__device__ ELEMENT element(const Args &a, u64 row, u32 k) {
+    return ((const ELEMENT *)a.values)[(long long)row * a.row_stride + (long long)k * a.column_stride];
+}
+
+#define LINE 64 // bytes of memory that come together, at least
+
+/// Brings a value nearer that is wanted soon.
+__device__ void prefetch(const Args &a, u64 row, u32 k) {
+#ifndef EMULATED
+    const ELEMENT *value = (const ELEMENT *)a.values + (long long)row * a.row_stride + (long long)k * a.column_stride;
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(value));
+#endif
+}
+
+/// The value of a column, within the bounds of a private plan.
+__device__ double bounded(const Args &a, ELEMENT value, u32 k) {
+    double x = widened(value);
 #if PRIVATE
     if (fabs(x) <= 1.7976931348623157e308) x = x < a.low[k] ? a.low[k] : x > a.high[k] ? a.high[k] : x;
 #endif
     return x;
 }
 
+__device__ double value(const Args &a, u64 row, u32 k) { return bounded(a, element(a, row, k), k); }
+
 __device__ double coordinate(const Args &a, double x, u32 k) {
     return __dmul_rn(__dsub_rn(x, a.centre[k]), a.inverse[k]);
+}
+
+/// The coordinate that distances are taken of.
+__device__ float narrowed(const Args &a, double x, u32 k) {
+    return __double2float_rn(SECOND ? x : coordinate(a, x, k));
 }
 
 /// The whole number of units that a coordinate is summed as.
@@ -189,8 +219,17 @@ KERNEL(check) {
     Walk walk;
     bool valid = true;
     walk.start(a, (u64)blockIdx.x * THREADS + threadIdx.x, (u64)gridDim.x * THREADS);
-#pragma unroll 4
-    for (; walk.row < a.rows; walk.go(a)) valid = valid && is_valid(a, value(a, walk.row, walk.k), walk.k);
+    while (walk.row < a.rows) {
+        ELEMENT values[BATCH];
+        u32 columns[BATCH];
+#pragma unroll
+        for (int b = 0; b < BATCH; b++, walk.go(a)) {
+            columns[b] = walk.k;
+            values[b] = element(a, min(walk.row, a.rows - 1), walk.k);
+        }
+#pragma unroll
+        for (int b = 0; b < BATCH; b++) valid &= is_valid(a, bounded(a, values[b], columns[b]), columns[b]);
+    }
     if (!valid) *a.stop = 1;
 }
 
@@ -255,6 +294,15 @@ __device__ float step(float sum, float x, float point) {
 #endif
 }
 
+#if SECOND
+/// The least key of two, and the second least distance among all points behind either. What is not a number is none.
+__device__ void join(u64 *key, float *second, u64 other_key, float other_second) {
+    float farther = __uint_as_float((u32)(max(*key, other_key) >> 32));
+    *second = fminf(fminf(*second, other_second), farther);
+    *key = min(*key, other_key);
+}
+#endif
+
 /// Moves what the threads of a warp hold into the sums.
 __device__ void fold(const Args &a, Held *held, u32 first, u32 tiles) {
 #pragma unroll
@@ -273,14 +321,20 @@ __device__ void fold(const Args &a, Held *held, u32 first, u32 tiles) {
     }
 }
 
+// Values that a thread asks memory for at a time: as many as there are registers for.
+#define LOADS (RUNGS == 0 ? 16 : 10)
+
 /// Sums of kernel values or Fourier features, and the nearest landmark of each row. A block takes every gridDim.x-th
 /// tile of rows and one panel of points; a thread four rows and PER_THREAD points.
-KERNEL(pass) {
+KERNEL_OF_TWO(pass) {
     if (*a.stop) return;
     __shared__ float4 rows4[DEPTH * STRIDE / 4];
     __shared__ float4 points4[DEPTH * GROUPS * QUADS];
 #if NEAREST
     __shared__ u64 best[GROUPS][TILE];
+#endif
+#if SECOND
+    __shared__ float seconds[GROUPS][TILE];
 #endif
     float *rows = (float *)rows4;
     u32 lane = threadIdx.x & 31, group = threadIdx.x >> 5;
@@ -303,18 +357,32 @@ KERNEL(pass) {
             column_step = THREADS % depth;
             __syncthreads();
             // Rows beyond the last are infinitely far from everything, which adds nothing.
-            u32 r = threadIdx.x / depth, k = threadIdx.x % depth;
-            while (r < TILE) {
-                u64 row = start + r;
-                float z = METRIC == 2 ? 0.0f : __uint_as_float(0x7f800000u);
-                if (row < a.rows) z = __double2float_rn(coordinate(a, value(a, row, from + k), from + k));
-                rows[k * STRIDE + r] = z;
-                r += row_step;
-                k += column_step;
-                if (k >= depth) {
-                    k -= depth;
-                    r++;
+            for (u32 r = threadIdx.x / depth, k = threadIdx.x % depth; r < TILE;) {
+                ELEMENT values[LOADS];
+                u32 places[LOADS];
+#pragma unroll
+                for (int b = 0; b < LOADS; b++) {
+                    values[b] = element(a, min(start + r, a.rows - 1), from + k);
+                    places[b] = r << 16 | k;
+                    r += row_step;
+                    k += column_step;
+                    if (k >= depth) {
+                        k -= depth;
+                        r++;
+                    }
                 }
+#pragma unroll
+                for (int b = 0; b < LOADS; b++) {
+                    u32 row = places[b] >> 16, column = places[b] & 0xffffu;
+                    float z = narrowed(a, bounded(a, values[b], from + column), from + column);
+                    if (start + row >= a.rows) z = METRIC == 2 ? 0.0f : __uint_as_float(0x7f800000u);
+                    if (row < TILE) rows[column * STRIDE + row] = z;
+                }
+            }
+            // The next tile is on its way while this one is worked on.
+            if (from + DEPTH >= a.dims && threadIdx.x < TILE) {
+                u64 row = min(start + (u64)gridDim.x * TILE + threadIdx.x, a.rows - 1);
+                for (u32 k = 0; k < min(a.dims, (u32)DEPTH); k += LINE / sizeof(ELEMENT)) prefetch(a, row, k);
             }
             // Points of few columns stay from tile to tile.
             if (a.dims > DEPTH || start == (u64)blockIdx.x * TILE) {
@@ -357,23 +425,41 @@ KERNEL(pass) {
         for (int r = 0; r < 4; r++) {
             float least = distance[r][0];
             u32 at = first;
+#if SECOND
+            float second = __uint_as_float(0x7f800000u);
+#endif
 #pragma unroll
             for (int c = 1; c < PER_THREAD; c++) {
+#if SECOND
+                second = fminf(second, fmaxf(distance[r][c], least));
+#endif
                 if (distance[r][c] < least) {
                     least = distance[r][c];
                     at = first + c;
                 }
             }
             best[group][4 * lane + r] = ((u64)__float_as_uint(least) << 32) | at;
+#if SECOND
+            seconds[group][4 * lane + r] = second;
+#endif
         }
         __syncthreads();
         if (threadIdx.x < TILE && start + threadIdx.x < a.rows) {
             u64 least = best[0][threadIdx.x];
+#if SECOND
+            float second = seconds[0][threadIdx.x];
+            for (int other = 1; other < GROUPS; other++)
+                join(&least, &second, best[other][threadIdx.x], seconds[other][threadIdx.x]);
+            u64 place = (u64)blockIdx.y * a.rows + start + threadIdx.x;
+            a.keys[place] = least;
+            a.seconds[place] = second;
+#else
             for (int other = 1; other < GROUPS; other++) least = min(least, best[other][threadIdx.x]);
             if (gridDim.y == 1)
                 a.keys[start + threadIdx.x] = least;
             else
                 atomicMin(a.keys + start + threadIdx.x, least);
+#endif
         }
 #endif
 #if RUNGS
@@ -424,6 +510,21 @@ KERNEL(pass) {
     }
 #if RUNGS
     fold(a, held, first, tiles);
+#endif
+}
+
+/// The two nearest points of each row, from those of every panel.
+KERNEL(rank) {
+#if SECOND
+    u64 step = (u64)gridDim.x * THREADS, end = (u64)(a.filled / (GROUPS * PER_THREAD)) * a.rows;
+    for (u64 row = (u64)blockIdx.x * THREADS + threadIdx.x; row < a.rows; row += step) {
+        u64 key = a.keys[row];
+        float second = a.seconds[row];
+        for (u64 at = row + a.rows; at < end; at += a.rows) join(&key, &second, a.keys[at], a.seconds[at]);
+        a.ranks[row] = (u32)(key >> 32);
+        a.ranks[a.rows + row] = (u32)key;
+        a.ranks[2 * a.rows + row] = __float_as_uint(second);
+    }
 #endif
 }
 
@@ -504,29 +605,87 @@ KERNEL(scan) {
     }
 }
 
+#define EACH (SPAN / THREADS) // rows of a thread in a span
+
 /// Row numbers by cell, in any order within it.
 KERNEL(scatter) {
     if (*a.stop) return;
     __shared__ u32 bins[MOST_BINS];
     bool few = a.count <= MOST_BINS;
-    for (u64 start = (u64)blockIdx.x * SPAN; start < a.rows; start += (u64)gridDim.x * SPAN) {
-        u64 end = min(a.rows, start + SPAN);
+    for (u64 start = (u64)blockIdx.x * SPAN + threadIdx.x; start < a.rows + threadIdx.x; start += (u64)gridDim.x * SPAN) {
+        u32 cells[EACH];
+#pragma unroll
+        for (int i = 0; i < EACH; i++) cells[i] = (u32)a.keys[min(start + i * THREADS, a.rows - 1)];
         for (u32 bin = threadIdx.x; few && bin < a.count; bin += THREADS) bins[bin] = 0;
         __syncthreads();
-        for (u64 row = start + threadIdx.x; few && row < end; row += THREADS) atomicAdd(bins + (u32)a.keys[row], 1u);
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            if (few && start + i * THREADS < a.rows) atomicAdd(bins + cells[i], 1u);
         __syncthreads();
         for (u32 bin = threadIdx.x; few && bin < a.count; bin += THREADS)
             if (bins[bin]) bins[bin] = atomicAdd(a.bins + bin, bins[bin]);
         __syncthreads();
-        for (u64 row = start + threadIdx.x; row < end; row += THREADS) {
-            u32 cell = (u32)a.keys[row];
-            a.order[atomicAdd(few ? bins + cell : a.bins + cell, 1u)] = (u32)row;
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            u64 row = start + i * THREADS;
+            if (row < a.rows) a.order[atomicAdd(few ? bins + cells[i] : a.bins + cells[i], 1u)] = (u32)row;
         }
         __syncthreads();
     }
 }
 
 #define PER_LANE 256 // rows that a thread adds up one after the other
+
+/// What a thread has added up of one column in one cell.
+struct Sums {
+#if WEIGHTED
+    i128 sum;
+#else
+    long long sum; // of 256 numbers below 2⁴⁴
+#endif
+    i128 square;
+    u64 rows, absent;
+
+    __device__ void add(const Args &a, u32 row, u32 cell, u32 k, double x) {
+        u64 weight = WEIGHTED ? a.weights[row] : 1;
+        rows += weight;
+#if HOLES
+        if (x != x) {
+            absent += weight;
+            return;
+        }
+#endif
+        double q = quantised(a, x, k);
+#if PRIVATE
+        if (a.shorten[row] >= 0.0) {
+            double anchor = a.anchors[(u64)cell * a.dims + k];
+            q = __dadd_rn(anchor, trunc(__dmul_rn(__dsub_rn(q, anchor), a.shorten[row])));
+        }
+#endif
+        long long whole = (long long)q;
+#if WEIGHTED
+        sum += (i128)whole * (i128)weight;
+        square += (i128)whole * whole * (i128)weight;
+#else
+        sum += whole;
+        square += (i128)whole * whole;
+#endif
+    }
+
+    /// Adds it to the sums of the cell, and starts again.
+    __device__ void leave(const Args &a, u32 cell, u32 k) {
+        u64 place = (u64)cell * a.dims + k;
+        add128(a.sums + 2 * (a.cell_sum + place), sum);
+        add128(a.sums + 2 * (a.cell_square + place), square);
+        if (k == 0) add128(a.sums + 2 * (a.cell_rows + cell), (i128)rows);
+#if HOLES
+        add128(a.sums + 2 * (a.cell_absent + place), (i128)absent);
+#endif
+        sum = 0;
+        square = 0;
+        rows = absent = 0;
+    }
+};
 
 /// Moments of cells. A thread walks along rows in the order of their cells, with one column at a time.
 KERNEL(cells) {
@@ -538,44 +697,27 @@ KERNEL(cells) {
     u64 to = min(a.rows, from + PER_LANE);
     for (u32 k = threadIdx.x % wide; k < a.dims; k += THREADS) {
         u32 cell = (u32)a.keys[a.order[from]];
-        i128 sum = 0, square = 0;
-        u64 rows = 0, absent = 0;
-        for (u64 at = from; at <= to; at++) {
-            u64 row = at < to ? a.order[at] : 0;
-            u32 next = at < to ? (u32)a.keys[row] : cell;
-            if (next != cell || at == to) {
-                u64 place = (u64)cell * a.dims + k;
-                add128(a.sums + 2 * (a.cell_sum + place), sum);
-                add128(a.sums + 2 * (a.cell_square + place), square);
-                if (k == 0) add128(a.sums + 2 * (a.cell_rows + cell), (i128)rows);
-#if HOLES
-                add128(a.sums + 2 * (a.cell_absent + place), (i128)absent);
-#endif
-                sum = square = 0;
-                rows = absent = 0;
-                cell = next;
+        u64 end = a.bins[cell];
+        Sums sums = {};
+        for (u64 at = from; at < to; at += BATCH) {
+            u32 rows[BATCH];
+            ELEMENT values[BATCH];
+#pragma unroll
+            for (int b = 0; b < BATCH; b++) rows[b] = a.order[min(at + b, to - 1)];
+#pragma unroll
+            for (int b = 0; b < BATCH; b++) values[b] = element(a, rows[b], k);
+#pragma unroll
+            for (int b = 0; b < BATCH; b++) {
+                if (at + b >= to) break;
+                if (at + b == end) {
+                    sums.leave(a, cell, k);
+                    cell = (u32)a.keys[rows[b]];
+                    end = a.bins[cell];
+                }
+                sums.add(a, rows[b], cell, k, bounded(a, values[b], k));
             }
-            if (at == to) break;
-            double x = value(a, row, k);
-            u64 weight = WEIGHTED ? a.weights[row] : 1;
-            rows += weight;
-#if HOLES
-            if (x != x) {
-                absent += weight;
-                continue;
-            }
-#endif
-            double q = quantised(a, x, k);
-#if PRIVATE
-            if (a.shorten[row] >= 0.0) {
-                double anchor = a.anchors[(u64)cell * a.dims + k];
-                q = __dadd_rn(anchor, trunc(__dmul_rn(__dsub_rn(q, anchor), a.shorten[row])));
-            }
-#endif
-            long long whole = (long long)q;
-            sum += (i128)whole * (i128)weight;
-            square += (i128)whole * whole * (i128)weight;
         }
+        sums.leave(a, cell, k);
     }
 }
 
@@ -646,70 +788,107 @@ KERNEL(gram) {
 #else
 
 #define EDGE 16       // columns of a tile: two by two blocks of eight
-#define MOST_STEPS 128 // of four rows, after which sums are folded: products below 2⁴⁴ add up exactly to 2⁵³
+#define DEEP 4        // groups of four rows that are multiplied at a time
+#define MOST_STEPS 32 // of 16 rows, after which sums are folded: products below 2⁴⁴ add up exactly to 2⁵³
 
-/// Adds the products of eight columns with eight others over four rows. A lane holds, of either, column lane / 4 of row
-/// lane % 4, and of the sums those of column lane / 4 with columns 2·(lane % 4) and the next.
-__device__ void multiply(double *sums, double left, double right) {
+/// Adds the products of 16 columns with eight others over 16 rows. A lane holds column lane / 4 of row lane % 4 of each
+/// group of four rows: `left` of the first and the second eight in turn. Of the sums it has those of that column of the first
+/// eight with columns 2·(lane % 4) and the next, then those of the second eight.
+__device__ void multiply(double *sums, const double *left, const double *right) {
 #ifdef EMULATED
-    emulated_mma_m8n8k4(sums, left, right);
+    for (int group = 0; group < DEEP; group++)
+        for (int half = 0; half < 2; half++) emulated_mma_m8n8k4(sums + 2 * half, left[2 * group + half], right[group]);
+#elif __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
+        "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
+        : "+d"(sums[0]), "+d"(sums[1]), "+d"(sums[2]), "+d"(sums[3])
+        : "d"(left[0]), "d"(left[1]), "d"(left[2]), "d"(left[3]), "d"(left[4]), "d"(left[5]), "d"(left[6]), "d"(left[7]),
+          "d"(right[0]), "d"(right[1]), "d"(right[2]), "d"(right[3]));
 #else
-    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-        : "+d"(sums[0]), "+d"(sums[1])
-        : "d"(left), "d"(right));
+#pragma unroll
+    for (int group = 0; group < DEEP; group++)
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                : "+d"(sums[2 * half]), "+d"(sums[2 * half + 1])
+                : "d"(left[2 * group + half]), "d"(right[group]));
 #endif
 }
 
-/// A warp takes four rows at a time. A whole number q is taken apart as h·2²² + l.
-KERNEL(gram) {
+/// Whether a block of eight columns, two down and two across, is beyond the last column or known from the ones down.
+__device__ bool is_left_out(const Args &a, int block, u32 down, u32 across) {
+    return (block < 2 ? down : across) * EDGE + (block & 1) * 8 > a.dims || (block >= 2 && down == across);
+}
+
+/// A warp takes 16 rows at a time. A whole number q is taken apart as h·2²² + l.
+KERNEL_OF_TWO(gram) {
     if (*a.stop) return;
     u32 down, across;
     tile_at(blockIdx.y, &down, &across);
     u32 lane = threadIdx.x & 31;
-    u64 step = 4 * (u64)gridDim.x * GROUPS, start = 4 * ((u64)blockIdx.x * GROUPS + (threadIdx.x >> 5));
-    // Of each pair of blocks: h·h, h·l with l·h, l·l; two entries of each.
-    long long total[4][3][2] = {};
-    double sums[4][3][2] = {};
+    u64 step = 4 * DEEP * (u64)gridDim.x * GROUPS, start = 4 * DEEP * ((u64)blockIdx.x * GROUPS + (threadIdx.x >> 5));
+    // Of both blocks across: h·h, h·l with l·h, l·l; four entries of each.
+    long long total[2][3][4] = {};
+    double sums[2][3][4] = {};
     u32 steps = 0;
     for (; start < a.rows; start += step) {
-        u64 row = start + (lane & 3);
-        double high[4], low[4];
+        ELEMENT values[4][DEEP] = {};
+#pragma unroll
+        for (int block = 0; block < 4; block++) {
+            if (is_left_out(a, block, down, across)) continue;
+            u32 column = min((block < 2 ? down : across) * EDGE + (block & 1) * 8 + lane / 4, a.dims - 1);
+#pragma unroll
+            for (int group = 0; group < DEEP; group++)
+                values[block][group] = element(a, min(start + 4 * group + (lane & 3), a.rows - 1), column);
+        }
+        double high[4][DEEP] = {}, low[4][DEEP] = {};
 #pragma unroll
         for (int block = 0; block < 4; block++) {
             if (block >= 2 && down == across) {
-                high[block] = high[block - 2];
-                low[block] = low[block - 2];
-                continue;
+                for (int group = 0; group < DEEP; group++) {
+                    high[block][group] = high[block - 2][group];
+                    low[block][group] = low[block - 2][group];
+                }
             }
-            u32 column = (block < 2 ? down : across) * EDGE + (block & 1) * 8 + lane / 4;
-            double q = 0.0;
-            if (row < a.rows) q = column < a.dims ? quantised(a, value(a, row, column), column) : column == a.dims;
-            high[block] = rint(__dmul_rn(q, 1.0 / 4194304.0));
-            low[block] = __fma_rn(high[block], -4194304.0, q);
+            if (is_left_out(a, block, down, across)) continue;
+            u32 column = (block < 2 ? down : across) * EDGE + (block & 1) * 8 + lane / 4, last = a.dims - 1;
+#pragma unroll
+            for (int group = 0; group < DEEP; group++) {
+                double q = quantised(a, bounded(a, values[block][group], min(column, last)), min(column, last));
+                if (column > last) q = column == a.dims;
+                if (start + 4 * group + (lane & 3) >= a.rows) q = 0.0;
+                high[block][group] = rint(__dmul_rn(q, 1.0 / 4194304.0));
+                low[block][group] = __fma_rn(high[block][group], -4194304.0, q);
+            }
+        }
+        double left_high[2 * DEEP], left_low[2 * DEEP];
+#pragma unroll
+        for (int at = 0; at < 2 * DEEP; at++) {
+            left_high[at] = high[at & 1][at >> 1];
+            left_low[at] = low[at & 1][at >> 1];
         }
 #pragma unroll
-        for (int pair = 0; pair < 4; pair++) {
-            int x = pair >> 1, y = 2 + (pair & 1);
-            if ((down == across && pair == 1) || down * EDGE + x * 8 > a.dims || across * EDGE + (pair & 1) * 8 >= a.dims)
-                continue;
-            multiply(sums[pair][0], high[x], high[y]);
-            multiply(sums[pair][1], high[x], low[y]);
-            multiply(sums[pair][1], low[x], high[y]);
-            multiply(sums[pair][2], low[x], low[y]);
+        for (int y = 0; y < 2; y++) {
+            if (across * EDGE + y * 8 >= a.dims) continue;
+            multiply(sums[y][0], left_high, high[2 + y]);
+            multiply(sums[y][1], left_high, low[2 + y]);
+            multiply(sums[y][1], left_low, high[2 + y]);
+            multiply(sums[y][2], left_low, low[2 + y]);
         }
         if (++steps == MOST_STEPS || start + step >= a.rows) {
             steps = 0;
+#pragma unroll
             for (int at = 0; at < 24; at++) {
                 (&total[0][0][0])[at] += (long long)(&sums[0][0][0])[at];
                 (&sums[0][0][0])[at] = 0.0;
             }
         }
     }
-    for (int pair = 0; pair < 4; pair++)
-        for (int next = 0; next < 2; next++) {
-            i128 sum = ((i128)total[pair][0][next] << 44) + ((i128)total[pair][1][next] << 22) + total[pair][2][next];
-            u64 p = down * EDGE + (pair >> 1) * 8 + lane / 4;
-            add_product(a, p, across * EDGE + (pair & 1) * 8 + 2 * (lane & 3) + next, sum);
+    for (int y = 0; y < 2; y++)
+        for (int entry = 0; entry < 4; entry++) {
+            i128 sum = ((i128)total[y][0][entry] << 44) + ((i128)total[y][1][entry] << 22) + total[y][2][entry];
+            u64 p = down * EDGE + (entry >> 1) * 8 + lane / 4;
+            add_product(a, p, across * EDGE + y * 8 + 2 * (lane & 3) + (entry & 1), sum);
         }
 }
 

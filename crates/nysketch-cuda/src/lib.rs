@@ -12,8 +12,10 @@
 //! * [`Device`]: a GPU, its memory and its programs;
 //! * [`Spec`]: what is summed, in numbers; [`Tables`]: the same in the memory of a GPU;
 //! * [`Pass`]: rows in, sums out;
+//! * [`Ranking`]: rows in, the two nearest points out;
 //! * [`DeviceRows`]: rows that are in the memory of a GPU already.
 
+mod args;
 mod cache;
 mod compile;
 mod device;
@@ -21,6 +23,7 @@ mod error;
 mod library;
 mod memory;
 mod pass;
+mod ranking;
 mod rows;
 mod spec;
 mod tables;
@@ -28,6 +31,7 @@ mod tables;
 pub use device::Device;
 pub use error::{DeviceError, Result};
 pub use pass::{Invalid, Outcome, Pass};
+pub use ranking::{Ranked, Ranking};
 pub use rows::{DeviceRows, Element, OwnedRows};
 pub use spec::{Layout, Metric, Private, Rung, Section, Spec};
 pub use tables::Tables;

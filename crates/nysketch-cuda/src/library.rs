@@ -51,6 +51,7 @@ functions! {
         free_host = "cuMemFreeHost" (usize);
         to_device = "cuMemcpyHtoDAsync_v2" (Address, *const u8, usize, Handle);
         to_host = "cuMemcpyDtoHAsync_v2" (*mut u8, Address, usize, Handle);
+        within = "cuMemcpyDtoDAsync_v2" (Address, Address, usize, Handle);
         fill = "cuMemsetD8Async" (Address, u8, usize, Handle);
         pointer = "cuPointerGetAttribute" (&mut c_int, c_int, Address);
         create_stream = "cuStreamCreate" (&mut Handle, c_uint);

@@ -82,6 +82,15 @@ impl Memory {
         stream.wait()
     }
 
+    /// Copies so many of its first bytes to another place of it, behind them.
+    pub fn copy_within(&self, to: usize, bytes: usize, stream: &Stream) -> Result<()> {
+        assert!(to >= bytes && to + bytes <= self.bytes, "a copy stays within its memory");
+        self.device.current()?;
+        // SAFETY: both ends are within the memory, and do not overlap.
+        let code = unsafe { (self.device.driver.within)(self.address + to as u64, self.address, bytes, stream.handle) };
+        self.device.check(code, "copying within the GPU")
+    }
+
     /// Makes so many bytes from one on all the same.
     pub fn fill(&self, at: usize, bytes: usize, with: u8, stream: &Stream) -> Result<()> {
         assert!(at + bytes <= self.bytes, "what is filled stays within its memory");

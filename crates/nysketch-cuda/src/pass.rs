@@ -1,10 +1,11 @@
 //! Rows in, sums out.
 
+use crate::args::Args;
 use crate::device::{Kernel, THREADS};
 use crate::error::{DeviceError, Result};
 use crate::memory::{Event, Memory, Pinned, Stream};
 use crate::rows::{DeviceRows, Element};
-use crate::spec::{MOST_RUNGS, Rung, Section};
+use crate::spec::{MOST_RUNGS, Rung, Section, TILE};
 use crate::tables::{Step, Tables};
 use std::sync::Arc;
 
@@ -12,9 +13,8 @@ use std::sync::Arc;
 const STAGED_VALUES: usize = 1 << 21;
 /// Most rows of the GPU's memory that are worked on at once.
 const MOST_ROWS: u64 = 1 << 24;
-/// Rows of a block that counts or sorts rows by cell, of a tile, and of a thread that adds up cells: as in the kernels.
+/// Rows of a block that counts or sorts rows by cell, and of a thread that adds up cells: as in the kernels.
 const SPAN: u64 = 4096;
-const TILE: u64 = 128;
 const PER_LANE: u64 = 256;
 /// Rows that a thread may add up coverage of.
 const COVERED: u64 = 64;
@@ -22,59 +22,6 @@ const COVERED: u64 = 64;
 const MOST_SUMMED: u64 = 8 << 19;
 /// Columns of a tile of the matrix of moments, with weights and without.
 const EDGES: [usize; 2] = [32, 16];
-/// Panels of points, compared with the blocks that a GPU works on at a time, from which on there are several rounds of them.
-const FEW_PANELS: u32 = 4;
-
-/// What a kernel is given: `Args` of the kernels, field by field.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Args {
-    values: u64,
-    codes: u64,
-    given: u64,
-    weights: u64,
-    complete: u64,
-    centre: u64,
-    inverse: u64,
-    per_unit: u64,
-    points: u64,
-    levels: u64,
-    starts: u64,
-    anchors: u64,
-    low: u64,
-    high: u64,
-    cover: u64,
-    keys: u64,
-    bins: u64,
-    order: u64,
-    shorten: u64,
-    stop: u64,
-    found: u64,
-    sums: u64,
-    features: u64,
-    coverage: u64,
-    cell_rows: u64,
-    cell_sum: u64,
-    cell_square: u64,
-    cell_absent: u64,
-    cell_levels: u64,
-    whole: u64,
-    sum: u64,
-    outer: u64,
-    rows: u64,
-    row_stride: i64,
-    column_stride: i64,
-    dims: u32,
-    count: u32,
-    filled: u32,
-    categories: u32,
-    all_levels: u32,
-    cover_rungs: u32,
-    least_present: u32,
-    radius: f64,
-    factor: [f32; MOST_RUNGS],
-    limit: [f32; MOST_RUNGS],
-}
 
 /// Rows on their way to the GPU.
 #[derive(Debug)]
@@ -426,6 +373,8 @@ impl Pass {
             high: tables.high.address(),
             cover: tables.cover.address(),
             keys,
+            seconds: 0,
+            ranks: 0,
             bins: self.bins.address(),
             order,
             shorten,
@@ -554,11 +503,7 @@ impl Pass {
             let Some(scratch) = &self.scratch else { return Ok(()) };
             scratch.keys.fill(0, args.rows as usize * 8, u8::MAX, &self.stream)?;
         }
-        let slots = step.program.slots(Kernel::Pass);
-        let rounds = if step.panels * FEW_PANELS <= slots { 1 } else { FEW_PANELS };
-        let across = (slots * rounds / step.panels).max(1);
-        let tiles = args.rows.div_ceil(TILE);
-        self.launch(step, Kernel::Pass, (across.min(tiles as u32), step.panels), &here)
+        self.launch(step, Kernel::Pass, step.grid(args.rows), &here)
     }
 
     /// Coverage, cells and moments.

@@ -124,6 +124,25 @@ impl OwnedRows {
         Ok(OwnedRows { memory, element, rows, columns })
     }
 
+    /// The same values so many times, one copy after the other.
+    pub fn repeated(
+        device: &Arc<Device>,
+        bytes: &[u8],
+        element: Element,
+        columns: usize,
+        copies: usize,
+    ) -> Result<Self> {
+        let memory = Memory::new(device, bytes.len() * copies, "rows")?;
+        let stream = Stream::new(device)?;
+        memory.write(0, bytes, &stream)?;
+        for copy in 1..copies {
+            memory.copy_within(copy * bytes.len(), bytes.len(), &stream)?;
+        }
+        stream.wait()?;
+        let rows = (bytes.len() / element.bytes() / columns.max(1) * copies) as u64;
+        Ok(OwnedRows { memory, element, rows, columns })
+    }
+
     /// The rows.
     pub fn get(&self) -> DeviceRows {
         // SAFETY: they were copied before `copy` returned, and nothing can write to them.

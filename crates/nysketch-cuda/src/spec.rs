@@ -128,6 +128,8 @@ impl Layout {
 
 /// Landmarks or frequencies of a block, side by side: so many groups of threads have some each.
 pub(crate) const GROUPS: usize = 8;
+/// Rows of a tile.
+pub(crate) const TILE: u64 = 128;
 /// Most bandwidths of a program.
 pub(crate) const MOST_RUNGS: usize = 8;
 /// Numbers that a thread may hold in registers: sums, and distances of four rows.
@@ -144,6 +146,8 @@ pub(crate) struct Variant {
     pub rungs: Range<usize>,
     /// Whether the nearest landmark is looked for.
     pub nearest: bool,
+    /// Whether the second nearest is, too: then rows come as coordinates.
+    pub second: bool,
     /// Whether rows have weights.
     pub weighted: bool,
     /// What values are.
@@ -215,7 +219,13 @@ impl Spec {
         let nearest = |part: &Range<usize>| part.start == 0 && self.nearest();
         parts
             .into_iter()
-            .map(|rungs| Variant { nearest: nearest(&rungs), rungs, weighted, element })
+            .map(|rungs| Variant {
+                nearest: nearest(&rungs),
+                second: false,
+                rungs,
+                weighted,
+                element,
+            })
             .collect()
     }
 
@@ -245,6 +255,7 @@ impl Spec {
             ("SQUARINGS", squarings as usize),
             ("PER_THREAD", self.per_thread(variant)),
             ("NEAREST", usize::from(variant.nearest)),
+            ("SECOND", usize::from(variant.second)),
             ("WEIGHTED", usize::from(variant.weighted)),
             ("HOLES", usize::from(self.least_present.is_some())),
             ("PRIVATE", usize::from(self.private.is_some())),

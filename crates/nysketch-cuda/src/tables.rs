@@ -1,11 +1,14 @@
 //! What all passes of one [`Spec`] over one GPU read: made once, and shared.
 
-use crate::device::{Device, Program};
+use crate::device::{Device, Kernel, Program};
 use crate::error::Result;
 use crate::memory::{Memory, Stream};
-use crate::spec::{Layout, Spec, Variant};
+use crate::spec::{Layout, Spec, TILE, Variant};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+
+/// Panels of points, compared with the blocks that a GPU works on at a time, from which on there are several rounds of them.
+const FEW_PANELS: u32 = 4;
 
 /// A [`Spec`] in the memory of a GPU.
 #[derive(Debug)]
@@ -105,5 +108,15 @@ impl Tables {
         let panels = self.spec.panels(per_thread);
         let filled = panels * crate::spec::GROUPS * per_thread;
         Ok(Step { variant, program, packed, panels: panels as u32, filled: filled as u32 })
+    }
+}
+
+impl Step {
+    /// Blocks that bring so many rows to all points: tiles of rows, and panels of points.
+    pub fn grid(&self, rows: u64) -> (u32, u32) {
+        let slots = self.program.slots(Kernel::Pass);
+        let rounds = if self.panels * FEW_PANELS <= slots { 1 } else { FEW_PANELS };
+        let across = (slots * rounds / self.panels).max(1);
+        (across.min(rows.div_ceil(TILE) as u32), self.panels)
     }
 }

@@ -305,8 +305,10 @@ pub enum Error {
     /// A GPU that cannot be used, or did not finish.
     #[error("{0}; `device=cpu` works without a GPU")]
     Device(#[from] nysketch_cuda::DeviceError),
-    /// A GPU whose sums are not those of FORMAT.md.
-    #[error("{name} does not add up rows as FORMAT.md defines it, so its sums cannot be trusted; use `device=cpu`")]
+    /// A GPU whose sums are not those of FORMAT.md, or whose distances are not those of this machine's processors.
+    #[error(
+        "{name} does not compute what FORMAT.md defines, so its results cannot be trusted; use `device=cpu`"
+    )]
     WrongDevice {
         /// Its name.
         name: String,

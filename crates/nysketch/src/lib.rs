@@ -104,6 +104,7 @@ mod densities;
 mod devices;
 mod digest;
 mod folds;
+mod gpus;
 mod intervals;
 mod names;
 mod private;
@@ -160,7 +161,7 @@ pub use decoder::{
     Context, CrossValidation, Decoder, FitParams, HeldOutRisk, KnownCovariance, fit,
 };
 pub use densities::Densities;
-pub use engine::{Engine, EngineKind};
+pub use engine::{DeviceChoice, Engine, EngineKind};
 pub use error::{Error, FormatError, Place, Result};
 pub use feature_map::fourier::FrequencyLaw;
 pub use folds::{FoldBy, FoldRule, Folds};

@@ -6,8 +6,9 @@
 mod common;
 
 use common::Stream;
-use nysketch::cuda::{Device, Element, OwnedRows};
+use nysketch::cuda::{Device, Element, OwnedRows, Ranking};
 use nysketch::planning::Missing;
+use nysketch::predictor::Detail;
 use nysketch::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -321,4 +322,228 @@ fn folds_have_the_same_bytes() {
         Sketch::of_folds(&plan, &rule, &table, params, &()).unwrap().to_bytes()
     };
     assert_eq!(by(EngineKind::Cuda(None)), by(EngineKind::Cpu));
+}
+
+/// A k-means model of these centres.
+fn model_of(centres: Vec<Vec<f64>>, scale: &[f64]) -> Model {
+    let table = Table::unnamed(1, vec![0.0, 1.0, 2.0]).unwrap();
+    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(2)).unwrap().0);
+    let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
+    let mut model = fit(&sketch, &FitParams::new(Task::Kmeans, 1)).unwrap();
+    model.columns = (0..scale.len()).map(|j| format!("c{j}")).collect();
+    model.recipe = Recipe::plain(model.columns.clone());
+    model.scale = scale.to_vec();
+    let weights = vec![1.0 / centres.len() as f64; centres.len()];
+    model.shape = Shape::Centres { weights, centres };
+    model
+}
+
+/// Centres, every fifth the same as an earlier one, and their scale, far from zero or not.
+fn centres_of(s: &mut Stream, k: usize, d: usize) -> (Vec<Vec<f64>>, Vec<f64>) {
+    let scaled = s.below(2) == 0;
+    let scale: Vec<f64> =
+        (0..d).map(|_| if scaled { (2.0 * s.normal()).exp() } else { 1.0 }).collect();
+    let offset = [0.0, 0.0, 1e8, 1e15][s.below(4)];
+    let spread = [1e-30, 1.0, 1e5, 1e60][s.below(4)];
+    let grid = s.below(3) == 0;
+    let mut centres: Vec<Vec<f64>> = Vec::new();
+    for c in 0..k {
+        let value = |s: &mut Stream, j: usize| match grid {
+            true => s.below(4) as f64,
+            false => offset + spread * scale[j] * s.normal(),
+        };
+        let fresh = (0..d).map(|j| value(s, j)).collect();
+        centres.push(if c % 5 == 4 { centres[s.below(c)].clone() } else { fresh });
+    }
+    (centres, scale)
+}
+
+/// Rows at centres, where two centres are as near or nearly, near them, and far away.
+fn rows_about(s: &mut Stream, n: usize, centres: &[Vec<f64>], scale: &[f64]) -> Vec<f64> {
+    let mut rows = Vec::with_capacity(n * scale.len());
+    for i in 0..n {
+        let (a, b) = (&centres[s.below(centres.len())], &centres[s.below(centres.len())]);
+        let close = [0.0, 1e-16, 1e-12, 1e-8, 3e-8, 1e-7, 1e-6, 1e-3][s.below(8)];
+        let share = 0.5 + close * s.normal();
+        let far = [1e3, 1e12, 1e45, 1e90][s.below(4)];
+        rows.extend((0..a.len()).map(|j| match i % 5 {
+            0 => a[j],
+            1 | 2 => a[j] + share * (b[j] - a[j]),
+            3 => a[j] + 0.1 * scale[j] * s.normal(),
+            _ => a[j] + far * s.normal(),
+        }));
+    }
+    rows
+}
+
+fn predictors(model: &Model, ordinal: Option<usize>) -> (Predictor<'_>, Predictor<'_>) {
+    let here = Predictor::new(model);
+    let device = DeviceChoice::Cuda(ordinal);
+    let (there, why_not) = Predictor::new(model).on_device(device, None, 1).unwrap();
+    assert_eq!(why_not, None);
+    (here, there)
+}
+
+/// Index and squared distance of the nearest point and squared distance of the second: one row at a time.
+fn ranked(z: &[f32], points: &[f32]) -> (u32, f32, f32) {
+    let mut best = (0, f32::INFINITY, f32::INFINITY);
+    for (j, point) in points.chunks_exact(z.len()).enumerate() {
+        let squared = z.iter().zip(point).fold(0.0f32, |s, (z, p)| (z - p).mul_add(z - p, s));
+        if squared < best.1 {
+            best = (j as u32, squared, best.1);
+        } else {
+            best.2 = best.2.min(squared);
+        }
+    }
+    best
+}
+
+#[test]
+fn ranks_are_those_of_the_definition() {
+    if !has_device() {
+        return;
+    }
+    let device = Device::open(0).unwrap();
+    for seed in 0..setting("CASES", 40) {
+        let mut s = Stream(seed + 77);
+        let (k, d) = (up_to(&mut s, 3000), up_to(&mut s, 300));
+        let n = up_to(&mut s, (3_000_000 / (k * d)).clamp(3, 2000));
+        // A grid has many ties. Squares of the largest numbers overflow, and those of the smallest vanish.
+        let [grid, size] = [s.below(3) == 0, s.below(2) == 0];
+        let size = if size { 1.0 } else { [1e-22, 1e18, 5e37][s.below(3)] };
+        let mut value = |_| match grid {
+            true => s.below(4) as f32,
+            false => size * s.normal() as f32,
+        };
+        let points: Vec<f32> = (0..k * d).map(&mut value).collect();
+        let z: Vec<f32> = (0..n * d).map(value).collect();
+        let mut found = Vec::new();
+        let ranking = Ranking::new(device.clone(), &points, d).unwrap();
+        ranking.nearest(&z, |row| found.push((row.index, row.distance, row.second))).unwrap();
+        assert_eq!(found.len(), n);
+        for (row, found) in z.chunks_exact(d).zip(found) {
+            assert_eq!(found, ranked(row, &points), "seed {seed}: {n} × {d}, k = {k}");
+        }
+    }
+}
+
+#[test]
+fn labels_and_distances_are_those_of_the_processors() {
+    if !has_device() {
+        return;
+    }
+    for seed in 0..setting("CASES", 40) {
+        let mut s = Stream(seed);
+        let (k, d) = (up_to(&mut s, 3000), up_to(&mut s, 300));
+        let n = up_to(&mut s, (5_000_000 / (k * d)).clamp(5, 3000));
+        let (centres, scale) = centres_of(&mut s, k, d);
+        let rows = rows_about(&mut s, n, &centres, &scale);
+        let model = model_of(centres, &scale);
+        let (here, there) = predictors(&model, [None, Some(0)][seed as usize % 2]);
+        assert!(
+            there.predict(&rows, Detail::Label) == here.predict(&rows, Detail::Label),
+            "seed {seed}: {n} × {d}, k = {k}"
+        );
+        there.check_device().unwrap();
+    }
+}
+
+/// Several threads and more rows than are copied at once.
+#[test]
+fn threads_share_the_centres() {
+    if !has_device() {
+        return;
+    }
+    let mut s = Stream(5);
+    let (centres, scale) = centres_of(&mut s, 9, 250);
+    let rows = rows_about(&mut s, 36_000, &centres, &scale);
+    let model = model_of(centres, &scale);
+    let (here, there) = predictors(&model, None);
+    let expected = here.predict(&rows, Detail::Label);
+    let next = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let rows_of = match next.fetch_add(1, Ordering::Relaxed) {
+                        0 => 0..36_000,
+                        part @ 1..8 => part as usize * 700..part as usize * 1300,
+                        _ => break,
+                    };
+                    let got =
+                        there.predict(&rows[rows_of.start * 250..rows_of.end * 250], Detail::Label);
+                    assert!(got.label == expected.label[rows_of.clone()]);
+                    assert!(got.squared_distance == expected.squared_distance[rows_of]);
+                }
+            });
+        }
+    });
+    there.check_device().unwrap();
+}
+
+/// Where a GPU is lost, the processors take over, and the error is kept. Only an emulated one is lost at will.
+#[test]
+fn a_lost_gpu_changes_no_label() {
+    const LOST_AFTER: &str = "EMULATED_LOST_AFTER";
+    if !has_device() || !Device::open(0).unwrap().name().contains("mulated") {
+        return;
+    }
+    if std::env::var_os(LOST_AFTER).is_none() {
+        let this = std::env::current_exe().unwrap();
+        let mut again = std::process::Command::new(this);
+        again.args(["--exact", "a_lost_gpu_changes_no_label"]).env(LOST_AFTER, "6");
+        assert!(again.status().unwrap().success());
+        return;
+    }
+    let mut s = Stream(6);
+    let (centres, scale) = centres_of(&mut s, 30, 7);
+    let rows = rows_about(&mut s, 500, &centres, &scale);
+    let model = model_of(centres, &scale);
+    let (here, there) = predictors(&model, None);
+    // A kernel of distances and one of ranks: once when it is tried, then for each block.
+    for lost in [false, false, true, true] {
+        assert!(there.predict(&rows, Detail::Label) == here.predict(&rows, Detail::Label));
+        assert_eq!(there.check_device().is_err(), lost);
+    }
+    let error = there.check_device().unwrap_err();
+    assert!(matches!(error, Error::Device(_)), "{error}");
+}
+
+/// Models without nearest centres say why they stay, and choices by themselves know when work is small.
+#[test]
+fn what_stays_on_the_processors() {
+    let table = Table::unnamed(2, (0..900).map(|i| f64::from(i).sin()).collect()).unwrap();
+    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(30)).unwrap().0);
+    let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
+    let mixture = fit(&sketch, &FitParams::new(Task::Gmm, 2)).unwrap();
+    let asked = |model, device, rows| Predictor::new(model).on_device(device, rows, 1).unwrap().1;
+    let why_not = asked(&mixture, DeviceChoice::Cuda(None), None).unwrap();
+    assert!(why_not.contains("k-means and k-medians"), "{why_not}");
+    assert_eq!(asked(&mixture, DeviceChoice::Auto, Some(1 << 40)), None);
+    let centres = fit(&sketch, &FitParams::new(Task::Kmeans, 2)).unwrap();
+    assert_eq!(asked(&centres, DeviceChoice::Auto, Some(100)), None);
+    assert_eq!(asked(&centres, DeviceChoice::Cpu, None), None);
+}
+
+/// The second reading of D² sampling draws the same rows.
+#[test]
+fn plans_are_the_same() {
+    if !has_device() {
+        return;
+    }
+    for (d, m, weighted) in [(3, 40, false), (20, 200, true), (1, 7, false)] {
+        let mut s = Stream(d as u64);
+        let mut table = Table::unnamed(d, (0..6000 * d).map(|_| s.normal()).collect()).unwrap();
+        let mut params = PlanParams::default()
+            .landmarks(m)
+            .sampling(Sampling::Dsquared)
+            .sample_rows(SampleRows::Count(1000))
+            .witnesses(0);
+        if weighted {
+            table = table.with_weights((0..6000).map(|_| s.below(9) as f64).collect()).unwrap();
+            params = params.weights("w", 1.0);
+        }
+        let by = |device| plan_for(&table, params.clone().threads(2).device(device)).unwrap().0;
+        assert!(by(DeviceChoice::Cuda(None)).to_bytes() == by(DeviceChoice::Cpu).to_bytes());
+    }
 }

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from nysketch import _input
+from nysketch import _device, _input
 from nysketch._core import Model, Plan, Sketch, _default_landmarks
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Sketching(BaseEstimator):
         }
         if plan is None:
             plan = self._make_plan(rows, common)
-        sketch = plan.sketch(rows.X, **common)
+        sketch = plan.sketch(rows.X, device=self.device, **common)
         if first and _input.is_batches(rows.X):
             self._mixed = bool(plan.categories or plan._times)
             names = _features(rows, plan, self.columns)
@@ -206,6 +206,7 @@ class Sketching(BaseEstimator):
     def _checked(self, X: Any, *, first: bool) -> Any:
         """X as an array, with names where it has some, or as it is where it comes in batches."""
         _input.refuse(X)
+        X = _device.on_host(X)
         if _input.is_batches(X):
             if first:
                 self.__dict__.pop("feature_names_in_", None)
@@ -474,6 +475,7 @@ def _checked_weights(sample_weight: Any, X: Any) -> Any:
     """Weights as doubles, or the name of their column."""
     if sample_weight is None or isinstance(sample_weight, str):
         return sample_weight
+    sample_weight = _device.on_host(sample_weight)
     if _input.is_batches(X) or _input.is_pandas(X):
         w = _input.weights(sample_weight)
     else:

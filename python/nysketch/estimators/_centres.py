@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import _check_sample_weight
 
-from nysketch import _input
+from nysketch import _device, _input
 from nysketch._core import Model, Sketch
 from nysketch.estimators._base import Learning, Rows, _float_type
 
@@ -55,6 +55,7 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
         compute_labels=True,
         random_state=None,
         threads=None,
+        device="auto",
         verbose=0,
     ):
         self.n_clusters = n_clusters
@@ -83,6 +84,7 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
         self.compute_labels = compute_labels
         self.random_state = random_state
         self.threads = threads
+        self.device = device
         self.verbose = verbose
 
     def _k(self) -> int:
@@ -230,6 +232,7 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
         batches = _input.is_batches(X) or _input.is_pandas(X)
         if sample_weight is not None and not batches:
             array = X.array if isinstance(X, _input.Named) else X
+            sample_weight = _device.on_host(sample_weight)
             sample_weight = _check_sample_weight(sample_weight, array, dtype=np.float64)
         return -self._assigned(Rows(X, sample_weight), model)[1]
 
@@ -305,6 +308,9 @@ class CompressiveKMeans(Centres):
         An integer makes the result reproducible.
     threads : int, optional
         Threads to use; one per core. They do not change the result.
+    device : str, default='auto'
+        Where the rows are sketched: 'cpu', 'cuda' for all GPUs, or 'cuda:1' for one of them;
+        'auto' takes a GPU where that pays. The result is the same.
     verbose : int, default=0
         Whether to show progress.
 
@@ -417,6 +423,9 @@ class CompressiveKMedians(Centres):
         An integer makes the result reproducible.
     threads : int, optional
         Threads to use; one per core.
+    device : str, default='auto'
+        Where the rows are sketched: 'cpu', 'cuda' for all GPUs, or 'cuda:1' for one of them;
+        'auto' takes a GPU where that pays. The result is the same.
     verbose : int, default=0
         Whether to show progress.
 

@@ -100,6 +100,9 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         An integer makes the result reproducible.
     threads : int, optional
         Threads to use; one per core.
+    device : str, default='auto'
+        Where the rows are sketched: 'cpu', 'cuda' for all GPUs, or 'cuda:1' for one of them;
+        'auto' takes a GPU where that pays. The result is the same.
     verbose : int, default=0
         Whether to show progress.
 
@@ -203,6 +206,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         skip_invalid=False,
         random_state=None,
         threads=None,
+        device="auto",
         verbose=0,
     ):
         self.n_components = n_components
@@ -236,6 +240,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         self.skip_invalid = skip_invalid
         self.random_state = random_state
         self.threads = threads
+        self.device = device
         self.verbose = verbose
 
     def _k(self) -> int:

@@ -47,6 +47,9 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
         An integer makes the result reproducible.
     threads : int, optional
         Threads to use; one per core.
+    device : str, default='auto'
+        Where the rows are sketched: 'cpu', 'cuda' for all GPUs, or 'cuda:1' for one of them;
+        'auto' takes a GPU where that pays. The result is the same.
     verbose : int, default=0
         Whether to show progress.
 
@@ -94,6 +97,7 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
         skip_invalid=False,
         random_state=None,
         threads=None,
+        device="auto",
         verbose=0,
     ):
         self.landmarks = landmarks
@@ -107,6 +111,7 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
         self.skip_invalid = skip_invalid
         self.random_state = random_state
         self.threads = threads
+        self.device = device
         self.verbose = verbose
 
     def _collect(self) -> list[Any]:

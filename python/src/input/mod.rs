@@ -1,16 +1,18 @@
 //! X: anything that holds rows, as a source of the library.
 //!
 //! `nysketch/_input.py` tells files, arrays, sparse matrices and Arrow streams apart; [`files`], [`array`], [`blocks`]
-//! and [`arrow`] read them, the last by way of [`stream`].
+//! and [`arrow`] read them, the last by way of [`stream`]. Arrays in the memory of a GPU stay there: [`device`].
 
 mod array;
 mod arrow;
 mod blocks;
 mod choice;
+mod device;
 mod files;
 mod stream;
 
 pub use choice::{Choice, Chosen, Wanted};
+pub use device::DeviceArray;
 pub use files::Files;
 
 use crate::error::table_exception;

@@ -17,7 +17,7 @@ use crate::writing::{check_output, write_bytes};
 use anyhow::Result;
 use nysketch::columns::ColumnSummary;
 use nysketch::inspect::{FoldSummary, PlanSummary, RawRows};
-use nysketch::{Error, FoldBy, FoldRule, Plan, RowSet, Run, Sketch, SketchParams, Suitability};
+use nysketch::{DeviceChoice, EngineKind, Error, FoldBy, FoldRule, Plan, RowSet, Run, Sketch, SketchParams, Suitability};
 use nysketch_tables::store::Local;
 use nysketch_tables::{Columns, Dataset, Extras, find};
 use serde_json::json;
@@ -71,6 +71,7 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     check_people(args, &plan)?;
     let plan = Plans::new(args, plan)?;
     if let Some(column) = &args.by {
+        let params = params.engine(engine(args, &plan.sketched, input.as_ref(), common)?);
         return groups::run(args, column, &plan, input.as_ref(), params, start, common);
     }
     // Rows that equal a witness are counted where they are dealt by a column.
@@ -78,6 +79,7 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
         Some(_) => (plan.sketched.witness_rows().is_some(), plan.whole),
         None => (true, plan.sketched),
     };
+    let params = params.engine(engine(args, &plan, input.as_ref(), common)?);
     let mut run = match saved {
         Some(saved) => {
             if let (Some(checkpoint), Some(input)) = (&checkpoint, &input) {
@@ -134,6 +136,26 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     }
     let size = (bytes.len(), start.elapsed().as_secs_f64());
     tell(args, &sketch, &lost, size, common)
+}
+
+/// Where the rows are worked on. The sums of groups and folds change hands with every block of rows, which is faster where
+/// rows are read, so a GPU is used only if it is asked for.
+fn engine(
+    args: &SketchArgs,
+    plan: &Arc<Plan>,
+    input: Option<&Dataset>,
+    common: &Common,
+) -> Result<EngineKind> {
+    let device = match args.device.device {
+        DeviceChoice::Auto if args.by.is_some() || args.folds.is_some() => DeviceChoice::Cpu,
+        device => device,
+    };
+    let (engine, remark) = device.engine(plan, input.and_then(Dataset::rows), common.threads())?;
+    remark.iter().for_each(|remark| note(common, remark));
+    if common.verbose && matches!(engine, EngineKind::Cuda(_)) {
+        note(common, "sketching on the GPU");
+    }
+    Ok(engine)
 }
 
 /// How rows are dealt to folds, where that was asked for.

@@ -44,19 +44,27 @@ impl Cuda {
         Cuda { plan, ordinal, instructions, pass: None, bounded: Vec::new() }
     }
 
-    /// The pass, on a GPU that is opened and tried where this plan has not been there.
+    /// Opens the GPU, and tries it where this plan has not been there.
+    pub fn prepare(&self) -> Result<()> {
+        self.tables().map(|_| ())
+    }
+
+    fn tables(&self) -> Result<Arc<Tables>> {
+        let plan = &self.plan;
+        let ordinal = self.ordinal.unwrap_or_else(|| plan.on_devices.next(Device::count()));
+        plan.on_devices.of(ordinal, || {
+            let tables = Tables::new(Device::open(ordinal)?, spec(plan))?;
+            match adds_as_defined(plan, &tables)? {
+                true => Ok(tables),
+                false => Err(Error::WrongDevice { name: tables.device().name().to_string() }),
+            }
+        })
+    }
+
+    /// The pass, started with the first rows.
     fn pass(&mut self) -> Result<&mut Pass> {
         if self.pass.is_none() {
-            let plan = &self.plan;
-            let ordinal = self.ordinal.unwrap_or_else(|| plan.on_devices.next(Device::count()));
-            let tables = plan.on_devices.of(ordinal, || {
-                let tables = Tables::new(Device::open(ordinal)?, spec(plan))?;
-                match adds_as_defined(plan, &tables)? {
-                    true => Ok::<_, Error>(tables),
-                    false => Err(Error::WrongDevice { name: tables.device().name().to_string() }),
-                }
-            })?;
-            self.pass = Some(Pass::new(tables)?);
+            self.pass = Some(Pass::new(self.tables()?)?);
         }
         Ok(self.pass.as_mut().expect("was made"))
     }

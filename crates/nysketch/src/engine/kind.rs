@@ -1,6 +1,7 @@
 //! The engines by name.
 
 use super::{Cpu, Cuda, Engine, Scalar};
+use crate::error::Result;
 use crate::plan::Plan;
 use std::sync::Arc;
 
@@ -29,6 +30,14 @@ pub enum EngineKind {
 }
 
 impl EngineKind {
+    /// Opens what the engine of a plan works on, so that it is known before any row is read whether it can be used.
+    pub(super) fn prepare(self, plan: &Arc<Plan>) -> Result<()> {
+        match self {
+            EngineKind::Cpu | EngineKind::Scalar => Ok(()),
+            EngineKind::Cuda(ordinal) => Cuda::new(plan.clone(), ordinal).prepare(),
+        }
+    }
+
     /// An engine without rows.
     pub fn start(self, plan: &Arc<Plan>) -> Box<dyn Engine> {
         match self {

@@ -8,6 +8,7 @@
 //! below over it.
 
 mod cell_moments;
+mod choice;
 mod cpu;
 mod cuda;
 mod gram;
@@ -16,6 +17,7 @@ mod scalar;
 
 pub(crate) use cpu::Cpu;
 pub(crate) use cuda::Cuda;
+pub use choice::DeviceChoice;
 pub use kind::EngineKind;
 pub(crate) use scalar::Scalar;
 

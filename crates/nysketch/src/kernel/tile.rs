@@ -46,7 +46,7 @@ pub struct Tiles {
 }
 
 /// The nearest landmark of each row of a block.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct Nearest {
     /// Its index.
     pub index: Vec<u32>,

@@ -2,6 +2,7 @@
 
 use crate::engine::has_enough;
 use crate::error::Result;
+use crate::gpus::Gpus;
 use crate::kernel::row::{Rows, take_holes};
 use crate::kernel::search::Search;
 use crate::kernel::tile::Nearest;
@@ -20,11 +21,22 @@ pub fn distant_rows(
     threads: usize,
     progress: &dyn Progress,
 ) -> Result<Reservoir> {
+    distant_rows_by(Finder::search(plan), plan, count, source, threads, progress)
+}
+
+/// The same with what finds the nearest landmark.
+pub(super) fn distant_rows_by(
+    finder: Finder<'_>,
+    plan: &Plan,
+    count: usize,
+    source: &dyn RowSource,
+    threads: usize,
+    progress: &dyn Progress,
+) -> Result<Reservoir> {
     let width = plan.dims() + plan.categories().len() + 2;
     let reservoir = Reservoir::new(count, width, mix(plan.seed ^ 0xd2));
-    let search = plan.search(Instructions::best());
     let init = || Scratch {
-        search: search.clone(),
+        finder: finder.clone(),
         nearest: Nearest::default(),
         z: Vec::new(),
         present: Vec::new(),
@@ -32,24 +44,59 @@ pub fn distant_rows(
     };
     let source = &View::new(&plan.recipe, &plan.columns, source)?;
     pass(source, threads, progress, init, |scratch, block| {
-        offer(plan, scratch, block, &reservoir);
-        Ok(())
+        offer(plan, scratch, block, &reservoir)
     })?;
     Ok(reservoir)
 }
 
+/// What finds the nearest landmark of rows. All give the same bits.
+#[derive(Debug, Clone)]
+pub(super) enum Finder<'a> {
+    /// This machine's processors.
+    Search(Box<Search>),
+    /// GPUs, where there are neither categories nor holes.
+    Gpus(&'a Gpus),
+}
+
+impl Finder<'_> {
+    pub fn search(plan: &Plan) -> Self {
+        Finder::Search(Box::new(plan.search(Instructions::best())))
+    }
+
+    /// How many rows are best looked at together.
+    fn rows(&self) -> usize {
+        match self {
+            Finder::Search(search) => search.rows(),
+            Finder::Gpus(gpus) => gpus.rows(),
+        }
+    }
+
+    fn nearest(&mut self, rows: Rows<'_>, nearest: &mut Nearest) -> Result<()> {
+        match self {
+            Finder::Search(search) => search.block(rows, nearest),
+            Finder::Gpus(gpus) => gpus.nearest(rows.z, nearest)?,
+        }
+        Ok(())
+    }
+}
+
 /// Scratch memory of one thread.
-struct Scratch {
-    search: Search,
+struct Scratch<'a> {
+    finder: Finder<'a>,
     nearest: Nearest,
     z: Vec<f32>,
     present: Vec<f32>,
     row: Vec<f64>,
 }
 
-fn offer(plan: &Plan, scratch: &mut Scratch, block: &Block, reservoir: &Reservoir) {
+fn offer(
+    plan: &Plan,
+    scratch: &mut Scratch<'_>,
+    block: &Block,
+    reservoir: &Reservoir,
+) -> Result<()> {
     let (d, c) = (plan.dims(), plan.categories().len());
-    let most = scratch.search.rows();
+    let most = scratch.finder.rows();
     for (chunk, rows) in block.values.chunks(most * d).enumerate() {
         scratch.z.clear();
         for row in rows.chunks_exact(d) {
@@ -63,7 +110,7 @@ fn offer(plan: &Plan, scratch: &mut Scratch, block: &Block, reservoir: &Reservoi
             take_holes(&mut scratch.z, &mut scratch.present);
         }
         let these = Rows { z: &scratch.z, codes, present: &scratch.present };
-        scratch.search.block(these, &mut scratch.nearest);
+        scratch.finder.nearest(these, &mut scratch.nearest)?;
         for (i, row) in rows.chunks_exact(d).enumerate() {
             let at = chunk * most + i;
             let codes = &codes[i * c..(i + 1) * c];
@@ -85,4 +132,5 @@ fn offer(plan: &Plan, scratch: &mut Scratch, block: &Block, reservoir: &Reservoi
             }
         }
     }
+    Ok(())
 }

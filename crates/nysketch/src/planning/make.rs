@@ -1,11 +1,12 @@
 //! All steps of planning where the rows lie on one machine.
 
-use super::distant::distant_rows;
+use super::distant::{Finder, distant_rows_by};
 use super::draft::Draft;
 use super::params::{PlanParams, PlanValid};
 use super::report::PlanReport;
 use super::roles::{TableColumns, preliminary};
 use crate::error::Result;
+use crate::gpus::Gpus;
 use crate::plan::Plan;
 use crate::recipe::View;
 use crate::rows::{Progress, RowSource};
@@ -31,16 +32,30 @@ pub fn make_plan(
     progress: &dyn Progress,
 ) -> Result<(Plan, PlanReport)> {
     let found = survey_rows(source, params, progress)?.finish()?;
+    let rows = found.rows;
     progress.stage("choosing landmarks");
     let draft = Draft::new(&TableColumns::of(source), found, params)?;
     let distant = match draft.wants_distant_rows() {
         Some((first, count)) => {
-            Some(distant_rows(&first, count, source, params.threads(), progress)?)
+            let gpus = gpus_for(&first, rows, params)?;
+            let finder = gpus.as_ref().map_or_else(|| Finder::search(&first), Finder::Gpus);
+            Some(distant_rows_by(finder, &first, count, source, params.threads(), progress)?)
         }
         None => None,
     };
     progress.stage("choosing landmarks");
     draft.finish(distant)
+}
+
+/// GPUs that have the landmarks of a plan, where they were asked for or pay. Sketching says why one is left alone.
+fn gpus_for(plan: &Plan, rows: u64, params: &PlanValid) -> Result<Option<Gpus>> {
+    if plan.is_partial() || !plan.categories().is_empty() {
+        return Ok(None);
+    }
+    let landmarks = plan.features.points();
+    let operations = 2.0 * rows as f64 * landmarks.data().len() as f64;
+    let start = |ordinal| Gpus::new(landmarks, ordinal);
+    Ok(params.device().start(operations, params.threads(), start)?.0)
 }
 
 /// Reads the source, which holds some of the rows, once: all that could be measured.

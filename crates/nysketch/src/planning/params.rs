@@ -5,6 +5,7 @@
 
 use super::private::PrivateParams;
 use crate::collect::Collect;
+use crate::engine::DeviceChoice;
 use crate::error::{Error, Result};
 use crate::feature_map::fourier::FrequencyLaw;
 use crate::kernel::Kernel;
@@ -335,6 +336,8 @@ pub struct PlanParams {
     pub invalid: Invalid,
     /// Threads to use.
     pub threads: usize,
+    /// Where rows are compared with landmarks; the plan is the same everywhere.
+    pub device: DeviceChoice,
 }
 
 impl Default for PlanParams {
@@ -366,6 +369,7 @@ impl Default for PlanParams {
             seed: 0,
             invalid: Invalid::default(),
             threads: 1,
+            device: DeviceChoice::Cpu,
         }
     }
 }
@@ -603,6 +607,14 @@ impl PlanParams {
         self
     }
 
+    /// With distances of all rows from landmarks, which `sampling=dsquared` takes, on this device: by default the
+    /// processors. Tables with categories or holes are theirs in any case.
+    #[must_use]
+    pub fn device(mut self, device: DeviceChoice) -> Self {
+        self.device = device;
+        self
+    }
+
     /// What was said about features that do not go with the chosen map, if anything.
     fn misplaced(&self) -> Option<(&'static str, &'static str)> {
         let landmarks = [
@@ -833,6 +845,11 @@ impl PlanValid {
     #[doc(hidden)]
     pub fn threads(&self) -> usize {
         self.params.threads
+    }
+
+    /// Where rows are compared with landmarks.
+    pub(super) fn device(&self) -> DeviceChoice {
+        self.params.device
     }
 }
 

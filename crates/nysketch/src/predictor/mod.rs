@@ -36,6 +36,8 @@ mod whitened;
 pub use columns::{Column, Values};
 pub use rows::ModelRows;
 
+use crate::engine::DeviceChoice;
+use crate::error::Result;
 use crate::kernel::pack::MAX_BLOCK;
 use crate::model::{Model, Shape};
 use crate::simd::Instructions;
@@ -44,6 +46,13 @@ use scores::Scores;
 
 /// Scores below the largest by more than this add nothing to a log density: 2²⁰ of them are 10⁻²⁰ of it.
 const NEGLIGIBLE: f64 = 60.0;
+/// Centres from which on comparing takes much longer than what the processors do for each row beside it: with 64 a GPU is little
+/// faster than sixteen processors, with 1,000 seven times.
+const MANY_CENTRES: usize = 256;
+
+/// Why a model has no use for a GPU.
+const NO_NEAREST: &str =
+    "the GPU is not used: it finds nearest centres, of k-means and k-medians without categories";
 
 /// A model laid out for many rows.
 ///
@@ -140,6 +149,58 @@ impl<'a> Predictor<'a> {
             log_terms: if density { model.level_terms(true) } else { Vec::new() },
             starts: model.recipe.level_offsets(),
         }
+    }
+
+    /// Lets GPUs find the nearest centres, for so many rows, where that is known, that so many threads predict. Labels and
+    /// distances are the same. GPUs work for k-means and k-medians without categories, on rows that lack nothing and where
+    /// not all distances are asked for; the rest stays on this machine's processors. A GPU that is asked for by name and
+    /// cannot be used is an error; where none is used instead, the text says why.
+    ///
+    /// ```
+    /// use nysketch::{DeviceChoice, FitParams, Predictor, Task, fit};
+    /// use nysketch::predictor::Detail;
+    /// # fn main() -> nysketch::Result<()> {
+    /// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+    /// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
+    /// # let table = Table::unnamed(2, rows.clone())?;
+    /// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+    /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+    /// let model = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?;
+    /// let (predictor, why_not) = Predictor::new(&model).on_device(DeviceChoice::Auto, Some(900), 1)?;
+    /// assert_eq!(predictor.predict(&rows, Detail::Label).label.len(), 900);
+    /// predictor.check_device()?;
+    /// // So few rows do not pay for starting a GPU.
+    /// assert_eq!(why_not, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_device(
+        mut self,
+        device: DeviceChoice,
+        rows: Option<u64>,
+        threads: usize,
+    ) -> Result<(Self, Option<String>)> {
+        let (Some(nearest), Shape::Centres { centres, .. }) = (&self.nearest, &self.model.shape)
+        else {
+            let asked = matches!(device, DeviceChoice::Cuda(_));
+            let why_not = asked.then(|| NO_NEAREST.to_string());
+            return Ok((self, why_not));
+        };
+        let many = nearest.count() >= MANY_CENTRES;
+        let each = 2.0 * (nearest.count() * self.inverse_scale.len()) as f64;
+        let operations = rows.filter(|_| many).map_or(0.0, |rows| rows as f64 * each);
+        let (started, why_not) =
+            device.start(operations, threads, |ordinal| nearest.with_gpus(centres, ordinal))?;
+        if started.is_some() {
+            self.nearest = started;
+        }
+        Ok((self, why_not))
+    }
+
+    /// The error of a GPU that has failed since [`on_device`](Self::on_device). No prediction is wrong for it: the rows that it
+    /// did not finish, and all others from then on, are this machine's work.
+    pub fn check_device(&self) -> Result<()> {
+        self.nearest.as_ref().map_or(Ok(()), |nearest| nearest.check_gpus())
     }
 
     /// The model.

@@ -28,12 +28,17 @@
 //! otherwise. `S_1` beyond 2¹⁰⁰ proves nothing, so that no sum that matters has overflowed. Where nothing is
 //! proven, all distances of the row are taken in double precision. Centres that are equal count once, as the
 //! first of them.
+//!
+//! GPUs compute the same `S_1` and `S_2`, where they are asked to ([`gpus`](crate::gpus)); what follows from them is found here.
 
+use crate::error::Result;
+use crate::gpus::Gpus;
 use crate::kernel::search::{PanelsOnce, Reach, Search};
 use crate::kernel::tile::Nearest;
 use crate::points::Points;
 use crate::simd::{Instructions, Work};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// `u`: half a unit in the last place of a single.
 const UNIT: f64 = 1.0 / (1 << 24) as f64;
@@ -48,6 +53,7 @@ pub struct NearestCentre {
     origin: Vec<f64>,
     factor: Vec<f64>,
     search: Search,
+    gpus: Option<Arc<Gpus>>,
     /// For every centre of the pass its index among all centres, and `‖w_c‖`.
     centre: Vec<u32>,
     length: Vec<f64>,
@@ -147,6 +153,7 @@ impl NearestCentre {
                 PanelsOnce::default().of(&points, instructions),
                 instructions,
             ),
+            gpus: None,
             origin,
             factor,
             centre,
@@ -155,18 +162,38 @@ impl NearestCentre {
         })
     }
 
+    /// Lets the GPU of this number, or all of them, compare rows with the centres this was made of.
+    pub fn with_gpus(&self, centres: &[Vec<f64>], ordinal: Option<usize>) -> Result<Self> {
+        let rows: Vec<f64> =
+            self.centre.iter().flat_map(|c| &centres[*c as usize]).copied().collect();
+        let mut narrow = vec![0.0; rows.len()];
+        self.narrow(&rows, &mut narrow);
+        let gpus = Gpus::new(&Points::new(self.origin.len(), narrow), ordinal)?;
+        Ok(NearestCentre { gpus: Some(Arc::new(gpus)), ..self.clone() })
+    }
+
+    /// An error where a GPU has failed.
+    pub fn check_gpus(&self) -> Result<()> {
+        self.gpus.as_ref().map_or(Ok(()), |gpus| gpus.check())
+    }
+
+    /// How many different centres there are.
+    pub fn count(&self) -> usize {
+        self.centre.len()
+    }
+
     /// For every row the nearest centre, or `None` where single precision does not prove it.
     pub fn find(&self, rows: &[f64], mut found: impl FnMut(usize, Option<u32>)) {
         let d = self.origin.len();
-        // The pass needs memory of its own; a copy costs little beside a block of rows.
-        let mut search = self.search.clone();
-        let (mut z, mut nearest) = (Vec::new(), Nearest::default());
-        let together = search.rows();
+        let (mut z, mut search, mut nearest) = (Vec::new(), None, Nearest::default());
+        let together = match &self.gpus {
+            Some(gpus) if gpus.check().is_ok() => gpus.rows(),
+            _ => self.search.rows(),
+        };
         for (block, rows) in rows.chunks(together * d).enumerate() {
             z.resize(rows.len(), 0.0);
-            let Self { origin, factor, .. } = self;
-            self.instructions.run(Narrow { origin, factor, rows, z: &mut z });
-            search.block_two(&z, &self.proof, &mut nearest);
+            self.narrow(rows, &mut z);
+            self.two(&z, &mut search, &mut nearest);
             let pairs = nearest.distance.iter().zip(&nearest.second);
             for (i, ((first, second), at)) in pairs.zip(&nearest.index).enumerate() {
                 let at = *at as usize;
@@ -174,6 +201,21 @@ impl NearestCentre {
                 found(block * together + i, proven.then(|| self.centre[at]));
             }
         }
+    }
+
+    fn narrow(&self, rows: &[f64], z: &mut [f32]) {
+        let Self { origin, factor, .. } = self;
+        self.instructions.run(Narrow { origin, factor, rows, z });
+    }
+
+    /// The least and the second least distance of narrowed rows: by a GPU that works, or by this machine's processors.
+    fn two(&self, z: &[f32], search: &mut Option<Search>, nearest: &mut Nearest) {
+        if self.gpus.as_ref().is_some_and(|gpus| gpus.nearest(z, nearest).is_ok()) {
+            return;
+        }
+        // The pass needs memory of its own; a copy costs little beside a block of rows.
+        let search = search.get_or_insert_with(|| self.search.clone());
+        search.block_two(z, &self.proof, nearest);
     }
 }
 

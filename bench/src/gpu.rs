@@ -1,0 +1,150 @@
+//! `cargo run --release -p nysketch-bench --bin gpu`: the sketching pass over rows in the memory of a GPU, beside the most that
+//! this GPU can do. Prints a Markdown table. `-- quick` takes a hundredth of the rows.
+//!
+//! The floor is the number of operations that these sums cannot do without, over the rate at which the GPU starts them: 128
+//! per multiprocessor and cycle. An operation on doubles counts 2, a conversion to or from 64 bits 8, since the GPU has half
+//! and an eighth as many units for them (compute capability 9.0). Memory is not counted: rows are read at least once.
+
+use nysketch::cuda::{Device, Element, OwnedRows};
+use nysketch::*;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What is measured.
+struct Setting {
+    rows: u64,
+    dims: usize,
+    landmarks: usize,
+    rungs: usize,
+    collect: Collect,
+}
+
+/// Operations of the floor.
+const SUBTRACT_AND_MULTIPLY: f64 = 2.0;
+/// Minimum, two multiply-adds around a rounding, five of the polynomial, two on bits; then two to fixed point.
+const FIRST_VALUE: f64 = 13.0;
+/// Two squarings, a maximum, two to fixed point.
+const NEXT_VALUE: f64 = 5.0;
+/// A comparison and two selections.
+const NEAREST: f64 = 3.0;
+/// To doubles, a subtraction and a multiplication, and back.
+const FRAME: f64 = 8.0 + 4.0 + 8.0;
+/// To doubles, a subtraction, two multiplications, a rounding, a comparison.
+const VALID: f64 = 8.0 + 10.0;
+/// To doubles, four operations, to an integer; a sum of 64 bits, a product of 64 by 64 bits and a sum of 128.
+const CELL: f64 = 8.0 + 8.0 + 8.0 + 2.0 + 8.0 + 4.0;
+/// Four products of halves on the units for matrices, which do as many as there are other units.
+const PRODUCT: f64 = 4.0;
+/// To doubles, four operations, and halves.
+const HALVES: f64 = 8.0 + 8.0 + 4.0;
+
+impl Setting {
+    fn operations(&self) -> f64 {
+        let (n, d, m) = (self.rows as f64, self.dims as f64, self.landmarks as f64);
+        let mut pair = SUBTRACT_AND_MULTIPLY * d + NEAREST;
+        let mut value = FRAME + VALID;
+        let mut row = 0.0;
+        if self.collect.kernel {
+            pair += FIRST_VALUE + NEXT_VALUE * (self.rungs as f64 - 1.0);
+        }
+        if self.collect.cells {
+            value += CELL;
+        }
+        if self.collect.moments {
+            value += HALVES;
+            row += PRODUCT * (d + 1.0) * (d + 2.0) / 2.0;
+        }
+        n * (m * pair + d * value + row)
+    }
+
+    fn name(&self) -> String {
+        let mut sums: Vec<String> = Vec::new();
+        if self.collect.kernel {
+            sums.push(format!("{} bandwidth{}", self.rungs, if self.rungs > 1 { "s" } else { "" }));
+        }
+        let kept = [("cells", self.collect.cells), ("moments", self.collect.moments)];
+        sums.extend(kept.iter().filter(|(_, kept)| *kept).map(|(name, _)| name.to_string()));
+        format!("{:.0e} × {} | {} | {}", self.rows as f64, self.dims, self.landmarks, sums.join(", "))
+    }
+}
+
+/// Rows about ten centres.
+fn rows(count: usize, dims: usize) -> Vec<f32> {
+    let mut state = 1u64;
+    let mut next = || {
+        state = nysketch::sample::mix(state);
+        (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
+    };
+    let centres: Vec<f32> = (0..10 * dims).map(|_| 10.0 * next()).collect();
+    let row = |i: usize, k: usize, noise: f32| centres[i % 10 * dims + k] + noise + 1000.0;
+    (0..count * dims).map(|at| row(at / dims, at % dims, 2.0 * next() + 2.0 * next())).collect()
+}
+
+fn measure(device: &Arc<Device>, setting: &Setting) -> Result<()> {
+    let d = setting.dims;
+    let block = (10_000_000 / d * 20 / 20).min(setting.rows as usize);
+    let values = rows(block, d);
+    let sample: Vec<f64> = values.iter().take(20_000 * d).map(|x| f64::from(*x)).collect();
+    let bandwidths: Vec<f64> = (0..setting.rungs).map(|i| d as f64 * 4.0 / 4f64.powi(i as i32)).collect();
+    let params = PlanParams::default()
+        .landmarks(setting.landmarks)
+        .collect(setting.collect)
+        .bandwidths(bandwidths)
+        .witnesses(0);
+    let plan = Arc::new(plan_for(&Table::unnamed(d, sample)?, params)?.0);
+    let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let copies = setting.rows.div_ceil(block as u64) as usize;
+    let there = OwnedRows::repeated(device, &bytes, Element::F32, d, copies)?;
+    let mut best = f64::INFINITY;
+    let mut first = 0.0;
+    let mut sketch = None;
+    for round in 0..4 {
+        let mut sums = Accumulator::new(plan.clone(), EngineKind::Cuda(Some(device.ordinal())));
+        let start = Instant::now();
+        sums.push_on_device(&there.get(), &[], 1, Invalid::Refuse)?;
+        let seconds = start.elapsed().as_secs_f64();
+        if round == 0 { first = seconds } else { best = f64::min(best, seconds) }
+        sketch = Some(sums.freeze()?);
+    }
+    // The same rows, added up once by vectors and then as often as they were copied.
+    let part = Table::unnamed(d, values.iter().map(|x| f64::from(*x)).collect())?;
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let start = Instant::now();
+    let by_vectors = Sketch::of(&plan, &part, SketchParams::default().threads(threads), &())?;
+    let cpu = start.elapsed().as_secs_f64() * copies as f64;
+    let mut sketch = sketch.unwrap_or_else(|| Sketch::empty(plan.clone()));
+    let same = (1..=copies).try_for_each(|_| sketch.subtract(&by_vectors)).is_ok()
+        && sketch.to_bytes() == Sketch::empty(plan).to_bytes();
+    let floor = setting.operations() / device.operations_per_second();
+    println!(
+        "| {} | {best:.3} | {floor:.3} | {:.0} % | {first:.1} | {cpu:.1} | {} |",
+        setting.name(),
+        100.0 * floor / best,
+        if same { "yes" } else { "NO" }
+    );
+    Ok(())
+}
+
+fn main() -> Result<()> {
+    let quick = std::env::args().any(|a| a == "quick");
+    let device = Device::open(0)?;
+    let collect = |kernel, cells, moments| Collect { kernel, cells, moments };
+    println!("{}, {:.1e} operations per second at most\n", device.name(), device.operations_per_second());
+    println!("| rows | landmarks | sums | seconds | floor | floor / seconds | first time | this machine's processors | same integers |");
+    println!("|---|---|---|---|---|---|---|---|---|");
+    let settings = [
+        (1_000_000_000, 20, 100, 1, collect(true, false, false)),
+        (1_000_000_000, 20, 100, 3, collect(true, false, false)),
+        (1_000_000_000, 20, 100, 3, collect(true, true, false)),
+        (1_000_000_000, 20, 100, 3, collect(true, true, true)),
+        (1_000_000_000, 20, 100, 1, collect(false, false, true)),
+        (1_000_000_000, 20, 100, 1, collect(false, true, false)),
+        (100_000_000, 20, 400, 3, collect(true, true, true)),
+        (10_000_000, 768, 1000, 1, collect(false, true, false)),
+    ];
+    for (rows, dims, landmarks, rungs, collect) in settings {
+        let rows = if quick { rows / 100 } else { rows };
+        measure(&device, &Setting { rows, dims, landmarks, rungs, collect })?;
+    }
+    Ok(())
+}

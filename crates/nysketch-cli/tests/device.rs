@@ -1,0 +1,102 @@
+//! `--device`: the same bytes from a GPU, and clear words where one cannot be used. Run by `cargo xtask gpu`, on a GPU or on
+//! an emulated one, which can be given faults; skipped elsewhere.
+
+mod common;
+
+use common::Folder;
+use nysketch::cuda::Device;
+use predicates::str::contains;
+
+fn has_device() -> bool {
+    let found = Device::count() > 0;
+    if !found {
+        eprintln!("skipped: there is no GPU here");
+    }
+    found
+}
+
+/// Whether the GPU is the emulated one, to which environment variables give faults.
+fn is_emulated() -> bool {
+    let emulated = std::env::var_os("LD_LIBRARY_PATH").is_some_and(|p| p.to_string_lossy().contains("emulator"));
+    if !emulated {
+        eprintln!("skipped: there is no emulated GPU here");
+    }
+    emulated && has_device()
+}
+
+fn folder() -> Folder {
+    let f = Folder::new();
+    f.ok("generate gmm --rows 3000 --dims 4 --clusters 5 -o rows.csv");
+    f.ok("plan rows.csv -o plan.nys --landmarks 30");
+    f
+}
+
+#[test]
+fn a_gpu_gives_the_bytes_of_the_processors() {
+    if !has_device() {
+        return;
+    }
+    let f = folder();
+    for (i, options) in ["", "--folds 4", "--threads 3"].iter().enumerate() {
+        let line = |device: &str| format!("sketch rows.csv --plan plan.nys {options} --device {device} -o {device}{i}.nys");
+        f.ok(&line("cpu"));
+        f.ok(&line("cuda"));
+        assert_eq!(f.read(&format!("cuda{i}.nys")), f.read(&format!("cpu{i}.nys")), "{options}");
+    }
+    f.ok("sketch rows.csv --plan plan.nys --device cuda:0 -o one.nys");
+    assert_eq!(f.read("one.nys"), f.read("cpu0.nys"));
+    f.ok("sketch rows.csv --plan plan.nys --device auto -o auto.nys");
+    assert_eq!(f.read("auto.nys"), f.read("cpu0.nys"));
+}
+
+#[test]
+fn what_is_no_device_is_refused() {
+    let f = folder();
+    f.fails(2, "sketch rows.csv --plan plan.nys --device gpu -o s.nys", &["auto, cpu, cuda or cuda:N"]);
+    if Device::count() == 0 {
+        f.fails(1, "sketch rows.csv --plan plan.nys --device cuda -o s.nys", &["--device cpu"]);
+    } else {
+        f.fails(1, "sketch rows.csv --plan plan.nys --device cuda:99 -o s.nys", &["no GPU 99", "--device cpu"]);
+    }
+}
+
+/// Each fault of a GPU is an error in words, and no file is written.
+#[test]
+fn faults_are_told_and_nothing_is_written() {
+    if !is_emulated() {
+        return;
+    }
+    let f = folder();
+    let faults = [
+        ("EMULATED_DEVICES", "0", "finds no GPU"),
+        ("EMULATED_DRIVER", "11080", "too old: it supports CUDA 11.8"),
+        ("EMULATED_MEMORY", "300000", "has no room for"),
+        ("EMULATED_LOST_AFTER", "12", "LAUNCH_FAILED"),
+    ];
+    for (variable, value, words) in faults {
+        let line = "sketch rows.csv --plan plan.nys --device cuda --threads 1 -o s.nys";
+        let told = f.command(line).env(variable, value).assert().code(1).stdout("");
+        told.stderr(contains(words)).stderr(contains("--device cpu"));
+        assert!(!f.path("s.nys").exists(), "{variable}");
+    }
+    // Kernels of an arithmetic that is none are kept apart.
+    let mut wrong = f.command("sketch rows.csv --plan plan.nys --device cuda -o s.nys");
+    let told = wrong.env("EMULATED_WRONG", "1").env("XDG_CACHE_HOME", f.path("cache")).assert().code(1);
+    told.stderr(contains("cannot be trusted"));
+    assert!(!f.path("s.nys").exists());
+}
+
+/// A GPU that is lost in the middle leaves a checkpoint, from which the processors go on to the same bytes.
+#[test]
+fn a_lost_gpu_leaves_its_checkpoint() {
+    if !is_emulated() {
+        return;
+    }
+    let f = folder();
+    let line = "sketch rows.csv --plan plan.nys --checkpoint c.ckpt --checkpoint-every 0 --threads 1 -o s.nys";
+    let mut lost = f.command(&format!("{line} --device cuda"));
+    lost.env("EMULATED_LOST_AFTER", "40").assert().code(1).stderr(contains("LAUNCH_FAILED"));
+    f.ok(&format!("{line} --device cpu --resume"));
+    f.ok("sketch rows.csv --plan plan.nys -o whole.nys");
+    assert_eq!(f.read("s.nys"), f.read("whole.nys"));
+}

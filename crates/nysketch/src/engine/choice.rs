@@ -1,0 +1,115 @@
+//! Where the pass runs, as users say it.
+
+use super::kind::EngineKind;
+use crate::error::{Error, Result};
+use crate::plan::Plan;
+use nysketch_cuda::Device;
+use std::sync::Arc;
+
+/// Seconds of the vectorised engine from which on a GPU is started: opening one takes a second, and compiling for it a few.
+const WORTH_STARTING: f64 = 10.0;
+/// Operations per second of a thread with vectors, about.
+const OPERATIONS: f64 = 2e10;
+/// What a kernel value costs, in operations.
+const PER_KERNEL_VALUE: f64 = 10.0;
+
+/// Where the pass runs. The sums are the same everywhere.
+///
+/// ```
+/// use nysketch::DeviceChoice;
+/// assert_eq!(DeviceChoice::from_name("cuda:1")?, DeviceChoice::Cuda(Some(1)));
+/// assert!(DeviceChoice::from_name("gpu").is_err());
+/// # Ok::<(), nysketch::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DeviceChoice {
+    /// On the GPU, where there is one and the work is large enough to pay for starting it.
+    #[default]
+    Auto,
+    /// On this machine's processors.
+    Cpu,
+    /// On the GPU of this number, from 0, or on all of them.
+    Cuda(Option<usize>),
+}
+
+impl DeviceChoice {
+    /// The choice of a name: `auto`, `cpu`, `cuda` or `cuda:N`.
+    pub fn from_name(name: &str) -> Result<Self> {
+        let known = match name {
+            "auto" => Some(DeviceChoice::Auto),
+            "cpu" => Some(DeviceChoice::Cpu),
+            "cuda" => Some(DeviceChoice::Cuda(None)),
+            other => other
+                .strip_prefix("cuda:")
+                .and_then(|n| n.parse().ok())
+                .map(|n| DeviceChoice::Cuda(Some(n))),
+        };
+        known.ok_or_else(|| {
+            Error::parameter("`device`", "auto, cpu, cuda or cuda:N, N counting from 0", name)
+        })
+    }
+
+    /// The engine for so many rows, where that is known, that so many threads read. A GPU that was asked for by name and
+    /// cannot be used is an error; one that `Auto` would have used is left alone, and the text says why.
+    pub fn engine(
+        self,
+        plan: &Arc<Plan>,
+        rows: Option<u64>,
+        threads: usize,
+    ) -> Result<(EngineKind, Option<String>)> {
+        let operations = rows.map_or(0.0, |rows| rows as f64 * operations(plan));
+        let alone = plan.people().is_some();
+        let (engine, why_not) =
+            self.start(if alone { 0.0 } else { operations }, threads, |ordinal| {
+                let engine = EngineKind::Cuda(ordinal);
+                engine.prepare(plan).map(|()| engine)
+            })?;
+        Ok((engine.unwrap_or(EngineKind::Cpu), why_not))
+    }
+
+    /// Starts the GPU of a number, or all of them, for so many operations that so many threads would divide among them, where
+    /// it was asked for or pays. One that `Auto` would have used and that cannot be used is left alone, and the text says why.
+    pub(crate) fn start<T>(
+        self,
+        operations: f64,
+        threads: usize,
+        start: impl FnOnce(Option<usize>) -> Result<T>,
+    ) -> Result<(Option<T>, Option<String>)> {
+        let pays = || operations >= WORTH_STARTING * OPERATIONS * threads as f64;
+        let ordinal = match self {
+            DeviceChoice::Cuda(ordinal) => ordinal,
+            DeviceChoice::Auto if pays() && Device::count() > 0 => None,
+            DeviceChoice::Auto | DeviceChoice::Cpu => return Ok((None, None)),
+        };
+        match start(ordinal) {
+            Ok(started) => Ok((Some(started), None)),
+            Err(Error::Device(reason)) if self == DeviceChoice::Auto => {
+                Ok((None, Some(format!("the GPU is not used: {reason}"))))
+            }
+            Err(other) => Err(other),
+        }
+    }
+}
+
+/// Operations that a row takes, about.
+fn operations(plan: &Plan) -> f64 {
+    let (d, m) = (plan.dims() as f64, plan.features.points().len() as f64);
+    let features = if plan.collect.kernel { plan.bandwidths.len() as f64 } else { 0.0 };
+    let points = if plan.needs_nearest() || plan.collect.kernel { m } else { 0.0 };
+    points * (2.0 * d + PER_KERNEL_VALUE * features)
+        + if plan.collect.moments { d * d } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_none_are_refused() {
+        assert_eq!(DeviceChoice::from_name("auto").unwrap(), DeviceChoice::default());
+        for name in ["", "CUDA", "cuda:", "cuda:-1", "cuda:one", "gpu"] {
+            let error = DeviceChoice::from_name(name).unwrap_err().to_string();
+            assert!(error.contains("auto, cpu, cuda or cuda:N"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Tests of the engine on a GPU, and on an emulated one.
+
+use crate::shell::{Outcome, cargo, program, root, step, succeeds, target};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Programs that run on a GPU: of the library and of the command.
+const TESTS: &str = "test --workspace --exclude nysketch-python --locked --test device";
+
+/// On the GPU of this machine: 1,000 random cases of up to 10⁸ operations each, and ten large ones.
+pub fn test() -> Outcome {
+    let mut list = Command::new("nvidia-smi");
+    list.arg("-L");
+    if !succeeds(list) {
+        eprintln!("== tests on a GPU: SKIPPED, nvidia-smi finds none; on an emulated one:");
+        return emulated();
+    }
+    let mut tests = cargo(TESTS);
+    tests.envs([("NYSKETCH_GPU", "1"), ("CASES", "1000"), ("WORK", "100000000"), ("LARGE", "1")]);
+    step("tests on a GPU", tests)
+}
+
+/// On the emulated GPU of crates/nysketch-cuda/tests/emulator, which needs a C++ compiler.
+pub fn emulated() -> Outcome {
+    if !program("c++", "--version", "g++") {
+        eprintln!("== tests on an emulated GPU: SKIPPED, there is no C++ compiler");
+        return Ok(());
+    }
+    let folder = build()?;
+    let mut tests = cargo(TESTS);
+    tests.env("NYSKETCH_GPU", "1").env("LD_LIBRARY_PATH", &folder);
+    // Programs of the emulator are none for a GPU, so they are kept elsewhere.
+    tests.env("XDG_CACHE_HOME", folder.join("cache"));
+    step("tests on an emulated GPU", tests)
+}
+
+/// Builds the libraries of the emulated driver and compiler, and says where they are.
+fn build() -> Result<PathBuf, String> {
+    let folder = target().join("emulator");
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let source = root().join("crates/nysketch-cuda/tests/emulator");
+    for library in ["libcuda.so.1", "libnvrtc.so.12"] {
+        let mut compile = Command::new("c++");
+        compile.args(["-O2", "-std=c++17", "-shared", "-fPIC", "-o"]).arg(folder.join(library));
+        compile.arg(format!("-DDEVICE_H=\"{}\"", source.join("device.h").display()));
+        compile.arg(source.join("driver.cpp")).arg("-ldl");
+        step(&format!("emulated {library}"), compile)?;
+    }
+    Ok(folder)
+}
