@@ -64,7 +64,13 @@ impl Setting {
         }
         let kept = [("cells", self.collect.cells), ("moments", self.collect.moments)];
         sums.extend(kept.iter().filter(|(_, kept)| *kept).map(|(name, _)| name.to_string()));
-        format!("{:.0e} × {} | {} | {}", self.rows as f64, self.dims, self.landmarks, sums.join(", "))
+        format!(
+            "{:.0e} × {} | {} | {}",
+            self.rows as f64,
+            self.dims,
+            self.landmarks,
+            sums.join(", ")
+        )
     }
 }
 
@@ -85,7 +91,8 @@ fn measure(device: &Arc<Device>, setting: &Setting) -> Result<()> {
     let block = (10_000_000 / d * 20 / 20).min(setting.rows as usize);
     let values = rows(block, d);
     let sample: Vec<f64> = values.iter().take(20_000 * d).map(|x| f64::from(*x)).collect();
-    let bandwidths: Vec<f64> = (0..setting.rungs).map(|i| d as f64 * 4.0 / 4f64.powi(i as i32)).collect();
+    let bandwidths: Vec<f64> =
+        (0..setting.rungs).map(|i| d as f64 * 4.0 / 4f64.powi(i as i32)).collect();
     let params = PlanParams::default()
         .landmarks(setting.landmarks)
         .collect(setting.collect)
@@ -103,7 +110,11 @@ fn measure(device: &Arc<Device>, setting: &Setting) -> Result<()> {
         let start = Instant::now();
         sums.push_on_device(&there.get(), &[], 1, Invalid::Refuse)?;
         let seconds = start.elapsed().as_secs_f64();
-        if round == 0 { first = seconds } else { best = f64::min(best, seconds) }
+        if round == 0 {
+            first = seconds
+        } else {
+            best = f64::min(best, seconds)
+        }
         sketch = Some(sums.freeze()?);
     }
     // The same rows, added up once by vectors and then as often as they were copied.
@@ -129,8 +140,14 @@ fn main() -> Result<()> {
     let quick = std::env::args().any(|a| a == "quick");
     let device = Device::open(0)?;
     let collect = |kernel, cells, moments| Collect { kernel, cells, moments };
-    println!("{}, {:.1e} operations per second at most\n", device.name(), device.operations_per_second());
-    println!("| rows | landmarks | sums | seconds | floor | floor / seconds | first time | this machine's processors | same integers |");
+    println!(
+        "{}, {:.1e} operations per second at most\n",
+        device.name(),
+        device.operations_per_second()
+    );
+    println!(
+        "| rows | landmarks | sums | seconds | floor | floor / seconds | first time | this machine's processors | same integers |"
+    );
     println!("|---|---|---|---|---|---|---|---|---|");
     let settings = [
         (1_000_000_000, 20, 100, 1, collect(true, false, false)),

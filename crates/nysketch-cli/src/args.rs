@@ -4,8 +4,8 @@ use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, Typ
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use nysketch::sketching::DEFAULT_GROUPS;
 use nysketch::{
-    CovarianceKind, DatePart, Decoder, DeviceChoice, FeatureKind, Kernel, LandmarkCount, Named, SampleRows,
-    Sampling, Scale, Task,
+    CovarianceKind, DatePart, Decoder, DeviceChoice, FeatureKind, Kernel, LandmarkCount, Named,
+    SampleRows, Sampling, Scale, Task,
 };
 use nysketch_tables::Format;
 use std::path::PathBuf;
@@ -442,6 +442,8 @@ pub struct PlanArgs {
     /// Print what becomes of each column: type, role, missing values, levels or range, transformation
     #[arg(long)]
     pub show: bool,
+    #[command(flatten)]
+    pub device: DeviceArg,
     #[command(flatten)]
     pub plan: PlanOptions,
     #[command(flatten)]
@@ -929,6 +931,8 @@ pub struct Predict {
     /// Mixtures: also write whether a row lies less densely than this share of the rows of the sketch
     #[arg(long, value_name = "SHARE")]
     pub flag: Option<f64>,
+    #[command(flatten)]
+    pub device: DeviceArg,
 }
 
 /// Measure a model on rows: risks, and agreement with labels.
@@ -957,6 +961,8 @@ pub struct Evaluate {
     /// Also print the excess risk over this model, such as the best known, on the same rows
     #[arg(long, value_name = "MODEL")]
     pub reference: Option<PathBuf>,
+    #[command(flatten)]
+    pub device: DeviceArg,
 }
 
 /// Show how sketches differ: drift.

@@ -17,7 +17,8 @@ fn has_device() -> bool {
 
 /// Whether the GPU is the emulated one, to which environment variables give faults.
 fn is_emulated() -> bool {
-    let emulated = std::env::var_os("LD_LIBRARY_PATH").is_some_and(|p| p.to_string_lossy().contains("emulator"));
+    let emulated = std::env::var_os("LD_LIBRARY_PATH")
+        .is_some_and(|p| p.to_string_lossy().contains("emulator"));
     if !emulated {
         eprintln!("skipped: there is no emulated GPU here");
     }
@@ -38,7 +39,11 @@ fn a_gpu_gives_the_bytes_of_the_processors() {
     }
     let f = folder();
     for (i, options) in ["", "--folds 4", "--threads 3"].iter().enumerate() {
-        let line = |device: &str| format!("sketch rows.csv --plan plan.nys {options} --device {device} -o {device}{i}.nys");
+        let line = |device: &str| {
+            format!(
+                "sketch rows.csv --plan plan.nys {options} --device {device} -o {device}{i}.nys"
+            )
+        };
         f.ok(&line("cpu"));
         f.ok(&line("cuda"));
         assert_eq!(f.read(&format!("cuda{i}.nys")), f.read(&format!("cpu{i}.nys")), "{options}");
@@ -52,11 +57,19 @@ fn a_gpu_gives_the_bytes_of_the_processors() {
 #[test]
 fn what_is_no_device_is_refused() {
     let f = folder();
-    f.fails(2, "sketch rows.csv --plan plan.nys --device gpu -o s.nys", &["auto, cpu, cuda or cuda:N"]);
+    f.fails(
+        2,
+        "sketch rows.csv --plan plan.nys --device gpu -o s.nys",
+        &["auto, cpu, cuda or cuda:N"],
+    );
     if Device::count() == 0 {
         f.fails(1, "sketch rows.csv --plan plan.nys --device cuda -o s.nys", &["--device cpu"]);
     } else {
-        f.fails(1, "sketch rows.csv --plan plan.nys --device cuda:99 -o s.nys", &["no GPU 99", "--device cpu"]);
+        f.fails(
+            1,
+            "sketch rows.csv --plan plan.nys --device cuda:99 -o s.nys",
+            &["no GPU 99", "--device cpu"],
+        );
     }
 }
 
@@ -81,7 +94,8 @@ fn faults_are_told_and_nothing_is_written() {
     }
     // Kernels of an arithmetic that is none are kept apart.
     let mut wrong = f.command("sketch rows.csv --plan plan.nys --device cuda -o s.nys");
-    let told = wrong.env("EMULATED_WRONG", "1").env("XDG_CACHE_HOME", f.path("cache")).assert().code(1);
+    let told =
+        wrong.env("EMULATED_WRONG", "1").env("XDG_CACHE_HOME", f.path("cache")).assert().code(1);
     told.stderr(contains("cannot be trusted"));
     assert!(!f.path("s.nys").exists());
 }

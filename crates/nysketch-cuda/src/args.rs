@@ -13,7 +13,7 @@ pub(crate) struct Args {
     pub complete: u64,
     pub centre: u64,
     pub inverse: u64,
-    pub per_unit: u64,
+    pub units: u64,
     pub points: u64,
     pub levels: u64,
     pub starts: u64,

@@ -3,7 +3,6 @@
 use crate::compile::compile;
 use crate::error::{DeviceError, Result};
 use crate::library::{Driver, Handle};
-use crate::memory::Stream;
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_int};
 use std::sync::{Arc, Mutex};
@@ -261,7 +260,7 @@ impl Device {
         kernel: Kernel,
         (x, y): (u32, u32),
         args: &A,
-        stream: &Stream,
+        stream: Handle,
     ) -> Result<()> {
         self.current()?;
         let pointer = std::ptr::from_ref(args).cast::<u8>();
@@ -276,7 +275,7 @@ impl Device {
                 1,
                 1,
                 0,
-                stream.handle,
+                stream,
                 &pointer,
                 0,
             )

@@ -34,6 +34,7 @@ typedef __int128 i128;
 #define ONE_BITS 0x3f800000u
 #define ROUND 12582912.0f
 #define COORDINATE_LIMIT 17592186044416.0  // 2⁴⁴
+#define WHOLE 6755399441055744.0           // 1.5·2⁵²: added, it rounds to a whole number and leaves it in the low bits
 #define FLOOR 9.31322574615478515625e-10f  // 2⁻³⁰
 
 /// All that a kernel is given. The same struct, field by field, is `Args` of args.rs.
@@ -45,7 +46,7 @@ struct Args {
     u32 *complete;             // [row], zero where a number is absent, too
     const double *centre;      // [column]
     const double *inverse;
-    const double *per_unit;
+    const double *units;       // units of fixed point in one of the table's
     const float4 *points;      // [panel][column][group][QUADS]
     const float *levels;       // [level][point, filled up]
     const u32 *starts;         // [category]
@@ -138,18 +139,29 @@ __device__ double bounded(const Args &a, ELEMENT value, u32 k) {
 
 __device__ double value(const Args &a, u64 row, u32 k) { return bounded(a, element(a, row, k), k); }
 
-__device__ double coordinate(const Args &a, double x, u32 k) {
-    return __dmul_rn(__dsub_rn(x, a.centre[k]), a.inverse[k]);
-}
-
 /// The coordinate that distances are taken of.
-__device__ float narrowed(const Args &a, double x, u32 k) {
-    return __double2float_rn(SECOND ? x : coordinate(a, x, k));
+__device__ float narrowed(double x, double centre, double inverse) {
+    return __double2float_rn(SECOND ? x : __dmul_rn(__dsub_rn(x, centre), inverse));
 }
 
-/// The whole number of units that a coordinate is summed as.
-__device__ double quantised(const Args &a, double x, u32 k) {
-    return rint(__dmul_rn(coordinate(a, x, k), a.per_unit[k]));
+/// A column as sums of its coordinates see it. 2⁻ᵉ is a power of two, so that (x − c)·(1/s)·2⁻ᵉ may be rounded in one go.
+struct Column {
+    double centre, units;
+
+    __device__ double scaled(double x) const { return __dmul_rn(__dsub_rn(x, centre), units); }
+
+    /// The whole number of units that a coordinate is summed as.
+    __device__ double quantised(double x) const { return __dsub_rn(__dadd_rn(scaled(x), WHOLE), WHOLE); }
+
+    /// Written so that NaN fails.
+    __device__ bool has(double x) const { return fabs(quantised(x)) <= COORDINATE_LIMIT; }
+};
+
+__device__ Column column_of(const Args &a, u32 k) { return {a.centre[k], a.units[k]}; }
+
+/// The integer of a whole number below 2⁵¹.
+__device__ long long integer(double whole) {
+    return (long long)(__double_as_longlong(__dadd_rn(whole, WHOLE)) - __double_as_longlong(WHOLE));
 }
 
 /// 2^(ab), −126 < ab ≤ 0.
@@ -190,45 +202,21 @@ __device__ void cos_sin_units(float phase, float quarter_turns, int *cosine, int
 
 // ---- Which rows are valid ----------------------------------------------------------------------
 
-/// A step through values, row after row: so many rows and columns on.
-struct Walk {
-    u64 row, rows;
-    u32 k, columns;
-
-    __device__ void start(const Args &a, u64 at, u64 step) {
-        row = at / a.dims;
-        k = (u32)(at % a.dims);
-        rows = step / a.dims;
-        columns = (u32)(step % a.dims);
-    }
-    __device__ void go(const Args &a) {
-        row += rows;
-        k += columns;
-        if (k >= a.dims) {
-            k -= a.dims;
-            row++;
-        }
-    }
-};
-
-/// Written so that NaN fails.
-__device__ bool is_valid(const Args &a, double x, u32 k) { return fabs(quantised(a, x, k)) <= COORDINATE_LIMIT; }
-
-/// Stops what follows where a number is invalid.
+/// Stops what follows where a number is invalid. A thread has one column at a time, and every step-th row.
 KERNEL(check) {
-    Walk walk;
+    u32 wide = min(a.dims, (u32)THREADS), lanes = THREADS / wide, lane = threadIdx.x / wide;
+    u64 step = (u64)gridDim.x * lanes;
+    if (lane >= lanes) return;
     bool valid = true;
-    walk.start(a, (u64)blockIdx.x * THREADS + threadIdx.x, (u64)gridDim.x * THREADS);
-    while (walk.row < a.rows) {
-        ELEMENT values[BATCH];
-        u32 columns[BATCH];
+    for (u32 k = threadIdx.x % wide; k < a.dims; k += THREADS) {
+        Column column = column_of(a, k);
+        for (u64 row = (u64)blockIdx.x * lanes + lane; row < a.rows; row += BATCH * step) {
+            ELEMENT values[BATCH];
 #pragma unroll
-        for (int b = 0; b < BATCH; b++, walk.go(a)) {
-            columns[b] = walk.k;
-            values[b] = element(a, min(walk.row, a.rows - 1), walk.k);
+            for (int b = 0; b < BATCH; b++) values[b] = element(a, min(row + b * step, a.rows - 1), k);
+#pragma unroll
+            for (int b = 0; b < BATCH; b++) valid &= column.has(bounded(a, values[b], k));
         }
-#pragma unroll
-        for (int b = 0; b < BATCH; b++) valid &= is_valid(a, bounded(a, values[b], columns[b]), columns[b]);
     }
     if (!valid) *a.stop = 1;
 }
@@ -242,7 +230,7 @@ KERNEL(weigh) {
             double x = value(a, row, k);
             if (HOLES && x != x)
                 absent++;
-            else if (!is_valid(a, x, k))
+            else if (!column_of(a, k).has(x))
                 invalid++;
         }
         bool lacks = a.dims - absent < a.least_present, out = invalid || lacks;
@@ -255,7 +243,7 @@ KERNEL(weigh) {
         for (u32 k = 0; k < a.dims; k++) {
             double x = value(a, row, k);
             // Numbers that are absent are to blame only if nothing else is.
-            if (HOLES && x != x ? !invalid : !is_valid(a, x, k)) atomicAdd(a.found + 2 + k, (u64)1);
+            if (HOLES && x != x ? !invalid : !column_of(a, k).has(x)) atomicAdd(a.found + 2 + k, (u64)1);
         }
     }
 }
@@ -322,7 +310,7 @@ __device__ void fold(const Args &a, Held *held, u32 first, u32 tiles) {
 }
 
 // Values that a thread asks memory for at a time: as many as there are registers for.
-#define LOADS (RUNGS == 0 ? 16 : 10)
+#define LOADS (RUNGS == 0 ? 16 : 11)
 
 /// Sums of kernel values or Fourier features, and the nearest landmark of each row. A block takes every gridDim.x-th
 /// tile of rows and one panel of points; a thread four rows and PER_THREAD points.
@@ -340,7 +328,6 @@ KERNEL_OF_TWO(pass) {
     u32 lane = threadIdx.x & 31, group = threadIdx.x >> 5;
     u32 first = (blockIdx.y * GROUPS + group) * PER_THREAD;
     const float4 *panel = a.points + (u64)blockIdx.y * a.dims * GROUPS * QUADS;
-    u32 row_step = THREADS, column_step = THREADS;
     Held held[SUMS + 1];
 #pragma unroll
     for (int at = 0; at < SUMS; at++) held[at] = 0;
@@ -353,30 +340,21 @@ KERNEL_OF_TWO(pass) {
             for (int c = 0; c < PER_THREAD; c++) distance[r][c] = 0.0f;
         for (u32 from = 0; from < a.dims; from += DEPTH) {
             u32 depth = min((u32)DEPTH, a.dims - from);
-            row_step = THREADS / depth;
-            column_step = THREADS % depth;
             __syncthreads();
-            // Rows beyond the last are infinitely far from everything, which adds nothing.
-            for (u32 r = threadIdx.x / depth, k = threadIdx.x % depth; r < TILE;) {
+            // A thread has one column, and every lanes-th row. Rows beyond the last are infinitely far from everything, which
+            // adds nothing.
+            u32 lanes = THREADS / depth, k = threadIdx.x % depth;
+            double centre = SECOND ? 0.0 : a.centre[from + k], inverse = SECOND ? 1.0 : a.inverse[from + k];
+            for (u32 r = threadIdx.x < lanes * depth ? threadIdx.x / depth : TILE; r < TILE; r += LOADS * lanes) {
                 ELEMENT values[LOADS];
-                u32 places[LOADS];
+#pragma unroll
+                for (int b = 0; b < LOADS; b++) values[b] = element(a, min(start + r + b * lanes, a.rows - 1), from + k);
 #pragma unroll
                 for (int b = 0; b < LOADS; b++) {
-                    values[b] = element(a, min(start + r, a.rows - 1), from + k);
-                    places[b] = r << 16 | k;
-                    r += row_step;
-                    k += column_step;
-                    if (k >= depth) {
-                        k -= depth;
-                        r++;
-                    }
-                }
-#pragma unroll
-                for (int b = 0; b < LOADS; b++) {
-                    u32 row = places[b] >> 16, column = places[b] & 0xffffu;
-                    float z = narrowed(a, bounded(a, values[b], from + column), from + column);
+                    u32 row = r + b * lanes;
+                    float z = narrowed(bounded(a, values[b], from + k), centre, inverse);
                     if (start + row >= a.rows) z = METRIC == 2 ? 0.0f : __uint_as_float(0x7f800000u);
-                    if (row < TILE) rows[column * STRIDE + row] = z;
+                    if (row < TILE) rows[k * STRIDE + row] = z;
                 }
             }
             // The next tile is on its way while this one is worked on.
@@ -573,7 +551,7 @@ KERNEL(count) {
 #if PRIVATE
             double square = 0.0;
             for (u32 k = 0; k < a.dims; k++) {
-                double u = __dsub_rn(quantised(a, value(a, row, k), k), a.anchors[(u64)cell * a.dims + k]);
+                double u = __dsub_rn(column_of(a, k).quantised(value(a, row, k)), a.anchors[(u64)cell * a.dims + k]);
                 square = __dadd_rn(square, __dmul_rn(u, u));
             }
             bool beyond = square > __dmul_rn(a.radius, a.radius);
@@ -646,7 +624,7 @@ struct Sums {
     i128 square;
     u64 rows, absent;
 
-    __device__ void add(const Args &a, u32 row, u32 cell, u32 k, double x) {
+    __device__ void add(const Args &a, const Column &column, u32 row, u32 cell, u32 k, double x) {
         u64 weight = WEIGHTED ? a.weights[row] : 1;
         rows += weight;
 #if HOLES
@@ -655,14 +633,15 @@ struct Sums {
             return;
         }
 #endif
-        double q = quantised(a, x, k);
+        double q = column.scaled(x);
 #if PRIVATE
+        q = column.quantised(x);
         if (a.shorten[row] >= 0.0) {
             double anchor = a.anchors[(u64)cell * a.dims + k];
             q = __dadd_rn(anchor, trunc(__dmul_rn(__dsub_rn(q, anchor), a.shorten[row])));
         }
 #endif
-        long long whole = (long long)q;
+        long long whole = integer(q);
 #if WEIGHTED
         sum += (i128)whole * (i128)weight;
         square += (i128)whole * whole * (i128)weight;
@@ -698,6 +677,7 @@ KERNEL(cells) {
     for (u32 k = threadIdx.x % wide; k < a.dims; k += THREADS) {
         u32 cell = (u32)a.keys[a.order[from]];
         u64 end = a.bins[cell];
+        Column column = column_of(a, k);
         Sums sums = {};
         for (u64 at = from; at < to; at += BATCH) {
             u32 rows[BATCH];
@@ -714,7 +694,7 @@ KERNEL(cells) {
                     cell = (u32)a.keys[rows[b]];
                     end = a.bins[cell];
                 }
-                sums.add(a, rows[b], cell, k, bounded(a, values[b], k));
+                sums.add(a, column, rows[b], cell, k, bounded(a, values[b], k));
             }
         }
         sums.leave(a, cell, k);
@@ -762,7 +742,7 @@ KERNEL(gram) {
             u32 column = (side ? across : down) * EDGE + k;
             u64 row = start + r;
             double q = column == a.dims ? 1.0 : 0.0;
-            if (row < a.rows && column < a.dims) q = quantised(a, value(a, row, column), column);
+            if (row < a.rows && column < a.dims) q = column_of(a, column).quantised(value(a, row, column));
             columns[side][r][k] = q;
         }
         __syncthreads();
@@ -773,7 +753,7 @@ KERNEL(gram) {
             for (int x = 0; x < 2; x++)
 #pragma unroll
                 for (int y = 0; y < 2; y++) {
-                    long long left = (long long)columns[0][r][2 * i + x], right = (long long)columns[1][r][2 * j + y];
+                    long long left = integer(columns[0][r][2 * i + x]), right = integer(columns[1][r][2 * j + y]);
                     total[x][y] += (i128)left * right * (i128)weights[r];
                 }
         }
@@ -789,7 +769,7 @@ KERNEL(gram) {
 
 #define EDGE 16       // columns of a tile: two by two blocks of eight
 #define DEEP 4        // groups of four rows that are multiplied at a time
-#define MOST_STEPS 32 // of 16 rows, after which sums are folded: products below 2⁴⁴ add up exactly to 2⁵³
+#define MOST_STEPS 14 // of 16 rows, after which sums are folded: products below 2.25·2⁴⁴ add up exactly to 2⁵³
 
 /// Adds the products of 16 columns with eight others over 16 rows. A lane holds column lane / 4 of row lane % 4 of each
 /// group of four rows: `left` of the first and the second eight in turn. Of the sums it has those of that column of the first
@@ -815,32 +795,39 @@ __device__ void multiply(double *sums, const double *left, const double *right) 
 #endif
 }
 
-/// Whether a block of eight columns, two down and two across, is beyond the last column or known from the ones down.
-__device__ bool is_left_out(const Args &a, int block, u32 down, u32 across) {
-    return (block < 2 ? down : across) * EDGE + (block & 1) * 8 > a.dims || (block >= 2 && down == across);
+/// Asks memory for what a lane has of 16 rows; the last row stands for those beyond it.
+__device__ void ask(const Args &a, ELEMENT (*values)[DEEP], u64 start, u32 down, u32 across) {
+    u32 lane = threadIdx.x & 31;
+#pragma unroll
+    for (int block = 0; block < 4; block++) {
+        if (block >= 2 && down == across) continue;
+        u32 column = min((block < 2 ? down : across) * EDGE + (block & 1) * 8 + lane / 4, a.dims - 1);
+#pragma unroll
+        for (int group = 0; group < DEEP; group++)
+            values[block][group] = element(a, min(start + 4 * group + (lane & 3), a.rows - 1), column);
+    }
 }
 
-/// A warp takes 16 rows at a time. A whole number q is taken apart as h·2²² + l.
-KERNEL_OF_TWO(gram) {
+/// A warp takes 16 rows at a time. A whole number q is taken apart as h·2²² + l, and h·l' + l·h' comes from the product of h + l
+/// with h' + l', less h·h' and l·l': three multiplications instead of four.
+KERNEL(gram) {
     if (*a.stop) return;
     u32 down, across;
     tile_at(blockIdx.y, &down, &across);
     u32 lane = threadIdx.x & 31;
     u64 step = 4 * DEEP * (u64)gridDim.x * GROUPS, start = 4 * DEEP * ((u64)blockIdx.x * GROUPS + (threadIdx.x >> 5));
-    // Of both blocks across: h·h, h·l with l·h, l·l; four entries of each.
+    // Of both blocks across: h·h', (h + l)·(h' + l'), l·l'; four entries of each.
     long long total[2][3][4] = {};
     double sums[2][3][4] = {};
     u32 steps = 0;
+    Column columns[4];
+    for (int block = 0; block < 4; block++)
+        columns[block] = column_of(a, min((block < 2 ? down : across) * EDGE + (block & 1) * 8 + lane / 4, a.dims - 1));
+    ELEMENT values[4][DEEP] = {};
+    ask(a, values, start, down, across);
     for (; start < a.rows; start += step) {
-        ELEMENT values[4][DEEP] = {};
-#pragma unroll
-        for (int block = 0; block < 4; block++) {
-            if (is_left_out(a, block, down, across)) continue;
-            u32 column = min((block < 2 ? down : across) * EDGE + (block & 1) * 8 + lane / 4, a.dims - 1);
-#pragma unroll
-            for (int group = 0; group < DEEP; group++)
-                values[block][group] = element(a, min(start + 4 * group + (lane & 3), a.rows - 1), column);
-        }
+        ELEMENT next[4][DEEP] = {};
+        ask(a, next, start + step, down, across);
         double high[4][DEEP] = {}, low[4][DEEP] = {};
 #pragma unroll
         for (int block = 0; block < 4; block++) {
@@ -850,31 +837,38 @@ KERNEL_OF_TWO(gram) {
                     low[block][group] = low[block - 2][group];
                 }
             }
-            if (is_left_out(a, block, down, across)) continue;
+            if (block >= 2 && down == across) continue;
             u32 column = (block < 2 ? down : across) * EDGE + (block & 1) * 8 + lane / 4, last = a.dims - 1;
 #pragma unroll
             for (int group = 0; group < DEEP; group++) {
-                double q = quantised(a, bounded(a, values[block][group], min(column, last)), min(column, last));
+                double q = columns[block].quantised(bounded(a, values[block][group], min(column, last)));
                 if (column > last) q = column == a.dims;
                 if (start + 4 * group + (lane & 3) >= a.rows) q = 0.0;
-                high[block][group] = rint(__dmul_rn(q, 1.0 / 4194304.0));
+                high[block][group] = __dsub_rn(__fma_rn(q, 1.0 / 4194304.0, WHOLE), WHOLE);
                 low[block][group] = __fma_rn(high[block][group], -4194304.0, q);
             }
         }
-        double left_high[2 * DEEP], left_low[2 * DEEP];
+        double left_high[2 * DEEP], left_both[2 * DEEP], left_low[2 * DEEP];
 #pragma unroll
         for (int at = 0; at < 2 * DEEP; at++) {
             left_high[at] = high[at & 1][at >> 1];
             left_low[at] = low[at & 1][at >> 1];
+            left_both[at] = __dadd_rn(left_high[at], left_low[at]);
         }
 #pragma unroll
         for (int y = 0; y < 2; y++) {
             if (across * EDGE + y * 8 >= a.dims) continue;
+            double both[DEEP];
+#pragma unroll
+            for (int group = 0; group < DEEP; group++) both[group] = __dadd_rn(high[2 + y][group], low[2 + y][group]);
             multiply(sums[y][0], left_high, high[2 + y]);
-            multiply(sums[y][1], left_high, low[2 + y]);
-            multiply(sums[y][1], left_low, high[2 + y]);
+            multiply(sums[y][1], left_both, both);
             multiply(sums[y][2], left_low, low[2 + y]);
         }
+#pragma unroll
+        for (int block = 0; block < 4; block++)
+#pragma unroll
+            for (int group = 0; group < DEEP; group++) values[block][group] = next[block][group];
         if (++steps == MOST_STEPS || start + step >= a.rows) {
             steps = 0;
 #pragma unroll
@@ -886,7 +880,8 @@ KERNEL_OF_TWO(gram) {
     }
     for (int y = 0; y < 2; y++)
         for (int entry = 0; entry < 4; entry++) {
-            i128 sum = ((i128)total[y][0][entry] << 44) + ((i128)total[y][1][entry] << 22) + total[y][2][entry];
+            long long high = total[y][0][entry], low = total[y][2][entry], mixed = total[y][1][entry] - high - low;
+            i128 sum = ((i128)high << 44) + ((i128)mixed << 22) + low;
             u64 p = down * EDGE + (entry >> 1) * 8 + lane / 4;
             add_product(a, p, across * EDGE + y * 8 + 2 * (lane & 3) + (entry & 1), sum);
         }

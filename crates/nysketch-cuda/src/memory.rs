@@ -87,7 +87,14 @@ impl Memory {
         assert!(to >= bytes && to + bytes <= self.bytes, "a copy stays within its memory");
         self.device.current()?;
         // SAFETY: both ends are within the memory, and do not overlap.
-        let code = unsafe { (self.device.driver.within)(self.address + to as u64, self.address, bytes, stream.handle) };
+        let code = unsafe {
+            (self.device.driver.within)(
+                self.address + to as u64,
+                self.address,
+                bytes,
+                stream.handle,
+            )
+        };
         self.device.check(code, "copying within the GPU")
     }
 

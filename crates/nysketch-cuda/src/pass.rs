@@ -18,8 +18,8 @@ const SPAN: u64 = 4096;
 const PER_LANE: u64 = 256;
 /// Rows that a thread may add up coverage of.
 const COVERED: u64 = 64;
-/// Rows of which a block may add up moments: 2¹⁹ for a warp, of products below 2⁴⁴ in 63 bits.
-const MOST_SUMMED: u64 = 8 << 19;
+/// Rows of which a block may add up moments: 2¹⁷ for a warp, of products below 2.25·2⁴⁴ in 63 bits.
+const MOST_SUMMED: u64 = 8 << 17;
 /// Columns of a tile of the matrix of moments, with weights and without.
 const EDGES: [usize; 2] = [32, 16];
 
@@ -364,7 +364,7 @@ impl Pass {
             complete: 0,
             centre: tables.centre.address(),
             inverse: tables.inverse.address(),
-            per_unit: tables.per_unit.address(),
+            units: tables.units.address(),
             points: 0,
             levels: 0,
             starts: tables.starts.address(),
@@ -540,7 +540,7 @@ impl Pass {
     fn launch(&self, step: &Step, kernel: Kernel, grid: (u32, u32), args: &Args) -> Result<()> {
         // SAFETY: `Args` is what kernels take. Its addresses are those of memory that lives until the stream is waited for,
         // made for as many rows, columns and points as it says; rows of others are promised by whoever made them.
-        unsafe { self.tables.device.launch(&step.program, kernel, grid, args, &self.stream) }
+        unsafe { self.tables.device.launch(&step.program, kernel, grid, args, self.stream.handle) }
     }
 }
 

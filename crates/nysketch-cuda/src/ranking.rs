@@ -142,7 +142,7 @@ impl Ranking {
     fn launch(&self, kernel: Kernel, grid: (u32, u32), args: &Args, lane: &Lane) -> Result<()> {
         // SAFETY: `Args` is what kernels take. Of its addresses these two kernels use those above, which are of memory for so
         // many rows, panels and points, and live until the lane's stream is waited for.
-        unsafe { self.device.launch(&self.step.program, kernel, grid, args, &lane.stream) }
+        unsafe { self.device.launch(&self.step.program, kernel, grid, args, lane.stream.handle) }
     }
 }
 

@@ -18,7 +18,7 @@ pub struct Tables {
     pub(crate) layout: Layout,
     pub(crate) centre: Memory,
     pub(crate) inverse: Memory,
-    pub(crate) per_unit: Memory,
+    pub(crate) units: Memory,
     pub(crate) starts: Memory,
     pub(crate) cover: Memory,
     pub(crate) low: Memory,
@@ -52,6 +52,8 @@ impl Tables {
         let stream = Stream::new(&device)?;
         let doubles = |values: &[f64]| Memory::of(&device, values, &stream, "the plan");
         let categories = spec.categories.iter();
+        let factors = spec.inverse.iter().zip(&spec.per_unit);
+        let units: Vec<f64> = factors.map(|(inverse, per_unit)| inverse * per_unit).collect();
         let starts: Vec<u32> =
             categories.scan(0, |end, n| Some(std::mem::replace(end, *end + n))).collect();
         let cover: Vec<f32> =
@@ -63,7 +65,7 @@ impl Tables {
         Ok(Arc::new(Tables {
             centre: doubles(&spec.centre)?,
             inverse: doubles(&spec.inverse)?,
-            per_unit: doubles(&spec.per_unit)?,
+            units: doubles(&units)?,
             starts: Memory::of(&device, &starts, &stream, "the plan")?,
             cover: Memory::of(&device, &cover, &stream, "the plan")?,
             low: bounds(|p| &p.low)?,

@@ -302,6 +302,14 @@ pub enum Error {
     /// A file that is not a valid plan or sketch.
     #[error(transparent)]
     Format(#[from] FormatError),
+    /// Rows in the memory of a GPU that only this machine's processors can add.
+    #[error(
+        "rows in GPU memory cannot be sketched where {reason}; `device=cpu` copies them to this machine"
+    )]
+    NotOnDevice {
+        /// What the plan or the sketch asks for.
+        reason: &'static str,
+    },
     /// A GPU that cannot be used, or did not finish.
     #[error("{0}; `device=cpu` works without a GPU")]
     Device(#[from] nysketch_cuda::DeviceError),
@@ -461,7 +469,7 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 73] = [
+const PARAMETERS: [&str; 74] = [
     "bandwidth",
     "bounds",
     "by",
@@ -474,6 +482,7 @@ const PARAMETERS: [&str; 73] = [
     "cross_validate",
     "dates",
     "decoder",
+    "device",
     "delimiter",
     "delta",
     "dims",

@@ -172,6 +172,7 @@ pub use kernel::Kernel;
 pub use landmarks::Sampling;
 pub use model::{Model, Shape};
 pub use names::{Choice, Named};
+pub use nysketch_cuda as cuda;
 pub use plan::{Features, Plan};
 pub use planning::{
     DatePart, FeatureKind, GivenLandmarks, LandmarkCount, Missing, PlanParams, PlanReport,
@@ -195,6 +196,5 @@ pub use suitability::{ScaleGap, Suitability};
 pub use sums::{Sum, Sums};
 pub use synthetic::Mixture;
 pub use task::Task;
-pub use nysketch_cuda as cuda;
 pub use weight::{Rounding, WeightParams, Weighting};
 pub use witnesses::Witnesses;

@@ -2,7 +2,7 @@
 
 use super::files::read_model;
 use super::plan::{invalid, tell_input};
-use super::predict::unusable_rows;
+use super::predict::{on_device, tell_device, unusable_rows};
 use crate::args::{Common, Evaluate, InputArgs};
 use crate::input;
 use crate::losses::Lost;
@@ -41,7 +41,7 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
     let input = input::open(&args.input, columns_read, extras, holes)?;
     tell_input(&input, common);
     let bar = Bar::reading("evaluating", &input, common.quiet);
-    let predictor = Predictor::new(&model);
+    let predictor = on_device(&model, &args.device, &input, common)?;
     let best_predictor = reference.as_ref().map(Predictor::new);
     let view = View::new(&model.recipe, &model.columns, &input)?;
     let (mut risks, mut best, mut seen) = (Risks::default(), Risks::default(), 0);
@@ -67,6 +67,7 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
     // Parts are added up in the order of the rows, so that the number of threads does not show.
     input.map_in_order(common.threads(), &bar, work, take)?;
     drop(bar);
+    tell_device(&predictor);
     if let Labels::File(all) = &labels
         && all.len() as u64 != seen
     {

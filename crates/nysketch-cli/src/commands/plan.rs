@@ -13,7 +13,9 @@ use crate::progress::Bar;
 use crate::writing::{check_output, write_bytes};
 use anyhow::{Result, bail};
 use nysketch::inspect::{PlanSummary, RawRows};
-use nysketch::{Collect, Invalid, Missing, Plan, PlanParams, PlanReport, SampleRows, make_plan};
+use nysketch::{
+    Collect, DeviceChoice, Invalid, Missing, Plan, PlanParams, PlanReport, SampleRows, make_plan,
+};
 use nysketch_tables::{Columns, Dataset, Extras};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -28,6 +30,7 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
         input: &input,
         columns: &args.columns,
         options: &args.plan,
+        device: args.device.device,
         by: None,
         output: args.output.as_deref(),
     };
@@ -100,6 +103,8 @@ pub struct PlanRequest<'a> {
     pub input: &'a InputArgs,
     pub columns: &'a ColumnArgs,
     pub options: &'a PlanOptions,
+    /// Where distances of all rows from the first landmarks are computed.
+    pub device: DeviceChoice,
     /// Column that groups the rows.
     pub by: Option<&'a str>,
     /// What will be written, if anything, which must not be an input.
@@ -111,11 +116,11 @@ pub fn plan_input(
     request: PlanRequest<'_>,
     common: &Common,
 ) -> Result<(Plan, PlanReport, Dataset)> {
-    let PlanRequest { input, columns, options, by, output } = request;
+    let PlanRequest { input, columns, options, device, by, output } = request;
     if input.input.iter().any(|p| p == Path::new("-")) {
         return Err(Usage("making a plan reads the rows first, and stdin can be read only once; make a plan from a file and pass it with --plan".into()).into());
     }
-    let params = params(input, options, common)?;
+    let params = params(input, options, common)?.device(device);
     // Impossible options are refused before any file is opened.
     let mut options_alone = params.clone();
     if let Some(path) = &options.landmarks_from {

@@ -2,12 +2,12 @@
 
 use super::files::read_model;
 use super::plan::{invalid, tell_input};
-use crate::args::{Common, Predict};
+use crate::args::{Common, DeviceArg, Predict};
 use crate::describe::digits;
 use crate::input;
 use crate::kind::Kind;
 use crate::losses::Lost;
-use crate::output::{Usage, count, name, note, result, short, thousands};
+use crate::output::{Usage, count, name, note, result, short, thousands, warn};
 use crate::progress::Bar;
 use crate::writing::{check_output, while_writing};
 use anyhow::Result;
@@ -37,7 +37,7 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
     tell_input(&input, common);
     let schema = schema(&input, &columns, &args.prefix)?;
     let invalid = invalid(&args.input);
-    let predictor = Predictor::new(&model);
+    let predictor = on_device(&model, &args.device, &input, common)?;
     let view = View::new(&model.recipe, &model.columns, &input)?;
     let bar = Bar::reading("predicting", &input, common.quiet);
     let (mut rows, losses) = (0, Mutex::new(Losses::default()));
@@ -57,6 +57,7 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
     });
     while_writing(&args.output, written)?;
     drop(bar);
+    tell_device(&predictor);
     let losses = losses.into_inner().unwrap_or_else(|e| e.into_inner());
     let lost = Lost::new(&losses, &model.columns, &model.recipe, rows);
     lost.tell(common, "; their label is -1");
@@ -76,6 +77,26 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
         json["flagged"] = json!(flagged);
     }
     result(common, &json, &text)
+}
+
+/// What applies a model, on a GPU where one was asked for or pays.
+pub fn on_device<'a>(
+    model: &'a Model,
+    device: &DeviceArg,
+    input: &Dataset,
+    common: &Common,
+) -> Result<Predictor<'a>> {
+    let predictor = Predictor::new(model);
+    let (predictor, remark) = predictor.on_device(device.device, input.rows(), common.threads())?;
+    remark.iter().for_each(|remark| note(common, remark));
+    Ok(predictor)
+}
+
+/// Says so where a GPU has failed: this machine's processors have finished what it did not, so that nothing is wrong.
+pub fn tell_device(predictor: &Predictor<'_>) {
+    if let Err(error) = predictor.check_device() {
+        warn(&format!("{error}; the processors of this machine have finished the work"));
+    }
 }
 
 /// Where the threshold is, and how well it is known.

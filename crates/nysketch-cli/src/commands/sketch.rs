@@ -17,7 +17,10 @@ use crate::writing::{check_output, write_bytes};
 use anyhow::Result;
 use nysketch::columns::ColumnSummary;
 use nysketch::inspect::{FoldSummary, PlanSummary, RawRows};
-use nysketch::{DeviceChoice, EngineKind, Error, FoldBy, FoldRule, Plan, RowSet, Run, Sketch, SketchParams, Suitability};
+use nysketch::{
+    DeviceChoice, EngineKind, Error, FoldBy, FoldRule, Plan, RowSet, Run, Sketch, SketchParams,
+    Suitability,
+};
 use nysketch_tables::store::Local;
 use nysketch_tables::{Columns, Dataset, Extras, find};
 use serde_json::json;
@@ -58,6 +61,7 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
                 input: &given,
                 columns: &args.columns,
                 options: &args.plan,
+                device: args.device.device,
                 by,
                 output: Some(&args.output),
             };

@@ -15,9 +15,9 @@ mod gram;
 mod kind;
 mod scalar;
 
+pub use choice::DeviceChoice;
 pub(crate) use cpu::Cpu;
 pub(crate) use cuda::Cuda;
-pub use choice::DeviceChoice;
 pub use kind::EngineKind;
 pub(crate) use scalar::Scalar;
 

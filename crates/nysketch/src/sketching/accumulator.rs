@@ -190,23 +190,37 @@ impl Accumulator {
         let plan = self.plan.clone();
         let block = Block { file: "rows in GPU memory".into(), first_row, ..Block::default() };
         let complete = Recipe { least_present: None, ..plan.recipe.clone() };
-        if !complete.is_plain(&plan.columns) || plan.people().is_some() || self.dealer.is_some() {
-            let expected = "in the memory of this machine, where columns are made of others or of text, people are \
-                            protected, or rows are dealt to folds";
-            return Err(Error::parameter("rows", expected, "in GPU memory"));
+        let reasons = [
+            (!plan.categories().is_empty(), "the plan has categories"),
+            (
+                !complete.is_plain(&plan.columns),
+                "columns are logarithms, dates or vectors of length one",
+            ),
+            (plan.people().is_some(), "the plan protects people"),
+            (self.dealer.is_some(), "rows are dealt to folds"),
+        ];
+        if let Some((_, reason)) = reasons.into_iter().find(|(asked, _)| *asked) {
+            return Err(Error::NotOnDevice { reason });
         }
         let invalid = if plan.private.is_some() { Invalid::Skip } else { invalid };
         self.weights.clear();
+        let mut without_weight = Vec::new();
         if let Some(weighting) = &plan.weighting {
             if weights.len() as u64 != rows.len() {
                 let expected = "one weight per row, as the plan asks for";
                 return Err(Error::parameter("weights", expected, weights.len()));
             }
-            for (number, weight) in (first_row..).zip(weights) {
-                let units = weighting.units(*weight, Invalid::Refuse, &block, number)?;
-                let units = units.expect("weights that are no numbers are refused");
-                self.rounding.add(*weight, f64::from(units) * weighting.unit);
-                self.weights.push(units);
+            for (row, weight) in weights.iter().enumerate() {
+                match weighting.units(*weight, invalid, &block, first_row + row as u64)? {
+                    Some(units) => {
+                        self.rounding.add(*weight, f64::from(units) * weighting.unit);
+                        self.weights.push(units);
+                    }
+                    None => {
+                        without_weight.push(row as u64);
+                        self.weights.push(0);
+                    }
+                }
             }
         }
         let room = match plan.weighting {
@@ -223,9 +237,19 @@ impl Accumulator {
             return Err(plan.frame.invalid(at, j, values[j]));
         }
         self.losses.merge(&Losses::from_counts(outcome.skipped, outcome.by_column));
+        let mut skipped = outcome.skipped;
+        for row in without_weight {
+            // Where its values are invalid, too, it has been counted.
+            let values = self.engine.row_on_device(rows, row)?;
+            let alone = Block { values, columns: plan.dims(), ..block.clone() };
+            if self.is_valid(&alone, 0) {
+                self.losses.skip([plan.dims()]);
+                skipped += 1;
+            }
+        }
         let sums = self.sums();
         sums[Sum::Rows][0] += i128::from(outcome.weight);
-        sums[Sum::Skipped][0] += i128::from(outcome.skipped);
+        sums[Sum::Skipped][0] += i128::from(skipped);
         Ok(())
     }
 
