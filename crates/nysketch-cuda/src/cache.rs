@@ -45,7 +45,7 @@ fn folder() -> Option<PathBuf> {
         true => variable("LOCALAPPDATA"),
         false => variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache"))),
     };
-    let folder = root?.join("nysketch").join("kernels");
+    let folder = root.filter(|root| root.is_absolute())?.join("nysketch").join("kernels");
     if !folder.is_dir() {
         make(&folder).ok()?;
     }

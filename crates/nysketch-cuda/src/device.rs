@@ -189,6 +189,22 @@ impl Device {
         self.check(unsafe { (self.driver.set_current)(self.context) }, "turning to it")
     }
 
+    /// Gives something back that is its own, and then turns to the GPU that this thread has worked with before: where things
+    /// are dropped is not for us to say.
+    pub(crate) fn giving_back(&self, give: impl FnOnce()) {
+        let mut before = 0;
+        // SAFETY: the driver's own functions; the context was current, or none was.
+        unsafe {
+            let told = (self.driver.current)(&mut before);
+            if self.current().is_ok() {
+                give();
+            }
+            if told == 0 {
+                (self.driver.set_current)(before);
+            }
+        }
+    }
+
     /// An error where a call has failed.
     pub(crate) fn check(&self, code: c_int, what: &'static str) -> Result<()> {
         match code {
@@ -302,9 +318,8 @@ impl Drop for Program {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        if self.current().is_ok() {
-            self.programs.get_mut().unwrap_or_else(|e| e.into_inner()).clear();
-        }
+        let programs = std::mem::take(self.programs.get_mut().unwrap_or_else(|e| e.into_inner()));
+        self.giving_back(|| drop(programs));
         // SAFETY: retained once, by `open`.
         unsafe { (self.driver.release)(self.handle) };
     }

@@ -77,6 +77,9 @@ pub enum DeviceError {
         /// The driver's name for what went wrong.
         code: String,
     },
+    /// A plan with numbers beyond those that kernels work with.
+    #[error("a GPU cannot sum {0}")]
+    Plan(&'static str),
     /// Rows that are not where they are said to be.
     #[error("rows in GPU memory must be {expected}, got {got}")]
     Rows {

@@ -43,6 +43,7 @@ functions! {
         attribute = "cuDeviceGetAttribute" (&mut c_int, c_int, c_int);
         retain = "cuDevicePrimaryCtxRetain" (&mut Handle, c_int);
         release = "cuDevicePrimaryCtxRelease_v2" (c_int);
+        current = "cuCtxGetCurrent" (&mut Handle);
         set_current = "cuCtxSetCurrent" (Handle);
         memory = "cuMemGetInfo_v2" (&mut usize, &mut usize);
         allocate = "cuMemAlloc_v2" (&mut Address, usize);

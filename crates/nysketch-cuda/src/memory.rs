@@ -115,9 +115,11 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        if self.bytes > 0 && self.device.current().is_ok() {
-            // SAFETY: allocated by `new` and given back once. The driver waits for what still uses it.
-            unsafe { (self.device.driver.free)(self.address) };
+        if self.bytes > 0 {
+            self.device.giving_back(|| {
+                // SAFETY: allocated by `new` and given back once. The driver waits for what still uses it.
+                unsafe { (self.device.driver.free)(self.address) };
+            });
         }
     }
 }
@@ -159,9 +161,11 @@ impl<T: Plain> Pinned<T> {
 
 impl<T> Drop for Pinned<T> {
     fn drop(&mut self) {
-        if self.len > 0 && self.device.current().is_ok() {
-            // SAFETY: allocated by `new` and given back once; the owner has waited for copies.
-            unsafe { (self.device.driver.free_host)(self.address) };
+        if self.len > 0 {
+            self.device.giving_back(|| {
+                // SAFETY: allocated by `new` and given back once; the owner has waited for copies.
+                unsafe { (self.device.driver.free_host)(self.address) };
+            });
         }
     }
 }
@@ -226,13 +230,13 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if self.device.current().is_ok() {
+        self.device.giving_back(|| {
             // SAFETY: created by `new` and destroyed once, after its work.
             unsafe {
                 (self.device.driver.wait_stream)(self.handle);
                 (self.device.driver.destroy_stream)(self.handle);
             }
-        }
+        });
     }
 }
 
@@ -276,9 +280,9 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        if self.device.current().is_ok() {
+        self.device.giving_back(|| {
             // SAFETY: created by `new` and destroyed once.
             unsafe { (self.device.driver.destroy_event)(self.handle) };
-        }
+        });
     }
 }

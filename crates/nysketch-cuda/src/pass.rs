@@ -245,6 +245,12 @@ impl Pass {
             return Ok(outcome);
         }
         let device = self.tables.device().clone();
+        if !rows.address.is_multiple_of(rows.element.bytes() as u64) {
+            let expected =
+                format!("at a multiple of the {} bytes of a value", rows.element.bytes());
+            return refuse(expected, format!("address {:#x}", rows.address));
+        }
+        device.current()?;
         if crate::Device::of_address(rows.address)? != Some(device.ordinal()) {
             return refuse(format!("in the memory of GPU {}", device.ordinal()), "others".into());
         }

@@ -1,12 +1,14 @@
 //! What all passes of one [`Spec`] over one GPU read: made once, and shared.
 
 use crate::device::{Device, Kernel, Program};
-use crate::error::Result;
+use crate::error::{DeviceError, Result};
 use crate::memory::{Memory, Stream};
 use crate::spec::{Layout, Spec, TILE, Variant};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+/// Most panels of points: blocks of a grid downwards.
+const MOST_PANELS: usize = 65_535;
 /// Panels of points, compared with the blocks that a GPU works on at a time, from which on there are several rounds of them.
 const FEW_PANELS: u32 = 4;
 
@@ -51,9 +53,13 @@ impl Tables {
     pub fn new(device: Arc<Device>, spec: Spec) -> Result<Arc<Self>> {
         let stream = Stream::new(&device)?;
         let doubles = |values: &[f64]| Memory::of(&device, values, &stream, "the plan");
-        let categories = spec.categories.iter();
         let factors = spec.inverse.iter().zip(&spec.per_unit);
         let units: Vec<f64> = factors.map(|(inverse, per_unit)| inverse * per_unit).collect();
+        // Both are rounded in one go only if their product is exact.
+        if !units.iter().all(|units| units.is_normal()) {
+            return Err(DeviceError::Plan("columns of so large or small a scale"));
+        }
+        let categories = spec.categories.iter();
         let starts: Vec<u32> =
             categories.scan(0, |end, n| Some(std::mem::replace(end, *end + n))).collect();
         let cover: Vec<f32> =
@@ -108,6 +114,9 @@ impl Tables {
             }
         };
         let panels = self.spec.panels(per_thread);
+        if panels > MOST_PANELS {
+            return Err(DeviceError::Plan("so many landmarks with so many bandwidths"));
+        }
         let filled = panels * crate::spec::GROUPS * per_thread;
         Ok(Step { variant, program, packed, panels: panels as u32, filled: filled as u32 })
     }

@@ -33,9 +33,9 @@ impl Gpus {
     /// Brings points to the GPU of this number, or to all of them, and tries it.
     pub fn new(points: &Points, ordinal: Option<usize>) -> Result<Self> {
         let ordinals = match ordinal {
-            Some(ordinal) => ordinal..ordinal + 1,
+            Some(ordinal) => ordinal..=ordinal,
             // Without any, opening the first one says why.
-            None => 0..Device::count().max(1),
+            None => 0..=Device::count().saturating_sub(1),
         };
         let rankings = ordinals.map(|ordinal| {
             let ranking = Ranking::new(Device::open(ordinal)?, points.data(), points.dims())?;

@@ -547,3 +547,21 @@ fn plans_are_the_same() {
         assert!(by(DeviceChoice::Cuda(None)).to_bytes() == by(DeviceChoice::Cpu).to_bytes());
     }
 }
+
+/// More cells than are counted in the memory that threads share.
+#[test]
+fn many_cells_have_the_same_bytes() {
+    if !has_device() {
+        return;
+    }
+    let values: Vec<f64> = (0..9000).map(|i| (f64::from(i) * 0.37).sin() * f64::from(i)).collect();
+    let table = Table::unnamed(1, values).unwrap();
+    let collect = Collect { kernel: false, cells: true, moments: true };
+    let params = PlanParams::default().landmarks(8300).sampling(Sampling::Uniform);
+    let plan = Arc::new(plan_for(&table, params.collect(collect)).unwrap().0);
+    let by = |engine| {
+        let params = SketchParams::default().engine(engine);
+        Sketch::of(&plan, &table, params, &()).unwrap().to_bytes()
+    };
+    assert_eq!(by(EngineKind::Cuda(None)), by(EngineKind::Cpu));
+}

@@ -179,6 +179,7 @@ API cuCtxSetCurrent(void *context) {
     if ((long)context > devices) return INVALID_CONTEXT;
     return current_device = (int)(size_t)context - 1, SUCCESS;
 }
+API cuCtxGetCurrent(void **context) { return *context = (void *)(size_t)(current_device + 1), SUCCESS; }
 API cuCtxSynchronize() { CONTEXT; return SUCCESS; }
 
 static const std::map<int, std::pair<const char *, const char *>> errors = {

@@ -83,7 +83,9 @@ impl DeviceChoice {
         };
         match start(ordinal) {
             Ok(started) => Ok((Some(started), None)),
-            Err(Error::Device(reason)) if self == DeviceChoice::Auto => {
+            Err(reason @ (Error::Device(_) | Error::WrongDevice { .. }))
+                if self == DeviceChoice::Auto =>
+            {
                 Ok((None, Some(format!("the GPU is not used: {reason}"))))
             }
             Err(other) => Err(other),

@@ -44,14 +44,17 @@ impl Cuda {
         Cuda { plan, ordinal, instructions, pass: None, bounded: Vec::new() }
     }
 
-    /// Opens the GPU, and tries it where this plan has not been there.
+    /// Opens the GPU, or all of them, and tries those where this plan has not been.
     pub fn prepare(&self) -> Result<()> {
-        self.tables().map(|_| ())
+        match self.ordinal {
+            Some(ordinal) => self.tables(ordinal).map(|_| ()),
+            // Without any, opening the first one says why.
+            None => (0..Device::count().max(1)).try_for_each(|i| self.tables(i).map(|_| ())),
+        }
     }
 
-    fn tables(&self) -> Result<Arc<Tables>> {
+    fn tables(&self, ordinal: usize) -> Result<Arc<Tables>> {
         let plan = &self.plan;
-        let ordinal = self.ordinal.unwrap_or_else(|| plan.on_devices.next(Device::count()));
         plan.on_devices.of(ordinal, || {
             let tables = Tables::new(Device::open(ordinal)?, spec(plan))?;
             match adds_as_defined(plan, &tables)? {
@@ -64,7 +67,9 @@ impl Cuda {
     /// The pass, started with the first rows.
     fn pass(&mut self) -> Result<&mut Pass> {
         if self.pass.is_none() {
-            self.pass = Some(Pass::new(self.tables()?)?);
+            let turn = || self.plan.on_devices.next(Device::count());
+            let ordinal = self.ordinal.unwrap_or_else(turn);
+            self.pass = Some(Pass::new(self.tables(ordinal)?)?);
         }
         Ok(self.pass.as_mut().expect("was made"))
     }
@@ -199,7 +204,10 @@ fn spec(plan: &Plan) -> Spec {
         inverse,
         per_unit,
         categories: plan.categories().iter().map(|c| c.len() as u32).collect(),
-        levels: plan.level_tables().map_or(Vec::new(), |tables| tables.entries().to_vec()),
+        levels: match plan.level_tables() {
+            Some(tables) if needed => tables.entries().to_vec(),
+            _ => Vec::new(),
+        },
         private: plan.private.as_ref().map(|private| Private {
             low: private.low.clone(),
             high: private.high.clone(),
@@ -245,13 +253,22 @@ fn adds_as_defined(plan: &Arc<Plan>, tables: &Arc<Tables>) -> Result<bool> {
     let (mut expected, mut got) = (Sums::zero(plan), Sums::zero(plan));
     let mut scalar = Scalar::new(plan.clone());
     if plan.is_partial() {
-        values.iter_mut().step_by(2 * d + 1).for_each(|x| *x = f64::NAN);
+        // In some of the rows.
+        values.iter_mut().skip(d).step_by(2 * d + 1).for_each(|x| *x = f64::NAN);
     }
-    // Of a plan whose landmarks no row can be near to, no row is added by either.
-    let added = scalar.add(&values, &codes, &weights, &mut expected)?;
-    values.truncate(added * d);
-    codes.truncate(added * plan.categories().len());
-    weights.truncate(added);
+    // Rows that are invalid or lack too much are left out, as they are before they come to an engine.
+    let c = plan.categories().len();
+    let (mut kept, mut kept_codes, mut kept_weights) = (Vec::new(), Vec::new(), Vec::new());
+    for i in 0..rows {
+        let (row, levels) = (&values[i * d..(i + 1) * d], &codes[i * c..(i + 1) * c]);
+        let weight = weights.get(i..i + 1).unwrap_or(&[]);
+        if scalar.add(row, levels, weight, &mut expected)? == 1 {
+            kept.extend_from_slice(row);
+            kept_codes.extend_from_slice(levels);
+            kept_weights.extend_from_slice(weight);
+        }
+    }
+    let (mut values, codes, weights) = (kept, kept_codes, kept_weights);
     let mut pass = Pass::new(tables.clone())?;
     let mut bounded = Vec::new();
     if let Some(private) = &plan.private {

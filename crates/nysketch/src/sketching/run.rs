@@ -238,11 +238,16 @@ impl Run {
                     }
                 },
             )?;
-            for accumulator in stretch.states {
-                self.losses.merge(accumulator.losses());
-                self.rounding.merge(accumulator.rounding());
-                self.beyond += accumulator.beyond();
-                self.sketch.merge(&accumulator.freeze()?)?;
+            // All of them, before any counts: a GPU may fail to the last, and what is merged must be in `done`.
+            let parts = stretch.states.into_iter().map(|accumulator| {
+                let (losses, rounding) = (accumulator.losses().clone(), accumulator.rounding());
+                Ok((losses, rounding, accumulator.beyond(), accumulator.freeze()?))
+            });
+            for (losses, rounding, beyond, part) in parts.collect::<Result<Vec<_>>>()? {
+                self.losses.merge(&losses);
+                self.rounding.merge(rounding);
+                self.beyond += beyond;
+                self.sketch.merge(&part)?;
             }
             self.uncounted = quota.as_ref().map_or((0, 0), Quota::uncounted);
             stretch.rows.ranges().iter().for_each(|r| self.done.insert(r.clone()));
