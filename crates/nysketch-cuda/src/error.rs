@@ -68,7 +68,7 @@ pub enum DeviceError {
         total_mb: usize,
     },
     /// A call failed: the GPU was reset, fell off the bus, or met a fault.
-    #[error("{name} failed ({code}): {what}; nothing was written")]
+    #[error("{name} failed while {what} ({code})")]
     Failed {
         /// The GPU.
         name: String,

@@ -94,9 +94,12 @@ pub fn on_device<'a>(
 
 /// Says so where a GPU has failed: this machine's processors have finished what it did not, so that nothing is wrong.
 pub fn tell_device(predictor: &Predictor<'_>) {
-    if let Err(error) = predictor.check_device() {
-        warn(&format!("{error}; the processors of this machine have finished the work"));
-    }
+    let reason = match predictor.check_device() {
+        Ok(()) => return,
+        Err(Error::Device(reason)) => reason.to_string(),
+        Err(other) => other.to_string(),
+    };
+    warn(&format!("{reason}; the processors of this machine have finished the work"));
 }
 
 /// Where the threshold is, and how well it is known.
