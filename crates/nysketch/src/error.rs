@@ -90,6 +90,13 @@ pub enum FormatError {
     NotCanonical,
 }
 
+/// Not as its source: what went wrong is part of the message already.
+impl From<nysketch_cuda::DeviceError> for Error {
+    fn from(error: nysketch_cuda::DeviceError) -> Self {
+        Error::Device(error)
+    }
+}
+
 /// Everything the library refuses. Fields say what, where and how much; the message says what to do.
 ///
 /// ```
@@ -312,7 +319,7 @@ pub enum Error {
     },
     /// A GPU that cannot be used, or did not finish.
     #[error("{0}; `device=cpu` works without a GPU")]
-    Device(#[from] nysketch_cuda::DeviceError),
+    Device(nysketch_cuda::DeviceError),
     /// A GPU whose sums are not those of FORMAT.md, or whose distances are not those of this machine's processors.
     #[error(
         "{name} does not compute what FORMAT.md defines, so its results cannot be trusted; use `device=cpu`"
