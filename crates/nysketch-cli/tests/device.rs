@@ -107,10 +107,13 @@ fn a_lost_gpu_leaves_its_checkpoint() {
         return;
     }
     let f = folder();
-    let line = "sketch rows.csv --plan plan.nys --checkpoint c.ckpt --checkpoint-every 0 --threads 1 -o s.nys";
+    f.ok("generate gmm --rows 60000 --dims 4 --clusters 5 -o more.csv");
+    let line = "sketch more.csv --plan plan.nys --checkpoint c.ckpt --checkpoint-every 0.000001 --threads 1 -o s.nys";
     let mut lost = f.command(&format!("{line} --device cuda"));
+    // After the trial and the first rows, and before the last.
     lost.env("EMULATED_LOST_AFTER", "40").assert().code(1).stderr(contains("LAUNCH_FAILED"));
+    assert!(f.path("c.ckpt").exists());
     f.ok(&format!("{line} --device cpu --resume"));
-    f.ok("sketch rows.csv --plan plan.nys -o whole.nys");
+    f.ok("sketch more.csv --plan plan.nys -o whole.nys");
     assert_eq!(f.read("s.nys"), f.read("whole.nys"));
 }
