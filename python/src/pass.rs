@@ -5,15 +5,14 @@ use crate::input::{DeviceArray, Extras, Input, Wanted};
 use crate::natural::Natural;
 use crate::options::invalid;
 use crate::plan::warn_each;
-use crate::work::{SILENT, Shown, run, threads};
+use crate::work::{Shown, run, threads};
 use nysketch::rows::Losses;
 use nysketch::{
-    Accumulator, DeviceChoice, EngineKind, Error, Plan, Progress, Rounding, RowSet, Run, Sketch,
+    Accumulator, DeviceChoice, Error, Invalid, Plan, Progress, Rounding, RowSet, Run, Sketch,
     SketchParams,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use std::sync::Arc;
 
 /// How a pass is run, as Python says it.
 pub struct How<'a, 'py> {
@@ -54,10 +53,8 @@ pub fn sketch(empty: Sketch, x: &Bound<'_, PyAny>, how: &How<'_, '_>) -> PyResul
         }
     };
     let Some(array) = there else { return from_host(empty, x, choice, how) };
-    let (array, plan) = (Arc::new(array), empty.plan().clone());
-    let theirs = array.clone();
-    match run(x.py(), SILENT, move |_| theirs.engine(choice, &plan))? {
-        Ok(engine) => in_place(empty, array, engine, x.py(), how),
+    match in_place(empty.clone(), array, x.py(), choice, how)? {
+        Ok(sketch) => Ok(sketch),
         Err(reason) => {
             let note = format!(
                 "X is copied to the memory of this machine, since its GPU cannot be used: {reason}"
@@ -81,7 +78,8 @@ fn from_host(
         .invalid(invalid(how.skip_invalid));
     let allow_empty = how.allow_empty;
     let (sketch, notes) = run(x.py(), how.shown(input.rows), move |watch| {
-        let (engine, unused) = choice.engine(empty.plan(), input.rows, params.threads)?;
+        let divided = empty.folds().is_some();
+        let (engine, unused) = choice.engine(empty.plan(), input.rows, params.threads, divided)?;
         let mut pass = Run::resume(empty, RowSet::default());
         pass.finish(&*input.source, params.engine(engine), watch)?;
         let (losses, rounding, read) = (pass.losses().clone(), pass.rounding(), pass.done().len());
@@ -93,31 +91,47 @@ fn from_host(
     Ok(sketch)
 }
 
-/// Sketches rows in the memory of a GPU by the engine of that GPU; there is none where there are no rows.
+/// Sketches rows in the memory of a GPU by that GPU; where it fails and was not asked for by name, gives the reason.
 fn in_place(
     empty: Sketch,
-    array: Arc<DeviceArray>,
-    engine: Option<EngineKind>,
+    array: DeviceArray,
     py: Python<'_>,
+    choice: DeviceChoice,
     how: &How<'_, '_>,
-) -> PyResult<Sketch> {
+) -> PyResult<Result<Sketch, Error>> {
     let rows = array.rows.len();
     let (invalid, allow_empty) = (invalid(how.skip_invalid), how.allow_empty);
-    let (sketch, notes) = run(py, how.shown(Some(rows)), move |watch| {
-        let passed = match engine {
-            None => Passed::nothing(empty),
-            Some(engine) => {
-                let mut sums = Accumulator::of(&empty, engine)?;
-                sums.push_on_device(&array.rows, &array.weights, 0, invalid)?;
-                let (losses, rounding) = (sums.losses().clone(), sums.rounding());
-                Passed { sketch: sums.freeze()?, losses, rounding, read: rows }
-            }
+    let added = run(py, how.shown(Some(rows)), move |watch| {
+        let passed = match added(empty, &array, choice, invalid) {
+            Err(reason) if choice.excuses(&reason) => return Ok(Err(reason)),
+            other => other?,
         };
         watch.advance(rows);
-        passed.checked(allow_empty)
+        passed.checked(allow_empty).map(Ok)
     })?;
-    warn_each(py, notes)?;
-    Ok(sketch)
+    match added {
+        Err(reason) => Ok(Err(reason)),
+        Ok((sketch, notes)) => {
+            warn_each(py, notes)?;
+            Ok(Ok(sketch))
+        }
+    }
+}
+
+/// Adds rows where they lie.
+fn added(
+    empty: Sketch,
+    array: &DeviceArray,
+    choice: DeviceChoice,
+    invalid: Invalid,
+) -> nysketch::Result<Passed> {
+    let Some(engine) = array.engine(choice, empty.plan())? else {
+        return Ok(Passed::nothing(empty));
+    };
+    let mut sums = Accumulator::of(&empty, engine)?;
+    sums.push_on_device(&array.rows, &array.weights, 0, invalid)?;
+    let (losses, rounding) = (sums.losses().clone(), sums.rounding());
+    Ok(Passed { sketch: sums.freeze()?, losses, rounding, read: array.rows.len() })
 }
 
 /// What came of a pass.

@@ -386,7 +386,7 @@ impl PyPlan {
         let shown = Shown { what: "sketching", verbose, rows: input.rows };
         let plan = self.plan.clone();
         let (groups, unused) = run(X.py(), shown, move |watch| {
-            let (engine, note) = choice.engine(&plan, input.rows, threads)?;
+            let (engine, note) = choice.engine(&plan, input.rows, threads, true)?;
             let group = GroupParams::new(&by).limit(limit).folds(folds.map(fold_count));
             let groups = Groups::of(&plan, &*input.source, group, params.engine(engine), watch)?;
             Ok((groups, note))

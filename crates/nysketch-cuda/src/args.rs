@@ -50,6 +50,7 @@ pub(crate) struct Args {
     pub all_levels: u32,
     pub cover_rungs: u32,
     pub least_present: u32,
+    pub sign: i32,
     pub radius: f64,
     pub factor: [f32; MOST_RUNGS],
     pub limit: [f32; MOST_RUNGS],

@@ -49,7 +49,8 @@ fn folder() -> Option<PathBuf> {
     if !folder.is_dir() {
         make(&folder).ok()?;
     }
-    is_private(&folder).then_some(folder)
+    // Who can write to the folder above can put another one in its place.
+    (folder.parent().is_some_and(is_private) && is_private(&folder)).then_some(folder)
 }
 
 #[cfg(unix)]

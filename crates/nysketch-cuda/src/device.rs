@@ -2,13 +2,11 @@
 
 use crate::compile::compile;
 use crate::error::{DeviceError, Result};
+use crate::grid::THREADS;
 use crate::library::{Driver, Handle};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, c_char, c_int};
-use std::sync::{Arc, Mutex};
-
-/// Threads of a block, of every kernel.
-pub(crate) const THREADS: u32 = 256;
+use std::sync::{Arc, Mutex, Weak};
 
 // Numbers of the driver's interface.
 const OUT_OF_MEMORY: c_int = 2;
@@ -37,7 +35,6 @@ pub struct Device {
 /// The kernels, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kernel {
-    Check,
     Weigh,
     Pass,
     Rank,
@@ -50,8 +47,7 @@ pub(crate) enum Kernel {
 }
 
 impl Kernel {
-    const ALL: [(Kernel, &'static str); 10] = [
-        (Kernel::Check, "check"),
+    const ALL: [(Kernel, &'static str); 9] = [
         (Kernel::Weigh, "weigh"),
         (Kernel::Pass, "pass"),
         (Kernel::Rank, "rank"),
@@ -87,8 +83,19 @@ impl Device {
         Driver::get().and_then(count).unwrap_or(0)
     }
 
-    /// Opens a GPU, counted from 0.
+    /// Opens a GPU, counted from 0; one that is open in this process already is the same, with its programs.
     pub fn open(ordinal: usize) -> Result<Arc<Device>> {
+        static OPEN: Mutex<BTreeMap<usize, Weak<Device>>> = Mutex::new(BTreeMap::new());
+        let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(device) = open.get(&ordinal).and_then(Weak::upgrade) {
+            return Ok(device);
+        }
+        let device = Arc::new(Device::start(ordinal)?);
+        open.insert(ordinal, Arc::downgrade(&device));
+        Ok(device)
+    }
+
+    fn start(ordinal: usize) -> Result<Device> {
         let driver = Driver::get()?;
         let count = count(driver)?;
         if count == 0 {
@@ -131,7 +138,7 @@ impl Device {
             0 => {}
             code => return Err(failed(code)),
         }
-        Ok(Arc::new(Device {
+        Ok(Device {
             driver,
             ordinal,
             handle,
@@ -141,7 +148,7 @@ impl Device {
             kilohertz,
             capability: 10 * major + minor,
             programs: Mutex::default(),
-        }))
+        })
     }
 
     /// Which GPU has this address in its memory; `None` where none has.
@@ -186,7 +193,7 @@ impl Device {
     /// Makes it the GPU that calls of this thread are for.
     pub(crate) fn current(&self) -> Result<()> {
         // SAFETY: a context that is kept until `drop`.
-        self.check(unsafe { (self.driver.set_current)(self.context) }, "turning to it")
+        self.check(unsafe { (self.driver.set_current)(self.context) }, "making it current")
     }
 
     /// Gives something back that is its own, and then turns to the GPU that this thread has worked with before: where things
@@ -232,6 +239,14 @@ impl Device {
             free_mb,
             total_mb,
         })
+    }
+
+    /// An error where this machine did not give memory to copy from.
+    pub(crate) fn pinned(&self, code: c_int, bytes: usize) -> Result<()> {
+        match code {
+            OUT_OF_MEMORY => Err(DeviceError::NotPinned { mb: bytes.div_ceil(1_000_000) }),
+            code => self.check(code, "asking for memory of this machine"),
+        }
     }
 
     /// The kernels with these definitions.

@@ -7,7 +7,10 @@ pub enum DeviceError {
     /// The driver's library is not there.
     #[error("no NVIDIA driver was found on this machine")]
     NoDriver,
-    /// The driver lacks a function, or says that it is too old.
+    /// The driver lacks a function.
+    #[error("the NVIDIA driver is too old: it lacks {0}, and one of CUDA 12.0 or newer is needed")]
+    Lacking(&'static str),
+    /// The driver says that it is too old.
     #[error(
         "the NVIDIA driver is too old: it supports CUDA {version}, and 12.0 or newer is needed"
     )]
@@ -66,6 +69,15 @@ pub enum DeviceError {
         free_mb: usize,
         /// In millions of bytes.
         total_mb: usize,
+    },
+    /// Memory of this machine that a GPU copies from is not to be had.
+    #[error(
+        "this machine has no {mb} MB of memory that stays in place for a GPU to copy from: use fewer threads, or raise the \
+         limit of locked memory"
+    )]
+    NotPinned {
+        /// In millions of bytes.
+        mb: usize,
     },
     /// A call failed: the GPU was reset, fell off the bus, or met a fault.
     #[error("{name} failed while {what} ({code})")]

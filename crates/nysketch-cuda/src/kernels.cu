@@ -11,7 +11,9 @@
 //   PER_THREAD  landmarks of a thread
 //   NEAREST, WEIGHTED, HOLES, PRIVATE   0 or 1; rows with holes always come with weights
 //   SECOND      0 or 1: the second nearest point, too, of rows that come as coordinates; only with NEAREST
+//   CHECKS      0 or 1: the first kernel that rows go through notes whether they are valid; not with WEIGHTED
 //   ELEMENT     type of a value: double, float, f16 or bf16
+// and with the numbers of grid.rs: THREADS, GROUPS, TILE, SPAN, PER_LANE, EDGE, WEIGHTED_EDGE.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -24,10 +26,7 @@ typedef __int128 i128;
 #else
 #define KERNEL_OF_TWO KERNEL
 #endif
-#define THREADS 256  // of every kernel
 #define BATCH 8      // values that a thread asks memory for before it looks at the first
-#define TILE 128     // rows of a tile: four for each lane of a warp
-#define GROUPS 8     // warps of a block, each with landmarks of its own
 #define DEPTH 32     // columns in shared memory at a time
 #define STRIDE (TILE + 4)
 #define QUADS ((PER_THREAD + 3) / 4)
@@ -60,13 +59,14 @@ struct Args {
     u32 *bins;                 // [cell]: rows, then where the next one goes
     u32 *order;                // row numbers by cell
     double *shorten;           // [row]: what brings it within the radius, or −1
-    u32 *stop;                 // not zero where an invalid row was found: then nothing is added
+    u32 *stop;                 // not zero where an invalid row was found: then nothing more is added
     u64 *found;                // the first invalid row, the rows left out, and the columns that cost them
     u64 *sums;                 // 128-bit integers, low half first
     u64 features, coverage, cell_rows, cell_sum, cell_square, cell_absent, cell_levels, whole, sum, outer;
     u64 rows;
     long long row_stride, column_stride; // in elements
     u32 dims, count, filled, categories, all_levels, cover_rungs, least_present;
+    int sign;                  // −1 to take out again what the first kernel has added
     double radius;
     float factor[8], limit[8]; // [rung]; factor only, for Fourier features
 };
@@ -153,8 +153,8 @@ struct Column {
     /// The whole number of units that a coordinate is summed as.
     __device__ double quantised(double x) const { return __dsub_rn(__dadd_rn(scaled(x), WHOLE), WHOLE); }
 
-    /// Written so that NaN fails.
-    __device__ bool has(double x) const { return fabs(quantised(x)) <= COORDINATE_LIMIT; }
+    /// Whether it is within the limit as a whole number: a half is rounded to the even one. Written so that NaN fails.
+    __device__ bool has(double x) const { return fabs(scaled(x)) <= COORDINATE_LIMIT + 0.5; }
 };
 
 __device__ Column column_of(const Args &a, u32 k) { return {a.centre[k], a.units[k]}; }
@@ -201,25 +201,6 @@ __device__ void cos_sin_units(float phase, float quarter_turns, int *cosine, int
 }
 
 // ---- Which rows are valid ----------------------------------------------------------------------
-
-/// Stops what follows where a number is invalid. A thread has one column at a time, and every step-th row.
-KERNEL(check) {
-    u32 wide = min(a.dims, (u32)THREADS), lanes = THREADS / wide, lane = threadIdx.x / wide;
-    u64 step = (u64)gridDim.x * lanes;
-    if (lane >= lanes) return;
-    bool valid = true;
-    for (u32 k = threadIdx.x % wide; k < a.dims; k += THREADS) {
-        Column column = column_of(a, k);
-        for (u64 row = (u64)blockIdx.x * lanes + lane; row < a.rows; row += BATCH * step) {
-            ELEMENT values[BATCH];
-#pragma unroll
-            for (int b = 0; b < BATCH; b++) values[b] = element(a, min(row + b * step, a.rows - 1), k);
-#pragma unroll
-            for (int b = 0; b < BATCH; b++) valid &= column.has(bounded(a, values[b], k));
-        }
-    }
-    if (!valid) *a.stop = 1;
-}
 
 /// Weighs rows: those that are invalid or lack too much count nothing, and are counted by what is wrong with them.
 KERNEL(weigh) {
@@ -304,7 +285,7 @@ __device__ void fold(const Args &a, Held *held, u32 first, u32 tiles) {
         long long value = held[at] - 4u * tiles * ONE_BITS;
 #endif
         u64 *sum = a.sums + 2 * (a.features + (u64)line * a.count + j);
-        if (j < a.count) add_of_warp(sum, value);
+        if (j < a.count) add_of_warp(sum, a.sign * value);
         held[at] = 0;
     }
 }
@@ -315,7 +296,8 @@ __device__ void fold(const Args &a, Held *held, u32 first, u32 tiles) {
 /// Sums of kernel values or Fourier features, and the nearest landmark of each row. A block takes every gridDim.x-th
 /// tile of rows and one panel of points; a thread four rows and PER_THREAD points.
 KERNEL_OF_TWO(pass) {
-    if (*a.stop) return;
+    if (!CHECKS && *a.stop) return;
+    bool valid = true;
     __shared__ float4 rows4[DEPTH * STRIDE / 4];
     __shared__ float4 points4[DEPTH * GROUPS * QUADS];
 #if NEAREST
@@ -345,6 +327,9 @@ KERNEL_OF_TWO(pass) {
             // adds nothing.
             u32 lanes = THREADS / depth, k = threadIdx.x % depth;
             double centre = SECOND ? 0.0 : a.centre[from + k], inverse = SECOND ? 1.0 : a.inverse[from + k];
+#if CHECKS
+            Column column = column_of(a, from + k);
+#endif
             for (u32 r = threadIdx.x < lanes * depth ? threadIdx.x / depth : TILE; r < TILE; r += LOADS * lanes) {
                 ELEMENT values[LOADS];
 #pragma unroll
@@ -352,7 +337,11 @@ KERNEL_OF_TWO(pass) {
 #pragma unroll
                 for (int b = 0; b < LOADS; b++) {
                     u32 row = r + b * lanes;
-                    float z = narrowed(bounded(a, values[b], from + k), centre, inverse);
+                    double x = bounded(a, values[b], from + k);
+                    float z = narrowed(x, centre, inverse);
+#if CHECKS
+                    if (blockIdx.y == 0) valid &= column.has(x);
+#endif
                     if (start + row >= a.rows) z = METRIC == 2 ? 0.0f : __uint_as_float(0x7f800000u);
                     if (row < TILE) rows[k * STRIDE + row] = z;
                 }
@@ -489,6 +478,7 @@ KERNEL_OF_TWO(pass) {
 #if RUNGS
     fold(a, held, first, tiles);
 #endif
+    if (CHECKS && !valid) *a.stop = 1;
 }
 
 /// The two nearest points of each row, from those of every panel.
@@ -528,7 +518,6 @@ KERNEL(coverage) {
 #endif
 }
 
-#define SPAN 4096    // rows of a block that counts or sorts
 #define MOST_BINS 8192 // cells that are counted in shared memory
 
 /// Counts the rows of each cell and their levels, and finds what brings rows within the radius.
@@ -611,8 +600,6 @@ KERNEL(scatter) {
         __syncthreads();
     }
 }
-
-#define PER_LANE 256 // rows that a thread adds up one after the other
 
 /// What a thread has added up of one column in one cell.
 struct Sums {
@@ -715,31 +702,30 @@ __device__ void tile_at(u32 place, u32 *down, u32 *across) {
 /// Adds to an entry of the matrix; those above the diagonal, or beyond the last column, are left out.
 __device__ void add_product(const Args &a, u64 p, u64 q, i128 total) {
     if (p > a.dims || q >= a.dims || q > p) return;
-    add128(a.sums + 2 * (p < a.dims ? a.outer + p * (p + 1) / 2 + q : a.sum + q), total);
+    add128(a.sums + 2 * (p < a.dims ? a.outer + p * (p + 1) / 2 + q : a.sum + q), a.sign * total);
 }
 
 #if WEIGHTED
 
-#define EDGE 32  // columns of a tile
 #define CHUNK 16 // rows in shared memory at a time
 
 /// A thread has two by two entries and, where a tile has fewer of those than a block has threads, every lanes-th row.
 KERNEL(gram) {
-    __shared__ double columns[2][CHUNK][EDGE + 1];
+    __shared__ double columns[2][CHUNK][WEIGHTED_EDGE + 1];
     __shared__ u32 weights[CHUNK];
     if (*a.stop) return;
     u32 down, across;
     tile_at(blockIdx.y, &down, &across);
-    u32 height = min((u32)EDGE, a.dims + 1 - down * EDGE), width = min((u32)EDGE, a.dims + 1 - across * EDGE);
+    u32 height = min((u32)WEIGHTED_EDGE, a.dims + 1 - down * WEIGHTED_EDGE), width = min((u32)WEIGHTED_EDGE, a.dims + 1 - across * WEIGHTED_EDGE);
     u32 broad = (width + 1) / 2, pairs = (height + 1) / 2 * broad, lanes = THREADS / pairs;
     u32 lane = threadIdx.x / pairs, i = threadIdx.x % pairs / broad, j = threadIdx.x % pairs % broad;
     i128 total[2][2] = {{0, 0}, {0, 0}};
     for (u64 start = (u64)blockIdx.x * CHUNK; start < a.rows; start += (u64)gridDim.x * CHUNK) {
         __syncthreads();
         if (threadIdx.x < CHUNK) weights[threadIdx.x] = start + threadIdx.x < a.rows ? a.complete[start + threadIdx.x] : 0;
-        for (u32 at = threadIdx.x; at < 2 * CHUNK * EDGE; at += THREADS) {
-            u32 side = at / (CHUNK * EDGE), r = at / EDGE % CHUNK, k = at % EDGE;
-            u32 column = (side ? across : down) * EDGE + k;
+        for (u32 at = threadIdx.x; at < 2 * CHUNK * WEIGHTED_EDGE; at += THREADS) {
+            u32 side = at / (CHUNK * WEIGHTED_EDGE), r = at / WEIGHTED_EDGE % CHUNK, k = at % WEIGHTED_EDGE;
+            u32 column = (side ? across : down) * WEIGHTED_EDGE + k;
             u64 row = start + r;
             double q = column == a.dims ? 1.0 : 0.0;
             if (row < a.rows && column < a.dims) q = column_of(a, column).quantised(value(a, row, column));
@@ -762,12 +748,12 @@ KERNEL(gram) {
     for (u32 x = 0; x < 2; x++)
         for (u32 y = 0; y < 2; y++)
             if (2 * i + x < height && 2 * j + y < width)
-                add_product(a, down * EDGE + 2 * i + x, across * EDGE + 2 * j + y, total[x][y]);
+                add_product(a, down * WEIGHTED_EDGE + 2 * i + x, across * WEIGHTED_EDGE + 2 * j + y, total[x][y]);
 }
 
 #else
 
-#define EDGE 16       // columns of a tile: two by two blocks of eight
+#define FIRST (CHECKS && RUNGS == 0 && !NEAREST) // whether no pass comes before
 #define DEEP 4        // groups of four rows that are multiplied at a time
 #define MOST_STEPS 14 // of 16 rows, after which sums are folded: products below 2.25·2⁴⁴ add up exactly to 2⁵³
 
@@ -811,7 +797,8 @@ __device__ void ask(const Args &a, ELEMENT (*values)[DEEP], u64 start, u32 down,
 /// A warp takes 16 rows at a time. A whole number q is taken apart as h·2²² + l, and h·l' + l·h' comes from the product of h + l
 /// with h' + l', less h·h' and l·l': three multiplications instead of four.
 KERNEL(gram) {
-    if (*a.stop) return;
+    if (!FIRST && *a.stop) return;
+    bool valid = true;
     u32 down, across;
     tile_at(blockIdx.y, &down, &across);
     u32 lane = threadIdx.x & 31;
@@ -842,6 +829,7 @@ KERNEL(gram) {
 #pragma unroll
             for (int group = 0; group < DEEP; group++) {
                 double q = columns[block].quantised(bounded(a, values[block][group], min(column, last)));
+                valid &= fabs(q) <= COORDINATE_LIMIT;
                 if (column > last) q = column == a.dims;
                 if (start + 4 * group + (lane & 3) >= a.rows) q = 0.0;
                 high[block][group] = __dsub_rn(__fma_rn(q, 1.0 / 4194304.0, WHOLE), WHOLE);
@@ -885,6 +873,7 @@ KERNEL(gram) {
             u64 p = down * EDGE + (entry >> 1) * 8 + lane / 4;
             add_product(a, p, across * EDGE + y * 8 + 2 * (lane & 3) + (entry & 1), sum);
         }
+    if (FIRST && !valid) *a.stop = 1;
 }
 
 #endif

@@ -20,6 +20,7 @@ mod cache;
 mod compile;
 mod device;
 mod error;
+mod grid;
 mod library;
 mod memory;
 mod pass;

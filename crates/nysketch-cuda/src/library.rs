@@ -103,13 +103,13 @@ impl Driver {
             if cfg!(windows) { &["nvcuda.dll"][..] } else { &["libcuda.so.1", "libcuda.so"] };
         let library =
             names.iter().find_map(|name| open(name.into())).ok_or(DeviceError::NoDriver)?;
-        let old = |version| DeviceError::OldDriver { version };
-        let driver = Driver::of(library).map_err(|symbol| old(format!("no {symbol}")))?;
+        let driver = Driver::of(library).map_err(DeviceError::Lacking)?;
         let mut version = 0;
         // SAFETY: the driver's own functions, with arguments of their types.
         let (told, started) = unsafe { ((driver.version)(&mut version), (driver.init)(0)) };
         if told == 0 && version < 12_000 {
-            return Err(old(format!("{}.{}", version / 1000, version % 1000 / 10)));
+            let version = format!("{}.{}", version / 1000, version % 1000 / 10);
+            return Err(DeviceError::OldDriver { version });
         }
         match started {
             0 => Ok(driver),
@@ -145,14 +145,20 @@ fn open(path: PathBuf) -> Option<&'static Library> {
     unsafe { Library::new(path) }.ok().map(|library| &*Box::leak(Box::new(library)))
 }
 
-/// Where NVRTC may be: where the user says, where the loader looks, in the toolkit, and in the packages of a Python
-/// environment, the newest first.
+/// Where NVRTC may be: where the user says, where the loader looks, in the toolkit, and in a Python environment; the newest
+/// first that the driver knows.
 fn places() -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> =
         std::env::var_os("NYSKETCH_NVRTC").into_iter().map(PathBuf::from).collect();
     let (before, after) =
         if cfg!(windows) { ("nvrtc64_", "0_0.dll") } else { ("libnvrtc.so.", "") };
-    let names: Vec<String> = [13, 12].iter().map(|v| format!("{before}{v}{after}")).collect();
+    let mut version = 0;
+    if let Ok(driver) = Driver::get() {
+        // SAFETY: the driver's own function, with an argument of its type.
+        unsafe { (driver.version)(&mut version) };
+    }
+    let versions = if version >= 13_000 { [13, 12] } else { [12, 13] };
+    let names = versions.map(|v| format!("{before}{v}{after}"));
     places.extend(names.iter().map(PathBuf::from));
     places.push("libnvrtc.so".into());
     let toolkits =
@@ -163,6 +169,7 @@ fn places() -> Vec<PathBuf> {
     }
     let environments = ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(std::env::var_os);
     for root in environments.map(PathBuf::from) {
+        places.extend(names.iter().map(|name| root.join("lib").join(name)));
         let pythons = std::fs::read_dir(root.join("lib")).into_iter().flatten().flatten();
         for packages in pythons.map(|python| python.path().join("site-packages/nvidia")) {
             let folders = [packages.join("cu13/lib"), packages.join("cuda_nvrtc/lib")];

@@ -45,7 +45,7 @@ impl Memory {
         let memory = Memory::new(device, size_of_val(values), what)?;
         // The driver takes a copy before it returns, since the numbers are not in memory that it copies from by itself.
         memory.write(0, values, stream)?;
-        stream.wait()?;
+        stream.wait("copying to the GPU")?;
         Ok(memory)
     }
 
@@ -79,7 +79,8 @@ impl Memory {
             let code = unsafe { (self.device.driver.to_host)(to, from, bytes, stream.handle) };
             self.device.check(code, "copying from the GPU")?;
         }
-        stream.wait()
+        // Whatever failed before the copy is told here.
+        stream.wait(WORKING)
     }
 
     /// Copies so many of its first bytes to another place of it, behind them.
@@ -135,14 +136,14 @@ pub(crate) struct Pinned<T> {
 
 impl<T: Plain> Pinned<T> {
     /// Room for so many numbers, all bytes zero.
-    pub fn new(device: &Arc<Device>, len: usize, what: &'static str) -> Result<Self> {
+    pub fn new(device: &Arc<Device>, len: usize) -> Result<Self> {
         let (mut address, bytes) = (0, len * size_of::<T>());
         if bytes > 0 {
             device.current()?;
             // SAFETY: the driver's own function. The memory is then written from end to end.
             unsafe {
                 let code = (device.driver.allocate_host)(&mut address, bytes, 0);
-                device.allocated(code, bytes, what)?;
+                device.pinned(code, bytes)?;
                 std::ptr::write_bytes(address as *mut u8, 0, bytes);
             }
         }
@@ -177,6 +178,8 @@ pub(crate) struct Stream {
     pub(crate) handle: Handle,
 }
 
+/// What a stream is doing when it is waited for.
+pub(crate) const WORKING: &str = "working on rows";
 /// A stream that waits for no other.
 const NON_BLOCKING: u32 = 1;
 
@@ -192,11 +195,11 @@ impl Stream {
     }
 
     /// Waits until all of its work is done.
-    pub fn wait(&self) -> Result<()> {
+    pub fn wait(&self, what: &'static str) -> Result<()> {
         self.device.current()?;
         // SAFETY: a stream of this device.
         let code = unsafe { (self.device.driver.wait_stream)(self.handle) };
-        self.device.check(code, "adding rows")
+        self.device.check(code, what)
     }
 
     /// Reads bytes of the GPU's memory, and waits for them.
@@ -210,7 +213,7 @@ impl Stream {
             (self.device.driver.to_host)(bytes.as_mut_ptr(), from, bytes.len(), self.handle)
         };
         self.device.check(code, "copying from the GPU")?;
-        self.wait()
+        self.wait("copying from the GPU")
     }
 
     /// Lets what comes wait for what another stream, of this number, has been given so far.
@@ -266,7 +269,7 @@ impl Event {
         self.device.current()?;
         // SAFETY: an event and a stream of this device.
         let code = unsafe { (self.device.driver.record)(self.handle, stream.handle) };
-        self.device.check(code, "adding rows")
+        self.device.check(code, WORKING)
     }
 
     /// Waits until it has happened.
@@ -274,7 +277,7 @@ impl Event {
         self.device.current()?;
         // SAFETY: an event of this device.
         let code = unsafe { (self.device.driver.wait_event)(self.handle) };
-        self.device.check(code, "adding rows")
+        self.device.check(code, WORKING)
     }
 }
 

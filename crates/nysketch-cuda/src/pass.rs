@@ -1,11 +1,12 @@
 //! Rows in, sums out.
 
 use crate::args::Args;
-use crate::device::{Kernel, THREADS};
+use crate::device::Kernel;
 use crate::error::{DeviceError, Result};
-use crate::memory::{Event, Memory, Pinned, Stream};
+use crate::grid::{COVERED, EDGE, MOST_SUMMED, PER_LANE, SPAN, THREADS, TILE, WEIGHTED_EDGE};
+use crate::memory::{Event, Memory, Pinned, Stream, WORKING};
 use crate::rows::{DeviceRows, Element};
-use crate::spec::{MOST_RUNGS, Rung, Section, TILE};
+use crate::spec::{MOST_RUNGS, Rung, Section};
 use crate::tables::{Step, Tables};
 use std::sync::Arc;
 
@@ -13,15 +14,6 @@ use std::sync::Arc;
 const STAGED_VALUES: usize = 1 << 21;
 /// Most rows of the GPU's memory that are worked on at once.
 const MOST_ROWS: u64 = 1 << 24;
-/// Rows of a block that counts or sorts rows by cell, and of a thread that adds up cells: as in the kernels.
-const SPAN: u64 = 4096;
-const PER_LANE: u64 = 256;
-/// Rows that a thread may add up coverage of.
-const COVERED: u64 = 64;
-/// Rows of which a block may add up moments: 2¹⁷ for a warp, of products below 2.25·2⁴⁴ in 63 bits.
-const MOST_SUMMED: u64 = 8 << 17;
-/// Columns of a tile of the matrix of moments, with weights and without.
-const EDGES: [usize; 2] = [32, 16];
 
 /// Rows on their way to the GPU.
 #[derive(Debug)]
@@ -84,8 +76,8 @@ pub struct Pass {
     /// 128-bit integers.
     sums: Memory,
     bins: Memory,
-    /// Zero: rows that were looked at before they came.
-    never: Memory,
+    /// Not zero if a row was invalid that was valid before it came, which must not be.
+    stop: Memory,
     scratch: Option<Scratch>,
     /// Two of them: one is filled while the other is copied.
     staged: Vec<Staged>,
@@ -103,12 +95,12 @@ impl Pass {
         let sums = Memory::new(device, tables.layout.len() * size_of::<i128>(), "sums")?;
         sums.fill(0, tables.layout.len() * size_of::<i128>(), 0, &stream)?;
         let bins = Memory::new(device, tables.spec.count() * 4, "cells")?;
-        let never = Memory::of(device, &[0u32], &stream, "a flag")?;
+        let stop = Memory::of(device, &[0u32], &stream, "a flag")?;
         Ok(Pass {
             stream,
             sums,
             bins,
-            never,
+            stop,
             scratch: None,
             staged: Vec::new(),
             landed: None,
@@ -128,6 +120,8 @@ impl Pass {
         let (d, c) = (self.tables.spec.dims, self.tables.spec.categories.len());
         let partial = self.tables.spec.least_present.is_some();
         let weighted = partial || !weights.is_empty();
+        let known = |row: &[u32]| row.iter().zip(&self.tables.spec.categories).all(|(a, b)| a < b);
+        assert!(codes.chunks_exact(c.max(1)).all(known), "kernels find levels by their codes");
         self.make_staged()?;
         let (mut at, rows, most) = (0, values.len() / d, self.staged_rows());
         while at < rows {
@@ -175,14 +169,13 @@ impl Pass {
         let rows = self.staged_rows();
         let (values, codes) = (rows * spec.dims, rows * spec.categories.len());
         for _ in 0..2 {
-            let what = "rows on their way to it";
             self.staged.push(Staged {
                 rows: 0,
                 weighted: false,
-                values: Pinned::new(device, values, what)?,
-                codes: Pinned::new(device, codes, what)?,
-                weights: Pinned::new(device, rows, what)?,
-                complete: Pinned::new(device, rows, what)?,
+                values: Pinned::new(device, values)?,
+                codes: Pinned::new(device, codes)?,
+                weights: Pinned::new(device, rows)?,
+                complete: Pinned::new(device, rows)?,
                 copied: Event::new(device)?,
             });
         }
@@ -201,7 +194,7 @@ impl Pass {
         let Some(staged) = self.staged.get_mut(self.filling).filter(|s| s.rows > 0) else {
             return Ok(());
         };
-        let Some(landed) = &self.landed else { return Ok(()) };
+        let landed = self.landed.as_ref().expect("made with what is staged");
         let (rows, weighted) = (staged.rows, staged.weighted);
         let stream = &self.stream;
         landed.values.write(0, &staged.values.get()[..rows * d], stream)?;
@@ -214,7 +207,7 @@ impl Pass {
         staged.rows = 0;
         self.filling = 1 - self.filling;
         let mut args = self.args(rows as u64)?;
-        let landed = self.landed.as_ref().expect("rows have landed");
+        let landed = self.landed.as_ref().expect("made with what is staged");
         (args.values, args.codes) = (landed.values.address(), landed.codes.address());
         (args.weights, args.complete) = (landed.weights.address(), landed.complete.address());
         self.add(args, Element::F64, weighted)
@@ -263,15 +256,21 @@ impl Pass {
         let stops = Memory::of(&device, &vec![0u32; chunks.len()], &self.stream, "flags")?;
         let mut weighed: Vec<usize> = (0..chunks.len()).collect();
         if spec.least_present.is_none() && weights.is_empty() {
-            for (i, chunk) in chunks.iter().enumerate() {
-                let mut args = self.args_of(chunk)?;
-                args.stop = stops.address() + 4 * i as u64;
-                self.check(&args, chunk.element)?;
-                self.add(args, chunk.element, false)?;
-            }
+            let add = |pass: &mut Self, i: usize, sign: i32| {
+                let args = Args {
+                    stop: stops.address() + 4 * i as u64,
+                    sign,
+                    ..pass.args_of(&chunks[i])?
+                };
+                pass.add(args, chunks[i].element, false)
+            };
+            (0..chunks.len()).try_for_each(|i| add(self, i, 1))?;
             let mut stopped = vec![0u32; chunks.len()];
             stops.read(0, &mut stopped, &self.stream)?;
             weighed.retain(|i| stopped[*i] != 0);
+            // Where a row is invalid, the kernel that found it has added what it made of the rows, and all others nothing:
+            // the same once more, with the other sign, leaves no trace.
+            weighed.iter().try_for_each(|i| add(self, *i, -1))?;
             let added = (0..chunks.len()).filter(|i| stopped[*i] == 0);
             outcome.weight = added.map(|i| chunks[i].rows).sum();
         }
@@ -312,32 +311,28 @@ impl Pass {
             };
             self.add(args, chunk.element, true)?;
         }
-        self.stream.wait()?;
+        self.stream.wait(WORKING)?;
         Ok(outcome)
     }
 
     /// A row of the GPU's memory, in the table's units.
     pub fn row(&self, rows: &DeviceRows, row: u64) -> Result<Vec<f64>> {
-        let bytes = rows.element.bytes();
-        let mut values = Vec::with_capacity(rows.columns);
-        for k in 0..rows.columns as i64 {
-            let at = rows
-                .part(row, 1)
-                .address
-                .wrapping_add_signed(k * rows.column_stride * bytes as i64);
-            let mut value = [0u8; 8];
+        let (bytes, address) = (rows.element.bytes(), rows.part(row, 1).address);
+        let mut values = vec![0u8; rows.columns * bytes];
+        // Values that lie side by side come in one go.
+        let together = if rows.column_stride == 1 { values.len() } else { bytes };
+        for (i, some) in values.chunks_mut(together).enumerate() {
+            let offset = i as i64 * rows.column_stride * bytes as i64;
             // SAFETY: whoever made the rows promised that all their values are in the memory of a GPU.
-            unsafe { self.stream.read_at(at, &mut value[..bytes])? };
-            values.push(match rows.element {
-                Element::F64 => f64::from_le_bytes(value),
-                Element::F32 => {
-                    f64::from(f32::from_le_bytes([value[0], value[1], value[2], value[3]]))
-                }
-                Element::Bf16 => f64::from(f32::from_le_bytes([0, 0, value[0], value[1]])),
-                Element::F16 => half(u16::from_le_bytes([value[0], value[1]])),
-            });
+            unsafe { self.stream.read_at(address.wrapping_add_signed(offset), some)? };
         }
-        Ok(values)
+        let number = |value: &[u8]| match (rows.element, value) {
+            (Element::Bf16, value) => f64::from(f32::from_le_bytes([0, 0, value[0], value[1]])),
+            (Element::F16, value) => half(u16::from_le_bytes([value[0], value[1]])),
+            (_, &[a, b, c, d]) => f64::from(f32::from_le_bytes([a, b, c, d])),
+            (_, value) => f64::from_le_bytes(value.try_into().expect("eight bytes of a double")),
+        };
+        Ok(values.chunks_exact(bytes).map(number).collect())
     }
 
     /// Waits for all rows, gives each section of the sums, with its place in it, and starts again from zero.
@@ -345,6 +340,13 @@ impl Pass {
         self.flush()?;
         if !self.added {
             return Ok(());
+        }
+        let mut stopped = [0u32];
+        self.stop.read(0, &mut stopped, &self.stream)?;
+        if stopped != [0] {
+            let name = self.tables.device().name().to_string();
+            let code = "a row is valid on this machine and not there".into();
+            return Err(DeviceError::Failed { name, what: "checking rows", code });
         }
         let mut sums = vec![0i128; self.tables.layout.len()];
         self.sums.read(0, &mut sums, &self.stream)?;
@@ -384,7 +386,7 @@ impl Pass {
             bins: self.bins.address(),
             order,
             shorten,
-            stop: self.never.address(),
+            stop: self.stop.address(),
             found: 0,
             sums: self.sums.address(),
             features: layout.start(Section::Features),
@@ -407,6 +409,7 @@ impl Pass {
             all_levels: spec.all_levels() as u32,
             cover_rungs: spec.coverage.len() as u32,
             least_present: spec.least_present.unwrap_or(0),
+            sign: 1,
             radius: spec.private.as_ref().map_or(0.0, |p| p.radius),
             factor: [0.0; MOST_RUNGS],
             limit: [0.0; MOST_RUNGS],
@@ -427,7 +430,7 @@ impl Pass {
             return Ok(());
         }
         // What is there is still read until the stream has come to its end.
-        self.stream.wait()?;
+        self.stream.wait(WORKING)?;
         self.scratch = None;
         let device = self.tables.device();
         let memory = |bytes: u64, wanted: bool| {
@@ -440,18 +443,6 @@ impl Pass {
             shorten: memory(8, spec.cells && spec.private.is_some())?,
         });
         Ok(())
-    }
-
-    /// Notes whether rows are valid.
-    fn check(&self, args: &Args, element: Element) -> Result<()> {
-        let step = self.step(element, false)?;
-        let values = args.rows * u64::from(args.dims);
-        self.launch(
-            &step,
-            Kernel::Check,
-            (blocks(values, 16, step.program.slots(Kernel::Check)), 1),
-            args,
-        )
     }
 
     /// Weighs rows by whether they are valid.
@@ -506,7 +497,7 @@ impl Pass {
         let here =
             Args { features: features + step.variant.rungs.start as u64 * kinds * m, ..*args };
         if step.variant.nearest && step.panels > 1 {
-            let Some(scratch) = &self.scratch else { return Ok(()) };
+            let scratch = self.scratch.as_ref().expect("`args` has made it");
             scratch.keys.fill(0, args.rows as usize * 8, u8::MAX, &self.stream)?;
         }
         self.launch(step, Kernel::Pass, step.grid(args.rows), &here)
@@ -532,7 +523,8 @@ impl Pass {
             self.launch(step, Kernel::Cells, (blocks, 1), args)?;
         }
         if spec.moments {
-            let edges = (spec.dims + 1).div_ceil(EDGES[usize::from(!step.variant.weighted)]) as u32;
+            let edge = if step.variant.weighted { WEIGHTED_EDGE } else { EDGE };
+            let edges = (spec.dims + 1).div_ceil(edge) as u32;
             let tiles = edges * (edges + 1) / 2;
             // A block reads 64 rows at least, so that few of them do not end in many additions.
             let most = rows.div_ceil(64).min(u64::from(slots(Kernel::Gram))) as u32;
@@ -570,6 +562,6 @@ fn half(bits: u16) -> f64 {
 impl Drop for Pass {
     fn drop(&mut self) {
         // Kernels may still read what is given back now.
-        let _ = self.stream.wait();
+        let _ = self.stream.wait(WORKING);
     }
 }

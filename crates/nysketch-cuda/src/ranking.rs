@@ -4,11 +4,12 @@
 //! the least s of all other points.
 
 use crate::args::Args;
-use crate::device::{Device, Kernel, THREADS};
+use crate::device::{Device, Kernel};
 use crate::error::Result;
-use crate::memory::{Memory, Pinned, Stream};
+use crate::grid::{THREADS, TILE};
+use crate::memory::{Memory, Pinned, Stream, WORKING};
 use crate::rows::Element;
-use crate::spec::{Metric, Spec, TILE, Variant};
+use crate::spec::{Metric, Spec, Variant};
 use crate::tables::{Step, Tables};
 use std::sync::{Arc, Mutex};
 
@@ -153,12 +154,12 @@ impl Lane {
         Ok(Lane {
             stream: Stream::new(device)?,
             rows: 0,
-            staged: Pinned::new(device, values, "rows on their way to it")?,
+            staged: Pinned::new(device, values)?,
             values: Memory::new(device, values * 4, "rows")?,
             keys: Memory::new(device, pairs * 8, "nearest points")?,
             seconds: Memory::new(device, pairs * 4, "nearest points")?,
             ranks: Memory::new(device, rows * 12, "nearest points")?,
-            found: Pinned::new(device, rows * 3, "nearest points")?,
+            found: Pinned::new(device, rows * 3)?,
         })
     }
 
@@ -180,11 +181,11 @@ impl Lane {
 impl Drop for Lane {
     fn drop(&mut self) {
         // The GPU may still read and write what is given back now.
-        let _ = self.stream.wait();
+        let _ = self.stream.wait(WORKING);
     }
 }
 
-/// Points and nothing to sum. Rows come as coordinates, so there is no frame.
+/// Points and nothing to sum. Rows come as coordinates, which are not framed.
 fn spec(points: &[f32], dims: usize) -> Spec {
     Spec {
         dims,
@@ -195,9 +196,9 @@ fn spec(points: &[f32], dims: usize) -> Spec {
         cells: false,
         moments: false,
         least_present: None,
-        centre: Vec::new(),
-        inverse: Vec::new(),
-        per_unit: Vec::new(),
+        centre: vec![0.0; dims],
+        inverse: vec![1.0; dims],
+        per_unit: vec![1.0; dims],
         categories: Vec::new(),
         levels: Vec::new(),
         private: None,

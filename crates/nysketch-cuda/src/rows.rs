@@ -3,6 +3,7 @@
 use crate::device::Device;
 use crate::error::Result;
 use crate::memory::{Memory, Stream};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// The type of a value.
@@ -41,7 +42,7 @@ impl Element {
 
 /// Rows in the memory of a GPU: value (i, k) is `address + bytes·(i·row_stride + k·column_stride)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DeviceRows {
+pub struct DeviceRows<'a> {
     pub(crate) address: u64,
     pub(crate) element: Element,
     pub(crate) rows: u64,
@@ -49,16 +50,19 @@ pub struct DeviceRows {
     pub(crate) row_stride: i64,
     pub(crate) column_stride: i64,
     pub(crate) stream: Option<usize>,
+    of: PhantomData<&'a ()>,
 }
 
-impl DeviceRows {
+impl<'a> DeviceRows<'a> {
     /// Rows that follow one another, each from its first column to its last, and are there already.
     ///
     /// # Safety
-    /// All values are in the memory of one GPU, and nothing writes to them before the call returns that the rows are given to.
+    /// All values are in the memory of one GPU for the lifetime `'a`, and nothing writes to them during a call that is given the
+    /// rows.
     pub unsafe fn new(address: u64, element: Element, rows: u64, columns: usize) -> Self {
         let row_stride = columns as i64;
-        DeviceRows { address, element, rows, columns, row_stride, column_stride: 1, stream: None }
+        let (column_stride, of) = (1, PhantomData);
+        DeviceRows { address, element, rows, columns, row_stride, column_stride, stream: None, of }
     }
 
     /// The same with other distances, in values, from one row and one column to the next.
@@ -95,7 +99,7 @@ impl DeviceRows {
     }
 
     /// The rows from one on.
-    pub(crate) fn part(&self, from: u64, rows: u64) -> DeviceRows {
+    pub(crate) fn part(&self, from: u64, rows: u64) -> DeviceRows<'a> {
         let offset =
             self.row_stride.wrapping_mul(from as i64).wrapping_mul(self.element.bytes() as i64);
         DeviceRows { address: self.address.wrapping_add_signed(offset), rows, ..*self }
@@ -138,14 +142,14 @@ impl OwnedRows {
         for copy in 1..copies {
             memory.copy_within(copy * bytes.len(), bytes.len(), &stream)?;
         }
-        stream.wait()?;
+        stream.wait("copying within the GPU")?;
         let rows = (bytes.len() / element.bytes() / columns.max(1) * copies) as u64;
         Ok(OwnedRows { memory, element, rows, columns })
     }
 
     /// The rows.
-    pub fn get(&self) -> DeviceRows {
-        // SAFETY: they were copied before `copy` returned, and nothing can write to them.
+    pub fn get(&self) -> DeviceRows<'_> {
+        // SAFETY: they were copied before `copy` returned, nothing can write to them, and they stay as long as `self`.
         unsafe { DeviceRows::new(self.memory.address(), self.element, self.rows, self.columns) }
     }
 }

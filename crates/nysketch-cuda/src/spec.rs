@@ -1,5 +1,6 @@
 //! What is summed, in plain numbers.
 
+use crate::grid::{self, GROUPS};
 use crate::rows::Element;
 use std::ops::Range;
 
@@ -126,10 +127,6 @@ impl Layout {
     }
 }
 
-/// Landmarks or frequencies of a block, side by side: so many groups of threads have some each.
-pub(crate) const GROUPS: usize = 8;
-/// Rows of a tile.
-pub(crate) const TILE: u64 = 128;
 /// Most bandwidths of a program.
 pub(crate) const MOST_RUNGS: usize = 8;
 /// Numbers that a thread may hold in registers: sums, and distances of four rows.
@@ -154,10 +151,33 @@ pub(crate) struct Variant {
     pub element: Element,
 }
 
+impl Variant {
+    /// Whether it is the first that rows go through, and looks at their validity on the way. Weights say it already.
+    fn checks(&self) -> bool {
+        self.rungs.start == 0 && !self.weighted && !self.second
+    }
+}
+
 impl Spec {
     /// Number of landmarks or frequencies.
     pub fn count(&self) -> usize {
         self.points.len() / self.dims
+    }
+
+    /// Whether each list is as long as what it is about, so that kernels read nothing beyond.
+    pub(crate) fn is_whole(&self) -> bool {
+        let (d, m) = (self.dims, self.count());
+        let framed = [&self.centre, &self.inverse, &self.per_unit];
+        let private = self.private.iter().all(|p| {
+            p.low.len() == d && p.high.len() == d && (!self.cells || p.anchors.len() == m * d)
+        });
+        let levels = self.all_levels() * m;
+        d > 0
+            && self.points.len() == m * d
+            && m > 0
+            && framed.iter().all(|list| list.len() == d)
+            && (self.levels.is_empty() || self.levels.len() == levels)
+            && private
     }
 
     /// Features of a point and bandwidth: one, or cosine and sine.
@@ -259,10 +279,12 @@ impl Spec {
             ("WEIGHTED", usize::from(variant.weighted)),
             ("HOLES", usize::from(self.least_present.is_some())),
             ("PRIVATE", usize::from(self.private.is_some())),
+            ("CHECKS", usize::from(variant.checks())),
         ];
         let mut defines: Vec<String> =
             values.iter().map(|(name, value)| format!("-D{name}={value}")).collect();
         defines.push(format!("-DELEMENT={}", variant.element.name()));
+        defines.extend(grid::defines());
         defines
     }
 
@@ -286,7 +308,8 @@ impl Spec {
         packed
     }
 
-    /// Levels with a place for each point of a panel: those left over are never looked at.
+    /// Levels with a place for each point of a panel. Those left over are infinite, so that no row is nearest to them: of one
+    /// without numbers levels are all there is.
     pub(crate) fn packed_levels(&self, per_thread: usize) -> Vec<f32> {
         let (m, filled) = (self.count(), self.panels(per_thread) * GROUPS * per_thread);
         let mut packed = Vec::with_capacity(self.all_levels() * filled);

@@ -2,14 +2,16 @@
 
 use crate::device::{Device, Kernel, Program};
 use crate::error::{DeviceError, Result};
+use crate::grid::{GROUPS, TILE};
 use crate::memory::{Memory, Stream};
-use crate::spec::{Layout, Spec, TILE, Variant};
+use crate::spec::{Layout, Spec, Variant};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 /// Most panels of points: blocks of a grid downwards.
 const MOST_PANELS: usize = 65_535;
-/// Panels of points, compared with the blocks that a GPU works on at a time, from which on there are several rounds of them.
+/// From a quarter as many panels of points as a GPU works on blocks at a time, there are four rounds of blocks instead of one, so
+/// that rounding their number down leaves little of it idle.
 const FEW_PANELS: u32 = 4;
 
 /// A [`Spec`] in the memory of a GPU.
@@ -51,6 +53,7 @@ pub(crate) struct Step {
 impl Tables {
     /// Copies to a GPU what its kernels read of a spec.
     pub fn new(device: Arc<Device>, spec: Spec) -> Result<Arc<Self>> {
+        assert!(spec.is_whole(), "every column and level of a spec has its numbers");
         let stream = Stream::new(&device)?;
         let doubles = |values: &[f64]| Memory::of(&device, values, &stream, "the plan");
         let factors = spec.inverse.iter().zip(&spec.per_unit);
@@ -115,9 +118,9 @@ impl Tables {
         };
         let panels = self.spec.panels(per_thread);
         if panels > MOST_PANELS {
-            return Err(DeviceError::Plan("so many landmarks with so many bandwidths"));
+            return Err(DeviceError::Plan("so many points at once"));
         }
-        let filled = panels * crate::spec::GROUPS * per_thread;
+        let filled = panels * GROUPS * per_thread;
         Ok(Step { variant, program, packed, panels: panels as u32, filled: filled as u32 })
     }
 }

@@ -1,24 +1,51 @@
-//! What a plan has in the memory of GPUs.
+//! What a plan has in the memory of GPUs, and which of them can be used.
 
-use nysketch_cuda::Tables;
-use std::collections::HashMap;
+use crate::error::{Error, Result};
+use nysketch_cuda::{Device, Tables};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+
+/// Makes something on the GPU of this number, or on every GPU that can be used; where none can, why the first cannot.
+pub fn on_each<T>(
+    ordinal: Option<usize>,
+    mut make: impl FnMut(usize) -> Result<T>,
+) -> Result<Vec<T>> {
+    let Some(ordinal) = ordinal else {
+        let (mut made, mut unusable) = (Vec::new(), None);
+        // Without any GPU, opening the first one says why.
+        for ordinal in 0..Device::count().max(1) {
+            match make(ordinal) {
+                Ok(one) => made.push(one),
+                Err(reason @ (Error::Device(_) | Error::WrongDevice { .. })) => {
+                    unusable.get_or_insert(reason);
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        return match unusable.filter(|_| made.is_empty()) {
+            Some(reason) => Err(reason),
+            None => Ok(made),
+        };
+    };
+    Ok(vec![make(ordinal)?])
+}
 
 /// What the passes of one plan share on each GPU, made when the first of them starts there.
 #[derive(Debug, Default)]
 pub struct OnDevices {
-    tables: Mutex<HashMap<usize, Arc<Tables>>>,
+    tables: Mutex<BTreeMap<usize, Arc<Tables>>>,
     /// Threads that have been given a GPU so far.
-    given: Mutex<usize>,
+    given: AtomicUsize,
 }
 
 impl OnDevices {
     /// What is shared on the GPU of this number. Where it has to be made, other threads wait for it.
-    pub fn of<E>(
+    pub fn of(
         &self,
         ordinal: usize,
-        make: impl FnOnce() -> Result<Arc<Tables>, E>,
-    ) -> Result<Arc<Tables>, E> {
+        make: impl FnOnce() -> Result<Arc<Tables>>,
+    ) -> Result<Arc<Tables>> {
         let mut tables = self.tables.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(made) = tables.get(&ordinal) {
             return Ok(made.clone());
@@ -28,11 +55,10 @@ impl OnDevices {
         Ok(made)
     }
 
-    /// The GPU of the next thread, of so many: each in turn.
-    pub fn next(&self, count: usize) -> usize {
-        let mut given = self.given.lock().unwrap_or_else(|e| e.into_inner());
-        *given += 1;
-        (*given - 1) % count.max(1)
+    /// What the next thread works with, of these: each in turn.
+    pub fn next<T>(&self, mut usable: Vec<T>) -> T {
+        let turn = self.given.fetch_add(1, Ordering::Relaxed);
+        usable.swap_remove(turn % usable.len())
     }
 }
 

@@ -3,6 +3,7 @@
 //! A GPU gives the bits of the [tiles](crate::kernel::tile), and is compared with them before it is trusted. So where one
 //! fails later on, this machine's processors can take over, and nothing but the time shows it.
 
+use crate::devices::on_each;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::kernel::tile::{Nearest, Tiles};
@@ -32,19 +33,13 @@ pub struct Gpus {
 impl Gpus {
     /// Brings points to the GPU of this number, or to all of them, and tries it.
     pub fn new(points: &Points, ordinal: Option<usize>) -> Result<Self> {
-        let ordinals = match ordinal {
-            Some(ordinal) => ordinal..=ordinal,
-            // Without any, opening the first one says why.
-            None => 0..=Device::count().saturating_sub(1),
-        };
-        let rankings = ordinals.map(|ordinal| {
+        let rankings = on_each(ordinal, |ordinal| {
             let ranking = Ranking::new(Device::open(ordinal)?, points.data(), points.dims())?;
             match ranks_as_defined(points, &ranking)? {
                 true => Ok(ranking),
                 false => Err(Error::WrongDevice { name: ranking.device().name().to_string() }),
             }
-        });
-        let rankings = rankings.collect::<Result<_>>()?;
+        })?;
         Ok(Gpus { rankings, turn: AtomicUsize::new(0), failed: OnceLock::new() })
     }
 
@@ -55,7 +50,9 @@ impl Gpus {
 
     /// Finds the two nearest points of every row. Once a GPU has failed, none is asked any more.
     pub fn nearest(&self, z: &[f32], nearest: &mut Nearest) -> Result<()> {
-        self.check()?;
+        if let Some(error) = self.failed.get() {
+            return Err(error.clone().into());
+        }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         rank(&self.rankings[turn % self.rankings.len()], z, nearest).map_err(|error| {
             // Another may have failed meanwhile.
@@ -64,9 +61,11 @@ impl Gpus {
         })
     }
 
-    /// An error where a GPU has failed.
-    pub fn check(&self) -> Result<()> {
-        self.failed.get().map_or(Ok(()), |error| Err(error.clone().into()))
+    /// What to say once a GPU has failed.
+    pub fn remark(&self) -> Option<String> {
+        let failed = self.failed.get();
+        failed
+            .map(|error| format!("{error}; the processors of this machine have finished the work"))
     }
 }
 

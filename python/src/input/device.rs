@@ -1,6 +1,6 @@
 //! Arrays in the memory of a GPU, which are read where they lie.
 
-use super::{Extras, Wanted, beside, named};
+use super::{Extras, Wanted, Weights, beside, named};
 use nysketch::cuda::{Device, DeviceError, DeviceRows, Element};
 use nysketch::{DeviceChoice, EngineKind, Error, Plan, Result};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -22,7 +22,7 @@ struct Described {
 
 /// Rows in the memory of a GPU, with their weights.
 pub struct DeviceArray {
-    pub rows: DeviceRows,
+    pub rows: DeviceRows<'static>,
     /// One for each row, or none.
     pub weights: Vec<f64>,
     /// The GPU that has them; of no rows none.
@@ -32,7 +32,8 @@ pub struct DeviceArray {
 }
 
 impl DeviceArray {
-    /// The rows of X, if it lies in the memory of a GPU; `extras` are looked at only then.
+    /// The rows of X, if it lies in the memory of a GPU, with its columns in the order of those that are wanted; `extras` are
+    /// looked at only then.
     pub fn of(
         x: &Bound<'_, PyAny>,
         wanted: Wanted,
@@ -43,8 +44,17 @@ impl DeviceArray {
             helper.call_method1("on_device", (x, wanted.names()))?.extract()?;
         let Some(array) = found else { return Ok(None) };
         let (rows, columns) = array.shape;
-        named(columns, None, wanted)?;
-        let weights = beside(rows as usize, extras()?)?.unwrap_or_default();
+        let extras = extras()?;
+        // What is found by its name is found in the memory of this machine.
+        if extras.key.is_some() || matches!(extras.weights, Weights::Column(_)) {
+            return Ok(None);
+        }
+        let expected = wanted.names();
+        let (names, _) = named(columns, None, wanted)?;
+        if expected.is_some_and(|expected| expected != names) {
+            return Ok(None);
+        }
+        let weights = beside(rows as usize, extras)?.unwrap_or_default();
         let gpu = array.gpu();
         if let (1.., Ok(None)) = (rows, &gpu) {
             let at = array.address;
@@ -56,24 +66,11 @@ impl DeviceArray {
         Ok(Some(DeviceArray { rows, weights, gpu, _keep: array.keep }))
     }
 
-    /// The engine of the GPU that has the rows; `None` where there are none. Where that GPU cannot be used and was not asked
-    /// for, the reason.
-    pub fn engine(
-        &self,
-        choice: DeviceChoice,
-        plan: &Arc<Plan>,
-    ) -> Result<std::result::Result<Option<EngineKind>, DeviceError>> {
+    /// The engine of the GPU that has the rows; `None` where there are none.
+    pub fn engine(&self, choice: DeviceChoice, plan: &Arc<Plan>) -> Result<Option<EngineKind>> {
         if self.rows.is_empty() {
-            return Ok(Ok(None));
+            return Ok(None);
         }
-        match (self.prepared(choice, plan), choice) {
-            (Ok(engine), _) => Ok(Ok(Some(engine))),
-            (Err(Error::Device(reason)), DeviceChoice::Auto) => Ok(Err(reason)),
-            (Err(error), _) => Err(error),
-        }
-    }
-
-    fn prepared(&self, choice: DeviceChoice, plan: &Arc<Plan>) -> Result<EngineKind> {
         let here = self.gpu.clone()?;
         match (choice, here) {
             (DeviceChoice::Cuda(Some(other)), Some(here)) if other != here => {
@@ -81,7 +78,10 @@ impl DeviceArray {
                     "X is in the memory of GPU {here}, not {other}; leave `device` out, or move X there"
                 )))
             }
-            _ => Ok(DeviceChoice::Cuda(here).engine(plan, Some(self.rows.len()), 1)?.0),
+            _ => {
+                let there = DeviceChoice::Cuda(here);
+                Ok(Some(there.engine(plan, Some(self.rows.len()), 1, false)?.0))
+            }
         }
     }
 }
@@ -95,7 +95,8 @@ impl Described {
         }
     }
 
-    fn rows(&self) -> PyResult<DeviceRows> {
+    /// For no longer than `keep` is kept.
+    fn rows(&self) -> PyResult<DeviceRows<'static>> {
         let (rows, columns) = self.shape;
         let (row_stride, column_stride) = self.strides;
         let element = element(&self.dtype)?;

@@ -94,12 +94,7 @@ pub fn on_device<'a>(
 
 /// Says so where a GPU has failed: this machine's processors have finished what it did not, so that nothing is wrong.
 pub fn tell_device(predictor: &Predictor<'_>) {
-    let reason = match predictor.check_device() {
-        Ok(()) => return,
-        Err(Error::Device(reason)) => reason.to_string(),
-        Err(other) => other.to_string(),
-    };
-    warn(&format!("{reason}; the processors of this machine have finished the work"));
+    predictor.device_remark().iter().for_each(|remark| warn(remark));
 }
 
 /// Where the threshold is, and how well it is known.

@@ -18,8 +18,7 @@ use anyhow::Result;
 use nysketch::columns::ColumnSummary;
 use nysketch::inspect::{FoldSummary, PlanSummary, RawRows};
 use nysketch::{
-    DeviceChoice, EngineKind, Error, FoldBy, FoldRule, Plan, RowSet, Run, Sketch, SketchParams,
-    Suitability,
+    EngineKind, Error, FoldBy, FoldRule, Plan, RowSet, Run, Sketch, SketchParams, Suitability,
 };
 use nysketch_tables::store::Local;
 use nysketch_tables::{Columns, Dataset, Extras, find};
@@ -142,19 +141,16 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     tell(args, &sketch, &lost, size, common)
 }
 
-/// Where the rows are worked on. The sums of groups and folds change hands with every block of rows, which is faster where
-/// rows are read, so a GPU is used only if it is asked for.
+/// Where the rows are worked on.
 fn engine(
     args: &SketchArgs,
     plan: &Arc<Plan>,
     input: Option<&Dataset>,
     common: &Common,
 ) -> Result<EngineKind> {
-    let device = match args.device.device {
-        DeviceChoice::Auto if args.by.is_some() || args.folds.is_some() => DeviceChoice::Cpu,
-        device => device,
-    };
-    let (engine, remark) = device.engine(plan, input.and_then(Dataset::rows), common.threads())?;
+    let (device, divided) = (args.device.device, args.by.is_some() || args.folds.is_some());
+    let rows = input.and_then(Dataset::rows);
+    let (engine, remark) = device.engine(plan, rows, common.threads(), divided)?;
     remark.iter().for_each(|remark| note(common, remark));
     if common.verbose && matches!(engine, EngineKind::Cuda(_)) {
         note(common, "sketching on the GPU");

@@ -49,22 +49,30 @@ impl DeviceChoice {
         })
     }
 
-    /// The engine for so many rows, where that is known, that so many threads read. A GPU that was asked for by name and
-    /// cannot be used is an error; one that `Auto` would have used is left alone, and the text says why.
+    /// The engine for so many rows, where that is known, that so many threads read, into one sketch or `divided` among many:
+    /// groups or folds, whose sums change with every block of rows, so that `Auto` leaves them to the processors. A GPU that
+    /// was asked for by name and cannot be used is an error; one that `Auto` would have used is left alone, and the text says
+    /// why.
     pub fn engine(
         self,
         plan: &Arc<Plan>,
         rows: Option<u64>,
         threads: usize,
+        divided: bool,
     ) -> Result<(EngineKind, Option<String>)> {
         let operations = rows.map_or(0.0, |rows| rows as f64 * operations(plan));
-        let alone = plan.people().is_some();
+        let pays = !divided && plan.people().is_none();
         let (engine, why_not) =
-            self.start(if alone { 0.0 } else { operations }, threads, |ordinal| {
+            self.start(if pays { operations } else { 0.0 }, threads, |ordinal| {
                 let engine = EngineKind::Cuda(ordinal);
                 engine.prepare(plan).map(|()| engine)
             })?;
         Ok((engine.unwrap_or(EngineKind::Cpu), why_not))
+    }
+
+    /// Whether the processors may take over what a GPU could not do: an error of the GPU, and nobody asked for it by name.
+    pub fn excuses(self, error: &Error) -> bool {
+        self == DeviceChoice::Auto && matches!(error, Error::Device(_) | Error::WrongDevice { .. })
     }
 
     /// Starts the GPU of a number, or all of them, for so many operations that so many threads would divide among them, where
@@ -83,9 +91,7 @@ impl DeviceChoice {
         };
         match start(ordinal) {
             Ok(started) => Ok((Some(started), None)),
-            Err(reason @ (Error::Device(_) | Error::WrongDevice { .. }))
-                if self == DeviceChoice::Auto =>
-            {
+            Err(reason) if self.excuses(&reason) => {
                 Ok((None, Some(format!("the GPU is not used: {reason}"))))
             }
             Err(other) => Err(other),

@@ -5,6 +5,7 @@
 //! [`Scalar`]: where the two differ, the GPU is refused.
 
 use super::{Engine, Scalar, check_weights, has_enough};
+use crate::devices::on_each;
 use crate::error::{Error, Result};
 use crate::feature_map::fourier::quarter_turns;
 use crate::kernel::ladder::{self, exponential};
@@ -44,32 +45,25 @@ impl Cuda {
         Cuda { plan, ordinal, instructions, pass: None, bounded: Vec::new() }
     }
 
-    /// Opens the GPU, or all of them, and tries those where this plan has not been.
-    pub fn prepare(&self) -> Result<()> {
-        match self.ordinal {
-            Some(ordinal) => self.tables(ordinal).map(|_| ()),
-            // Without any, opening the first one says why.
-            None => (0..Device::count().max(1)).try_for_each(|i| self.tables(i).map(|_| ())),
-        }
-    }
-
-    fn tables(&self, ordinal: usize) -> Result<Arc<Tables>> {
+    /// Opens the GPU, or all that can be used, and tries those where this plan has not been.
+    pub fn prepare(&self) -> Result<Vec<Arc<Tables>>> {
         let plan = &self.plan;
-        plan.on_devices.of(ordinal, || {
-            let tables = Tables::new(Device::open(ordinal)?, spec(plan))?;
-            match adds_as_defined(plan, &tables)? {
-                true => Ok(tables),
-                false => Err(Error::WrongDevice { name: tables.device().name().to_string() }),
-            }
+        on_each(self.ordinal, |ordinal| {
+            plan.on_devices.of(ordinal, || {
+                let tables = Tables::new(Device::open(ordinal)?, spec(plan))?;
+                match adds_as_defined(plan, &tables)? {
+                    true => Ok(tables),
+                    false => Err(Error::WrongDevice { name: tables.device().name().to_string() }),
+                }
+            })
         })
     }
 
     /// The pass, started with the first rows.
     fn pass(&mut self) -> Result<&mut Pass> {
         if self.pass.is_none() {
-            let turn = || self.plan.on_devices.next(Device::count());
-            let ordinal = self.ordinal.unwrap_or_else(turn);
-            self.pass = Some(Pass::new(self.tables(ordinal)?)?);
+            let tables = self.plan.on_devices.next(self.prepare()?);
+            self.pass = Some(Pass::new(tables)?);
         }
         Ok(self.pass.as_mut().expect("was made"))
     }

@@ -34,7 +34,7 @@ impl EngineKind {
     pub(super) fn prepare(self, plan: &Arc<Plan>) -> Result<()> {
         match self {
             EngineKind::Cpu | EngineKind::Scalar => Ok(()),
-            EngineKind::Cuda(ordinal) => Cuda::new(plan.clone(), ordinal).prepare(),
+            EngineKind::Cuda(ordinal) => Cuda::new(plan.clone(), ordinal).prepare().map(|_| ()),
         }
     }
 

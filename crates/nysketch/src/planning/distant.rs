@@ -54,29 +54,36 @@ pub(super) fn distant_rows_by(
 pub(super) enum Finder<'a> {
     /// This machine's processors.
     Search(Box<Search>),
-    /// GPUs, where there are neither categories nor holes.
-    Gpus(&'a Gpus),
+    /// GPUs, where there are neither categories nor holes; and the processors, once one of them has failed.
+    Gpus(&'a Gpus, Option<Box<Search>>),
 }
 
-impl Finder<'_> {
+impl<'a> Finder<'a> {
     pub fn search(plan: &Plan) -> Self {
         Finder::Search(Box::new(plan.search(Instructions::best())))
+    }
+
+    pub fn gpus(gpus: &'a Gpus) -> Self {
+        Finder::Gpus(gpus, None)
     }
 
     /// How many rows are best looked at together.
     fn rows(&self) -> usize {
         match self {
             Finder::Search(search) => search.rows(),
-            Finder::Gpus(gpus) => gpus.rows(),
+            Finder::Gpus(gpus, _) => gpus.rows(),
         }
     }
 
-    fn nearest(&mut self, rows: Rows<'_>, nearest: &mut Nearest) -> Result<()> {
-        match self {
-            Finder::Search(search) => search.block(rows, nearest),
-            Finder::Gpus(gpus) => gpus.nearest(rows.z, nearest)?,
-        }
-        Ok(())
+    fn nearest(&mut self, plan: &Plan, rows: Rows<'_>, nearest: &mut Nearest) {
+        let search = match self {
+            Finder::Search(search) => search,
+            Finder::Gpus(gpus, _) if gpus.nearest(rows.z, nearest).is_ok() => return,
+            Finder::Gpus(_, search) => {
+                search.get_or_insert_with(|| Box::new(plan.search(Instructions::best())))
+            }
+        };
+        search.block(rows, nearest);
     }
 }
 
@@ -110,7 +117,7 @@ fn offer(
             take_holes(&mut scratch.z, &mut scratch.present);
         }
         let these = Rows { z: &scratch.z, codes, present: &scratch.present };
-        scratch.finder.nearest(these, &mut scratch.nearest)?;
+        scratch.finder.nearest(plan, these, &mut scratch.nearest);
         for (i, row) in rows.chunks_exact(d).enumerate() {
             let at = chunk * most + i;
             let codes = &codes[i * c..(i + 1) * c];

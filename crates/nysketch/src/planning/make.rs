@@ -35,27 +35,34 @@ pub fn make_plan(
     let rows = found.rows;
     progress.stage("choosing landmarks");
     let draft = Draft::new(&TableColumns::of(source), found, params)?;
+    let mut remarks = Vec::new();
     let distant = match draft.wants_distant_rows() {
         Some((first, count)) => {
-            let gpus = gpus_for(&first, rows, params)?;
-            let finder = gpus.as_ref().map_or_else(|| Finder::search(&first), Finder::Gpus);
-            Some(distant_rows_by(finder, &first, count, source, params.threads(), progress)?)
+            let (gpus, unused) = gpus_for(&first, rows, params)?;
+            let finder = gpus.as_ref().map_or_else(|| Finder::search(&first), Finder::gpus);
+            let distant =
+                distant_rows_by(finder, &first, count, source, params.threads(), progress)?;
+            remarks.extend(unused);
+            remarks.extend(gpus.and_then(|gpus| gpus.remark()));
+            Some(distant)
         }
         None => None,
     };
     progress.stage("choosing landmarks");
-    draft.finish(distant)
+    let (plan, mut report) = draft.finish(distant)?;
+    report.notes.extend(remarks);
+    Ok((plan, report))
 }
 
-/// GPUs that have the landmarks of a plan, where they were asked for or pay. Sketching says why one is left alone.
-fn gpus_for(plan: &Plan, rows: u64, params: &PlanValid) -> Result<Option<Gpus>> {
+/// GPUs that have the landmarks of a plan, where they were asked for or pay; or why one that would pay is left alone.
+fn gpus_for(plan: &Plan, rows: u64, params: &PlanValid) -> Result<(Option<Gpus>, Option<String>)> {
     if plan.is_partial() || !plan.categories().is_empty() {
-        return Ok(None);
+        return Ok((None, None));
     }
     let landmarks = plan.features.points();
     let operations = 2.0 * rows as f64 * landmarks.data().len() as f64;
     let start = |ordinal| Gpus::new(landmarks, ordinal);
-    Ok(params.device().start(operations, params.threads(), start)?.0)
+    params.device().start(operations, params.threads(), start)
 }
 
 /// Reads the source, which holds some of the rows, once: all that could be measured.

@@ -168,7 +168,7 @@ impl<'a> Predictor<'a> {
     /// let model = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?;
     /// let (predictor, why_not) = Predictor::new(&model).on_device(DeviceChoice::Auto, Some(900), 1)?;
     /// assert_eq!(predictor.predict(&rows, Detail::Label).label.len(), 900);
-    /// predictor.check_device()?;
+    /// assert_eq!(predictor.device_remark(), None);
     /// // So few rows do not pay for starting a GPU.
     /// assert_eq!(why_not, None);
     /// # Ok(())
@@ -197,10 +197,10 @@ impl<'a> Predictor<'a> {
         Ok((self, why_not))
     }
 
-    /// The error of a GPU that has failed since [`on_device`](Self::on_device). No prediction is wrong for it: the rows that it
+    /// What to say once a GPU has failed since [`on_device`](Self::on_device). No prediction is wrong for it: the rows that it
     /// did not finish, and all others from then on, are this machine's work.
-    pub fn check_device(&self) -> Result<()> {
-        self.nearest.as_ref().map_or(Ok(()), |nearest| nearest.check_gpus())
+    pub fn device_remark(&self) -> Option<String> {
+        self.nearest.as_ref().and_then(|nearest| nearest.gpus_remark())
     }
 
     /// The model.

@@ -172,9 +172,9 @@ impl NearestCentre {
         Ok(NearestCentre { gpus: Some(Arc::new(gpus)), ..self.clone() })
     }
 
-    /// An error where a GPU has failed.
-    pub fn check_gpus(&self) -> Result<()> {
-        self.gpus.as_ref().map_or(Ok(()), |gpus| gpus.check())
+    /// What to say once a GPU has failed.
+    pub fn gpus_remark(&self) -> Option<String> {
+        self.gpus.as_ref().and_then(|gpus| gpus.remark())
     }
 
     /// How many different centres there are.
@@ -187,7 +187,7 @@ impl NearestCentre {
         let d = self.origin.len();
         let (mut z, mut search, mut nearest) = (Vec::new(), None, Nearest::default());
         let together = match &self.gpus {
-            Some(gpus) if gpus.check().is_ok() => gpus.rows(),
+            Some(gpus) if gpus.remark().is_none() => gpus.rows(),
             _ => self.search.rows(),
         };
         for (block, rows) in rows.chunks(together * d).enumerate() {

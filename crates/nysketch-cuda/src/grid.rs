@@ -1,0 +1,34 @@
+//! How rows are dealt to blocks and threads: numbers that kernels are compiled with and launched by.
+
+/// Threads of a block, of every kernel.
+pub const THREADS: u32 = 256;
+/// Warps of a block of the pass, each with landmarks or frequencies of its own.
+pub const GROUPS: usize = 8;
+/// Rows of a tile of the pass: four for each lane of a warp.
+pub const TILE: u64 = 128;
+/// Rows of a block that counts or sorts rows by cell.
+pub const SPAN: u64 = 4096;
+/// Rows that a thread adds to cells, one after the other.
+pub const PER_LANE: u64 = 256;
+/// Rows that a thread adds to coverage, at most.
+pub const COVERED: u64 = 64;
+/// Columns of a tile of the matrix of moments.
+pub const EDGE: usize = 16;
+/// The same with weights.
+pub const WEIGHTED_EDGE: usize = 32;
+/// Rows of which a block may add up moments: 2¹⁷ for a warp, of products below 2.25·2⁴⁴ in 63 bits.
+pub const MOST_SUMMED: u64 = (GROUPS as u64) << 17;
+
+/// Names and values that every program is compiled with.
+pub fn defines() -> [String; 7] {
+    [
+        ("THREADS", u64::from(THREADS)),
+        ("GROUPS", GROUPS as u64),
+        ("TILE", TILE),
+        ("SPAN", SPAN),
+        ("PER_LANE", PER_LANE),
+        ("EDGE", EDGE as u64),
+        ("WEIGHTED_EDGE", WEIGHTED_EDGE as u64),
+    ]
+    .map(|(name, value)| format!("-D{name}={value}"))
+}
