@@ -108,19 +108,15 @@ static bool meet(u32 warp, u32 mask) {
     u32 group = mask & on.alive[warp];
     if (group & ~on.arrived[warp]) return false;
     auto *slot = on.slot + warp * 32;
-    u64 *values = on.gathered[warp], votes = 0, sum = 0;
+    u64 *values = on.gathered[warp];
     for (u32 left = group; left; left &= left - 1) {
         u32 lane = __builtin_ctz(left);
         if (slot[lane].mask != mask) misuse("lanes of a warp name different masks");
         values[lane] = slot[lane].value;
-        votes |= (u64)(values[lane] != 0) << lane;
-        sum += values[lane];
     }
     for (u32 left = group; left; left &= left - 1) {
         auto &mine = slot[__builtin_ctz(left)];
         if (mine.what < 32 && (group >> mine.what & 1)) mine.value = values[mine.what];
-        if (mine.what == BALLOT) mine.value = votes;
-        if (mine.what == SUM) mine.value = sum;
         if (mine.what == GATHER) mine.value = (u64)values;
     }
     on.arrived[warp] &= ~group;

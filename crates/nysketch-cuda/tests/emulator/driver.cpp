@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -59,8 +58,6 @@ struct Handle {
     std::string name;                         // of a function
     Kernel kernel;
     ModuleHead *head;
-    bool timed, recorded;                     // of an event
-    std::chrono::steady_clock::time_point when;
 };
 
 static std::mutex one_at_a_time;
@@ -180,27 +177,22 @@ API cuCtxSetCurrent(void *context) {
     return current_device = (int)(size_t)context - 1, SUCCESS;
 }
 API cuCtxGetCurrent(void **context) { return *context = (void *)(size_t)(current_device + 1), SUCCESS; }
-API cuCtxSynchronize() { CONTEXT; return SUCCESS; }
 
-static const std::map<int, std::pair<const char *, const char *>> errors = {
-    {SUCCESS, {"CUDA_SUCCESS", "no error"}},
-    {INVALID_VALUE, {"CUDA_ERROR_INVALID_VALUE", "invalid argument"}},
-    {OUT_OF_MEMORY, {"CUDA_ERROR_OUT_OF_MEMORY", "out of memory"}},
-    {NOT_INITIALIZED, {"CUDA_ERROR_NOT_INITIALIZED", "initialization error"}},
-    {NO_DEVICE, {"CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"}},
-    {INVALID_DEVICE, {"CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"}},
-    {INVALID_IMAGE, {"CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"}},
-    {INVALID_CONTEXT, {"CUDA_ERROR_INVALID_CONTEXT", "invalid device context"}},
-    {INVALID_HANDLE, {"CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"}},
-    {NOT_FOUND, {"CUDA_ERROR_NOT_FOUND", "named symbol not found"}},
-    {LAUNCH_FAILED, {"CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"}}};
+static const std::map<int, const char *> errors = {
+    {SUCCESS, "CUDA_SUCCESS"},
+    {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"},
+    {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
+    {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED"},
+    {NO_DEVICE, "CUDA_ERROR_NO_DEVICE"},
+    {INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE"},
+    {INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE"},
+    {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
+    {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE"},
+    {NOT_FOUND, "CUDA_ERROR_NOT_FOUND"},
+    {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"}};
 API cuGetErrorName(int error, const char **text) {
     auto found = errors.find(error);
-    return found == errors.end() ? (*text = 0, INVALID_VALUE) : (*text = found->second.first, SUCCESS);
-}
-API cuGetErrorString(int error, const char **text) {
-    auto found = errors.find(error);
-    return found == errors.end() ? (*text = 0, INVALID_VALUE) : (*text = found->second.second, SUCCESS);
+    return found == errors.end() ? (*text = 0, INVALID_VALUE) : (*text = found->second, SUCCESS);
 }
 
 // ---- Driver: memory --------------------------------------------------------------------------------
@@ -235,7 +227,6 @@ static int move(u64 to, u64 from, size_t bytes, bool to_device, bool from_device
     return memmove((void *)to, (void *)from, bytes), SUCCESS;
 }
 API cuMemcpyHtoD_v2(u64 to, const void *from, size_t bytes) { return move(to, (u64)from, bytes, true, false, 0); }
-API cuMemcpyDtoH_v2(void *to, u64 from, size_t bytes) { return move((u64)to, from, bytes, false, true, 0); }
 API cuMemcpyHtoDAsync_v2(u64 to, const void *from, size_t bytes, Handle *stream) {
     return move(to, (u64)from, bytes, true, false, stream);
 }
@@ -271,22 +262,14 @@ API cuStreamWaitEvent(Handle *stream, Handle *event, u32) {
     CONTEXT;
     return stream_known(stream) && known(event, EVENT) ? SUCCESS : INVALID_HANDLE;
 }
-API cuEventCreate(Handle **event, u32 flags) { CONTEXT; return (*event = make(EVENT))->timed = !(flags & 2), SUCCESS; }
+API cuEventCreate(Handle **event, u32) { CONTEXT; return *event = make(EVENT), SUCCESS; }
 API cuEventRecord(Handle *event, Handle *stream) {
     CONTEXT;
     if (!stream_known(stream) || !known(event, EVENT)) return INVALID_HANDLE;
     if (event->device != (stream ? stream->device : current_device)) return INVALID_HANDLE;
-    event->recorded = true;
-    event->when = std::chrono::steady_clock::now();
     return SUCCESS;
 }
 API cuEventSynchronize(Handle *event) { CONTEXT; return known(event, EVENT) ? SUCCESS : INVALID_HANDLE; }
-API cuEventElapsedTime(float *milliseconds, Handle *from, Handle *to) {
-    CONTEXT;
-    for (Handle *event : {from, to})
-        if (!known(event, EVENT) || !event->timed || !event->recorded) return INVALID_HANDLE;
-    return *milliseconds = std::chrono::duration<float, std::milli>(to->when - from->when).count(), SUCCESS;
-}
 API cuEventDestroy_v2(Handle *event) { CONTEXT; return destroy(event, EVENT); }
 
 // ---- Driver: modules and launches ------------------------------------------------------------------
@@ -438,6 +421,3 @@ API nvrtcGetProgramLog(Program *program, char *to) {
 API nvrtcDestroyProgram(Program **program) { return delete *program, *program = 0, SUCCESS; }
 API nvrtcGetNumSupportedArchs(int *count) { return *count = 3, SUCCESS; }
 API nvrtcGetSupportedArchs(int *archs) { return archs[0] = 70, archs[1] = 80, archs[2] = 90, SUCCESS; }
-extern "C" __attribute__((visibility("default"))) const char *nvrtcGetErrorString(int error) {
-    return error == SUCCESS ? "NVRTC_SUCCESS" : error == NVRTC_COMPILATION ? "NVRTC_ERROR_COMPILATION" : "NVRTC_ERROR";
-}
