@@ -29,21 +29,23 @@ const NEXT_VALUE: f64 = 5.0;
 const NEAREST: f64 = 3.0;
 /// To doubles, a subtraction and a multiplication, and back.
 const FRAME: f64 = 8.0 + 4.0 + 8.0;
-/// To doubles, a subtraction, two multiplications, a rounding, a comparison.
-const VALID: f64 = 8.0 + 10.0;
+/// A multiplication and a comparison of what is in doubles already.
+const VALID: f64 = 4.0;
 /// To doubles, four operations, to an integer; a sum of 64 bits, a product of 64 by 64 bits and a sum of 128.
 const CELL: f64 = 8.0 + 8.0 + 8.0 + 2.0 + 8.0 + 4.0;
-/// Four products of halves on the units for matrices, which do as many as there are other units.
-const PRODUCT: f64 = 4.0;
+/// Three products of halves on the units for matrices, which do as many as there are other units.
+const PRODUCT: f64 = 3.0;
 /// To doubles, four operations, and halves.
 const HALVES: f64 = 8.0 + 8.0 + 4.0;
 
 impl Setting {
     fn operations(&self) -> f64 {
         let (n, d, m) = (self.rows as f64, self.dims as f64, self.landmarks as f64);
-        let mut pair = SUBTRACT_AND_MULTIPLY * d + NEAREST;
-        let mut value = FRAME + VALID;
-        let mut row = 0.0;
+        let (mut pair, mut value, mut row) = (0.0, VALID, 0.0);
+        if self.collect.kernel || self.collect.cells {
+            pair += SUBTRACT_AND_MULTIPLY * d + NEAREST;
+            value += FRAME;
+        }
         if self.collect.kernel {
             pair += FIRST_VALUE + NEXT_VALUE * (self.rungs as f64 - 1.0);
         }
@@ -88,7 +90,7 @@ fn rows(count: usize, dims: usize) -> Vec<f32> {
 
 fn measure(device: &Arc<Device>, setting: &Setting) -> Result<()> {
     let d = setting.dims;
-    let block = (10_000_000 / d * 20 / 20).min(setting.rows as usize);
+    let block = (10_000_000 / d).min(setting.rows as usize);
     let values = rows(block, d);
     let sample: Vec<f64> = values.iter().take(20_000 * d).map(|x| f64::from(*x)).collect();
     let bandwidths: Vec<f64> =

@@ -7,17 +7,14 @@ JAX and cuDF are there if X is theirs.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import functools
 import math
-import os
 import sys
 from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Located", "how_to_convert", "is_cudf", "load_compiler", "located", "on_host"]
+__all__ = ["Located", "how_to_convert", "is_cudf", "located", "on_host"]
 
 # Kinds of memory in DLPack: that of CUDA's GPUs, and that which they share with the host.
 _CUDA = (2, 13)
@@ -101,20 +98,11 @@ def _has(X: Any, name: str) -> bool:
     return hasattr(type(X), name) and hasattr(X, name)
 
 
-def how_to_convert(X: Any) -> str:
-    """What makes single precision of an array."""
+def how_to_convert(X: Any, dtype: str) -> str:
+    """What makes numbers of an array that can be read; integers may need all of double precision."""
+    if "int" in dtype:
+        return "X.double()" if _is_tensor(X) else "X.astype('float64')"
     return "X.float()" if _is_tensor(X) else "X.astype('float32')"
-
-
-@functools.cache
-def load_compiler() -> None:
-    """Load NVRTC from the packages of this Python; it is then found by its name."""
-    versions = ("nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cuda_nvrtc/lib/libnvrtc.so.12")
-    paths = [os.path.join(folder, name) for folder in sys.path for name in versions]
-    for path in filter(os.path.exists, paths):
-        with contextlib.suppress(OSError):
-            ctypes.CDLL(path)
-            return
 
 
 # ---- The interface of Numba ----------------------------------------------------------------------

@@ -227,13 +227,13 @@ def unmasked(X: Any) -> Any:
     return X
 
 
-def on_device(X: Any, read: list[str]) -> _device.Located | None:
+def on_device(X: Any, read: list[str], beside: bool) -> _device.Located | None:
     """Where X lies, if it is a table of numbers in the memory of a GPU; None where it is not.
 
-    Of a frame, the columns to ``read``.
+    Of a frame, the columns to ``read``; if others are read ``beside`` them, it is copied.
     """
     if _device.is_cudf(X):
-        X = _of_cudf(X, read)
+        X = None if beside else _of_cudf(X, read)
     found = _device.located(X)
     if found is None:
         return None
@@ -241,7 +241,7 @@ def on_device(X: Any, read: list[str]) -> _device.Located | None:
     if found.dtype not in ("float64", "float32", "float16", "bfloat16"):
         raise TypeError(
             f"X holds {found.dtype}; in GPU memory, values are float64, float32, float16 or "
-            f"bfloat16: pass {_device.how_to_convert(X)}"
+            f"bfloat16: pass {_device.how_to_convert(X, found.dtype)}"
         )
     return found
 

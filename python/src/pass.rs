@@ -13,6 +13,8 @@ use nysketch::{
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
+use std::path::PathBuf;
 
 /// How a pass is run, as Python says it.
 pub struct How<'a, 'py> {
@@ -27,6 +29,11 @@ pub struct How<'a, 'py> {
 impl How<'_, '_> {
     fn shown(&self, rows: Option<u64>) -> Shown {
         Shown { what: "sketching", verbose: self.verbose, rows }
+    }
+
+    /// Whether columns are read beside those of the plan.
+    fn reads_beside(&self, empty: &Sketch) -> bool {
+        key(empty).is_some() || self.weights.is_some_and(|w| w.is_instance_of::<PyString>())
     }
 
     /// What is read beside the columns.
@@ -49,7 +56,7 @@ pub fn sketch(empty: Sketch, x: &Bound<'_, PyAny>, how: &How<'_, '_>) -> PyResul
         DeviceChoice::Cpu => None,
         _ => {
             let wanted = Wanted::recipe(&empty.plan().recipe);
-            DeviceArray::of(x, wanted, || how.extras(&empty))?
+            DeviceArray::of(x, wanted, how.reads_beside(&empty), || how.extras(&empty))?
         }
     };
     let Some(array) = there else { return from_host(empty, x, choice, how) };
@@ -201,12 +208,12 @@ impl Passed {
     }
 }
 
-/// Where the pass runs, by its name; if it may be a GPU, with what that takes.
+/// Where the pass runs, by its name. The compiler for GPUs may be among the packages of this Python.
 pub fn device(py: Python<'_>, name: &str) -> PyResult<DeviceChoice> {
     let choice = DeviceChoice::from_name(name).map_err(exception)?;
-    if choice != DeviceChoice::Cpu {
-        py.import("nysketch._device")?.call_method0("load_compiler")?;
-    }
+    let path = py.import("sys")?.getattr("path")?;
+    let folders = path.try_iter()?.filter_map(|folder| folder.ok()?.extract::<PathBuf>().ok());
+    nysketch::cuda::look_in(folders.collect());
     Ok(choice)
 }
 

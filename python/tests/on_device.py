@@ -141,6 +141,13 @@ def test_rows_with_holes_count_by_what_they_have(gpu, few):
     assert plan.sketch(WithDlpack(gpu, X)).to_bytes() == plan.sketch(X).to_bytes()
 
 
+def test_columns_of_an_array_have_their_default_names(gpu, few):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(few, columns=["c0", "c1", "c2", "c3"])[["c2", "c0", "c3", "c1"]]
+    plan = Plan.from_data(frame, landmarks=20)
+    assert plan.sketch(WithInterface(gpu, few)) == plan.sketch(few) == plan.sketch(frame)
+
+
 def test_no_rows(gpu, plan, few):
     for there in (WithInterface(gpu, few[:0]), WithDlpack(gpu, few[:0])):
         with pytest.raises(ValueError, match="X has no rows.*allow_empty=True"):
@@ -165,7 +172,7 @@ def test_other_types_are_refused_with_what_to_do(gpu, plan, few, array, kind):
         plan.sketch(there)
     assert str(error.value) == (
         f"X holds {name}; in GPU memory, values are float64, float32, float16 or bfloat16: "
-        "pass X.astype('float32')"
+        f"pass X.astype('{'float64' if 'int' in name else 'float32'}')"
     )
 
 
@@ -335,6 +342,13 @@ def test_frames_of_cudf(gpu, few):
     assert holes.sketch(there) == holes.sketch(mixed) and there.taken == [(names, "float64")]
     with pytest.raises(ValueError, match="X lacks the column b"):
         plan.sketch(Frame(gpu, frame.drop(columns="b")))
+    # Columns beside those of the plan are found by their names on the host.
+    users = frame.assign(user=np.arange(ROWS) % 7, w=1.0 + np.arange(ROWS) % 3)
+    assert plan.sketch(Frame(gpu, users), folds=3, fold_by="user") == plan.sketch(
+        users, folds=3, fold_by="user"
+    )
+    weighted = Plan.from_data(users[[*names, "w"]], weights="w", landmarks=20)
+    assert weighted.sketch(Frame(gpu, users), weights="w") == weighted.sketch(users, weights="w")
     kmeans = CompressiveKMeans(3, random_state=0).fit(Frame(gpu, frame.assign(text="x")))
     assert list(kmeans.feature_names_in_) == [*names, "text"]
 
@@ -374,7 +388,7 @@ def test_tensors_of_torch(real, plan, few):
         assert Plan.from_data(there).columns == plan.columns
         host = there.cpu().requires_grad_()
         assert plan.sketch(host) == plan.sketch(there)
-    with pytest.raises(TypeError, match=r"X holds int64.*pass X\.float\(\)"):
+    with pytest.raises(TypeError, match=r"X holds int64.*pass X\.double\(\)"):
         plan.sketch(X.long())
     assert CompressiveKMeans(3).fit(X.bfloat16()).predict(X).shape == (ROWS,)
 

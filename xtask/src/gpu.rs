@@ -1,7 +1,7 @@
 //! Tests of the engine on a GPU, and on an emulated one.
 
 use crate::shell::{Outcome, cargo, program, root, step, succeeds, target};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Programs that run on a GPU: of the library and of the command.
@@ -29,22 +29,30 @@ pub fn emulated() -> Outcome {
     let folder = build()?;
     let mut tests = cargo(TESTS);
     tests.env("NYSKETCH_GPU", "1").env("LD_LIBRARY_PATH", &folder);
-    // Programs of the emulator are none for a GPU, so they are kept elsewhere.
+    // Programs of the emulator do not run on a GPU, so they are kept elsewhere.
     tests.env("XDG_CACHE_HOME", folder.join("cache"));
     step("tests on an emulated GPU", tests)
 }
 
-/// Builds the libraries of the emulated driver and compiler, and says where they are.
+/// Builds the libraries of the emulated driver and compiler where its sources have changed, and says where they are.
 fn build() -> Result<PathBuf, String> {
     let folder = target().join("emulator");
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let source = root().join("crates/nysketch-cuda/tests/emulator");
-    for library in ["libcuda.so.1", "libnvrtc.so.12"] {
+    let changed = |path: &Path| path.metadata().and_then(|told| told.modified()).ok();
+    let newest = ["block.h", "device.h", "driver.cpp"].map(|name| changed(&source.join(name)));
+    let libraries = ["libcuda.so.1", "libnvrtc.so.12"].map(|name| folder.join(name));
+    if libraries.iter().all(|library| changed(library) > newest.into_iter().max().flatten()) {
+        return Ok(folder);
+    }
+    // Kernels that were compiled for another one do not run on it.
+    drop(std::fs::remove_dir_all(folder.join("cache")));
+    for library in libraries {
         let mut compile = Command::new("c++");
-        compile.args(["-O2", "-std=c++17", "-shared", "-fPIC", "-o"]).arg(folder.join(library));
+        compile.args(["-O2", "-std=c++17", "-shared", "-fPIC", "-o"]).arg(&library);
         compile.arg(format!("-DDEVICE_H=\"{}\"", source.join("device.h").display()));
         compile.arg(source.join("driver.cpp")).arg("-ldl");
-        step(&format!("emulated {library}"), compile)?;
+        step("an emulated GPU", compile)?;
     }
     Ok(folder)
 }

@@ -92,12 +92,50 @@ fn faults_are_told_and_nothing_is_written() {
         told.stderr(contains(words)).stderr(contains("--device cpu"));
         assert!(!f.path("s.nys").exists(), "{variable}");
     }
-    // Kernels of an arithmetic that is none are kept apart.
+    // Kernels with a wrong arithmetic are kept apart.
     let mut wrong = f.command("sketch rows.csv --plan plan.nys --device cuda -o s.nys");
     let told =
         wrong.env("EMULATED_WRONG", "1").env("XDG_CACHE_HOME", f.path("cache")).assert().code(1);
     told.stderr(contains("cannot be trusted"));
     assert!(!f.path("s.nys").exists());
+}
+
+/// Of several GPUs those that can be used are used, and what a lost one leaves of planning the processors finish.
+#[test]
+fn other_gpus_and_processors_take_over() {
+    if !is_emulated() {
+        return;
+    }
+    let f = folder();
+    let sketch = |device: &str| {
+        let line = format!(
+            "sketch rows.csv --plan plan.nys --device {device} --threads 2 -o s.nys --force"
+        );
+        let mut command = f.command(&line);
+        command.env("EMULATED_DEVICES", "2").env("EMULATED_OLD", "0");
+        command
+    };
+    f.ok("sketch rows.csv --plan plan.nys -o expected.nys");
+    sketch("cuda").assert().success();
+    assert_eq!(f.read("s.nys"), f.read("expected.nys"));
+    sketch("cuda:0").assert().code(1).stderr(contains("compute capability 7.5"));
+
+    // More rows than are sampled, so that they are read a second time: one kernel of distances and one of ranks when the GPU is
+    // tried, and then for each block.
+    let plan = |device: &str, file: &str| {
+        let line = format!(
+            "plan rows.csv --sample-rows 1000 --landmarks 30 --threads 1 --device {device} -o {file}"
+        );
+        f.command(&line)
+    };
+    plan("cpu", "here.nys").assert().success();
+    for launches in ["2", "3"] {
+        let file = format!("{launches}.nys");
+        let mut lost = plan("cuda", &file);
+        let told = lost.env("EMULATED_LOST_AFTER", launches).assert().success();
+        told.stderr(contains("LAUNCH_FAILED")).stderr(contains("processors of this machine"));
+        assert_eq!(f.read(&file), f.read("here.nys"));
+    }
 }
 
 /// A GPU that is lost in the middle leaves a checkpoint, from which the processors go on to the same bytes.

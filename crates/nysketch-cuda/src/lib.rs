@@ -31,6 +31,7 @@ mod tables;
 
 pub use device::Device;
 pub use error::{DeviceError, Result};
+pub use library::look_in;
 pub use pass::{Invalid, Outcome, Pass};
 pub use ranking::{Ranked, Ranking};
 pub use rows::{DeviceRows, Element, OwnedRows};

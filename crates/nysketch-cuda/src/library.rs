@@ -4,7 +4,7 @@ use crate::error::{DeviceError, Result};
 use libloading::Library;
 use std::ffi::{c_char, c_int, c_uint};
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 /// Something of the driver's: a context, a stream, a module, a function.
 pub type Handle = usize;
@@ -139,6 +139,15 @@ impl Nvrtc {
     }
 }
 
+/// Folders of Python packages in which NVRTC may be.
+static PACKAGES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Names the folders of Python packages in which NVRTC is looked for, besides those of the active environment. Where it has been
+/// found already, that changes nothing.
+pub fn look_in(packages: Vec<PathBuf>) {
+    *PACKAGES.lock().unwrap_or_else(|e| e.into_inner()) = packages;
+}
+
 /// Opens a library for as long as the program runs: the driver cannot be taken out of a process.
 fn open(path: PathBuf) -> Option<&'static Library> {
     // SAFETY: these libraries are NVIDIA's, or named by the user.
@@ -168,15 +177,15 @@ fn places() -> Vec<PathBuf> {
         places.extend(folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))));
     }
     let environments = ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(std::env::var_os);
-    for root in environments.map(PathBuf::from) {
-        places.extend(names.iter().map(|name| root.join("lib").join(name)));
-        let pythons = std::fs::read_dir(root.join("lib")).into_iter().flatten().flatten();
-        for packages in pythons.map(|python| python.path().join("site-packages/nvidia")) {
-            let folders = [packages.join("cu13/lib"), packages.join("cuda_nvrtc/lib")];
-            places.extend(
-                folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))),
-            );
-        }
+    let mut packages = PACKAGES.lock().unwrap_or_else(|e| e.into_inner()).clone();
+    for root in environments.map(|root| PathBuf::from(root).join("lib")) {
+        places.extend(names.iter().map(|name| root.join(name)));
+        let pythons = std::fs::read_dir(root).into_iter().flatten().flatten();
+        packages.extend(pythons.map(|python| python.path().join("site-packages")));
+    }
+    for folder in packages {
+        let folders = ["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"].map(|lib| folder.join(lib));
+        places.extend(names.iter().flat_map(|name| folders.iter().map(move |lib| lib.join(name))));
     }
     places
 }

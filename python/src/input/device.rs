@@ -1,6 +1,6 @@
 //! Arrays in the memory of a GPU, which are read where they lie.
 
-use super::{Extras, Wanted, Weights, beside, named};
+use super::{Extras, Wanted, beside, named};
 use nysketch::cuda::{Device, DeviceError, DeviceRows, Element};
 use nysketch::{DeviceChoice, EngineKind, Error, Plan, Result};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -32,29 +32,26 @@ pub struct DeviceArray {
 }
 
 impl DeviceArray {
-    /// The rows of X, if it lies in the memory of a GPU, with its columns in the order of those that are wanted; `extras` are
-    /// looked at only then.
+    /// The rows of X, if it lies in the memory of a GPU, with its columns in the order of those that are wanted. A frame of which
+    /// others are read `beside` them does not; `extras` are looked at only for one that does.
     pub fn of(
         x: &Bound<'_, PyAny>,
         wanted: Wanted,
+        beside_them: bool,
         extras: impl FnOnce() -> PyResult<Extras>,
     ) -> PyResult<Option<Self>> {
         let helper = x.py().import("nysketch._input")?;
         let found: Option<Described> =
-            helper.call_method1("on_device", (x, wanted.names()))?.extract()?;
+            helper.call_method1("on_device", (x, wanted.names(), beside_them))?.extract()?;
         let Some(array) = found else { return Ok(None) };
         let (rows, columns) = array.shape;
-        let extras = extras()?;
-        // What is found by its name is found in the memory of this machine.
-        if extras.key.is_some() || matches!(extras.weights, Weights::Column(_)) {
-            return Ok(None);
-        }
         let expected = wanted.names();
         let (names, _) = named(columns, None, wanted)?;
+        // Columns in another order are brought into that of the plan on this machine.
         if expected.is_some_and(|expected| expected != names) {
             return Ok(None);
         }
-        let weights = beside(rows as usize, extras)?.unwrap_or_default();
+        let weights = beside(rows as usize, extras()?)?.unwrap_or_default();
         let gpu = array.gpu();
         if let (1.., Ok(None)) = (rows, &gpu) {
             let at = array.address;

@@ -11,6 +11,7 @@
 //   EMULATED_MEMORY      bytes of each GPU (2³⁰)
 //   EMULATED_DRIVER      CUDA version of the driver (13000)
 //   EMULATED_LOST_AFTER  launches that work; the next one, and every call after it, returns CUDA_ERROR_LAUNCH_FAILED
+//   EMULATED_OLD         the number of a GPU of compute capability 7.5 (none); the others have 9.0
 //   EMULATED_BACKWARDS   1: threads and blocks run last first, to show a missing barrier
 // and, read by nvrtcCompileProgram,
 //   EMULATED_WRONG       1: every difference is off by some 2⁻²⁰ of itself
@@ -160,6 +161,7 @@ API cuDeviceGetAttribute(int *value, int attribute, int device) {
         {41, 1}, {75, 9}, {76, 0}, {81, 233472}, {82, 65536}, {97, 232448}, {106, 32}};
     if (device < 0 || device >= devices) return INVALID_DEVICE;
     if (attribute < 1 || attribute > 150) return INVALID_VALUE;
+    if (device == number("EMULATED_OLD", -1) && (attribute == 75 || attribute == 76)) return *value = attribute == 75 ? 7 : 5, SUCCESS;
     auto found = known.find(attribute);
     return *value = found == known.end() ? 0 : found->second, SUCCESS;
 }

@@ -3,9 +3,10 @@
 //! An [`Engine`] takes rows in the table's units and adds them to the exact sums of its plan. Every
 //! engine gives the same integers: those of [`EngineKind::Scalar`], which computes one row at a time as FORMAT.md
 //! defines it. [`EngineKind::Cpu`] is the vectorised pass; its blocks and instruction sets are its own business.
+//! [`EngineKind::Cuda`] hands rows to GPUs.
 //!
 //! To add an engine, implement the trait, add a variant to [`EngineKind`], and run the contract test
-//! below over it.
+//! below over it; that of GPUs is `tests/device.rs`, since it needs one.
 
 mod cell_moments;
 mod choice;
