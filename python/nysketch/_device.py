@@ -99,7 +99,7 @@ def _has(X: Any, name: str) -> bool:
 
 
 def how_to_convert(X: Any, dtype: str) -> str:
-    """What makes numbers of an array that can be read; integers may need all of double precision."""
+    """What makes numbers that can be read of X; integers may need all of double precision."""
     if "int" in dtype:
         return "X.double()" if _is_tensor(X) else "X.astype('float64')"
     return "X.float()" if _is_tensor(X) else "X.astype('float32')"
