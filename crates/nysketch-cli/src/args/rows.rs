@@ -1,10 +1,11 @@
 //! Which rows to read, and where to work on them.
 
-use super::values::{choices, date, delimiter, device, share};
+use super::values::{choices, delimiter, device, share};
 use clap::{Args as ClapArgs, ValueEnum};
-use nysketch::{DatePart, DeviceChoice};
+use nysketch::{DatePart, DeviceChoice, Named};
 use nysketch_tables::Format;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Where rows are worked on.
 #[derive(Debug, ClapArgs)]
@@ -33,7 +34,7 @@ pub struct ColumnArgs {
     pub numeric: Vec<String>,
     /// Columns of dates and times to read, written the same way, and what of them is measured: any of time, hour,
     /// weekday and month, as in when=hour+month [default: time+hour+weekday]
-    #[arg(long, value_name = "A[=PART+…],…", value_delimiter = ',', value_parser = date)]
+    #[arg(long, value_name = "A[=PART+…],…", value_delimiter = ',')]
     pub dates: Vec<DateArg>,
 }
 
@@ -44,6 +45,21 @@ pub struct DateArg {
     pub columns: String,
     /// What of it is measured.
     pub parts: Vec<DatePart>,
+}
+
+impl FromStr for DateArg {
+    type Err = String;
+
+    /// COLUMN, or COLUMN=PART+PART.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some((columns, parts)) = text.rsplit_once('=') else {
+            return Ok(DateArg { columns: text.to_string(), parts: DatePart::DEFAULT.to_vec() });
+        };
+        let parts: Result<Vec<DatePart>, _> = parts.split('+').map(DatePart::from_name).collect();
+        let parts =
+            parts.map_err(|_| "expected COLUMN, or COLUMN=PART+… of time, hour, weekday, month")?;
+        Ok(DateArg { columns: columns.to_string(), parts })
+    }
 }
 
 /// What becomes of rows that lack values.

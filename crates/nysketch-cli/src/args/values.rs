@@ -1,23 +1,11 @@
 //! From the text of an option to its value.
 
-use super::DateArg;
 use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
-use nysketch::{DatePart, DeviceChoice, LandmarkCount, Named, SampleRows};
+use nysketch::{DeviceChoice, LandmarkCount, Named, SampleRows};
 use std::path::PathBuf;
 
 pub fn device(name: &str) -> Result<DeviceChoice, String> {
     DeviceChoice::from_name(name).map_err(|_| "auto, cpu, cuda or cuda:N, N counting from 0".into())
-}
-
-/// COLUMN, or COLUMN=PART+PART.
-pub fn date(text: &str) -> Result<DateArg, String> {
-    let Some((columns, parts)) = text.rsplit_once('=') else {
-        return Ok(DateArg { columns: text.to_string(), parts: DatePart::DEFAULT.to_vec() });
-    };
-    let parts: Result<Vec<DatePart>, _> = parts.split('+').map(DatePart::from_name).collect();
-    let parts =
-        parts.map_err(|_| "expected COLUMN, or COLUMN=PART+… of time, hour, weekday, month")?;
-    Ok(DateArg { columns: columns.to_string(), parts })
 }
 
 /// COLUMN=WEIGHT.
