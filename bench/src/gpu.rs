@@ -33,10 +33,10 @@ const FRAME: f64 = 8.0 + 4.0 + 8.0;
 const VALID: f64 = 4.0;
 /// To doubles, four operations, to an integer; a sum of 64 bits, a product of 64 by 64 bits and a sum of 128.
 const CELL: f64 = 8.0 + 8.0 + 8.0 + 2.0 + 8.0 + 4.0;
-/// Three products of halves on the units for matrices, which do as many as there are other units.
-const PRODUCT: f64 = 3.0;
-/// To doubles, four operations, and halves.
-const HALVES: f64 = 8.0 + 8.0 + 4.0;
+/// Sixteen products of digits of eight bits on the units for matrices, which do 32 while the others start an operation.
+const PRODUCT: f64 = 0.5;
+/// To doubles, a subtraction, a multiplication and a sum, a comparison, and digits of four numbers in twelve operations.
+const DIGITS: f64 = 8.0 + 6.0 + 1.0 + 3.0;
 
 impl Setting {
     fn operations(&self) -> f64 {
@@ -53,7 +53,7 @@ impl Setting {
             value += CELL;
         }
         if self.collect.moments {
-            value += HALVES;
+            value += DIGITS;
             row += PRODUCT * (d + 1.0) * (d + 2.0) / 2.0;
         }
         n * (m * pair + d * value + row)

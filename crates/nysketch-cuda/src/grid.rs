@@ -12,22 +12,21 @@ pub const SPAN: u64 = 4096;
 pub const PER_LANE: u64 = 256;
 /// Rows that a thread adds to coverage, at most.
 pub const COVERED: u64 = 64;
-/// Columns of a tile of the matrix of moments.
-pub const EDGE: usize = 16;
+/// Columns of a tile of the matrix of moments: one where all columns and one of ones have room in it, else many.
+pub const EDGES: [usize; 2] = [24, 16];
 /// The same with weights.
 pub const WEIGHTED_EDGE: usize = 32;
-/// Rows of which a block may add up moments: 2¹⁷ for a warp, of products below 2.25·2⁴⁴ in 63 bits.
-pub const MOST_SUMMED: u64 = (GROUPS as u64) << 17;
+/// Rows of which the warps of a block multiply the columns at a time.
+pub const MULTIPLIED: u64 = 32 * GROUPS as u64;
 
 /// Names and values that every program is compiled with.
-pub fn defines() -> [String; 7] {
+pub fn defines() -> [String; 6] {
     [
         ("THREADS", u64::from(THREADS)),
         ("GROUPS", GROUPS as u64),
         ("TILE", TILE),
         ("SPAN", SPAN),
         ("PER_LANE", PER_LANE),
-        ("EDGE", EDGE as u64),
         ("WEIGHTED_EDGE", WEIGHTED_EDGE as u64),
     ]
     .map(|(name, value)| format!("-D{name}={value}"))

@@ -12,8 +12,9 @@
 //   NEAREST, WEIGHTED, HOLES, PRIVATE   0 or 1; rows with holes always come with weights
 //   SECOND      0 or 1: the second nearest point, too, of rows that come as coordinates; only with NEAREST
 //   CHECKS      0 or 1: the first kernel that rows go through notes whether they are valid; not with WEIGHTED
+//   EDGE, NARROW  columns of a tile of the matrix of moments, and whether there is one tile only
 //   ELEMENT     type of a value: double, float, f16 or bf16
-// and with the numbers of grid.rs: THREADS, GROUPS, TILE, SPAN, PER_LANE, EDGE, WEIGHTED_EDGE.
+// and with the numbers of grid.rs: THREADS, GROUPS, TILE, SPAN, PER_LANE, WEIGHTED_EDGE.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -754,125 +755,158 @@ KERNEL(gram) {
 #else
 
 #define FIRST (CHECKS && RUNGS == 0 && !NEAREST) // whether no pass comes before
-#define DEEP 4        // groups of four rows that are multiplied at a time
-#define MOST_STEPS 14 // of 16 rows, after which sums are folded: products below 2.25·2⁴⁴ add up exactly to 2⁵³
+#define BLOCKS (EDGE / 8) // of eight columns, of a tile
+#define SIDES (NARROW ? 1 : 2) // whether the columns across a tile are others than those down
+#define ROWS 32       // that are multiplied at a time
+#define DIGITS 4      // of a number: bytes with a sign
+#define PLACES (2 * DIGITS - 1)
+#define BIAS 0x80808080u  // added to a number, it leaves digits that are bytes without a sign, 128 too large
+#define HIGH 0x43380000u  // upper half of WHOLE, and of WHOLE + BIAS + q where q has four digits
+#define MOST_STEPS 1000   // of 32 rows, after which sums are folded: at a place four products of digits a row, up to 2¹⁴ each
 
-/// Adds the products of 16 columns with eight others over 16 rows. A lane holds column lane / 4 of row lane % 4 of each
-/// group of four rows: `left` of the first and the second eight in turn. Of the sums it has those of that column of the first
-/// eight with columns 2·(lane % 4) and the next, then those of the second eight.
-__device__ void multiply(double *sums, const double *left, const double *right) {
+/// Adds the products of 16 columns with eight others over 32 rows. A lane holds digits of column lane / 4 of each eight: of four
+/// rows in each word, the same ones on either side. Of the sums it has those of that column of the first eight with columns
+/// 2·(lane % 4) and the next, then those of the second eight.
+__device__ void multiply(int *sums, const u32 *first, const u32 *second, const u32 *right) {
 #ifdef EMULATED
-    for (int group = 0; group < DEEP; group++)
-        for (int half = 0; half < 2; half++) emulated_mma_m8n8k4(sums + 2 * half, left[2 * group + half], right[group]);
-#elif __CUDA_ARCH__ >= 900
-    asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
-        "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
-        : "+d"(sums[0]), "+d"(sums[1]), "+d"(sums[2]), "+d"(sums[3])
-        : "d"(left[0]), "d"(left[1]), "d"(left[2]), "d"(left[3]), "d"(left[4]), "d"(left[5]), "d"(left[6]), "d"(left[7]),
-          "d"(right[0]), "d"(right[1]), "d"(right[2]), "d"(right[3]));
+    emulated_mma_m16n8k32(sums, first, second, right);
 #else
-#pragma unroll
-    for (int group = 0; group < DEEP; group++)
-#pragma unroll
-        for (int half = 0; half < 2; half++)
-            asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-                : "+d"(sums[2 * half]), "+d"(sums[2 * half + 1])
-                : "d"(left[2 * group + half]), "d"(right[group]));
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+                 : "r"(first[0]), "r"(second[0]), "r"(first[1]), "r"(second[1]), "r"(right[0]), "r"(right[1]));
 #endif
 }
 
-/// Asks memory for what a lane has of 16 rows; the last row stands for those beyond it.
-__device__ void ask(const Args &a, ELEMENT (*values)[DEEP], u64 start, u32 down, u32 across) {
-    u32 lane = threadIdx.x & 31;
+/// From four numbers with BIAS to their digits, those of the same place in one word.
+__device__ void digits_of(u32 (*digits)[2], const u32 *numbers, u32 at) {
+    u32 lower[2], upper[2];
 #pragma unroll
-    for (int block = 0; block < 4; block++) {
-        if (block >= 2 && down == across) continue;
-        u32 column = min((block < 2 ? down : across) * EDGE + (block & 1) * 8 + lane / 4, a.dims - 1);
+    for (int pair = 0; pair < 2; pair++) {
+        lower[pair] = __byte_perm(numbers[2 * pair], numbers[2 * pair + 1], 0x5140);
+        upper[pair] = __byte_perm(numbers[2 * pair], numbers[2 * pair + 1], 0x7362);
+    }
+    digits[0][at] = __byte_perm(lower[0], lower[1], 0x5410) ^ BIAS;
+    digits[1][at] = __byte_perm(lower[0], lower[1], 0x7632) ^ BIAS;
+    digits[2][at] = __byte_perm(upper[0], upper[1], 0x5410) ^ BIAS;
+    digits[3][at] = __byte_perm(upper[0], upper[1], 0x7632) ^ BIAS;
+}
+
+/// The column that a lane has of a block: of those down the tile, then of those across it.
+__device__ u32 column_at(u32 down, u32 across, int block) {
+    return (block < BLOCKS ? down : across) * EDGE + block % BLOCKS * 8 + (threadIdx.x & 31) / 4;
+}
+
+/// Asks memory for what a lane has of 32 rows: every fourth. The last row stands for those beyond it.
+__device__ void ask(const Args &a, ELEMENT (*values)[8], u64 start, const long long *places) {
 #pragma unroll
-        for (int group = 0; group < DEEP; group++)
-            values[block][group] = element(a, min(start + 4 * group + (lane & 3), a.rows - 1), column);
+    for (int i = 0; i < 8; i++) {
+        const ELEMENT *row = (const ELEMENT *)a.values + (long long)min(start + 4 * i + (threadIdx.x & 3), a.rows - 1) * a.row_stride;
+#pragma unroll
+        for (int block = 0; block < SIDES * BLOCKS; block++) values[block][i] = row[places[block]];
     }
 }
 
-/// A warp takes 16 rows at a time. A whole number q is taken apart as h·2²² + l, and h·l' + l·h' comes from the product of h + l
-/// with h' + l', less h·h' and l·l': three multiplications instead of four.
+/// Adds what a warp has multiplied to the sums, and starts again.
+__device__ void fold(const Args &a, int (*sums)[PLACES][4], u32 down, u32 across) {
+    u32 lane = threadIdx.x & 31;
+#pragma unroll
+    for (int y = 0; y < BLOCKS; y++)
+#pragma unroll
+        for (int entry = 0; entry < 4; entry++) {
+            long long low = 0, high = 0;
+#pragma unroll
+            for (int place = 0; place < PLACES; place++) {
+                (place < 4 ? low : high) += (long long)sums[y][place][entry] << (8 * (place & 3));
+                sums[y][place][entry] = 0;
+            }
+            int other = entry >> 1;
+            u64 p = down * EDGE + (y + other) % BLOCKS * 8 + lane / 4, q = across * EDGE + y * 8 + 2 * (lane & 3) + (entry & 1);
+            // Of three blocks the last is multiplied with the first, of two the first with the second is there already.
+            bool turned = NARROW && other && q > p;
+            add_product(a, turned ? q : p, turned ? p : q, ((i128)high << 32) + low);
+        }
+}
+
+/// Multiplies 32 rows of which one has a number of more digits. Returns whether all are valid.
+__device__ __attribute__((noinline)) bool one_by_one(const Args &a, u64 start, u32 down, u32 across) {
+    bool valid = true;
+    for (u32 at = threadIdx.x & 31; at < EDGE * EDGE; at += 32) {
+        u32 p = down * EDGE + at / EDGE, q = across * EDGE + at % EDGE;
+        if (p > a.dims || q >= a.dims || q > p) continue;
+        i128 total = 0;
+        for (u64 row = start; row < min(start + ROWS, a.rows); row++) {
+            double left = p < a.dims ? column_of(a, p).quantised(value(a, row, p)) : 1.0;
+            double right = column_of(a, q).quantised(value(a, row, q));
+            bool both = fabs(left) <= COORDINATE_LIMIT && fabs(right) <= COORDINATE_LIMIT;
+            if (both) total += (i128)integer(left) * integer(right);
+            valid &= both;
+        }
+        add_product(a, p, q, total);
+    }
+    return valid;
+}
+
+/// A warp takes 32 rows at a time. A whole number of 31 bits and a sign is taken apart into four digits of eight bits, whose
+/// products the units for matrices add up in integers; those of the same place, i + j for digits i and j, together.
 KERNEL(gram) {
     if (!FIRST && *a.stop) return;
     bool valid = true;
     u32 down, across;
     tile_at(blockIdx.y, &down, &across);
-    u32 lane = threadIdx.x & 31;
-    u64 step = 4 * DEEP * (u64)gridDim.x * GROUPS, start = 4 * DEEP * ((u64)blockIdx.x * GROUPS + (threadIdx.x >> 5));
-    // Of both blocks across: h·h', (h + l)·(h' + l'), l·l'; four entries of each.
-    long long total[2][3][4] = {};
-    double sums[2][3][4] = {};
+    u64 step = ROWS * (u64)gridDim.x * GROUPS, start = ROWS * ((u64)blockIdx.x * GROUPS + (threadIdx.x >> 5));
+    // Of each block of columns across with the block of the same place down, and with the next one.
+    int sums[BLOCKS][PLACES][4] = {};
     u32 steps = 0;
-    Column columns[4];
-    for (int block = 0; block < 4; block++)
-        columns[block] = column_of(a, min((block < 2 ? down : across) * EDGE + (block & 1) * 8 + lane / 4, a.dims - 1));
-    ELEMENT values[4][DEEP] = {};
-    ask(a, values, start, down, across);
+    Column columns[SIDES * BLOCKS];
+    double whole[SIDES * BLOCKS];
+    long long places[SIDES * BLOCKS];
+#pragma unroll
+    for (int block = 0; block < SIDES * BLOCKS; block++) {
+        u32 column = column_at(down, across, block), known = min(column, a.dims - 1);
+        columns[block] = column_of(a, known);
+        places[block] = known * a.column_stride;
+        whole[block] = WHOLE + BIAS + (column == a.dims);
+        // After the last column comes one of ones, then zeros.
+        if (column >= a.dims) columns[block].units = 0.0;
+    }
+    ELEMENT values[SIDES * BLOCKS][8];
+    ask(a, values, start, places);
     for (; start < a.rows; start += step) {
-        ELEMENT next[4][DEEP] = {};
-        ask(a, next, start + step, down, across);
-        double high[4][DEEP] = {}, low[4][DEEP] = {};
+        u32 rows = (u32)min((u64)ROWS, a.rows - start);
+        u32 digits[SIDES * BLOCKS][DIGITS][2];
+        bool more = false;
 #pragma unroll
-        for (int block = 0; block < 4; block++) {
-            if (block >= 2 && down == across) {
-                for (int group = 0; group < DEEP; group++) {
-                    high[block][group] = high[block - 2][group];
-                    low[block][group] = low[block - 2][group];
+        for (int block = 0; block < SIDES * BLOCKS; block++)
+#pragma unroll
+            for (int part = 0; part < 2; part++) {
+                u32 numbers[4];
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    double x = bounded(a, values[block][4 * part + i], min(column_at(down, across, block), a.dims - 1));
+                    long long bits = __double_as_longlong(__dadd_rn(columns[block].scaled(x), whole[block]));
+                    more |= (u32)(bits >> 32) != HIGH;
+                    numbers[i] = 16 * part + 4 * i + (threadIdx.x & 3) < rows ? (u32)bits : BIAS;
                 }
+                digits_of(digits[block], numbers, part);
             }
-            if (block >= 2 && down == across) continue;
-            u32 column = (block < 2 ? down : across) * EDGE + (block & 1) * 8 + lane / 4, last = a.dims - 1;
-#pragma unroll
-            for (int group = 0; group < DEEP; group++) {
-                double q = columns[block].quantised(bounded(a, values[block][group], min(column, last)));
-                valid &= fabs(q) <= COORDINATE_LIMIT;
-                if (column > last) q = column == a.dims;
-                if (start + 4 * group + (lane & 3) >= a.rows) q = 0.0;
-                high[block][group] = __dsub_rn(__fma_rn(q, 1.0 / 4194304.0, WHOLE), WHOLE);
-                low[block][group] = __fma_rn(high[block][group], -4194304.0, q);
-            }
-        }
-        double left_high[2 * DEEP], left_both[2 * DEEP], left_low[2 * DEEP];
-#pragma unroll
-        for (int at = 0; at < 2 * DEEP; at++) {
-            left_high[at] = high[at & 1][at >> 1];
-            left_low[at] = low[at & 1][at >> 1];
-            left_both[at] = __dadd_rn(left_high[at], left_low[at]);
+        ask(a, values, start + step, places);
+        if (__any_sync(0xffffffffu, more)) {
+            valid &= one_by_one(a, start, down, across);
+            continue;
         }
 #pragma unroll
-        for (int y = 0; y < 2; y++) {
-            if (across * EDGE + y * 8 >= a.dims) continue;
-            double both[DEEP];
+        for (int y = 0; y < BLOCKS; y++)
 #pragma unroll
-            for (int group = 0; group < DEEP; group++) both[group] = __dadd_rn(high[2 + y][group], low[2 + y][group]);
-            multiply(sums[y][0], left_high, high[2 + y]);
-            multiply(sums[y][1], left_both, both);
-            multiply(sums[y][2], left_low, low[2 + y]);
-        }
+            for (int i = 0; i < DIGITS; i++)
 #pragma unroll
-        for (int block = 0; block < 4; block++)
-#pragma unroll
-            for (int group = 0; group < DEEP; group++) values[block][group] = next[block][group];
-        if (++steps == MOST_STEPS || start + step >= a.rows) {
+                for (int j = 0; j < DIGITS; j++)
+                    multiply(sums[y][i + j], digits[y][i], digits[(y + 1) % BLOCKS][i], digits[(SIDES - 1) * BLOCKS + y][j]);
+        if (++steps == MOST_STEPS) {
+            fold(a, sums, down, across);
             steps = 0;
-#pragma unroll
-            for (int at = 0; at < 24; at++) {
-                (&total[0][0][0])[at] += (long long)(&sums[0][0][0])[at];
-                (&sums[0][0][0])[at] = 0.0;
-            }
         }
     }
-    for (int y = 0; y < 2; y++)
-        for (int entry = 0; entry < 4; entry++) {
-            long long high = total[y][0][entry], low = total[y][2][entry], mixed = total[y][1][entry] - high - low;
-            i128 sum = ((i128)high << 44) + ((i128)mixed << 22) + low;
-            u64 p = down * EDGE + (entry >> 1) * 8 + lane / 4;
-            add_product(a, p, across * EDGE + y * 8 + 2 * (lane & 3) + (entry & 1), sum);
-        }
+    fold(a, sums, down, across);
     if (FIRST && !valid) *a.stop = 1;
 }
 

@@ -3,7 +3,7 @@
 use crate::args::Args;
 use crate::device::Kernel;
 use crate::error::{DeviceError, Result};
-use crate::grid::{COVERED, EDGE, MOST_SUMMED, PER_LANE, SPAN, THREADS, TILE, WEIGHTED_EDGE};
+use crate::grid::{COVERED, MULTIPLIED, PER_LANE, SPAN, THREADS, TILE, WEIGHTED_EDGE};
 use crate::memory::{Event, Memory, Pinned, Stream, WORKING};
 use crate::rows::{DeviceRows, Element};
 use crate::spec::{MOST_RUNGS, Rung, Section};
@@ -523,13 +523,11 @@ impl Pass {
             self.launch(step, Kernel::Cells, (blocks, 1), args)?;
         }
         if spec.moments {
-            let edge = if step.variant.weighted { WEIGHTED_EDGE } else { EDGE };
+            let edge = if step.variant.weighted { WEIGHTED_EDGE } else { spec.edge() };
             let edges = (spec.dims + 1).div_ceil(edge) as u32;
             let tiles = edges * (edges + 1) / 2;
-            // A block reads 64 rows at least, so that few of them do not end in many additions.
-            let most = rows.div_ceil(64).min(u64::from(slots(Kernel::Gram))) as u32;
-            let least = rows.div_ceil(MOST_SUMMED) as u32;
-            let across = (slots(Kernel::Gram) / tiles).clamp(1, most).max(least);
+            let most = rows.div_ceil(MULTIPLIED).min(u64::from(slots(Kernel::Gram))) as u32;
+            let across = (slots(Kernel::Gram) / tiles).clamp(1, most);
             self.launch(step, Kernel::Gram, (across, tiles), args)?;
         }
         Ok(())

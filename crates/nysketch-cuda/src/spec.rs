@@ -263,6 +263,11 @@ impl Spec {
         self.count().div_ceil(GROUPS * per_thread)
     }
 
+    /// Columns of a tile of the matrix of moments, without weights.
+    pub(crate) fn edge(&self) -> usize {
+        grid::EDGES[usize::from(self.dims >= grid::EDGES[0])]
+    }
+
     /// Names and values that a program is compiled with.
     pub(crate) fn defines(&self, variant: &Variant) -> Vec<String> {
         let squarings =
@@ -280,6 +285,8 @@ impl Spec {
             ("HOLES", usize::from(self.least_present.is_some())),
             ("PRIVATE", usize::from(self.private.is_some())),
             ("CHECKS", usize::from(variant.checks())),
+            ("EDGE", self.edge()),
+            ("NARROW", usize::from(self.dims < self.edge())),
         ];
         let mut defines: Vec<String> =
             values.iter().map(|(name, value)| format!("-D{name}={value}")).collect();

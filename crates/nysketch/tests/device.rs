@@ -560,6 +560,44 @@ fn plans_are_the_same() {
     }
 }
 
+/// Moments of numbers about the largest and least of four digits of eight bits, alone and among larger ones, of columns that
+/// fill a tile of the matrix or more, and of rows enough for a sum of digits to be folded on the way.
+#[test]
+fn numbers_of_any_size_have_the_same_moments() {
+    if !has_device() {
+        return;
+    }
+    const FEW: [f64; 6] =
+        [2139062143.0, -2155905152.0, 2139062000.0, -2155905000.0, 0.0, -8421505.0];
+    const MORE: [f64; 6] =
+        [2139062144.0, -2155905153.0, 4294967296.0, -1e12, 17592186044416.0, -17592186044416.0];
+    // A processor of the emulated GPU folds after 512,000 rows.
+    for (d, n) in [(1, 1_100_000), (1, 5000), (7, 3000), (23, 3000), (24, 3000), (41, 2000)] {
+        let mut s = Stream(d as u64);
+        let table = Table::unnamed(d, (0..300 * d).map(|_| s.normal()).collect()).unwrap();
+        let collect = Collect { kernel: false, cells: false, moments: true };
+        let params = PlanParams::default().landmarks(1).witnesses(0).collect(collect);
+        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        let frame = &plan.frame;
+        let value = |s: &mut Stream, i: usize, j: usize| {
+            let units = match i % 1000 {
+                _ if n > 1_000_000 => FEW[1],
+                500..700 if s.below(20) == 0 => MORE[s.below(6)],
+                _ => FEW[s.below(6)],
+            };
+            frame.centre[j] + frame.scale[j] * units * 2f64.powi(frame.exponent[j])
+        };
+        let values: Vec<f64> = (0..n * d).map(|at| value(&mut s, at / d, at % d)).collect();
+        let table = Table::unnamed(d, values.clone()).unwrap();
+        let case =
+            Case { what: format!("{n} × {d}"), table, plan, values, weights: vec![], plain: true };
+        let expected = sketch(&case, EngineKind::Cpu, 1).to_bytes();
+        assert!(sketch(&case, EngineKind::Cuda(None), 1).to_bytes() == expected, "{}", case.what);
+        let got = on_device(&case, Element::F64, d == 7);
+        assert!(got.to_bytes() == expected, "{} on the device", case.what);
+    }
+}
+
 /// More cells than are counted in the memory that threads share.
 #[test]
 fn many_cells_have_the_same_bytes() {

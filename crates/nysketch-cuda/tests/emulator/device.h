@@ -67,18 +67,30 @@ template <class T> inline T __shfl_xor_sync(unsigned mask, T value, int bits) {
     return emulated_exchange(mask, value, emulated_lane() ^ bits);
 }
 
-/// mma.sync.m8n8k4 of doubles: a lane holds column lane / 4 of row lane % 4 of either side, and of the sums those of
-/// column lane / 4 with columns 2·(lane % 4) and the next.
-inline void emulated_mma_m8n8k4(double *sums, double left, double right) {
+inline int __any_sync(unsigned mask, int value) {
+    auto values = (const emulated_u64 *)emulated_head.block->exchange(mask, value != 0, GATHER);
+    emulated_u64 any = 0;
+    for (unsigned lane = 0; lane < 32; lane++) any |= mask >> lane & 1 ? values[lane] : 0;
+    return any != 0;
+}
+
+/// mma.sync.m16n8k32 of bytes with a sign, columns down in two blocks of eight: a lane holds column lane / 4 of either side, four
+/// rows in a word, and of the sums those of that column of each block with columns 2·(lane % 4) and the next.
+inline void emulated_mma_m16n8k32(int *sums, const unsigned *first, const unsigned *second, const unsigned *right) {
     unsigned lane = emulated_lane(), all = 0xffffffffu;
-    auto gather = [=](double value) {
-        return (const double *)emulated_head.block->exchange(all, emulated_bits<emulated_u64>(value), GATHER);
-    };
-    double lefts[4];
-    __builtin_memcpy(lefts, gather(left) + (lane & ~3u), sizeof(lefts));
-    const double *rights = gather(right) + 8 * (lane & 3);
-    for (int row = 0; row < 4; row++)
-        for (int next = 0; next < 2; next++) sums[next] = __builtin_fma(lefts[row], rights[4 * next + row], sums[next]);
+    emulated_u64 words[3][32];
+    const unsigned *sides[3] = {first, second, right};
+    for (int side = 0; side < 3; side++) {
+        emulated_u64 mine = sides[side][0] | (emulated_u64)sides[side][1] << 32;
+        __builtin_memcpy(words[side], (const void *)emulated_head.block->exchange(all, mine, GATHER), sizeof(words[side]));
+    }
+    for (int block = 0; block < 2; block++)
+        for (int next = 0; next < 2; next++)
+            for (int four = 0; four < 4; four++) {
+                const signed char *down = (const signed char *)(words[block] + (lane & ~3u) + four);
+                const signed char *across = (const signed char *)(words[2] + 8 * (lane & 3) + 4 * next + four);
+                for (int row = 0; row < 8; row++) sums[2 * block + next] += down[row] * across[row];
+            }
 }
 
 // ---- Atomic operations -----------------------------------------------------------------------------
@@ -98,6 +110,12 @@ ATOMIC(atomicMin, value < old ? value : old)
 inline unsigned __float_as_uint(float x) { return emulated_bits<unsigned>(x); }
 inline float __uint_as_float(unsigned x) { return emulated_bits<float>(x); }
 inline long long __double_as_longlong(double x) { return emulated_bits<long long>(x); }
+inline unsigned __byte_perm(unsigned a, unsigned b, unsigned places) {
+    emulated_u64 both = a | (emulated_u64)b << 32;
+    unsigned result = 0;
+    for (int at = 0; at < 4; at++) result |= (unsigned)(both >> (8 * (places >> (4 * at) & 7)) & 255) << (8 * at);
+    return result;
+}
 inline double __longlong_as_double(long long x) { return emulated_bits<double>(x); }
 
 inline float __fadd_rn(float a, float b) { return a + b; }
@@ -107,7 +125,6 @@ inline double __dadd_rn(double a, double b) { return a + b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
 inline double __ddiv_rn(double a, double b) { return a / b; }
 inline double __dsqrt_rn(double a) { return __builtin_sqrt(a); }
-inline double __fma_rn(double a, double b, double c) { return __builtin_fma(a, b, c); }
 #ifdef EMULATED_WRONG
 // Every finite difference is off by some 2⁻²⁰ of itself.
 inline float __fsub_rn(float a, float b) {
