@@ -5,6 +5,7 @@ Needs a GPU: `test_device.py` runs it in a process that has one, real or emulate
 
 import os
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -70,6 +71,13 @@ def test_a_sketch_grows_batch_by_batch(gpu, plan, few):
     assert sketch.to_bytes() == plan.sketch(few).to_bytes()
     batches = [WithInterface(gpu, few[:100]), few[100:300], WithDlpack(gpu, few[300:])]
     assert Sketch.from_bytes(partial(batches, plan)) == sketch
+
+
+def test_a_thread_that_has_not_worked_with_the_gpu_reads_there_too(gpu, plan, few):
+    there = WithInterface(gpu, few)
+    with ThreadPoolExecutor(1) as worker:
+        sketch = worker.submit(plan.sketch, there).result()
+    assert sketch.to_bytes() == plan.sketch(few).to_bytes()
 
 
 def test_dlpack_is_asked_as_its_standard_says(gpu, plan, few):

@@ -17,6 +17,7 @@ const MINOR: c_int = 76;
 const MEMORY_TYPE: c_int = 2;
 const DEVICE_ORDINAL: c_int = 9;
 const DEVICE_MEMORY: c_int = 2;
+const INVALID_CONTEXT: c_int = 201;
 
 /// A GPU that is ready for work.
 #[derive(Debug)]
@@ -156,12 +157,17 @@ impl Device {
         let driver = Driver::get()?;
         let (mut kind, mut ordinal) = (0, -1);
         // SAFETY: the driver looks the address up, and does not follow it.
-        let codes = unsafe {
+        let mut ask = || unsafe {
             [
                 (driver.pointer)(&mut kind, MEMORY_TYPE, address),
                 (driver.pointer)(&mut ordinal, DEVICE_ORDINAL, address),
             ]
         };
+        let mut codes = ask();
+        // A thread that has not worked with any GPU yet asks as one that has: addresses are those of all.
+        if codes.contains(&INVALID_CONTEXT) {
+            Device::open(0)?.working(|| codes = ask());
+        }
         Ok((codes == [0, 0] && kind == DEVICE_MEMORY).then_some(ordinal.max(0) as usize))
     }
 
@@ -196,15 +202,15 @@ impl Device {
         self.check(unsafe { (self.driver.set_current)(self.context) }, "making it current")
     }
 
-    /// Gives something back that is its own, and then turns to the GPU that this thread has worked with before: where things
-    /// are dropped is not for us to say.
-    pub(crate) fn giving_back(&self, give: impl FnOnce()) {
+    /// Does something as the current GPU, and then turns to the one that this thread has worked with before: which thread that is,
+    /// where things are dropped, is not for us to say.
+    pub(crate) fn working(&self, work: impl FnOnce()) {
         let mut before = 0;
         // SAFETY: the driver's own functions; the context was current, or none was.
         unsafe {
             let told = (self.driver.current)(&mut before);
             if self.current().is_ok() {
-                give();
+                work();
             }
             if told == 0 {
                 (self.driver.set_current)(before);
@@ -334,7 +340,7 @@ impl Drop for Program {
 impl Drop for Device {
     fn drop(&mut self) {
         let programs = std::mem::take(self.programs.get_mut().unwrap_or_else(|e| e.into_inner()));
-        self.giving_back(|| drop(programs));
+        self.working(|| drop(programs));
         // SAFETY: retained once, by `open`.
         unsafe { (self.driver.release)(self.handle) };
     }

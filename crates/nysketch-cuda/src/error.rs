@@ -29,7 +29,7 @@ pub enum DeviceError {
         /// How many there are.
         count: usize,
     },
-    /// The GPU cannot multiply matrices of doubles.
+    /// The GPU cannot multiply matrices of bytes 32 rows at a time.
     #[error("{name} has compute capability {major}.{minor}, and 8.0 or newer is needed")]
     OldDevice {
         /// Its name.

@@ -691,7 +691,7 @@ KERNEL(cells) {
 
 // ---- Moments of all rows -----------------------------------------------------------------------
 
-// Σqqᵀ with a column of ones after the last, which gives Σq. blockIdx.y is a tile of the lower triangle.
+// Σqqᵀ with a column of ones after the last, which gives Σq. blockIdx.x is a tile of the lower triangle: there may be more of these than 65,535.
 
 /// Which tile of a lower triangle comes at a place, row by row.
 __device__ void tile_at(u32 place, u32 *down, u32 *across) {
@@ -716,12 +716,12 @@ KERNEL(gram) {
     __shared__ u32 weights[CHUNK];
     if (*a.stop) return;
     u32 down, across;
-    tile_at(blockIdx.y, &down, &across);
+    tile_at(blockIdx.x, &down, &across);
     u32 height = min((u32)WEIGHTED_EDGE, a.dims + 1 - down * WEIGHTED_EDGE), width = min((u32)WEIGHTED_EDGE, a.dims + 1 - across * WEIGHTED_EDGE);
     u32 broad = (width + 1) / 2, pairs = (height + 1) / 2 * broad, lanes = THREADS / pairs;
     u32 lane = threadIdx.x / pairs, i = threadIdx.x % pairs / broad, j = threadIdx.x % pairs % broad;
     i128 total[2][2] = {{0, 0}, {0, 0}};
-    for (u64 start = (u64)blockIdx.x * CHUNK; start < a.rows; start += (u64)gridDim.x * CHUNK) {
+    for (u64 start = (u64)blockIdx.y * CHUNK; start < a.rows; start += (u64)gridDim.y * CHUNK) {
         __syncthreads();
         if (threadIdx.x < CHUNK) weights[threadIdx.x] = start + threadIdx.x < a.rows ? a.complete[start + threadIdx.x] : 0;
         for (u32 at = threadIdx.x; at < 2 * CHUNK * WEIGHTED_EDGE; at += THREADS) {
@@ -846,14 +846,14 @@ __device__ __attribute__((noinline)) bool one_by_one(const Args &a, u64 start, u
     return valid;
 }
 
-/// A warp takes 32 rows at a time. A whole number of 31 bits and a sign is taken apart into four digits of eight bits, whose
-/// products the units for matrices add up in integers; those of the same place, i + j for digits i and j, together.
+/// A warp takes 32 rows at a time. A whole number from −2155905152 to 2139062143 is taken apart into four digits from −128 to 127,
+/// whose products the units for matrices add up in integers; those of the same place, i + j for digits i and j, together.
 KERNEL(gram) {
     if (!FIRST && *a.stop) return;
     bool valid = true;
     u32 down, across;
-    tile_at(blockIdx.y, &down, &across);
-    u64 step = ROWS * (u64)gridDim.x * GROUPS, start = ROWS * ((u64)blockIdx.x * GROUPS + (threadIdx.x >> 5));
+    tile_at(blockIdx.x, &down, &across);
+    u64 step = ROWS * (u64)gridDim.y * GROUPS, start = ROWS * ((u64)blockIdx.y * GROUPS + (threadIdx.x >> 5));
     // Of each block of columns across with the block of the same place down, and with the next one.
     int sums[BLOCKS][PLACES][4] = {};
     u32 steps = 0;

@@ -117,7 +117,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            self.device.giving_back(|| {
+            self.device.working(|| {
                 // SAFETY: allocated by `new` and given back once. The driver waits for what still uses it.
                 unsafe { (self.device.driver.free)(self.address) };
             });
@@ -163,7 +163,7 @@ impl<T: Plain> Pinned<T> {
 impl<T> Drop for Pinned<T> {
     fn drop(&mut self) {
         if self.len > 0 {
-            self.device.giving_back(|| {
+            self.device.working(|| {
                 // SAFETY: allocated by `new` and given back once; the owner has waited for copies.
                 unsafe { (self.device.driver.free_host)(self.address) };
             });
@@ -233,7 +233,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.device.giving_back(|| {
+        self.device.working(|| {
             // SAFETY: created by `new` and destroyed once, after its work.
             unsafe {
                 (self.device.driver.wait_stream)(self.handle);
@@ -283,7 +283,7 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        self.device.giving_back(|| {
+        self.device.working(|| {
             // SAFETY: created by `new` and destroyed once.
             unsafe { (self.device.driver.destroy_event)(self.handle) };
         });

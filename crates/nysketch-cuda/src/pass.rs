@@ -221,6 +221,18 @@ impl Pass {
         weights: &[u32],
         invalid: Invalid,
     ) -> Result<Outcome> {
+        let outcome = self.start_on_device(rows, weights, invalid);
+        // Where a later step fails, kernels of an earlier one may still read the rows.
+        let done = self.stream.wait(WORKING);
+        outcome.and_then(|outcome| done.map(|()| outcome))
+    }
+
+    fn start_on_device(
+        &mut self,
+        rows: &DeviceRows,
+        weights: &[u32],
+        invalid: Invalid,
+    ) -> Result<Outcome> {
         let spec = &self.tables.spec;
         let d = spec.dims;
         let refuse = |expected: String, got: String| Err(DeviceError::Rows { expected, got });
@@ -311,7 +323,6 @@ impl Pass {
             };
             self.add(args, chunk.element, true)?;
         }
-        self.stream.wait(WORKING)?;
         Ok(outcome)
     }
 
@@ -527,8 +538,8 @@ impl Pass {
             let edges = (spec.dims + 1).div_ceil(edge) as u32;
             let tiles = edges * (edges + 1) / 2;
             let most = rows.div_ceil(MULTIPLIED).min(u64::from(slots(Kernel::Gram))) as u32;
-            let across = (slots(Kernel::Gram) / tiles).clamp(1, most);
-            self.launch(step, Kernel::Gram, (across, tiles), args)?;
+            let blocks = (slots(Kernel::Gram) / tiles).clamp(1, most);
+            self.launch(step, Kernel::Gram, (tiles, blocks), args)?;
         }
         Ok(())
     }

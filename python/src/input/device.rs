@@ -84,7 +84,7 @@ impl DeviceArray {
 }
 
 impl Described {
-    /// Which GPU has it. Asked on the thread that made it, which has a context of the driver.
+    /// Which GPU has it.
     fn gpu(&self) -> std::result::Result<Option<usize>, DeviceError> {
         match self.shape.0 {
             0 => Ok(None),

@@ -8,6 +8,7 @@ use super::{Engine, Scalar, check_weights, has_enough};
 use crate::devices::on_each;
 use crate::error::{Error, Result};
 use crate::feature_map::fourier::quarter_turns;
+use crate::fixed::power_of_two;
 use crate::kernel::ladder::{self, exponential};
 use crate::kernel::table;
 use crate::plan::{Features, Plan};
@@ -25,6 +26,10 @@ const LOOKED_AT: usize = 1 << 12;
 /// Operations, about, and rows that a GPU is tried with.
 const TRIED: usize = 1 << 24;
 const TRIED_ROWS: usize = 300;
+/// The largest and the least number that a GPU multiplies by its digits.
+const DIGITS: [f64; 2] = [2_139_062_143.0, -2_155_905_152.0];
+/// Larger ones, below the limit of any number.
+const MORE: [f64; 2] = [1e13, -1e10];
 
 /// The engine of a GPU.
 #[derive(Debug)]
@@ -229,7 +234,7 @@ fn adds_as_defined(plan: &Arc<Plan>, tables: &Arc<Tables>) -> Result<bool> {
         (state >> 11) as usize % below
     };
     let (mut values, mut codes, mut weights) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..rows {
+    for i in 0..rows {
         let (from, to) = (next(m), next(m));
         let share = next(1 << 10) as f32 / 512.0 - 0.5;
         let points = plan.landmarks().map(|points| (points.row(from), points.row(to)));
@@ -238,6 +243,16 @@ fn adds_as_defined(plan: &Arc<Plan>, tables: &Arc<Tables>) -> Result<bool> {
             None => (0..d).map(|_| next(1 << 12) as f32 / 1024.0 - 2.0).collect(),
         };
         values.extend(plan.frame.widen(&z));
+        let (k, frame) = (next(d), &plan.frame);
+        let units = match i % 100 {
+            0 | 32 => Some(DIGITS[next(2)]),
+            99 => Some(MORE[next(2)]),
+            _ => None,
+        };
+        if let Some(units) = units {
+            values[i * d + k] =
+                frame.centre[k] + frame.scale[k] * units * power_of_two(frame.exponent[k]);
+        }
         codes.extend(plan.categories().iter().map(|c| next(c.len()) as u32));
         weights.push(next(1000) as u32);
     }
