@@ -23,8 +23,7 @@ use std::ffi::OsString;
 #[pyo3(signature = (argv, *, main_program=false))]
 pub fn main(py: Python<'_>, argv: Vec<OsString>, main_program: bool) -> PyResult<u8> {
     if main_program {
-        nysketch_cli::handle_interrupts();
-        return Ok(py.detach(|| nysketch_cli::run(argv)));
+        return Ok(py.detach(|| nysketch_cli::run_as_program(argv)));
     }
     run_beside(py, || nysketch_cli::run(argv), || Ok(()), nysketch_cli::interrupt)
 }

@@ -117,10 +117,24 @@ pub fn arrow(t: &Trait) -> &'static str {
     }
 }
 
-/// A value and that of all rows: what is next to nothing beside their difference is 0.
+/// A value and that of all rows: what is next to nothing beside their difference is 0, and numbers far from 0 that differ by
+/// little have the digits that tell them apart.
 pub fn beside(t: &Trait, recipe: &Recipe) -> [String; 2] {
     let nothing = |x: f64| x.abs() < 1e-6 * (t.value - t.overall).abs();
-    [t.value, t.overall].map(|x| t.aspect.text(if nothing(x) { 0.0 } else { x }, recipe))
+    let pair = [t.value, t.overall];
+    let texts = pair.map(|x| t.aspect.text(if nothing(x) { 0.0 } else { x }, recipe));
+    let plain = matches!(t.aspect, Aspect::Number(j) if recipe.numbers[j].step == Step::AsIs);
+    if plain && t.value != t.overall && texts[0] == texts[1] { told_apart(pair) } else { texts }
+}
+
+/// Two numbers with two digits of their difference.
+fn told_apart([a, b]: [f64; 2]) -> [String; 2] {
+    let difference = f64::max((a - b).abs(), 1e-15 * a.abs());
+    let decimals = match difference > 0.0 {
+        true => (1.0 - difference.log10().floor()).clamp(0.0, 15.0) as usize,
+        false => 0,
+    };
+    [a, b].map(|x| format!("{x:.decimals$}"))
 }
 
 fn short_deviations(deviations: f64) -> String {
@@ -442,5 +456,18 @@ pub fn suggestion(curve: &Curve) -> String {
         (false, false) => {
             format!("no k stands out; k = {k} has the sharpest bend{separate}")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_the_digits_that_tell_them_apart() {
+        let texts = |a, b| told_apart([a, b]).join(" ");
+        assert_eq!(texts(1.7e12 + 220.0, 1.7e12), "1700000000220 1700000000000");
+        assert_eq!(texts(1000.0312, 1000.0), "1000.031 1000.000");
+        assert_eq!(texts(0.0, 0.0), "0 0");
     }
 }

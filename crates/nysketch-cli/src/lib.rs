@@ -31,16 +31,18 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::sync::{Mutex, TryLockError};
 
-/// Runs what was typed, as the whole program: Ctrl-C is handled here.
+/// Runs what was typed, as the whole program.
 pub fn main() -> ExitCode {
-    handle_interrupts();
-    ExitCode::from(run(std::env::args_os()))
+    ExitCode::from(run_as_program(std::env::args_os()))
 }
 
-/// Makes Ctrl-C and SIGTERM end the work of [`run`] cleanly, and then the process: for a program that does
-/// nothing but to run the command.
-pub fn handle_interrupts() {
+/// Runs a command line as [`run`] does, for a program that does nothing else: Ctrl-C and SIGTERM end the work cleanly, and
+/// then the process.
+pub fn run_as_program(words: impl IntoIterator<Item = OsString>) -> u8 {
     progress::stop_on_signals();
+    let code = run(words);
+    progress::end_by_signal();
+    code
 }
 
 /// Runs a command line, of which the first word is the program's name, and returns the exit code.
@@ -76,7 +78,8 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
 /// The exit code; says what went wrong.
 fn outcome(result: anyhow::Result<u8>, failure: u8) -> u8 {
     match result {
-        Ok(code) => code,
+        // What came too late to stop the work still ends the script that it is a part of.
+        Ok(code) => progress::interrupted().unwrap_or(code),
         Err(error) if output::is_broken_pipe(&error) => 0,
         Err(error) => {
             output::error(&format!("{error:#}"));

@@ -82,12 +82,15 @@ impl<'a> Lost<'a> {
         } else {
             String::new()
         };
+        let by_column = match named.is_empty() {
+            true => String::new(),
+            false => format!(", by column: {}{more}", named.join(", ")),
+        };
         format!(
-            "{} of {} {what} ({}), by column: {}{more}",
+            "{} of {} {what} ({}){by_column}",
             thousands(self.losses.skipped()),
             count(self.total, "row"),
             percent(self.share()),
-            named.join(", ")
         )
     }
 }

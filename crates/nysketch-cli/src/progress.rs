@@ -21,14 +21,14 @@ static KEPT: OnceLock<&str> = OnceLock::new();
 const GRACE: Duration = Duration::from_secs(2);
 
 /// From now on Ctrl-C and SIGTERM stop the pass at the next block, with nothing half-written; a second
-/// signal, or work that does not notice within [`GRACE`], ends the process at once. The exit code is that of
-/// the signal, 128 and its number.
+/// signal, or work that does not notice within [`GRACE`], ends the process at once. It dies of the signal, so that a
+/// shell that runs it in a loop ends the loop.
 pub fn stop_on_signals() {
     let again = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // Where no handler can be installed the signal ends the program at once; files are still renamed
         // only when whole.
-        let _ = flag::register_conditional_shutdown(signal, 128 + signal, again.clone());
+        let _ = flag::register_conditional_default(signal, again.clone());
         let _ = flag::register(signal, again.clone());
         let _ = flag::register_usize(signal, SIGNAL.clone(), signal as usize);
     }
@@ -45,6 +45,7 @@ pub fn stop_on_signals() {
             let cancelled = nysketch::Error::Cancelled.to_string();
             let message = KEPT.get().map_or(cancelled, |kept| kept.to_string());
             error(&message);
+            end_by_signal();
             std::process::exit(code.into());
         }
     });
@@ -53,6 +54,14 @@ pub fn stop_on_signals() {
 /// Ends the command that runs at the next block of rows, as Ctrl-C does.
 pub fn interrupt() {
     SIGNAL.store(SIGINT as usize, Ordering::Relaxed);
+}
+
+/// Ends the process by the signal that asks the work to end, if there was one, as shells expect it.
+pub fn end_by_signal() {
+    let signal = SIGNAL.load(Ordering::Relaxed) as i32;
+    if cfg!(unix) && signal != 0 {
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+    }
 }
 
 /// Forgets an earlier interruption.

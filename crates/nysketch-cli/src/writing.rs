@@ -3,6 +3,7 @@
 use crate::args::Common;
 use crate::kind::Kind;
 use crate::output::Usage;
+use crate::progress::interrupted;
 use anyhow::{Context, Result, bail};
 use nysketch::file;
 use std::path::Path;
@@ -55,8 +56,16 @@ pub fn check_output<'a>(
     Ok(())
 }
 
-/// Writes a whole file or none.
+/// Writes the whole file of a result, or none: none where Ctrl-C came while it was in the making.
 pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
+    if interrupted().is_some() {
+        return Err(nysketch::Error::Cancelled.into());
+    }
+    keep_bytes(path, bytes)
+}
+
+/// Writes a whole file or none, whatever comes: what lets interrupted work go on.
+pub fn keep_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     file::write(path, |out| out.write_all(bytes)).with_context(|| cannot_write(path))
 }
 

@@ -63,6 +63,8 @@ fn what_is_no_device_is_refused() {
         &["auto, cpu, cuda or cuda:N"],
     );
     if Device::count() == 0 {
+        // Also where the table is too small for a GPU to have work.
+        f.fails(1, "plan rows.csv --device cuda:0 -o q.nys", &["--device cpu"]);
         f.fails(1, "sketch rows.csv --plan plan.nys --device cuda -o s.nys", &["--device cpu"]);
     } else {
         f.fails(

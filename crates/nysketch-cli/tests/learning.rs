@@ -211,6 +211,17 @@ fn bad_learning_requests() {
         "evaluate bad.json x.npy",
         &["bad.json", "the model is not valid"],
     );
+    // Values that no model can use are blamed on their columns.
+    f.write("far.csv", "c0,c1,c2\n1,2,3\n1e300,2,3\n");
+    let skipped = f.json("evaluate m.json far.csv --skip-invalid");
+    assert_eq!(skipped["skipped_by_column"], serde_json::json!({"c0": 1}));
+    // Fields of a file are no options.
+    let fields = String::from_utf8(f.read("m.json")).unwrap().replace("\"task\"", "\"tusk\"");
+    f.write("fields.json", fields).fails(
+        1,
+        "evaluate fields.json x.npy",
+        &["missing field 'task'"],
+    );
     f.fails(1, "evaluate m.json x.npy --labels nowhere", &["x.npy lacks the column nowhere"]);
     f.write("short.csv", "l\n1\n2\n").fails(
         1,

@@ -164,3 +164,29 @@ fn drift_has_exit_codes_for_pipelines() {
     assert_eq!(code("diff a.nys nothing.nys --exit-code"), 3);
     assert_eq!(code("diff a.nys other.nys --exit-code"), 3);
 }
+
+/// A folder of results may hold other things, under the names of its files, too.
+#[test]
+fn pictures_and_pages_of_experiments_replace_their_own_kind_alone() {
+    let f = Folder::new();
+    for name in ["index.html", "fig3-kmeans-synthetic-k20-size.png"] {
+        fs::create_dir(f.path("out")).unwrap();
+        f.write(&format!("out/{name}"), ROWS);
+        let refused = [name, "exists and is", "--force replaces it"];
+        f.fails(1, "reproduce fig3 --quick --trials 1 -o out", &refused);
+        assert_eq!(f.read(&format!("out/{name}")), ROWS.as_bytes());
+        fs::remove_dir_all(f.path("out")).unwrap();
+    }
+}
+
+/// One place has many names, also before there is a file.
+#[test]
+fn two_outputs_are_two_files() {
+    let f = Folder::new();
+    fs::create_dir(f.path("w")).unwrap();
+    for labels in ["q.csv", "./q.csv", "w/../q.csv"] {
+        let line =
+            format!("generate gmm --rows 9 --dims 2 --clusters 2 -o q.csv --labels {labels}");
+        f.fails(2, &line, &["--labels and --output name the same file"]);
+    }
+}

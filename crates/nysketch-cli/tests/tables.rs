@@ -565,3 +565,46 @@ fn ragged_rows_are_named_where_others_are_skipped() {
     f.write("x.csv", "a,b\n1,2\n,2\n3\n4,5\n");
     f.fails(1, "sketch x.csv -o s.nys --skip-invalid", &["x.csv", "row 3"]);
 }
+
+/// Files that belong to the people who keep a folder are no tables; a csv of any name is read if it is named.
+#[test]
+fn texts_beside_tables_are_skipped() {
+    let f = Folder::new();
+    fs::create_dir(f.path("days")).unwrap();
+    f.write("days/1.csv", "a,b\n1,2\n3,4\n").write("days/README.txt", "Hello, this is it\n");
+    let said = f.command("sketch days -o s.nys").assert().success();
+    said.stderr(contains("files skipped because they do not look like tables: days/README.txt"));
+    f.write("x.txt", "a,b\n1,2\n3,4\n");
+    assert_eq!(f.json("sketch x.txt -o t.nys")["rows"], 2);
+}
+
+/// Without names the first columns are those of the plan, which may have left out others.
+#[test]
+fn columns_beyond_those_of_the_plan_are_told() {
+    let f = Folder::new();
+    let bytes = |columns: usize| -> Vec<u8> {
+        (0..9 * columns).flat_map(|i| ((i * i % 31) as f64).to_le_bytes()).collect()
+    };
+    f.write("two.npy", npy("<f8", "(9, 2)", &bytes(2)));
+    f.write("three.npy", npy("<f8", "(9, 3)", &bytes(3)));
+    f.ok("plan two.npy -o p.nys");
+    let said = f.command("sketch three.npy --plan p.nys -o s.nys").assert().success();
+    said.stderr(contains("three.npy has 3 columns without names, of which the first 2 are read"));
+    f.ok("plan three.npy -o p.nys --columns c0,c2");
+    let said = f.command("sketch three.npy --plan p.nys -o t.nys -q").assert().success();
+    said.stderr("");
+}
+
+/// The index that pandas writes has no name, and columns may have the one it would get.
+#[test]
+fn columns_without_names_get_free_ones() {
+    let f = Folder::new();
+    f.write("x.csv", ",c0,c1\n0,5,6\n1,7,8\n2,9,1\n");
+    let found = f.json("plan x.csv -o p.nys");
+    assert_eq!(found["columns"][0], "unnamed0", "{found}");
+    f.write("y.csv", "c0,c1\n5,6\n7,8\n9,1\n");
+    f.ok("sketch y.csv -o y.nys");
+    f.ok("fit kmeans y.nys -k 2 -o m.json");
+    let whole = f.json("evaluate m.json y.csv");
+    assert_eq!(f.json("evaluate m.json x.csv"), whole);
+}

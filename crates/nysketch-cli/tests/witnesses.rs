@@ -123,3 +123,31 @@ fn groups_say_which_they_are_and_the_plan_is_beside_them() {
     assert!(found.get("plan").is_none() && !f.path("more/plan.nys").exists());
     assert_eq!(f.json("inspect more/a.nys")["witnesses"], 50);
 }
+
+/// A cell whose rows are all the same one shows it, however often that row counts.
+#[test]
+fn rows_that_count_often_are_raw_rows_too() {
+    let f = Folder::new();
+    let line = |i: usize| format!("{},{},2\n", i * i % 97, i);
+    let text: String = (0..40).map(line).collect();
+    f.write("x.csv", format!("x,y,w\n{text}")).write("twice.csv", format!("x,y,w\n{text}{text}"));
+    f.write("at.csv", "x,y,w\n0,0,1\n30,8,1\n60,16,1\n90,24,1\n20,32,1\n");
+    let options = "--columns x,y --landmarks-from at.csv";
+    f.ok(&format!("sketch x.csv -o once.nys {options}"));
+    f.ok(&format!("sketch twice.csv -o twice.nys {options}"));
+    f.ok(&format!("sketch x.csv -o heavy.nys {options} --weights w"));
+    let rows = |file: &str| f.json(&format!("inspect {file}"))["raw_rows"].as_u64().unwrap();
+    // Cells of many landmarks, which are given, have one row here and there.
+    let many: String = (0..40).map(|i| format!("{},{},1\n", i * i % 97, i)).collect();
+    f.write("at.csv", format!("x,y,w\n{many}"));
+    for (name, table, more) in
+        [("a", "x.csv", ""), ("b", "twice.csv", ""), ("c", "x.csv", " --weights w")]
+    {
+        f.ok(&format!("sketch {table} -o {name}.nys {options}{more}"));
+        assert_eq!(rows(&format!("{name}.nys")), 40, "{name}");
+        let found = f.json(&format!("inspect {name}.nys --contains x.csv"));
+        assert_eq!(found["contains"]["alone"], 40, "{found}");
+    }
+    assert!(rows("once.nys") < 5 && rows("once.nys") == rows("twice.nys"));
+    assert_eq!(rows("once.nys"), rows("heavy.nys"));
+}

@@ -6,7 +6,7 @@ use crate::find::{Found, find, is_stdin};
 use crate::folders::Folders;
 use crate::formats::{Reader, Stored};
 use crate::meter::Meter;
-use crate::options::ReadOptions;
+use crate::options::{Columns, ReadOptions};
 use crate::places::{Names, Places, Text};
 use crate::schema::{Kind, Schema};
 use crate::selection::{by_default, chosen, left_out, matching, names};
@@ -14,7 +14,7 @@ use crate::store::{Metadata, Store};
 use crate::table_file::TableFile;
 use crate::tracks::DatasetStream;
 use arrow_schema::{DataType, Field};
-use nysketch::rows::{CategoryColumn, read_in_order};
+use nysketch::rows::{CategoryColumn, default_names, read_in_order};
 use nysketch::{RowSet, RowSource, RowStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -97,6 +97,9 @@ impl Dataset {
         places.iter().for_each(|p| truths.join(&p.truths));
         let mut notes = if by_default { left_out(&first.schema, &roles) } else { Vec::new() };
         notes.extend(notes_of(&opened, &places, &unused, &found));
+        if let Columns::Exactly { numbers, .. } = &options.columns {
+            notes.extend(surplus(&opened, numbers));
+        }
         notes.extend(folders.notes);
         let schema = first.schema.clone();
         let mut files = Vec::new();
@@ -286,6 +289,17 @@ fn notes_of(opened: &[Opened], places: &[Places], unused: &[String], found: &Fou
         notes.push(format!("{name} has no column names; its columns were matched by position"));
     }
     notes
+}
+
+/// What a plan or a model of columns c0, c1, … takes from files without names that have more of them: whether they were left out
+/// before, or this is another table, cannot be known.
+fn surplus(opened: &[Opened], numbers: &[String]) -> Option<String> {
+    let Opened { file, schema, .. } = opened.iter().find(|o| !o.schema.named)?;
+    let first = numbers.len() < schema.width && *numbers == default_names(numbers.len());
+    first.then(|| {
+        let (all, some) = (schema.width, numbers.len());
+        format!("{} has {all} columns without names, of which the first {some} are read", file.name)
+    })
 }
 
 /// Columns of numbers and text of later files that the first file lacks: "'z' of day2.csv".

@@ -21,7 +21,7 @@ pub(crate) fn by_extension(path: &Path) -> Option<Format> {
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
     match Path::new(name).extension()?.to_str()? {
-        "csv" | "txt" => Some(Format::Csv),
+        "csv" => Some(Format::Csv),
         "tsv" => Some(Format::Tsv),
         "npy" => Some(Format::Npy),
         "parquet" | "parq" | "pq" => Some(Format::Parquet),

@@ -24,7 +24,7 @@ pub struct Contained {
     pub landmarks: u64,
     /// Those that equal a witness row.
     pub witnesses: u64,
-    /// Those that are the only row of a cell.
+    /// Those that a cell, or the part of a fold in it, has no other rows than.
     pub alone: u64,
     /// Rows that could not be looked for: they lack numbers or are invalid.
     pub not_compared: u64,
@@ -82,7 +82,7 @@ type Key = (Vec<u32>, Vec<u32>);
 struct Kept {
     landmarks: HashSet<Key>,
     witnesses: HashSet<Key>,
-    /// Whole coordinates of rows that are alone in a cell.
+    /// Whole coordinates of rows beside which a cell has no others.
     alone: HashSet<Vec<i128>>,
 }
 
@@ -101,9 +101,11 @@ impl Kept {
         let rows = plan.witness_rows().map_or(&[][..], |rows| rows.data());
         let levels = witnesses.map_or(&[][..], |w| w.levels());
         let alone = |sketch: &Sketch| {
-            let sums = sketch.sums();
-            let cells = sums[Sum::CellRows].iter().enumerate().filter(|(_, n)| **n == 1);
-            cells.map(|(c, _)| sums[Sum::CellSum][c * d..(c + 1) * d].to_vec()).collect()
+            let folds = sketch.folds().map_or(&[][..], |folds| folds.sums());
+            let cells = sketch.sums()[Sum::CellRows].len();
+            let each = [sketch.sums()].into_iter().chain(folds);
+            let rows = each.flat_map(|sums| (0..cells).filter_map(|c| sums.only_row(plan, c)));
+            rows.filter_map(|row| row.into_iter().collect()).collect()
         };
         Kept {
             landmarks: keys(points, &plan.landmark_levels),

@@ -355,8 +355,8 @@ pub enum Error {
     },
     /// More centres or components than cells, which other landmarks would change.
     #[error(
-        "k = {k} is more than the {available} cells with rows of the sketch; ask for at most {available}, or plan with \
-         `clusters={k}`"
+        "k = {k} is more than the {available} cells with rows of the sketch; ask for at most {available}, or, if the \
+         rows have more different values than that, plan with `clusters={k}`"
     )]
     TooFewCells {
         /// Asked for.

@@ -46,8 +46,13 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|e| e.kind().into())
 }
 
-/// Whether two paths lead to one file, by whatever links.
+/// Whether two paths lead to one file, by whatever links, or to one place where no file is yet.
 pub fn same(a: &Path, b: &Path) -> bool {
+    let place =
+        |path: &Path| Some((folder(path).canonicalize().ok()?, path.file_name()?.to_owned()));
+    if place(a).is_some_and(|a| place(b) == Some(a)) {
+        return true;
+    }
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;

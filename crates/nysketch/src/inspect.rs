@@ -14,7 +14,7 @@ use crate::model::Model;
 use crate::plan::{Features, Plan};
 use crate::points::Points;
 use crate::sketch::Sketch;
-use crate::sums::{Sum, Sums};
+use crate::sums::Sum;
 use crate::theory::{Theory, TheoryParams};
 use crate::work::Work;
 use serde::Serialize;
@@ -80,7 +80,7 @@ pub struct RawRows {
     pub landmarks: usize,
     /// Witness rows.
     pub witnesses: usize,
-    /// Cells whose sums are one row.
+    /// Cells whose rows are all the same one, which their sums tell.
     pub single_row_cells: usize,
 }
 
@@ -188,7 +188,7 @@ impl FoldSummary {
 /// Cells with few rows.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct CellCounts {
-    /// Cells of one row, whose values are in the file; those of each fold, where there are folds.
+    /// Cells whose rows are all the same one, whose values are in the file; with those of folds where the whole cell has others.
     pub single_row_cells: usize,
     /// Cells without rows.
     pub empty_cells: usize,
@@ -390,12 +390,19 @@ fn dimensions(context: &Context<'_>) -> Result<Dimensions> {
 }
 
 fn cell_counts(sketch: &Sketch) -> CellCounts {
-    let count =
-        |sums: &Sums, rows: i128| sums[Sum::CellRows].iter().filter(|n| **n == rows).count();
-    // A cell that has one row in all has one row in its fold.
-    let single_row_cells = match sketch.folds() {
-        None => count(sketch.sums(), 1),
-        Some(folds) => folds.sums().iter().map(|sums| count(sums, 1)).sum(),
+    let (plan, sums) = (sketch.plan(), sketch.sums());
+    let single = |cell: usize| match (sums.only_row(plan, cell), sketch.folds()) {
+        // Made of noise.
+        _ if sketch.released().is_some() => 0,
+        (Some(_), _) => 1,
+        (None, None) => 0,
+        (None, Some(folds)) => {
+            folds.sums().iter().filter(|sums| sums.only_row(plan, cell).is_some()).count()
+        }
     };
-    CellCounts { single_row_cells, empty_cells: count(sketch.sums(), 0) }
+    let cells = &sums[Sum::CellRows];
+    CellCounts {
+        single_row_cells: (0..cells.len()).map(single).sum(),
+        empty_cells: cells.iter().filter(|rows| **rows == 0).count(),
+    }
 }

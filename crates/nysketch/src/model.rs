@@ -466,7 +466,12 @@ impl Model {
     /// overflows; NaN too, unless rows may lack values.
     pub fn out_of_range(&self, row: &[f64]) -> Option<usize> {
         let may_lack = self.recipe.least_present.is_some();
-        row.iter().position(|x| !(x.abs() <= LARGEST || (may_lack && x.is_nan())))
+        row.iter().position(|x| !(self.in_range(*x) || (may_lack && x.is_nan())))
+    }
+
+    /// Whether a value is one that a model can use: neither missing nor infinite, nor so large that its square overflows.
+    pub fn in_range(&self, value: f64) -> bool {
+        value.abs() <= LARGEST
     }
 
     /// The first column of a row that [`Predictor`](crate::Predictor) cannot use: not a number, or so large

@@ -6,7 +6,7 @@
 use crate::args::{Common, InputArgs, SketchArgs};
 use crate::kind::Kind;
 use crate::output::Usage;
-use crate::writing::{check_output, write_bytes};
+use crate::writing::{check_output, keep_bytes};
 use anyhow::{Context, Result, bail};
 use nysketch::rows::Losses;
 use nysketch::{Error, Progress, RowSet, Run, Sketch, SketchParams};
@@ -146,7 +146,7 @@ impl<'a> Checkpoint<'a> {
         let inputs = self.identity(input)?;
         let save = |run: &Run| -> nysketch::Result<()> {
             let bytes = self.encode(run, &inputs).map_err(Error::source)?;
-            write_bytes(self.path, &bytes).map_err(|e| Error::source(format!("{e:#}")))
+            keep_bytes(self.path, &bytes).map_err(|e| Error::source(format!("{e:#}")))
         };
         // The plan that was just made need not be made again.
         save(run)?;

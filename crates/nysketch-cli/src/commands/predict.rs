@@ -215,7 +215,7 @@ pub fn unusable_rows(
             let at = block.place(number, &model.columns[j]);
             return Err(Error::NonFinite { at, value: row[j] });
         }
-        losses.skip((0..row.len()).filter(|j| !row[*j].is_finite()));
+        losses.skip((0..row.len()).filter(|j| !model.in_range(row[*j])));
         unusable.push(i);
     }
     Ok((unusable, losses))

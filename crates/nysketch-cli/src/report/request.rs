@@ -58,9 +58,18 @@ impl<'a> ReportRequest<'a> {
             return refuse(format!("`most_clusters` must be between {low} and {high}, got {got}"));
         }
         let plan = self.sketch.plan();
-        let same = |m: &&Model| m.columns == plan.columns && m.recipe == plan.recipe;
-        if !self.models.iter().all(same) {
-            return refuse("the model has other columns than the sketch".into());
+        let other = |m: &Model| m.columns != plan.columns || m.recipe != plan.recipe;
+        if let Some(model) = self.models.iter().find(|m| other(m)) {
+            let (task, k) = (model.task.name(), model.k());
+            let how = match model.columns == plan.columns {
+                true => "reads its columns in another way".into(),
+                false => format!("is of the columns {}", model.columns.join(", ")),
+            };
+            return refuse(format!(
+                "the {task} model with k = {k} {how}, the sketch {} of {}: report on models of this sketch",
+                self.name,
+                plan.columns.join(", ")
+            ));
         }
         if self.baseline.is_none() && !self.series.is_empty() {
             return refuse("several sketches are shown beside a `baseline`: give one".into());

@@ -437,8 +437,13 @@ fn read_header(
         let not_text =
             |_| Error::in_file(name, format!("the name of column {} is not valid UTF-8", j + 1));
         let text = std::str::from_utf8(field).map_err(not_text)?.trim();
-        // As pandas writes its index.
-        names.push(if text.is_empty() { format!("c{j}") } else { text.to_string() });
+        names.push(text.to_string());
+    }
+    for j in (0..names.len()).filter(|j| record[*j].trim_ascii().is_empty()) {
+        // As pandas writes its index, also beside columns that are called as those without names are.
+        let free = |name: &String| !names.contains(name);
+        let name = [format!("c{j}"), format!("unnamed{j}")].into_iter().find(free);
+        names[j] = name.unwrap_or_else(|| format!("unnamed column {j}"));
     }
     if header == Header::Expected && names.iter().all(|n| n.parse::<f64>().is_ok()) {
         let start = names[..names.len().min(3)].join(",");

@@ -1,6 +1,7 @@
 //! Where the pass runs, as users say it.
 
 use super::kind::EngineKind;
+use crate::devices::on_each;
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use nysketch_cuda::Device;
@@ -73,6 +74,16 @@ impl DeviceChoice {
     /// Whether the processors may take over what a GPU could not do: an error of the GPU, and nobody asked for it by name.
     pub fn excuses(self, error: &Error) -> bool {
         self == DeviceChoice::Auto && matches!(error, Error::Device(_) | Error::WrongDevice { .. })
+    }
+
+    /// Fails where a GPU was asked for by name and there is none to be used.
+    pub(crate) fn check(self) -> Result<()> {
+        match self {
+            DeviceChoice::Cuda(ordinal) => {
+                on_each(ordinal, |ordinal| Ok(Device::open(ordinal)?)).map(drop)
+            }
+            DeviceChoice::Auto | DeviceChoice::Cpu => Ok(()),
+        }
     }
 
     /// Starts the GPU of a number, or all of them, for so many operations that so many threads would divide among them, where

@@ -125,7 +125,9 @@ impl ModelFile {
             }
             None => return Err(bad("has no schema: it is not a model of nysketch".into())),
         }
-        serde_json::from_str(text).map_err(|e| bad(format!("is not valid: {e}")))
+        // In other quotes than the names of parameters, which are spelled as options.
+        let how = |e: serde_json::Error| format!("is not valid: {e}").replace('`', "'");
+        serde_json::from_str(text).map_err(|e| bad(how(e)))
     }
 
     /// The model, which is not checked yet.

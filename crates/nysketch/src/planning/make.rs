@@ -31,6 +31,7 @@ pub fn make_plan(
     params: &PlanValid,
     progress: &dyn Progress,
 ) -> Result<(Plan, PlanReport)> {
+    params.device().check()?;
     let found = survey_rows(source, params, progress)?.finish()?;
     let rows = found.rows;
     progress.stage("choosing landmarks");

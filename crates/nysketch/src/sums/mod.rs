@@ -7,6 +7,7 @@ pub use table::Sum;
 use crate::error::{Error, Result};
 use crate::fixed::{MAX_WEIGHT, centred_sum, coordinate_value, squares_possible};
 use crate::plan::Plan;
+use crate::recipe::Category;
 use std::ops::{Index, IndexMut};
 use table::{Over, SUMS};
 
@@ -118,6 +119,34 @@ impl Sums {
             0 => 0.0,
             rows => centred_sum(self[Sum::CellSquare][at], sum, sum, rows),
         }
+    }
+
+    /// The row that all rows of a cell equal: its whole coordinates, `None` for those that it lacks. Rows are equal where
+    /// n·Σq² = (Σq)² in every column, and all lack the same numbers and have the same levels.
+    pub(crate) fn only_row(&self, plan: &Plan, cell: usize) -> Option<Vec<Option<i128>>> {
+        let rows = self[Sum::CellRows][cell];
+        let levels = plan.recipe.levels();
+        let mut counts = &self[Sum::CellLevels][cell * levels..(cell + 1) * levels];
+        let has_one_level = |category: &Category| {
+            let own = counts.split_off(..category.len()).unwrap_or(&[]);
+            own.iter().all(|n| *n == 0 || *n == rows)
+        };
+        if rows == 0 || !plan.categories().iter().all(has_one_level) {
+            return None;
+        }
+        let coordinate = |k: usize| {
+            let at = cell * plan.dims() + k;
+            let (sum, square) = (self[Sum::CellSum][at], self[Sum::CellSquare][at]);
+            match self.present(cell, k) {
+                0 => Some(None),
+                present if present == rows && sum % rows == 0 => {
+                    let q = sum / rows;
+                    (q.checked_mul(q)?.checked_mul(rows)? == square).then_some(Some(q))
+                }
+                _ => None,
+            }
+        };
+        (0..plan.dims()).map(coordinate).collect()
     }
 
     /// Refuses so many more rows if the sums are not guaranteed for all of them.

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
 /// Rows of each half at most: an eigendecomposition of as many takes seconds.
-const MOST: usize = 1000;
+pub(super) const MOST: usize = 1000;
 /// Rows of a half at least, for there to be halves.
 const LEAST: usize = 20;
 

@@ -15,7 +15,7 @@ const SHORTEST: f64 = 1e-7;
 /// How far an atom moves at most, over σ.
 const REACH: f64 = 0.5;
 /// When a descent ends.
-const STOP: Stop = Stop { evaluations: 150, relative: 1e-5 };
+pub(super) const STOP: Stop = Stop { evaluations: 150, relative: 1e-5 };
 
 /// A mixture: weights and places.
 pub(super) type Mixture = Vec<(f64, Vec<f64>)>;

@@ -8,11 +8,12 @@ mod trial;
 
 use crate::args::{Common, InputArgs, Reproduce};
 use crate::input;
+use crate::kind::Kind;
 use crate::output::{Usage, count, detail, name, note, result, short, thousands};
 use crate::page::Page;
 use crate::plot;
 use crate::progress::{Fits, interrupted, on_interrupt};
-use crate::writing::write_bytes;
+use crate::writing::{check_output, write_bytes};
 use anyhow::{Context, Result, bail};
 use curves::Chart;
 use nysketch::rows::read_in_order;
@@ -22,7 +23,7 @@ use record::{Key, Run, SEEDING, Trials};
 use serde_json::json;
 use settings::{Job, PANELS, Panel, Source, Study};
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -47,6 +48,11 @@ pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
     });
     std::fs::create_dir_all(&args.output)
         .with_context(|| format!("cannot create the folder {}", args.output.display()))?;
+    let page_file = args.output.join("index.html");
+    check_output(common, &page_file, Kind::Page, [])?;
+    for picture in wanted.iter().flat_map(|panel| pictures(panel, &args.output)) {
+        check_output(common, &picture, Kind::by_extension(&picture), [])?;
+    }
     let experiment = Experiment { files: &files, quick: args.quick, seed: args.seed };
     let mut table = Trials::open(&args.output)?;
     on_interrupt(INTERRUPTED);
@@ -76,9 +82,9 @@ pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
             page.text(about(figure));
         }
         let picture = draw::draw(chart);
-        let file = |kind: &str| args.output.join(format!("{}.{kind}", panel.name()));
-        plot::write(&file("svg"), &picture)?;
-        plot::write(&file("png"), &picture)?;
+        for file in pictures(panel, &args.output) {
+            plot::write(&file, &picture)?;
+        }
         page.push("<figure>\n");
         page.push(&plot::element(&picture, "figure"));
         page.push("</figure>\n");
@@ -90,14 +96,13 @@ pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
         page.table(&head(chart), &numbers(chart));
         page.push("</details>\n");
     }
-    let at = args.output.join("index.html");
-    write_bytes(&at, page.finish().as_bytes())?;
+    write_bytes(&page_file, page.finish().as_bytes())?;
     let failed: usize = all.iter().filter(|(k, _)| matches!(table.get(k), Some(Err(_)))).count();
     let names: Vec<String> = wanted.iter().map(Panel::name).collect();
     let json = json!({
         "folder": name(&args.output), "trials": trials, "seed": args.seed, "quick": args.quick,
         "fits": all.len(), "new": new, "failed": failed, "missing": missing, "panels": names,
-        "page": name(&at), "seconds": start.elapsed().as_secs_f64(),
+        "page": name(&page_file), "seconds": start.elapsed().as_secs_f64(),
     });
     let mut text = format!(
         "fits      {}, {} of them new, in {:.0} s; {trials} trials (figure 2: at most 10)\n",
@@ -112,7 +117,7 @@ pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
         "table     {}\npictures  {} panels, as .svg and .png\npage      {}\n",
         args.output.join("trials.csv").display(),
         names.len(),
-        at.display()
+        page_file.display()
     ));
     result(common, &json, &text)?;
     match failed {
@@ -122,6 +127,11 @@ pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
             count(failed as u64, "fit")
         ),
     }
+}
+
+/// The files of a panel.
+fn pictures(panel: &Panel, folder: &Path) -> [PathBuf; 2] {
+    ["svg", "png"].map(|kind| folder.join(format!("{}.{kind}", panel.name())))
 }
 
 /// What every fit of a run has in common.

@@ -5,7 +5,7 @@
 
 use super::settings::{Job, REPLICATES, Study};
 use super::trial::{Outcome, Search};
-use crate::writing::write_bytes;
+use crate::writing::keep_bytes;
 use anyhow::{Context, Result, bail};
 use nysketch::Task;
 use std::collections::BTreeMap;
@@ -192,7 +192,7 @@ impl Trials {
         for (key, line) in sorted {
             text.push_str(&record(key, line)?);
         }
-        write_bytes(&self.path, text.as_bytes())
+        keep_bytes(&self.path, text.as_bytes())
     }
 }
 
