@@ -232,6 +232,7 @@ fn bad_learning_requests() {
     f.fails(2, "predict m.json x.npy -o l.csv --scores", &["--scores", "m.json is a kmeans model"]);
     f.ok("fit pca s.nys -k 2 -o p.json");
     f.fails(2, "predict p.json x.npy -o l.csv --scores", &["--scores", "p.json is a pca model"]);
+    f.fails(2, "evaluate p.json x.npy --labels y.npy", &["p.json holds principal components"]);
     f.fails(2, "predict p.json x.npy -o l.npy", &["principal components need"]);
     f.fails(2, "predict m.json x.npy -o l.npy --keep c0", &["--keep need"]);
     let one = f.json("fit kmeans t.nys -k 1 -o one.json");

@@ -88,6 +88,18 @@ fn fit_finds_them_beside_the_sketch_or_where_it_is_told() {
     f.fails(2, "fit gmm s.nys -k 3 -o away/p.nys --plan away/p.nys", &["both input and output"]);
 }
 
+/// As `fit` does, `inspect --theory` takes them from the plan that is beside the sketch.
+#[test]
+fn the_theory_finds_them_beside_the_sketch() {
+    let f = folder();
+    let basis = |f: &Folder| f.json("inspect s.nys --theory -k 3")["theory"]["basis"].clone();
+    assert_eq!(basis(&f), "witnesses");
+    let said = stderr(&f, "inspect s.nys --theory -k 3");
+    assert!(said.contains("witness rows for the theory come from p.nys"), "{said}");
+    fs::remove_file(f.path("p.nys")).unwrap();
+    assert_eq!(basis(&f), "landmarks");
+}
+
 #[test]
 fn merging_keeps_them_and_finds_duplicates_all_the_same() {
     let f = folder();

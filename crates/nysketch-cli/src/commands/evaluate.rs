@@ -13,7 +13,7 @@ use nysketch::metrics::Risks;
 use nysketch::predictor::ModelRows;
 use nysketch::recipe::View;
 use nysketch::rows::Losses;
-use nysketch::{Block, Error, Invalid, Model, Predictor, Step};
+use nysketch::{Block, Error, Invalid, Model, Predictor, Step, Task};
 use nysketch_tables::{Batch, Columns, Extras};
 use serde_json::json;
 use std::path::Path;
@@ -30,6 +30,12 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
     let model = read_model(&args.model)?;
     let reference =
         args.reference.as_deref().map(|file| read_reference(file, &model)).transpose()?;
+    if args.labels.is_some() && model.task == Task::Pca {
+        let file = args.model.display();
+        let message =
+            format!("--labels are compared with clusters; {file} holds principal components");
+        return Err(Usage(message).into());
+    }
     let labels = find_labels(args)?;
     let key = match &labels {
         Labels::Column(c) => Some(c),

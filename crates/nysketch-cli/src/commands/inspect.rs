@@ -12,7 +12,9 @@ use crate::describe::{
 };
 use crate::input;
 use crate::kind::Kind;
-use crate::output::{Usage, count, extended, list, name, percent, result, short, size, thousands};
+use crate::output::{
+    Usage, count, extended, list, name, note, percent, result, short, size, thousands,
+};
 use crate::progress::Bar;
 use anyhow::Result;
 use nysketch::decoder::Explanation;
@@ -56,7 +58,22 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
             .secants(args.secants)
             .rows(rows),
     );
-    let mut found = inspect(plan, sketch, &InspectParams { model: model.as_ref(), theory })?;
+    // What the theory needs rows for is in the plan, if it is beside the sketch.
+    let beside = match (&theory, sketch) {
+        (Some(_), Some(sketch)) if plan.lacks_witnesses() => {
+            plan_beside(&args.file, plan).map(|(file, plan)| (file, sketch, plan))
+        }
+        _ => None,
+    };
+    let of_file = if beside.is_none() { theory.clone() } else { None };
+    let params = InspectParams { model: model.as_ref(), theory: of_file };
+    let mut found = inspect(plan, sketch, &params)?;
+    if let (Some((file, sketch, plan)), Some(theory)) = (beside, &theory) {
+        let message = format!("witness rows for the theory come from {}", file.display());
+        note(common, &message);
+        let whole = sketch.clone().with_witnesses_of(&plan)?;
+        found.theory = Some(nysketch::theory::theory(&whole, theory)?);
+    }
     if let Some(release) = release {
         // Neither skipped rows nor coverage are in a release.
         (found.kind, found.skipped, found.missed) = ("release", None, None);

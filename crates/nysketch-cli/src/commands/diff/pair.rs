@@ -194,7 +194,7 @@ fn text(
                 place(&cell.mean, &cell.levels, drift, plan)
             ));
         }
-    } else {
+    } else if !drift.landmarks.is_empty() {
         text.push_str(&format!("\n{:>12}  at the landmark\n", "kernel mean"));
         for l in &drift.landmarks {
             text.push_str(&format!("{:>+12.4}  {}\n", l.change, place(&l.place, &[], drift, plan)));
