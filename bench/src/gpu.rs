@@ -1,11 +1,13 @@
 //! `cargo run --release -p nysketch-bench --bin gpu`: the sketching pass over rows in the memory of a GPU, beside the most that
-//! this GPU can do. Prints a Markdown table. `-- quick` takes a hundredth of the rows.
+//! this GPU can do, and labels of rows of the host by many centres. Prints Markdown tables. `-- quick` takes a hundredth of the rows.
 //!
 //! The floor is the number of operations that these sums cannot do without, over the rate at which the GPU starts them: 128
 //! per multiprocessor and cycle. An operation on doubles counts 2, a conversion to or from 64 bits 8, since the GPU has half
 //! and an eighth as many units for them (compute capability 9.0). Memory is not counted: rows are read at least once.
 
 use nysketch::cuda::{Device, Element, OwnedRows};
+use nysketch::model::Shape;
+use nysketch::predictor::Detail;
 use nysketch::*;
 use std::sync::Arc;
 use std::time::Instant;
@@ -138,6 +140,50 @@ fn measure(device: &Arc<Device>, setting: &Setting) -> Result<()> {
     Ok(())
 }
 
+/// Labels of rows of the host, by the GPU and by the processors, which take a tenth of the rows.
+fn assign(device: &Arc<Device>, count: usize, dims: usize, k: usize) -> Result<()> {
+    let widened = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<f64>>();
+    let values = widened(rows(count, dims));
+    let centres = widened(rows(k, dims)).chunks(dims).map(<[f64]>::to_vec).collect();
+    let table = Table::unnamed(dims, values[..2 * dims].to_vec())?;
+    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(1))?.0);
+    let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+    let mut model = fit(&sketch, &FitParams::new(Task::Kmeans, 1))?;
+    model.shape = Shape::Centres { weights: vec![1.0 / k as f64; k], centres };
+    let timed = |predictor: &Predictor<'_>, values: &[f64]| {
+        let start = Instant::now();
+        let labels = predictor.predict(values, Detail::Label).label;
+        (labels, start.elapsed().as_secs_f64())
+    };
+    let choice = DeviceChoice::Cuda(Some(device.ordinal()));
+    let (gpu, _) = Predictor::new(&model).on_device(choice, None, 1)?;
+    let first = timed(&gpu, &values).1;
+    let (labels, seconds) = timed(&gpu, &values);
+    // On all processors, as the command: each thread has its share of the rows.
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let part = &values[..(count / 10).max(1) * dims];
+    let share = (part.len() / dims).div_ceil(threads) * dims;
+    let cpu = Predictor::new(&model);
+    let start = Instant::now();
+    let expected: Vec<_> = std::thread::scope(|scope| {
+        let (timed, cpu) = (&timed, &cpu);
+        let work = |values| scope.spawn(move || timed(cpu, values).0);
+        let started: Vec<_> = part.chunks(share).map(work).collect();
+        started.into_iter().flat_map(|thread| thread.join().expect("does not panic")).collect()
+    });
+    let cpu = start.elapsed().as_secs_f64() * values.len() as f64 / part.len() as f64;
+    let same = labels.starts_with(&expected);
+    let pairs = count as f64 * k as f64;
+    let operations = pairs * (SUBTRACT_AND_MULTIPLY * dims as f64 + NEAREST);
+    let floor = operations / device.operations_per_second();
+    println!(
+        "| {count} × {dims} | {k} | {seconds:.3} | {floor:.3} | {:.0} % | {first:.1} | {cpu:.1} | {} |",
+        100.0 * floor / seconds,
+        if same { "yes" } else { "NO" }
+    );
+    Ok(())
+}
+
 fn main() -> Result<()> {
     let quick = std::env::args().any(|a| a == "quick");
     let device = Device::open(0)?;
@@ -164,6 +210,13 @@ fn main() -> Result<()> {
     for (rows, dims, landmarks, rungs, collect) in settings {
         let rows = if quick { rows / 100 } else { rows };
         measure(&device, &Setting { rows, dims, landmarks, rungs, collect })?;
+    }
+    println!(
+        "\n| rows of the host | centres | seconds | floor | floor / seconds | first time | this machine's processors | same labels |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    for (rows, dims, k) in [(10_000_000, 20, 1000), (500_000, 768, 10_000)] {
+        assign(&device, if quick { rows / 100 } else { rows }, dims, k)?;
     }
     Ok(())
 }
