@@ -246,7 +246,7 @@ class Inspection(Result):
     lambda, effective_dimension, largest_leverage, noise_floor
         λ = 1/√n, and N(λ), N∞(λ) and the noise of the sketch at every bandwidth.
     single_row_cells, empty_cells : int
-        Cells of one row, whose values are in the file, and of none.
+        Cells whose rows are all the same one, whose values are in the file, and cells without rows.
     raw_rows : int
         Rows of the data whose values are in the file, at most.
     fingerprint : str

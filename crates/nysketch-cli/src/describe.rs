@@ -127,14 +127,17 @@ pub fn beside(t: &Trait, recipe: &Recipe) -> [String; 2] {
     if plain && t.value != t.overall && texts[0] == texts[1] { told_apart(pair) } else { texts }
 }
 
-/// Two numbers with two digits of their difference.
+/// Two numbers with two digits of their difference, as far as doubles have them.
 fn told_apart([a, b]: [f64; 2]) -> [String; 2] {
-    let difference = f64::max((a - b).abs(), 1e-15 * a.abs());
-    let decimals = match difference > 0.0 {
-        true => (1.0 - difference.log10().floor()).clamp(0.0, 15.0) as usize,
-        false => 0,
-    };
-    [a, b].map(|x| format!("{x:.decimals$}"))
+    let exponent = |x: f64| x.abs().log10().floor();
+    let digits = (exponent(a) - exponent(a - b) + 2.0).clamp(1.0, 17.0);
+    match (1e-5..1e15).contains(&a.abs()) {
+        true => {
+            let decimals = (digits - 1.0 - exponent(a)).clamp(0.0, 22.0) as usize;
+            [a, b].map(|x| format!("{x:.decimals$}"))
+        }
+        false => [a, b].map(|x| format!("{x:.*e}", digits as usize - 1)),
+    }
 }
 
 fn short_deviations(deviations: f64) -> String {
@@ -468,6 +471,8 @@ mod tests {
         let texts = |a, b| told_apart([a, b]).join(" ");
         assert_eq!(texts(1.7e12 + 220.0, 1.7e12), "1700000000220 1700000000000");
         assert_eq!(texts(1000.0312, 1000.0), "1000.031 1000.000");
-        assert_eq!(texts(0.0, 0.0), "0 0");
+        assert_eq!(texts(4.70002e-12, 4.7e-12), "4.700020e-12 4.700000e-12");
+        assert_eq!(texts(6.0220012e23, 6.022e23), "6.0220012e23 6.0220000e23");
+        assert_eq!(texts(1.0 + f64::EPSILON, 1.0), "1.0000000000000002 1.0000000000000000");
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Two layers: `args` records what was typed, each of `commands` resolves what it means and runs
 //! it with the library. Results go to stdout, progress and remarks to stderr. Exit codes: 0 done,
-//! 1 data or run-time error, 2 usage, 128 and its number for a signal; with `diff --exit-code` 0 no drift,
-//! 1 drift, 2 usage, 3 any other error.
+//! 1 data or run-time error, 2 usage, 128 and its number for a signal, of which the program itself dies where it can; with
+//! `diff --exit-code` 0 no drift, 1 drift, 2 usage, 3 any other error.
 //!
 //! [`main`] is the program, [`run`] the same inside another program, and [`report`] makes the page of
 //! `nysketch report` without the command line.

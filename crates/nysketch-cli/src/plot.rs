@@ -30,7 +30,7 @@ pub use sign::{SIGNS, Sign};
 pub use svg::element;
 
 use crate::output::Usage;
-use crate::writing::write_bytes;
+use crate::writing::keep_bytes;
 use anyhow::Result;
 use kind::{KINDS, Kind};
 use std::path::Path;
@@ -38,8 +38,8 @@ use std::path::Path;
 /// Writes a picture, whole or not at all, as SVG or PNG by the extension of the file.
 pub fn write(path: &Path, scene: &Scene) -> Result<()> {
     match Kind::of(path) {
-        Some(Kind::Svg) => write_bytes(path, svg::file(scene).as_bytes()),
-        Some(Kind::Png) => write_bytes(path, &png(scene)?),
+        Some(Kind::Svg) => keep_bytes(path, svg::file(scene).as_bytes()),
+        Some(Kind::Png) => keep_bytes(path, &png(scene)?),
         None => Err(Usage(format!("cannot draw to {}: {KINDS}", path.display())).into()),
     }
 }

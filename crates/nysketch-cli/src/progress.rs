@@ -21,14 +21,17 @@ static KEPT: OnceLock<&str> = OnceLock::new();
 const GRACE: Duration = Duration::from_secs(2);
 
 /// From now on Ctrl-C and SIGTERM stop the pass at the next block, with nothing half-written; a second
-/// signal, or work that does not notice within [`GRACE`], ends the process at once. It dies of the signal, so that a
-/// shell that runs it in a loop ends the loop.
+/// signal, or work that does not notice within [`GRACE`], ends the process at once. It dies of the signal where it can, so
+/// that a shell that runs it in a loop ends the loop, and else ends with 128 and the number of the signal.
 pub fn stop_on_signals() {
     let again = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // Where no handler can be installed the signal ends the program at once; files are still renamed
         // only when whole.
-        let _ = flag::register_conditional_default(signal, again.clone());
+        let _ = match dies_of_signals() {
+            true => flag::register_conditional_default(signal, again.clone()),
+            false => flag::register_conditional_shutdown(signal, 128 + signal, again.clone()),
+        };
         let _ = flag::register(signal, again.clone());
         let _ = flag::register_usize(signal, SIGNAL.clone(), signal as usize);
     }
@@ -56,10 +59,15 @@ pub fn interrupt() {
     SIGNAL.store(SIGINT as usize, Ordering::Relaxed);
 }
 
+/// Whether signals end the process: not the first one of a container, to which they do nothing, nor where there are none.
+fn dies_of_signals() -> bool {
+    cfg!(unix) && std::process::id() != 1
+}
+
 /// Ends the process by the signal that asks the work to end, if there was one, as shells expect it.
 pub fn end_by_signal() {
     let signal = SIGNAL.load(Ordering::Relaxed) as i32;
-    if cfg!(unix) && signal != 0 {
+    if signal != 0 && dies_of_signals() {
         let _ = signal_hook::low_level::emulate_default_handler(signal);
     }
 }

@@ -56,15 +56,21 @@ pub fn check_output<'a>(
     Ok(())
 }
 
-/// Writes the whole file of a result, or none: none where Ctrl-C came while it was in the making.
-pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
-    if interrupted().is_some() {
-        return Err(nysketch::Error::Cancelled.into());
+/// Fails where Ctrl-C came while a result was in the making: asked before the first file of a command.
+pub fn go_on() -> Result<()> {
+    match interrupted() {
+        Some(_) => Err(nysketch::Error::Cancelled.into()),
+        None => Ok(()),
     }
+}
+
+/// Writes the whole file of a result, or none; see [`go_on`].
+pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
+    go_on()?;
     keep_bytes(path, bytes)
 }
 
-/// Writes a whole file or none, whatever comes: what lets interrupted work go on.
+/// Writes a whole file or none, whatever comes: a second file of a command, or what lets interrupted work go on.
 pub fn keep_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     file::write(path, |out| out.write_all(bytes)).with_context(|| cannot_write(path))
 }

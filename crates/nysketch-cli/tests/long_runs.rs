@@ -181,17 +181,6 @@ fn interrupted_runs_leave_nothing_behind() {
     assert_eq!(files.len(), 2 + 6, "{files:?}");
 }
 
-/// What does not look for signals while it works writes nothing after one.
-#[test]
-fn interrupted_fits_write_nothing() {
-    let f = Folder::new();
-    f.ok("generate gmm --rows 20000 --dims 10 --clusters 20 --separation 0.5 -o x.npy");
-    f.ok("sketch x.npy -o s.nys");
-    let mut child = start(&f, "fit gmm s.nys -k 2..12 -o m.json --threads 1");
-    interrupt(&mut child);
-    assert!(!f.path("m.json").exists());
-}
-
 #[test]
 fn an_interrupted_run_with_a_checkpoint_goes_on() {
     let f = Folder::new();

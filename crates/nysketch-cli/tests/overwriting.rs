@@ -184,7 +184,10 @@ fn pictures_and_pages_of_experiments_replace_their_own_kind_alone() {
 fn two_outputs_are_two_files() {
     let f = Folder::new();
     fs::create_dir(f.path("w")).unwrap();
-    for labels in ["q.csv", "./q.csv", "w/../q.csv"] {
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("q.csv", f.path("link.csv")).unwrap();
+    let link = cfg!(unix).then_some("link.csv");
+    for labels in ["q.csv", "./q.csv", "w/../q.csv"].into_iter().chain(link) {
         let line =
             format!("generate gmm --rows 9 --dims 2 --clusters 2 -o q.csv --labels {labels}");
         f.fails(2, &line, &["--labels and --output name the same file"]);

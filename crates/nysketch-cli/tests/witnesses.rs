@@ -163,3 +163,19 @@ fn rows_that_count_often_are_raw_rows_too() {
     assert!(rows("once.nys") < 5 && rows("once.nys") == rows("twice.nys"));
     assert_eq!(rows("once.nys"), rows("heavy.nys"));
 }
+
+/// Rows of the same numbers and another level are other rows.
+#[test]
+fn levels_tell_rows_apart() {
+    let f = Folder::new();
+    let text = |level: &str| -> String {
+        let lines = (0..30).map(|i| format!("{},{},{level}\n", i * i % 97, i));
+        format!("x,y,g\n{},{},b\n", 1, 99) + &lines.collect::<String>()
+    };
+    f.write("x.csv", text("a")).write("other.csv", text("b"));
+    f.ok("sketch x.csv -o s.nys --landmarks 31 --witnesses 0 --sampling uniform");
+    let found =
+        |table: &str| f.json(&format!("inspect s.nys --contains {table}"))["contains"].clone();
+    assert_eq!(found("x.csv")["alone"], 31);
+    assert_eq!(found("other.csv")["alone"], 1);
+}

@@ -14,7 +14,7 @@ use crate::store::{Metadata, Store};
 use crate::table_file::TableFile;
 use crate::tracks::DatasetStream;
 use arrow_schema::{DataType, Field};
-use nysketch::rows::{CategoryColumn, default_names, read_in_order};
+use nysketch::rows::{CategoryColumn, read_in_order};
 use nysketch::{RowSet, RowSource, RowStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -97,8 +97,8 @@ impl Dataset {
         places.iter().for_each(|p| truths.join(&p.truths));
         let mut notes = if by_default { left_out(&first.schema, &roles) } else { Vec::new() };
         notes.extend(notes_of(&opened, &places, &unused, &found));
-        if let Columns::Exactly { numbers, .. } = &options.columns {
-            notes.extend(surplus(&opened, numbers));
+        if let Columns::Exactly { .. } = &options.columns {
+            notes.extend(surplus(&opened, &places));
         }
         notes.extend(folders.notes);
         let schema = first.schema.clone();
@@ -291,13 +291,14 @@ fn notes_of(opened: &[Opened], places: &[Places], unused: &[String], found: &Fou
     notes
 }
 
-/// What a plan or a model of columns c0, c1, … takes from files without names that have more of them: whether they were left out
-/// before, or this is another table, cannot be known.
-fn surplus(opened: &[Opened], numbers: &[String]) -> Option<String> {
-    let Opened { file, schema, .. } = opened.iter().find(|o| !o.schema.named)?;
-    let first = numbers.len() < schema.width && *numbers == default_names(numbers.len());
+/// Where a plan or a model takes the first columns of a file without names: whether the others were left out before, or this is
+/// another table, cannot be known.
+fn surplus(opened: &[Opened], places: &[Places]) -> Option<String> {
+    let mut unnamed = opened.iter().zip(places).filter(|(o, _)| !o.schema.named);
+    let (Opened { file, schema, .. }, places) = unnamed.next()?;
+    let (all, some) = (schema.width, places.projection.len());
+    let first = some < all && places.projection.last().is_some_and(|last| last + 1 == some);
     first.then(|| {
-        let (all, some) = (schema.width, numbers.len());
         format!("{} has {all} columns without names, of which the first {some} are read", file.name)
     })
 }

@@ -82,8 +82,8 @@ type Key = (Vec<u32>, Vec<u32>);
 struct Kept {
     landmarks: HashSet<Key>,
     witnesses: HashSet<Key>,
-    /// Whole coordinates of rows beside which a cell has no others.
-    alone: HashSet<Vec<i128>>,
+    /// Whole coordinates and levels of rows beside which a cell has no others.
+    alone: HashSet<(Vec<i128>, Vec<u32>)>,
 }
 
 impl Kept {
@@ -105,7 +105,8 @@ impl Kept {
             let cells = sketch.sums()[Sum::CellRows].len();
             let each = [sketch.sums()].into_iter().chain(folds);
             let rows = each.flat_map(|sums| (0..cells).filter_map(|c| sums.only_row(plan, c)));
-            rows.filter_map(|row| row.into_iter().collect()).collect()
+            let whole = |row: Vec<Option<i128>>| row.into_iter().collect::<Option<Vec<_>>>();
+            rows.filter_map(|(row, levels)| Some((whole(row)?, levels))).collect()
         };
         Kept {
             landmarks: keys(points, &plan.landmark_levels),
@@ -135,7 +136,7 @@ impl Kept {
             let key = (bits(&z), block.codes[i * c..(i + 1) * c].to_vec());
             let landmark = self.landmarks.contains(&key);
             let witness = self.witnesses.contains(&key);
-            let alone = self.alone.contains(&q.collect::<Vec<_>>());
+            let alone = self.alone.contains(&(q.collect(), key.1.clone()));
             seen.landmarks += u64::from(landmark);
             seen.witnesses += u64::from(witness);
             seen.alone += u64::from(alone);

@@ -48,8 +48,11 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
 
 /// Whether two paths lead to one file, by whatever links, or to one place where no file is yet.
 pub fn same(a: &Path, b: &Path) -> bool {
-    let place =
-        |path: &Path| Some((folder(path).canonicalize().ok()?, path.file_name()?.to_owned()));
+    // A link to a file that is not there yet is the place that it leads to.
+    let place = |path: &Path| {
+        let path = &path.read_link().map_or(path.to_path_buf(), |target| folder(path).join(target));
+        Some((folder(path).canonicalize().ok()?, path.file_name()?.to_owned()))
+    };
     if place(a).is_some_and(|a| place(b) == Some(a)) {
         return true;
     }

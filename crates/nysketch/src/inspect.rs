@@ -251,7 +251,7 @@ pub struct Inspection {
     #[serde(flatten)]
     pub cells: Option<CellCounts>,
     /// Rows of the data whose values are in the file, at most: landmarks that were chosen from the rows,
-    /// witness rows and cells of one row, some of which may be the same. See [`RawRows`].
+    /// witness rows and cells whose rows are all the same one, some of which may be the same. See [`RawRows`].
     pub raw_rows: usize,
     /// Whether a mixture explains the sketch, where one was given.
     #[serde(skip_serializing_if = "Option::is_none")]

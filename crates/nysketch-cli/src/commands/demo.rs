@@ -6,7 +6,7 @@ use crate::output::{name, result, size, thousands};
 use crate::plot;
 use crate::progress::Bar;
 use crate::report::{ReportRequest, page};
-use crate::writing::{check_output, write_bytes};
+use crate::writing::{check_output, go_on, keep_bytes};
 use anyhow::{Result, ensure};
 use nysketch::decoder::cells::Cells;
 use nysketch::kmeans::{Effort, Loss, WeightedPoints};
@@ -78,10 +78,11 @@ pub fn run(args: &Demo, common: &Common) -> Result<()> {
 
     let values = table.values();
     let (kmeans, lines) = compare(&whole, values, bytes.len(), args.seed)?;
+    go_on()?;
     draw(args, &whole, &kmeans, values)?;
     let title = format!("{} rows of nysketch demo", thousands(args.rows));
     let request = ReportRequest { seed: args.seed, ..ReportRequest::new(&whole, &title) };
-    write_bytes(&page_file, page(&request)?.html.as_bytes())?;
+    keep_bytes(&page_file, page(&request)?.html.as_bytes())?;
 
     let results: Vec<_> = lines
         .iter()

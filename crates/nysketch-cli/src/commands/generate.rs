@@ -20,7 +20,7 @@ pub fn run(args: &Generate, common: &Common) -> Result<()> {
     let kind = OutputFormat::of(&args.output)?;
     check_output(common, &args.output, Kind::by_extension(&args.output), [])?;
     if let Some(labels) = &args.labels {
-        if *labels == args.output || file::same(labels, &args.output) {
+        if file::same(labels, &args.output) {
             return Err(Usage("--labels and --output name the same file".into()).into());
         }
         OutputFormat::of(labels)?;

@@ -7,6 +7,7 @@ use crate::describe::{measured_at, raw_rows};
 use crate::losses::Lost;
 use crate::output::{Usage, count, name, note, result, size, thousands};
 use crate::progress::Bar;
+use crate::writing::go_on;
 use anyhow::{Context, Result, anyhow, bail};
 use nysketch::inspect::{PlanSummary, RawRows};
 use nysketch::{Error, GroupParams, Groups, SketchParams, file};
@@ -78,6 +79,7 @@ pub fn run(
     let mut sketches: Vec<_> = groups.sketches.iter().collect();
     sketches.sort_by(|a, b| natural_order(a.0, b.0));
     for (value, sketch) in sketches {
+        go_on()?;
         let file = file_name(value);
         let contents = sketch.to_bytes();
         bytes += contents.len();

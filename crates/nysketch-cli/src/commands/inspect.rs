@@ -58,22 +58,17 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
             .secants(args.secants)
             .rows(rows),
     );
-    // What the theory needs rows for is in the plan, if it is beside the sketch.
-    let beside = match (&theory, sketch) {
-        (Some(_), Some(sketch)) if plan.lacks_witnesses() => {
-            plan_beside(&args.file, plan).map(|(file, plan)| (file, sketch, plan))
+    // The rows that the theory estimates from are in the plan, if it is beside the sketch.
+    let beside = match sketch {
+        Some(sketch) if args.theory && args.rows.is_none() && sketch.rows() > 0 => {
+            with_witnesses(sketch, &args.file, common)?
         }
         _ => None,
     };
-    let of_file = if beside.is_none() { theory.clone() } else { None };
-    let params = InspectParams { model: model.as_ref(), theory: of_file };
-    let mut found = inspect(plan, sketch, &params)?;
-    if let (Some((file, sketch, plan)), Some(theory)) = (beside, &theory) {
-        let message = format!("witness rows for the theory come from {}", file.display());
-        note(common, &message);
-        let whole = sketch.clone().with_witnesses_of(&plan)?;
-        found.theory = Some(nysketch::theory::theory(&whole, theory)?);
-    }
+    let params = InspectParams { model: model.as_ref(), theory };
+    let mut found = inspect(plan, beside.as_ref().or(sketch), &params)?;
+    // Of what the file itself holds.
+    found.plan.witnesses = RawRows::of_plan(plan).witnesses;
     if let Some(release) = release {
         // Neither skipped rows nor coverage are in a release.
         (found.kind, found.skipped, found.missed) = ("release", None, None);
@@ -114,6 +109,16 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
         ));
     }
     result(common, &json, text.trim_end())
+}
+
+/// The sketch with the witness rows of its plan, where they are in a plan beside it and not in its file.
+fn with_witnesses(sketch: &Sketch, path: &Path, common: &Common) -> Result<Option<Sketch>> {
+    if !sketch.plan().lacks_witnesses() {
+        return Ok(None);
+    }
+    let Some((file, plan)) = plan_beside(path, sketch.plan()) else { return Ok(None) };
+    note(common, &format!("witness rows for the theory come from {}", file.display()));
+    Ok(Some(sketch.clone().with_witnesses_of(&plan)?))
 }
 
 /// Looks for the rows of a table.

@@ -7,7 +7,7 @@ use super::releases::note_release;
 use crate::args::{Common, Mask};
 use crate::kind::Kind;
 use crate::output::{extended, name, result, size, warn};
-use crate::writing::{check_output, write_bytes};
+use crate::writing::{check_output, go_on, keep_bytes};
 use anyhow::{Context, Result};
 use nysketch::masking::{NoiseParams, SecretKey, Session, ledger_beside, mask, mask_noisy};
 use nysketch::privacy::Budget;
@@ -23,7 +23,10 @@ pub fn run(args: &Mask, common: &Common) -> Result<()> {
     let key = SecretKey::read(&args.key).with_context(|| args.key.display().to_string())?;
     warn_if_open(&args.key);
     let sketch = read_sketch(&args.sketch)?;
-    let masked = match noise(args)? {
+    let noise = noise(args)?;
+    // From the ledger on the session is used, whether a file is there or not.
+    go_on()?;
+    let masked = match noise {
         None => mask(&sketch, &key, &parties, &session, &ledger),
         Some(noise) => mask_noisy(&sketch, &key, &parties, &session, &ledger, &noise),
     };
@@ -32,7 +35,7 @@ pub fn run(args: &Mask, common: &Common) -> Result<()> {
         note_release(&args.sketch, &sketch, terms)?;
     }
     let bytes = masked.to_bytes();
-    write_bytes(&args.output, &bytes)?;
+    keep_bytes(&args.output, &bytes)?;
     let label = masked.label();
     let mut json = json!({
         "file": name(&args.output), "party": key.id(), "parties": label.parties,

@@ -5,7 +5,7 @@ use super::releases::{note_release, tell_noise};
 use crate::args::{Common, Privatize};
 use crate::kind::Kind;
 use crate::output::{name, result, short, size, thousands};
-use crate::writing::{check_output, write_bytes};
+use crate::writing::{check_output, go_on, keep_bytes};
 use anyhow::{Context, Result};
 use nysketch::Named;
 use nysketch::privacy::{Budget, Mechanism, Release, Spending};
@@ -19,8 +19,9 @@ pub fn run(args: &Privatize, common: &Common) -> Result<()> {
     let release =
         Release::of(&sketch, budget, &shares).with_context(|| args.sketch.display().to_string())?;
     let bytes = release.to_bytes();
+    go_on()?;
     let all = note_release(&args.sketch, &sketch, release.terms())?;
-    write_bytes(&args.output, &bytes)?;
+    keep_bytes(&args.output, &bytes)?;
     let json = json!({
         "file": name(&args.output), "epsilon": args.epsilon, "delta": args.delta,
         "rho": release.rho().value(), "rows": release.rows(), "mechanisms": release.summary(),

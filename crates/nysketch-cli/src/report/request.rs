@@ -62,13 +62,12 @@ impl<'a> ReportRequest<'a> {
         if let Some(model) = self.models.iter().find(|m| other(m)) {
             let (task, k) = (model.task.name(), model.k());
             let how = match model.columns == plan.columns {
-                true => "reads its columns in another way".into(),
-                false => format!("is of the columns {}", model.columns.join(", ")),
+                true => "reads the columns in another way than",
+                false => "has other columns than",
             };
             return refuse(format!(
-                "the {task} model with k = {k} {how}, the sketch {} of {}: report on models of this sketch",
-                self.name,
-                plan.columns.join(", ")
+                "the {task} model with k = {k} {how} {}; give models of this sketch",
+                self.name
             ));
         }
         if self.baseline.is_none() && !self.series.is_empty() {

@@ -17,7 +17,8 @@ use arrow_array::StringArray;
 use csv::{ByteRecord, ReaderBuilder};
 use nysketch::Block;
 use nysketch::rows::{MISSING, default_names, part_rows};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+
 use std::io::{BufReader, Read};
 use std::sync::{Arc, Mutex};
 
@@ -439,11 +440,12 @@ fn read_header(
         let text = std::str::from_utf8(field).map_err(not_text)?.trim();
         names.push(text.to_string());
     }
-    for j in (0..names.len()).filter(|j| record[*j].trim_ascii().is_empty()) {
+    let given: HashSet<String> = names.iter().cloned().collect();
+    let free = |name: &String| !given.contains(name);
+    let mut others = (0..).map(|i| format!("unnamed{i}")).filter(free);
+    for (j, name) in names.iter_mut().enumerate().filter(|(_, name)| name.is_empty()) {
         // As pandas writes its index, also beside columns that are called as those without names are.
-        let free = |name: &String| !names.contains(name);
-        let name = [format!("c{j}"), format!("unnamed{j}")].into_iter().find(free);
-        names[j] = name.unwrap_or_else(|| format!("unnamed column {j}"));
+        *name = Some(format!("c{j}")).filter(free).or_else(|| others.next()).unwrap_or_default();
     }
     if header == Header::Expected && names.iter().all(|n| n.parse::<f64>().is_ok()) {
         let start = names[..names.len().min(3)].join(",");

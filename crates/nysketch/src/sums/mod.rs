@@ -121,19 +121,23 @@ impl Sums {
         }
     }
 
-    /// The row that all rows of a cell equal: its whole coordinates, `None` for those that it lacks. Rows are equal where
-    /// n·Σq² = (Σq)² in every column, and all lack the same numbers and have the same levels.
-    pub(crate) fn only_row(&self, plan: &Plan, cell: usize) -> Option<Vec<Option<i128>>> {
-        let rows = self[Sum::CellRows][cell];
-        let levels = plan.recipe.levels();
+    /// The row that all rows of a cell equal: its whole coordinates, `None` for those that it lacks, and its levels. Rows are
+    /// equal where n·Σq² = (Σq)² in every column, and all lack the same numbers and have the same levels.
+    pub(crate) fn only_row(
+        &self,
+        plan: &Plan,
+        cell: usize,
+    ) -> Option<(Vec<Option<i128>>, Vec<u32>)> {
+        let (rows, levels) = (self[Sum::CellRows][cell], plan.recipe.levels());
         let mut counts = &self[Sum::CellLevels][cell * levels..(cell + 1) * levels];
-        let has_one_level = |category: &Category| {
-            let own = counts.split_off(..category.len()).unwrap_or(&[]);
-            own.iter().all(|n| *n == 0 || *n == rows)
+        let level = |category: &Category| {
+            let own = counts.split_off(..category.len())?;
+            own.iter().position(|n| *n == rows).map(|level| level as u32)
         };
-        if rows == 0 || !plan.categories().iter().all(has_one_level) {
+        if rows == 0 {
             return None;
         }
+        let levels = plan.categories().iter().map(level).collect::<Option<_>>()?;
         let coordinate = |k: usize| {
             let at = cell * plan.dims() + k;
             let (sum, square) = (self[Sum::CellSum][at], self[Sum::CellSquare][at]);
@@ -146,7 +150,8 @@ impl Sums {
                 _ => None,
             }
         };
-        (0..plan.dims()).map(coordinate).collect()
+        let coordinates = (0..plan.dims()).map(coordinate).collect::<Option<_>>()?;
+        Some((coordinates, levels))
     }
 
     /// Refuses so many more rows if the sums are not guaranteed for all of them.

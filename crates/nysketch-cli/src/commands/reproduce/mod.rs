@@ -13,7 +13,7 @@ use crate::output::{Usage, count, detail, name, note, result, short, thousands};
 use crate::page::Page;
 use crate::plot;
 use crate::progress::{Fits, interrupted, on_interrupt};
-use crate::writing::{check_output, write_bytes};
+use crate::writing::{check_output, keep_bytes};
 use anyhow::{Context, Result, bail};
 use curves::Chart;
 use nysketch::rows::read_in_order;
@@ -96,7 +96,7 @@ pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
         page.table(&head(chart), &numbers(chart));
         page.push("</details>\n");
     }
-    write_bytes(&page_file, page.finish().as_bytes())?;
+    keep_bytes(&page_file, page.finish().as_bytes())?;
     let failed: usize = all.iter().filter(|(k, _)| matches!(table.get(k), Some(Err(_)))).count();
     let names: Vec<String> = wanted.iter().map(Panel::name).collect();
     let json = json!({
