@@ -23,7 +23,7 @@ use std::time::SystemTime;
 /// Files as one table, read by any number of threads, any number of times.
 ///
 /// It is a [`RowSource`]: everything in `nysketch` that takes rows takes it. Numbers are columns, text is a category,
-/// dates are read where [`Columns`](crate::Columns) asks for them, and a vector is a column for each coordinate. Folders such as
+/// dates are read where [`Columns`] asks for them, and a vector is a column for each coordinate. Folders such as
 /// `month=1` below what was named are columns, too. [`roles`](Self::roles) says what became of each.
 ///
 /// ```
