@@ -97,7 +97,7 @@ impl Dataset {
         places.iter().for_each(|p| truths.join(&p.truths));
         let mut notes = if by_default { left_out(&first.schema, &roles) } else { Vec::new() };
         notes.extend(notes_of(&opened, &places, &unused, &found));
-        if let Columns::Exactly { .. } = &options.columns {
+        if matches!(options.columns, Columns::Exactly { .. }) {
             notes.extend(surplus(&opened, &places));
         }
         notes.extend(folders.notes);

@@ -391,18 +391,18 @@ fn dimensions(context: &Context<'_>) -> Result<Dimensions> {
 
 fn cell_counts(sketch: &Sketch) -> CellCounts {
     let (plan, sums) = (sketch.plan(), sketch.sums());
-    let single = |cell: usize| match (sums.only_row(plan, cell), sketch.folds()) {
-        // Made of noise.
-        _ if sketch.released().is_some() => 0,
-        (Some(_), _) => 1,
-        (None, None) => 0,
-        (None, Some(folds)) => {
-            folds.sums().iter().filter(|sums| sums.only_row(plan, cell).is_some()).count()
-        }
+    let folds = sketch.folds().map_or(&[][..], |folds| folds.sums());
+    let single = |cell: usize| match sums.only_row(plan, cell) {
+        Some(_) => 1,
+        None => folds.iter().filter(|sums| sums.only_row(plan, cell).is_some()).count(),
     };
     let cells = &sums[Sum::CellRows];
     CellCounts {
-        single_row_cells: (0..cells.len()).map(single).sum(),
+        single_row_cells: match sketch.released() {
+            // Made of noise.
+            Some(_) => 0,
+            None => (0..cells.len()).map(single).sum(),
+        },
         empty_cells: cells.iter().filter(|rows| **rows == 0).count(),
     }
 }

@@ -18,7 +18,6 @@ use csv::{ByteRecord, ReaderBuilder};
 use nysketch::Block;
 use nysketch::rows::{MISSING, default_names, part_rows};
 use std::collections::{HashMap, HashSet};
-
 use std::io::{BufReader, Read};
 use std::sync::{Arc, Mutex};
 

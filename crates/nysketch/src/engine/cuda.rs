@@ -26,8 +26,8 @@ const LOOKED_AT: usize = 1 << 12;
 /// Operations, about, and rows that a GPU is tried with.
 const TRIED: usize = 1 << 24;
 const TRIED_ROWS: usize = 300;
-/// The largest and the least number that a GPU multiplies by its digits.
-const DIGITS: [f64; 2] = [2_139_062_143.0, -2_155_905_152.0];
+/// The largest and the least number that a GPU multiplies by its four digits, from −128 to 127.
+const DIGITS: [f64; 2] = [0x7f7f_7f7f_u32 as f64, -(0x8080_8080_u32 as f64)];
 /// Larger ones, below the limit of any number.
 const MORE: [f64; 2] = [1e13, -1e10];
 
