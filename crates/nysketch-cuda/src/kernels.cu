@@ -28,7 +28,8 @@ typedef __int128 i128;
 #define KERNEL_OF_TWO KERNEL
 #endif
 #define BATCH 8      // values that a thread asks memory for before it looks at the first
-#define DEPTH 32     // columns in shared memory at a time
+#define DEPTH (SECOND ? 12 : 20) // most columns that are in shared memory all the time
+#define PART (SECOND ? 12 : 16)  // else columns that are there at a time, while others are on their way
 #define STRIDE (TILE + 4)
 #define QUADS ((PER_THREAD + 3) / 4)
 #define ONE_BITS 0x3f800000u
@@ -36,6 +37,8 @@ typedef __int128 i128;
 #define COORDINATE_LIMIT 17592186044416.0  // 2⁴⁴
 #define WHOLE 6755399441055744.0           // 1.5·2⁵²: added, it rounds to a whole number and leaves it in the low bits
 #define FLOOR 9.31322574615478515625e-10f  // 2⁻³⁰
+#define HIGH 0x43380000u   // upper half of WHOLE, also with a number of 32 bits without a sign added to it
+#define SHORT 0x10000000u  // added to a number of 29 bits, it leaves one without a sign; eight of these have 32 bits together
 
 /// All that a kernel is given. The same struct, field by field, is `Args` of args.rs.
 struct Args {
@@ -45,8 +48,8 @@ struct Args {
     u32 *weights;              // [row], zero where it is invalid
     u32 *complete;             // [row], zero where a number is absent, too
     const double *centre;      // [column]
-    const double *inverse;
     const double *units;       // units of fixed point in one of the table's
+    const double2 *frame;      // [column][2]: centre and 1/scale; up to which size a coordinate is certainly valid
     const float4 *points;      // [panel][column][group][QUADS]
     const float *levels;       // [level][point, filled up]
     const u32 *starts;         // [category]
@@ -57,7 +60,7 @@ struct Args {
     u64 *keys;                 // [row]: bits of the least distance, then the landmark; with SECOND [panel][row]
     float *seconds;            // [panel][row]: the second least distance
     u32 *ranks;                // [row] bits of the least distance, [row] its point, [row] bits of the second least
-    u32 *bins;                 // [cell]: rows, then where the next one goes
+    u32 *bins;                 // [window][cell]: rows, then where the next one goes
     u32 *order;                // row numbers by cell
     double *shorten;           // [row]: what brings it within the radius, or −1
     u32 *stop;                 // not zero where an invalid row was found: then nothing more is added
@@ -65,8 +68,10 @@ struct Args {
     u64 *sums;                 // 128-bit integers, low half first
     u64 features, coverage, cell_rows, cell_sum, cell_square, cell_absent, cell_levels, whole, sum, outer;
     u64 rows;
-    long long row_stride, column_stride; // in elements
+    long long column_stride;   // in elements
     u32 dims, count, filled, categories, all_levels, cover_rungs, least_present;
+    u32 window;                // rows are sorted by cell among so many, as a power of two
+    int row_bytes;             // from one row to the next
     int sign;                  // −1 to take out again what the first kernel has added
     double radius;
     float factor[8], limit[8]; // [rung]; factor only, for Fourier features
@@ -114,18 +119,39 @@ __device__ double widened(f16 x) {
     return x.bits & 0x8000u ? -size : size;
 }
 
-/// A value as it lies in memory.
-__device__ ELEMENT element(const Args &a, u64 row, u32 k) {
-    return ((const ELEMENT *)a.values)[(long long)row * a.row_stride + (long long)k * a.column_stride];
+/// Where the values of a column start.
+__device__ const ELEMENT *values_of(const Args &a, u32 k) { return (const ELEMENT *)a.values + (long long)k * a.column_stride; }
+
+/// So many rows further down.
+__device__ const ELEMENT *below(const Args &a, const ELEMENT *value, u32 rows) {
+    return (const ELEMENT *)((const char *)value + (long long)(int)rows * a.row_bytes);
 }
 
-#define LINE 64 // bytes of memory that come together, at least
+/// A value as it lies in memory.
+__device__ ELEMENT element(const Args &a, u32 row, u32 k) { return *below(a, values_of(a, k), row); }
+
+#define PER_LINE (64 / sizeof(ELEMENT)) // values of memory that come together, at least
 
 /// Brings a value nearer that is wanted soon.
-__device__ void prefetch(const Args &a, u64 row, u32 k) {
+__device__ void prefetch(const ELEMENT *value) {
 #ifndef EMULATED
-    const ELEMENT *value = (const ELEMENT *)a.values + (long long)row * a.row_stride + (long long)k * a.column_stride;
     asm volatile("prefetch.global.L2 [%0];" ::"l"(value));
+#endif
+}
+
+/// Starts to copy from global to shared memory.
+__device__ void copy(float4 *to, const float4 *from) {
+#ifdef EMULATED
+    *to = *from;
+#else
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((u32)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+#endif
+}
+
+/// Waits for what this thread has started to copy.
+__device__ void wait_for_copies() {
+#ifndef EMULATED
+    asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
 }
 
@@ -139,11 +165,6 @@ __device__ double bounded(const Args &a, ELEMENT value, u32 k) {
 }
 
 __device__ double value(const Args &a, u64 row, u32 k) { return bounded(a, element(a, row, k), k); }
-
-/// The coordinate that distances are taken of.
-__device__ float narrowed(double x, double centre, double inverse) {
-    return __double2float_rn(SECOND ? x : __dmul_rn(__dsub_rn(x, centre), inverse));
-}
 
 /// A column as sums of its coordinates see it. 2⁻ᵉ is a power of two, so that (x − c)·(1/s)·2⁻ᵉ may be rounded in one go.
 struct Column {
@@ -291,92 +312,209 @@ __device__ void fold(const Args &a, Held *held, u32 first, u32 tiles) {
     }
 }
 
-// Values that a thread asks memory for at a time: as many as there are registers for.
-#define LOADS (RUNGS == 0 ? 16 : 11)
+/// How columns are dealt to stages: as evenly as can be.
+struct Stages {
+    u32 count, least, more; // the first `more` of them have one more than the least
 
-/// Sums of kernel values or Fourier features, and the nearest landmark of each row. A block takes every gridDim.x-th
-/// tile of rows and one panel of points; a thread four rows and PER_THREAD points.
-KERNEL_OF_TWO(pass) {
-    if (!CHECKS && *a.stop) return;
-    bool valid = true;
-    __shared__ float4 rows4[DEPTH * STRIDE / 4];
-    __shared__ float4 points4[DEPTH * GROUPS * QUADS];
+    __device__ Stages(const Args &a) : count(a.dims <= DEPTH ? 1 : (a.dims + PART - 1) / PART) {
+        least = a.dims / count;
+        more = a.dims % count;
+    }
+};
+
+/// Columns of a tile of rows: what is in shared memory together.
+struct Stage {
+    u32 start, number; // the first row, and which stage of the tile it is
+    u32 from, depth;   // columns
+
+    __device__ static Stage first(const Stages &of, u32 start) { return {start, 0, 0, of.least + (of.more > 0)}; }
+
+    /// The one after it: of the same rows, or of the next tile of this block.
+    __device__ Stage next(const Stages &of) const {
+        if (ends(of)) return first(of, start + gridDim.x * TILE);
+        return {start, number + 1, from + depth, of.least + (number + 1 < of.more)};
+    }
+
+    __device__ bool ends(const Stages &of) const { return number + 1 == of.count; }
+};
+
+#define ACROSS 4                   // columns of which a warp brings values at a time
+#define SIDE (32 / ACROSS)         // rows of them, and as many again
+#define TWICE (TILE / GROUPS / SIDE) // how often: all warps together bring a tile
+
+/// Coordinates of a stage on their way into shared memory. A thread has every SIDE-th of the rows of its warp, and every ACROSS-th
+/// column.
+struct Incoming {
+    const ELEMENT *from;
+    float *to;
+    u32 column, end; // which comes next, and where the stage ends
+    u32 row;
+    ELEMENT values[TWICE];
+
+    __device__ Incoming(const Args &a, const Stage &stage, float *rows) {
+        u32 r = threadIdx.x / 32 * (TILE / GROUPS) + threadIdx.x % SIDE, k = threadIdx.x % 32 / SIDE;
+        row = stage.start + r;
+        column = stage.from + k;
+        end = stage.from + stage.depth;
+        from = below(a, values_of(a, column), row);
+        to = rows + k * STRIDE + r;
+        ask(a);
+    }
+
+    __device__ bool comes() const { return column < end; }
+
+    __device__ void ask(const Args &a) {
+#pragma unroll
+        for (u32 i = 0; i < TWICE; i++)
+            if (comes() && row + i * SIDE < a.rows) values[i] = *below(a, from, i * SIDE);
+    }
+
+    /// Puts down what has come, and asks for the next. Rows beyond the last are infinitely far from everything, which adds
+    /// nothing. Notes where a value may be invalid.
+    __device__ void step(const Args &a, bool &valid) {
+        if (!comes()) return;
+#if !SECOND
+        double2 frame = a.frame[2 * column];
+        double reach = a.frame[2 * column + 1].x;
+#endif
+#pragma unroll
+        for (u32 i = 0; i < TWICE; i++) {
+            double y = bounded(a, values[i], column);
+            bool exists = row + i * SIDE < a.rows;
+#if !SECOND
+            y = __dmul_rn(__dsub_rn(y, frame.x), frame.y);
+            if (CHECKS && exists && !(fabs(y) <= reach)) valid = false;
+#endif
+            float z = __double2float_rn(y);
+            to[i * SIDE] = exists ? z : METRIC == 2 ? 0.0f : __uint_as_float(0x7f800000u);
+        }
+        column += ACROSS;
+        to += ACROSS * STRIDE;
+        from += ACROSS * a.column_stride;
+        ask(a);
+    }
+};
+
+/// Starts to copy the points of its columns.
+__device__ void bring_points(const Args &a, const Stage &stage, float4 *points) {
+    const float4 *panel = a.points + ((u64)blockIdx.y * a.dims + stage.from) * GROUPS * QUADS;
+    for (u32 i = threadIdx.x; i < stage.depth * GROUPS * QUADS; i += THREADS) copy(points + i, panel + i);
+}
+
+/// Brings the values of a stage nearer that comes later.
+__device__ void announce(const Args &a, const Stage &stage) {
+    if (threadIdx.x >= TILE || stage.start + threadIdx.x >= a.rows) return;
+    const ELEMENT *row = below(a, values_of(a, stage.from), stage.start + threadIdx.x);
+    for (u32 k = 0; k < stage.depth; k += PER_LINE) prefetch(row + k * a.column_stride);
+}
+
+/// What each warp found nearest to the rows of a tile: four rows in a word.
+struct Near {
 #if NEAREST
-    __shared__ u64 best[GROUPS][TILE];
+    float4 least[GROUPS][32];
+    u32 places[GROUPS][32]; // among the points of the warp, a byte each
 #endif
 #if SECOND
-    __shared__ float seconds[GROUPS][TILE];
+    float4 second[GROUPS][32];
 #endif
-    float *rows = (float *)rows4;
-    u32 lane = threadIdx.x & 31, group = threadIdx.x >> 5;
+};
+
+/// Takes down the nearest of all points of the block.
+__device__ void take(const Args &a, u32 start, const Near &near) {
+#if NEAREST
+    u32 i = threadIdx.x;
+    if (i < TILE && start + i < a.rows) {
+        u64 least = ~(u64)0;
+#if SECOND
+        float second = __uint_as_float(0x7f800000u);
+#endif
+        for (u32 group = 0; group < GROUPS; group++) {
+            u32 point = (blockIdx.y * GROUPS + group) * PER_THREAD + ((const unsigned char *)near.places[group])[i];
+            u64 key = (u64)((const u32 *)near.least[group])[i] << 32 | point;
+#if SECOND
+            join(&least, &second, key, ((const float *)near.second[group])[i]);
+#else
+            least = min(least, key);
+#endif
+        }
+#if SECOND
+        u64 place = (u64)blockIdx.y * a.rows + start + i;
+        a.keys[place] = least;
+        a.seconds[place] = second;
+#else
+        if (gridDim.y == 1)
+            a.keys[start + i] = least;
+        else
+            atomicMin(a.keys + start + i, least);
+#endif
+    }
+#endif
+}
+
+/// A column of four rows and of the points of a warp, added to their distances.
+__device__ void add_column(float (*distance)[PER_THREAD], const float4 *row4, const float4 *point4) {
+    float x[4] = {row4->x, row4->y, row4->z, row4->w};
+#pragma unroll
+    for (int quad = 0; quad < QUADS; quad++) {
+        float point[4] = {point4[quad].x, point4[quad].y, point4[quad].z, point4[quad].w};
+#pragma unroll
+        for (int c = 4 * quad; c < 4 * quad + 4; c++)
+#pragma unroll
+            for (int r = 0; r < 4; r++)
+                if (c < PER_THREAD) distance[r][c] = step(distance[r][c], x[r], point[c & 3]);
+    }
+}
+
+/// Sums of kernel values or Fourier features, and the nearest landmark of each row. A block takes every gridDim.x-th
+/// tile of rows and one panel of points; a thread four rows and PER_THREAD points. While the columns of one stage are worked on, those
+/// of the next one come.
+KERNEL_OF_TWO(pass) {
+    if (!CHECKS && *a.stop) return;
+    __shared__ float4 rows4[2][DEPTH * STRIDE / 4];
+    __shared__ float4 points4[2 * PART > DEPTH ? 2 * PART * GROUPS * QUADS : DEPTH * GROUPS * QUADS];
+    __shared__ Near near[2];
+    const Stages stages(a);
+    Stage stage = Stage::first(stages, blockIdx.x * TILE);
+    u32 lane = threadIdx.x & 31, group = threadIdx.x >> 5, half = 0, turn = 0;
     u32 first = (blockIdx.y * GROUPS + group) * PER_THREAD;
-    const float4 *panel = a.points + (u64)blockIdx.y * a.dims * GROUPS * QUADS;
+    bool valid = true;
+    // Points of few columns stay from tile to tile.
+    bring_points(a, stage, points4);
+    for (Incoming incoming(a, stage, (float *)rows4[0]); incoming.comes();) incoming.step(a, valid);
+    wait_for_copies();
     Held held[SUMS + 1];
 #pragma unroll
     for (int at = 0; at < SUMS; at++) held[at] = 0;
     u32 tiles = 0;
-    for (u64 start = (u64)blockIdx.x * TILE; start < a.rows; start += (u64)gridDim.x * TILE) {
-        float distance[4][PER_THREAD];
+    float distance[4][PER_THREAD];
 #pragma unroll
-        for (int r = 0; r < 4; r++)
+    for (int r = 0; r < 4; r++)
 #pragma unroll
-            for (int c = 0; c < PER_THREAD; c++) distance[r][c] = 0.0f;
-        for (u32 from = 0; from < a.dims; from += DEPTH) {
-            u32 depth = min((u32)DEPTH, a.dims - from);
-            __syncthreads();
-            // A thread has one column, and every lanes-th row. Rows beyond the last are infinitely far from everything, which
-            // adds nothing.
-            u32 lanes = THREADS / depth, k = threadIdx.x % depth;
-            double centre = SECOND ? 0.0 : a.centre[from + k], inverse = SECOND ? 1.0 : a.inverse[from + k];
-#if CHECKS
-            Column column = column_of(a, from + k);
-#endif
-            for (u32 r = threadIdx.x < lanes * depth ? threadIdx.x / depth : TILE; r < TILE; r += LOADS * lanes) {
-                ELEMENT values[LOADS];
-#pragma unroll
-                for (int b = 0; b < LOADS; b++) values[b] = element(a, min(start + r + b * lanes, a.rows - 1), from + k);
-#pragma unroll
-                for (int b = 0; b < LOADS; b++) {
-                    u32 row = r + b * lanes;
-                    double x = bounded(a, values[b], from + k);
-                    float z = narrowed(x, centre, inverse);
-#if CHECKS
-                    if (blockIdx.y == 0) valid &= column.has(x);
-#endif
-                    if (start + row >= a.rows) z = METRIC == 2 ? 0.0f : __uint_as_float(0x7f800000u);
-                    if (row < TILE) rows[k * STRIDE + row] = z;
-                }
-            }
-            // The next tile is on its way while this one is worked on.
-            if (from + DEPTH >= a.dims && threadIdx.x < TILE) {
-                u64 row = min(start + (u64)gridDim.x * TILE + threadIdx.x, a.rows - 1);
-                for (u32 k = 0; k < min(a.dims, (u32)DEPTH); k += LINE / sizeof(ELEMENT)) prefetch(a, row, k);
-            }
-            // Points of few columns stay from tile to tile.
-            if (a.dims > DEPTH || start == (u64)blockIdx.x * TILE) {
-                const float4 *part = panel + (u64)from * GROUPS * QUADS;
-                for (u32 i = threadIdx.x; i < depth * GROUPS * QUADS; i += THREADS) points4[i] = part[i];
-            }
-            __syncthreads();
+        for (int c = 0; c < PER_THREAD; c++) distance[r][c] = 0.0f;
+    while (stage.start < a.rows) {
+        __syncthreads();
+        if (stage.number == 0 && stage.start >= gridDim.x * TILE) take(a, stage.start - gridDim.x * TILE, near[turn ^ 1]);
+        Stage next = stage.next(stages);
+        announce(a, next.next(stages));
+        bool more = next.start < a.rows;
+        if (more && stages.count > 1) bring_points(a, next, points4 + (half ^ 1) * PART * GROUPS * QUADS);
+        Incoming incoming(a, next, (float *)rows4[half ^ 1]);
+        const float4 *row4 = rows4[half] + lane;
+        const float4 *point4 = points4 + ((stages.count > 1 ? half : 0) * PART * GROUPS + group) * QUADS;
 #pragma unroll 2
-            for (u32 k = 0; k < depth; k++) {
-                float4 row = rows4[k * (STRIDE / 4) + lane];
-                float x[4] = {row.x, row.y, row.z, row.w};
-                float point[4 * QUADS];
-#pragma unroll
-                for (int quad = 0; quad < QUADS; quad++) {
-                    float4 p = points4[(k * GROUPS + group) * QUADS + quad];
-                    point[4 * quad] = p.x;
-                    point[4 * quad + 1] = p.y;
-                    point[4 * quad + 2] = p.z;
-                    point[4 * quad + 3] = p.w;
-                }
-#pragma unroll
-                for (int r = 0; r < 4; r++)
-#pragma unroll
-                    for (int c = 0; c < PER_THREAD; c++) distance[r][c] = step(distance[r][c], x[r], point[c]);
-            }
+        for (u32 k = 0; k < stage.depth; k++) {
+            if (k % ACROSS == 0) incoming.step(a, valid);
+            add_column(distance, row4, point4);
+            row4 += STRIDE / 4;
+            point4 += GROUPS * QUADS;
         }
+        while (incoming.comes()) incoming.step(a, valid);
+        wait_for_copies();
+        half ^= 1;
+        u32 start = stage.start;
+        bool ends = stage.ends(stages);
+        stage = next;
+        if (!ends) continue;
         for (u32 category = 0; category < a.categories; category++) {
 #pragma unroll
             for (int r = 0; r < 4; r++) {
@@ -389,46 +527,36 @@ KERNEL_OF_TWO(pass) {
             }
         }
 #if NEAREST
+        float least[4];
+        u32 places = 0;
+#if SECOND
+        float second[4];
+#endif
 #pragma unroll
         for (int r = 0; r < 4; r++) {
-            float least = distance[r][0];
-            u32 at = first;
+            least[r] = distance[r][0];
+            u32 place = 0;
 #if SECOND
-            float second = __uint_as_float(0x7f800000u);
+            second[r] = __uint_as_float(0x7f800000u);
 #endif
 #pragma unroll
             for (int c = 1; c < PER_THREAD; c++) {
 #if SECOND
-                second = fminf(second, fmaxf(distance[r][c], least));
+                second[r] = fminf(second[r], fmaxf(distance[r][c], least[r]));
 #endif
-                if (distance[r][c] < least) {
-                    least = distance[r][c];
-                    at = first + c;
+                if (distance[r][c] < least[r]) {
+                    least[r] = distance[r][c];
+                    place = c;
                 }
             }
-            best[group][4 * lane + r] = ((u64)__float_as_uint(least) << 32) | at;
-#if SECOND
-            seconds[group][4 * lane + r] = second;
-#endif
+            places |= place << (8 * r);
         }
-        __syncthreads();
-        if (threadIdx.x < TILE && start + threadIdx.x < a.rows) {
-            u64 least = best[0][threadIdx.x];
+        near[turn].least[group][lane] = {least[0], least[1], least[2], least[3]};
+        near[turn].places[group][lane] = places;
 #if SECOND
-            float second = seconds[0][threadIdx.x];
-            for (int other = 1; other < GROUPS; other++)
-                join(&least, &second, best[other][threadIdx.x], seconds[other][threadIdx.x]);
-            u64 place = (u64)blockIdx.y * a.rows + start + threadIdx.x;
-            a.keys[place] = least;
-            a.seconds[place] = second;
-#else
-            for (int other = 1; other < GROUPS; other++) least = min(least, best[other][threadIdx.x]);
-            if (gridDim.y == 1)
-                a.keys[start + threadIdx.x] = least;
-            else
-                atomicMin(a.keys + start + threadIdx.x, least);
+        near[turn].second[group][lane] = {second[0], second[1], second[2], second[3]};
 #endif
-        }
+        turn ^= 1;
 #endif
 #if RUNGS
 #pragma unroll
@@ -475,10 +603,16 @@ KERNEL_OF_TWO(pass) {
             tiles = 0;
         }
 #endif
+#pragma unroll
+        for (int r = 0; r < 4; r++)
+#pragma unroll
+            for (int c = 0; c < PER_THREAD; c++) distance[r][c] = 0.0f;
     }
 #if RUNGS
     fold(a, held, first, tiles);
 #endif
+    __syncthreads();
+    if (stage.start >= gridDim.x * TILE) take(a, stage.start - gridDim.x * TILE, near[turn ^ 1]);
     if (CHECKS && !valid) *a.stop = 1;
 }
 
@@ -499,18 +633,26 @@ KERNEL(rank) {
 
 // ---- Coverage and cells ------------------------------------------------------------------------
 
+#define TOGETHER 4 // bandwidths whose coverage is summed in one reading
+
 /// κ² of the nearest landmark, and how much of the weight lacks nothing. A thread has at most 64 rows.
 KERNEL(coverage) {
     if (*a.stop) return;
     u64 from = (u64)blockIdx.x * THREADS + threadIdx.x, stride = (u64)gridDim.x * THREADS;
-    for (u32 rung = 0; rung < a.cover_rungs; rung++) {
-        u64 total = 0;
+    for (u32 rung = 0; rung < a.cover_rungs; rung += TOGETHER) {
+        u64 totals[TOGETHER] = {};
         for (u64 row = from; row < a.rows; row += stride) {
             float least = __uint_as_float((u32)(a.keys[row] >> 32));
-            u64 units = one_and_units(exp2_product(fminf(least, a.cover[rung].y), a.cover[rung].x)) - ONE_BITS;
-            total += WEIGHTED ? units * a.complete[row] : units;
+#pragma unroll
+            for (u32 i = 0; i < TOGETHER; i++) {
+                float2 cover = a.cover[min(rung + i, a.cover_rungs - 1)];
+                u64 units = one_and_units(exp2_product(fminf(least, cover.y), cover.x)) - ONE_BITS;
+                totals[i] += WEIGHTED ? units * a.complete[row] : units;
+            }
         }
-        add_of_warp(a.sums + 2 * (a.coverage + rung), (long long)total);
+#pragma unroll
+        for (u32 i = 0; i < TOGETHER; i++)
+            if (rung + i < a.cover_rungs) add_of_warp(a.sums + 2 * (a.coverage + rung + i), (long long)totals[i]);
     }
 #if HOLES
     u64 total = 0;
@@ -521,6 +663,10 @@ KERNEL(coverage) {
 
 #define MOST_BINS 8192 // cells that are counted in shared memory
 
+/// The bins of the window that a row is in. Rows are sorted within windows, so that those that are added up at the same time lie near
+/// one another in memory.
+__device__ u32 *bins_of(const Args &a, u64 row) { return a.bins + (row >> a.window) * a.count; }
+
 /// Counts the rows of each cell and their levels, and finds what brings rows within the radius.
 KERNEL(count) {
     if (*a.stop) return;
@@ -528,11 +674,15 @@ KERNEL(count) {
     bool few = a.count <= MOST_BINS;
     for (u64 start = (u64)blockIdx.x * SPAN; start < a.rows; start += (u64)gridDim.x * SPAN) {
         u64 end = min(a.rows, start + SPAN);
+        u32 *all = bins_of(a, start);
         for (u32 bin = threadIdx.x; few && bin < a.count; bin += THREADS) bins[bin] = 0;
         __syncthreads();
         for (u64 row = start + threadIdx.x; row < end; row += THREADS) {
             u32 cell = (u32)a.keys[row];
-            atomicAdd(few ? bins + cell : a.bins + cell, 1u);
+            if (few)
+                atomicAdd(bins + cell, 1u);
+            else
+                atomicAdd(all + cell, 1u);
             u64 weight = WEIGHTED ? a.weights[row] : 1;
             for (u32 category = 0; category < a.categories; category++) {
                 u64 level = a.starts[category] + a.codes[row * a.categories + category];
@@ -550,7 +700,7 @@ KERNEL(count) {
         }
         __syncthreads();
         for (u32 bin = threadIdx.x; few && bin < a.count; bin += THREADS)
-            if (bins[bin]) atomicAdd(a.bins + bin, bins[bin]);
+            if (bins[bin]) atomicAdd(all + bin, bins[bin]);
         __syncthreads();
     }
 }
@@ -558,8 +708,9 @@ KERNEL(count) {
 /// Turns counts into where each cell starts. One block.
 KERNEL(scan) {
     __shared__ u32 totals[THREADS];
-    u32 each = (a.count + THREADS - 1) / THREADS;
-    u32 from = min(a.count, threadIdx.x * each), to = min(a.count, from + each);
+    u32 count = (u32)(bins_of(a, a.rows - 1) - a.bins) + a.count;
+    u32 each = (count + THREADS - 1) / THREADS;
+    u32 from = min(count, threadIdx.x * each), to = min(count, from + each);
     u32 total = 0;
     for (u32 bin = from; bin < to; bin++) total += a.bins[bin];
     totals[threadIdx.x] = total;
@@ -581,24 +732,32 @@ KERNEL(scatter) {
     __shared__ u32 bins[MOST_BINS];
     bool few = a.count <= MOST_BINS;
     for (u64 start = (u64)blockIdx.x * SPAN + threadIdx.x; start < a.rows + threadIdx.x; start += (u64)gridDim.x * SPAN) {
-        u32 cells[EACH];
+        u32 cells[EACH], places[EACH] = {};
+        u32 *all = bins_of(a, start);
 #pragma unroll
         for (int i = 0; i < EACH; i++) cells[i] = (u32)a.keys[min(start + i * THREADS, a.rows - 1)];
-        for (u32 bin = threadIdx.x; few && bin < a.count; bin += THREADS) bins[bin] = 0;
-        __syncthreads();
+        if (few) {
+            for (u32 bin = threadIdx.x; bin < a.count; bin += THREADS) bins[bin] = 0;
+            __syncthreads();
+            // First where a row is among those of the block, then where these start.
+#pragma unroll
+            for (int i = 0; i < EACH; i++)
+                if (start + i * THREADS < a.rows) places[i] = atomicAdd(bins + cells[i], 1u);
+            __syncthreads();
+            for (u32 bin = threadIdx.x; bin < a.count; bin += THREADS)
+                if (bins[bin]) bins[bin] = atomicAdd(all + bin, bins[bin]);
+            __syncthreads();
+#pragma unroll
+            for (int i = 0; i < EACH; i++) places[i] += bins[cells[i]];
+            __syncthreads();
+        } else {
+#pragma unroll
+            for (int i = 0; i < EACH; i++)
+                if (start + i * THREADS < a.rows) places[i] = atomicAdd(all + cells[i], 1u);
+        }
 #pragma unroll
         for (int i = 0; i < EACH; i++)
-            if (few && start + i * THREADS < a.rows) atomicAdd(bins + cells[i], 1u);
-        __syncthreads();
-        for (u32 bin = threadIdx.x; few && bin < a.count; bin += THREADS)
-            if (bins[bin]) bins[bin] = atomicAdd(a.bins + bin, bins[bin]);
-        __syncthreads();
-#pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            u64 row = start + i * THREADS;
-            if (row < a.rows) a.order[atomicAdd(few ? bins + cells[i] : a.bins + cells[i], 1u)] = (u32)row;
-        }
-        __syncthreads();
+            if (start + i * THREADS < a.rows) a.order[places[i]] = (u32)(start + i * THREADS);
     }
 }
 
@@ -639,6 +798,29 @@ struct Sums {
 #endif
     }
 
+#if !WEIGHTED && !PRIVATE
+    /// Adds some numbers if each has 29 bits, as nearly all do; else none, and says so.
+    __device__ bool add_short(const Column &column, const ELEMENT *values) {
+        // Of numbers q + 2²⁸ without a sign: Σq² is Σ(q + 2²⁸)² − 2²⁹·Σ(q + 2²⁸) + 2⁵⁶ for each.
+        u32 part = 0, more = 0;
+        u64 squares = 0;
+#pragma unroll
+        for (int b = 0; b < BATCH; b++) {
+            u64 bits = __double_as_longlong(__dadd_rn(column.scaled(widened(values[b])), WHOLE + SHORT));
+            more |= ((u32)(bits >> 32) ^ HIGH) | ((u32)bits & ~(2 * SHORT - 1));
+            part += (u32)bits;
+            squares += (u64)(u32)bits * (u32)bits;
+        }
+        if (more) return false;
+        sum += (long long)part - (long long)BATCH * SHORT;
+        square += squares - (u64)part * (2 * SHORT) + (u64)BATCH * SHORT * SHORT;
+        rows += BATCH;
+        return true;
+    }
+#else
+    __device__ bool add_short(const Column &, const ELEMENT *) { return false; }
+#endif
+
     /// Adds it to the sums of the cell, and starts again.
     __device__ void leave(const Args &a, u32 cell, u32 k) {
         u64 place = (u64)cell * a.dims + k;
@@ -654,35 +836,41 @@ struct Sums {
     }
 };
 
+#define AHEAD (2 * BATCH) // how far before a thread rows are brought nearer
+
 /// Moments of cells. A thread walks along rows in the order of their cells, with one column at a time.
 KERNEL(cells) {
     if (*a.stop) return;
     u32 wide = min(a.dims, (u32)THREADS), lanes = THREADS / wide;
-    u32 lane = threadIdx.x / wide;
-    u64 from = ((u64)blockIdx.x * lanes + lane) * PER_LANE;
-    if (lane >= lanes || from >= a.rows) return;
-    u64 to = min(a.rows, from + PER_LANE);
-    for (u32 k = threadIdx.x % wide; k < a.dims; k += THREADS) {
-        u32 cell = (u32)a.keys[a.order[from]];
-        u64 end = a.bins[cell];
-        Column column = column_of(a, k);
+    u32 lane = threadIdx.x / wide, first = threadIdx.x % wide;
+    u32 count = (u32)a.rows, from = (blockIdx.x * lanes + lane) * PER_LANE;
+    if (lane >= lanes || from >= count) return;
+    u32 to = min(count, from + PER_LANE);
+    // The threads of a row bring rows nearer, each every wide-th line of memory.
+    u32 lines = (wide + PER_LINE - 1) / PER_LINE, near = first / lines, line = first % lines * PER_LINE, apart = max(wide / lines, 1u);
+    for (u32 k = first; k < a.dims; k += THREADS) {
+        const ELEMENT *column = values_of(a, k), *ahead = values_of(a, min(k - first + line, a.dims - 1));
+        Column frame = column_of(a, k);
+        u32 row = a.order[from], cell = (u32)a.keys[row], end = bins_of(a, row)[cell];
         Sums sums = {};
-        for (u64 at = from; at < to; at += BATCH) {
+        for (u32 at = from; at < to; at += BATCH) {
+            for (u32 b = near; b < BATCH && near < apart; b += apart) prefetch(below(a, ahead, a.order[min(at + AHEAD + b, count - 1)]));
             u32 rows[BATCH];
             ELEMENT values[BATCH];
 #pragma unroll
             for (int b = 0; b < BATCH; b++) rows[b] = a.order[min(at + b, to - 1)];
 #pragma unroll
-            for (int b = 0; b < BATCH; b++) values[b] = element(a, rows[b], k);
+            for (int b = 0; b < BATCH; b++) values[b] = *below(a, column, rows[b]);
+            if (at + BATCH <= min(end, to) && sums.add_short(frame, values)) continue;
 #pragma unroll
             for (int b = 0; b < BATCH; b++) {
                 if (at + b >= to) break;
                 if (at + b == end) {
                     sums.leave(a, cell, k);
                     cell = (u32)a.keys[rows[b]];
-                    end = a.bins[cell];
+                    end = bins_of(a, rows[b])[cell];
                 }
-                sums.add(a, column, rows[b], cell, k, bounded(a, values[b], k));
+                sums.add(a, frame, rows[b], cell, k, bounded(a, values[b], k));
             }
         }
         sums.leave(a, cell, k);
@@ -761,7 +949,6 @@ KERNEL(gram) {
 #define DIGITS 4      // of a number: bytes with a sign
 #define PLACES (2 * DIGITS - 1)
 #define BIAS 0x80808080u  // added to a number, it leaves digits that are bytes without a sign, 128 too large
-#define HIGH 0x43380000u  // upper half of WHOLE, and of WHOLE + BIAS + q where q has four digits
 #define MOST_STEPS 1000   // of 32 rows, after which sums are folded: at a place four products of digits a row, up to 2¹⁴ each
 
 /// Adds the products of 16 columns with eight others over 32 rows. A lane holds digits of column lane / 4 of each eight: of four
@@ -777,18 +964,18 @@ __device__ void multiply(int *sums, const u32 *first, const u32 *second, const u
 #endif
 }
 
-/// From four numbers with BIAS to their digits, those of the same place in one word.
-__device__ void digits_of(u32 (*digits)[2], const u32 *numbers, u32 at) {
+/// From four numbers with BIAS to their digits, those of the same place in one word, as far as the numbers count.
+__device__ void digits_of(u32 (*digits)[2], const u32 *numbers, u32 at, u32 counts) {
     u32 lower[2], upper[2];
 #pragma unroll
     for (int pair = 0; pair < 2; pair++) {
         lower[pair] = __byte_perm(numbers[2 * pair], numbers[2 * pair + 1], 0x5140);
         upper[pair] = __byte_perm(numbers[2 * pair], numbers[2 * pair + 1], 0x7362);
     }
-    digits[0][at] = __byte_perm(lower[0], lower[1], 0x5410) ^ BIAS;
-    digits[1][at] = __byte_perm(lower[0], lower[1], 0x7632) ^ BIAS;
-    digits[2][at] = __byte_perm(upper[0], upper[1], 0x5410) ^ BIAS;
-    digits[3][at] = __byte_perm(upper[0], upper[1], 0x7632) ^ BIAS;
+    digits[0][at] = (__byte_perm(lower[0], lower[1], 0x5410) ^ BIAS) & counts;
+    digits[1][at] = (__byte_perm(lower[0], lower[1], 0x7632) ^ BIAS) & counts;
+    digits[2][at] = (__byte_perm(upper[0], upper[1], 0x5410) ^ BIAS) & counts;
+    digits[3][at] = (__byte_perm(upper[0], upper[1], 0x7632) ^ BIAS) & counts;
 }
 
 /// The column that a lane has of a block: of those down the tile, then of those across it.
@@ -797,12 +984,23 @@ __device__ u32 column_at(u32 down, u32 across, int block) {
 }
 
 /// Asks memory for what a lane has of 32 rows: every fourth. The last row stands for those beyond it.
-__device__ void ask(const Args &a, ELEMENT (*values)[8], u64 start, const long long *places) {
+__device__ void ask(const Args &a, ELEMENT (*values)[8], u32 start, const ELEMENT *const *columns) {
+    u32 last = (u32)a.rows - 1;
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        const ELEMENT *row = (const ELEMENT *)a.values + (long long)min(start + 4 * i + (threadIdx.x & 3), a.rows - 1) * a.row_stride;
+        u32 row = min(start + 4 * i + (threadIdx.x & 3), last);
 #pragma unroll
-        for (int block = 0; block < SIDES * BLOCKS; block++) values[block][i] = row[places[block]];
+        for (int block = 0; block < SIDES * BLOCKS; block++) values[block][i] = *below(a, columns[block], row);
+    }
+}
+
+/// Brings 32 rows nearer, a lane one of them.
+__device__ void announce(const Args &a, u32 start, u32 down, u32 across) {
+    u32 row = min(start + (threadIdx.x & 31), (u32)a.rows - 1);
+#pragma unroll
+    for (u32 side = 0; side < SIDES; side++) {
+        u32 from = (side ? across : down) * EDGE;
+        for (u32 k = from; k < min(a.dims, from + EDGE); k += PER_LINE) prefetch(below(a, values_of(a, k), row));
     }
 }
 
@@ -828,13 +1026,13 @@ __device__ void fold(const Args &a, int (*sums)[PLACES][4], u32 down, u32 across
 }
 
 /// Multiplies 32 rows of which one has a number of more digits. Returns whether all are valid.
-__device__ __attribute__((noinline)) bool one_by_one(const Args &a, u64 start, u32 down, u32 across) {
+__device__ __attribute__((noinline)) bool one_by_one(const Args &a, u32 start, u32 down, u32 across) {
     bool valid = true;
     for (u32 at = threadIdx.x & 31; at < EDGE * EDGE; at += 32) {
         u32 p = down * EDGE + at / EDGE, q = across * EDGE + at % EDGE;
         if (p > a.dims || q >= a.dims || q > p) continue;
         i128 total = 0;
-        for (u64 row = start; row < min(start + ROWS, a.rows); row++) {
+        for (u32 row = start; row < min(start + ROWS, (u32)a.rows); row++) {
             double left = p < a.dims ? column_of(a, p).quantised(value(a, row, p)) : 1.0;
             double right = column_of(a, q).quantised(value(a, row, q));
             bool both = fabs(left) <= COORDINATE_LIMIT && fabs(right) <= COORDINATE_LIMIT;
@@ -853,26 +1051,29 @@ KERNEL(gram) {
     bool valid = true;
     u32 down, across;
     tile_at(blockIdx.x, &down, &across);
-    u64 step = ROWS * (u64)gridDim.y * GROUPS, start = ROWS * ((u64)blockIdx.y * GROUPS + (threadIdx.x >> 5));
+    u32 step = ROWS * gridDim.y * GROUPS, start = ROWS * (blockIdx.y * GROUPS + (threadIdx.x >> 5));
     // Of each block of columns across with the block of the same place down, and with the next one.
     int sums[BLOCKS][PLACES][4] = {};
     u32 steps = 0;
     Column columns[SIDES * BLOCKS];
     double whole[SIDES * BLOCKS];
-    long long places[SIDES * BLOCKS];
+    const ELEMENT *from[SIDES * BLOCKS];
 #pragma unroll
     for (int block = 0; block < SIDES * BLOCKS; block++) {
         u32 column = column_at(down, across, block), known = min(column, a.dims - 1);
         columns[block] = column_of(a, known);
-        places[block] = known * a.column_stride;
+        from[block] = values_of(a, known);
         whole[block] = WHOLE + BIAS + (column == a.dims);
         // After the last column comes one of ones, then zeros.
         if (column >= a.dims) columns[block].units = 0.0;
     }
     ELEMENT values[SIDES * BLOCKS][8];
-    ask(a, values, start, places);
+    ask(a, values, start, from);
     for (; start < a.rows; start += step) {
-        u32 rows = (u32)min((u64)ROWS, a.rows - start);
+        u32 rows = min((u32)ROWS, (u32)a.rows - start), counts[2] = {~0u, ~0u};
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            if (rows < ROWS && 4 * i + (threadIdx.x & 3) >= rows) counts[i / 4] &= ~(0xffu << (8 * (i % 4)));
         u32 digits[SIDES * BLOCKS][DIGITS][2];
         bool more = false;
 #pragma unroll
@@ -885,11 +1086,12 @@ KERNEL(gram) {
                     double x = bounded(a, values[block][4 * part + i], min(column_at(down, across, block), a.dims - 1));
                     long long bits = __double_as_longlong(__dadd_rn(columns[block].scaled(x), whole[block]));
                     more |= (u32)(bits >> 32) != HIGH;
-                    numbers[i] = 16 * part + 4 * i + (threadIdx.x & 3) < rows ? (u32)bits : BIAS;
+                    numbers[i] = (u32)bits;
                 }
-                digits_of(digits[block], numbers, part);
+                digits_of(digits[block], numbers, part, counts[part]);
             }
-        ask(a, values, start + step, places);
+        ask(a, values, start + step, from);
+        announce(a, start + 2 * step, down, across);
         if (__any_sync(0xffffffffu, more)) {
             valid &= one_by_one(a, start, down, across);
             continue;

@@ -44,6 +44,7 @@ struct Scratch {
     keys: Memory,
     order: Memory,
     shorten: Memory,
+    bins: Memory,
 }
 
 /// What to do with invalid rows.
@@ -75,7 +76,6 @@ pub struct Pass {
     stream: Stream,
     /// 128-bit integers.
     sums: Memory,
-    bins: Memory,
     /// Not zero if a row was invalid that was valid before it came, which must not be.
     stop: Memory,
     scratch: Option<Scratch>,
@@ -94,12 +94,10 @@ impl Pass {
         let stream = Stream::new(device)?;
         let sums = Memory::new(device, tables.layout.len() * size_of::<i128>(), "sums")?;
         sums.fill(0, tables.layout.len() * size_of::<i128>(), 0, &stream)?;
-        let bins = Memory::new(device, tables.spec.count() * 4, "cells")?;
         let stop = Memory::of(device, &[0u32], &stream, "a flag")?;
         Ok(Pass {
             stream,
             sums,
-            bins,
             stop,
             scratch: None,
             staged: Vec::new(),
@@ -262,8 +260,10 @@ impl Pass {
         if let Some(other) = rows.stream {
             self.stream.wait_for(other)?;
         }
-        let chunks: Vec<DeviceRows> = (0..rows.rows.div_ceil(MOST_ROWS))
-            .map(|i| rows.part(i * MOST_ROWS, MOST_ROWS.min(rows.rows - i * MOST_ROWS)))
+        // Rows that lie very far apart go one by one.
+        let most = if rows.row_bytes().is_some() { MOST_ROWS } else { 1 };
+        let chunks: Vec<DeviceRows> = (0..rows.rows.div_ceil(most))
+            .map(|i| rows.part(i * most, most.min(rows.rows - i * most)))
             .collect();
         let stops = Memory::of(&device, &vec![0u32; chunks.len()], &self.stream, "flags")?;
         let mut weighed: Vec<usize> = (0..chunks.len()).collect();
@@ -286,15 +286,13 @@ impl Pass {
             let added = (0..chunks.len()).filter(|i| stopped[*i] == 0);
             outcome.weight = added.map(|i| chunks[i].rows).sum();
         }
-        let most = weighed.iter().map(|i| chunks[*i].rows).max().unwrap_or(0) as usize;
-        let given = Memory::new(&device, if weights.is_empty() { 0 } else { most * 4 }, "weights")?;
-        let [of_rows, of_complete] = [
-            Memory::new(&device, most * 4, "weights")?,
-            Memory::new(&device, most * 4, "weights")?,
-        ];
+        let largest = weighed.iter().map(|i| chunks[*i].rows).max().unwrap_or(0) as usize;
+        let of_each = |wanted| Memory::new(&device, if wanted { largest * 4 } else { 0 }, "weights");
+        let (given, of_rows, of_complete) =
+            (of_each(!weights.is_empty())?, of_each(true)?, of_each(true)?);
         let found = Memory::new(&device, (2 + d) * 8, "what is wrong")?;
         for i in weighed {
-            let (chunk, from) = (&chunks[i], i * MOST_ROWS as usize);
+            let (chunk, from) = (&chunks[i], i * most as usize);
             let these = weights.get(from..from + chunk.rows as usize).unwrap_or(&[]);
             given.write(0, these, &self.stream)?;
             let mut nothing = vec![0u64; 2 + d];
@@ -371,9 +369,9 @@ impl Pass {
     fn args(&mut self, rows: u64) -> Result<Args> {
         self.make_scratch(rows)?;
         let (tables, spec, layout) = (&self.tables, &self.tables.spec, &self.tables.layout);
-        let (keys, order, shorten) = match &self.scratch {
-            Some(s) => (s.keys.address(), s.order.address(), s.shorten.address()),
-            None => (0, 0, 0),
+        let [keys, order, shorten, bins] = match &self.scratch {
+            Some(s) => [&s.keys, &s.order, &s.shorten, &s.bins].map(Memory::address),
+            None => [0; 4],
         };
         Ok(Args {
             values: 0,
@@ -382,8 +380,8 @@ impl Pass {
             weights: 0,
             complete: 0,
             centre: tables.centre.address(),
-            inverse: tables.inverse.address(),
             units: tables.units.address(),
+            frame: tables.frame.address(),
             points: 0,
             levels: 0,
             starts: tables.starts.address(),
@@ -394,7 +392,7 @@ impl Pass {
             keys,
             seconds: 0,
             ranks: 0,
-            bins: self.bins.address(),
+            bins,
             order,
             shorten,
             stop: self.stop.address(),
@@ -411,7 +409,6 @@ impl Pass {
             sum: layout.start(Section::Sum),
             outer: layout.start(Section::Outer),
             rows,
-            row_stride: spec.dims as i64,
             column_stride: 1,
             dims: spec.dims as u32,
             count: spec.count() as u32,
@@ -420,6 +417,8 @@ impl Pass {
             all_levels: spec.all_levels() as u32,
             cover_rungs: spec.coverage.len() as u32,
             least_present: spec.least_present.unwrap_or(0),
+            window: spec.window(),
+            row_bytes: (spec.dims * Element::F64.bytes()) as i32,
             sign: 1,
             radius: spec.private.as_ref().map_or(0.0, |p| p.radius),
             factor: [0.0; MOST_RUNGS],
@@ -430,8 +429,8 @@ impl Pass {
     /// The same for rows that are in the memory of the GPU.
     fn args_of(&mut self, rows: &DeviceRows) -> Result<Args> {
         let args = self.args(rows.rows)?;
-        let (row_stride, column_stride) = (rows.row_stride, rows.column_stride);
-        Ok(Args { values: rows.address, row_stride, column_stride, ..args })
+        let (row_bytes, column_stride) = (rows.row_bytes().unwrap_or(0), rows.column_stride);
+        Ok(Args { values: rows.address, row_bytes, column_stride, ..args })
     }
 
     fn make_scratch(&mut self, rows: u64) -> Result<()> {
@@ -452,6 +451,7 @@ impl Pass {
             keys: memory(8, true)?,
             order: memory(4, spec.cells)?,
             shorten: memory(8, spec.cells && spec.private.is_some())?,
+            bins: Memory::new(device, if spec.cells { spec.bins(rows) * 4 } else { 0 }, "cells")?,
         });
         Ok(())
     }
@@ -524,7 +524,8 @@ impl Pass {
             self.launch(step, Kernel::Coverage, (blocks, 1), args)?;
         }
         if spec.cells {
-            self.bins.fill(0, spec.count() * 4, 0, &self.stream)?;
+            let scratch = self.scratch.as_ref().expect("`args` has made it");
+            scratch.bins.fill(0, spec.bins(rows) * 4, 0, &self.stream)?;
             let spans = rows.div_ceil(SPAN).min(u64::from(slots(Kernel::Count))) as u32;
             self.launch(step, Kernel::Count, (spans, 1), args)?;
             self.launch(step, Kernel::Scan, (1, 1), args)?;

@@ -131,7 +131,7 @@ impl Ranking {
             ranks: lane.ranks.address(),
             stop: self.never.address(),
             rows: lane.rows as u64,
-            row_stride: self.dims as i64,
+            row_bytes: (self.dims * Element::F32.bytes()) as i32,
             column_stride: 1,
             dims: self.dims as u32,
             count: self.count as u32,

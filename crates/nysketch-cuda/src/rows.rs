@@ -98,6 +98,11 @@ impl<'a> DeviceRows<'a> {
         self.columns
     }
 
+    /// Bytes from one row to the next, as kernels take them.
+    pub(crate) fn row_bytes(&self) -> Option<i32> {
+        self.row_stride.checked_mul(self.element.bytes() as i64)?.try_into().ok()
+    }
+
     /// The rows from one on.
     pub(crate) fn part(&self, from: u64, rows: u64) -> DeviceRows<'a> {
         let offset =

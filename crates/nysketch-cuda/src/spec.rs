@@ -136,6 +136,11 @@ const POINTS: [usize; 7] = [1, 2, 4, 7, 10, 13, 16];
 /// What a panel of points costs besides its points, in points of a thread.
 const PANEL_COST: f64 = 1.5;
 
+/// Values that the cache of a GPU has room for beside others, about.
+const CACHED_VALUES: usize = 1 << 21;
+/// Rows that a cell should have in a window, about.
+const RUN: usize = 256;
+
 /// What differs between programs for one [`Spec`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
@@ -261,6 +266,19 @@ impl Spec {
     /// Panels of points, with so many for a thread.
     pub(crate) fn panels(&self, per_thread: usize) -> usize {
         self.count().div_ceil(GROUPS * per_thread)
+    }
+
+    /// How many rows are sorted by cell together, as a power of two: rows that fit in the cache of a GPU, but enough for a cell to
+    /// have some of them.
+    pub(crate) fn window(&self) -> u32 {
+        let cached = CACHED_VALUES / self.dims;
+        let rows = cached.max(RUN * self.count()).max(grid::SPAN as usize);
+        rows.next_power_of_two().trailing_zeros()
+    }
+
+    /// Cells of all windows of so many rows.
+    pub(crate) fn bins(&self, rows: u64) -> usize {
+        rows.div_ceil(1 << self.window()) as usize * self.count()
     }
 
     /// Columns of a tile of the matrix of moments, without weights.

@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex};
 
 /// Most panels of points: blocks of a grid downwards.
 const MOST_PANELS: usize = 65_535;
+/// Most units of a coordinate: 2⁴⁴.
+const COORDINATE_LIMIT: f64 = (1u64 << 44) as f64;
 /// From a quarter as many panels of points as a GPU works on blocks at a time, there are four rounds of blocks instead of one, so
 /// that rounding their number down leaves little of it idle.
 const FEW_PANELS: u32 = 4;
@@ -21,8 +23,8 @@ pub struct Tables {
     pub(crate) spec: Spec,
     pub(crate) layout: Layout,
     pub(crate) centre: Memory,
-    pub(crate) inverse: Memory,
     pub(crate) units: Memory,
+    pub(crate) frame: Memory,
     pub(crate) starts: Memory,
     pub(crate) cover: Memory,
     pub(crate) low: Memory,
@@ -62,6 +64,12 @@ impl Tables {
         if !units.iter().all(|units| units.is_normal()) {
             return Err(DeviceError::Plan("columns of so large or small a scale"));
         }
+        // Sizes up to the limit of whole numbers, in coordinates.
+        let reach = spec.per_unit.iter().map(|per_unit| COORDINATE_LIMIT / per_unit);
+        let columns = spec.centre.iter().zip(&spec.inverse).zip(reach);
+        let frame: Vec<f64> = columns
+            .flat_map(|((centre, inverse), reach)| [*centre, *inverse, reach, 0.0])
+            .collect();
         let categories = spec.categories.iter();
         let starts: Vec<u32> =
             categories.scan(0, |end, n| Some(std::mem::replace(end, *end + n))).collect();
@@ -73,8 +81,8 @@ impl Tables {
         };
         Ok(Arc::new(Tables {
             centre: doubles(&spec.centre)?,
-            inverse: doubles(&spec.inverse)?,
             units: doubles(&units)?,
+            frame: doubles(&frame)?,
             starts: Memory::of(&device, &starts, &stream, "the plan")?,
             cover: Memory::of(&device, &cover, &stream, "the plan")?,
             low: bounds(|p| &p.low)?,

@@ -43,6 +43,7 @@ __attribute__((visibility("default"))) ModuleHead emulated_head = {0, __start_em
 
 struct alignas(8) float2 { float x, y; };
 struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(16) double2 { double x, y; };
 
 // ---- Threads that wait for each other --------------------------------------------------------------
 
