@@ -2,7 +2,7 @@
 
 use crate::compile::compile;
 use crate::error::{DeviceError, Result};
-use crate::grid::THREADS;
+use crate::grid::{MULTIPLIED, THREADS};
 use crate::library::{Driver, Handle};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, c_char, c_int};
@@ -45,10 +45,11 @@ pub(crate) enum Kernel {
     Scatter,
     Cells,
     Gram,
+    Digits,
 }
 
 impl Kernel {
-    const ALL: [(Kernel, &'static str); 9] = [
+    const ALL: [(Kernel, &'static str); 10] = [
         (Kernel::Weigh, "weigh"),
         (Kernel::Pass, "pass"),
         (Kernel::Rank, "rank"),
@@ -58,7 +59,13 @@ impl Kernel {
         (Kernel::Scatter, "scatter"),
         (Kernel::Cells, "cells"),
         (Kernel::Gram, "gram"),
+        (Kernel::Digits, "digits"),
     ];
+
+    /// Threads of a block.
+    fn threads(self) -> u32 {
+        if self == Kernel::Digits { MULTIPLIED } else { THREADS }
+    }
 }
 
 /// Kernels compiled for one purpose.
@@ -270,13 +277,14 @@ impl Device {
         // SAFETY: the image is what NVRTC made for this GPU, and kernels take one block of arguments.
         let code = unsafe { (self.driver.load)(&mut program.module, image.as_ptr()) };
         self.check(code, "loading the kernels")?;
-        for (_, name) in Kernel::ALL {
+        for (kernel, name) in Kernel::ALL {
+            let threads = kernel.threads() as c_int;
             let name = CString::new(name).expect("names of kernels have no zero byte");
             let (mut kernel, mut blocks) = (0, 0);
             // SAFETY: a module that is loaded, and a string that ends with a zero byte.
             let codes = unsafe {
                 let found = (self.driver.function)(&mut kernel, program.module, name.as_ptr());
-                [found, (self.driver.blocks)(&mut blocks, kernel, THREADS as c_int, 0)]
+                [found, (self.driver.blocks)(&mut blocks, kernel, threads, 0)]
             };
             codes.into_iter().try_for_each(|code| self.check(code, "loading the kernels"))?;
             program.kernels.push(kernel);
@@ -308,7 +316,7 @@ impl Device {
                 x,
                 y,
                 1,
-                THREADS,
+                kernel.threads(),
                 1,
                 1,
                 0,

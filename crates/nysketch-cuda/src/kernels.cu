@@ -14,7 +14,7 @@
 //   CHECKS      0 or 1: the first kernel that rows go through notes whether they are valid; not with WEIGHTED
 //   EDGE, NARROW  columns of a tile of the matrix of moments, and whether there is one tile only
 //   ELEMENT     type of a value: double, float, f16 or bf16
-// and with the numbers of grid.rs: THREADS, GROUPS, TILE, SPAN, PER_LANE, WEIGHTED_EDGE.
+// and with the numbers of grid.rs: THREADS, GROUPS, TILE, SPAN, PER_LANE, WEIGHTED_EDGE, MULTIPLIED.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -24,8 +24,11 @@ typedef __int128 i128;
 #define KERNEL(name) extern "C" __global__ void __launch_bounds__(THREADS) name(const __grid_constant__ Args a)
 // The same with registers for two blocks at a time.
 #define KERNEL_OF_TWO(name) extern "C" __global__ void __launch_bounds__(THREADS, 2) name(const __grid_constant__ Args a)
+// The same with fewer threads, and registers for three blocks.
+#define KERNEL_OF_DIGITS(name) extern "C" __global__ void __launch_bounds__(MULTIPLIED, 3) name(const __grid_constant__ Args a)
 #else
 #define KERNEL_OF_TWO KERNEL
+#define KERNEL_OF_DIGITS KERNEL
 #endif
 #define BATCH 8      // values that a thread asks memory for before it looks at the first
 #define DEPTH (SECOND ? 12 : 20) // most columns that are in shared memory all the time
@@ -501,7 +504,7 @@ KERNEL_OF_TWO(pass) {
         Incoming incoming(a, next, (float *)rows4[half ^ 1]);
         const float4 *row4 = rows4[half] + lane;
         const float4 *point4 = points4 + ((stages.count > 1 ? half : 0) * PART * GROUPS + group) * QUADS;
-#pragma unroll 2
+#pragma unroll 4
         for (u32 k = 0; k < stage.depth; k++) {
             if (k % ACROSS == 0) incoming.step(a, valid);
             add_column(distance, row4, point4);
@@ -661,7 +664,7 @@ KERNEL(coverage) {
 #endif
 }
 
-#define MOST_BINS 8192 // cells that are counted in shared memory
+#define MOST_BINS 4096 // cells that are counted in shared memory
 
 /// The bins of the window that a row is in. Rows are sorted within windows, so that those that are added up at the same time lie near
 /// one another in memory.
@@ -726,38 +729,59 @@ KERNEL(scan) {
 
 #define EACH (SPAN / THREADS) // rows of a thread in a span
 
-/// Row numbers by cell, in any order within it.
+/// Row numbers by cell, in any order within it. A block sorts those of a span first, so that it writes many side by side.
 KERNEL(scatter) {
     if (*a.stop) return;
-    __shared__ u32 bins[MOST_BINS];
-    bool few = a.count <= MOST_BINS;
-    for (u64 start = (u64)blockIdx.x * SPAN + threadIdx.x; start < a.rows + threadIdx.x; start += (u64)gridDim.x * SPAN) {
-        u32 cells[EACH], places[EACH] = {};
+    __shared__ u32 bins[MOST_BINS], sorted[SPAN], totals[THREADS];
+    // Each thread has some bins.
+    u32 each = (a.count + THREADS - 1) / THREADS, first = min(a.count, threadIdx.x * each), last = min(a.count, first + each);
+    for (u32 start = blockIdx.x * SPAN; start < a.rows; start += gridDim.x * SPAN) {
         u32 *all = bins_of(a, start);
+        u32 rows = min((u32)SPAN, (u32)a.rows - start), cells[EACH], places[EACH] = {};
 #pragma unroll
-        for (int i = 0; i < EACH; i++) cells[i] = (u32)a.keys[min(start + i * THREADS, a.rows - 1)];
-        if (few) {
-            for (u32 bin = threadIdx.x; bin < a.count; bin += THREADS) bins[bin] = 0;
-            __syncthreads();
-            // First where a row is among those of the block, then where these start.
+        for (int i = 0; i < EACH; i++) cells[i] = (u32)a.keys[start + min(threadIdx.x + i * THREADS, rows - 1)];
+        if (a.count > MOST_BINS) {
 #pragma unroll
-            for (int i = 0; i < EACH; i++)
-                if (start + i * THREADS < a.rows) places[i] = atomicAdd(bins + cells[i], 1u);
-            __syncthreads();
-            for (u32 bin = threadIdx.x; bin < a.count; bin += THREADS)
-                if (bins[bin]) bins[bin] = atomicAdd(all + bin, bins[bin]);
-            __syncthreads();
-#pragma unroll
-            for (int i = 0; i < EACH; i++) places[i] += bins[cells[i]];
-            __syncthreads();
-        } else {
-#pragma unroll
-            for (int i = 0; i < EACH; i++)
-                if (start + i * THREADS < a.rows) places[i] = atomicAdd(all + cells[i], 1u);
+            for (int i = 0; i < EACH; i++) {
+                u32 row = threadIdx.x + i * THREADS;
+                if (row < rows) a.order[atomicAdd(all + cells[i], 1u)] = start + row;
+            }
+            continue;
         }
+        for (u32 bin = first; bin < last; bin++) bins[bin] = 0;
+        __syncthreads();
+        // The place of each row in its cell, then those of the cells in the span.
 #pragma unroll
         for (int i = 0; i < EACH; i++)
-            if (start + i * THREADS < a.rows) a.order[places[i]] = (u32)(start + i * THREADS);
+            if (threadIdx.x + i * THREADS < rows) places[i] = atomicAdd(bins + cells[i], 1u);
+        __syncthreads();
+        u32 at = 0;
+        for (u32 bin = first; bin < last; bin++) at += bins[bin];
+        totals[threadIdx.x] = at;
+        __syncthreads();
+        at = 0;
+        for (u32 before = 0; before < threadIdx.x && before * each < a.count; before++) at += totals[before];
+        for (u32 bin = first; bin < last; bin++) {
+            u32 here = bins[bin];
+            bins[bin] = at;
+            at += here;
+        }
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            u32 row = threadIdx.x + i * THREADS;
+            if (row < rows) sorted[bins[cells[i]] + places[i]] = cells[i] * SPAN + row;
+        }
+        __syncthreads();
+        // How much further a cell starts among all rows than in the span.
+        for (u32 bin = first; bin < last; bin++) {
+            u32 here = (bin + 1 < last ? bins[bin + 1] : at) - bins[bin];
+            if (here) bins[bin] = atomicAdd(all + bin, here) - bins[bin];
+        }
+        __syncthreads();
+        for (u32 place = threadIdx.x; place < rows; place += THREADS)
+            a.order[bins[sorted[place] / SPAN] + place] = start + sorted[place] % SPAN;
+        __syncthreads();
     }
 }
 
@@ -836,41 +860,44 @@ struct Sums {
     }
 };
 
-#define AHEAD (2 * BATCH) // how far before a thread rows are brought nearer
-
 /// Moments of cells. A thread walks along rows in the order of their cells, with one column at a time.
 KERNEL(cells) {
     if (*a.stop) return;
     u32 wide = min(a.dims, (u32)THREADS), lanes = THREADS / wide;
-    u32 lane = threadIdx.x / wide, first = threadIdx.x % wide;
-    u32 count = (u32)a.rows, from = (blockIdx.x * lanes + lane) * PER_LANE;
-    if (lane >= lanes || from >= count) return;
-    u32 to = min(count, from + PER_LANE);
-    // The threads of a row bring rows nearer, each every wide-th line of memory.
-    u32 lines = (wide + PER_LINE - 1) / PER_LINE, near = first / lines, line = first % lines * PER_LINE, apart = max(wide / lines, 1u);
-    for (u32 k = first; k < a.dims; k += THREADS) {
-        const ELEMENT *column = values_of(a, k), *ahead = values_of(a, min(k - first + line, a.dims - 1));
-        Column frame = column_of(a, k);
+    u32 lane = threadIdx.x / wide, from = (blockIdx.x * lanes + lane) * PER_LANE;
+    if (lane >= lanes || from >= a.rows) return;
+    u32 to = min((u32)a.rows, from + PER_LANE);
+    for (u32 k = threadIdx.x % wide; k < a.dims; k += THREADS) {
+        const ELEMENT *first = values_of(a, k);
+        Column column = column_of(a, k);
         u32 row = a.order[from], cell = (u32)a.keys[row], end = bins_of(a, row)[cell];
         Sums sums = {};
+        // While some values are worked on, the next ones come, and the numbers of the rows after those.
+        ELEMENT next[BATCH];
+        u32 after[BATCH];
+#pragma unroll
+        for (int b = 0; b < BATCH; b++) next[b] = *below(a, first, a.order[min(from + b, to - 1)]);
+#pragma unroll
+        for (int b = 0; b < BATCH; b++) after[b] = a.order[min(from + BATCH + b, to - 1)];
         for (u32 at = from; at < to; at += BATCH) {
-            for (u32 b = near; b < BATCH && near < apart; b += apart) prefetch(below(a, ahead, a.order[min(at + AHEAD + b, count - 1)]));
-            u32 rows[BATCH];
             ELEMENT values[BATCH];
 #pragma unroll
-            for (int b = 0; b < BATCH; b++) rows[b] = a.order[min(at + b, to - 1)];
+            for (int b = 0; b < BATCH; b++) values[b] = next[b];
 #pragma unroll
-            for (int b = 0; b < BATCH; b++) values[b] = *below(a, column, rows[b]);
-            if (at + BATCH <= min(end, to) && sums.add_short(frame, values)) continue;
+            for (int b = 0; b < BATCH; b++) next[b] = *below(a, first, after[b]);
+#pragma unroll
+            for (int b = 0; b < BATCH; b++) after[b] = a.order[min(at + 2 * BATCH + b, to - 1)];
+            if (at + BATCH <= min(end, to) && sums.add_short(column, values)) continue;
 #pragma unroll
             for (int b = 0; b < BATCH; b++) {
                 if (at + b >= to) break;
+                u32 row = a.order[at + b];
                 if (at + b == end) {
                     sums.leave(a, cell, k);
-                    cell = (u32)a.keys[rows[b]];
-                    end = bins_of(a, rows[b])[cell];
+                    cell = (u32)a.keys[row];
+                    end = bins_of(a, row)[cell];
                 }
-                sums.add(a, frame, rows[b], cell, k, bounded(a, values[b], k));
+                sums.add(a, column, row, cell, k, bounded(a, values[b], k));
             }
         }
         sums.leave(a, cell, k);
@@ -894,11 +921,13 @@ __device__ void add_product(const Args &a, u64 p, u64 q, i128 total) {
     add128(a.sums + 2 * (p < a.dims ? a.outer + p * (p + 1) / 2 + q : a.sum + q), a.sign * total);
 }
 
-#if WEIGHTED
+#if !WEIGHTED
+KERNEL(gram) {}
+#else
 
 #define CHUNK 16 // rows in shared memory at a time
 
-/// A thread has two by two entries and, where a tile has fewer of those than a block has threads, every lanes-th row.
+/// Where rows have weights. A thread has two by two entries and, where a tile has fewer of those than a block has threads, every lanes-th row.
 KERNEL(gram) {
     __shared__ double columns[2][CHUNK][WEIGHTED_EDGE + 1];
     __shared__ u32 weights[CHUNK];
@@ -940,6 +969,10 @@ KERNEL(gram) {
                 add_product(a, down * WEIGHTED_EDGE + 2 * i + x, across * WEIGHTED_EDGE + 2 * j + y, total[x][y]);
 }
 
+#endif
+
+#if WEIGHTED
+KERNEL_OF_DIGITS(digits) {}
 #else
 
 #define FIRST (CHECKS && RUNGS == 0 && !NEAREST) // whether no pass comes before
@@ -1044,29 +1077,20 @@ __device__ __attribute__((noinline)) bool one_by_one(const Args &a, u32 start, u
     return valid;
 }
 
-/// A warp takes 32 rows at a time. A whole number from −2155905152 to 2139062143 is taken apart into four digits from −128 to 127,
+/// Where they have none. A warp takes 32 rows at a time. A whole number from −2155905152 to 2139062143 is taken apart into four digits from −128 to 127,
 /// whose products the units for matrices add up in integers; those of the same place, i + j for digits i and j, together.
-KERNEL(gram) {
+KERNEL_OF_DIGITS(digits) {
     if (!FIRST && *a.stop) return;
     bool valid = true;
     u32 down, across;
     tile_at(blockIdx.x, &down, &across);
-    u32 step = ROWS * gridDim.y * GROUPS, start = ROWS * (blockIdx.y * GROUPS + (threadIdx.x >> 5));
+    u32 step = MULTIPLIED * gridDim.y, start = MULTIPLIED * blockIdx.y + (threadIdx.x & ~31u);
     // Of each block of columns across with the block of the same place down, and with the next one.
     int sums[BLOCKS][PLACES][4] = {};
     u32 steps = 0;
-    Column columns[SIDES * BLOCKS];
-    double whole[SIDES * BLOCKS];
     const ELEMENT *from[SIDES * BLOCKS];
 #pragma unroll
-    for (int block = 0; block < SIDES * BLOCKS; block++) {
-        u32 column = column_at(down, across, block), known = min(column, a.dims - 1);
-        columns[block] = column_of(a, known);
-        from[block] = values_of(a, known);
-        whole[block] = WHOLE + BIAS + (column == a.dims);
-        // After the last column comes one of ones, then zeros.
-        if (column >= a.dims) columns[block].units = 0.0;
-    }
+    for (int block = 0; block < SIDES * BLOCKS; block++) from[block] = values_of(a, min(column_at(down, across, block), a.dims - 1));
     ELEMENT values[SIDES * BLOCKS][8];
     ask(a, values, start, from);
     for (; start < a.rows; start += step) {
@@ -1074,25 +1098,30 @@ KERNEL(gram) {
 #pragma unroll
         for (int i = 0; i < 8; i++)
             if (rows < ROWS && 4 * i + (threadIdx.x & 3) >= rows) counts[i / 4] &= ~(0xffu << (8 * (i % 4)));
-        u32 digits[SIDES * BLOCKS][DIGITS][2];
-        bool more = false;
+        u32 digits[SIDES * BLOCKS][DIGITS][2], more = 0;
 #pragma unroll
-        for (int block = 0; block < SIDES * BLOCKS; block++)
+        for (int block = 0; block < SIDES * BLOCKS; block++) {
+            // Read again each time: there are no registers to keep it in. After the last column comes one of ones, then zeros.
+            u32 k = column_at(down, across, block), known = min(k, a.dims - 1);
+            Column column = column_of(a, known);
+            if (k >= a.dims) column.units = 0.0;
+            double whole = WHOLE + BIAS + (k == a.dims);
 #pragma unroll
             for (int part = 0; part < 2; part++) {
                 u32 numbers[4];
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
-                    double x = bounded(a, values[block][4 * part + i], min(column_at(down, across, block), a.dims - 1));
-                    long long bits = __double_as_longlong(__dadd_rn(columns[block].scaled(x), whole[block]));
-                    more |= (u32)(bits >> 32) != HIGH;
+                    double x = bounded(a, values[block][4 * part + i], known);
+                    long long bits = __double_as_longlong(__dadd_rn(column.scaled(x), whole));
+                    more |= (u32)(bits >> 32) ^ HIGH;
                     numbers[i] = (u32)bits;
                 }
                 digits_of(digits[block], numbers, part, counts[part]);
             }
+        }
         ask(a, values, start + step, from);
         announce(a, start + 2 * step, down, across);
-        if (__any_sync(0xffffffffu, more)) {
+        if (__any_sync(0xffffffffu, more != 0)) {
             valid &= one_by_one(a, start, down, across);
             continue;
         }

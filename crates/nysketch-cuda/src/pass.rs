@@ -535,12 +535,15 @@ impl Pass {
             self.launch(step, Kernel::Cells, (blocks, 1), args)?;
         }
         if spec.moments {
-            let edge = if step.variant.weighted { WEIGHTED_EDGE } else { spec.edge() };
+            let (kernel, edge) = match step.variant.weighted {
+                true => (Kernel::Gram, WEIGHTED_EDGE),
+                false => (Kernel::Digits, spec.edge()),
+            };
             let edges = (spec.dims + 1).div_ceil(edge) as u32;
             let tiles = edges * (edges + 1) / 2;
-            let most = rows.div_ceil(MULTIPLIED).min(u64::from(slots(Kernel::Gram))) as u32;
-            let blocks = (slots(Kernel::Gram) / tiles).clamp(1, most);
-            self.launch(step, Kernel::Gram, (tiles, blocks), args)?;
+            let most = rows.div_ceil(u64::from(MULTIPLIED)).min(u64::from(slots(kernel))) as u32;
+            let blocks = (slots(kernel) / tiles).clamp(1, most);
+            self.launch(step, kernel, (tiles, blocks), args)?;
         }
         Ok(())
     }
