@@ -2,8 +2,9 @@
 //! this GPU can do, and labels of rows of the host by many centres. Prints Markdown tables. `-- quick` takes a hundredth of the rows.
 //!
 //! The floor is the number of operations that these sums cannot do without, over the rate at which the GPU starts them: 128
-//! per multiprocessor and cycle. An operation on doubles counts 2, a conversion to or from 64 bits 8, since the GPU has half
-//! and an eighth as many units for them (compute capability 9.0). Memory is not counted: rows are read at least once.
+//! per multiprocessor and cycle. An operation on doubles and a product of 64 bits count 2, a conversion to or from 64 bits 8, since
+//! the GPU has half and an eighth as many units for them (compute capability 9.0). Reading every row once has a floor of its own:
+//! bytes over what the memory can move. Sums of moments alone come near that one.
 
 use nysketch::cuda::{Device, Element, OwnedRows};
 use nysketch::model::Shape;
@@ -31,10 +32,10 @@ const NEXT_VALUE: f64 = 5.0;
 const NEAREST: f64 = 3.0;
 /// To doubles, a subtraction and a multiplication, and back.
 const FRAME: f64 = 8.0 + 4.0 + 8.0;
-/// A multiplication and a comparison of what is in doubles already. Digits are compared anyway.
-const VALID: f64 = 4.0;
-/// To doubles, four operations, to an integer; a sum of 64 bits, a product of 64 by 64 bits and a sum of 128.
-const CELL: f64 = 8.0 + 8.0 + 8.0 + 2.0 + 8.0 + 4.0;
+/// A comparison of what is in doubles already. Digits are compared anyway.
+const VALID: f64 = 2.0;
+/// To doubles, a subtraction, a multiplication and a sum; a comparison, a sum, and a square that is added to 64 bits.
+const CELL: f64 = 8.0 + 6.0 + 1.0 + 1.0 + 2.0;
 /// Sixteen products of digits of eight bits on the units for matrices, which do 32 while the others start an operation.
 const PRODUCT: f64 = 0.5;
 /// To doubles, a subtraction, a multiplication and a sum, a comparison, and digits of four numbers in twelve operations.
@@ -131,8 +132,9 @@ fn measure(device: &Arc<Device>, setting: &Setting) -> Result<()> {
     let same = (1..=copies).try_for_each(|_| sketch.subtract(&by_vectors)).is_ok()
         && sketch.to_bytes() == Sketch::empty(plan).to_bytes();
     let floor = setting.operations() / device.operations_per_second();
+    let reading = setting.rows as f64 * (4 * d) as f64 / device.bytes_per_second();
     println!(
-        "| {} | {best:.3} | {floor:.3} | {:.0} % | {first:.1} | {cpu:.1} | {} |",
+        "| {} | {best:.3} | {floor:.3} | {:.0} % | {reading:.3} | {first:.1} | {cpu:.1} | {} |",
         setting.name(),
         100.0 * floor / best,
         if same { "yes" } else { "NO" }
@@ -150,28 +152,27 @@ fn assign(device: &Arc<Device>, count: usize, dims: usize, k: usize) -> Result<(
     let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
     let mut model = fit(&sketch, &FitParams::new(Task::Kmeans, 1))?;
     model.shape = Shape::Centres { weights: vec![1.0 / k as f64; k], centres };
+    // As the command: each thread has its share of the rows.
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     let timed = |predictor: &Predictor<'_>, values: &[f64]| {
+        let share = (values.len() / dims).div_ceil(threads) * dims;
         let start = Instant::now();
-        let labels = predictor.predict(values, Detail::Label).label;
+        let labels: Vec<u32> = std::thread::scope(|scope| {
+            let started: Vec<_> = values
+                .chunks(share)
+                .map(|rows| scope.spawn(move || predictor.predict(rows, Detail::Label).label))
+                .collect();
+            started.into_iter().flat_map(|thread| thread.join().expect("does not panic")).collect()
+        });
         (labels, start.elapsed().as_secs_f64())
     };
     let choice = DeviceChoice::Cuda(Some(device.ordinal()));
-    let (gpu, _) = Predictor::new(&model).on_device(choice, None, 1)?;
+    let (gpu, _) = Predictor::new(&model).on_device(choice, None, threads)?;
     let first = timed(&gpu, &values).1;
     let (labels, seconds) = timed(&gpu, &values);
-    // On all processors, as the command: each thread has its share of the rows.
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     let part = &values[..(count / 10).max(1) * dims];
-    let share = (part.len() / dims).div_ceil(threads) * dims;
-    let cpu = Predictor::new(&model);
-    let start = Instant::now();
-    let expected: Vec<_> = std::thread::scope(|scope| {
-        let (timed, cpu) = (&timed, &cpu);
-        let work = |values| scope.spawn(move || timed(cpu, values).0);
-        let started: Vec<_> = part.chunks(share).map(work).collect();
-        started.into_iter().flat_map(|thread| thread.join().expect("does not panic")).collect()
-    });
-    let cpu = start.elapsed().as_secs_f64() * values.len() as f64 / part.len() as f64;
+    let (expected, cpu) = timed(&Predictor::new(&model), part);
+    let cpu = cpu * values.len() as f64 / part.len() as f64;
     // Where the GPU fails, the processors take over, which would be their time.
     let same = labels.starts_with(&expected) && gpu.device_remark().is_none();
     let pairs = count as f64 * k as f64;
@@ -195,9 +196,9 @@ fn main() -> Result<()> {
         device.operations_per_second()
     );
     println!(
-        "| rows | landmarks | sums | seconds | floor | floor / seconds | first time | this machine's processors | same integers |"
+        "| rows | landmarks | sums | seconds | floor | floor / seconds | reading once | first time | this machine's processors | same integers |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
     let settings = [
         (1_000_000_000, 20, 100, 1, collect(true, false, false)),
         (1_000_000_000, 20, 100, 3, collect(true, false, false)),

@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, Weak};
 const OUT_OF_MEMORY: c_int = 2;
 const PROCESSORS: c_int = 16;
 const KILOHERTZ: c_int = 13;
+const MEMORY_KILOHERTZ: c_int = 36;
+const MEMORY_BITS: c_int = 37;
 const MAJOR: c_int = 75;
 const MINOR: c_int = 76;
 const MEMORY_TYPE: c_int = 2;
@@ -29,9 +31,15 @@ pub struct Device {
     name: String,
     processors: u32,
     kilohertz: i32,
+    /// Of its memory, and how many bits are moved at a time, twice in a cycle.
+    memory_kilohertz: i32,
+    memory_bits: i32,
     capability: i32,
-    programs: Mutex<HashMap<String, Arc<Program>>>,
+    programs: Mutex<HashMap<String, Arc<Slot>>>,
 }
+
+/// A program, once one of the threads that want it has compiled it. Different ones are compiled at the same time.
+type Slot = Mutex<Option<Arc<Program>>>;
 
 /// The kernels, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,21 +121,19 @@ impl Device {
             return Err(DeviceError::NoSuchDevice { wanted: ordinal, count });
         }
         let (mut handle, mut context, mut name) = (0, 0, vec![0u8; 128]);
-        let [mut major, mut minor, mut processors, mut kilohertz] = [0; 4];
+        let mut told = [0; 6];
         // SAFETY: the driver's own functions, with room for what they write.
         let codes = unsafe {
             let got = (driver.device)(&mut handle, ordinal as c_int);
             let read =
                 (driver.name)(name.as_mut_ptr().cast::<c_char>(), name.len() as c_int, handle);
-            let attribute = |value: &mut c_int, which| (driver.attribute)(value, which, handle);
-            let told = [
-                attribute(&mut major, MAJOR),
-                attribute(&mut minor, MINOR),
-                attribute(&mut processors, PROCESSORS),
-                attribute(&mut kilohertz, KILOHERTZ),
-            ];
-            [got, read, told[0], told[1], told[2], told[3]]
+            let asked = [MAJOR, MINOR, PROCESSORS, KILOHERTZ, MEMORY_KILOHERTZ, MEMORY_BITS];
+            let all = told.iter_mut().zip(asked);
+            let failed =
+                all.map(|(value, which)| (driver.attribute)(value, which, handle)).find(|c| *c != 0);
+            [got, read, failed.unwrap_or(0)]
         };
+        let [major, minor, processors, kilohertz, memory_kilohertz, memory_bits] = told;
         let name =
             String::from_utf8_lossy(name.split(|b| *b == 0).next().unwrap_or(&[])).into_owned();
         let failed = |code| DeviceError::Failed {
@@ -154,6 +160,8 @@ impl Device {
             name,
             processors: processors.max(1) as u32,
             kilohertz,
+            memory_kilohertz,
+            memory_bits,
             capability: 10 * major + minor,
             programs: Mutex::default(),
         })
@@ -191,6 +199,11 @@ impl Device {
     /// Operations on single numbers that it starts in a second, at most: 128 for each multiprocessor and cycle.
     pub fn operations_per_second(&self) -> f64 {
         f64::from(self.processors) * 128.0 * 1e3 * f64::from(self.kilohertz)
+    }
+
+    /// Bytes that its memory moves in a second, at most.
+    pub fn bytes_per_second(&self) -> f64 {
+        2.0 * 1e3 * f64::from(self.memory_kilohertz) * f64::from(self.memory_bits) / 8.0
     }
 
     /// Bytes of its memory that are free, and all of them.
@@ -265,9 +278,11 @@ impl Device {
     /// The kernels with these definitions.
     pub(crate) fn program(&self, defines: &[String]) -> Result<Arc<Program>> {
         let key = defines.join(" ");
-        // Held while it is compiled, so that threads which want the same program wait for it.
         let mut programs = self.programs.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some(program) = programs.get(&key) {
+        let slot = programs.entry(key).or_default().clone();
+        drop(programs);
+        let mut slot = slot.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(program) = &*slot {
             return Ok(program.clone());
         }
         let image = compile(defines, self.capability)?;
@@ -290,9 +305,7 @@ impl Device {
             program.kernels.push(kernel);
             program.slots.push(blocks.max(1) as u32 * self.processors);
         }
-        let program = Arc::new(program);
-        programs.insert(key, program.clone());
-        Ok(program)
+        Ok(slot.insert(Arc::new(program)).clone())
     }
 
     /// Starts a kernel on so many blocks.

@@ -97,8 +97,9 @@ __device__ u64 warp_sum(u64 value) {
     return value;
 }
 
-/// The sum of what all lanes of a warp hold, added by one of them.
-__device__ void add_of_warp(u64 *sum, long long value) {
+/// The sum of what all lanes of a warp hold, added by one of them. Not inlined: it is called for each sum of a thread, but seldom,
+/// and copies of it would take most of the time to compile.
+__device__ __attribute__((noinline)) void add_of_warp(u64 *sum, long long value) {
     u64 low = warp_sum((u64)value & 0xffffffffu);
     long long high = (long long)warp_sum((u64)(value >> 32));
     if ((threadIdx.x & 31) == 0) add128(sum, ((i128)high << 32) + (i128)low);
