@@ -10,8 +10,8 @@ use crate::spec::{MOST_RUNGS, Rung, Section};
 use crate::tables::{Step, Tables};
 use std::sync::Arc;
 
-/// Values that are copied to the GPU at once, about: 16 MiB.
-const STAGED_VALUES: usize = 1 << 21;
+/// Values that are copied to the GPU at once, about: 4 MiB. More take longer to pin than they save: each thread has two buffers.
+const STAGED_VALUES: usize = 1 << 19;
 /// Most rows of the GPU's memory that are worked on at once.
 const MOST_ROWS: u64 = 1 << 24;
 
