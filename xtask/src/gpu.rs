@@ -27,11 +27,17 @@ pub fn emulated() -> Outcome {
         return Ok(());
     }
     let folder = build()?;
-    let mut tests = cargo(TESTS);
-    tests.env("NYSKETCH_GPU", "1").env("LD_LIBRARY_PATH", &folder);
-    // Programs of the emulator do not run on a GPU, so they are kept elsewhere.
-    tests.env("XDG_CACHE_HOME", folder.join("cache"));
-    step("tests on an emulated GPU", tests)
+    let run = |what, backwards: &str| {
+        let mut tests = cargo(TESTS);
+        tests.env("NYSKETCH_GPU", "1").env("LD_LIBRARY_PATH", &folder);
+        tests.env("EMULATED_BACKWARDS", backwards);
+        // Programs of the emulator do not run on a GPU, so they are kept elsewhere.
+        tests.env("XDG_CACHE_HOME", folder.join("cache"));
+        step(what, tests)
+    };
+    run("tests on an emulated GPU", "0")?;
+    // The last thread of a block first, so that a missing barrier shows.
+    run("the same backwards", "1")
 }
 
 /// Builds the libraries of the emulated driver and compiler where its sources have changed, and says where they are.

@@ -129,8 +129,9 @@ impl Device {
                 (driver.name)(name.as_mut_ptr().cast::<c_char>(), name.len() as c_int, handle);
             let asked = [MAJOR, MINOR, PROCESSORS, KILOHERTZ, MEMORY_KILOHERTZ, MEMORY_BITS];
             let all = told.iter_mut().zip(asked);
-            let failed =
-                all.map(|(value, which)| (driver.attribute)(value, which, handle)).find(|c| *c != 0);
+            let failed = all
+                .map(|(value, which)| (driver.attribute)(value, which, handle))
+                .find(|c| *c != 0);
             [got, read, failed.unwrap_or(0)]
         };
         let [major, minor, processors, kilohertz, memory_kilohertz, memory_bits] = told;

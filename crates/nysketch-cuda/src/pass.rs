@@ -287,7 +287,8 @@ impl Pass {
             outcome.weight = added.map(|i| chunks[i].rows).sum();
         }
         let largest = weighed.iter().map(|i| chunks[*i].rows).max().unwrap_or(0) as usize;
-        let of_each = |wanted| Memory::new(&device, if wanted { largest * 4 } else { 0 }, "weights");
+        let of_each =
+            |wanted| Memory::new(&device, if wanted { largest * 4 } else { 0 }, "weights");
         let (given, of_rows, of_complete) =
             (of_each(!weights.is_empty())?, of_each(true)?, of_each(true)?);
         let found = Memory::new(&device, (2 + d) * 8, "what is wrong")?;
