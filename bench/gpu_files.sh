@@ -3,7 +3,7 @@
 # whether the bytes are the same. Beside them reading alone: the cells of one landmark, on the processors.
 # `bash bench/gpu_files.sh [ROWS [LANDMARKS …]]`; NYSKETCH names the command.
 set -eu
-rows=${1:-20000000}
+rows=$((${1:-20000000} / 8 * 8))
 shift || true
 landmarks=${*:-400 4000}
 command=$(command -v "${NYSKETCH:-nysketch}")
@@ -13,10 +13,12 @@ cd "$folder"
 # Eight parts of each, made side by side.
 for format in parquet npy; do
   mkdir "$format"
+  started=
   for part in 1 2 3 4 5 6 7 8; do
-    "$command" generate gmm --rows $((rows / 8)) --dims 20 --clusters 50 --seed "$part" -o "$format/$part.$format" -q > out.txt &
+    "$command" generate gmm --rows $((rows / 8)) --dims 20 --clusters 50 --seed "$part" -o "$format/$part.$format" -q > "$part.txt" &
+    started="$started $!"
   done
-  wait
+  for one in $started; do wait "$one"; done
   du -sh "$format"
 done
 timed() { # what it is, then the command

@@ -4,7 +4,7 @@
 //! The floor is the number of operations that these sums cannot do without, over the rate at which the GPU starts them: 128
 //! per multiprocessor and cycle. An operation on doubles and a product of 64 bits count 2, a conversion to or from 64 bits 8, since
 //! the GPU has half and an eighth as many units for them (compute capability 9.0). Reading every row once has a floor of its own:
-//! bytes over what the memory can move. Sums of moments alone come near that one.
+//! bytes over what the memory can move.
 
 use nysketch::cuda::{Device, Element, OwnedRows};
 use nysketch::model::Shape;

@@ -31,9 +31,6 @@ pub struct Device {
     name: String,
     processors: u32,
     kilohertz: i32,
-    /// Of its memory, and how many bits are moved at a time, twice in a cycle.
-    memory_kilohertz: i32,
-    memory_bits: i32,
     capability: i32,
     programs: Mutex<HashMap<String, Arc<Slot>>>,
 }
@@ -121,20 +118,21 @@ impl Device {
             return Err(DeviceError::NoSuchDevice { wanted: ordinal, count });
         }
         let (mut handle, mut context, mut name) = (0, 0, vec![0u8; 128]);
-        let mut told = [0; 6];
+        let [mut major, mut minor, mut processors, mut kilohertz] = [0; 4];
         // SAFETY: the driver's own functions, with room for what they write.
         let codes = unsafe {
             let got = (driver.device)(&mut handle, ordinal as c_int);
             let read =
                 (driver.name)(name.as_mut_ptr().cast::<c_char>(), name.len() as c_int, handle);
-            let asked = [MAJOR, MINOR, PROCESSORS, KILOHERTZ, MEMORY_KILOHERTZ, MEMORY_BITS];
-            let all = told.iter_mut().zip(asked);
-            let failed = all
-                .map(|(value, which)| (driver.attribute)(value, which, handle))
-                .find(|c| *c != 0);
-            [got, read, failed.unwrap_or(0)]
+            let attribute = |value: &mut c_int, which| (driver.attribute)(value, which, handle);
+            let told = [
+                attribute(&mut major, MAJOR),
+                attribute(&mut minor, MINOR),
+                attribute(&mut processors, PROCESSORS),
+                attribute(&mut kilohertz, KILOHERTZ),
+            ];
+            [got, read, told[0], told[1], told[2], told[3]]
         };
-        let [major, minor, processors, kilohertz, memory_kilohertz, memory_bits] = told;
         let name =
             String::from_utf8_lossy(name.split(|b| *b == 0).next().unwrap_or(&[])).into_owned();
         let failed = |code| DeviceError::Failed {
@@ -161,8 +159,6 @@ impl Device {
             name,
             processors: processors.max(1) as u32,
             kilohertz,
-            memory_kilohertz,
-            memory_bits,
             capability: 10 * major + minor,
             programs: Mutex::default(),
         })
@@ -204,7 +200,14 @@ impl Device {
 
     /// Bytes that its memory moves in a second, at most.
     pub fn bytes_per_second(&self) -> f64 {
-        2.0 * 1e3 * f64::from(self.memory_kilohertz) * f64::from(self.memory_bits) / 8.0
+        let [mut kilohertz, mut bits] = [0; 2];
+        // SAFETY: the driver's own functions, with room for what they write.
+        unsafe {
+            (self.driver.attribute)(&mut kilohertz, MEMORY_KILOHERTZ, self.handle);
+            (self.driver.attribute)(&mut bits, MEMORY_BITS, self.handle);
+        }
+        // Twice in a cycle.
+        2.0 * 1e3 * f64::from(kilohertz) * f64::from(bits) / 8.0
     }
 
     /// Bytes of its memory that are free, and all of them.

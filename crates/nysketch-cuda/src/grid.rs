@@ -1,6 +1,6 @@
 //! How rows are dealt to blocks and threads: numbers that kernels are compiled with and launched by.
 
-/// Threads of a block, of every kernel.
+/// Threads of a block, of every kernel but the one that multiplies digits.
 pub const THREADS: u32 = 256;
 /// Warps of a block of the pass, each with landmarks or frequencies of its own.
 pub const GROUPS: usize = 8;

@@ -52,7 +52,7 @@ struct Args {
     u32 *complete;             // [row], zero where a number is absent, too
     const double *centre;      // [column]
     const double *units;       // units of fixed point in one of the table's
-    const double2 *frame;      // [column][2]: centre and 1/scale; up to which size a coordinate is certainly valid
+    const double2 *frame;      // [column][2]: centre and 1/scale; up to which size a coordinate is valid
     const float4 *points;      // [panel][column][group][QUADS]
     const float *levels;       // [level][point, filled up]
     const u32 *starts;         // [category]
@@ -73,7 +73,7 @@ struct Args {
     u64 rows;
     long long column_stride;   // in elements
     u32 dims, count, filled, categories, all_levels, cover_rungs, least_present;
-    u32 window;                // rows are sorted by cell among so many, as a power of two
+    u32 window;                // log2 of how many rows are sorted by cell together
     int row_bytes;             // from one row to the next
     int sign;                  // −1 to take out again what the first kernel has added
     double radius;
@@ -146,7 +146,7 @@ __device__ void prefetch(const ELEMENT *value) {
 /// Starts to copy from global to shared memory.
 __device__ void copy(float4 *to, const float4 *from) {
 #ifdef EMULATED
-    *to = *from;
+    emulated_copy(to, from);
 #else
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((u32)__cvta_generic_to_shared(to)), "l"(from) : "memory");
 #endif
@@ -154,7 +154,9 @@ __device__ void copy(float4 *to, const float4 *from) {
 
 /// Waits for what this thread has started to copy.
 __device__ void wait_for_copies() {
-#ifndef EMULATED
+#ifdef EMULATED
+    emulated_wait();
+#else
     asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
 }
@@ -359,7 +361,7 @@ struct Incoming {
         u32 r = threadIdx.x / 32 * (TILE / GROUPS) + threadIdx.x % SIDE, k = threadIdx.x % 32 / SIDE;
         row = stage.start + r;
         column = stage.from + k;
-        end = stage.from + stage.depth;
+        end = stage.start < a.rows ? stage.from + stage.depth : 0;
         from = below(a, values_of(a, column), row);
         to = rows + k * STRIDE + r;
         ask(a);
@@ -374,7 +376,7 @@ struct Incoming {
     }
 
     /// Puts down what has come, and asks for the next. Rows beyond the last are infinitely far from everything, which adds
-    /// nothing. Notes where a value may be invalid.
+    /// nothing. Notes where a value is invalid.
     __device__ void step(const Args &a, bool &valid) {
         if (!comes()) return;
 #if !SECOND
@@ -405,7 +407,7 @@ __device__ void bring_points(const Args &a, const Stage &stage, float4 *points) 
     for (u32 i = threadIdx.x; i < stage.depth * GROUPS * QUADS; i += THREADS) copy(points + i, panel + i);
 }
 
-/// Brings the values of a stage nearer that comes later.
+/// Brings the values of a stage nearer that comes later: all of them, if the columns of a row lie side by side.
 __device__ void announce(const Args &a, const Stage &stage) {
     if (threadIdx.x >= TILE || stage.start + threadIdx.x >= a.rows) return;
     const ELEMENT *row = below(a, values_of(a, stage.from), stage.start + threadIdx.x);
@@ -434,7 +436,7 @@ __device__ void take(const Args &a, u32 start, const Near &near) {
 #endif
         for (u32 group = 0; group < GROUPS; group++) {
             u32 point = (blockIdx.y * GROUPS + group) * PER_THREAD + ((const unsigned char *)near.places[group])[i];
-            u64 key = (u64)((const u32 *)near.least[group])[i] << 32 | point;
+            u64 key = (u64)__float_as_uint(((const float *)near.least[group])[i]) << 32 | point;
 #if SECOND
             join(&least, &second, key, ((const float *)near.second[group])[i]);
 #else
@@ -475,8 +477,10 @@ __device__ void add_column(float (*distance)[PER_THREAD], const float4 *row4, co
 KERNEL_OF_TWO(pass) {
     if (!CHECKS && *a.stop) return;
     __shared__ float4 rows4[2][DEPTH * STRIDE / 4];
-    __shared__ float4 points4[2 * PART > DEPTH ? 2 * PART * GROUPS * QUADS : DEPTH * GROUPS * QUADS];
+    __shared__ float4 points4[2 * PART * GROUPS * QUADS];
     __shared__ Near near[2];
+    static_assert(PART <= DEPTH && DEPTH <= 2 * PART, "one stage has room for its points, and each of several for its rows");
+    static_assert(sizeof(rows4) + sizeof(points4) + sizeof(near) <= 48 << 10, "what a block has without asking for more");
     const Stages stages(a);
     Stage stage = Stage::first(stages, blockIdx.x * TILE);
     u32 lane = threadIdx.x & 31, group = threadIdx.x >> 5, half = 0, turn = 0;
@@ -500,8 +504,7 @@ KERNEL_OF_TWO(pass) {
         if (stage.number == 0 && stage.start >= gridDim.x * TILE) take(a, stage.start - gridDim.x * TILE, near[turn ^ 1]);
         Stage next = stage.next(stages);
         announce(a, next.next(stages));
-        bool more = next.start < a.rows;
-        if (more && stages.count > 1) bring_points(a, next, points4 + (half ^ 1) * PART * GROUPS * QUADS);
+        if (next.start < a.rows && stages.count > 1) bring_points(a, next, points4 + (half ^ 1) * PART * GROUPS * QUADS);
         Incoming incoming(a, next, (float *)rows4[half ^ 1]);
         const float4 *row4 = rows4[half] + lane;
         const float4 *point4 = points4 + ((stages.count > 1 ? half : 0) * PART * GROUPS + group) * QUADS;
@@ -730,6 +733,9 @@ KERNEL(scan) {
 
 #define EACH (SPAN / THREADS) // rows of a thread in a span
 
+static_assert((SPAN & (SPAN - 1)) == 0, "a window, which is a power of two, has whole spans");
+static_assert((u64)MOST_BINS * SPAN <= (u64)1 << 32, "a cell and a row of the span have room in one word");
+
 /// Row numbers by cell, in any order within it. A block sorts those of a span first, so that it writes many side by side.
 KERNEL(scatter) {
     if (*a.stop) return;
@@ -791,7 +797,7 @@ struct Sums {
 #if WEIGHTED
     i128 sum;
 #else
-    long long sum; // of 256 numbers below 2⁴⁴
+    long long sum; // of PER_LANE numbers up to 2⁴⁴
 #endif
     i128 square;
     u64 rows, absent;
@@ -1028,7 +1034,7 @@ __device__ void ask(const Args &a, ELEMENT (*values)[8], u32 start, const ELEMEN
     }
 }
 
-/// Brings 32 rows nearer, a lane one of them.
+/// Brings 32 rows nearer, a lane one of them, if their columns lie side by side.
 __device__ void announce(const Args &a, u32 start, u32 down, u32 across) {
     u32 row = min(start + (threadIdx.x & 31), (u32)a.rows - 1);
 #pragma unroll
@@ -1078,7 +1084,7 @@ __device__ __attribute__((noinline)) bool one_by_one(const Args &a, u32 start, u
     return valid;
 }
 
-/// Where they have none. A warp takes 32 rows at a time. A whole number from −2155905152 to 2139062143 is taken apart into four digits from −128 to 127,
+/// Where rows have no weights. A warp takes 32 rows at a time. A whole number from −2155905152 to 2139062143 is taken apart into four digits from −128 to 127,
 /// whose products the units for matrices add up in integers; those of the same place, i + j for digits i and j, together.
 KERNEL_OF_DIGITS(digits) {
     if (!FIRST && *a.stop) return;

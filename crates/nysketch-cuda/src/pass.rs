@@ -287,10 +287,9 @@ impl Pass {
             outcome.weight = added.map(|i| chunks[i].rows).sum();
         }
         let largest = weighed.iter().map(|i| chunks[*i].rows).max().unwrap_or(0) as usize;
-        let of_each =
-            |wanted| Memory::new(&device, if wanted { largest * 4 } else { 0 }, "weights");
-        let (given, of_rows, of_complete) =
-            (of_each(!weights.is_empty())?, of_each(true)?, of_each(true)?);
+        let weights_of = |rows: usize| Memory::new(&device, rows * 4, "weights");
+        let given = weights_of(if weights.is_empty() { 0 } else { largest })?;
+        let (of_rows, of_complete) = (weights_of(largest)?, weights_of(largest)?);
         let found = Memory::new(&device, (2 + d) * 8, "what is wrong")?;
         for i in weighed {
             let (chunk, from) = (&chunks[i], i * most as usize);

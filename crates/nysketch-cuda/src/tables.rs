@@ -64,8 +64,8 @@ impl Tables {
         if !units.iter().all(|units| units.is_normal()) {
             return Err(DeviceError::Plan("columns of so large or small a scale"));
         }
-        // Sizes up to the limit of whole numbers, in coordinates.
-        let reach = spec.per_unit.iter().map(|per_unit| COORDINATE_LIMIT / per_unit);
+        // Up to which size a coordinate is valid: what is rounded to the limit is. Exact, as per_unit is a power of two.
+        let reach = spec.per_unit.iter().map(|per_unit| (COORDINATE_LIMIT + 0.5) / per_unit);
         let columns = spec.centre.iter().zip(&spec.inverse).zip(reach);
         let frame: Vec<f64> = columns
             .flat_map(|((centre, inverse), reach)| [*centre, *inverse, reach, 0.0])

@@ -600,6 +600,101 @@ fn numbers_of_any_size_have_the_same_moments() {
     }
 }
 
+/// Cells of numbers about the largest and least that are squared many at a time, alone, among larger ones and among invalid ones:
+/// of few rows and of many, so that cells end anywhere.
+#[test]
+fn numbers_of_any_size_have_the_same_cells() {
+    if !has_device() {
+        return;
+    }
+    const FEW: [f64; 6] = [268435455.0, -268435456.0, 268435454.5, -268435456.5, 0.0, 1.0];
+    // Numbers up to half a unit beyond the limit are rounded to it, and valid.
+    const MORE: [f64; 6] =
+        [268435456.0, -268435457.0, 268435455.5, 1e12, 17592186044416.25, -17592186044416.25];
+    const INVALID: [f64; 3] = [f64::NAN, 17592186044417.0, -17592186044416.75];
+    for (d, n, m) in [(1, 9000, 1), (3, 4000, 5), (20, 3000, 2), (300, 700, 3)] {
+        let mut s = Stream((d + n) as u64);
+        let table = Table::unnamed(d, (0..300 * d).map(|_| s.normal()).collect()).unwrap();
+        let collect = Collect { kernel: d == 3, cells: true, moments: false };
+        let params = PlanParams::default().landmarks(m).witnesses(0).collect(collect);
+        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        let frame = &plan.frame;
+        let value = |s: &mut Stream, i: usize, j: usize| {
+            let units = match i % 600 {
+                300..400 if s.below(20) == 0 => MORE[s.below(6)],
+                500..503 if j == 0 => INVALID[i % 3],
+                _ => FEW[s.below(6)],
+            };
+            frame.centre[j] + frame.scale[j] * units * 2f64.powi(frame.exponent[j])
+        };
+        let values: Vec<f64> = (0..n * d).map(|at| value(&mut s, at / d, at % d)).collect();
+        let table = Table::unnamed(d, values.clone()).unwrap();
+        let case =
+            Case { what: format!("{n} × {d}"), table, plan, values, weights: vec![], plain: true };
+        let expected = sketch(&case, EngineKind::Cpu, 1).to_bytes();
+        assert!(sketch(&case, EngineKind::Cuda(None), 1).to_bytes() == expected, "{}", case.what);
+        let got = on_device(&case, Element::F64, d == 3);
+        assert!(got.to_bytes() == expected, "{} on the device", case.what);
+    }
+}
+
+/// Rows of several windows in one call, and calls of fewer and more rows after one another.
+#[test]
+fn windows_of_rows_have_the_same_bytes() {
+    if !has_device() {
+        return;
+    }
+    let (d, n) = (700, 15_000);
+    let mut s = Stream(7);
+    let values: Vec<f64> = (0..n * d).map(|_| s.normal()).collect();
+    let table = Table::unnamed(d, values.clone()).unwrap();
+    let collect = Collect { kernel: false, cells: true, moments: false };
+    let params = PlanParams::default().landmarks(3).witnesses(0).collect(collect);
+    let plan = Arc::new(plan_for(&table, params).unwrap().0);
+    let expected = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap().to_bytes();
+    let device = Device::open(0).unwrap();
+    let mut sums = Accumulator::new(plan, EngineKind::Cuda(Some(0)));
+    let mut rest = &values[..];
+    for rows in [5000, 100, 9000, 900] {
+        let (some, others) = rest.split_at(rows * d);
+        let bytes = bytes_of(some, Element::F64);
+        let there = OwnedRows::copy(&device, &bytes, Element::F64, d).unwrap();
+        sums.push_on_device(&there.get(), &[], 1, Invalid::Refuse).unwrap();
+        rest = others;
+    }
+    assert_eq!(sums.freeze().unwrap().to_bytes(), expected);
+}
+
+/// The same row again and again, and one whose next would lie farther than kernels count.
+#[test]
+fn rows_may_lie_at_any_distance() {
+    if !has_device() {
+        return;
+    }
+    let values = vec![1.0, -2.0, 0.5];
+    let table = Table::unnamed(3, values.repeat(500)).unwrap();
+    let mut other = values.repeat(500);
+    other[0] = 4.0;
+    let plan = plan_for(&Table::unnamed(3, other).unwrap(), PlanParams::default().landmarks(2));
+    let plan = Arc::new(plan.unwrap().0);
+    let device = Device::open(0).unwrap();
+    let copies = |times| {
+        let bytes = bytes_of(&values.repeat(times), Element::F64);
+        OwnedRows::copy(&device, &bytes, Element::F64, 3).unwrap()
+    };
+    let expected = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap().to_bytes();
+    for (rows, stride) in [(500, 3), (500, 0), (1, 1 << 40)] {
+        let there = copies(rows);
+        let mut sums = Accumulator::new(plan.clone(), EngineKind::Cuda(Some(0)));
+        for _ in 0..500 / rows {
+            // SAFETY: of one row there is no next one, and all others are within those that were copied.
+            let rows = unsafe { there.get().with_strides(stride, 1) };
+            sums.push_on_device(&rows, &[], 1, Invalid::Refuse).unwrap();
+        }
+        assert!(sums.freeze().unwrap().to_bytes() == expected, "{rows} rows, {stride} apart");
+    }
+}
+
 /// More cells than are counted in the memory that threads share.
 #[test]
 fn many_cells_have_the_same_bytes() {

@@ -94,6 +94,25 @@ inline void emulated_mma_m16n8k32(int *sums, const unsigned *first, const unsign
             }
 }
 
+// ---- Copies that come later ------------------------------------------------------------------------
+
+// Only the wait carries them out, so that one which is missing or comes too late shows.
+struct Copied { float4 *to; float4 value; };
+static Copied emulated_copies[1024][16];
+static unsigned emulated_copied[1024];
+
+inline void emulated_copy(float4 *to, const float4 *from) {
+    unsigned thread = threadIdx.x, at = emulated_copied[thread]++;
+    if (at >= 16) __builtin_trap();
+    emulated_copies[thread][at] = {to, *from};
+}
+
+inline void emulated_wait() {
+    unsigned thread = threadIdx.x;
+    for (unsigned at = 0; at < emulated_copied[thread]; at++) *emulated_copies[thread][at].to = emulated_copies[thread][at].value;
+    emulated_copied[thread] = 0;
+}
+
 // ---- Atomic operations -----------------------------------------------------------------------------
 
 template <class T> struct Same { typedef T type; };
