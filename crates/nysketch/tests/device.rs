@@ -560,6 +560,18 @@ fn plans_are_the_same() {
     }
 }
 
+/// Rows of the host and of the GPU's memory have the bytes of the vectors; invalid ones are skipped.
+fn have_the_same_bytes(plan: &Arc<Plan>, values: Vec<f64>, by_column: bool) {
+    let d = plan.dims();
+    let what = format!("{} × {d}", values.len() / d);
+    let table = Table::unnamed(d, values.clone()).unwrap();
+    let case = Case { what, table, plan: plan.clone(), values, weights: vec![], plain: true };
+    let expected = sketch(&case, EngineKind::Cpu, 1).to_bytes();
+    assert!(sketch(&case, EngineKind::Cuda(None), 1).to_bytes() == expected, "{}", case.what);
+    let got = on_device(&case, Element::F64, by_column);
+    assert!(got.to_bytes() == expected, "{} on the device", case.what);
+}
+
 /// Moments of numbers about the largest and least of four digits of eight bits, alone, among larger ones and among invalid ones,
 /// of columns that fill a tile of the matrix or more, and of rows enough for a sum of digits to be folded on the way.
 #[test]
@@ -590,13 +602,7 @@ fn numbers_of_any_size_have_the_same_moments() {
             frame.centre[j] + frame.scale[j] * units * 2f64.powi(frame.exponent[j])
         };
         let values: Vec<f64> = (0..n * d).map(|at| value(&mut s, at / d, at % d)).collect();
-        let table = Table::unnamed(d, values.clone()).unwrap();
-        let case =
-            Case { what: format!("{n} × {d}"), table, plan, values, weights: vec![], plain: true };
-        let expected = sketch(&case, EngineKind::Cpu, 1).to_bytes();
-        assert!(sketch(&case, EngineKind::Cuda(None), 1).to_bytes() == expected, "{}", case.what);
-        let got = on_device(&case, Element::F64, d == 7);
-        assert!(got.to_bytes() == expected, "{} on the device", case.what);
+        have_the_same_bytes(&plan, values, d == 7);
     }
 }
 
@@ -628,13 +634,7 @@ fn numbers_of_any_size_have_the_same_cells() {
             frame.centre[j] + frame.scale[j] * units * 2f64.powi(frame.exponent[j])
         };
         let values: Vec<f64> = (0..n * d).map(|at| value(&mut s, at / d, at % d)).collect();
-        let table = Table::unnamed(d, values.clone()).unwrap();
-        let case =
-            Case { what: format!("{n} × {d}"), table, plan, values, weights: vec![], plain: true };
-        let expected = sketch(&case, EngineKind::Cpu, 1).to_bytes();
-        assert!(sketch(&case, EngineKind::Cuda(None), 1).to_bytes() == expected, "{}", case.what);
-        let got = on_device(&case, Element::F64, d == 3);
-        assert!(got.to_bytes() == expected, "{} on the device", case.what);
+        have_the_same_bytes(&plan, values, d == 3);
     }
 }
 
@@ -671,7 +671,7 @@ fn rows_may_lie_at_any_distance() {
     if !has_device() {
         return;
     }
-    let values = vec![1.0, -2.0, 0.5];
+    let values = [1.0, -2.0, 0.5];
     let table = Table::unnamed(3, values.repeat(500)).unwrap();
     let mut other = values.repeat(500);
     other[0] = 4.0;
