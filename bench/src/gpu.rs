@@ -41,6 +41,9 @@ const PRODUCT: f64 = 0.5;
 /// To doubles, a subtraction, a multiplication and a sum, a comparison, and digits of four numbers in twelve operations.
 const DIGITS: f64 = 8.0 + 6.0 + 1.0 + 3.0;
 
+/// How many times as many rows the processors are measured with, beside once.
+const LONGER: usize = 8;
+
 impl Setting {
     fn operations(&self) -> f64 {
         let (n, d, m) = (self.rows as f64, self.dims as f64, self.landmarks as f64);
@@ -123,13 +126,19 @@ fn measure(device: &Arc<Device>, setting: &Setting) -> Result<()> {
         sketch = Some(sums.freeze()?);
     }
     // The same rows, added up once by vectors and then as often as they were copied.
-    let part = Table::unnamed(d, values.iter().map(|x| f64::from(*x)).collect())?;
+    let values: Vec<f64> = values.iter().map(|x| f64::from(*x)).collect();
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let start = Instant::now();
-    let by_vectors = Sketch::of(&plan, &part, SketchParams::default().threads(threads), &())?;
-    let cpu = start.elapsed().as_secs_f64() * copies as f64;
+    let by_vectors = |times| {
+        let part = Table::unnamed(d, values.repeat(times))?;
+        let start = Instant::now();
+        let sketch = Sketch::of(&plan, &part, SketchParams::default().threads(threads), &())?;
+        Ok::<_, Error>((sketch, start.elapsed().as_secs_f64()))
+    };
+    // What the processors do once, however many rows there are, is not multiplied.
+    let (part, once) = by_vectors(1)?;
+    let cpu = once + (by_vectors(LONGER)?.1 - once) / (LONGER - 1) as f64 * (copies - 1) as f64;
     let mut sketch = sketch.unwrap_or_else(|| Sketch::empty(plan.clone()));
-    let same = (1..=copies).try_for_each(|_| sketch.subtract(&by_vectors)).is_ok()
+    let same = (1..=copies).try_for_each(|_| sketch.subtract(&part)).is_ok()
         && sketch.to_bytes() == Sketch::empty(plan).to_bytes();
     let floor = setting.operations() / device.operations_per_second();
     let reading = setting.rows as f64 * (4 * d) as f64 / device.bytes_per_second();

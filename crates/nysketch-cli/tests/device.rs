@@ -62,16 +62,21 @@ fn what_is_no_device_is_refused() {
         "sketch rows.csv --plan plan.nys --device gpu -o s.nys",
         &["auto, cpu, cuda or cuda:N"],
     );
-    if Device::count() == 0 {
-        // Also where the table is too small for a GPU to have work.
-        f.fails(1, "plan rows.csv --device cuda:0 -o q.nys", &["--device cpu"]);
-        f.fails(1, "sketch rows.csv --plan plan.nys --device cuda -o s.nys", &["--device cpu"]);
-    } else {
-        f.fails(
-            1,
-            "sketch rows.csv --plan plan.nys --device cuda:99 -o s.nys",
-            &["no GPU 99", "--device cpu"],
-        );
+    // Also where a GPU would have nothing to do.
+    let lines = [
+        "sketch rows.csv --plan plan.nys -o s.nys",
+        "plan rows.csv -o q.nys",
+        "plan --private --bounds c0=-9..9,c1=-9..9 -o q.nys",
+        "predict mixture.json rows.csv -o labels.csv",
+    ];
+    f.ok("sketch rows.csv --plan plan.nys -o rows.nys");
+    f.ok("fit gmm rows.nys -k 2 -o mixture.json");
+    for line in lines {
+        let missing = if Device::count() == 0 { "--device cpu" } else { "no GPU 99" };
+        f.fails(1, &format!("{line} --device cuda:99"), &[missing]);
+    }
+    for file in ["s.nys", "q.nys", "labels.csv"] {
+        assert!(!f.path(file).exists(), "{file}");
     }
 }
 
@@ -151,7 +156,8 @@ fn a_lost_gpu_leaves_its_checkpoint() {
     let line = "sketch more.csv --plan plan.nys --checkpoint c.ckpt --checkpoint-every 0.000001 --threads 1 -o s.nys";
     let mut lost = f.command(&format!("{line} --device cuda"));
     // After the trial and the first rows, and before the last.
-    lost.env("EMULATED_LOST_AFTER", "40").assert().code(1).stderr(contains("LAUNCH_FAILED"));
+    let failed = lost.env("EMULATED_LOST_AFTER", "40").assert().code(1);
+    failed.stderr(contains("LAUNCH_FAILED")).stderr(contains("--resume"));
     assert!(f.path("c.ckpt").exists());
     f.ok(&format!("{line} --device cpu --resume"));
     f.ok("sketch more.csv --plan plan.nys -o whole.nys");

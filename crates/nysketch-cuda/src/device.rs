@@ -96,6 +96,16 @@ impl Device {
         Driver::get().and_then(count).unwrap_or(0)
     }
 
+    /// Whether this machine seems to have a GPU, be it one whose driver is too old to be used.
+    pub fn is_likely() -> bool {
+        match Driver::get() {
+            Ok(driver) => count(driver).is_ok_and(|count| count > 0),
+            Err(reason) => {
+                matches!(reason, DeviceError::Lacking(_) | DeviceError::OldDriver { .. })
+            }
+        }
+    }
+
     /// Opens a GPU, counted from 0; one that is open in this process already is the same, with its programs.
     pub fn open(ordinal: usize) -> Result<Arc<Device>> {
         static OPEN: Mutex<BTreeMap<usize, Weak<Device>>> = Mutex::new(BTreeMap::new());
@@ -260,15 +270,7 @@ impl Device {
             return self.check(code, "asking for memory");
         }
         let (free, total) = self.memory()?;
-        let mb = |bytes: usize| bytes.div_ceil(1_000_000);
-        let (wanted_mb, free_mb, total_mb) = (mb(bytes), mb(free), mb(total));
-        Err(DeviceError::OutOfMemory {
-            name: self.name.clone(),
-            what,
-            wanted_mb,
-            free_mb,
-            total_mb,
-        })
+        Err(DeviceError::OutOfMemory { name: self.name.clone(), what, wanted: bytes, free, total })
     }
 
     /// An error where this machine did not give memory to copy from.

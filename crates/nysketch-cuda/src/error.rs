@@ -45,6 +45,9 @@ pub enum DeviceError {
          or name its library in NYSKETCH_NVRTC"
     )]
     NoCompiler,
+    /// What the user names is not NVRTC.
+    #[error("NYSKETCH_NVRTC names {0}, which cannot be opened as NVRTC, the compiler for GPUs")]
+    NotCompiler(String),
     /// NVRTC does not take the kernels.
     #[error("NVRTC {version} does not compile the kernels: {log}")]
     NotCompiled {
@@ -55,24 +58,24 @@ pub enum DeviceError {
     },
     /// The memory of the GPU is full.
     #[error(
-        "{name} has no room for {wanted_mb} MB ({what}; {free_mb} of {total_mb} MB are free): use fewer threads or landmarks, \
-         or another device"
+        "{name} has no room for {} ({what}; {} of {} are free): use fewer threads or landmarks, or another device",
+        up(*wanted), down(*free), down(*total)
     )]
     OutOfMemory {
         /// The GPU.
         name: String,
         /// What for.
         what: &'static str,
-        /// In millions of bytes.
-        wanted_mb: usize,
-        /// In millions of bytes.
-        free_mb: usize,
-        /// In millions of bytes.
-        total_mb: usize,
+        /// Bytes that were wanted.
+        wanted: usize,
+        /// Bytes that are free.
+        free: usize,
+        /// Bytes that there are.
+        total: usize,
     },
     /// Memory of this machine that a GPU copies from is not to be had.
     #[error(
-        "this machine has no {mb} MB of memory that stays in place for a GPU to copy from: use fewer threads, or raise the \
+        "this machine has no {mb} MB of pinned memory for a GPU to copy from: use fewer threads, or raise the \
          limit of locked memory"
     )]
     NotPinned {
@@ -100,6 +103,22 @@ pub enum DeviceError {
         /// What was given.
         got: String,
     },
+}
+
+/// Bytes as people read them, rounded up.
+fn up(bytes: usize) -> String {
+    match bytes {
+        0..10_000_000 => format!("{} kB", bytes.div_ceil(1000)),
+        _ => format!("{} MB", bytes.div_ceil(1_000_000)),
+    }
+}
+
+/// The same rounded down.
+fn down(bytes: usize) -> String {
+    match bytes {
+        0..10_000_000 => format!("{} kB", bytes / 1000),
+        _ => format!("{} MB", bytes / 1_000_000),
+    }
 }
 
 /// What a GPU gave, or why it did not.

@@ -131,11 +131,18 @@ impl Driver {
 }
 
 impl Nvrtc {
-    /// The compiler of this machine.
+    /// The compiler of this machine: the one that the user names, else the first that is found.
     pub fn get() -> Result<&'static Nvrtc> {
-        static NVRTC: OnceLock<Option<Nvrtc>> = OnceLock::new();
-        let find = || places().into_iter().find_map(|path| Nvrtc::of(open(path)?).ok());
-        NVRTC.get_or_init(find).as_ref().ok_or(DeviceError::NoCompiler)
+        static NVRTC: OnceLock<Result<Nvrtc>> = OnceLock::new();
+        let at = |path: PathBuf| Nvrtc::of(open(path)?).ok();
+        let find = || match std::env::var_os("NYSKETCH_NVRTC").map(PathBuf::from) {
+            Some(named) => {
+                let name = named.display().to_string();
+                at(named).ok_or(DeviceError::NotCompiler(name))
+            }
+            None => places().into_iter().find_map(at).ok_or(DeviceError::NoCompiler),
+        };
+        NVRTC.get_or_init(find).as_ref().map_err(Clone::clone)
     }
 }
 
@@ -154,11 +161,8 @@ fn open(path: PathBuf) -> Option<&'static Library> {
     unsafe { Library::new(path) }.ok().map(|library| &*Box::leak(Box::new(library)))
 }
 
-/// Where NVRTC may be: where the user says, where the loader looks, in the toolkit, and in a Python environment; the newest
-/// first that the driver knows.
+/// Where NVRTC may be: where the loader looks, in the toolkit, and in a Python environment; the newest first that the driver knows.
 fn places() -> Vec<PathBuf> {
-    let mut places: Vec<PathBuf> =
-        std::env::var_os("NYSKETCH_NVRTC").into_iter().map(PathBuf::from).collect();
     let (before, after) =
         if cfg!(windows) { ("nvrtc64_", "0_0.dll") } else { ("libnvrtc.so.", "") };
     let mut version = 0;
@@ -168,7 +172,7 @@ fn places() -> Vec<PathBuf> {
     }
     let versions = if version >= 13_000 { [13, 12] } else { [12, 13] };
     let names = versions.map(|v| format!("{before}{v}{after}"));
-    places.extend(names.iter().map(PathBuf::from));
+    let mut places: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
     places.push("libnvrtc.so".into());
     let toolkits =
         ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(PathBuf::from);

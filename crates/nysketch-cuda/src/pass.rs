@@ -178,10 +178,10 @@ impl Pass {
             });
         }
         self.landed = Some(Landed {
-            values: Memory::new(device, values * 8, "rows")?,
-            codes: Memory::new(device, codes * 4, "rows")?,
-            weights: Memory::new(device, rows * 4, "rows")?,
-            complete: Memory::new(device, rows * 4, "rows")?,
+            values: Memory::new(device, values * 8, "a buffer for rows")?,
+            codes: Memory::new(device, codes * 4, "a buffer for rows")?,
+            weights: Memory::new(device, rows * 4, "a buffer for rows")?,
+            complete: Memory::new(device, rows * 4, "a buffer for rows")?,
         });
         Ok(())
     }

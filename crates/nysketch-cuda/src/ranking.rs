@@ -155,7 +155,7 @@ impl Lane {
             stream: Stream::new(device)?,
             rows: 0,
             staged: Pinned::new(device, values)?,
-            values: Memory::new(device, values * 4, "rows")?,
+            values: Memory::new(device, values * 4, "a buffer for rows")?,
             keys: Memory::new(device, pairs * 8, "nearest points")?,
             seconds: Memory::new(device, pairs * 4, "nearest points")?,
             ranks: Memory::new(device, rows * 12, "nearest points")?,

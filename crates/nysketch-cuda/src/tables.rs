@@ -115,7 +115,7 @@ impl Tables {
             Some(packed) => packed.clone(),
             None => {
                 let copy = |values: Vec<f32>| {
-                    Memory::of(&self.device, &values, &self.stream, "the landmarks")
+                    Memory::of(&self.device, &values, &self.stream, "landmarks or centres")
                 };
                 let points = copy(self.spec.packed_points(per_thread))?;
                 let packed =

@@ -5,7 +5,7 @@
 
 use crate::args::{Common, InputArgs, SketchArgs};
 use crate::kind::Kind;
-use crate::output::Usage;
+use crate::output::{Usage, warn};
 use crate::writing::{check_output, keep_bytes};
 use anyhow::{Context, Result, bail};
 use nysketch::rows::Losses;
@@ -153,6 +153,11 @@ impl<'a> Checkpoint<'a> {
         match run.finish_saving(input, params, progress, self.every, save) {
             Err(Error::Cancelled) => {
                 bail!("stopped before the end; run the same command with --resume to continue")
+            }
+            Err(error @ (Error::Device(_) | Error::WrongDevice { .. })) => {
+                let saved = "progress up to the last checkpoint is saved; run the same command with --resume to continue, on this device or another";
+                warn(saved);
+                Err(error.into())
             }
             other => Ok(other?),
         }

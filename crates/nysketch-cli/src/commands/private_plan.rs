@@ -89,7 +89,7 @@ fn make(args: &PlanArgs, common: &Common) -> Result<(Plan, PlanReport)> {
     private.radius = said.radius;
     let people = said.max_rows_per.as_ref();
     private.people = people.map(|(column, rows)| People::new(column, *rows)).transpose()?;
-    let mut params = params(&args.input, &args.plan, common)?;
+    let mut params = params(&args.input, &args.plan, common)?.device(args.device.device);
     params.log = args.plan.log.clone();
     params.column_weights = args.plan.weight_column.clone();
     // Before any file is opened.

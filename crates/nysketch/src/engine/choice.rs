@@ -97,7 +97,7 @@ impl DeviceChoice {
         let pays = || operations >= WORTH_STARTING * OPERATIONS * threads as f64;
         let ordinal = match self {
             DeviceChoice::Cuda(ordinal) => ordinal,
-            DeviceChoice::Auto if pays() && Device::count() > 0 => None,
+            DeviceChoice::Auto if pays() && Device::is_likely() => None,
             DeviceChoice::Auto | DeviceChoice::Cpu => return Ok((None, None)),
         };
         match start(ordinal) {

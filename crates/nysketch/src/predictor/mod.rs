@@ -182,6 +182,7 @@ impl<'a> Predictor<'a> {
     ) -> Result<(Self, Option<String>)> {
         let (Some(nearest), Shape::Centres { centres, .. }) = (&self.nearest, &self.model.shape)
         else {
+            device.check()?;
             let asked = matches!(device, DeviceChoice::Cuda(_));
             let why_not = asked.then(|| NO_NEAREST.to_string());
             return Ok((self, why_not));
