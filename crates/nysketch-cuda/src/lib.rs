@@ -38,5 +38,12 @@ pub use rows::{DeviceRows, Element, OwnedRows};
 pub use spec::{Layout, Metric, Private, Rung, Section, Spec};
 pub use tables::Tables;
 
-/// The kernels, in CUDA C++.
-pub const KERNELS: &str = include_str!("kernels.cu");
+/// The kernels, in CUDA C++: one text.
+pub const KERNELS: &str = concat!(
+    include_str!("kernels/arguments.cu"),
+    include_str!("kernels/arithmetic.cu"),
+    include_str!("kernels/validity.cu"),
+    include_str!("kernels/pass.cu"),
+    include_str!("kernels/cells.cu"),
+    include_str!("kernels/moments.cu"),
+);
