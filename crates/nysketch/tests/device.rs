@@ -529,8 +529,12 @@ fn what_stays_on_the_processors() {
     let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
     let mixture = fit(&sketch, &FitParams::new(Task::Gmm, 2)).unwrap();
     let asked = |model, device, rows| Predictor::new(model).on_device(device, rows, 1).unwrap().1;
-    let why_not = asked(&mixture, DeviceChoice::Cuda(None), None).unwrap();
-    assert!(why_not.contains("k-means and k-medians"), "{why_not}");
+    if Device::count() > 0 {
+        let why_not = asked(&mixture, DeviceChoice::Cuda(None), None).unwrap();
+        assert!(why_not.contains("k-means and k-medians"), "{why_not}");
+    }
+    // One that does not exist is an error, also where it would have nothing to do.
+    assert!(Predictor::new(&mixture).on_device(DeviceChoice::Cuda(Some(99)), None, 1).is_err());
     assert_eq!(asked(&mixture, DeviceChoice::Auto, Some(1 << 40)), None);
     let centres = fit(&sketch, &FitParams::new(Task::Kmeans, 2)).unwrap();
     assert_eq!(asked(&centres, DeviceChoice::Auto, Some(100)), None);
