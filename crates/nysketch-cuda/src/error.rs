@@ -105,20 +105,21 @@ pub enum DeviceError {
     },
 }
 
-/// Bytes as people read them, rounded up.
+/// The unit in which people read so many bytes.
+fn unit(bytes: usize) -> (usize, &'static str) {
+    if bytes < 10_000_000 { (1000, "kB") } else { (1_000_000, "MB") }
+}
+
+/// Bytes in their unit, rounded up.
 fn up(bytes: usize) -> String {
-    match bytes {
-        0..10_000_000 => format!("{} kB", bytes.div_ceil(1000)),
-        _ => format!("{} MB", bytes.div_ceil(1_000_000)),
-    }
+    let (unit, name) = unit(bytes);
+    format!("{} {name}", bytes.div_ceil(unit))
 }
 
 /// The same rounded down.
 fn down(bytes: usize) -> String {
-    match bytes {
-        0..10_000_000 => format!("{} kB", bytes / 1000),
-        _ => format!("{} MB", bytes / 1_000_000),
-    }
+    let (unit, name) = unit(bytes);
+    format!("{} {name}", bytes / unit)
 }
 
 /// What a GPU gave, or why it did not.

@@ -1,6 +1,6 @@
 //! What a plan has in the memory of GPUs, and which of them can be used.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use nysketch_cuda::{Device, Tables};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ pub fn on_each<T>(
         for ordinal in 0..Device::count().max(1) {
             match make(ordinal) {
                 Ok(one) => made.push(one),
-                Err(reason @ (Error::Device(_) | Error::WrongDevice { .. })) => {
+                Err(reason) if reason.is_of_device() => {
                     unusable.get_or_insert(reason);
                 }
                 Err(other) => return Err(other),

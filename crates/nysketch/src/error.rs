@@ -425,6 +425,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether a GPU could not be used or did not finish, which others may do.
+    pub fn is_of_device(&self) -> bool {
+        matches!(self, Error::Device(_) | Error::WrongDevice { .. })
+    }
+
     /// The row that the error names, if it names one.
     pub fn row(&self) -> Option<u64> {
         match self {

@@ -154,7 +154,7 @@ impl<'a> Checkpoint<'a> {
             Err(Error::Cancelled) => {
                 bail!("stopped before the end; run the same command with --resume to continue")
             }
-            Err(error @ (Error::Device(_) | Error::WrongDevice { .. })) => {
+            Err(error) if error.is_of_device() => {
                 let saved = "progress up to the last checkpoint is saved; run the same command with --resume to continue, on this device or another";
                 warn(saved);
                 Err(error.into())

@@ -74,23 +74,37 @@ KERNEL(count) {
     }
 }
 
+/// The bins of a thread, of so many, where all threads of a block share them.
+struct Own {
+    u32 first, last;
+
+    __device__ Own(u32 count) {
+        u32 each = (count + THREADS - 1) / THREADS;
+        first = min(count, threadIdx.x * each);
+        last = min(count, first + each);
+    }
+
+    /// Turns counts into where each bin starts, and returns where the last one of this thread ends, if it has any.
+    __device__ u32 add_up(u32 *bins, u32 *totals) const {
+        u32 total = 0;
+        for (u32 bin = first; bin < last; bin++) total += bins[bin];
+        totals[threadIdx.x] = total;
+        __syncthreads();
+        u32 at = 0;
+        for (u32 before = 0; first < last && before < threadIdx.x; before++) at += totals[before];
+        for (u32 bin = first; bin < last; bin++) {
+            u32 here = bins[bin];
+            bins[bin] = at;
+            at += here;
+        }
+        return at;
+    }
+};
+
 /// Turns counts into where each cell starts. One block.
 KERNEL(scan) {
     __shared__ u32 totals[THREADS];
-    u32 count = (u32)(bins_of(a, a.rows - 1) - a.bins) + a.count;
-    u32 each = (count + THREADS - 1) / THREADS;
-    u32 from = min(count, threadIdx.x * each), to = min(count, from + each);
-    u32 total = 0;
-    for (u32 bin = from; bin < to; bin++) total += a.bins[bin];
-    totals[threadIdx.x] = total;
-    __syncthreads();
-    u32 at = 0;
-    for (u32 before = 0; before < threadIdx.x; before++) at += totals[before];
-    for (u32 bin = from; bin < to; bin++) {
-        u32 rows = a.bins[bin];
-        a.bins[bin] = at;
-        at += rows;
-    }
+    Own((u32)(bins_of(a, a.rows - 1) - a.bins) + a.count).add_up(a.bins, totals);
 }
 
 #define EACH (SPAN / THREADS) // rows of a thread in a span
@@ -102,8 +116,7 @@ static_assert((u64)MOST_BINS * SPAN <= (u64)1 << 32, "a cell and a row of the sp
 KERNEL(scatter) {
     if (*a.stop) return;
     __shared__ u32 bins[MOST_BINS], sorted[SPAN], totals[THREADS];
-    // Each thread has some bins.
-    u32 each = (a.count + THREADS - 1) / THREADS, first = min(a.count, threadIdx.x * each), last = min(a.count, first + each);
+    const Own own(a.count);
     for (u32 start = blockIdx.x * SPAN; start < a.rows; start += gridDim.x * SPAN) {
         u32 *all = bins_of(a, start);
         u32 rows = min((u32)SPAN, (u32)a.rows - start), cells[EACH], places[EACH] = {};
@@ -117,24 +130,14 @@ KERNEL(scatter) {
             }
             continue;
         }
-        for (u32 bin = first; bin < last; bin++) bins[bin] = 0;
+        for (u32 bin = own.first; bin < own.last; bin++) bins[bin] = 0;
         __syncthreads();
         // The place of each row in its cell, then those of the cells in the span.
 #pragma unroll
         for (int i = 0; i < EACH; i++)
             if (threadIdx.x + i * THREADS < rows) places[i] = atomicAdd(bins + cells[i], 1u);
         __syncthreads();
-        u32 at = 0;
-        for (u32 bin = first; bin < last; bin++) at += bins[bin];
-        totals[threadIdx.x] = at;
-        __syncthreads();
-        at = 0;
-        for (u32 before = 0; before < threadIdx.x && before * each < a.count; before++) at += totals[before];
-        for (u32 bin = first; bin < last; bin++) {
-            u32 here = bins[bin];
-            bins[bin] = at;
-            at += here;
-        }
+        u32 end = own.add_up(bins, totals);
         __syncthreads();
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
@@ -143,8 +146,8 @@ KERNEL(scatter) {
         }
         __syncthreads();
         // How much further a cell starts among all rows than in the span.
-        for (u32 bin = first; bin < last; bin++) {
-            u32 here = (bin + 1 < last ? bins[bin + 1] : at) - bins[bin];
+        for (u32 bin = own.first; bin < own.last; bin++) {
+            u32 here = (bin + 1 < own.last ? bins[bin + 1] : end) - bins[bin];
             if (here) bins[bin] = atomicAdd(all + bin, here) - bins[bin];
         }
         __syncthreads();

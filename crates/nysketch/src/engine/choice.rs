@@ -73,7 +73,7 @@ impl DeviceChoice {
 
     /// Whether the processors may take over what a GPU could not do: an error of the GPU, and nobody asked for it by name.
     pub fn excuses(self, error: &Error) -> bool {
-        self == DeviceChoice::Auto && matches!(error, Error::Device(_) | Error::WrongDevice { .. })
+        self == DeviceChoice::Auto && error.is_of_device()
     }
 
     /// Fails where a GPU was asked for by name and there is none to be used.
