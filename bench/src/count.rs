@@ -3,11 +3,12 @@
 //! Two runs that differ only in the number of blocks give the instructions per block, whatever the
 //! start of the program costs. Data is fixed, and every case is deterministic.
 
-use nysketch::feature_map::fourier::{FourierPass, FrequencyLaw, draw_frequencies};
-use nysketch::kernel::pack::MAX_BLOCK;
-use nysketch::kernel::tile::{Nearest, Tiles};
-use nysketch::points::Points;
 use nysketch::*;
+use nysketch_core::kernel::fourier::{FourierPass, FrequencyLaw, draw_frequencies};
+use nysketch_core::kernel::pack::MAX_BLOCK;
+use nysketch_core::kernel::tile::{Nearest, Tiles};
+use nysketch_core::numeric::points::Points;
+use nysketch_core::numeric::simd::Instructions;
 use rand::SeedableRng;
 use std::hint::black_box;
 use std::sync::Arc;

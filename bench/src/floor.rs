@@ -5,12 +5,13 @@
 //! wait, plus one exp2 polynomial on data in the cache: no kernel value can be computed with less.
 //! Times are the best of several. Other programs share the machine, so ratios mean more than seconds.
 
-use nysketch::kernel::exp2::{EXP2, ROUND};
-use nysketch::kernel::ladder::Ladder;
-use nysketch::kernel::pack::MAX_BLOCK;
-use nysketch::kernel::tile::{Nearest, Tiles};
-use nysketch::points::Points;
 use nysketch::*;
+use nysketch_core::kernel::exp2::{EXP2, ROUND};
+use nysketch_core::kernel::ladder::Ladder;
+use nysketch_core::kernel::pack::MAX_BLOCK;
+use nysketch_core::kernel::tile::{Nearest, Tiles};
+use nysketch_core::numeric::points::Points;
+use nysketch_core::numeric::simd::Instructions;
 use pulp::{Arch, Simd, WithSimd};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -105,7 +106,7 @@ fn machine(arch: Arch) -> (f64, f64) {
 fn points(n: usize, d: usize, seed: u64) -> Points {
     let mut state = seed;
     let mut next = || {
-        state = sample::mix(state);
+        state = nysketch_core::rows::sample::mix(state);
         (state >> 40) as f32 / (1 << 24) as f32
     };
     Points::new(d, (0..n * d).map(|_| next()).collect())

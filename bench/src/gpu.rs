@@ -6,10 +6,10 @@
 //! the GPU has half and an eighth as many units for them (compute capability 9.0). Reading every row once has a floor of its own:
 //! bytes over what the memory can move.
 
-use nysketch::cuda::{Device, Element, OwnedRows};
 use nysketch::model::Shape;
 use nysketch::predictor::Detail;
 use nysketch::*;
+use nysketch_cuda::{Device, Element, OwnedRows};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -86,7 +86,7 @@ impl Setting {
 fn rows(count: usize, dims: usize) -> Vec<f32> {
     let mut state = 1u64;
     let mut next = || {
-        state = nysketch::sample::mix(state);
+        state = nysketch_core::rows::sample::mix(state);
         (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
     };
     let centres: Vec<f32> = (0..10 * dims).map(|_| 10.0 * next()).collect();

@@ -11,15 +11,15 @@
 #[path = "sketches.rs"]
 mod sketches;
 
-use nysketch::atom::Family;
-use nysketch::atom::embedding::Embedding;
 use nysketch::decoder::clompr::{Clompr, Steps, objective_of};
 use nysketch::decoder::constraints::Constraints;
 use nysketch::decoder::space::Space;
 use nysketch::decoder::starts::Starts;
-use nysketch::optimize::Stop;
-use nysketch::random::{below, normal};
 use nysketch::{Context, Sketch, Task};
+use nysketch_core::numeric::random::{below, normal};
+use nysketch_learn::atom::Family;
+use nysketch_learn::atom::embedding::Embedding;
+use nysketch_learn::optimize::Stop;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use sketches::{Arguments, K, Rows, Setting, median, prepared, risk, widened};

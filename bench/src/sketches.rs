@@ -3,13 +3,13 @@
 #[path = "quality/npy.rs"]
 mod npy;
 
-use nysketch::atom::Atom;
 use nysketch::decoder::cells::Cells;
-use nysketch::kmeans::{Effort, Loss, WeightedPoints, nearest};
 use nysketch::{
     Collect, Mixture, PlanParams, Report, SampleRows, Sampling, Sketch, SketchParams, Table, Task,
     plan_for,
 };
+use nysketch_core::kmeans::{Effort, Loss, WeightedPoints, nearest};
+use nysketch_learn::atom::Atom;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::path::{Path, PathBuf};

@@ -213,7 +213,7 @@ pub fn device(py: Python<'_>, name: &str) -> PyResult<DeviceChoice> {
     let choice = DeviceChoice::from_name(name).map_err(exception)?;
     let path = py.import("sys")?.getattr("path")?;
     let folders = path.try_iter()?.filter_map(|folder| folder.ok()?.extract::<PathBuf>().ok());
-    nysketch::cuda::look_in(folders.collect());
+    nysketch_cuda::look_in(folders.collect());
     Ok(choice)
 }
 

@@ -10,13 +10,13 @@ use crate::results::html;
 use crate::sketch::PySketch;
 use crate::work::{Shown, run, threads};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
-use nysketch::feature_map::fourier;
-use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
 use nysketch::sketching::DEFAULT_GROUPS;
 use nysketch::{
     Block, Category, Error, FeatureKind, Features, FoldBy, FoldRule, GroupParams, Groups, Kernel,
     Plan, PlanReport, Points, RowSource, Sampling, Scale, Sketch, SketchParams, Step, make_plan,
 };
+use nysketch_core::kernel::fourier;
+use nysketch_core::kernel::nystrom::{CUTOFF, NystromMap};
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};

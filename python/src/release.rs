@@ -98,7 +98,8 @@ pub fn private_plan(
         }
         (None, release) => {
             let release = release.map(|release| &release.get().release);
-            let (private, table) = private.made_up(release, seed).map_err(exception)?;
+            let (private, table) =
+                nysketch::privacy::made_up(private, release, seed).map_err(exception)?;
             let params = params.private(private).check().map_err(exception)?;
             py.detach(|| make_plan(&table, &params, &()))
         }

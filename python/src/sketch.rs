@@ -12,13 +12,13 @@ use crate::results::{html, result};
 use crate::work::{SILENT, Shown, run, threads};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use nysketch::decoder::{estimated_risk, fit_curve};
-use nysketch::feature_map::nystrom::{CUTOFF, NystromMap};
-use nysketch::fixed::{centred_sum, coordinate_value, power_of_two};
 use nysketch::inspect::FoldSummary;
 use nysketch::theory::{TheoryParams, theory};
 use nysketch::{
     Context, CovarianceKind, Error, FitParams, Shape, Sketch, Suitability, Sum, Task, fit,
 };
+use nysketch_core::kernel::nystrom::{CUTOFF, NystromMap};
+use nysketch_core::numeric::fixed::{centred_sum, coordinate_value, power_of_two};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};

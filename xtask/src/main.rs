@@ -3,8 +3,8 @@
 
 mod advisories;
 mod browser;
-mod cycles;
 mod features;
+mod folders;
 mod gpu;
 mod instructions;
 mod licences;
@@ -20,9 +20,9 @@ use std::time::Instant;
 const USAGE: &str = "usage: cargo xtask TASK
 
   test              every check: what must hold before a change is merged
-  check             the quick ones: format, import cycles, clippy, unit tests
+  check             the quick ones: format, folder imports, clippy, unit tests
 
-  cycles            files that import one another
+  folders           which folder of a crate imports which
   workflows         actionlint on .github/workflows
   licences          licences of the dependencies
   package           whether the crates can be published (--verify: build the packages)
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     let outcome = match task.as_str() {
         "test" => timed(test),
         "check" => timed(check),
-        "cycles" => cycles::check(),
+        "folders" => folders::check(),
         "workflows" => workflows::check(),
         "licences" => licences::check(),
         "package" => package::check(option("--verify")),
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
 /// built once, in the dev profile, for the tests and the wheel (see `features`); instructions are those of the release profile.
 fn test() -> Outcome {
     format()?;
-    cycles::check()?;
+    folders::check()?;
     workflows::check()?;
     licences::check()?;
     package::check(false)?;
@@ -85,7 +85,7 @@ fn test() -> Outcome {
 /// What can be run after every edit.
 fn check() -> Outcome {
     format()?;
-    cycles::check()?;
+    folders::check()?;
     clippy()?;
     // The compiled half of the Python package has no unit tests and would need a libpython to link with.
     step(

@@ -8,7 +8,7 @@
 
 use super::problem::Problem;
 use super::shift::best_width;
-use nysketch::atom::Atom;
+use nysketch_learn::atom::Atom;
 use rand_chacha::ChaCha8Rng;
 
 const STEPS: usize = 60;

@@ -4,18 +4,18 @@
 //! Each is tried at several variances: what it reaches at its best, and how far the variance may be off.
 
 use super::sketches::{Arguments, K, Rows, Setting, median, reference, risk, rows_of, widened};
-use nysketch::atom::{Atom, Family};
 use nysketch::decoder::clompr::{Clompr, Pursued, Steps, objective_of};
 use nysketch::decoder::constraints::Constraints;
 use nysketch::decoder::space::Space;
 use nysketch::decoder::starts::Starts;
-use nysketch::feature_map::fourier::draw_frequencies;
-use nysketch::points::Points;
-use nysketch::random::{normal, unit};
 use nysketch::{
     Collect, Context, Features, FrequencyLaw, PlanParams, Sketch, SketchParams, Table, Task,
     plan_for,
 };
+use nysketch_core::kernel::fourier::draw_frequencies;
+use nysketch_core::numeric::points::Points;
+use nysketch_core::numeric::random::{normal, unit};
+use nysketch_learn::atom::{Atom, Family};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;

@@ -18,10 +18,10 @@ mod sketches;
 mod splitting;
 mod thresholding;
 
-use nysketch::atom::Atom;
 use nysketch::decoder::space::Space;
 use nysketch::model::Shape;
 use nysketch::{Context, Decoder, FitParams, Sketch, Task};
+use nysketch_learn::atom::Atom;
 use problem::Problem;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;

@@ -1,14 +1,14 @@
 //! What every decoder of this comparison knows, and the steps that they share.
 
-use nysketch::atom::embedding::Embedding;
-use nysketch::atom::{Atom, Family};
 use nysketch::decoder::clompr::objective_of;
 use nysketch::decoder::constraints::Constraints;
 use nysketch::decoder::matching::{Matching, normal_equations};
 use nysketch::decoder::space::Space;
-use nysketch::linalg::dot;
-use nysketch::optimize::{Stop, nonnegative_quadratic};
-use nysketch::random::below;
+use nysketch_core::numeric::linalg::dot;
+use nysketch_core::numeric::random::below;
+use nysketch_learn::atom::embedding::Embedding;
+use nysketch_learn::atom::{Atom, Family};
+use nysketch_learn::optimize::{Stop, nonnegative_quadratic};
 use rand_chacha::ChaCha8Rng;
 
 /// Steps of an ascent at most, and the share of the bandwidth below which a step is none.

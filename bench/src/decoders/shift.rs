@@ -3,7 +3,7 @@
 //! Numbers of starts and rounds are our choice.
 
 use super::problem::Problem;
-use nysketch::atom::{Atom, Family};
+use nysketch_learn::atom::{Atom, Family};
 use rand_chacha::ChaCha8Rng;
 
 /// Of so many starts so many are shifted.

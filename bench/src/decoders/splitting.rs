@@ -2,8 +2,8 @@
 //! 2017): from one Gaussian on, every atom is cut in two along the column in which it is widest, until there are enough.
 
 use super::problem::Problem;
-use nysketch::atom::{Atom, Family};
-use nysketch::optimize::Stop;
+use nysketch_learn::atom::{Atom, Family};
+use nysketch_learn::optimize::Stop;
 
 /// Gaussians with diagonals of their own.
 pub fn decode(problem: &Problem<'_>) -> Vec<Atom> {

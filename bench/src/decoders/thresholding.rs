@@ -3,8 +3,8 @@
 //! starts and rounds are our choice.
 
 use super::problem::Problem;
-use nysketch::atom::{Atom, Family};
-use nysketch::optimize::Stop;
+use nysketch_learn::atom::{Atom, Family};
+use nysketch_learn::optimize::Stop;
 use rand_chacha::ChaCha8Rng;
 
 const ROUNDS: usize = 20;

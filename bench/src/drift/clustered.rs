@@ -2,8 +2,8 @@
 
 use crate::rows::{DRAWS, LEVEL, Rng, folded, share, sketch};
 use nysketch::drift::{Comparison, DriftParams};
-use nysketch::random::{normal, unit};
 use nysketch::{FoldRule, PlanParams, Table, plan_for};
+use nysketch_core::numeric::random::{normal, unit};
 use rand::SeedableRng;
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 
 use crate::rows::{LEVEL, Rng, clusters, median, share, sketch, trials};
 use nysketch::drift::{Comparison, Days, Watched};
-use nysketch::random::normal;
 use nysketch::{Plan, PlanParams, Table, plan_for};
+use nysketch_core::numeric::random::normal;
 use rand::SeedableRng;
 use std::sync::Arc;
 

@@ -5,9 +5,10 @@ use crate::rows::{
     trials,
 };
 use nysketch::drift::{Comparison, Drift, DriftParams};
-use nysketch::linalg::{self, Matrix};
-use nysketch::random::{below, normal};
 use nysketch::{Kernel, Plan, PlanParams, RowSource, Sampling, Table, plan_for};
+use nysketch_core::numeric::linalg;
+use nysketch_core::numeric::linalg::Matrix;
+use nysketch_core::numeric::random::{below, normal};
 use rand::SeedableRng;
 use std::sync::Arc;
 

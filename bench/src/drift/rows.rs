@@ -1,7 +1,7 @@
 //! Rows of known distributions, and trials on all cores.
 
-use nysketch::random::{below, normal, unit};
 use nysketch::{FoldRule, Plan, Sketch, SketchParams, Table};
+use nysketch_core::numeric::random::{below, normal, unit};
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub fn folded(plan: &Arc<Plan>, rule: &FoldRule, table: &Table) -> Sketch {
 /// What all trials come to, in their order, on all cores.
 pub fn trials<T: Send>(count: u64, work: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-    nysketch::parallel::in_parallel(threads, (0..count).collect(), work)
+    nysketch_core::numeric::parallel::in_parallel(threads, (0..count).collect(), work)
 }
 
 /// Share of trials in which something happens.

@@ -1,8 +1,8 @@
 //! How often intervals hold what they are about.
 
 use crate::each;
-use nysketch::random::{draw, normal, unit};
 use nysketch::*;
+use nysketch_core::numeric::random::{draw, normal, unit};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;

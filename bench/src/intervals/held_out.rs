@@ -2,8 +2,8 @@
 
 use crate::npy;
 use nysketch::metrics::Risks;
-use nysketch::sample::mix;
 use nysketch::*;
+use nysketch_core::rows::sample::mix;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;

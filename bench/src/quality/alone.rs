@@ -2,12 +2,12 @@
 //! uniform rows as there are landmarks.
 
 use crate::{median, npy};
-use nysketch::atom::Atom;
 use nysketch::decoder::cells::Cells;
-use nysketch::kmeans::{Effort, Loss, WeightedPoints};
 use nysketch::metrics::Risks;
-use nysketch::random::below;
 use nysketch::*;
+use nysketch_core::kmeans::{Effort, Loss, WeightedPoints};
+use nysketch_core::numeric::random::below;
+use nysketch_learn::atom::Atom;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::path::Path;

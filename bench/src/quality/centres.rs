@@ -1,8 +1,8 @@
 //! k-means of real tables, with the plan's defaults.
 
 use crate::{Outcome, mse, npy, print_line};
-use nysketch::kmeans::{Effort, Loss, WeightedPoints};
 use nysketch::*;
+use nysketch_core::kmeans::{Effort, Loss, WeightedPoints};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::path::Path;

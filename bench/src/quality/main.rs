@@ -13,11 +13,11 @@ mod centres;
 mod mixtures;
 mod npy;
 
-use nysketch::atom::Atom;
 use nysketch::decoder::cells::Cells;
-use nysketch::kmeans::{Effort, Loss, WeightedPoints};
 use nysketch::metrics::Risks;
 use nysketch::*;
+use nysketch_core::kmeans::{Effort, Loss, WeightedPoints};
+use nysketch_learn::atom::Atom;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::collections::HashMap;
@@ -181,7 +181,8 @@ fn data(setting: &Setting, seed: u64) -> Data {
         chunk += 1;
         for (row, label) in rows.values.chunks_exact(setting.d).zip(&rows.labels) {
             // Rejection turns equal weights into the wanted ones.
-            if random::unit(&mut rng) * largest <= weights[*label as usize] {
+            if nysketch_core::numeric::random::unit(&mut rng) * largest <= weights[*label as usize]
+            {
                 values.extend_from_slice(row);
             }
         }
@@ -197,7 +198,7 @@ fn data(setting: &Setting, seed: u64) -> Data {
 
 fn mse(values: &[f64], d: usize, centres: &[Vec<f64>]) -> f64 {
     let n = (values.len() / d) as f64;
-    values.chunks_exact(d).map(|x| kmeans::nearest(x, centres).1).sum::<f64>() / n
+    values.chunks_exact(d).map(|x| nysketch_core::kmeans::nearest(x, centres).1).sum::<f64>() / n
 }
 
 /// Best of 10 Lloyd runs on all rows.

@@ -4,9 +4,9 @@
 //! scikit-learn starts it. Figures are nats per row behind EM on all rows: below 0 is better.
 
 use crate::{for_each_seed, median, npy};
-use nysketch::kmeans::{Effort, Loss, WeightedPoints};
 use nysketch::predictor::Detail;
 use nysketch::*;
+use nysketch_core::kmeans::{Effort, Loss, WeightedPoints};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;

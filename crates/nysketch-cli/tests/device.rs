@@ -4,7 +4,7 @@
 mod common;
 
 use common::Folder;
-use nysketch::cuda::Device;
+use nysketch_cuda::Device;
 use predicates::str::contains;
 
 fn has_device() -> bool {

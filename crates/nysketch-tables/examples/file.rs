@@ -73,7 +73,7 @@ pub fn main() -> Result<()> {
                 Values::Flags(flags) => Arc::new(BooleanArray::from(flags)),
             });
         }
-        RecordBatch::try_new(schema.clone(), arrays).map_err(nysketch::Error::source)
+        RecordBatch::try_new(schema.clone(), arrays).map_err(nysketch_core::Error::source)
     };
     let mut written = 0;
     file::write(&output, |out| -> Result<()> {

@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
 use arrow_schema::{ArrowError, DataType, Schema, TimeUnit};
-use nysketch::rows::{MISSING, Vocabulary};
+use nysketch_core::rows::{MISSING, Vocabulary};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -331,7 +331,7 @@ fn through_dictionary(
 ///
 /// ```
 /// use arrow_array::{ArrayRef, DictionaryArray, types::Int8Type};
-/// use nysketch::rows::{MISSING, Vocabulary};
+/// use nysketch_core::rows::{MISSING, Vocabulary};
 /// use nysketch_tables::arrow::codes;
 ///
 /// let array: DictionaryArray<Int8Type> = [Some("b"), None, Some("a"), Some("b")].into_iter().collect();

@@ -9,8 +9,8 @@ use crate::schema::Schema;
 use crate::selection::{by_default, chosen, left_out, matching, names};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
-use nysketch::Block;
-use nysketch::rows::CategoryColumn;
+use nysketch_core::Block;
+use nysketch_core::rows::CategoryColumn;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Rows on their way out of a reader.
 
 use arrow_array::ArrayRef;
-use nysketch::Block;
+use nysketch_core::Block;
 
 /// Some consecutive rows, with the columns that are carried along.
 #[derive(Debug)]

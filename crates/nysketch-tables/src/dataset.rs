@@ -14,8 +14,8 @@ use crate::store::{Metadata, Store};
 use crate::table_file::TableFile;
 use crate::tracks::DatasetStream;
 use arrow_schema::{DataType, Field};
-use nysketch::rows::{CategoryColumn, read_in_order};
-use nysketch::{RowSet, RowSource, RowStream};
+use nysketch_core::rows::{CategoryColumn, read_in_order};
+use nysketch_core::{RowSet, RowSource, RowStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -27,7 +27,7 @@ use std::time::SystemTime;
 /// `month=1` below what was named are columns, too. [`roles`](Self::roles) says what became of each.
 ///
 /// ```
-/// use nysketch::{PlanParams, Sketch, SketchParams, make_plan};
+/// use nysketch_core::{PlanParams, Sketch, SketchParams, make_plan};
 /// use nysketch_tables::{Columns, Dataset, ReadOptions};
 ///
 /// let folder = tempfile::tempdir()?;
@@ -157,7 +157,7 @@ impl Dataset {
 
     /// Refuses an output that is one of the files.
     pub fn check_output(&self, output: &Path) -> Result<()> {
-        match self.files.iter().find(|f| nysketch::file::same(&f.file.path, output)) {
+        match self.files.iter().find(|f| nysketch_core::format::file::same(&f.file.path, output)) {
             None => Ok(()),
             Some(f) => Err(Error::Usage(format!("{} is both input and output", f.file.name))),
         }
@@ -192,13 +192,13 @@ impl Dataset {
     }
 
     /// All rows in memory, all of them finite: for small tables, such as landmarks.
-    pub fn read_all(&self) -> nysketch::Result<Vec<Vec<f64>>> {
+    pub fn read_all(&self) -> nysketch_core::Result<Vec<Vec<f64>>> {
         let mut rows = Vec::new();
         read_in_order(self, &(), |block| {
             for (number, row, _) in block.rows() {
                 if let Some(j) = row.iter().position(|x| !x.is_finite()) {
                     let at = block.place(number, &self.names.values[j]);
-                    return Err(nysketch::Error::NonFinite { at, value: row[j] });
+                    return Err(nysketch_core::Error::NonFinite { at, value: row[j] });
                 }
                 rows.push(row.to_vec());
             }
@@ -221,7 +221,7 @@ impl RowSource for Dataset {
         &self.names.categories
     }
 
-    fn open(&self, done: &RowSet) -> nysketch::Result<Box<dyn RowStream<'_> + '_>> {
+    fn open(&self, done: &RowSet) -> nysketch_core::Result<Box<dyn RowStream<'_> + '_>> {
         self.meter.restart();
         Ok(Box::new(DatasetStream::new(&self.files, &self.meter, done, false)))
     }

@@ -1,7 +1,7 @@
 //! What can go wrong with a table, as data. The messages are made here, once.
 //!
 //! Advice names parameters in backquotes, such as `` `exclude` ``; a front end puts its own spelling
-//! there with [`nysketch::error::respell`].
+//! there with [`nysketch_core::error::respell`].
 
 use std::io;
 use std::path::Path;
@@ -11,7 +11,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a table cannot be opened or written.
 ///
-/// What is wrong with a *row* is a [`nysketch::Error`]: it comes from reading, with the file, the row
+/// What is wrong with a *row* is a [`nysketch_core::Error`]: it comes from reading, with the file, the row
 /// and the column.
 ///
 /// ```
@@ -116,7 +116,7 @@ pub enum Error {
     Write(String),
     /// An invalid row, a read error, or the caller's request to stop.
     #[error(transparent)]
-    Rows(#[from] nysketch::Error),
+    Rows(#[from] nysketch_core::Error),
 }
 
 impl Error {
@@ -158,11 +158,11 @@ impl Error {
 }
 
 /// An error of opening a file while rows are read.
-impl From<Error> for nysketch::Error {
+impl From<Error> for nysketch_core::Error {
     fn from(error: Error) -> Self {
         match error {
             Error::Rows(error) => error,
-            other => nysketch::Error::source(other),
+            other => nysketch_core::Error::source(other),
         }
     }
 }

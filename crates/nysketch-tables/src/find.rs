@@ -6,7 +6,7 @@ use crate::natural::natural_path_order;
 use crate::options::Format;
 use crate::pattern::Pattern;
 use crate::store::{Kind, Metadata, Store};
-use nysketch::format::may_be_file;
+use nysketch_core::format::may_be_file;
 use std::collections::HashSet;
 use std::io::{Chain, Cursor, Read};
 use std::path::{Component, Path, PathBuf};

@@ -4,7 +4,7 @@
 //! many threads, in bounded memory, any number of times. The same values give the same rows in every format.
 //!
 //! ```
-//! use nysketch::{PlanParams, make_plan};
+//! use nysketch_core::{PlanParams, make_plan};
 //! use nysketch_tables::{Dataset, ReadOptions};
 //!
 //! let folder = tempfile::tempdir()?;

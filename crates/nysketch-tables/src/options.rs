@@ -1,7 +1,7 @@
 //! What to read, and how.
 
 use crate::store::{Local, Store};
-use nysketch::{Choice, Named, Recipe};
+use nysketch_core::{Choice, Named, Recipe};
 use std::sync::Arc;
 
 /// Format of a table.
@@ -51,7 +51,7 @@ pub enum Header {
 /// vector is a column for each of its coordinates: `emb[0]`, `emb[1]`, …, all of them together `emb`.
 ///
 /// ```
-/// use nysketch::RowSource;
+/// use nysketch_core::RowSource;
 /// use nysketch_tables::{Columns, Dataset, ReadOptions};
 ///
 /// // Every column but one:
@@ -130,7 +130,7 @@ impl Columns {
     /// What a plan or a model takes from a table.
     ///
     /// ```
-    /// use nysketch::Recipe;
+    /// use nysketch_core::Recipe;
     /// use nysketch_tables::Columns;
     ///
     /// assert_eq!(Columns::of_recipe(&Recipe::plain(["x", "y"])), Columns::exactly(["x", "y"]));

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::tracks::{DatasetPart, DatasetStream};
 use crate::write::{Appender, Encoded, Group, TableWriter};
 use arrow_array::RecordBatch;
-use nysketch::{Progress, RowPart};
+use nysketch_core::{Progress, RowPart};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -40,9 +40,9 @@ impl Dataset {
         &self,
         threads: usize,
         progress: &dyn Progress,
-        work: impl Fn(Batch) -> nysketch::Result<T> + Sync,
-        mut take: impl FnMut(T) -> nysketch::Result<()> + Send,
-    ) -> nysketch::Result<()> {
+        work: impl Fn(Batch) -> nysketch_core::Result<T> + Sync,
+        mut take: impl FnMut(T) -> nysketch_core::Result<()> + Send,
+    ) -> nysketch_core::Result<()> {
         let take = |value| take(value).map(|()| Vec::<Infallible>::new());
         self.run(threads, progress, work, take, |_, job| match job {})
     }
@@ -66,9 +66,9 @@ impl Dataset {
     /// let twice = |batch: Batch| {
     ///     let values = batch.block.values.iter().map(|x| 2.0 * x);
     ///     let column = Arc::new(Float64Array::from_iter_values(values));
-    ///     RecordBatch::try_new(schema.clone(), vec![column]).map_err(nysketch::Error::source)
+    ///     RecordBatch::try_new(schema.clone(), vec![column]).map_err(nysketch_core::Error::source)
     /// };
-    /// nysketch::file::write(&y, |out| -> Result<(), Box<dyn std::error::Error>> {
+    /// nysketch_core::format::file::write(&y, |out| -> Result<(), Box<dyn std::error::Error>> {
     ///     let mut writer = TableWriter::new(OutputFormat::of(&y)?, &schema, out)?;
     ///     table.map_to_table(2, &(), twice, &mut writer)?;
     ///     Ok(writer.finish()?)
@@ -80,7 +80,7 @@ impl Dataset {
         &self,
         threads: usize,
         progress: &dyn Progress,
-        work: impl Fn(Batch) -> nysketch::Result<RecordBatch> + Sync,
+        work: impl Fn(Batch) -> nysketch_core::Result<RecordBatch> + Sync,
         writer: &mut TableWriter<'_>,
     ) -> Result<u64> {
         let TableWriter { gather, encoder, out } = writer;
@@ -100,11 +100,11 @@ impl Dataset {
 
     /// Does the work of both. `job` is called with the number of a job, and returns how many are done without a
     /// gap.
-    fn run<T: Send, J: Send, E: From<nysketch::Error> + Send>(
+    fn run<T: Send, J: Send, E: From<nysketch_core::Error> + Send>(
         &self,
         threads: usize,
         progress: &dyn Progress,
-        work: impl Fn(Batch) -> nysketch::Result<T> + Sync,
+        work: impl Fn(Batch) -> nysketch_core::Result<T> + Sync,
         take: impl FnMut(T) -> Result<Vec<J>, E> + Send,
         job: impl Fn(u64, J) -> Result<u64, E> + Sync,
     ) -> Result<(), E> {
@@ -115,13 +115,14 @@ impl Dataset {
         let read = |part: DatasetPart<'_>| {
             let Some(batch) = part.decode_batch()? else { return Ok(None) };
             if progress.cancelled() {
-                return Err(nysketch::Error::Cancelled);
+                return Err(nysketch_core::Error::Cancelled);
             }
             let (start, rows) = (batch.block.position, batch.block.len() as u64);
             Ok(Some((start, start + rows, work(batch)?)))
         };
         let run = || {
-            let _guard = OnPanic(|| line.fail(0, nysketch::Error::source("a thread has failed")));
+            let _guard =
+                OnPanic(|| line.fail(0, nysketch_core::Error::source("a thread has failed")));
             while let Some(task) = line.next_task() {
                 match task {
                     Task::Read => {
@@ -133,8 +134,8 @@ impl Dataset {
                         match read(part) {
                             Ok(None) => {}
                             Ok(Some((start, end, value))) => line.put(start, end, value, progress),
-                            Err(nysketch::Error::Cancelled) => {
-                                line.fail(0, nysketch::Error::Cancelled);
+                            Err(nysketch_core::Error::Cancelled) => {
+                                line.fail(0, nysketch_core::Error::Cancelled);
                             }
                             Err(error) => line.fail(position, error),
                         }

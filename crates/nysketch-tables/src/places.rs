@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::parse;
 use crate::schema::{Column, Kind, Schema, Source, Zone};
-use nysketch::rows::CategoryColumn;
+use nysketch_core::rows::CategoryColumn;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -88,7 +88,7 @@ impl Schema {
 
     /// For a file that does not name its columns.
     pub fn unnamed(file: &str, kinds: Vec<(Kind, String)>, rows: Option<u64>) -> Result<Self> {
-        let names = nysketch::rows::default_names(kinds.len());
+        let names = nysketch_core::rows::default_names(kinds.len());
         let column = |(name, (kind, holds))| Column { name, holds, kind, index: false };
         let columns = names.into_iter().zip(kinds).map(column).collect();
         Self::new(file, columns, false, rows)

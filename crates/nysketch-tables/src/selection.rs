@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use crate::options::{Columns, Extras, ReadOptions};
 use crate::places::{Names, SharedZone};
 use crate::schema::{Column, Kind, Schema};
-use nysketch::plan::MAX_COLUMNS;
-use nysketch::rows::CategoryColumn;
+use nysketch_core::rows::CategoryColumn;
+use nysketch_core::rows::MAX_COLUMNS;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 

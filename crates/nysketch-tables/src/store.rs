@@ -45,7 +45,7 @@ pub struct Metadata {
 /// [`ReadOptions::store`](crate::ReadOptions::store):
 ///
 /// ```
-/// use nysketch::rows::read_in_order;
+/// use nysketch_core::rows::read_in_order;
 /// use nysketch_tables::{Dataset, ReadOptions, store::{Bytes, Kind, Metadata, Store}};
 /// use std::io::{self, Cursor, ErrorKind};
 /// use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Many texts in one piece of memory.
 
-use nysketch::rows::{MISSING, Vocabulary};
+use nysketch_core::rows::{MISSING, Vocabulary};
 
 /// Texts one after the other. An empty one stands for a missing value: csv files cannot tell them apart, and the same
 /// rows are the same in every format.

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::meter::Meter;
 use crate::table_file::TableFile;
 use crate::track::Track;
-use nysketch::{Block, RowPart, RowSet, RowStream};
+use nysketch_core::{Block, RowPart, RowSet, RowStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// A track that is open.
@@ -191,7 +191,7 @@ impl Drop for Loan {
 
 impl DatasetPart<'_> {
     /// The next rows of the track that are not done, with the columns carried along.
-    pub fn decode_batch(self) -> nysketch::Result<Option<Batch>> {
+    pub fn decode_batch(self) -> nysketch_core::Result<Option<Batch>> {
         let file = match &self.state {
             State::Open(open) => &self.files[open.file],
             State::Closed(closed) => &self.files[closed.file],
@@ -200,7 +200,7 @@ impl DatasetPart<'_> {
         self.next_batch().map_err(|error| file.check_unchanged().err().map_or(error, Into::into))
     }
 
-    fn next_batch(mut self) -> nysketch::Result<Option<Batch>> {
+    fn next_batch(mut self) -> nysketch_core::Result<Option<Batch>> {
         let mut open = match self.state {
             State::Open(open) => open,
             State::Closed(closed) => open_track(self.files, self.meter, closed, &self.done)?,
@@ -226,7 +226,7 @@ impl DatasetPart<'_> {
             }
             if missing > position {
                 // Parts are cut as they were when the checkpoint was saved, or rows would count twice.
-                return Err(nysketch::Error::source(format!(
+                return Err(nysketch_core::Error::source(format!(
                     "{}: the checkpoint does not match this file; delete it to start again",
                     file.file.name
                 )));
@@ -235,7 +235,7 @@ impl DatasetPart<'_> {
             let mut batch = raw.decode(first_row)?;
             if batch.block.len() as u64 != rows {
                 let (name, found) = (&file.file.name, batch.block.len());
-                return Err(nysketch::Error::source(format!(
+                return Err(nysketch_core::Error::source(format!(
                     "{name}: {rows} rows were counted from row {first_row} on, but {found} were read"
                 )));
             }
@@ -252,7 +252,7 @@ fn open_track(
     meter: &Arc<Meter>,
     closed: Closed,
     done: &RowSet,
-) -> nysketch::Result<Open> {
+) -> nysketch_core::Result<Open> {
     let Closed { file, number, first_row, position, rows } = closed;
     // Only whole parts from the start on can be done in a track that knows its length.
     let skip = rows.map_or(0, |_| done.first_missing(position) - position);
@@ -277,7 +277,7 @@ impl RowPart for DatasetPart<'_> {
         }
     }
 
-    fn decode(self: Box<Self>) -> nysketch::Result<Option<Block>> {
+    fn decode(self: Box<Self>) -> nysketch_core::Result<Option<Block>> {
         Ok(self.decode_batch()?.map(|batch| batch.block))
     }
 }

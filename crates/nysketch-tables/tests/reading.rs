@@ -2,8 +2,8 @@
 
 use arrow_array::{Float64Array, Int64Array, RecordBatch};
 use arrow_schema::Schema;
-use nysketch::rows::read_in_order;
-use nysketch::{Error as RowError, RowSource};
+use nysketch_core::rows::read_in_order;
+use nysketch_core::{Error as RowError, RowSource};
 use nysketch_tables::{Columns, Dataset, Extras, Header, OutputFormat, ReadOptions, TableWriter};
 use std::fs;
 use std::io::{Cursor, Write};
@@ -307,7 +307,7 @@ fn files_that_are_no_tables_are_named_for_what_they_are() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.csv");
     fs::write(&file, "a,b\n1,2\n3,5\n4,4\n").unwrap();
-    let plan = nysketch::plan_for(&open(&[&file]), Default::default()).unwrap().0;
+    let plan = nysketch_core::plan_for(&open(&[&file]), Default::default()).unwrap().0;
     for (bytes, what) in [
         (plan.to_bytes(), "is a nysketch plan or sketch, not a table"),
         (b"{\n  \"schema\": 2,\n".to_vec(), "is a nysketch model, not a table"),

@@ -4,9 +4,9 @@ use arrow_array::builder::{FixedSizeListBuilder, Float32Builder, Float64Builder,
 use arrow_array::types::{Float16Type, Int8Type, Int32Type};
 use arrow_array::*;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
-use nysketch::recipe::Number;
-use nysketch::rows::{Lost, MAX_TEXTS, MISSING, OTHER};
-use nysketch::{Category, Recipe, RowSource, Step};
+use nysketch_core::recipe::Number;
+use nysketch_core::rows::{Lost, MAX_TEXTS, MISSING, OTHER};
+use nysketch_core::{Category, Recipe, RowSource, Step};
 use nysketch_tables::{Columns, Dataset, Extras, OutputFormat, ReadOptions, Role, TableWriter};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// A row as people see it: numbers by their bits, missing ones all alike, and the texts of categories.
 type Row = (Vec<u64>, Vec<Option<String>>);
 
-fn rows(table: &Dataset, threads: usize) -> nysketch::Result<Vec<Row>> {
+fn rows(table: &Dataset, threads: usize) -> nysketch_core::Result<Vec<Row>> {
     let mut rows = Vec::new();
     let categories = table.categories();
     let bits = |x: &f64| if x.is_nan() { u64::MAX } else { x.to_bits() };

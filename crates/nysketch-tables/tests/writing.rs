@@ -4,7 +4,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, Float32Array, Float64Array, Int32Array, ListArray, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use nysketch::{Progress, RowSource};
+use nysketch_core::{Progress, RowSource};
 use nysketch_tables::{
     Batch, Columns, Dataset, Error, Extras, OutputFormat, ReadOptions, TableWriter,
 };
@@ -36,7 +36,7 @@ fn schema(kept: bool) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-fn work(batch: Batch, schema: &SchemaRef) -> nysketch::Result<RecordBatch> {
+fn work(batch: Batch, schema: &SchemaRef) -> nysketch_core::Result<RecordBatch> {
     let column = |j: usize| batch.block.values.iter().skip(j).step_by(2);
     let mut columns: Vec<Arc<dyn Array>> =
         vec![Arc::new(Int32Array::from_iter_values(column(0).map(|i| *i as i32)))];
@@ -45,7 +45,7 @@ fn work(batch: Batch, schema: &SchemaRef) -> nysketch::Result<RecordBatch> {
         columns.push(Arc::new(Float64Array::from_iter(halves)));
         columns.push(batch.kept[0].clone());
     }
-    RecordBatch::try_new(schema.clone(), columns).map_err(nysketch::Error::source)
+    RecordBatch::try_new(schema.clone(), columns).map_err(nysketch_core::Error::source)
 }
 
 fn written(dataset: &Dataset, format: OutputFormat, threads: usize) -> Vec<u8> {
@@ -161,7 +161,7 @@ fn errors_of_writing_and_of_rows_are_told_apart() {
             let mut writer = TableWriter::new(format, &schema, &mut out).unwrap();
             let fail = |batch: Batch| match batch.block.position {
                 0..150_000 => work(batch, &schema),
-                at => Err(nysketch::Error::source(at.to_string())),
+                at => Err(nysketch_core::Error::source(at.to_string())),
             };
             let error = dataset.map_to_table(threads, &(), fail, &mut writer).unwrap_err();
             assert!(matches!(&error, Error::Rows(_)), "{error:?}");
@@ -175,8 +175,8 @@ fn the_earliest_error_is_reported_on_any_number_of_threads() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = dataset(folder.path());
     for threads in 1..6 {
-        let fail = |batch: Batch| -> nysketch::Result<()> {
-            Err(nysketch::Error::source(batch.block.position.to_string()))
+        let fail = |batch: Batch| -> nysketch_core::Result<()> {
+            Err(nysketch_core::Error::source(batch.block.position.to_string()))
         };
         let error = dataset.map_in_order(threads, &(), fail, Ok).unwrap_err();
         assert_eq!(error.to_string(), "0");
@@ -193,10 +193,10 @@ fn an_earlier_error_of_taking_or_writing_goes_before_a_later_one_of_reading() {
             std::thread::sleep(std::time::Duration::from_millis(200));
             Ok(batch)
         }
-        _ => Err(nysketch::Error::source("work")),
+        _ => Err(nysketch_core::Error::source("work")),
     };
     for threads in [1, 2, 4] {
-        let take = |_| Err(nysketch::Error::source("take"));
+        let take = |_| Err(nysketch_core::Error::source("take"));
         let error = dataset.map_in_order(threads, &(), late, take).unwrap_err();
         assert_eq!(error.to_string(), "take", "{threads} threads");
         let schema = schema(false);
@@ -235,7 +235,7 @@ fn a_reading_can_be_stopped() {
     let dataset = dataset(folder.path());
     assert_eq!(dataset.columns(), ["i", "x"]);
     let stopped = dataset.map_in_order(3, &Stopped, |_| Ok(()), Ok);
-    assert!(matches!(stopped, Err(nysketch::Error::Cancelled)));
+    assert!(matches!(stopped, Err(nysketch_core::Error::Cancelled)));
 }
 
 #[test]

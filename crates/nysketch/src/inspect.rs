@@ -3,20 +3,20 @@
 //! Field names are those of `nysketch inspect --json` and of `nysketch.inspect` in Python. Every
 //! eigendecomposition comes from the [`Context`], so that it is computed once, however much is asked for.
 
-use crate::atom::embedding::DECODING_CUTOFF;
-use crate::columns::ColumnSummary;
-use crate::decoder::Context;
-use crate::decoder::{Explanation, noise_floor};
-use crate::error::{Error, Result};
-use crate::feature_map::nystrom::{CUTOFF, NystromMap};
-use crate::landmarks::Sampling;
-use crate::model::Model;
-use crate::plan::{Features, Plan};
-use crate::points::Points;
-use crate::sketch::Sketch;
-use crate::sums::Sum;
-use crate::theory::{Theory, TheoryParams};
-use crate::work::Work;
+use nysketch_core::error::{Error, Result};
+use nysketch_core::kernel::nystrom::DECODING_CUTOFF;
+use nysketch_core::kernel::nystrom::{CUTOFF, NystromMap};
+use nysketch_core::numeric::points::Points;
+use nysketch_core::numeric::work::Work;
+use nysketch_core::plan::sampling::Sampling;
+use nysketch_core::plan::{Features, Plan};
+use nysketch_core::sketch::Sketch;
+use nysketch_core::sketch::columns::ColumnSummary;
+use nysketch_core::sums::Sum;
+use nysketch_learn::decoder::Context;
+use nysketch_learn::decoder::{Explanation, noise_floor};
+use nysketch_learn::model::Model;
+use nysketch_learn::theory::{Theory, TheoryParams};
 use serde::Serialize;
 
 /// The column of row weights, as it is shown.

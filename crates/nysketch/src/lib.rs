@@ -70,131 +70,35 @@
 //! Programs to copy from are in `examples/`: `table.rs`, `row_source.rs`, `parts.rs`, `drift.rs`, and `file.rs`
 //! of `nysketch-tables`.
 
-pub mod clusters;
-pub mod columns;
-pub mod decoder;
-pub mod drift;
-pub mod engine;
-pub mod error;
-pub mod file;
 pub mod format;
 pub mod inspect;
-pub mod masking;
-pub mod metrics;
-pub mod model;
-pub mod plan;
-pub mod planning;
-pub mod predictor;
-pub mod privacy;
-pub mod recipe;
-pub mod rows;
-pub mod sketch;
-pub mod sketching;
-pub mod spectrum;
-pub mod sums;
-pub mod synthetic;
-pub mod theory;
-pub mod work;
 
-mod bandwidth;
-mod collect;
-mod contains;
-mod covariance;
-mod densities;
-mod devices;
-mod digest;
-mod folds;
-mod gpus;
-mod intervals;
-mod names;
-mod private;
-mod profile;
-mod report;
-mod sphere;
-mod student;
-mod suitability;
-mod task;
-mod waves;
-mod weight;
-mod wire;
-mod witnesses;
+pub use nysketch_core::format::file;
+pub use nysketch_core::numeric::work;
+pub use nysketch_core::pass as sketching;
+pub use nysketch_core::pass::engine;
+pub use nysketch_core::rows::synthetic;
+pub use nysketch_core::sketch::{aspects, columns};
+pub use nysketch_core::{error, plan, planning, recipe, rows, sketch, sums};
+pub use nysketch_drift as drift;
+pub use nysketch_learn::decoder::spectrum;
+pub use nysketch_learn::model::clusters;
+pub use nysketch_learn::{decoder, metrics, model, predictor, theory};
+pub use nysketch_privacy::{dp as privacy, masking};
 
-// Open to the command, the Python package and the benchmarks of this repository; not part of the
-// stable interface.
-#[doc(hidden)]
-pub mod atom;
-#[doc(hidden)]
-pub mod feature_map;
-#[doc(hidden)]
-pub mod fixed;
-#[doc(hidden)]
-pub mod frame;
-#[doc(hidden)]
-pub mod kernel;
-#[doc(hidden)]
-pub mod kmeans;
-#[doc(hidden)]
-pub mod landmarks;
-#[doc(hidden)]
-pub mod ledger;
-#[doc(hidden)]
-pub mod linalg;
-#[doc(hidden)]
-pub mod optimize;
-#[doc(hidden)]
-pub mod parallel;
-#[doc(hidden)]
-pub mod points;
-#[doc(hidden)]
-pub mod random;
-#[doc(hidden)]
-pub mod sample;
-#[doc(hidden)]
-pub mod simd;
-#[doc(hidden)]
-pub mod survey;
-
-pub use collect::Collect;
-pub use contains::Contained;
-pub use covariance::{Covariance, CovarianceKind, Factor, SymmetricMatrix};
-pub use decoder::{
-    Context, CrossValidation, Decoder, FitParams, HeldOutRisk, KnownCovariance, fit,
-};
-pub use densities::Densities;
-pub use engine::{DeviceChoice, Engine, EngineKind};
-pub use error::{Error, FormatError, Place, Result};
-pub use feature_map::fourier::FrequencyLaw;
-pub use folds::{FoldBy, FoldRule, Folds};
-pub use frame::Frame;
 pub use inspect::Inspection;
-pub use intervals::{Interval, Intervals};
-pub use kernel::Kernel;
-pub use landmarks::Sampling;
-pub use model::{Model, Shape};
-pub use names::{Choice, Named};
-pub use nysketch_cuda as cuda;
-pub use plan::{Features, Plan};
-pub use planning::{
-    DatePart, FeatureKind, GivenLandmarks, LandmarkCount, Missing, PlanParams, PlanReport,
-    PrivateParams, SampleRows, Scale, make_plan, plan_for,
+pub use nysketch_core::{
+    Accumulator, Block, Category, CategoryColumn, Choice, Collect, Contained, DatePart,
+    DeviceChoice, Engine, EngineKind, Error, FeatureKind, Features, FoldBy, FoldRule, Folds,
+    FormatError, Frame, FrequencyLaw, GivenLandmarks, GroupParams, Groups, Invalid, Kernel,
+    LandmarkCount, Missing, Mixture, Named, People, Place, Plan, PlanParams, PlanReport, Points,
+    Private, PrivateParams, Profile, Progress, Recipe, Result, Rounding, RowPart, RowSet,
+    RowSource, RowStream, Run, SampleRows, Sampling, Scale, ScaleGap, Sketch, SketchParams, Step,
+    Suitability, Sum, Sums, Table, Vocabulary, WeightParams, Weighting, Witnesses, make_plan,
+    plan_for,
 };
-pub use points::Points;
-pub use predictor::Predictor;
-pub use private::{People, Private};
-pub use profile::Profile;
-pub use recipe::{Category, Recipe, Step};
-pub use report::{Likelihood, Report, Status};
-pub use rows::{
-    Block, CategoryColumn, Invalid, Progress, RowPart, RowSet, RowSource, RowStream, Table,
-    Vocabulary,
+pub use nysketch_learn::{
+    Context, Covariance, CovarianceKind, CrossValidation, Decoder, Densities, Factor, FitParams,
+    HeldOutRisk, Interval, Intervals, KnownCovariance, Likelihood, Model, Predictor, Report, Shape,
+    Status, SymmetricMatrix, Task, fit,
 };
-#[doc(hidden)]
-pub use simd::Instructions;
-pub use sketch::Sketch;
-pub use sketching::{Accumulator, GroupParams, Groups, Run, SketchParams};
-pub use suitability::{ScaleGap, Suitability};
-pub use sums::{Sum, Sums};
-pub use synthetic::Mixture;
-pub use task::Task;
-pub use weight::{Rounding, WeightParams, Weighting};
-pub use witnesses::Witnesses;

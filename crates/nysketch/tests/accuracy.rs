@@ -111,7 +111,7 @@ fn fourier_means_are_accurate() {
         let mut exact = vec![0.0; 100];
         for row in table.values().chunks_exact(10) {
             let y: Vec<f64> = row.iter().zip(&plan.frame.centre).map(|(x, c)| x - c).collect();
-            let f = feature_map::fourier::features(plan.features.points(), *sigma2, &y);
+            let f = nysketch_core::kernel::fourier::features(plan.features.points(), *sigma2, &y);
             for (e, f) in exact.iter_mut().zip(f) {
                 *e += f * f64::sqrt(50.0) / n;
             }
@@ -136,7 +136,8 @@ fn cells_and_moments_are_those_of_the_rows() {
     for row in table.values().chunks_exact(d) {
         let mut z = Vec::new();
         plan.frame.narrow(row, &mut z);
-        let (cell, d2) = kernel::scalar::nearest(plan.kernel, (&z).into(), landmarks, None);
+        let (cell, d2) =
+            nysketch_core::kernel::scalar::nearest(plan.kernel, (&z).into(), landmarks, None);
         let cell = cell as usize;
         count[cell] += 1;
         let y: Vec<f64> = row.iter().zip(&plan.frame.centre).map(|(x, c)| x - c).collect();
@@ -163,13 +164,25 @@ fn cells_and_moments_are_those_of_the_rows() {
         assert!((got - want).abs() < 1e-6 * scale, "{got} {want}")
     };
     for i in 0..m * d {
-        close(fixed::coordinate_value(sums[Sum::CellSum][i], e[i % d]), sum[i], 1e2);
-        close(fixed::coordinate_value(sums[Sum::CellSquare][i], 2 * e[i % d]), square[i], 1e4);
+        close(
+            nysketch_core::numeric::fixed::coordinate_value(sums[Sum::CellSum][i], e[i % d]),
+            sum[i],
+            1e2,
+        );
+        close(
+            nysketch_core::numeric::fixed::coordinate_value(sums[Sum::CellSquare][i], 2 * e[i % d]),
+            square[i],
+            1e4,
+        );
     }
     let mut at = 0;
     for i in 0..d {
         for j in 0..=i {
-            close(fixed::coordinate_value(sums[Sum::Outer][at], e[i] + e[j]), outer[at], 1e5);
+            close(
+                nysketch_core::numeric::fixed::coordinate_value(sums[Sum::Outer][at], e[i] + e[j]),
+                outer[at],
+                1e5,
+            );
             at += 1;
         }
     }

@@ -3,13 +3,13 @@
 mod common;
 
 use common::*;
-use nysketch::atom::Atom;
 use nysketch::decoder::constraints::Constraints;
 use nysketch::decoder::{estimated_risk, fit_curve, pca};
-use nysketch::kmeans::{Effort, Loss, WeightedPoints};
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
 use nysketch::*;
+use nysketch_core::kmeans::{Effort, Loss, WeightedPoints};
+use nysketch_learn::atom::Atom;
 use std::sync::Arc;
 
 const D: usize = 4;

@@ -6,10 +6,10 @@
 mod common;
 
 use common::Stream;
-use nysketch::cuda::{Device, Element, OwnedRows, Ranking};
 use nysketch::planning::Missing;
 use nysketch::predictor::Detail;
 use nysketch::*;
+use nysketch_cuda::{Device, Element, OwnedRows, Ranking};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -3,10 +3,11 @@
 mod common;
 
 use common::*;
-use nysketch::landmarks::cholesky::{Pivot, pivoted_cholesky};
-use nysketch::landmarks::leverage::{self, Target};
-use nysketch::points::Points;
 use nysketch::*;
+use nysketch_core::numeric::points::Points;
+use nysketch_core::planning::landmarks::cholesky::{Pivot, pivoted_cholesky};
+use nysketch_core::planning::landmarks::leverage;
+use nysketch_core::planning::landmarks::leverage::Target;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::collections::HashSet;
@@ -141,10 +142,14 @@ fn greedy_takes_the_largest_schur_complement() {
     };
     for t in 1..chosen.len() {
         let basis = &chosen[..t];
-        let k = linalg::Matrix::from_fn(t, t, |i, j| kernel(basis[i], basis[j]));
-        let mut columns = linalg::Columns::with_capacity(t, 60);
+        let k = nysketch_core::numeric::linalg::Matrix::from_fn(t, t, |i, j| {
+            kernel(basis[i], basis[j])
+        });
+        let mut columns = nysketch_core::numeric::linalg::Columns::with_capacity(t, 60);
         (0..60).for_each(|j| columns.push(basis.iter().map(|&i| kernel(i, j))));
-        let explained = linalg::Cholesky::new(&k).unwrap().inverse_quadratic_forms(columns);
+        let explained = nysketch_core::numeric::linalg::Cholesky::new(&k)
+            .unwrap()
+            .inverse_quadratic_forms(columns);
         let residual = |i: usize| 1.0 - explained[i];
         let best = (0..60).map(residual).fold(0.0, f64::max);
         assert!(residual(chosen[t]) > best - 1e-9, "step {t}");

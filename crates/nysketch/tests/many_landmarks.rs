@@ -4,11 +4,12 @@ mod common;
 
 use common::*;
 use nysketch::drift::{Comparison, DriftParams};
-use nysketch::landmarks::cholesky::{Pivot, pivoted_cholesky};
-use nysketch::landmarks::leverage::{self, Target};
 use nysketch::planning::{DEFAULT_SAMPLE_ROWS, SAMPLE_VALUES, default_landmarks};
-use nysketch::points::Points;
 use nysketch::*;
+use nysketch_core::numeric::points::Points;
+use nysketch_core::planning::landmarks::cholesky::{Pivot, pivoted_cholesky};
+use nysketch_core::planning::landmarks::leverage;
+use nysketch_core::planning::landmarks::leverage::Target;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Private plans and releases.
 
-use nysketch::privacy::{Budget, Mechanism, Release};
+use nysketch::privacy::{Budget, Mechanism, Release, after, made_up};
 use nysketch::*;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -166,7 +166,7 @@ fn two_rounds_share_a_budget() {
     let first = plan(2, 100, &["cells"]);
     let sketched = sketch(&first, rows(2, 50_000, 7));
     let release = Release::of(&sketched, Budget::new(0.5, 1e-6).unwrap(), &[]).unwrap();
-    let private = bounds(2, 6.0).after(&release).unwrap();
+    let private = after(bounds(2, 6.0), &release).unwrap();
     let like = release.like_its_rows(5000, 0).unwrap();
     let params = PlanParams::default().landmarks(100).private(private);
     let second = Arc::new(plan_for(&like, params).unwrap().0);
@@ -285,10 +285,10 @@ fn parts_of_the_same_people_add_up_and_nothing_is_subtracted() {
     let of_rows = Release::of(&sketch(&plan_for_rows(), vec![0.0; 20]), budget, &[]).unwrap();
     let mut people = bounds(2, 6.0);
     people.people = Some(People::new("user", 9).unwrap());
-    assert!(people.clone().after(&of_people).unwrap().spent > 0);
-    assert!(bounds(2, 6.0).after(&of_rows).unwrap().spent > 0);
-    assert!(people.after(&of_rows).unwrap_err().to_string().contains("people by 'user'"));
-    assert!(bounds(2, 6.0).after(&of_people).unwrap_err().to_string().contains("single rows"));
+    assert!(after(people.clone(), &of_people).unwrap().spent > 0);
+    assert!(after(bounds(2, 6.0), &of_rows).unwrap().spent > 0);
+    assert!(after(people, &of_rows).unwrap_err().to_string().contains("people by 'user'"));
+    assert!(after(bounds(2, 6.0), &of_people).unwrap_err().to_string().contains("single rows"));
 }
 
 fn plan_for_rows() -> Arc<Plan> {
@@ -319,10 +319,10 @@ fn a_second_round_looks_where_the_first_saw_rows() {
     let plan_of = |(private, table): (PrivateParams, Table)| {
         Arc::new(plan_for(&table, PlanParams::default().landmarks(200).private(private)).unwrap().0)
     };
-    let first = plan_of(bounds().made_up(None, 0).unwrap());
+    let first = plan_of(made_up(bounds(), None, 0).unwrap());
     let half = Budget::new(0.5, 1e-6).unwrap();
     let release = Release::of(&sketch(&first, corner(100_000)), half, &[]).unwrap();
-    let second = plan_of(bounds().made_up(Some(&release), 0).unwrap());
+    let second = plan_of(made_up(bounds(), Some(&release), 0).unwrap());
     assert!(second.landmark_rows().len() > 150);
     let near = |row: &Vec<f64>| row.iter().all(|x| *x < 500.0);
     let there = second.landmark_rows().iter().filter(|row| near(row)).count();

@@ -1,8 +1,8 @@
 //! Arrays in the memory of a GPU, which are read where they lie.
 
 use super::{Extras, Wanted, beside, named};
-use nysketch::cuda::{Device, DeviceError, DeviceRows, Element};
 use nysketch::{DeviceChoice, EngineKind, Error, Plan, Result};
+use nysketch_cuda::{Device, DeviceError, DeviceRows, Element};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::sync::Arc;

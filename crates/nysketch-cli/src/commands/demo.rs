@@ -9,7 +9,6 @@ use crate::report::{ReportRequest, page};
 use crate::writing::{check_output, go_on, keep_bytes};
 use anyhow::{Result, ensure};
 use nysketch::decoder::cells::Cells;
-use nysketch::kmeans::{Effort, Loss, WeightedPoints};
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
 use nysketch::predictor::Detail;
@@ -17,6 +16,7 @@ use nysketch::{
     CovarianceKind, Decoder, FitParams, Mixture, Model, Plan, PlanParams, Predictor, Report,
     Sketch, SketchParams, Table, Task, fit, make_plan,
 };
+use nysketch_core::kmeans::{Effort, Loss, WeightedPoints};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;

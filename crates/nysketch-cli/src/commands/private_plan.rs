@@ -110,7 +110,7 @@ fn make(args: &PlanArgs, common: &Common) -> Result<(Plan, PlanReport)> {
         return Ok(made);
     }
     let release = said.release.as_deref().map(read_release).transpose()?;
-    let made_up = private.made_up(release.as_ref(), args.plan.seed);
+    let made_up = nysketch::privacy::made_up(private, release.as_ref(), args.plan.seed);
     let (private, table) = match &said.release {
         None => made_up?,
         Some(path) => made_up.with_context(|| path.display().to_string())?,

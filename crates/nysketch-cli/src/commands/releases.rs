@@ -3,8 +3,8 @@
 use crate::output::{short, thousands, warn};
 use anyhow::{Result, anyhow};
 use nysketch::Sketch;
-use nysketch::ledger::{beside, update};
 use nysketch::privacy::{Release, Rho, Terms};
+use nysketch_privacy::ledger::{beside, update};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

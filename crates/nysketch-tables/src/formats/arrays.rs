@@ -14,8 +14,8 @@ use crate::track::Raw;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
-use nysketch::Block;
-use nysketch::rows::MISSING;
+use nysketch_core::Block;
+use nysketch_core::rows::MISSING;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -214,7 +214,7 @@ impl Raw for ArrowRaw {
         self.batch.num_rows() as u64
     }
 
-    fn decode(self: Box<Self>, first_row: u64) -> nysketch::Result<Batch> {
+    fn decode(self: Box<Self>, first_row: u64) -> nysketch_core::Result<Batch> {
         let rows = self.batch.num_rows();
         let decoded = guarded(&self.name, || {
             let arrays = self.batch.columns();

@@ -15,8 +15,8 @@ use crate::texts::{Texts, encode, fill};
 use crate::track::{Raw, Track};
 use arrow_array::StringArray;
 use csv::{ByteRecord, ReaderBuilder};
-use nysketch::Block;
-use nysketch::rows::{MISSING, default_names, part_rows};
+use nysketch_core::Block;
+use nysketch_core::rows::{MISSING, default_names, part_rows};
 use std::collections::{HashMap, HashSet};
 use std::io::{BufReader, Read};
 use std::sync::{Arc, Mutex};
@@ -104,7 +104,7 @@ enum CsvError {
 /// As an error of reading rows, or of opening a file.
 impl From<CsvError> for Error {
     fn from(error: CsvError) -> Self {
-        Error::Rows(nysketch::Error::source(error))
+        Error::Rows(nysketch_core::Error::source(error))
     }
 }
 
@@ -462,13 +462,13 @@ fn read_header(
 }
 
 /// The error of the first row that misses a value: it comes before that of a later row which cannot be read.
-fn first_missing(block: &Block, columns: &Places) -> Option<nysketch::Error> {
+fn first_missing(block: &Block, columns: &Places) -> Option<nysketch_core::Error> {
     // Values of the row that cannot be read do not count.
     for (number, row, weight) in block.rows() {
         let names = columns.names.values.iter().chain(&columns.names.weight);
         let values = row.iter().copied().chain(columns.weight.map(|_| weight));
         if let Some((value, name)) = values.zip(names).find(|(x, _)| !x.is_finite()) {
-            return Some(nysketch::Error::NonFinite { at: block.place(number, name), value });
+            return Some(nysketch_core::Error::NonFinite { at: block.place(number, name), value });
         }
     }
     None
@@ -483,9 +483,9 @@ pub struct CsvTrack {
 }
 
 impl Track for CsvTrack {
-    fn read(&mut self) -> nysketch::Result<Option<Box<dyn Raw>>> {
+    fn read(&mut self) -> nysketch_core::Result<Option<Box<dyn Raw>>> {
         let chunk = self.records.next_chunk(self.size).map_err(|error| {
-            nysketch::Error::source(CsvError::Records { file: self.csv.name.clone(), error })
+            nysketch_core::Error::source(CsvError::Records { file: self.csv.name.clone(), error })
         })?;
         let (csv, columns) = (self.csv.clone(), self.columns.clone());
         Ok(chunk.map(|chunk| Box::new(CsvRaw { csv, columns, chunk }) as Box<dyn Raw>))
@@ -503,7 +503,7 @@ impl Raw for CsvRaw {
         self.chunk.rows
     }
 
-    fn decode(self: Box<Self>, first_row: u64) -> nysketch::Result<Batch> {
+    fn decode(self: Box<Self>, first_row: u64) -> nysketch_core::Result<Batch> {
         let (csv, columns) = (&self.csv, &*self.columns);
         let (rows, names) = (self.chunk.rows as usize, &*columns.names);
         let d = columns.values.len();
@@ -571,7 +571,7 @@ impl Raw for CsvRaw {
                 true => None,
                 false => first_missing(&block, columns),
             };
-            return Err(missing.unwrap_or_else(|| nysketch::Error::source(error)));
+            return Err(missing.unwrap_or_else(|| nysketch_core::Error::source(error)));
         }
         let wide = categories.len();
         block.codes = vec![MISSING; rows * wide];

@@ -14,7 +14,7 @@ use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_ipc::{Block, Message, MessageHeader, MetadataVersion, root_as_footer, root_as_message};
 use arrow_schema::{ArrowError, SchemaRef};
-use nysketch::rows::part_rows;
+use nysketch_core::rows::part_rows;
 use std::collections::HashMap;
 use std::io::{self, BufReader, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex};
@@ -383,7 +383,7 @@ pub struct IpcTrack {
 }
 
 impl Track for IpcTrack {
-    fn read(&mut self) -> nysketch::Result<Option<Box<dyn Raw>>> {
+    fn read(&mut self) -> nysketch_core::Result<Option<Box<dyn Raw>>> {
         loop {
             if let Some(batch) = &self.batch
                 && self.at < batch.num_rows()
@@ -399,7 +399,9 @@ impl Track for IpcTrack {
             // Of stdin all columns were asked for before the wanted ones were known.
             let all = batch.num_columns() > self.columns.projection.len();
             self.batch = Some(match all {
-                true => batch.project(&self.columns.projection).map_err(nysketch::Error::source)?,
+                true => {
+                    batch.project(&self.columns.projection).map_err(nysketch_core::Error::source)?
+                }
                 false => batch,
             });
             self.at = 0;

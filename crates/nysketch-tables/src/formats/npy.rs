@@ -16,9 +16,9 @@ use crate::track::{Raw, Track};
 use arrow_array::*;
 use arrow_schema::DataType;
 use half::f16;
-use nysketch::Block;
-use nysketch::plan::MAX_COLUMNS;
-use nysketch::rows::part_rows;
+use nysketch_core::Block;
+use nysketch_core::rows::MAX_COLUMNS;
+use nysketch_core::rows::part_rows;
 use std::io::{BufReader, Seek, SeekFrom};
 use std::sync::Arc;
 
@@ -248,7 +248,7 @@ impl NpyTrack {
 }
 
 impl Track for NpyTrack {
-    fn read(&mut self) -> nysketch::Result<Option<Box<dyn Raw>>> {
+    fn read(&mut self) -> nysketch_core::Result<Option<Box<dyn Raw>>> {
         let npy = self.npy.clone();
         let from = self.next;
         let count = (npy.rows - from).min(part_rows(npy.columns) as u64);
@@ -300,7 +300,7 @@ impl Raw for NpyRaw {
         self.count as u64
     }
 
-    fn decode(self: Box<Self>, first_row: u64) -> nysketch::Result<Batch> {
+    fn decode(self: Box<Self>, first_row: u64) -> nysketch_core::Result<Batch> {
         let (npy, count, columns) = (&*self.npy, self.count, &*self.columns);
         let array = |column: &usize| npy.kind.array(&self.column(*column), npy.big_endian);
         let plain = |value: &Value| matches!(value, Value::Column(_));

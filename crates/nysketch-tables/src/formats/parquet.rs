@@ -12,7 +12,7 @@ use crate::store;
 use crate::track::{Raw, Track};
 use arrow_schema::{DataType, SchemaRef};
 use bytes::Bytes;
-use nysketch::rows::part_rows;
+use nysketch_core::rows::part_rows;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
@@ -381,7 +381,7 @@ pub struct ParquetTrack {
 }
 
 impl Track for ParquetTrack {
-    fn read(&mut self) -> nysketch::Result<Option<Box<dyn Raw>>> {
+    fn read(&mut self) -> nysketch_core::Result<Option<Box<dyn Raw>>> {
         let batch = guarded(&self.name, || self.reader.next().transpose())?;
         let Some(batch) = batch else { return Ok(None) };
         self.meter.add((batch.num_rows() as f64 * self.bytes_per_row) as u64);

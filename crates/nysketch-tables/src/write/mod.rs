@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use ::parquet::arrow::arrow_writer::ArrowColumnChunk;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::SchemaRef;
-use nysketch::file::Out;
+use nysketch_core::format::file::Out;
 use std::path::Path;
 
 /// Format of a table to write.

@@ -3,7 +3,7 @@
 use super::group::Group;
 use crate::error::{Error, Result};
 use arrow_schema::SchemaRef;
-use nysketch::file::Out;
+use nysketch_core::format::file::Out;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::basic::{Compression, ZstdLevel};

@@ -1,8 +1,8 @@
 //! Helpers of the integration tests.
 #![allow(dead_code, reason = "each test file uses some of them")]
 
-use nysketch::sample::mix;
 use nysketch::*;
+use nysketch_core::rows::sample::mix;
 use std::sync::Arc;
 
 /// A cheap reproducible stream of numbers.

@@ -55,8 +55,11 @@ pub fn run(
         Ok(Some((Compared { file: file.clone(), drift }, sketch.sums() == baseline.sums())))
     };
     let mut found = Vec::new();
-    for each in nysketch::parallel::in_parallel(common.threads(), others.iter().collect(), compare)
-    {
+    for each in nysketch_core::numeric::parallel::in_parallel(
+        common.threads(),
+        others.iter().collect(),
+        compare,
+    ) {
         let Some((compared, same)) = each? else { continue };
         if same {
             note_same(&compared.file, first, common);

@@ -17,7 +17,7 @@ use crate::writing::{check_output, keep_bytes};
 use anyhow::{Context, Result, bail};
 use curves::Chart;
 use nysketch::rows::read_in_order;
-use nysketch::sample::mix;
+use nysketch_core::rows::sample::mix;
 use nysketch_tables::{Columns, Dataset, ReadOptions};
 use record::{Key, Run, SEEDING, Trials};
 use serde_json::json;

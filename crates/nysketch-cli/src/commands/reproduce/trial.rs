@@ -1,17 +1,17 @@
 //! One trial: rows, a sketch of them, a model of the sketch, its risk on the rows.
 
 use super::settings::{Job, Method, REPLICATES, SUBSAMPLE, Source, Study};
-use nysketch::atom::Atom;
 use nysketch::decoder::cells::Cells;
-use nysketch::kmeans::{Effort, Loss, WeightedPoints, nearest};
 use nysketch::metrics::{Contingency, adjusted_rand};
 use nysketch::model::Shape;
-use nysketch::sample::mix;
 use nysketch::{
     Collect, Context, CovarianceKind, Decoder, Error, FitParams, LandmarkCount, Mixture,
     PlanParams, Report, Result, RowSource, SampleRows, Sampling, Sketch, SketchParams, Table, Task,
     plan_for,
 };
+use nysketch_core::kmeans::{Effort, Loss, WeightedPoints, nearest};
+use nysketch_core::rows::sample::mix;
+use nysketch_learn::atom::Atom;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::borrow::Cow;
@@ -267,7 +267,7 @@ fn some_rows(data: &Data, count: usize, rng: &mut ChaCha8Rng) -> Vec<f64> {
     let mut order: Vec<usize> = (0..data.len()).collect();
     let count = count.min(order.len());
     for i in 0..count {
-        let j = i + nysketch::random::below(order.len() - i, rng);
+        let j = i + nysketch_core::numeric::random::below(order.len() - i, rng);
         order.swap(i, j);
     }
     let d = data.dims();

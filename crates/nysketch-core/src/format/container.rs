@@ -1,0 +1,232 @@
+//! The container: named tensors and one string of metadata in a safetensors file whose bytes are a
+//! function of its content.
+
+use crate::error::{FormatError, Result};
+use crate::numeric::digest::sha256_of;
+use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo, TensorView};
+use std::collections::{HashMap, HashSet};
+
+/// The one metadata key.
+const KEY: &str = "nysketch";
+/// The tensor that holds the checksum; always the last four bytes of the file.
+const CHECKSUM: &str = "crc32";
+
+/// Bytes of a tensor that are made at once, about.
+const CHUNK: usize = 1 << 16;
+
+/// What takes bytes in their order.
+type Out<'a> = &'a mut dyn FnMut(&[u8]);
+
+/// A tensor to be written: its bytes are made in chunks when they are wanted, since all of them take as much memory as a
+/// sketch.
+pub struct Tensor<'a> {
+    name: String,
+    dtype: Dtype,
+    shape: Vec<usize>,
+    write: Box<dyn Fn(Out<'_>) + 'a>,
+}
+
+impl<'a> Tensor<'a> {
+    /// From values.
+    pub fn new<const N: usize, T>(
+        name: impl Into<String>,
+        dtype: Dtype,
+        shape: Vec<usize>,
+        values: impl IntoIterator<Item = T> + Clone + 'a,
+        to_bytes: impl Fn(T) -> [u8; N] + 'a,
+    ) -> Self {
+        let write = move |out: &mut dyn FnMut(&[u8])| {
+            let mut chunk = Vec::with_capacity(CHUNK + N);
+            for value in values.clone() {
+                chunk.extend(to_bytes(value));
+                if chunk.len() >= CHUNK {
+                    out(&chunk);
+                    chunk.clear();
+                }
+            }
+            out(&chunk);
+        };
+        Tensor { name: name.into(), dtype, shape, write: Box::new(write) }
+    }
+
+    fn len(&self) -> usize {
+        self.shape.iter().product::<usize>() * self.dtype.bitsize() / 8
+    }
+}
+
+/// What a file holds.
+pub struct Content<'a> {
+    metadata: String,
+    /// In the order of the file.
+    tensors: Vec<Tensor<'a>>,
+}
+
+impl<'a> Content<'a> {
+    /// From its parts, to which the checksum is added.
+    pub fn new(metadata: String, mut tensors: Vec<Tensor<'a>>) -> Self {
+        tensors.sort_by(|a, b| b.dtype.cmp(&a.dtype).then(a.name.cmp(&b.name)));
+        Content { metadata, tensors }
+    }
+
+    /// The length of the header, and the header.
+    fn header(&self) -> Vec<u8> {
+        let (mut infos, mut end) = (Vec::new(), 0);
+        let mut add = |name: &str, dtype: Dtype, shape: Vec<usize>, len: usize| {
+            let data_offsets = (end, end + len);
+            end = data_offsets.1;
+            infos.push((name.to_string(), TensorInfo { dtype, shape, data_offsets }));
+        };
+        for tensor in &self.tensors {
+            add(&tensor.name, tensor.dtype, tensor.shape.clone(), tensor.len());
+        }
+        add(CHECKSUM, Dtype::U8, vec![4], 4);
+        let info = HashMap::from([(KEY.to_string(), self.metadata.clone())]);
+        let header = Metadata::new(Some(info), infos).expect("few tensors of known size");
+        let mut json = serde_json::to_vec(&header).expect("names and numbers are valid JSON");
+        // Filled up to whole words.
+        json.resize(json.len().next_multiple_of(8), b' ');
+        let mut bytes = (json.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(json);
+        bytes
+    }
+
+    /// Writes the file in parts; the checksum of all before it comes last.
+    pub fn write(&self, mut out: impl FnMut(&[u8])) {
+        let mut checksum = crc32fast::Hasher::new();
+        let mut part = |bytes: &[u8]| {
+            checksum.update(bytes);
+            out(bytes);
+        };
+        part(&self.header());
+        self.tensors.iter().for_each(|tensor| (tensor.write)(&mut part));
+        out(&checksum.finalize().to_le_bytes());
+    }
+
+    /// The bytes of the file.
+    pub fn encode(&self) -> Vec<u8> {
+        let body = self.tensors.iter().map(Tensor::len).sum::<usize>();
+        let mut bytes = Vec::with_capacity(body + self.metadata.len() + CHUNK);
+        self.write(|part| bytes.extend_from_slice(part));
+        bytes
+    }
+
+    /// SHA-256 of the file, in hexadecimal.
+    pub fn sha256(&self) -> String {
+        sha256_of(|take| self.write(take))
+    }
+
+    /// Whether these are the bytes of the file.
+    pub fn is_encoded_as(&self, bytes: &[u8]) -> bool {
+        let (mut rest, mut same) = (bytes, true);
+        self.write(|part| match rest.split_at_checked(part.len()) {
+            Some((start, end)) => {
+                same &= start == part;
+                rest = end;
+            }
+            None => same = false,
+        });
+        same && rest.is_empty()
+    }
+}
+
+/// An error about a value.
+pub fn value_error(what: impl Into<String>) -> crate::error::Error {
+    FormatError::Value(what.into()).into()
+}
+
+/// The tensors of a file, each of which must be asked for.
+pub struct Reader<'a> {
+    container: SafeTensors<'a>,
+    names: HashSet<String>,
+}
+
+impl<'a> Reader<'a> {
+    /// Opens a container and gives its metadata, before anything else is looked at.
+    pub fn open(bytes: &'a [u8]) -> Result<(Self, String)> {
+        let damaged = |e: safetensors::SafeTensorError| FormatError::Container(e.to_string());
+        let container = SafeTensors::deserialize(bytes).map_err(damaged)?;
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
+        let metadata = header.metadata().as_ref().and_then(|m| m.get(KEY).cloned());
+        let metadata = metadata.ok_or(FormatError::NoMetadata)?;
+        Ok((Reader { container, names: HashSet::new() }, metadata))
+    }
+
+    fn view(&self, name: &str) -> Result<TensorView<'a>> {
+        Ok(self.container.tensor(name).map_err(|_| FormatError::MissingTensor(name.into()))?)
+    }
+
+    /// Whether there is a tensor of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.container.tensor(name).is_ok()
+    }
+
+    /// First dimension of a tensor. Sizes are bounded by the file's own, which is in memory.
+    pub fn length(&self, name: &str) -> Result<usize> {
+        Ok(self.view(name)?.shape().first().copied().unwrap_or(0))
+    }
+
+    /// The bytes of a tensor of this type and shape.
+    pub fn tensor(&mut self, name: &str, dtype: Dtype, shape: &[usize]) -> Result<&'a [u8]> {
+        let view = self.view(name)?;
+        if view.dtype() != dtype || view.shape() != shape {
+            return Err(FormatError::Shape {
+                name: name.to_string(),
+                expected: format!("{dtype:?} {shape:?}"),
+                found: format!("{:?} {:?}", view.dtype(), view.shape()),
+            }
+            .into());
+        }
+        self.names.insert(name.to_string());
+        Ok(view.data())
+    }
+
+    /// Finite doubles.
+    pub fn f64s(&mut self, name: &str, n: usize) -> Result<Vec<f64>> {
+        let bytes = self.tensor(name, Dtype::F64, &[n])?;
+        let values: Vec<f64> =
+            bytes.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b)).collect();
+        if !values.iter().all(|x| x.is_finite()) {
+            return Err(value_error(format!(
+                "the tensor '{name}' holds a value that is not finite"
+            )));
+        }
+        Ok(values)
+    }
+
+    /// Integers.
+    pub fn i32s(&mut self, name: &str, n: usize) -> Result<Vec<i32>> {
+        let bytes = self.tensor(name, Dtype::I32, &[n])?;
+        Ok(bytes.as_chunks::<4>().0.iter().map(|b| i32::from_le_bytes(*b)).collect())
+    }
+
+    /// Single-precision numbers, row-major.
+    pub fn f32s(&mut self, name: &str, rows: usize, columns: usize) -> Result<Vec<f32>> {
+        let bytes = self.tensor(name, Dtype::F32, &[rows, columns])?;
+        Ok(bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect())
+    }
+
+    /// The last tensor must be the checksum of all before it.
+    pub fn check_checksum(&self, bytes: &[u8]) -> Result<()> {
+        let view = self.view(CHECKSUM)?;
+        if view.dtype() != Dtype::U8 || view.shape() != [4] {
+            return Err(FormatError::MissingTensor(CHECKSUM.into()).into());
+        }
+        let (body, tail) = bytes.split_at(bytes.len() - 4);
+        let found = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
+        let expected = crc32fast::hash(body);
+        match found == expected {
+            true => Ok(()),
+            false => Err(FormatError::Checksum { found, expected }.into()),
+        }
+    }
+
+    /// Every tensor must have been asked for.
+    pub fn finish(&self) -> Result<()> {
+        for name in self.container.names() {
+            if name != CHECKSUM && !self.names.contains(name) {
+                return Err(FormatError::UnexpectedTensor(name.to_string()).into());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,264 @@
+//! Files that are there whole or not at all: written under a temporary name, synced, renamed.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Seek, Write};
+use std::path::Path;
+use std::time::Duration;
+
+/// How temporary names start.
+const PREFIX: &str = ".nysketch-";
+/// Temporary files older than this belong to programs that were killed.
+const LEFT_BEHIND: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What a file is written through.
+pub trait Out: Write + Seek + Send {}
+impl<T: Write + Seek + Send> Out for T {}
+
+/// The folder of a path, `.` for a bare file name.
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Fails now if a file could not be created at `path` later. Folders, devices and pipes are never
+/// replaced.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    let refuse = |kind, message: &str| Err(io::Error::new(kind, message));
+    match path.metadata() {
+        Ok(m) if m.is_dir() => return refuse(io::ErrorKind::IsADirectory, "it is a folder"),
+        Ok(m) if !m.is_file() => {
+            return refuse(io::ErrorKind::InvalidInput, "it is not a regular file");
+        }
+        // Also for users whom nothing stops.
+        Ok(m) if m.permissions().readonly() => {
+            return refuse(io::ErrorKind::PermissionDenied, "it is read-only");
+        }
+        _ => {}
+    }
+    let folder = folder(path);
+    if !folder.is_dir() {
+        let message = format!("the folder {} does not exist", folder.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, message));
+    }
+    // Without the temporary name that the message would carry.
+    tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|e| e.kind().into())
+}
+
+/// Whether two paths lead to one file, by whatever links, or to one place where no file is yet.
+pub fn same(a: &Path, b: &Path) -> bool {
+    // A link to a file that is not there yet is the place that it leads to.
+    let place = |path: &Path| {
+        let path = &path.read_link().map_or(path.to_path_buf(), |target| folder(path).join(target));
+        Some((folder(path).canonicalize().ok()?, path.file_name()?.to_owned()))
+    };
+    if place(a).is_some_and(|a| place(b) == Some(a)) {
+        return true;
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let identity = |path: &Path| path.metadata().map(|m| (m.dev(), m.ino())).ok();
+        identity(a).is_some_and(|a| identity(b) == Some(a))
+    }
+    #[cfg(not(unix))]
+    {
+        a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
+    }
+}
+
+/// Writes a file by `fill` and puts it in place only if all of it succeeded. A file that is replaced keeps
+/// its mode; what killed programs left in the folder a day ago or longer is removed.
+///
+/// ```
+/// use nysketch_core::file;
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("sketch.nys");
+/// file::write(&path, |out| out.write_all(b"first"))?;
+/// // An error on the way leaves the old file as it was.
+/// let failed = file::write(&path, |out| {
+///     out.write_all(b"second")?;
+///     Err(std::io::Error::other("the disk is on fire"))
+/// });
+/// assert!(failed.is_err());
+/// assert_eq!(std::fs::read(&path)?, b"first");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn write<E: From<io::Error>>(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Out) -> Result<(), E>,
+) -> Result<(), E> {
+    // What a link points to is replaced, not the link.
+    let target = path.canonicalize();
+    let path = target.as_deref().unwrap_or(path);
+    check_writable(path)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(PREFIX);
+    #[cfg(unix)]
+    {
+        // As an ordinary new file: readable for others where the user's mask allows it.
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let file = builder.tempfile_in(folder(path))?;
+    // Held while the file is in the making. Some file systems have no locks, and then age alone tells.
+    let _ = file.as_file().try_lock();
+    remove_leftovers(folder(path), file.as_file());
+    if let Ok(there) = path.metadata() {
+        file.as_file().set_permissions(there.permissions())?;
+    }
+    // By the plain file, whose errors do not name the temporary one.
+    let mut out = io::BufWriter::with_capacity(1 << 20, file.as_file());
+    fill(&mut out)?;
+    out.into_inner().map_err(|e| e.into_error())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
+/// Whether a name is one of ours: the prefix, and six letters and digits.
+fn is_temporary(name: &str) -> bool {
+    let rest = name.strip_prefix(PREFIX);
+    rest.is_some_and(|r| r.len() == 6 && r.bytes().all(|b| b.is_ascii_alphanumeric()))
+}
+
+/// Removes temporary files of this user that nobody has touched for long and nobody holds. What cannot be
+/// removed stays: it is not in the way.
+fn remove_leftovers(folder: &Path, ours: &File) {
+    let Ok(entries) = folder.read_dir() else { return };
+    for entry in entries.flatten() {
+        if !is_temporary(&entry.file_name().to_string_lossy()) {
+            continue;
+        }
+        let Ok(metadata) = entry.metadata() else { continue };
+        let age = metadata.modified().ok().and_then(|then| then.elapsed().ok());
+        if age.is_none_or(|age| age <= LEFT_BEHIND) || !same_owner(&metadata, ours) {
+            continue;
+        }
+        if metadata.is_dir() {
+            remove_sketches(&entry.path());
+        } else if metadata.is_file()
+            && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
+        {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Removes a folder that holds sketches and nothing else.
+fn remove_sketches(folder: &Path) {
+    let Ok(entries) = folder.read_dir() else { return };
+    let files: Vec<_> = entries.flatten().map(|e| e.path()).collect();
+    if files.iter().all(|f| f.extension().is_some_and(|e| e == "nys") && f.is_file()) {
+        files.iter().for_each(|f| drop(std::fs::remove_file(f)));
+        let _ = std::fs::remove_dir(folder);
+    }
+}
+
+#[cfg(unix)]
+fn same_owner(metadata: &Metadata, ours: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    ours.metadata().is_ok_and(|ours| ours.uid() == metadata.uid())
+}
+
+#[cfg(not(unix))]
+fn same_owner(_: &Metadata, _: &File) -> bool {
+    true
+}
+
+/// A folder that is there whole or not at all: filled under a temporary name, then renamed.
+///
+/// ```
+/// use nysketch_core::file::Folder;
+/// # let parent = tempfile::tempdir()?;
+/// # let path = parent.path().join("days");
+/// let folder = Folder::new(&path)?;
+/// folder.write("monday.nys", b"...")?;
+/// assert!(!path.exists());
+/// folder.persist()?;
+/// assert!(path.join("monday.nys").exists());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Folder {
+    temporary: tempfile::TempDir,
+    path: std::path::PathBuf,
+}
+
+impl Folder {
+    /// `path` must not exist, or be an empty folder.
+    pub fn new(path: &Path) -> io::Result<Self> {
+        let path: std::path::PathBuf = path.components().collect();
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(PREFIX);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(std::fs::Permissions::from_mode(0o777));
+        }
+        Ok(Folder { temporary: builder.tempdir_in(folder(&path))?, path })
+    }
+
+    /// Writes a file into it.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let mut file = std::fs::File::create_new(self.temporary.path().join(name))?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    }
+
+    /// Puts it in place.
+    pub fn persist(self) -> io::Result<()> {
+        // An empty folder of that name gives way, a full one does not.
+        std::fs::rename(self.temporary.path(), &self.path)?;
+        let _ = self.temporary.keep();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn modes_stay_and_read_only_files_too() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.nys");
+        let mode = |m: u32| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(m));
+        let save = |text: &str| write(&path, |out| out.write_all(text.as_bytes()));
+        save("one").unwrap();
+        mode(0o600).unwrap();
+        save("two").unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        mode(0o444).unwrap();
+        assert!(save("three").unwrap_err().to_string().contains("read-only"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
+    }
+
+    #[test]
+    fn leftovers_of_killed_programs_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let old = std::time::SystemTime::now() - 2 * LEFT_BEHIND;
+        let make = |name: &str, time| {
+            let file = File::create(path(name)).unwrap();
+            file.set_modified(time).unwrap();
+            file
+        };
+        make(".nysketch-k1LLed", old);
+        make(".nysketch-cache-of-mine", old);
+        make(".nysketch-y0ungs", std::time::SystemTime::now());
+        make("other", old);
+        let held = make(".nysketch-h3ldss", old);
+        held.lock().unwrap();
+        write(&path("s.nys"), |out| out.write_all(b"sums")).unwrap();
+        assert!(!path(".nysketch-k1LLed").exists());
+        for name in
+            [".nysketch-cache-of-mine", ".nysketch-y0ungs", "other", ".nysketch-h3ldss", "s.nys"]
+        {
+            assert!(path(name).exists(), "{name}");
+        }
+    }
+}

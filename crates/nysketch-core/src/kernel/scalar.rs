@@ -1,0 +1,79 @@
+//! The pass written one pair at a time: the definition that the vectorised pass must match bit for
+//! bit, and what FORMAT.md describes.
+
+use super::exp2::exp2_product;
+use super::ladder::{FLOOR, Ladder, Step};
+use super::levels::LevelTables;
+use super::row::Rows;
+use super::table::Kernel;
+use crate::numeric::points::Points;
+
+/// The kernel value of each rung, in units of 2⁻²³.
+pub fn kernel_units(distance: f32, ladder: &Ladder) -> Vec<u32> {
+    let mut kappa = 0.0f32;
+    ladder
+        .steps()
+        .iter()
+        .map(|step| {
+            match *step {
+                Step::Exp { factor, limit } => kappa = exp2_product(distance.min(limit), factor),
+                Step::Square { times } => {
+                    for _ in 0..times {
+                        kappa *= kappa;
+                    }
+                    kappa = kappa.max(FLOOR);
+                }
+            }
+            units(kappa)
+        })
+        .collect()
+}
+
+/// `round(κ · 2²³)`, ties to even, for κ in [0, 1]: adding 1 leaves exactly 23 bits of fraction.
+#[inline(always)]
+pub fn units(kappa: f32) -> u32 {
+    (kappa + 1.0).to_bits().wrapping_sub(ONE_BITS)
+}
+
+/// The bits of 1.0.
+pub const ONE_BITS: u32 = 0x3f80_0000;
+
+/// The distance of a row from a landmark: over the numbers that are there, in the order of the columns, then what
+/// the levels of the categories add.
+pub fn distance(
+    kernel: Kernel,
+    row: Rows<'_>,
+    landmarks: &Points,
+    tables: Option<&LevelTables>,
+    j: usize,
+) -> f32 {
+    let landmark = landmarks.row(j);
+    let numbers = match row.present {
+        [] => kernel.distance(row.z, landmark),
+        present => {
+            let there = |values: &[f32]| -> Vec<f32> {
+                let all = values.iter().zip(present);
+                all.filter(|(_, p)| p.to_bits() != 0).map(|(x, _)| *x).collect()
+            };
+            kernel.distance(&there(row.z), &there(landmark))
+        }
+    };
+    tables.map_or(numbers, |tables| tables.add(numbers, row.codes, j))
+}
+
+/// Index and distance of the nearest landmark; the first one where several are as near.
+pub fn nearest(
+    kernel: Kernel,
+    row: Rows<'_>,
+    landmarks: &Points,
+    tables: Option<&LevelTables>,
+) -> (u32, f32) {
+    let mut best = (0, f32::INFINITY);
+    for j in 0..landmarks.len() {
+        let distance = distance(kernel, row, landmarks, tables, j);
+        if distance < best.1 {
+            best = (j as u32, distance);
+        }
+    }
+    best
+}

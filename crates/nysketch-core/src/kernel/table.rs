@@ -1,0 +1,122 @@
+//! The kernels by name, and what each is made of. A kernel is `κ = 2^(rate · s)` of a distance `s`:
+//!
+//! | kernel | κ(x, y) | distance s | rate |
+//! |---|---|---|---|
+//! | `gaussian` | exp(−‖x − y‖²/2σ²) | Σ_k (x_k − y_k)² | −log₂e / 2σ² |
+//! | `laplace` | exp(−‖x − y‖₁/σ) | Σ_k \|x_k − y_k\| | −log₂e / σ |
+//!
+//! Everything else about a kernel follows from its line: the ladder of bandwidths, the vectorised
+//! pass, its double-precision version and its gradient.
+
+use super::ladder::{Ladder, Step};
+use crate::error::names::{Choice, Named, name_of};
+
+/// Which kernel the data is measured with.
+///
+/// ```
+/// use nysketch_core::{Kernel, Named, PlanParams, Table, plan_for};
+/// # fn main() -> nysketch_core::Result<()> {
+/// assert_eq!(Kernel::from_name("laplace")?, Kernel::Laplace);
+/// let table = Table::unnamed(1, (0..100).map(f64::from).collect())?;
+/// let (plan, _) = plan_for(&table, PlanParams::default().kernel(Kernel::Laplace))?;
+/// assert!(!plan.collect.cells, "cells go with squared distances");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Kernel {
+    /// `exp(−‖x − y‖²/2σ²)`.
+    #[default]
+    Gaussian,
+    /// `exp(−‖x − y‖₁/σ)`.
+    Laplace,
+}
+
+/// What a coordinate adds to a distance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    /// (x − y)².
+    Squared,
+    /// |x − y|.
+    Absolute,
+}
+
+impl Named for Kernel {
+    const PARAMETER: &'static str = "`kernel`";
+    const TABLE: &'static [Choice<Self>] = &[
+        Choice::new(Kernel::Gaussian, "gaussian", "exp(−‖x − y‖²/2σ²)"),
+        Choice::new(
+            Kernel::Laplace,
+            "laplace",
+            "exp(−‖x − y‖₁/σ), for k-means by clompr and drift",
+        ),
+    ];
+}
+
+impl Kernel {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        name_of(self)
+    }
+
+    /// The distance it is a function of.
+    pub(crate) fn metric(self) -> Metric {
+        match self {
+            Kernel::Gaussian => Metric::Squared,
+            Kernel::Laplace => Metric::Absolute,
+        }
+    }
+
+    /// `log₂κ` per unit of distance.
+    pub fn rate(self, sigma2: f64) -> f64 {
+        match self {
+            Kernel::Gaussian => -std::f64::consts::LOG2_E / (2.0 * sigma2),
+            Kernel::Laplace => -std::f64::consts::LOG2_E / sigma2.sqrt(),
+        }
+    }
+
+    /// The σ² at which this kernel is its own square: κ² at σ² is κ at this one.
+    pub fn squared(self, sigma2: f64) -> f64 {
+        match self {
+            Kernel::Gaussian => sigma2 / 2.0,
+            Kernel::Laplace => sigma2 / 4.0,
+        }
+    }
+
+    /// The σ² at which this kernel falls off about as the Gaussian kernel of `sigma2` does, in so many
+    /// columns: where ‖x − y‖² = 2σ², both are 1/e. For differences of no preferred direction
+    /// ‖x − y‖₁ is about √(2d/π) ‖x − y‖.
+    pub fn as_wide_as_gaussian(self, sigma2: f64, dims: usize) -> f64 {
+        match self {
+            Kernel::Gaussian => sigma2,
+            Kernel::Laplace => sigma2 * 4.0 * dims as f64 / std::f64::consts::PI,
+        }
+    }
+
+    /// How the values of checked bandwidths, widest first, are computed: σ² that falls by the factor
+    /// at which the kernel is its own square, or by that factor twice, costs one or two squarings.
+    #[doc(hidden)]
+    pub fn ladder(self, bandwidths: &[f64]) -> Ladder {
+        let factor = 1.0 / self.squared(1.0);
+        let squarings = |wide: f64, narrow: f64| match wide / narrow {
+            ratio if ratio == factor => 1,
+            ratio if ratio == factor * factor => 2,
+            _ => 0,
+        };
+        Ladder::new(bandwidths, |sigma2| self.step(sigma2), squarings)
+    }
+
+    fn step(self, sigma2: f64) -> Step {
+        Step::exponential(self.rate(sigma2))
+    }
+
+    /// The distance in single precision, in the order of the columns: the definition of the pass.
+    pub(crate) fn distance(self, x: &[f32], z: &[f32]) -> f32 {
+        let differences = x.iter().zip(z).map(|(x, z)| x - z);
+        match self.metric() {
+            Metric::Squared => differences.fold(0.0, |sum, t| t.mul_add(t, sum)),
+            Metric::Absolute => differences.fold(0.0, |sum, t| sum + t.abs()),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The centre of every point while centres move, with bounds that tell most points that theirs is still the nearest.
+//!
+//! Of a point is known how far its own centre is, u, and how far all others are at least, l. When centres have moved, u is
+//! taken anew, and the own centre is still the nearest in each of these cases, which cost more and more:
+//!
+//! 1. u ≤ l − δ, where δ is the longest of all moves (Hamerly 2010);
+//! 2. u ≤ min(l − δ', v), where δ' is the longest move but for the one centre in ten that moved most, and v the distance of
+//!    the nearest of these, which are looked at;
+//! 3. all centres are looked at.
+//!
+//! The second case is for many centres, a few of which always move far. Bounds are widened by what single precision rounds, and
+//! rounded down whenever they change, so that they exclude nothing that a look at all centres would find.
+
+use super::narrow::Narrowed;
+use crate::numeric::parallel::in_parallel;
+use crate::numeric::simd::{Instructions, Work};
+
+/// A point changes its centre only for one that is nearer by this share of the squared distance: mostly more than rounding
+/// can feign.
+const NEARER: f32 = 1e-6;
+/// One centre in so many is looked at where the first bound does not do.
+const FASTEST: usize = 10;
+/// One point in so many must be told by that look, or it does not pay.
+const TOLD: usize = 5;
+/// Rounds after which a look that did not pay is tried again.
+const PATIENCE: usize = 4;
+/// Points that a thread takes at once.
+const CHUNK: usize = 1 << 14;
+
+/// The centre of a point.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Own {
+    /// Which it is; none before the first round.
+    pub centre: u32,
+    /// The squared distance to it.
+    pub d2: f32,
+    /// How far all others are at least; not squared.
+    others: f32,
+}
+
+/// The centre of every point.
+#[derive(Debug)]
+pub(super) struct Assignment<'a> {
+    points: &'a Narrowed,
+    places: Vec<Vec<f32>>,
+    own: Vec<Own>,
+    /// How far each centre has moved since the last round.
+    moves: Vec<f32>,
+    /// More than one by what rounding may change in a distance.
+    slack: f32,
+    threads: usize,
+    /// Rounds since a look at the fastest centres last paid.
+    idle: usize,
+}
+
+impl<'a> Assignment<'a> {
+    /// Nothing is known yet: the first round looks at all centres.
+    pub fn new(points: &'a Narrowed, centres: &[Vec<f64>], threads: usize) -> Self {
+        let (dims, len) = points.size();
+        Assignment {
+            points,
+            places: points.places(centres),
+            own: vec![Own { centre: u32::MAX, d2: f32::INFINITY, others: 0.0 }; len],
+            moves: vec![0.0; centres.len()],
+            slack: 1.0 + (dims + 8) as f32 * f32::EPSILON,
+            threads,
+            idle: 0,
+        }
+    }
+
+    /// The centres of the points as of the last round.
+    pub fn own(&self) -> &[Own] {
+        &self.own
+    }
+
+    /// Moves a centre; once between two rounds.
+    pub fn place(&mut self, centre: usize, at: &[f64]) {
+        let place = self.points.place(at);
+        let squares = place.iter().zip(&self.places[centre]).map(|(a, b)| (a - b) * (a - b));
+        self.moves[centre] = squares.sum::<f32>().sqrt() * self.slack;
+        self.places[centre] = place;
+    }
+
+    /// Finds the centres of all points again.
+    pub fn round(&mut self) {
+        let mut order: Vec<u32> = (0..self.places.len() as u32).collect();
+        order.retain(|c| self.moves[*c as usize] > 0.0);
+        let of = |c: &u32| self.moves[*c as usize];
+        order.sort_by(|a, b| of(b).total_cmp(&of(a)).then(a.cmp(b)));
+        let most = order.first().map_or(0.0, of);
+        let (fastest, slower) = order.split_at(order.len().min(self.places.len() / FASTEST));
+        let rest = slower.first().map_or(0.0, of);
+        let mut doubtful = self.unsettled(most);
+        let tries = self.idle == 0 || self.idle >= PATIENCE;
+        if !fastest.is_empty() && !doubtful.is_empty() && tries {
+            let before = doubtful.len();
+            doubtful = self.untold(doubtful, fastest, rest);
+            let pays = TOLD * (before - doubtful.len()) >= before;
+            self.idle = usize::from(!pays);
+        } else {
+            self.idle += usize::from(!tries);
+        }
+        let found = self.points.nearest_and_reach(&doubtful, &self.places, self.threads);
+        for (i, near) in doubtful.iter().zip(found) {
+            let own = &mut self.own[*i as usize];
+            if near.first < own.d2 * (1.0 - NEARER) || own.centre == u32::MAX {
+                (own.centre, own.d2) = (near.centre, near.first);
+                own.others = near.second.sqrt();
+            } else {
+                let nearest = if near.centre == own.centre { near.second } else { near.first };
+                own.others = nearest.sqrt();
+            }
+        }
+        self.moves.fill(0.0);
+    }
+
+    /// Takes distances from centres that moved anew; returns the points that the first bound does not tell.
+    fn unsettled(&mut self, most: f32) -> Vec<u32> {
+        let (points, places, moves) = (self.points, &self.places[..], &self.moves[..]);
+        let slack = self.slack;
+        let some = |(chunk, own): (usize, &mut [Own])| {
+            let mut doubtful = Vec::new();
+            let (first, found) = (chunk * CHUNK, &mut doubtful);
+            let test = FirstBound { points, places, moves, own, first, most, slack, found };
+            Instructions::best().run(test);
+            doubtful
+        };
+        let chunks = self.own.chunks_mut(CHUNK).enumerate().collect();
+        in_parallel(self.threads, chunks, some).concat()
+    }
+
+    /// Looks at the centres that moved most; returns the points that this and the second bound do not tell.
+    fn untold(&mut self, doubtful: Vec<u32>, fastest: &[u32], rest: f32) -> Vec<u32> {
+        let places: Vec<_> = fastest.iter().map(|c| self.places[*c as usize].clone()).collect();
+        let found = self.points.nearest_two(&doubtful, &places, self.threads);
+        let mut untold = Vec::new();
+        for (i, near) in doubtful.into_iter().zip(found) {
+            let own = &mut self.own[i as usize];
+            let is_own = fastest[near.centre as usize] == own.centre;
+            let other = if is_own { near.second } else { near.first };
+            let others = (own.others - rest).next_down().min(other.sqrt());
+            match own.d2.sqrt() * self.slack <= others {
+                true => own.others = others,
+                false => untold.push(i),
+            }
+        }
+        untold
+    }
+}
+
+/// Which of some points the first bound does not tell.
+struct FirstBound<'a> {
+    points: &'a Narrowed,
+    places: &'a [Vec<f32>],
+    moves: &'a [f32],
+    own: &'a mut [Own],
+    /// The number of the first of them.
+    first: usize,
+    most: f32,
+    slack: f32,
+    found: &'a mut Vec<u32>,
+}
+
+impl Work for FirstBound<'_> {
+    #[inline(always)]
+    fn work(self) {
+        for (i, own) in self.own.iter_mut().enumerate() {
+            let (i, centre) = (self.first + i, own.centre as usize);
+            if self.moves.get(centre).is_some_and(|moved| *moved > 0.0) {
+                own.d2 = self.points.own(i, &self.places[centre]);
+            }
+            let others = (own.others - self.most).next_down();
+            match own.d2.sqrt() * self.slack <= others {
+                true => own.others = others,
+                false => self.found.push(i as u32),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::sample::mix;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+        /// Centres that move by little and by much, all or some of them, a few far: after every round each point has
+        /// a nearest centre, with the distance that a look at all of them gives.
+        #[test]
+        fn bounds_exclude_nothing_that_is_nearer(
+            d in 1usize..6,
+            k in prop_oneof![9 => 1usize..60, 1 => 512usize..600],
+            n in 1usize..500,
+            (step, rounds) in prop::sample::select(vec![(2e-7, 150), (1e-3, 12), (0.1, 12), (1.0, 12)]),
+            grid in any::<bool>(),
+            partly in any::<bool>(),
+            threads in 1usize..3,
+            seed in any::<u64>(),
+        ) {
+            let mut state = seed;
+            let mut next = || {
+                state = mix(state);
+                let x = (state >> 40) as f64 / (1u64 << 24) as f64;
+                if grid { (8.0 * x).floor() } else { 8.0 * x }
+            };
+            let points: Vec<f64> = (0..n * d).map(|_| next()).collect();
+            let known: Vec<f64> = (0..if partly { n * d } else { 0 }).map(|_| next() / 8.0).collect();
+            let narrowed = Narrowed::new(d, &points, &known);
+            let mut centres: Vec<Vec<f64>> = (0..k).map(|_| (0..d).map(|_| next()).collect()).collect();
+            let mut assignment = Assignment::new(&narrowed, &centres, threads);
+            let all: Vec<u32> = (0..n as u32).collect();
+            for round in 0..if k < 500 { rounds } else { 12 } {
+                assignment.round();
+                let places = narrowed.places(&centres);
+                for (i, (own, near)) in assignment.own().iter().zip(narrowed.nearest(&all, &places, 1)).enumerate() {
+                    let d2 = narrowed.own(i, &places[own.centre as usize]);
+                    prop_assert_eq!(own.d2.to_bits(), d2.to_bits());
+                    prop_assert!(near.first >= d2 * (1.0 - NEARER), "round {} point {}", round, i);
+                }
+                for (c, centre) in centres.iter_mut().enumerate() {
+                    if !mix(seed ^ (round * 1000 + c) as u64).is_multiple_of(4) {
+                        let far = if c % 17 == round % 17 { 50.0 } else { 1.0 };
+                        centre.iter_mut().for_each(|x| *x += far * step * (next() / 4.0 - 1.0));
+                        assignment.place(c, centre);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! Points in single precision: their nearest centres through the tiles of the pass, and their distances from one place.
+//!
+//! Points are moved by the medians of their columns, so that one of them far away takes no digits from the others, and
+//! brought into a unit that keeps squares within the range of singles. A distance is the same bits however it is
+//! computed: differences, then one multiply-add per column, in the order of the columns.
+
+use crate::kernel::pack::MAX_BLOCK;
+use crate::kernel::panels::Panels;
+use crate::kernel::search::{PanelsOnce, Reach, Search};
+use crate::kernel::tile::Nearest;
+use crate::numeric::parallel::in_parallel;
+use crate::numeric::points::Points;
+use crate::numeric::simd::{Instructions, Work};
+use std::sync::{Arc, OnceLock};
+
+/// Points that a thread takes at once, at least and at most.
+const CHUNKS: (usize, usize) = (8 * MAX_BLOCK, 64 * MAX_BLOCK);
+/// Differences from which on threads pay.
+const THREADS_PAY: usize = 1 << 23;
+/// Points that a median is taken of at most.
+const MIDDLE: usize = 1000;
+/// Points whose distances from one place are worked on together: they stay in the nearest cache.
+const TOGETHER: usize = 1 << 10;
+/// How much farther than the nearest centre others are looked for, in squares.
+const FARTHER: f32 = 1.5;
+
+/// Points laid out for distances.
+#[derive(Debug, Clone)]
+pub struct Narrowed {
+    dims: usize,
+    len: usize,
+    origin: Vec<f64>,
+    unit: f64,
+    /// Row-major, and the same by column where one place is looked at from all of them.
+    rows: Vec<f32>,
+    columns: OnceLock<Vec<f32>>,
+    /// By column, what share of a number is known, where distances count it by that.
+    known: Vec<f32>,
+}
+
+/// All centres matter for the second nearest.
+struct Everything;
+
+impl Reach for Everything {
+    const FARTHER: bool = true;
+
+    fn of(&self, _: f32) -> f32 {
+        f32::INFINITY
+    }
+}
+
+/// Centres somewhat farther than the nearest matter.
+struct Farther;
+
+impl Reach for Farther {
+    const FARTHER: bool = true;
+
+    fn of(&self, nearest: f32) -> f32 {
+        FARTHER * nearest
+    }
+}
+
+/// The nearest of some centres.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Near {
+    /// The centre.
+    pub centre: u32,
+    /// The squared distance to it, and to the second nearest where that was asked for.
+    pub first: f32,
+    /// The squared distance to the second nearest.
+    pub second: f32,
+}
+
+impl Narrowed {
+    /// Lays out row-major points; `known` is empty or has a share for each number.
+    pub fn new(dims: usize, points: &[f64], known: &[f64]) -> Self {
+        let origin = medians(dims, points);
+        let far = |x: &[f64]| x.iter().zip(&origin).map(|(x, o)| (x - o).abs()).fold(0.0, f64::max);
+        let farthest = points.chunks_exact(dims).map(far).fold(0.0, f64::max);
+        let mut all = Narrowed::around(origin, farthest);
+        all.reserve(points.len() / dims);
+        points.chunks_exact(dims).for_each(|x| all.push(x));
+        all.known_in_part(known)
+    }
+
+    /// No points yet, but room for some whose columns are about `farthest` from an origin at most.
+    pub fn around(origin: Vec<f64>, farthest: f64) -> Self {
+        let dims = origin.len();
+        let radius = farthest * (dims as f64).sqrt();
+        let unit = match radius.is_normal() {
+            true => 2.0f64.powi(-(radius.log2().ceil().clamp(-1000.0, 1000.0) as i32)),
+            false => 1.0,
+        };
+        let (rows, columns, known) = (Vec::new(), OnceLock::new(), Vec::new());
+        Narrowed { dims, len: 0, origin, unit, rows, columns, known }
+    }
+
+    /// Adds a point.
+    pub fn push(&mut self, x: &[f64]) {
+        let columns = x.iter().zip(&self.origin);
+        self.rows.extend(columns.map(|(x, o)| ((x - o) * self.unit) as f32));
+        self.len += 1;
+    }
+
+    /// Takes memory for so many more points.
+    pub fn reserve(&mut self, points: usize) {
+        self.rows.reserve_exact(points * self.dims);
+    }
+
+    /// The same where distances count numbers by what share of them is known; all count where that is empty.
+    #[must_use]
+    pub fn known_in_part(mut self, known: &[f64]) -> Self {
+        self.known = vec![0.0; known.len()];
+        for (at, share) in known.iter().enumerate() {
+            self.known[at % self.dims * self.len + at / self.dims] = *share as f32;
+        }
+        self
+    }
+
+    /// Number of dimensions, and of points.
+    pub fn size(&self) -> (usize, usize) {
+        (self.dims, self.len)
+    }
+
+    /// A point as it was, but for rounding to singles.
+    pub fn wide(&self, i: usize) -> impl Iterator<Item = f64> {
+        let back = 1.0 / self.unit;
+        self.row(i).iter().zip(&self.origin).map(move |(x, o)| o + back * f64::from(*x))
+    }
+
+    fn columns(&self) -> &[f32] {
+        let (d, n) = (self.dims, self.len);
+        let value = |at: usize| self.rows[at % n * d + at / n];
+        self.columns.get_or_init(|| (0..n * d).map(value).collect())
+    }
+
+    /// A place in the coordinates of the points.
+    pub fn place(&self, x: &[f64]) -> Vec<f32> {
+        let columns = x.iter().zip(&self.origin);
+        columns.map(|(x, o)| ((x - o) * self.unit) as f32).collect()
+    }
+
+    /// The same of some centres.
+    pub fn places(&self, centres: &[Vec<f64>]) -> Vec<Vec<f32>> {
+        centres.iter().map(|c| self.place(c)).collect()
+    }
+
+    /// Returns the coordinates of a point.
+    #[inline(always)]
+    pub fn row(&self, i: usize) -> &[f32] {
+        &self.rows[i * self.dims..(i + 1) * self.dims]
+    }
+
+    /// Squared distances of all points from one place.
+    pub fn from(&self, place: &[f32], out: &mut Vec<f32>) {
+        out.clear();
+        out.resize(self.len, 0.0);
+        let (columns, known) = (self.columns(), &self.known[..]);
+        Instructions::best().run(FromPlace { columns, known, place, out });
+    }
+
+    /// The squared distance of a point from one place.
+    #[inline(always)]
+    fn distance(&self, i: usize, place: &[f32]) -> f32 {
+        let mut sum = 0.0f32;
+        for (x, c) in self.row(i).iter().zip(place) {
+            let t = c - x;
+            sum = t.mul_add(t, sum);
+        }
+        sum
+    }
+
+    /// The nearest of some centres for some of the points, in their order, whatever the number of threads; the distance of the
+    /// second nearest is that of the reach where it is farther.
+    pub fn nearest_and_reach(
+        &self,
+        points: &[u32],
+        centres: &[Vec<f32>],
+        threads: usize,
+    ) -> Vec<Near> {
+        // Few points are sooner compared than panels made.
+        let pays = points.len() >= centres.len();
+        let panels = |centres: &Points| {
+            pays.then(|| PanelsOnce::default().of(centres, Instructions::best())).flatten()
+        };
+        let find = |search: &mut Search, rows: &[f32], nearest: &mut Nearest| {
+            search.block_two(rows, &Farther, nearest);
+        };
+        self.search(points, centres, threads, panels, find)
+    }
+
+    /// The same, without any second nearest.
+    pub fn nearest(&self, points: &[u32], centres: &[Vec<f32>], threads: usize) -> Vec<Near> {
+        let panels = |centres: &Points| PanelsOnce::default().of(centres, Instructions::best());
+        let find = |search: &mut Search, rows: &[f32], nearest: &mut Nearest| {
+            search.block(rows, nearest);
+            nearest.second.resize(nearest.index.len(), f32::INFINITY);
+        };
+        self.search(points, centres, threads, panels, find)
+    }
+
+    /// The same with the distance of the second nearest, however far.
+    pub fn nearest_two(&self, points: &[u32], centres: &[Vec<f32>], threads: usize) -> Vec<Near> {
+        let find = |search: &mut Search, rows: &[f32], nearest: &mut Nearest| {
+            search.block_two(rows, &Everything, nearest);
+        };
+        self.search(points, centres, threads, |_| None, find)
+    }
+
+    fn search(
+        &self,
+        points: &[u32],
+        centres: &[Vec<f32>],
+        threads: usize,
+        panels: impl Fn(&Points) -> Option<Arc<Panels>>,
+        find: impl Fn(&mut Search, &[f32], &mut Nearest) + Sync,
+    ) -> Vec<Near> {
+        if points.is_empty() {
+            return Vec::new();
+        }
+        if !self.known.is_empty() {
+            return self.nearest_known(points, centres);
+        }
+        let flat: Vec<f32> = centres.iter().flatten().copied().collect();
+        let landmarks = Points::new(self.dims, flat);
+        let search = Search::new(&landmarks, None, panels(&landmarks), Instructions::best());
+        let some = |chunk: &[u32]| {
+            let (mut search, mut nearest) = (search.clone(), Nearest::default());
+            let (mut rows, mut found) = (Vec::new(), Vec::with_capacity(chunk.len()));
+            for block in chunk.chunks(search.rows()) {
+                rows.clear();
+                block.iter().for_each(|i| rows.extend_from_slice(self.row(*i as usize)));
+                find(&mut search, &rows, &mut nearest);
+                let Nearest { index, distance, second } = &nearest;
+                let each = index.iter().zip(distance).zip(second);
+                found.extend(each.map(|((i, first), second)| Near {
+                    centre: *i,
+                    first: *first,
+                    second: *second,
+                }));
+            }
+            found
+        };
+        if threads < 2 || points.len() * centres.len() * self.dims < THREADS_PAY {
+            return some(points);
+        }
+        let chunk = (points.len() / (4 * threads)).clamp(CHUNKS.0, CHUNKS.1);
+        in_parallel(threads, points.chunks(chunk).collect(), some).concat()
+    }
+
+    /// The two nearest of some centres for all points.
+    pub fn all_nearest_two(&self, centres: &[Vec<f32>], threads: usize) -> Vec<Near> {
+        let all: Vec<u32> = (0..self.len as u32).collect();
+        self.nearest_two(&all, centres, threads)
+    }
+
+    /// The same where distances count what is known, centre by centre.
+    fn nearest_known(&self, points: &[u32], centres: &[Vec<f32>]) -> Vec<Near> {
+        let none = Near { centre: 0, first: f32::INFINITY, second: f32::INFINITY };
+        let (mut found, mut all) = (vec![none; points.len()], Vec::new());
+        for (c, centre) in centres.iter().enumerate() {
+            self.from(centre, &mut all);
+            for (near, i) in found.iter_mut().zip(points) {
+                near.look(c as u32, all[*i as usize]);
+            }
+        }
+        found
+    }
+
+    /// The squared distance of a point from one place, as all others are taken.
+    #[inline(always)]
+    pub fn own(&self, i: usize, place: &[f32]) -> f32 {
+        if self.known.is_empty() {
+            return self.distance(i, place);
+        }
+        let mut sum = 0.0f32;
+        for (k, c) in place.iter().enumerate() {
+            let at = k * self.len + i;
+            let t = c - self.row(i)[k];
+            sum = (self.known[at] * t).mul_add(t, sum);
+        }
+        sum
+    }
+}
+
+/// The median of each column of row-major points.
+pub fn medians(dims: usize, points: &[f64]) -> Vec<f64> {
+    (0..dims).map(|k| median(points, dims, k)).collect()
+}
+
+/// The median of a column, of a thousand points where there are more.
+fn median(points: &[f64], dims: usize, column: usize) -> f64 {
+    let step = (points.len() / dims).div_ceil(MIDDLE).max(1);
+    let mut values: Vec<f64> = points.iter().skip(column).step_by(step * dims).copied().collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+impl Near {
+    /// Sees another centre, which comes after those seen so far.
+    pub fn look(&mut self, centre: u32, d2: f32) {
+        if d2 < self.first {
+            *self = Near { centre, first: d2, second: self.first };
+        } else if d2 < self.second {
+            self.second = d2;
+        }
+    }
+}
+
+struct FromPlace<'a> {
+    columns: &'a [f32],
+    known: &'a [f32],
+    place: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl Work for FromPlace<'_> {
+    #[inline(always)]
+    fn work(self) {
+        let n = self.out.len();
+        for start in (0..n).step_by(TOGETHER) {
+            let end = n.min(start + TOGETHER);
+            let out = &mut self.out[start..end];
+            for (k, &place) in self.place.iter().enumerate() {
+                let column = &self.columns[k * n + start..k * n + end];
+                match self.known.get(k * n + start..k * n + end) {
+                    None => {
+                        for (out, x) in out.iter_mut().zip(column) {
+                            let t = place - x;
+                            *out = t.mul_add(t, *out);
+                        }
+                    }
+                    Some(known) => {
+                        for ((out, x), share) in out.iter_mut().zip(column).zip(known) {
+                            let t = place - x;
+                            *out = (share * t).mul_add(t, *out);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// Through the tiles, from one place and pair by pair: the same bits, however many threads.
+        #[test]
+        fn all_ways_give_the_same_distances(
+            d in 1usize..12,
+            k in 1usize..40,
+            n in 1usize..400,
+            seed in any::<u64>(),
+            partly in any::<bool>(),
+        ) {
+            let mut state = seed;
+            let mut next = || { state = crate::rows::sample::mix(state); (state % 8) as f64 };
+            let points: Vec<f64> = (0..n * d).map(|_| next()).collect();
+            let known: Vec<f64> =
+                (0..if partly { n * d } else { 0 }).map(|_| next() / 8.0).collect();
+            let narrowed = Narrowed::new(d, &points, &known);
+            let centres: Vec<Vec<f32>> =
+                (0..k).map(|_| narrowed.place(&(0..d).map(|_| next()).collect::<Vec<_>>())).collect();
+            let all: Vec<u32> = (0..n as u32).rev().collect();
+            let found = narrowed.nearest_two(&all, &centres, 1);
+            let mut out = Vec::new();
+            let mut expected =
+                vec![Near { centre: 0, first: f32::INFINITY, second: f32::INFINITY }; n];
+            for (c, centre) in centres.iter().enumerate() {
+                narrowed.from(centre, &mut out);
+                for i in 0..n {
+                    prop_assert_eq!(out[i].to_bits(), narrowed.own(i, centre).to_bits());
+                    expected[i].look(c as u32, out[i]);
+                }
+            }
+            expected.reverse();
+            prop_assert_eq!(&found, &expected);
+            let first = |near: &Near| (near.centre, near.first);
+            let nearest = narrowed.nearest(&all, &centres, 2);
+            prop_assert!(nearest.iter().map(first).eq(expected.iter().map(first)));
+        }
+    }
+}

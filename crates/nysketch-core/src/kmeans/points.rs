@@ -1,0 +1,380 @@
+//! Weighted points, and what centres cost on them.
+
+use super::narrow::{Narrowed, Near};
+use crate::kernel::squared_distance;
+use crate::numeric::points::Points;
+use crate::plan::sphere::Spheres;
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+/// Weighted points, in double precision or in single.
+#[derive(Debug, Clone)]
+pub struct WeightedPoints {
+    dims: usize,
+    /// Row-major; empty where the narrowed ones are all there is.
+    points: Vec<f64>,
+    weights: Vec<f64>,
+    /// What share of each number of a point is known, as points; empty where all are.
+    known: Vec<f64>,
+    /// Whether distances count a number by that share. Means always do.
+    near_by_known: bool,
+    /// What centres lie on.
+    spheres: Spheres,
+    narrowed: OnceLock<Narrowed>,
+}
+
+impl WeightedPoints {
+    /// Row-major points with one weight each; points of weight zero are left out.
+    pub fn new(dims: usize, points: &[f64], weights: &[f64]) -> Self {
+        Self::known_in_part(dims, points, weights, &[], false)
+    }
+
+    /// The same, with what share of each number is known, where that is not all.
+    pub fn known_in_part(
+        dims: usize,
+        points: &[f64],
+        weights: &[f64],
+        known: &[f64],
+        near_by_known: bool,
+    ) -> Self {
+        let (mut kept, mut there) = (Vec::new(), Vec::new());
+        let mut shares = Vec::new();
+        for (i, (x, &w)) in points.chunks_exact(dims).zip(weights).enumerate() {
+            if w > 0.0 {
+                kept.extend_from_slice(x);
+                there.push(w);
+                shares.extend_from_slice(known.get(i * dims..(i + 1) * dims).unwrap_or(&[]));
+            }
+        }
+        Self::owned(dims, kept, there, shares, near_by_known)
+    }
+
+    /// The same from what is at hand; all weights are positive.
+    pub(crate) fn owned(
+        dims: usize,
+        points: Vec<f64>,
+        weights: Vec<f64>,
+        known: Vec<f64>,
+        near_by_known: bool,
+    ) -> Self {
+        debug_assert!(weights.iter().all(|w| *w > 0.0) && points.len() == dims * weights.len());
+        let (spheres, narrowed) = (Spheres::default(), OnceLock::new());
+        WeightedPoints { dims, points, weights, known, near_by_known, spheres, narrowed }
+    }
+
+    /// The same, with centres on some spheres.
+    #[must_use]
+    pub fn on(self, spheres: Spheres) -> Self {
+        WeightedPoints { spheres, ..self }
+    }
+
+    /// Points in single precision, which take half the memory.
+    pub fn narrow(
+        narrowed: Narrowed,
+        weights: Vec<f64>,
+        known: Vec<f64>,
+        near_by_known: bool,
+    ) -> Self {
+        let (dims, len) = narrowed.size();
+        debug_assert!(weights.iter().all(|w| *w > 0.0) && len == weights.len());
+        let narrowed = narrowed.known_in_part(if near_by_known { &known } else { &[] });
+        let (points, spheres) = (Vec::new(), Spheres::default());
+        let narrowed = OnceLock::from(narrowed);
+        WeightedPoints { dims, points, weights, known, near_by_known, spheres, narrowed }
+    }
+
+    /// Row-major rows of equal weight.
+    pub fn of_rows(dims: usize, rows: &[f64]) -> Self {
+        WeightedPoints::new(dims, rows, &vec![1.0; rows.len() / dims])
+    }
+
+    /// Points of equal weight.
+    pub fn of_points(points: &Points) -> Self {
+        let data: Vec<f64> = points.data().iter().map(|x| f64::from(*x)).collect();
+        WeightedPoints::of_rows(points.dims(), &data)
+    }
+
+    /// The points without one in so many of them, and these; all must be known in full.
+    pub fn without(&self, fold: usize, folds: usize) -> (Self, Self) {
+        let of = |inside: bool| {
+            let chosen = || (0..self.len()).filter(|i| (i % folds == fold) == inside);
+            let points: Vec<f64> = chosen().flat_map(|i| self.point(i).into_owned()).collect();
+            let weights: Vec<f64> = chosen().map(|i| self.weights[i]).collect();
+            WeightedPoints::new(self.dims, &points, &weights)
+        };
+        (of(false), of(true))
+    }
+
+    /// `(Σw)²/Σw²`: points of equal weight that would tell as much.
+    pub fn effective(&self) -> f64 {
+        let squares: f64 = self.weights.iter().map(|w| w * w).sum();
+        self.mass().powi(2) / squares.max(f64::MIN_POSITIVE)
+    }
+
+    /// Number of dimensions.
+    pub fn dims(&self) -> usize {
+        self.dims
+    }
+
+    /// Number of points.
+    pub fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.weights.is_empty()
+    }
+
+    /// The points with their weights.
+    pub fn iter(&self) -> impl Iterator<Item = (Cow<'_, [f64]>, f64)> {
+        self.weights.iter().enumerate().map(|(i, w)| (self.point(i), *w))
+    }
+
+    /// A point.
+    pub(super) fn point(&self, i: usize) -> Cow<'_, [f64]> {
+        match self.wide(i) {
+            Some(x) => Cow::Borrowed(x),
+            None => Cow::Owned(self.narrowed().wide(i).collect()),
+        }
+    }
+
+    /// A point, where there are doubles.
+    fn wide(&self, i: usize) -> Option<&[f64]> {
+        self.points.get(i * self.dims..(i + 1) * self.dims)
+    }
+
+    /// The weight of each point.
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// The points laid out for distances.
+    pub(super) fn narrowed(&self) -> &Narrowed {
+        let known = if self.near_by_known { &self.known[..] } else { &[] };
+        self.narrowed.get_or_init(|| Narrowed::new(self.dims, &self.points, known))
+    }
+
+    /// Squared distance of a point from some place.
+    pub(crate) fn distance(&self, i: usize, place: &[f64]) -> f64 {
+        let known = self.known.get(i * self.dims..(i + 1) * self.dims);
+        let known = known.filter(|_| self.near_by_known);
+        match self.wide(i) {
+            Some(x) if known.is_none() => squared_distance(x, place),
+            Some(x) => distance(x.iter().copied(), place, known),
+            None => distance(self.narrowed().wide(i), place, known),
+        }
+    }
+
+    /// The nearest centre of every point.
+    pub fn assign(&self, centres: &[Vec<f64>]) -> Vec<usize> {
+        if centres.is_empty() || self.is_empty() {
+            return vec![0; self.len()];
+        }
+        self.nearest(centres).iter().map(|near| near.centre as usize).collect()
+    }
+
+    /// The nearest of some centres for every point.
+    pub(super) fn nearest(&self, centres: &[Vec<f64>]) -> Vec<Near> {
+        let narrowed = self.narrowed();
+        let all: Vec<u32> = (0..self.len() as u32).collect();
+        narrowed.nearest(&all, &narrowed.places(centres), 1)
+    }
+
+    /// The two nearest of some centres for every point.
+    fn nearest_two(&self, centres: &[Vec<f64>]) -> Vec<Near> {
+        let narrowed = self.narrowed();
+        narrowed.all_nearest_two(&narrowed.places(centres), 1)
+    }
+
+    /// How much nearer the nearest centre of every point is than the second nearest, as a share of that distance.
+    pub fn margins(&self, centres: &[Vec<f64>]) -> Vec<f64> {
+        let margin = |near: &Near| {
+            let (a, b) = (f64::from(near.first).sqrt(), f64::from(near.second).sqrt());
+            if b > 0.0 { (b - a) / b } else { 0.0 }
+        };
+        self.nearest_two(centres).iter().map(margin).collect()
+    }
+
+    /// Sum of the weights.
+    pub fn mass(&self) -> f64 {
+        self.weights.iter().sum()
+    }
+
+    /// Mean over the points of the distance to the nearest centre, or of its square.
+    pub fn risk(&self, centres: &[Vec<f64>], loss: Loss) -> f64 {
+        let own = self.assign(centres);
+        let cost = |i: usize| match centres.get(own[i]) {
+            Some(centre) => self.weights[i] * loss.of(self.distance(i, centre)),
+            None => f64::INFINITY,
+        };
+        let total: f64 = (0..self.len()).map(cost).sum();
+        total / self.mass()
+    }
+
+    /// Variance of each column around the nearest of some centres.
+    pub fn variance_around(&self, centres: &[Vec<f64>]) -> Vec<f64> {
+        let (mut variance, mass) = (vec![0.0; self.dims], self.mass());
+        for ((x, w), own) in self.iter().zip(self.assign(centres)) {
+            for k in 0..self.dims {
+                variance[k] += w / mass * (x[k] - centres[own][k]).powi(2);
+            }
+        }
+        variance
+    }
+
+    /// Centres where they may lie.
+    pub(super) fn project(&self, centres: &mut [Vec<f64>]) {
+        for centre in centres {
+            let before = centre.clone();
+            self.spheres.project(centre, &before);
+        }
+    }
+
+    /// The best centre of the points of each centre: their mean or, by a few steps from it, their median, on the
+    /// spheres where there are some; `None` for centres that are not asked for or have no points. Where none of them knows
+    /// a number, it stays as it was.
+    pub(super) fn best_centres(
+        &self,
+        own: impl Fn(usize) -> usize,
+        asked: &[bool],
+        centres: &[Vec<f64>],
+        loss: Loss,
+    ) -> Vec<Option<Vec<f64>>> {
+        let mut members = vec![Vec::new(); centres.len()];
+        let mut means: Vec<Mean> = centres.iter().map(|_| Mean::default()).collect();
+        for i in 0..self.len() {
+            let c = own(i);
+            match loss {
+                _ if !asked[c] => {}
+                Loss::Squared => means[c].add(self, i, self.weights[i]),
+                Loss::Distance => members[c].push(i),
+            }
+        }
+        let best = |c: usize| match loss {
+            Loss::Squared => means[c].centre(self, &centres[c]),
+            Loss::Distance if members[c].is_empty() => None,
+            Loss::Distance => Some(self.median(&members[c], &centres[c])),
+        };
+        (0..centres.len()).map(best).collect()
+    }
+
+    /// A few of Weiszfeld's steps towards the geometric median.
+    fn median(&self, members: &[usize], from: &[f64]) -> Vec<f64> {
+        let mut centre = from.to_vec();
+        let size = |c: &[f64]| {
+            members.iter().map(|&i| self.distance(i, c).sqrt()).sum::<f64>() / members.len() as f64
+        };
+        let least = 1e-9 * size(&centre);
+        if least == 0.0 {
+            return centre;
+        }
+        for _ in 0..8 {
+            // A point at the centre would get infinite weight; this holds it there softly.
+            let weight = |i: usize| self.weights[i] / self.distance(i, &centre).sqrt().max(least);
+            let mut mean = Mean::default();
+            members.iter().for_each(|&i| mean.add(self, i, weight(i)));
+            centre = mean.centre(self, &centre).unwrap_or(centre);
+        }
+        centre
+    }
+}
+
+/// A weighted mean that grows.
+#[derive(Debug, Clone, Default)]
+struct Mean {
+    sum: Vec<f64>,
+    /// The weight of all, or that of each number where points know a part of theirs.
+    mass: Vec<f64>,
+}
+
+impl Mean {
+    #[inline]
+    fn add(&mut self, points: &WeightedPoints, i: usize, weight: f64) {
+        let d = points.dims;
+        self.sum.resize(d, 0.0);
+        if points.known.is_empty() {
+            self.mass.resize(1, 0.0);
+            self.mass[0] += weight;
+            return match points.wide(i) {
+                Some(x) => add(&mut self.sum, weight, x.iter().copied()),
+                None => add(&mut self.sum, weight, points.narrowed().wide(i)),
+            };
+        }
+        self.mass.resize(d, 0.0);
+        let known = &points.known[i * d..(i + 1) * d];
+        for (k, (x, share)) in points.point(i).iter().zip(known).enumerate() {
+            self.mass[k] += weight * share;
+            self.sum[k] += weight * share * x;
+        }
+    }
+
+    /// The place of least mean squared distance; what no point knows stays as it was.
+    fn centre(&self, points: &WeightedPoints, from: &[f64]) -> Option<Vec<f64>> {
+        let mass = |k: usize| self.mass.get(k).or(self.mass.first()).copied().unwrap_or(0.0);
+        let at = |(k, sum): (usize, &f64)| match mass(k) > 0.0 {
+            true => sum / mass(k),
+            false => from[k],
+        };
+        let mut centre: Vec<f64> = self.sum.iter().enumerate().map(at).collect();
+        if centre.is_empty() {
+            return None;
+        }
+        points.spheres.project(&mut centre, from);
+        Some(centre)
+    }
+}
+
+/// Adds a weighted point to a sum.
+fn add(sum: &mut [f64], weight: f64, point: impl Iterator<Item = f64>) {
+    sum.iter_mut().zip(point).for_each(|(s, x)| *s += weight * x);
+}
+
+/// The squared distance of a point from some place, numbers counted by what share of them is known.
+fn distance(point: impl Iterator<Item = f64>, place: &[f64], known: Option<&[f64]>) -> f64 {
+    let terms = point.zip(place).map(|(x, c)| (x - c) * (x - c));
+    match known {
+        None => terms.sum(),
+        Some(known) => terms.zip(known).map(|(term, share)| share * term).sum(),
+    }
+}
+
+/// What a row's distance costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// ‖x − c‖²: k-means.
+    Squared,
+    /// ‖x − c‖: k-medians.
+    Distance,
+}
+
+impl Loss {
+    /// The cost of a squared distance.
+    pub(super) fn of(self, d2: f64) -> f64 {
+        match self {
+            Loss::Squared => d2,
+            Loss::Distance => d2.sqrt(),
+        }
+    }
+}
+
+/// Which of some row-major points are nearest to each centre.
+pub fn members(dims: usize, points: &[f64], centres: &[Vec<f64>]) -> Vec<Vec<usize>> {
+    let mut members = vec![Vec::new(); centres.len()];
+    for (i, x) in points.chunks_exact(dims).enumerate() {
+        members[nearest(x, centres).0].push(i);
+    }
+    members
+}
+
+/// The nearest centre and the squared distance to it.
+pub fn nearest(x: &[f64], centres: &[Vec<f64>]) -> (usize, f64) {
+    let mut best = (0, f64::INFINITY);
+    for (c, centre) in centres.iter().enumerate() {
+        let d2 = squared_distance(x, centre);
+        if d2 < best.1 {
+            best = (c, d2);
+        }
+    }
+    best
+}

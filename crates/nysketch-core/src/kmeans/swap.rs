@@ -1,0 +1,82 @@
+//! Local search (Lattanzi and Sohler 2019): a point drawn in proportion to its cost takes the place of the centre that is
+//! missed least, where that lowers the cost.
+//!
+//! With first and second nearest centres at hand, all k exchanges of one point are judged at once: with x as a centre a
+//! point costs `min(first, x)`, and without its own centre `min(second, x)`.
+
+use super::narrow::{Narrowed, Near};
+use super::points::{Loss, WeightedPoints};
+use crate::numeric::random::draw;
+
+/// The least share of the cost that an exchange must gain.
+const GAIN: f64 = 1e-7;
+/// Points that are tried beyond one for each centre.
+const MORE: usize = 20;
+
+/// Tries as many points as there are centres, and some; returns how many centres were exchanged.
+pub(super) fn exchange(
+    points: &WeightedPoints,
+    centres: &mut [Vec<f64>],
+    loss: Loss,
+    threads: usize,
+    rng: &mut impl rand::Rng,
+) -> usize {
+    let (narrowed, weights) = (points.narrowed(), points.weights());
+    let mut places = narrowed.places(centres);
+    let mut near = narrowed.all_nearest_two(&places, threads);
+    let costs_of = |near: &[Near]| -> Vec<f64> {
+        near.iter().zip(weights).map(|(n, w)| w * loss.of(f64::from(n.first))).collect()
+    };
+    let mut costs = costs_of(&near);
+    let (mut from, mut lost, mut exchanged) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..centres.len() + MORE {
+        let Some(x) = draw(&costs, rng) else { break };
+        narrowed.from(narrowed.row(x), &mut from);
+        lost.clear();
+        lost.resize(centres.len(), 0.0);
+        let mut gain = 0.0;
+        for (((near, x), w), own) in near.iter().zip(&from).zip(weights).zip(&costs) {
+            if *x < near.first {
+                gain += own - w * loss.of(f64::from(*x));
+            } else {
+                lost[near.centre as usize] += w * loss.of(f64::from(near.second.min(*x))) - own;
+            }
+        }
+        let least = lost.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
+        let Some((missed, least)) = least else { break };
+        if gain - least <= GAIN * costs.iter().sum::<f64>() {
+            continue;
+        }
+        let old = std::mem::replace(&mut places[missed], narrowed.row(x).to_vec());
+        centres[missed] = points.point(x).into_owned();
+        replace(narrowed, &mut near, missed as u32, &old, &from, &places);
+        costs = costs_of(&near);
+        exchanged += 1;
+    }
+    exchanged
+}
+
+/// What is nearest after one centre went from `old` to another place, `from` which all points are so far.
+fn replace(
+    narrowed: &Narrowed,
+    near: &mut [Near],
+    centre: u32,
+    old: &[f32],
+    from: &[f32],
+    places: &[Vec<f32>],
+) {
+    let mut before = Vec::new();
+    narrowed.from(old, &mut before);
+    let mut lost = Vec::new();
+    for (i, near) in near.iter_mut().enumerate() {
+        // The second nearest is known by its distance, which is the same bits.
+        if near.centre == centre || near.second == before[i] {
+            lost.push(i as u32);
+        } else {
+            near.look(centre, from[i]);
+        }
+    }
+    for (i, found) in lost.iter().zip(narrowed.nearest_two(&lost, places, 1)) {
+        near[*i as usize] = found;
+    }
+}

@@ -1,0 +1,104 @@
+//! Bounded work: what grows with the square or the cube of a plan is estimated before it starts, and refused
+//! beyond a limit, so that no small file keeps a machine busy for hours or takes all of its memory.
+
+use crate::error::{Error, Result};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Floating-point operations that are allowed: some minutes of one core.
+pub const OPERATIONS: f64 = 2e12;
+/// Bytes of memory that are allowed.
+pub const BYTES: f64 = 2e9;
+
+/// Operations of an eigendecomposition beside the cube of its size, measured.
+const EIGEN: f64 = 10.0;
+
+/// How many times the limits are allowed, as the bits of a double; of the whole process, as its memory is.
+static FACTOR: AtomicU64 = AtomicU64::new(1.0f64.to_bits());
+
+/// Allows this many times [`OPERATIONS`] and [`BYTES`] from now on, in this process.
+///
+/// ```
+/// nysketch_core::work::allow(10.0);
+/// ```
+pub fn allow(factor: f64) {
+    FACTOR.store(factor.to_bits(), Ordering::Relaxed);
+}
+
+/// What something costs.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Work {
+    /// Floating-point operations.
+    pub operations: f64,
+    /// Bytes of memory.
+    pub bytes: f64,
+}
+
+impl Work {
+    /// Some eigendecompositions of this size, one after the other.
+    pub fn eigen(size: usize, times: usize) -> Self {
+        let n = size as f64;
+        Work { operations: EIGEN * n * n * n * times as f64, bytes: 3.0 * 8.0 * n * n }
+    }
+
+    /// Some triangular factors of this size and their inverses, kept.
+    pub fn cholesky(size: usize, times: usize) -> Self {
+        let (n, times) = (size as f64, times as f64);
+        Work { operations: 4.0 / 3.0 * n * n * n * times, bytes: 4.0 * n * n * times }
+    }
+
+    /// This and that, at the same time.
+    pub fn and(self, operations: f64, bytes: f64) -> Self {
+        Work { operations: self.operations + operations, bytes: self.bytes + bytes }
+    }
+
+    /// How many times the plain limit it takes.
+    fn share(self) -> f64 {
+        (self.operations / OPERATIONS).max(self.bytes / BYTES)
+    }
+
+    /// Whether it takes seconds, so that it may be done unasked.
+    pub fn is_small(self) -> bool {
+        self.share() < 0.2
+    }
+
+    /// Refuses what is beyond the limit.
+    pub fn check(self, what: &'static str) -> Result<()> {
+        self.check_beside(what, None)
+    }
+
+    /// The same, with what could be done instead.
+    pub fn check_beside(
+        self,
+        what: &'static str,
+        instead: impl Into<Option<&'static str>>,
+    ) -> Result<()> {
+        if self.share() <= f64::from_bits(FACTOR.load(Ordering::Relaxed)) {
+            return Ok(());
+        }
+        Err(Error::TooMuchWork {
+            what,
+            operations: self.operations,
+            gigabytes: self.bytes / 1e9,
+            factor: self.share().ceil(),
+            instead: instead.into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::collect::KERNEL_LANDMARKS;
+
+    #[test]
+    fn large_plans_are_refused_with_the_figures() {
+        assert!(Work::eigen(4000, 3).check("learning").is_ok());
+        let error = Work::eigen(40_000, 1).check("learning").unwrap_err().to_string();
+        assert!(error.contains("learning") && error.contains("38.4 GB"), "{error}");
+        assert!(error.contains("`max_work=320`"), "{error}");
+        assert!(Work::eigen(2000, 30_000).check("looking").is_err());
+        assert!(Work::eigen(KERNEL_LANDMARKS, 3).check("learning").is_ok());
+        assert!(Work::eigen(KERNEL_LANDMARKS + 100, 3).check("learning").is_err());
+        assert!(!Work::eigen(2000, 30_000).is_small() && Work::eigen(2000, 3).is_small());
+    }
+}

@@ -1,0 +1,440 @@
+//! What happens to a row: from a block of doubles to exact sums.
+//!
+//! The accumulator decides what becomes of invalid rows and turns weights into whole units; an
+//! [`Engine`] adds the rest to the sums. It is frozen into a [`Sketch`] before anything can read it.
+
+use super::dealer::Dealer;
+use crate::error::{Error, Result};
+use crate::pass::engine::{Engine, EngineKind, has_enough};
+use crate::plan::Plan;
+use crate::recipe::Recipe;
+use crate::rows::weight::{Rounding, Weighting};
+use crate::rows::{Block, Invalid, Losses};
+use crate::sketch::Sketch;
+use crate::sketch::folds::{Folds, WitnessFolds};
+use crate::sums::{Sum, Sums};
+use nysketch_cuda::DeviceRows;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Sums in the making, of one thread.
+///
+/// ```
+/// use nysketch_core::{Accumulator, Block, EngineKind, Invalid, PlanParams, Table, plan_for};
+/// # fn main() -> nysketch_core::Result<()> {
+/// let plan = plan_for(&Table::unnamed(2, vec![0.0, 1.0, 2.0, 3.0])?, PlanParams::default())?.0;
+/// let mut sums = Accumulator::new(std::sync::Arc::new(plan), EngineKind::Cpu);
+/// let block = Block { values: vec![0.5, 0.5, 1.5, 2.5], columns: 2, ..Block::default() };
+/// sums.push(&block, Invalid::Refuse)?;
+/// assert_eq!(sums.freeze()?.rows(), 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Accumulator {
+    plan: Arc<Plan>,
+    engine: Box<dyn Engine>,
+    dealer: Option<Arc<Dealer>>,
+    tally: Tally,
+    /// The fold that the engine's rows belong to.
+    fold: usize,
+    /// Weights of the rows at hand in whole units.
+    weights: Vec<u32>,
+    losses: Losses,
+    rounding: Rounding,
+    /// Rows that had to be brought into the bounds of a private plan.
+    beyond: u64,
+}
+
+/// What is added up: the sums of each fold, or of all rows where there are none.
+#[derive(Debug)]
+pub(super) struct Tally {
+    folds: Vec<Sums>,
+    witnesses: WitnessFolds,
+}
+
+impl Tally {
+    /// Nothing yet.
+    pub fn zero(plan: &Plan, dealer: Option<&Dealer>) -> Self {
+        let folds = dealer.map_or(1, |d| d.rule.count());
+        let counted = dealer.filter(|d| d.counts_witnesses()).and(plan.witness_rows());
+        Tally {
+            folds: (0..folds).map(|_| Sums::zero(plan)).collect(),
+            witnesses: WitnessFolds::zero(counted.map_or(0, |rows| rows.len())),
+        }
+    }
+
+    /// Adds what was added up elsewhere.
+    pub fn merge(&mut self, other: &Tally) {
+        for (sums, others) in self.folds.iter_mut().zip(&other.folds) {
+            sums.combine(others, i128::wrapping_add);
+        }
+        self.witnesses.combine(&other.witnesses, i128::wrapping_add);
+    }
+
+    /// The sketch of the rows.
+    pub fn into_sketch(mut self, plan: Arc<Plan>, dealer: Option<&Dealer>) -> Sketch {
+        match dealer {
+            None => Sketch::from_parts(plan, self.folds.remove(0)),
+            Some(dealer) => {
+                let witnesses = dealer.counts_witnesses().then_some(self.witnesses);
+                let folds = Folds::from_parts(dealer.rule.clone(), self.folds, witnesses);
+                Sketch::from_folds(plan, folds)
+            }
+        }
+    }
+}
+
+impl Accumulator {
+    /// An empty accumulator.
+    pub fn new(plan: Arc<Plan>, engine: EngineKind) -> Self {
+        Accumulator::with(plan, engine, None)
+    }
+
+    /// An empty accumulator of rows for a sketch, which deals them to its folds if it has some. Needs the witness rows of
+    /// the plan where rows are dealt by a key.
+    pub fn of(sketch: &Sketch, engine: EngineKind) -> Result<Self> {
+        Ok(Accumulator::with(sketch.plan().clone(), engine, Dealer::new(sketch)?))
+    }
+
+    /// An empty accumulator of rows that are dealt to folds in this way.
+    pub(super) fn with(plan: Arc<Plan>, engine: EngineKind, dealer: Option<Arc<Dealer>>) -> Self {
+        Accumulator {
+            engine: engine.start(&plan),
+            tally: Tally::zero(&plan, dealer.as_deref()),
+            dealer,
+            fold: 0,
+            plan,
+            weights: Vec::new(),
+            losses: Losses::default(),
+            rounding: Rounding::default(),
+            beyond: 0,
+        }
+    }
+
+    /// Rows so far that had to be brought into the bounds of a private plan.
+    pub(super) fn beyond(&self) -> u64 {
+        self.beyond
+    }
+
+    /// What rounding the weights of the rows so far has changed.
+    pub fn rounding(&self) -> Rounding {
+        self.rounding
+    }
+
+    /// Adds the rows of a block. On an error the accumulator must not be used further.
+    ///
+    /// Refused where the plan protects people: which of their rows count is known only where all are read.
+    pub fn push(&mut self, block: &Block, invalid: Invalid) -> Result<()> {
+        if let Some(people) = self.plan.people() {
+            let expected = format!("sketched whole, since the plan protects {people}");
+            return Err(Error::parameter("rows", expected, "a block of them"));
+        }
+        self.push_rows(block, std::iter::once(0..block.len()), invalid)
+    }
+
+    /// Adds some rows of a block, counted from 0.
+    pub(super) fn push_rows(
+        &mut self,
+        block: &Block,
+        rows: impl Iterator<Item = Range<usize>>,
+        invalid: Invalid,
+    ) -> Result<()> {
+        self.check(block)?;
+        // An error would tell the world that there is such a row.
+        let invalid = if self.plan.private.is_some() { Invalid::Skip } else { invalid };
+        let Some(dealer) = self.dealer.clone() else {
+            return rows.into_iter().try_for_each(|rows| self.push_valid(block, rows, invalid));
+        };
+        let dealt = dealer.deal(block, rows.flatten(), &mut self.tally.witnesses)?;
+        // Side by side, rows of a fold go through the engine together.
+        let sorted = block.select(dealt.iter().map(|(_, i)| *i));
+        let number = |row: u64| block.first_row + dealt[(row - block.first_row) as usize].1 as u64;
+        let (mut first, mut start) = (FirstError::default(), 0);
+        for fold in dealt.chunk_by(|a, b| a.0 == b.0) {
+            let rows = start..start + fold.len();
+            start = rows.end;
+            self.turn_to(fold[0].0 as usize)?;
+            let added = self.push_valid(&sorted, rows, invalid);
+            first.keep(added.map_err(|error| error.renumbered(number)));
+        }
+        first.into_result()
+    }
+
+    /// Adds to another fold from now on.
+    fn turn_to(&mut self, fold: usize) -> Result<()> {
+        if fold != self.fold {
+            self.engine.finish(&mut self.tally.folds[self.fold])?;
+            self.fold = fold;
+        }
+        Ok(())
+    }
+
+    /// The sums that rows are added to.
+    fn sums(&mut self) -> &mut Sums {
+        &mut self.tally.folds[self.fold]
+    }
+
+    /// Adds rows that are in the memory of a GPU, which the engine must work on, and waits until they are added. Where the
+    /// plan asks for weights there is one for each row. `first_row` is the number of the first, for messages. On an error
+    /// the accumulator must not be used further.
+    ///
+    /// Refused where a plan makes columns of others, has categories or protects people, and where rows are dealt to folds.
+    pub fn push_on_device(
+        &mut self,
+        rows: &DeviceRows,
+        weights: &[f64],
+        first_row: u64,
+        invalid: Invalid,
+    ) -> Result<()> {
+        let plan = self.plan.clone();
+        let block = Block { file: "rows in GPU memory".into(), first_row, ..Block::default() };
+        let complete = Recipe { least_present: None, ..plan.recipe.clone() };
+        let reasons = [
+            (!plan.categories().is_empty(), "the plan has categories"),
+            (
+                !complete.is_plain(&plan.columns),
+                "columns are logarithms, dates or vectors of length one",
+            ),
+            (plan.people().is_some(), "the plan protects people"),
+            (self.dealer.is_some(), "rows are dealt to folds"),
+        ];
+        if let Some((_, reason)) = reasons.into_iter().find(|(asked, _)| *asked) {
+            return Err(Error::NotOnDevice { reason });
+        }
+        let invalid = if plan.private.is_some() { Invalid::Skip } else { invalid };
+        self.weights.clear();
+        let mut without_weight = Vec::new();
+        if let Some(weighting) = &plan.weighting {
+            if weights.len() as u64 != rows.len() {
+                let expected = "one weight per row, as the plan asks for";
+                return Err(Error::parameter("weights", expected, weights.len()));
+            }
+            for (row, weight) in weights.iter().enumerate() {
+                match weighting.units(*weight, invalid, &block, first_row + row as u64)? {
+                    Some(units) => {
+                        self.rounding.add(*weight, f64::from(units) * weighting.unit);
+                        self.weights.push(units);
+                    }
+                    None => {
+                        without_weight.push(row as u64);
+                        self.weights.push(0);
+                    }
+                }
+            }
+        }
+        let room = match plan.weighting {
+            Some(_) => self.weights.iter().map(|w| i128::from(*w)).sum(),
+            None => i128::from(rows.len()),
+        };
+        self.sums().check_room(room)?;
+        let outcome = self.engine.add_on_device(rows, &self.weights, invalid)?;
+        if let Some(row) = outcome.refused {
+            let values = self.engine.row_on_device(rows, row)?;
+            let missing = |j: &usize| plan.is_partial() && values[*j].is_nan();
+            let j = plan.frame.all_invalid(&values).find(|j| !missing(j)).unwrap_or(0);
+            let at = block.place(first_row + row, &plan.columns[j]);
+            return Err(plan.frame.invalid(at, j, values[j]));
+        }
+        self.losses.merge(&Losses::from_counts(outcome.skipped, outcome.by_column));
+        let mut skipped = outcome.skipped;
+        for row in without_weight {
+            // Where its values are invalid, too, it has been counted.
+            let values = self.engine.row_on_device(rows, row)?;
+            let alone = Block { values, columns: plan.dims(), ..block.clone() };
+            if self.is_valid(&alone, 0) {
+                self.losses.skip([plan.dims()]);
+                skipped += 1;
+            }
+        }
+        let sums = self.sums();
+        sums[Sum::Rows][0] += i128::from(outcome.weight);
+        sums[Sum::Skipped][0] += i128::from(skipped);
+        Ok(())
+    }
+
+    /// Refuses a block that is not one of the plan's.
+    fn check(&self, block: &Block) -> Result<()> {
+        if self.plan.weighting.is_some() && block.weights.len() != block.len() {
+            let expected = "one weight per row, as the plan asks for";
+            return Err(Error::parameter("weights", expected, block.weights.len()));
+        }
+        self.check_codes(block)
+    }
+
+    /// Adds consecutive rows of a block that was checked.
+    fn push_valid(&mut self, block: &Block, rows: Range<usize>, invalid: Invalid) -> Result<()> {
+        if let Some(private) = &self.plan.private {
+            let d = self.plan.dims();
+            let values = block.values[rows.start * d..rows.end * d].chunks_exact(d);
+            self.beyond += values.filter(|row| private.is_beyond(row)).count() as u64;
+        }
+        match self.plan.clone().weighting.as_ref() {
+            None => self.push_run(block, rows, invalid),
+            Some(weighting) => self.push_weighted(weighting, block, rows, invalid),
+        }
+    }
+
+    /// Refuses levels that the plan does not have.
+    fn check_codes(&self, block: &Block) -> Result<()> {
+        let categories = self.plan.categories();
+        let c = categories.len();
+        let known = |(i, code): (usize, &u32)| (*code as usize) < categories[i % c].len();
+        if block.codes.len() == block.len() * c
+            && (c == 0 || block.codes.iter().enumerate().all(known))
+        {
+            return Ok(());
+        }
+        Err(Error::parameter("codes", "levels of the plan's categories", "others"))
+    }
+
+    /// Adds rows between those whose weight is invalid.
+    fn push_weighted(
+        &mut self,
+        weighting: &Weighting,
+        block: &Block,
+        rows: Range<usize>,
+        invalid: Invalid,
+    ) -> Result<()> {
+        let mut start = rows.start;
+        self.weights.clear();
+        for i in rows.clone() {
+            let number = block.first_row + i as u64;
+            match weighting.units(block.weights[i], invalid, block, number) {
+                Ok(Some(units)) => {
+                    self.rounding.add(block.weights[i], f64::from(units) * weighting.unit);
+                    self.weights.push(units);
+                }
+                refused => {
+                    // An invalid row before this one is the error to report, and an invalid value of
+                    // this one before its weight.
+                    self.push_run(block, start..i, invalid)?;
+                    if self.is_valid(block, i) {
+                        refused?;
+                    } else if invalid == Invalid::Refuse && !self.lacks_too_much(block, i) {
+                        return Err(self.why_invalid(block, i));
+                    }
+                    self.skip(block, i);
+                    self.weights.clear();
+                    start = i + 1;
+                }
+            }
+        }
+        self.push_run(block, start..rows.end, invalid)
+    }
+
+    /// Adds rows whose weights, if there are any, are known.
+    fn push_run(&mut self, block: &Block, rows: Range<usize>, invalid: Invalid) -> Result<()> {
+        let d = self.plan.dims();
+        let weighted = self.plan.weighting.is_some();
+        let weight_of = |weights: &[u32], rows: usize| match weighted {
+            true => weights[..rows].iter().map(|w| i128::from(*w)).sum(),
+            false => rows as i128,
+        };
+        // Before any of them is added: sums of more rows might overflow.
+        let weight = weight_of(&self.weights, rows.len());
+        self.sums().check_room(weight)?;
+        let mut at = rows.start;
+        while at < rows.end {
+            let weights = if weighted { &self.weights[at - rows.start..] } else { &[][..] };
+            let values = &block.values[at * d..rows.end * d];
+            let c = self.plan.categories().len();
+            let codes = &block.codes[at * c..rows.end * c];
+            let sums = &mut self.tally.folds[self.fold];
+            let added = self.engine.add(values, codes, weights, sums)?;
+            sums[Sum::Rows][0] += weight_of(weights, added);
+            at += added;
+            if at < rows.end {
+                if invalid == Invalid::Refuse && !self.lacks_too_much(block, at) {
+                    return Err(self.why_invalid(block, at));
+                }
+                self.skip(block, at);
+                at += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a row that is left out: for its invalid values, or else for its weight.
+    fn skip(&mut self, block: &Block, row: usize) {
+        let d = self.plan.dims();
+        let values = &block.values[row * d..(row + 1) * d];
+        let mut invalid: Vec<usize> = self.plan.frame.all_invalid(values).collect();
+        // Where numbers may be missing, they are to blame only if nothing else is.
+        if self.plan.is_partial() && invalid.iter().any(|j| !values[*j].is_nan()) {
+            invalid.retain(|j| !values[*j].is_nan());
+        }
+        let weight = invalid.is_empty().then_some(d);
+        self.losses.skip(invalid.into_iter().chain(weight));
+        self.sums()[Sum::Skipped][0] += 1;
+    }
+
+    fn is_valid(&self, block: &Block, row: usize) -> bool {
+        self.first_invalid(block, row).is_none() && !self.lacks_too_much(block, row)
+    }
+
+    /// The first column whose value is not valid; a missing one is where the plan allows for it.
+    fn first_invalid(&self, block: &Block, row: usize) -> Option<usize> {
+        let d = self.plan.dims();
+        let values = &block.values[row * d..(row + 1) * d];
+        let missing = |j: &usize| self.plan.is_partial() && values[*j].is_nan();
+        self.plan.frame.all_invalid(values).find(|j| !missing(j))
+    }
+
+    /// Whether a row of a plan that allows for missing values has too few: such rows are skipped and counted.
+    fn lacks_too_much(&self, block: &Block, row: usize) -> bool {
+        self.plan.is_partial() && self.first_invalid(block, row).is_none() && {
+            let (d, c) = (self.plan.dims(), self.plan.categories().len());
+            let values = &block.values[row * d..(row + 1) * d];
+            !has_enough(&self.plan, values, &block.codes[row * c..(row + 1) * c])
+        }
+    }
+
+    /// The error for an invalid row.
+    fn why_invalid(&self, block: &Block, row: usize) -> Error {
+        let Plan { frame, columns, .. } = &*self.plan;
+        let values = &block.values[row * frame.dims()..(row + 1) * frame.dims()];
+        let j = self.first_invalid(block, row).unwrap_or(0);
+        let at = block.place(block.first_row + row as u64, &columns[j]);
+        frame.invalid(at, j, values[j])
+    }
+
+    /// Puts other sums in the place of those so far.
+    pub(super) fn swap_tally(&mut self, tally: &mut Tally) -> Result<()> {
+        self.engine.finish(&mut self.tally.folds[self.fold])?;
+        std::mem::swap(&mut self.tally, tally);
+        Ok(())
+    }
+
+    /// The rows skipped so far, and the columns that cost them; the weight comes after the last column.
+    pub fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
+    /// The sketch of the rows pushed.
+    pub fn freeze(mut self) -> Result<Sketch> {
+        self.engine.finish(&mut self.tally.folds[self.fold])?;
+        Ok(self.tally.into_sketch(self.plan, self.dealer.as_deref()))
+    }
+}
+
+/// The error of the first row that has one, where rows are not added in their order.
+#[derive(Debug, Default)]
+pub(super) struct FirstError(Option<Error>);
+
+impl FirstError {
+    /// Keeps an error if its row comes before that of the one so far.
+    pub fn keep(&mut self, result: Result<()>) {
+        let row = |error: &Error| error.row().unwrap_or(u64::MAX);
+        if let Err(error) = result
+            && self.0.as_ref().is_none_or(|first| row(&error) < row(first))
+        {
+            self.0 = Some(error);
+        }
+    }
+
+    /// What was kept.
+    pub fn into_result(self) -> Result<()> {
+        self.0.map_or(Ok(()), Err)
+    }
+}

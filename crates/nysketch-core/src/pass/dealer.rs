@@ -1,0 +1,75 @@
+//! Dealing the rows of a block to folds.
+
+use crate::error::Result;
+use crate::plan::Plan;
+use crate::rows::Block;
+use crate::sketch::Sketch;
+use crate::sketch::folds::{FoldRule, WitnessFolds, by_hash, content_hash, text_hash};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Says which fold a row is in. All threads share one.
+#[derive(Debug)]
+pub(super) struct Dealer {
+    pub rule: FoldRule,
+    plan: Arc<Plan>,
+    /// Where rows that equal a witness are counted: the witnesses by their hash.
+    witnesses: HashMap<u64, Vec<u32>>,
+}
+
+impl Dealer {
+    /// For the rows of a sketch; `None` where it has no folds.
+    pub fn new(sketch: &Sketch) -> Result<Option<Arc<Self>>> {
+        let Some(folds) = sketch.folds() else { return Ok(None) };
+        let (rule, plan) = (folds.rule().clone(), sketch.plan().clone());
+        // Witness rows that the sketch was made with may be elsewhere now.
+        rule.check(&plan)?;
+        let witnesses = match folds.witness_counts() {
+            Some(_) => by_hash(&plan),
+            None => HashMap::new(),
+        };
+        Ok(Some(Arc::new(Dealer { rule, plan, witnesses })))
+    }
+
+    /// Whether rows that equal a witness are counted.
+    pub fn counts_witnesses(&self) -> bool {
+        !self.witnesses.is_empty()
+    }
+
+    /// Fold and place of some rows of a block, by fold. Rows that equal a witness are counted.
+    pub fn deal(
+        &self,
+        block: &Block,
+        rows: impl Iterator<Item = usize>,
+        seen: &mut WitnessFolds,
+    ) -> Result<Vec<(u32, usize)>> {
+        let key = self.rule.key();
+        if key.is_some() {
+            block.check_keys()?;
+        }
+        let (d, c) = (self.plan.dims(), self.plan.categories().len());
+        let mut z = Vec::with_capacity(d);
+        let mut dealt = Vec::with_capacity(rows.size_hint().0);
+        for i in rows {
+            let mut content = || {
+                z.clear();
+                self.plan.frame.narrow(&block.values[i * d..(i + 1) * d], &mut z);
+                content_hash(&z, &block.codes[i * c..(i + 1) * c])
+            };
+            let text = key.and(block.keys.get(i)).and_then(Option::as_ref);
+            let fold = self.rule.fold(match text {
+                Some(text) => text_hash(text),
+                None => content(),
+            });
+            if self.counts_witnesses()
+                && let Some(equal) = self.witnesses.get(&content())
+            {
+                seen.add(equal, fold);
+            }
+            dealt.push((fold, i));
+        }
+        // Rows of a fold stay in their order.
+        dealt.sort_unstable();
+        Ok(dealt)
+    }
+}

@@ -1,0 +1,134 @@
+//! Where the pass runs, as users say it.
+
+use super::kind::EngineKind;
+use crate::error::{Error, Result};
+use crate::plan::Plan;
+use crate::plan::devices::on_each;
+use nysketch_cuda::Device;
+use std::sync::Arc;
+
+/// Seconds of the vectorised engine from which on a GPU is started: opening one takes a second, and compiling for it a few.
+const WORTH_STARTING: f64 = 10.0;
+/// Operations per second of a thread with vectors, about.
+const OPERATIONS: f64 = 2e10;
+/// What a kernel value costs, in operations.
+const PER_KERNEL_VALUE: f64 = 10.0;
+
+/// Where the pass runs. The sums are the same everywhere.
+///
+/// ```
+/// use nysketch_core::DeviceChoice;
+/// assert_eq!(DeviceChoice::from_name("cuda:1")?, DeviceChoice::Cuda(Some(1)));
+/// assert!(DeviceChoice::from_name("gpu").is_err());
+/// # Ok::<(), nysketch_core::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DeviceChoice {
+    /// On the GPU, where there is one and the work is large enough to pay for starting it.
+    #[default]
+    Auto,
+    /// On this machine's processors.
+    Cpu,
+    /// On the GPU of this number, from 0, or on all of them.
+    Cuda(Option<usize>),
+}
+
+impl DeviceChoice {
+    /// The choice of a name: `auto`, `cpu`, `cuda` or `cuda:N`.
+    pub fn from_name(name: &str) -> Result<Self> {
+        let known = match name {
+            "auto" => Some(DeviceChoice::Auto),
+            "cpu" => Some(DeviceChoice::Cpu),
+            "cuda" => Some(DeviceChoice::Cuda(None)),
+            other => other
+                .strip_prefix("cuda:")
+                .and_then(|n| n.parse().ok())
+                .map(|n| DeviceChoice::Cuda(Some(n))),
+        };
+        known.ok_or_else(|| {
+            Error::parameter("`device`", "auto, cpu, cuda or cuda:N, N counting from 0", name)
+        })
+    }
+
+    /// The engine for so many rows, where that is known, that so many threads read, into one sketch or `divided` among many:
+    /// groups or folds, whose sums change with every block of rows, so that `Auto` leaves them to the processors. A GPU that
+    /// was asked for by name and cannot be used is an error; one that `Auto` would have used is left alone, and the text says
+    /// why.
+    pub fn engine(
+        self,
+        plan: &Arc<Plan>,
+        rows: Option<u64>,
+        threads: usize,
+        divided: bool,
+    ) -> Result<(EngineKind, Option<String>)> {
+        let operations = rows.map_or(0.0, |rows| rows as f64 * operations(plan));
+        let pays = !divided && plan.people().is_none();
+        let (engine, why_not) =
+            self.start(if pays { operations } else { 0.0 }, threads, |ordinal| {
+                let engine = EngineKind::Cuda(ordinal);
+                engine.prepare(plan).map(|()| engine)
+            })?;
+        Ok((engine.unwrap_or(EngineKind::Cpu), why_not))
+    }
+
+    /// Whether the processors may take over what a GPU could not do: an error of the GPU, and nobody asked for it by name.
+    pub fn excuses(self, error: &Error) -> bool {
+        self == DeviceChoice::Auto && error.is_of_device()
+    }
+
+    /// Fails where a GPU was asked for by name and there is none to be used.
+    pub fn check(self) -> Result<()> {
+        match self {
+            DeviceChoice::Cuda(ordinal) => {
+                on_each(ordinal, |ordinal| Ok(Device::open(ordinal)?)).map(drop)
+            }
+            DeviceChoice::Auto | DeviceChoice::Cpu => Ok(()),
+        }
+    }
+
+    /// Starts the GPU of a number, or all of them, for so many operations that so many threads would divide among them, where
+    /// it was asked for or pays. One that `Auto` would have used and that cannot be used is left alone, and the text says why.
+    pub fn start<T>(
+        self,
+        operations: f64,
+        threads: usize,
+        start: impl FnOnce(Option<usize>) -> Result<T>,
+    ) -> Result<(Option<T>, Option<String>)> {
+        let pays = || operations >= WORTH_STARTING * OPERATIONS * threads as f64;
+        let ordinal = match self {
+            DeviceChoice::Cuda(ordinal) => ordinal,
+            DeviceChoice::Auto if pays() && Device::is_likely() => None,
+            DeviceChoice::Auto | DeviceChoice::Cpu => return Ok((None, None)),
+        };
+        match start(ordinal) {
+            Ok(started) => Ok((Some(started), None)),
+            Err(reason) if self.excuses(&reason) => {
+                Ok((None, Some(format!("the GPU is not used: {reason}"))))
+            }
+            Err(other) => Err(other),
+        }
+    }
+}
+
+/// Operations that a row takes, about.
+fn operations(plan: &Plan) -> f64 {
+    let (d, m) = (plan.dims() as f64, plan.features.points().len() as f64);
+    let features = if plan.collect.kernel { plan.bandwidths.len() as f64 } else { 0.0 };
+    let points = if plan.needs_nearest() || plan.collect.kernel { m } else { 0.0 };
+    points * (2.0 * d + PER_KERNEL_VALUE * features)
+        + if plan.collect.moments { d * d } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_none_are_refused() {
+        assert_eq!(DeviceChoice::from_name("auto").unwrap(), DeviceChoice::default());
+        for name in ["", "CUDA", "cuda:", "cuda:-1", "cuda:one", "gpu"] {
+            let error = DeviceChoice::from_name(name).unwrap_err().to_string();
+            assert!(error.contains("auto, cpu, cuda or cuda:N"), "{error}");
+        }
+    }
+}

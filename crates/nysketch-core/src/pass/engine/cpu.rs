@@ -1,0 +1,446 @@
+//! The vectorised pass of one thread.
+//!
+//! Rows are brought into the plan's frame and gathered in a buffer; a full buffer runs through the tiles
+//! ([`tile`](crate::kernel::tile)), and cells, coverage and moments are added. Sums are integers, so
+//! neither the size of a block nor the way rows arrive shows in the result.
+//!
+//! Rows with weights are gathered by weight: a block of rows of one weight is a block without weights
+//! whose sums are multiplied once. Where a buffer holds too many different weights for that, they are
+//! taken apart into digits, and a row goes through once for each of its digits that is not zero.
+
+use super::cell_moments::CellMoments;
+use super::gram::Gram;
+use super::{Engine, check_weights, has_enough};
+use crate::error::Result;
+use crate::kernel::exp2::exp2_product;
+use crate::kernel::fourier::FourierPass;
+use crate::kernel::ladder::exponential;
+use crate::kernel::pack::MAX_BLOCK;
+use crate::kernel::row::{ABSENT, PRESENT, Rows};
+use crate::kernel::scalar::units;
+use crate::kernel::search::Search;
+use crate::kernel::tile::{Nearest, Tiles};
+use crate::numeric::simd::{Instructions, Work};
+use crate::plan::frame::{FramedRows, PADDING};
+use crate::plan::{Features, Plan};
+use crate::sums::{Sum, Sums};
+use std::sync::Arc;
+
+/// Values that are framed at once, about: where one is invalid, they are framed again without it.
+const FRAMED_VALUES: usize = 1 << 10;
+/// Values of rows with weights that are gathered before they are sorted by weight, about.
+const WEIGHTED_VALUES: usize = 1 << 18;
+/// Rows of one weight, on average, from which on sorting by weight pays.
+const ROWS_PER_WEIGHT: usize = 8;
+/// Rows from which on digits pay: fewer are as well taken one by one.
+const DIGITS_PAY: usize = 1 << DIGIT_BITS;
+/// Bits of a digit of a weight.
+const DIGIT_BITS: u32 = 8;
+
+/// The vectorised engine.
+#[derive(Debug)]
+pub struct Cpu {
+    /// Rows that lack nothing, and rows that lack numbers.
+    complete: Queue,
+    holed: Queue,
+    pub(super) weighted_rows: usize,
+    /// Rows of one weight, picked from those that wait.
+    picked: FramedRows,
+    /// Rows with the centre of a column in the place of what they lack, or within the bounds of a private plan.
+    filled: Vec<f64>,
+    pass: BlockPass,
+}
+
+/// Rows that wait; with weights, up to `weighted_rows` of them.
+#[derive(Debug, Default)]
+struct Queue {
+    rows: FramedRows,
+    weights: Vec<u32>,
+}
+
+/// What a block goes through.
+#[derive(Debug)]
+struct BlockPass {
+    plan: Arc<Plan>,
+    instructions: Instructions,
+    /// Where kernel values of all landmarks are wanted, and where only the nearest is.
+    tiles: Option<Tiles>,
+    search: Option<Search>,
+    fourier: Option<FourierPass>,
+    nearest: Nearest,
+    /// Factor and limit of the exponential for κ² of the nearest landmark, for each bandwidth.
+    coverage: Vec<(f32, f32)>,
+    cells: Option<CellMoments>,
+    /// Where the sums of cells are clipped around, in a private plan.
+    anchors: Vec<f64>,
+    /// Levels of all categories, and the first of each.
+    levels: usize,
+    starts: Vec<usize>,
+    gram: Option<Gram>,
+}
+
+impl Cpu {
+    /// No rows yet, on the best instructions of this processor.
+    pub fn new(plan: Arc<Plan>) -> Self {
+        Self::with(plan, Instructions::best())
+    }
+
+    /// No rows yet.
+    pub(crate) fn with(plan: Arc<Plan>, instructions: Instructions) -> Self {
+        Cpu {
+            complete: Queue::default(),
+            holed: Queue::default(),
+            weighted_rows: MAX_BLOCK.max(WEIGHTED_VALUES / plan.dims()),
+            picked: FramedRows::default(),
+            filled: Vec::new(),
+            pass: BlockPass::new(plan, instructions),
+        }
+    }
+
+    /// Looks for the nearest of few landmarks as it does for that of many.
+    #[cfg(test)]
+    pub(super) fn search_as_of_many(&mut self) {
+        if let Some(search) = &mut self.pass.search {
+            use crate::kernel::panels::Panels;
+            let (plan, instructions) = (&self.pass.plan, self.pass.instructions);
+            let landmarks = plan.features.points();
+            let panels = Some(Arc::new(Panels::new(landmarks, instructions)));
+            let tables = plan.level_tables();
+            *search = Search::new(landmarks, tables.as_ref(), panels, instructions);
+        }
+    }
+
+    /// The rows that wait with or without holes.
+    fn queue(&mut self, holed: bool) -> &mut Queue {
+        if holed { &mut self.holed } else { &mut self.complete }
+    }
+
+    /// Runs the rows that wait through the pass.
+    fn flush(&mut self, holed: bool, sums: &mut Sums) {
+        // Taken out, so that picking from it and running what was picked can go on side by side.
+        let mut queue = std::mem::take(self.queue(holed));
+        if queue.weights.is_empty() {
+            self.pass.block(&mut queue.rows, 1, sums);
+            *self.queue(holed) = queue;
+            return;
+        }
+        let mut by_weight: Vec<(u32, u32)> =
+            queue.weights.iter().enumerate().map(|(i, w)| (*w, i as u32)).collect();
+        by_weight.sort_unstable();
+        let different = by_weight.chunk_by(|a, b| a.0 == b.0).count();
+        let few = by_weight.len() < DIGITS_PAY;
+        if different * ROWS_PER_WEIGHT <= by_weight.len() || few {
+            self.by_weight(&queue.rows, &by_weight, 0, sums);
+        } else {
+            for shift in (0..u32::BITS).step_by(DIGIT_BITS as usize) {
+                let digit = |w: u32| (w >> shift) & ((1 << DIGIT_BITS) - 1);
+                let mut digits: Vec<(u32, u32)> =
+                    by_weight.iter().map(|(w, i)| (digit(*w), *i)).collect();
+                digits.sort_unstable();
+                self.by_weight(&queue.rows, &digits, shift, sums);
+            }
+        }
+        queue.rows.clear();
+        queue.weights.clear();
+        *self.queue(holed) = queue;
+    }
+
+    /// Runs rows, sorted by weight, through the pass; weights count 2^shift units.
+    fn by_weight(
+        &mut self,
+        waiting: &FramedRows,
+        rows: &[(u32, u32)],
+        shift: u32,
+        sums: &mut Sums,
+    ) {
+        let (d, categories) = (self.pass.plan.dims(), self.pass.starts.len());
+        for equal in rows.chunk_by(|a, b| a.0 == b.0) {
+            let weight = i128::from(equal[0].0) << shift;
+            if weight == 0 {
+                continue;
+            }
+            for some in equal.chunks(self.pass.rows()) {
+                for (_, i) in some {
+                    self.picked.copy_row(waiting, *i as usize, d, categories);
+                }
+                self.pass.block(&mut self.picked, weight, sums);
+            }
+        }
+    }
+}
+
+/// Rows that are added together.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    values: &'a [f64],
+    codes: &'a [u32],
+    weights: &'a [u32],
+}
+
+impl Cpu {
+    /// Adds rows that all lack numbers or all lack none, up to the first invalid one.
+    fn add_alike(&mut self, some: Given<'_>, holed: bool, sums: &mut Sums) -> usize {
+        let (d, categories) = (self.pass.plan.dims(), self.pass.starts.len());
+        let rows = some.values.len() / d;
+        let most = if some.weights.is_empty() { self.pass.rows() } else { self.weighted_rows };
+        // Rows with weights and rows without do not wait together.
+        if self.queue(holed).weights.is_empty() != some.weights.is_empty() {
+            self.flush(holed, sums);
+        }
+        let mut at = 0;
+        while at < rows {
+            let room = most - self.queue(holed).rows.rows(d);
+            let end = rows.min(at + room.min((FRAMED_VALUES / d).max(1)));
+            let values = &some.values[at * d..end * d];
+            let queue = if holed { &mut self.holed } else { &mut self.complete };
+            let taken = match &self.pass.plan.private {
+                Some(private) => {
+                    private.bound_rows(values, &mut self.filled);
+                    self.pass.frame_complete(&self.filled, &mut queue.rows)
+                }
+                None if holed => self.pass.frame_holed(values, &mut self.filled, &mut queue.rows),
+                None => self.pass.frame_complete(values, &mut queue.rows),
+            };
+            let codes = &some.codes[at * categories..(at + taken) * categories];
+            queue.rows.codes.extend_from_slice(codes);
+            queue.weights.extend(some.weights.iter().skip(at).take(taken));
+            let full = queue.rows.rows(d) == most;
+            at += taken;
+            if full {
+                self.flush(holed, sums);
+            }
+            if at < end {
+                break;
+            }
+        }
+        at
+    }
+
+    /// Adds rows of which any may lack numbers, up to the first invalid one.
+    fn add_partial(&mut self, some: Given<'_>, sums: &mut Sums) -> usize {
+        let plan = self.pass.plan.clone();
+        let (d, categories) = (plan.dims(), plan.categories().len());
+        let rows = some.values.len() / d;
+        let row = |i: usize| &some.values[i * d..(i + 1) * d];
+        let codes = |i: usize| &some.codes[i * categories..(i + 1) * categories];
+        let holed = |i: usize| row(i).iter().any(|x| x.is_nan());
+        let enough = |i: usize| has_enough(&plan, row(i), codes(i));
+        let mut at = 0;
+        while at < rows && enough(at) {
+            let holes = holed(at);
+            let mut end = at + 1;
+            while end < rows && holed(end) == holes && enough(end) {
+                end += 1;
+            }
+            let alike = Given {
+                values: &some.values[at * d..end * d],
+                codes: &some.codes[at * categories..end * categories],
+                weights: some.weights.get(at..end).unwrap_or(&[]),
+            };
+            at += self.add_alike(alike, holes, sums);
+            if at < end {
+                break;
+            }
+        }
+        at
+    }
+}
+
+impl Engine for Cpu {
+    fn add(
+        &mut self,
+        values: &[f64],
+        codes: &[u32],
+        weights: &[u32],
+        sums: &mut Sums,
+    ) -> Result<usize> {
+        check_weights(values.len() / self.pass.plan.dims(), weights)?;
+        let some = Given { values, codes, weights };
+        Ok(match self.pass.plan.is_partial() {
+            true => self.add_partial(some, sums),
+            false => self.add_alike(some, false, sums),
+        })
+    }
+
+    fn finish(&mut self, sums: &mut Sums) -> Result<()> {
+        self.flush(false, sums);
+        self.flush(true, sums);
+        if let Some(cells) = &mut self.pass.cells {
+            cells.fold(sums);
+        }
+        Ok(())
+    }
+}
+
+impl BlockPass {
+    fn new(plan: Arc<Plan>, instructions: Instructions) -> Self {
+        let (kernel, bandwidths) = (plan.kernel, &plan.bandwidths);
+        let ladder = plan.collect.kernel.then(|| kernel.ladder(bandwidths));
+        let tiles = plan
+            .landmarks()
+            .filter(|_| plan.collect.kernel)
+            .map(|landmarks| Tiles::new(landmarks, kernel, ladder.as_ref(), instructions))
+            .map(|tiles| tiles.with_levels(plan.level_tables().as_ref()));
+        let search = (plan.needs_nearest() && tiles.is_none()).then(|| plan.search(instructions));
+        let fourier = match &plan.features {
+            Features::Fourier(f, _) if plan.collect.kernel => {
+                Some(FourierPass::new(f, bandwidths, instructions))
+            }
+            _ => None,
+        };
+        let covered = plan.collect.kernel && plan.landmarks().is_some();
+        let squared = |s: &f64| exponential(kernel.rate(kernel.squared(*s)));
+        let coverage = bandwidths.iter().filter(|_| covered).map(squared).collect();
+        let cells = plan
+            .collect
+            .cells
+            .then(|| CellMoments::new(plan.features.points().len(), plan.dims(), instructions));
+        let anchors = plan.anchors();
+        let gram = plan.collect.moments.then(|| Gram::new(plan.dims(), instructions));
+        BlockPass {
+            levels: plan.recipe.levels(),
+            starts: plan.recipe.level_offsets(),
+            plan,
+            instructions,
+            tiles,
+            search,
+            fourier,
+            nearest: Nearest::default(),
+            coverage,
+            cells,
+            anchors,
+            gram,
+        }
+    }
+
+    /// Rows of a block: more than [`MAX_BLOCK`] only where all that is wanted is their cells.
+    fn rows(&self) -> usize {
+        match &self.search {
+            Some(search) if self.gram.is_none() => search.rows(),
+            _ => MAX_BLOCK,
+        }
+    }
+
+    /// Appends the coordinates of whole rows up to the first invalid one, and says how many.
+    fn frame_complete(&self, values: &[f64], out: &mut FramedRows) -> usize {
+        let d = self.plan.dims();
+        let frame = |values: &[f64], out: &mut FramedRows| {
+            self.plan.frame.push(self.instructions, values, out)
+        };
+        match frame(values, out) {
+            Ok(()) => values.len() / d,
+            Err(bad) => {
+                // The rows before the first invalid one are valid.
+                let valid = bad / d;
+                let pushed = frame(&values[..valid * d], out);
+                debug_assert!(pushed.is_ok(), "rows before the first invalid one are valid");
+                valid
+            }
+        }
+    }
+
+    /// The same for rows that lack numbers. The centre of a column has the coordinate zero, which adds nothing to sums.
+    fn frame_holed(&self, values: &[f64], filled: &mut Vec<f64>, out: &mut FramedRows) -> usize {
+        let d = self.plan.dims();
+        let centres = self.plan.frame.centre.iter().cycle();
+        filled.clear();
+        filled.extend(values.iter().zip(centres).map(|(x, c)| if x.is_nan() { *c } else { *x }));
+        let taken = self.frame_complete(filled, out);
+        let there = |x: &f64| if x.is_nan() { ABSENT } else { PRESENT };
+        out.present.extend(values[..taken * d].iter().map(there));
+        taken
+    }
+
+    /// Adds at most [`rows`](Self::rows) rows of one weight and clears them.
+    fn block(&mut self, rows: &mut FramedRows, weight: i128, sums: &mut Sums) {
+        let d = self.plan.dims();
+        let n = rows.rows(d);
+        if n == 0 {
+            return;
+        }
+        rows.q.resize(n * d + PADDING, 0.0);
+        let these = Rows { z: &rows.z, codes: &rows.codes, present: &rows.present };
+        if let Some(search) = &mut self.search {
+            search.block(these, &mut self.nearest);
+        }
+        if let Some(tiles) = &mut self.tiles {
+            let features = &mut sums[Sum::Features];
+            let m = self.plan.features.points().len();
+            tiles.block(these, Some(&mut self.nearest), |rung, j, units| {
+                features[rung * m + j] += i128::from(units) * weight;
+            });
+        }
+        let complete = rows.present.is_empty();
+        if self.tiles.is_some() && complete {
+            self.instructions.run(AddCoverage {
+                steps: &self.coverage,
+                distances: &self.nearest.distance,
+                weight,
+                totals: &mut sums[Sum::Coverage],
+            });
+        }
+        if let Some(fourier) = self.fourier.as_mut().filter(|_| complete) {
+            let features = &mut sums[Sum::Features];
+            fourier.block(&rows.z, |at, units| features[at] += i128::from(units) * weight);
+        }
+        if let Some(gram) = self.gram.as_mut().filter(|_| complete) {
+            let [sum, outer] = sums.each_mut([Sum::Sum, Sum::Outer]);
+            gram.add(&rows.q, n, weight, sum, outer);
+        }
+        if let Some(cells) = &mut self.cells {
+            // Moments of all rows have been added: from here on coordinates are those of cells.
+            if let Some(private) = &self.plan.private {
+                for (q, cell) in rows.q.chunks_exact_mut(d).zip(&self.nearest.index) {
+                    private.within_radius(&self.anchors[*cell as usize * d..][..d], q);
+                }
+            }
+            cells.add(&rows.q, &self.nearest.index, weight, sums);
+            self.add_levels(rows, weight, sums);
+        }
+        if complete && self.plan.is_partial() {
+            sums[Sum::Complete][0] += n as i128 * weight;
+        }
+        rows.clear();
+    }
+}
+
+impl BlockPass {
+    /// Counts the levels of rows in their cells, and the numbers they lack.
+    fn add_levels(&self, rows: &FramedRows, weight: i128, sums: &mut Sums) {
+        let (d, categories) = (self.plan.dims(), self.starts.len());
+        if categories > 0 {
+            let counts = &mut sums[Sum::CellLevels];
+            for (codes, cell) in rows.codes.chunks_exact(categories).zip(&self.nearest.index) {
+                let counts = &mut counts[*cell as usize * self.levels..][..self.levels];
+                for (start, code) in self.starts.iter().zip(codes) {
+                    counts[start + *code as usize] += weight;
+                }
+            }
+        }
+        for (present, cell) in rows.present.chunks_exact(d).zip(&self.nearest.index) {
+            let absent = &mut sums[Sum::CellAbsent][*cell as usize * d..][..d];
+            for (count, present) in absent.iter_mut().zip(present) {
+                if present.to_bits() == ABSENT.to_bits() {
+                    *count += weight;
+                }
+            }
+        }
+    }
+}
+
+struct AddCoverage<'a> {
+    steps: &'a [(f32, f32)],
+    distances: &'a [f32],
+    weight: i128,
+    totals: &'a mut [i128],
+}
+
+impl Work for AddCoverage<'_> {
+    #[inline(always)]
+    fn work(self) {
+        for (&(factor, limit), total) in self.steps.iter().zip(self.totals) {
+            let value = |s: &f32| u64::from(units(exp2_product(s.min(limit), factor)));
+            *total += i128::from(self.distances.iter().map(value).sum::<u64>()) * self.weight;
+        }
+    }
+}

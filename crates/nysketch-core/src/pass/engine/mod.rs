@@ -1,0 +1,286 @@
+//! Engines: what brings rows into the sums.
+//!
+//! An [`Engine`] takes rows in the table's units and adds them to the exact sums of its plan. Every
+//! engine gives the same integers: those of [`EngineKind::Scalar`], which computes one row at a time as FORMAT.md
+//! defines it. [`EngineKind::Cpu`] is the vectorised pass; its blocks and instruction sets are its own business.
+//! [`EngineKind::Cuda`] hands rows to GPUs.
+//!
+//! To add an engine, implement the trait, add a variant to [`EngineKind`], and run the contract test
+//! below over it; that of GPUs is `tests/device.rs`, since it needs one.
+
+mod cell_moments;
+mod choice;
+mod cpu;
+mod cuda;
+mod gram;
+mod kind;
+mod scalar;
+
+pub use choice::DeviceChoice;
+pub(crate) use cpu::Cpu;
+pub(crate) use cuda::Cuda;
+pub use kind::EngineKind;
+pub(crate) use scalar::Scalar;
+
+use crate::error::{Error, Result};
+use crate::plan::Plan;
+use crate::rows::Invalid;
+use crate::sums::Sums;
+use nysketch_cuda::{DeviceRows, Outcome};
+
+/// Brings rows into sums.
+///
+/// ```
+/// use nysketch_core::{Engine, EngineKind, PlanParams, Sum, Sums, Table, plan_for};
+/// use std::sync::Arc;
+/// # fn main() -> nysketch_core::Result<()> {
+/// let rows: Vec<f64> = (0..300).map(f64::from).collect();
+/// let plan = Arc::new(plan_for(&Table::unnamed(3, rows.clone())?, PlanParams::default())?.0);
+/// let mut sums = Sums::zero(&plan);
+/// let mut engine: Box<dyn Engine> = EngineKind::Scalar.start(&plan);
+/// let added = engine.add(&rows, &[], &[], &mut sums)?;
+/// engine.finish(&mut sums)?;
+/// assert_eq!(added, 100);
+/// // The caller counts the rows; all other sums are the engine's.
+/// assert_eq!(sums[Sum::CellRows].iter().sum::<i128>(), 100);
+/// # Ok(())
+/// # }
+/// ```
+pub trait Engine: Send + std::fmt::Debug {
+    /// Adds rows, `values` being the numbers, row-major in the table's units, and `codes` the levels of their
+    /// categories, all of which the plan must have, up to the first invalid row, and returns how many were
+    /// added. Where the plan allows for missing values, NaN is one, and a row that lacks too many is
+    /// invalid. `weights` holds the weight of each row in whole units, or is empty
+    /// where every row counts once. Rows may wait in the engine until [`finish`](Self::finish). The weight of
+    /// all rows in the sums must stay within [`MAX_WEIGHT`](crate::numeric::fixed::MAX_WEIGHT): the caller checks it.
+    fn add(
+        &mut self,
+        values: &[f64],
+        codes: &[u32],
+        weights: &[u32],
+        sums: &mut Sums,
+    ) -> Result<usize>;
+
+    /// Brings all rows that wait into the sums: all sums but the numbers of rows and of skipped rows,
+    /// which the caller counts. Afterwards rows may be added to other sums.
+    fn finish(&mut self, sums: &mut Sums) -> Result<()>;
+
+    /// Adds rows that are in the memory of its GPU, like [`add`](Self::add), and says what became of them.
+    fn add_on_device(
+        &mut self,
+        rows: &DeviceRows,
+        weights: &[u32],
+        invalid: Invalid,
+    ) -> Result<Outcome> {
+        let _ = (weights, invalid);
+        Err(not_on_device(rows))
+    }
+
+    /// One of these rows, in the table's units.
+    fn row_on_device(&mut self, rows: &DeviceRows, row: u64) -> Result<Vec<f64>> {
+        let _ = row;
+        Err(not_on_device(rows))
+    }
+}
+
+/// Rows in the memory of a GPU are given to an engine that does not work there.
+fn not_on_device(rows: &DeviceRows) -> Error {
+    let got = format!("{} rows in GPU memory", rows.len());
+    Error::parameter("rows", "in the memory of this machine, or `device=cuda`", got)
+}
+
+/// Whether a row has as many numbers and levels as the plan asks for.
+pub(crate) fn has_enough(plan: &Plan, row: &[f64], codes: &[u32]) -> bool {
+    let numbers = row.iter().filter(|x| !x.is_nan()).count();
+    let levels = codes.iter().zip(plan.categories()).filter(|(code, c)| **code != c.missing());
+    numbers + levels.count() >= plan.recipe.least_present.unwrap_or(0)
+}
+
+/// Weights are those of all rows, or none.
+fn check_weights(rows: usize, weights: &[u32]) -> Result<()> {
+    if weights.is_empty() || weights.len() == rows {
+        return Ok(());
+    }
+    let expected = format!("one weight for each of the {rows} rows, or none");
+    Err(Error::parameter("weights", expected, weights.len()))
+}
+
+#[cfg(test)]
+mod contract {
+    use super::*;
+    use crate::kernel::Kernel;
+    use crate::numeric::simd::Instructions;
+    use crate::plan::Plan;
+    use crate::plan::collect::Collect;
+    use crate::planning::{Missing, PlanParams, PrivateParams};
+    use crate::recipe::Category;
+    use crate::rows::Table;
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    /// Rows, some of them invalid, and weights.
+    #[derive(Debug, Clone)]
+    struct Case {
+        dims: usize,
+        rows: Vec<f64>,
+        weights: Vec<u32>,
+        features: u8,
+        collect: Collect,
+        bandwidths: Vec<f64>,
+        offset: f64,
+        /// Whether the first half of the rows comes without weights.
+        mixed: bool,
+        /// Levels of the categories, and of each row.
+        levels: Vec<usize>,
+        codes: Vec<u32>,
+        /// How many of 16 values are missing.
+        holes: u64,
+        /// Whether rows are brought into bounds.
+        private: bool,
+    }
+
+    fn cases() -> impl Strategy<Value = Case> {
+        let shape = (1usize..24, 1usize..700);
+        let choices = (0u8..3, any::<[bool; 3]>(), any::<u64>(), 0u8..4, 0u8..3);
+        let extras = (prop::collection::vec(1usize..6, 0..4), 0u64..8, any::<bool>());
+        let all = (shape, choices, extras);
+        all.prop_map(|(shape, choices, (levels, holes, private))| {
+            let ((dims, n), (features, flags, seed, weighting, offset)) = (shape, choices);
+            let mut state = seed;
+            let mut next = || {
+                state = crate::rows::sample::mix(state);
+                state
+            };
+            let offset = [0.0, 1e8, -3.0][offset as usize];
+            let value = |bits: u64| offset + ((bits >> 40) as f64 / (1 << 22) as f64 - 2.0);
+            let rows: Vec<f64> = (0..n * dims).map(|_| value(next())).collect();
+            let weights = match weighting {
+                0 | 1 => Vec::new(),
+                2 => (0..n).map(|_| (next() % 4) as u32).collect(),
+                _ => (0..n).map(|_| (next() >> (next() % 60)) as u32).collect(),
+            };
+            let [cells, moments, mixed] = flags;
+            let landmarks = features < 2;
+            let cells = cells && features == 0;
+            let collect = Collect { kernel: !cells || moments, cells: landmarks && cells, moments };
+            let bandwidths = if moments { vec![4.0, 1.0, 0.25] } else { vec![2.0] };
+            let levels = if features == 0 && !private { levels } else { Vec::new() };
+            let codes = (0..n).flat_map(|_| levels.clone());
+            let codes = codes.map(|l| (next() % (l as u64 + 2)) as u32).collect();
+            let holes = if cells && !private { holes } else { 0 };
+            Case {
+                dims,
+                rows,
+                weights,
+                features,
+                collect,
+                bandwidths,
+                offset,
+                mixed,
+                levels,
+                codes,
+                holes,
+                private,
+            }
+        })
+    }
+
+    fn plan(case: &Case) -> Arc<Plan> {
+        // Enough landmarks for several panels where only the nearest is wanted.
+        let rows = if case.collect.kernel { 60 } else { 200 };
+        let sample: Vec<f64> = case.rows.iter().take(rows * case.dims).copied().collect();
+        let rows = sample.len() / case.dims;
+        let mut table = Table::unnamed(case.dims, sample).unwrap();
+        for (c, levels) in case.levels.iter().enumerate() {
+            let texts: Vec<String> = (0..*levels).map(|l| format!("level {l}")).collect();
+            let code = |i: usize| case.codes[i * case.levels.len() + c] as usize;
+            let texts: Vec<Option<&str>> =
+                (0..rows).map(|i| Some(texts[code(i) % levels].as_str())).collect();
+            table = table.with_category(&format!("category {c}"), &texts).unwrap();
+        }
+        let params = match case.features {
+            2 => PlanParams::default().fourier(17),
+            1 => PlanParams::default().kernel(Kernel::Laplace),
+            _ => PlanParams::default(),
+        };
+        let missing = if case.holes > 0 { Missing::Partial } else { Missing::Error };
+        let params =
+            params.collect(case.collect).bandwidths(case.bandwidths.clone()).missing(missing);
+        let params = match case.private {
+            true => {
+                let bounds = |j: usize| (format!("c{j}"), case.offset - 1.5, case.offset + 1.2);
+                let mut private = PrivateParams::new((0..case.dims).map(bounds));
+                private.radius = Some(0.6 * (case.dims as f64).sqrt());
+                params.private(private)
+            }
+            false => params,
+        };
+        Arc::new(crate::planning::plan_for(&table, params).unwrap().0)
+    }
+
+    /// All rows through an engine, in pieces, invalid ones left out; each half into sums of its own.
+    fn run(engine: &mut dyn Engine, plan: &Plan, case: &Case, rows: &[f64], piece: usize) -> Sums {
+        let d = case.dims;
+        let n = rows.len() / d;
+        // A level that the plan does not have is another one.
+        let levels = plan.categories().iter().cycle();
+        let known = |(code, category): (&u32, &Category)| (*code).min(category.missing());
+        let codes: Vec<u32> = case.codes.iter().zip(levels).map(known).collect();
+        let mut halves = [Sums::zero(plan), Sums::zero(plan)];
+        for (sums, half) in halves.iter_mut().zip([0..n / 2, n / 2..n]) {
+            let without = case.weights.is_empty() || (case.mixed && half.start == 0);
+            let mut at = half.start;
+            while at < half.end {
+                let end = half.end.min(at + piece);
+                let weights = if without { &[][..] } else { &case.weights[at..end] };
+                let c = case.levels.len();
+                let codes = &codes[at * c..end * c];
+                at += engine.add(&rows[at * d..end * d], codes, weights, sums).unwrap();
+                // What stopped it is left out.
+                at += usize::from(at < end);
+            }
+            if !case.mixed {
+                engine.finish(sums).unwrap();
+            }
+        }
+        let [mut first, mut second] = halves;
+        engine.finish(&mut second).unwrap();
+        first.combine(&second, i128::wrapping_add);
+        first
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+        /// Every engine gives the oracle's integers for every kind of sum, weights included, whatever
+        /// the pieces that rows come in, and stops at the same invalid rows.
+        #[test]
+        fn every_engine_gives_the_integers_of_the_oracle(
+            case in cases(),
+            piece in prop::sample::select(vec![1usize, 7, 251, 253, 10_000]),
+            bad in prop::collection::vec((0usize..20_000, 0u8..3), 0..4),
+        ) {
+            let plan = plan(&case);
+            let mut rows = case.rows.clone();
+            for (i, x) in rows.iter_mut().enumerate() {
+                if crate::rows::sample::mix(i as u64 + 5) % 16 < case.holes {
+                    *x = f64::NAN;
+                }
+            }
+            for (at, kind) in bad {
+                let at = at % rows.len();
+                rows[at] = [f64::NAN, f64::NEG_INFINITY, case.offset + 1e12][kind as usize];
+            }
+            let expected = run(&mut Scalar::new(plan.clone()), &plan, &case, &rows, 100);
+            for set in Instructions::all() {
+                let mut cpu = Cpu::with(plan.clone(), set);
+                // So that rows with weights fill it, too.
+                cpu.weighted_rows = 300;
+                let sums = run(&mut cpu, &plan, &case, &rows, piece);
+                prop_assert_eq!(&sums, &expected, "{}", set.name());
+                cpu.search_as_of_many();
+                let sums = run(&mut cpu, &plan, &case, &rows, piece);
+                prop_assert_eq!(&sums, &expected, "{} in panels", set.name());
+            }
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! One sketch for each value of a column, from one pass.
+//!
+//! The rows of a block are sorted by group, and the sums of a group change hands once per block: a
+//! thread takes them, adds its rows, and puts them back. Where another thread has them it starts
+//! anew and the two are added up. So memory is groups × folds × [`Sums`], whatever the number of threads.
+
+use super::accumulator::{Accumulator, FirstError, Tally};
+use super::dealer::Dealer;
+use super::run::SketchParams;
+use crate::error::{Error, Result};
+use crate::plan::Plan;
+use crate::recipe::View;
+use crate::rows::weight::Rounding;
+use crate::rows::{Block, Invalid, Losses, Progress, RowSource, pass};
+use crate::sketch::Sketch;
+use crate::sketch::folds::FoldRule;
+use crate::sums::Sums;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+/// One sketch per group, all of the same plan.
+///
+/// ```
+/// use nysketch_core::{GroupParams, Groups, PlanParams, SketchParams, Table, plan_for};
+/// use std::sync::Arc;
+/// # fn main() -> nysketch_core::Result<()> {
+/// let countries = [Some("AT"), Some("AT"), Some("DE")];
+/// let sales = Table::new(vec!["amount".into()], vec![20.0, 25.0, 400.0])?.with_keys(countries)?;
+/// let plan = Arc::new(plan_for(&sales, PlanParams::default())?.0);
+/// let by = GroupParams::new("country");
+/// let groups = Groups::of(&plan, &sales, by, SketchParams::default(), &())?;
+/// assert_eq!(groups.sketches["AT"].rows(), 2);
+/// assert_eq!(groups.sketches["DE"].rows(), 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Groups {
+    /// By the text of the group.
+    pub sketches: BTreeMap<Arc<str>, Sketch>,
+    /// Rows left out because the column of groups is missing in them.
+    pub without_group: u64,
+    /// Rows read, with those that were left out.
+    pub read: u64,
+    /// Rows skipped as invalid, and the columns that cost them; the weight comes after the last column.
+    pub losses: Losses,
+    /// What rounding the weights of all rows has changed.
+    pub rounding: Rounding,
+}
+
+/// Groups that [`GroupParams::new`] allows.
+pub const DEFAULT_GROUPS: usize = 1000;
+
+/// How to group.
+///
+/// ```
+/// let by = nysketch_core::GroupParams::new("country").limit(300);
+/// assert_eq!((by.column, by.limit), ("country", 300));
+/// ```
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct GroupParams<'a> {
+    /// Name of the column that comes as the blocks' keys, for messages.
+    pub column: &'a str,
+    /// Most groups.
+    pub limit: usize,
+    /// Folds of each group, by the content of its rows; none where `None`.
+    pub folds: Option<u32>,
+}
+
+impl<'a> GroupParams<'a> {
+    /// By this column, with at most [`DEFAULT_GROUPS`] groups.
+    pub fn new(column: &'a str) -> Self {
+        GroupParams { column, limit: DEFAULT_GROUPS, folds: None }
+    }
+
+    /// With at most so many groups.
+    #[must_use]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// With so many folds in each group, by the content of rows.
+    #[must_use]
+    pub fn folds(mut self, folds: impl Into<Option<u32>>) -> Self {
+        self.folds = folds.into();
+        self
+    }
+}
+
+impl Groups {
+    /// Reads the source once; its blocks carry the group of each row as keys.
+    pub fn of(
+        plan: &Arc<Plan>,
+        source: &dyn RowSource,
+        group: GroupParams<'_>,
+        params: SketchParams,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        if plan.private.is_some() {
+            let expected =
+                "left out where the plan is private: which groups there are would be seen";
+            return Err(Error::parameter("`by`", expected, group.column));
+        }
+        let source = &View::new(&plan.recipe, &plan.columns, source)?;
+        let empty = match group.folds {
+            None => Sketch::empty(plan.clone()),
+            Some(folds) => Sketch::empty_folds(plan.clone(), FoldRule::by_content(folds)?)?,
+        };
+        let dealer = Dealer::new(&empty)?;
+        let new = || Tally::zero(plan, dealer.as_deref());
+        let invalid = params.invalid;
+        let shared = Shared { group, invalid, new: &new, tallies: Mutex::default() };
+        let with = || Accumulator::with(plan.clone(), params.engine, dealer.clone());
+        let init = || (with(), 0u64, 0u64);
+        let visit = |(accumulator, without, read): &mut (Accumulator, u64, u64), block: &Block| {
+            *without += shared.push(accumulator, block)?;
+            *read += block.len() as u64;
+            Ok(())
+        };
+        let threads = pass(source, params.threads, progress, init, visit)?;
+        let mut sketches = BTreeMap::new();
+        for (key, tally) in shared.tallies.into_inner().unwrap_or_else(|e| e.into_inner()) {
+            let mut sketch = empty.clone();
+            if let Some(tally) = tally {
+                sketch.merge(&tally.into_sketch(plan.clone(), dealer.as_deref()))?;
+            }
+            sketches.insert(key, sketch);
+        }
+        let (mut losses, mut rounding) = (Losses::default(), Rounding::default());
+        for (accumulator, ..) in &threads {
+            losses.merge(accumulator.losses());
+            rounding.merge(accumulator.rounding());
+        }
+        let without_group = threads.iter().map(|t| t.1).sum();
+        let read = threads.iter().map(|t| t.2).sum();
+        Ok(Groups { sketches, without_group, read, losses, rounding })
+    }
+
+    /// Bytes of memory that a group takes.
+    pub fn bytes_each(plan: &Plan, group: GroupParams<'_>) -> usize {
+        Sums::bytes(plan) * group.folds.unwrap_or(1) as usize
+    }
+}
+
+/// What all threads share.
+struct Shared<'a> {
+    group: GroupParams<'a>,
+    invalid: Invalid,
+    /// Makes the sums of no rows.
+    new: &'a (dyn Fn() -> Tally + Sync),
+    /// `None` while a thread has the sums.
+    tallies: Mutex<HashMap<Arc<str>, Option<Tally>>>,
+}
+
+impl Shared<'_> {
+    /// Adds the rows of a block and returns how many have no group. The error of the first bad row
+    /// is reported, whatever its group.
+    fn push(&self, accumulator: &mut Accumulator, block: &Block) -> Result<u64> {
+        block.check_keys()?;
+        let mut rows: BTreeMap<&Arc<str>, Vec<usize>> = BTreeMap::new();
+        let mut without = 0;
+        let mut first = FirstError::default();
+        for (i, key) in block.keys.iter().enumerate() {
+            match key {
+                Some(key) => rows.entry(key).or_default().push(i),
+                None if self.invalid == Invalid::Skip => without += 1,
+                None => {
+                    let at = block.place(block.first_row + i as u64, self.group.column);
+                    first.keep(Err(Error::NoGroup { at }));
+                }
+            }
+        }
+        for (key, rows) in rows {
+            let mut tally = self.take(key)?;
+            accumulator.swap_tally(&mut tally)?;
+            let rows = rows.into_iter().map(|i| i..i + 1);
+            first.keep(accumulator.push_rows(block, rows, self.invalid));
+            accumulator.swap_tally(&mut tally)?;
+            self.put_back(key, tally);
+        }
+        first.into_result().map(|()| without)
+    }
+
+    fn take(&self, key: &Arc<str>) -> Result<Tally> {
+        let mut all = self.tallies.lock().unwrap_or_else(|e| e.into_inner());
+        if !all.contains_key(key) && all.len() == self.group.limit {
+            return Err(Error::TooManyGroups {
+                column: self.group.column.to_string(),
+                limit: self.group.limit,
+            });
+        }
+        let tally = all.entry(key.clone()).or_default().take();
+        drop(all);
+        Ok(tally.unwrap_or_else(self.new))
+    }
+
+    fn put_back(&self, key: &Arc<str>, mut tally: Tally) {
+        loop {
+            let mut all = self.tallies.lock().unwrap_or_else(|e| e.into_inner());
+            let slot = all.entry(key.clone()).or_default();
+            match slot.take() {
+                None => {
+                    *slot = Some(tally);
+                    return;
+                }
+                Some(other) => {
+                    drop(all);
+                    tally.merge(&other);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planning::{PlanParams, make_plan};
+    use crate::rows::Table;
+
+    /// Row i belongs to group i·i mod 7, and to none where that is 4.
+    fn key(i: u64) -> Option<Arc<str>> {
+        (i * i % 7 != 4).then(|| Arc::from((i * i % 7).to_string()))
+    }
+
+    #[test]
+    fn each_group_has_the_bytes_of_its_rows_alone() {
+        let n = 2000u64;
+        let row = |i: u64| [(i as f64 * 0.3).sin(), i as f64 / 1e3];
+        let table = Table::unnamed(2, (0..n).flat_map(row).collect()).unwrap().with_part_rows(321);
+        let params = PlanParams::default().check().unwrap();
+        let plan = Arc::new(make_plan(&table, &params, &()).unwrap().0);
+        let grouped = table.with_keys((0..n).map(key)).unwrap();
+        let skip = SketchParams { threads: 3, invalid: Invalid::Skip, ..SketchParams::default() };
+        let by = GroupParams::new("g").limit(3);
+        let groups = Groups::of(&plan, &grouped, by, skip, &()).unwrap();
+        assert_eq!(groups.sketches.len(), 3);
+        assert_eq!(groups.without_group, (0..n).filter(|i| key(*i).is_none()).count() as u64);
+        for (name, sketch) in &groups.sketches {
+            let of_group = (0..n).filter(|i| key(*i).as_ref() == Some(name));
+            let alone = Table::unnamed(2, of_group.flat_map(row).collect()).unwrap();
+            let alone = Sketch::of(&plan, &alone, skip, &()).unwrap();
+            assert_eq!(sketch.to_bytes(), alone.to_bytes());
+        }
+        let folded = Groups::of(&plan, &grouped, by.folds(4), skip, &()).unwrap();
+        for (name, sketch) in &folded.sketches {
+            assert_eq!(sketch.folds().map(|f| f.len()), Some(4));
+            assert_eq!(sketch.without_folds(), groups.sketches[name]);
+        }
+        let few = GroupParams::new("g").limit(2);
+        let error = Groups::of(&plan, &grouped, few, skip, &()).unwrap_err();
+        assert!(matches!(error, Error::TooManyGroups { limit: 2, .. }));
+        let refuse = SketchParams { invalid: Invalid::Refuse, ..skip };
+        let error = Groups::of(&plan, &grouped, by, refuse, &()).unwrap_err().to_string();
+        assert!(error.contains("row 3, column 'g'"), "{error}");
+    }
+}

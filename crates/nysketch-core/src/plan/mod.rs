@@ -1,0 +1,412 @@
+//! The plan: what will be measured. Fixed before the pass, the same for every part of the data.
+
+pub mod collect;
+pub mod devices;
+pub mod frame;
+pub mod private;
+pub mod sampling;
+pub mod sphere;
+pub mod table;
+pub mod witnesses;
+
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::kernel::fourier::FrequencyLaw;
+use crate::kernel::ladder::check_bandwidths;
+use crate::kernel::levels::LevelTables;
+use crate::kernel::search::{PanelsOnce, Search};
+use crate::numeric::fixed::power_of_two;
+use crate::numeric::points::Points;
+use crate::numeric::simd::Instructions;
+use crate::plan::collect::Collect;
+use crate::plan::devices::OnDevices;
+use crate::plan::frame::{Frame, MAX_RANGE_BITS};
+use crate::plan::private::{MAX_ANCHOR, People, Private, anchors};
+use crate::plan::sampling::Sampling;
+use crate::plan::sphere::Spheres;
+use crate::plan::table::{MAX_SUMS, Measured};
+use crate::plan::witnesses::Witnesses;
+use crate::recipe::{Category, Recipe};
+use crate::rows::MAX_COLUMNS;
+use crate::rows::weight::Weighting;
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+/// Everything that decides what a sketch means: made by [`plan_for`](crate::planning::plan_for) or read from a file.
+///
+/// ```
+/// use nysketch_core::{Plan, PlanParams, Scale, Table, plan_for};
+/// # fn main() -> nysketch_core::Result<()> {
+/// let table = Table::unnamed(2, vec![0.0, 100.0, 1.0, 300.0, 3.0, 200.0])?;
+/// let (plan, _) = plan_for(&table, PlanParams::default().scale(Scale::Standard))?;
+/// assert_eq!((plan.dims(), plan.bandwidths.len()), (2, 3));
+/// assert_eq!(plan.landmark_rows().len(), 3);
+///
+/// let read = Plan::from_bytes(&plan.to_bytes())?;
+/// assert_eq!(read.fingerprint(), plan.fingerprint());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Plan {
+    /// Names of the columns of numbers measured, in order.
+    pub columns: Vec<String>,
+    /// How they come from the columns of a table, and the categories beside them.
+    pub recipe: Recipe,
+    /// The column of row weights, if there is one.
+    pub weighting: Option<Weighting>,
+    /// From the table's units to the coordinates that are measured.
+    pub frame: Frame,
+    /// The points or frequencies measured at.
+    pub features: Features,
+    /// The level of each landmark in each category, `landmarks × categories`.
+    pub landmark_levels: Vec<u32>,
+    /// The kernel that is summed.
+    pub kernel: Kernel,
+    /// Bandwidths σ² in squared coordinates, widest first.
+    pub bandwidths: Vec<f64>,
+    /// Which sums are kept.
+    pub collect: Collect,
+    /// The seed that landmarks or frequencies were chosen with.
+    pub seed: u64,
+    /// Rows of the planning sample that the plan keeps, if it does.
+    pub witnesses: Option<Witnesses>,
+    /// What rows are brought into, where the plan is private.
+    pub private: Option<Private>,
+    /// The landmarks as a search for the nearest wants them.
+    pub(crate) panels: PanelsOnce,
+    /// What passes over GPUs share.
+    pub(crate) on_devices: OnDevices,
+}
+
+/// The feature map.
+///
+/// ```
+/// use nysketch_core::{Features, PlanParams, FrequencyLaw, Sampling, Table, plan_for};
+/// # fn main() -> nysketch_core::Result<()> {
+/// let table = Table::unnamed(1, (0..500).map(f64::from).collect())?;
+/// let (plan, _) = plan_for(&table, PlanParams::default().landmarks(20))?;
+/// assert!(matches!(&plan.features, Features::Nystrom(points, Sampling::Dsquared) if points.len() == 20));
+/// let (plan, _) = plan_for(&table, PlanParams::default().fourier(30))?;
+/// assert!(matches!(&plan.features, Features::Fourier(points, FrequencyLaw::Normal) if points.len() == 30));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub enum Features {
+    /// Landmarks x̃_j in the frame's coordinates, and how they were chosen.
+    Nystrom(Points, Sampling),
+    /// Frequencies Ω_j, not divided by σ, and how they were drawn.
+    Fourier(Points, FrequencyLaw),
+}
+
+impl Features {
+    /// Its name on the command line and in files.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Features::Nystrom(..) => "nystrom",
+            Features::Fourier(_, FrequencyLaw::Normal) => "fourier",
+            Features::Fourier(_, FrequencyLaw::Adapted) => "adapted-fourier",
+        }
+    }
+
+    /// The landmarks or frequencies.
+    pub fn points(&self) -> &Points {
+        match self {
+            Features::Nystrom(p, _) | Features::Fourier(p, _) => p,
+        }
+    }
+}
+
+/// Most landmarks or frequencies: their numbers are exact in single precision.
+pub(crate) const MAX_POINTS: usize = 1 << 24;
+/// Most columns for which Σxxᵀ can be kept.
+pub(crate) const MAX_MOMENTS_DIMS: usize = 4096;
+
+/// How near, relatively, a bandwidth must be to one of the plan's to mean it: enough for the digits that
+/// are printed.
+const SAME_BANDWIDTH: f64 = 1e-3;
+
+impl Plan {
+    /// Number of columns of numbers d.
+    pub fn dims(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The landmarks, where the features are Nyström's.
+    pub fn landmarks(&self) -> Option<&Points> {
+        match &self.features {
+            Features::Nystrom(points, _) => Some(points),
+            Features::Fourier(..) => None,
+        }
+    }
+
+    /// The landmarks as distances see them, with the coordinates of their levels; `None` for Fourier features.
+    pub fn landmark_space(&self) -> Option<Cow<'_, Points>> {
+        let landmarks = self.landmarks()?;
+        if self.categories().is_empty() {
+            return Some(Cow::Borrowed(landmarks));
+        }
+        let d = self.dims();
+        let space = self.recipe.in_space(d, landmarks.data(), &self.landmark_levels);
+        Some(Cow::Owned(Points::new(self.recipe.space_dims(d), space)))
+    }
+
+    /// The categories.
+    pub fn categories(&self) -> &[Category] {
+        &self.recipe.categories
+    }
+
+    /// What centres of clusters lie on, in coordinates.
+    pub fn spheres(&self) -> Spheres {
+        Spheres::of(&self.recipe.units, &self.frame)
+    }
+
+    /// Whether rows may lack values.
+    pub fn is_partial(&self) -> bool {
+        self.recipe.least_present.is_some()
+    }
+
+    /// What the levels of a row add to its squared distances from the landmarks, where there are categories.
+    pub(crate) fn level_tables(&self) -> Option<LevelTables> {
+        let categories = self.categories();
+        let levels: Vec<usize> = categories.iter().map(Category::len).collect();
+        let entry = |c: usize, level: usize, j: usize| {
+            let same = self.landmark_levels[j * categories.len() + c] == level as u32;
+            if same { 0.0 } else { categories[c].weight as f32 }
+        };
+        (!levels.is_empty()).then(|| LevelTables::new(self.features.points().len(), &levels, entry))
+    }
+
+    /// A search for the nearest landmarks of rows, in squared distances. All searches of a plan share what takes long to make.
+    pub fn search(&self, instructions: Instructions) -> Search {
+        let landmarks = self.features.points();
+        let panels = self.panels.of(landmarks, instructions);
+        Search::new(landmarks, self.level_tables().as_ref(), panels, instructions)
+    }
+
+    /// The landmarks in the table's units, one row each; none for Fourier features.
+    pub fn landmark_rows(&self) -> Vec<Vec<f64>> {
+        let rows = self.landmarks().into_iter().flat_map(Points::rows);
+        rows.map(|z| self.frame.widen(z)).collect()
+    }
+
+    /// The witness rows in the coordinates of the frame, where the plan keeps some and they are at hand.
+    pub fn witness_rows(&self) -> Option<&Points> {
+        self.witnesses.as_ref().and_then(Witnesses::rows)
+    }
+
+    /// Whether the plan keeps witness rows that are not at hand.
+    pub fn lacks_witnesses(&self) -> bool {
+        self.witnesses.is_some() && self.witness_rows().is_none()
+    }
+
+    /// Returns the plan with these retained rows in place of its own.
+    #[must_use]
+    pub fn with_witnesses(&self, witnesses: Option<Witnesses>) -> Plan {
+        Plan { witnesses, ..self.clone() }
+    }
+
+    /// The plan without the witness rows themselves: the same plan, since it still says which they are.
+    #[must_use]
+    pub fn without_witness_rows(&self) -> Self {
+        let digest = self.witnesses.as_ref().map(|w| w.digest().to_string());
+        Plan { witnesses: digest.map(Witnesses::elsewhere), ..self.clone() }
+    }
+
+    /// Number of sums per bandwidth: m, or 2m′ for Fourier features.
+    pub fn features_per_bandwidth(&self) -> usize {
+        self.measured().features()
+    }
+
+    /// The place of a bandwidth among the plan's.
+    pub fn rung_of(&self, sigma2: f64) -> Result<usize> {
+        let same = |s: &f64| (s / sigma2 - 1.0).abs() < SAME_BANDWIDTH;
+        self.bandwidths.iter().position(same).ok_or_else(|| {
+            let list: Vec<String> = self.bandwidths.iter().map(f64::to_string).collect();
+            let expected = format!("one of the sketch's: {}", list.join(", "));
+            Error::parameter("`bandwidth`", expected, sigma2)
+        })
+    }
+
+    /// What decides which sums there are.
+    pub fn measured(&self) -> Measured {
+        Measured {
+            dims: self.dims(),
+            levels: self.recipe.levels(),
+            partial: self.is_partial(),
+            points: self.features.points().len(),
+            landmarks: self.landmarks().is_some(),
+            bandwidths: self.bandwidths.len(),
+            collect: self.collect,
+            people: self.people().is_some(),
+        }
+    }
+
+    /// Who a private plan protects, where that is not a single row.
+    pub fn people(&self) -> Option<&People> {
+        self.private.as_ref()?.people.as_ref()
+    }
+
+    /// The landmarks in whole units of the coordinates, where the plan is private: what the sums of cells are clipped around, and
+    /// centred at in a release. None for others.
+    pub fn anchors(&self) -> Vec<f64> {
+        let landmarks = self.landmarks().filter(|_| self.private.is_some());
+        landmarks.map_or(Vec::new(), |points| anchors(points, &self.frame))
+    }
+
+    /// Whether the pass needs each row's nearest landmark.
+    pub(crate) fn needs_nearest(&self) -> bool {
+        self.landmarks().is_some() && (self.collect.kernel || self.collect.cells)
+    }
+
+    /// Checks every rule that FORMAT.md has for a plan. Plans from rows and from files both pass
+    /// through here, so what can be made can be read.
+    pub(crate) fn check(&self) -> Result<()> {
+        let d = self.dims();
+        let unique: HashSet<&String> = self.columns.iter().collect();
+        if !(1..=MAX_COLUMNS).contains(&d) || unique.len() != d {
+            let expected = format!("between 1 and {MAX_COLUMNS} different columns");
+            return Err(Error::parameter(
+                "columns",
+                expected,
+                format!("{d}, {} of them different", unique.len()),
+            ));
+        }
+        self.recipe.check(&self.columns)?;
+        self.check_extras()?;
+        self.frame.check(d)?;
+        self.check_private()?;
+        check_bandwidths(&self.bandwidths)?;
+        check_points("landmarks", self.features.points(), d, false)?;
+        self.collect.check(self.landmarks().is_some())?;
+        let weights = self.witnesses.as_ref().map_or(&[][..], Witnesses::weights);
+        if !weights.is_empty() {
+            let positive = weights.iter().all(|w| *w > 0.0 && *w <= 1.0);
+            let different = weights.iter().any(|w| *w != weights[0]);
+            if self.weighting.is_none() || !positive || !different {
+                let expected = "with different weights between 0 and 1, where rows are weighted";
+                return Err(Error::parameter("`witnesses`", expected, "others"));
+            }
+        }
+        if self.witnesses.is_some() && !self.collect.cells {
+            return Err(Error::parameter("`witnesses`", WITNESSES_NEED_CELLS, "no cells"));
+        }
+        if let Some(rows) = self.witness_rows() {
+            check_points("witnesses", rows, d, self.is_partial())?;
+        }
+        if self.collect.moments && d > MAX_MOMENTS_DIMS {
+            let expected = format!("without moments above {MAX_MOMENTS_DIMS} columns");
+            return Err(Error::parameter("`collect`", expected, format!("{d} columns")));
+        }
+        check_kernel(self.kernel, self.landmarks().is_some(), self.collect.cells)?;
+        let sums = self.measured().sums();
+        if sums > MAX_SUMS {
+            let expected = format!("a plan with at most {MAX_SUMS:.0} sums");
+            return Err(Error::parameter("`landmarks`", expected, format!("{sums:.0}")));
+        }
+        if let Some(w) = &self.weighting {
+            w.check()?;
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// Categories and rows with holes go with what they can be measured by.
+    fn check_extras(&self) -> Result<()> {
+        let (categories, points) = (self.categories().len(), self.features.points().len());
+        let gaussian = self.landmarks().is_some() && self.kernel == Kernel::Gaussian;
+        if categories > 0 && !gaussian {
+            let expected = "landmarks and the Gaussian kernel, where there are categories";
+            return Err(Error::parameter("`features`", expected, "others"));
+        }
+        if self.is_partial() && !self.collect.cells {
+            let expected = "cells, where rows may lack values";
+            return Err(Error::parameter("`collect`", expected, self.collect.names().join(",")));
+        }
+        let levels = |codes: &[u32], points: usize| {
+            let known = |(i, code): (usize, &u32)| {
+                (*code as usize) < self.categories()[i % categories.max(1)].len()
+            };
+            codes.len() == points * categories && codes.iter().enumerate().all(known)
+        };
+        if !levels(&self.landmark_levels, points) {
+            return Err(Error::parameter("landmarks", "a level in each category", "others"));
+        }
+        let witnesses = self.witnesses.as_ref().and_then(|w| Some((w.rows()?.len(), w.levels())));
+        match witnesses {
+            Some((rows, codes)) if !levels(codes, rows) => {
+                Err(Error::parameter("`witnesses`", "with a level in each category", "others"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Plan {
+    /// A private plan holds no row, and no row of any table can add more to its sums than its bounds allow.
+    fn check_private(&self) -> Result<()> {
+        let Some(private) = &self.private else { return Ok(()) };
+        let refused = [
+            ("`witnesses`", self.witnesses.is_some()),
+            ("`weights`", self.weighting.is_some()),
+            ("`categorical`", !self.categories().is_empty()),
+            ("`missing=partial`", self.is_partial()),
+            ("`unit`", !self.recipe.units.is_empty()),
+            ("`dates`", self.recipe.numbers.iter().any(|n| n.step.of_time())),
+        ];
+        if let Some((name, _)) = refused.into_iter().find(|(_, has)| *has) {
+            return Err(Error::parameter(name, NOT_PRIVATE, "it"));
+        }
+        private.check(&self.frame, &self.columns, self.collect.cells)?;
+        let (m, d) = (self.features.points().len() as u64, self.dims() as u64);
+        if self.collect.kernel && self.landmarks().is_some() && m * m * d > MOST_KERNEL_WORK {
+            let most = (MOST_KERNEL_WORK / d).isqrt();
+            let expected =
+                format!("at most {most} with kernel sums and {d} columns in a private plan");
+            return Err(Error::parameter("`landmarks`", expected, m));
+        }
+        match self.anchors().iter().all(|a| a.abs() <= MAX_ANCHOR) {
+            true => Ok(()),
+            false => {
+                Err(Error::parameter("landmarks", "within the bounds of a private plan", "others"))
+            }
+        }
+    }
+}
+
+/// Landmarks squared times columns at most, for kernel sums of a private plan: all pairs of landmarks are compared whenever a
+/// release is read.
+const MOST_KERNEL_WORK: u64 = 1 << 33;
+
+/// Why an option does not go with a private plan.
+pub(crate) const NOT_PRIVATE: &str = "left out with `private`";
+
+/// Why there are no witness rows without cells.
+pub(crate) const WITNESSES_NEED_CELLS: &str = "0 or left out where cells are not kept, since witness rows are weighted by the rows of their cells";
+
+/// Refuses points that distances cannot be taken to.
+fn check_points(name: &'static str, points: &Points, dims: usize, partial: bool) -> Result<()> {
+    let limit = power_of_two(MAX_RANGE_BITS) as f32;
+    let missing = |x: &f32| partial && x.to_bits() == f32::NAN.to_bits();
+    let usable = points.data().iter().all(|x| x.abs() <= limit || missing(x));
+    if (1..=MAX_POINTS).contains(&points.len()) && points.dims() == dims && usable {
+        return Ok(());
+    }
+    let expected = format!("between 1 and {MAX_POINTS} points of {dims} finite values");
+    Err(Error::parameter(name, expected, format!("{} points", points.len())))
+}
+
+/// Refuses kernels that do not go with Fourier features or with cells.
+pub(crate) fn check_kernel(kernel: Kernel, landmarks: bool, cells: bool) -> Result<()> {
+    if kernel == Kernel::Gaussian || (landmarks && !cells) {
+        return Ok(());
+    }
+    let expected = match landmarks {
+        true => "gaussian where cells are kept, whose distance is Euclidean",
+        false => "gaussian for Fourier features",
+    };
+    Err(Error::parameter("`kernel`", expected, kernel.name()))
+}

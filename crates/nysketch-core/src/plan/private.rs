@@ -1,0 +1,179 @@
+//! What makes a plan private: bounds that every row is brought into, so that no row can add more to the sums than is known
+//! before any is read.
+//!
+//! Both steps are part of the pass, row by row, in every engine. FORMAT.md defines them, and docs/PRIVACY.md derives from
+//! them how far one row can move the sums.
+
+use crate::error::{Error, Result};
+use crate::numeric::fixed::power_of_two;
+use crate::numeric::points::Points;
+use crate::plan::frame::Frame;
+
+/// Bits of the largest coordinate of a row within the bounds: columns of a private plan share one unit, 2^(bits − 28) where
+/// coordinates reach 2^bits.
+pub(crate) const BOUNDED_BITS: i32 = 28;
+
+/// Largest radius in units, twice the diagonal of a box of 2¹⁶ columns.
+pub(crate) const MAX_RADIUS: u64 = 1 << (BOUNDED_BITS + 10);
+
+/// Largest coordinate of a landmark in units.
+pub(crate) const MAX_ANCHOR: f64 = (1u64 << (BOUNDED_BITS + 2)) as f64;
+
+/// Most rows of one person: their square times that of a radius stays far below the largest integers.
+const MOST_ROWS_PER_PERSON: u64 = 1 << 20;
+
+/// Who is protected, where that is not a single row: all rows with the same text in a column. Of each person at most so many
+/// rows count, those with the smallest hash.
+///
+/// ```
+/// let people = nysketch_core::People::new("user_id", 10).unwrap();
+/// assert_eq!(people.to_string(), "all rows of a 'user_id', of which 10 count");
+/// assert!(nysketch_core::People::new("user_id", 0).is_err());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct People {
+    /// The column that says whose row it is.
+    pub column: String,
+    /// Most rows of one person in one sketch.
+    pub rows: u64,
+}
+
+impl People {
+    /// At most `rows` rows with the same text in `column`.
+    pub fn new(column: impl Into<String>, rows: u64) -> Result<Self> {
+        let column = column.into();
+        if column.is_empty() {
+            return Err(Error::parameter("`max_rows_per`", "a column with a name", "none"));
+        }
+        if !(1..=MOST_ROWS_PER_PERSON).contains(&rows) {
+            let expected = format!("between 1 and {MOST_ROWS_PER_PERSON} rows");
+            return Err(Error::parameter("`max_rows_per`", expected, rows));
+        }
+        Ok(People { column, rows })
+    }
+}
+
+impl std::fmt::Display for People {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let count = if self.rows == 1 { "counts" } else { "count" };
+        write!(f, "all rows of a '{}', of which {} {count}", self.column, self.rows)
+    }
+}
+
+/// What a private plan brings its rows into.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Private {
+    /// Least value of each column, after its step: smaller ones are raised to it.
+    pub low: Vec<f64>,
+    /// Largest value of each column, after its step: larger ones are lowered to it.
+    pub high: Vec<f64>,
+    /// How far from the landmark of its cell a row counts in the sums of the cell, in units of the coordinates; 0 where
+    /// cells are not kept.
+    pub radius: u64,
+    /// What the plan itself has cost, ρ in units of 2⁻⁵⁶: releases that it was made from.
+    pub spent: u64,
+    /// Who is protected; a single row where `None`.
+    pub people: Option<People>,
+}
+
+impl Private {
+    /// `x`, if it is finite, brought between the bounds of column j. What is not finite stays, and makes its row invalid.
+    #[inline]
+    pub(crate) fn bounded(&self, j: usize, x: f64) -> f64 {
+        if !x.is_finite() {
+            x
+        } else if x < self.low[j] {
+            self.low[j]
+        } else if x > self.high[j] {
+            self.high[j]
+        } else {
+            x
+        }
+    }
+
+    /// Whether a row has a number beyond the bounds.
+    pub(crate) fn is_beyond(&self, row: &[f64]) -> bool {
+        row.iter().enumerate().any(|(j, x)| *x < self.low[j] || *x > self.high[j])
+    }
+
+    /// Whole rows within the bounds.
+    pub(crate) fn bound_rows(&self, values: &[f64], out: &mut Vec<f64>) {
+        out.clear();
+        for row in values.chunks_exact(self.low.len()) {
+            out.extend(row.iter().enumerate().map(|(j, x)| self.bounded(j, *x)));
+        }
+    }
+
+    /// Brings the whole coordinates `q` of a row within the radius of the anchor of its cell: `u = q − anchor` is shortened
+    /// to `trunc(u · R/√s)` where `s = Σu²`, added up in order, is larger than R². Coordinates have at most 31 bits, so the
+    /// differences are exact.
+    #[inline]
+    pub(crate) fn within_radius(&self, anchor: &[f64], q: &mut [f64]) {
+        let radius = self.radius as f64;
+        let square: f64 = q.iter().zip(anchor).fold(0.0, |s, (q, a)| s + (q - a) * (q - a));
+        if square > radius * radius {
+            let factor = radius / square.sqrt();
+            for (q, a) in q.iter_mut().zip(anchor) {
+                *q = a + ((*q - a) * factor).trunc();
+            }
+        }
+    }
+
+    /// How far a row within the bounds can be from the centre of the frame, in units, rounded up: ‖q‖ of every row.
+    pub fn reach(&self, frame: &Frame) -> Vec<u64> {
+        let unit = power_of_two(-frame.exponent[0]);
+        let ends = |x: f64, j: usize| ((x - frame.centre[j]) * (1.0 / frame.scale[j]) * unit).abs();
+        let reach = |j: usize| ends(self.low[j], j).max(ends(self.high[j], j)).ceil() as u64 + 1;
+        (0..self.low.len()).map(reach).collect()
+    }
+
+    /// The radius in the coordinates of the frame.
+    pub fn radius_in(&self, frame: &Frame) -> f64 {
+        self.radius as f64 * power_of_two(frame.exponent[0])
+    }
+
+    /// Checks every rule that FORMAT.md has for a private plan's bounds.
+    pub(crate) fn check(&self, frame: &Frame, columns: &[String], cells: bool) -> Result<()> {
+        let d = frame.dims();
+        let ordered = |(low, high): (&f64, &f64)| low.is_finite() && high.is_finite() && low < high;
+        if self.low.len() != d
+            || self.high.len() != d
+            || !self.low.iter().zip(&self.high).all(ordered)
+        {
+            let expected = "two numbers for each column, the lower one first";
+            return Err(Error::parameter("`bounds`", expected, "others"));
+        }
+        if frame.exponent.iter().any(|e| *e != frame.exponent[0]) {
+            return Err(Error::parameter("the frame", "one unit for all columns", "several"));
+        }
+        let most = 1u64 << (BOUNDED_BITS + 1);
+        if let Some(j) = self.reach(frame).iter().position(|reach| *reach > most) {
+            let farthest = most as f64 * power_of_two(frame.exponent[j]) * frame.scale[j];
+            let expected = format!(
+                "at most {farthest:.3e} away from {} for '{}', whose scale is {}; give the column a wider scale, or narrower bounds",
+                frame.centre[j], columns[j], frame.scale[j]
+            );
+            let got = format!("{}..{}", self.low[j], self.high[j]);
+            return Err(Error::parameter("`bounds`", expected, got));
+        }
+        if let Some(people) = &self.people {
+            People::new(&people.column, people.rows)?;
+        }
+        if (self.radius > 0) != cells || self.radius > MAX_RADIUS {
+            let expected = format!("between 1 and {MAX_RADIUS} units, where cells are kept");
+            return Err(Error::parameter("`radius`", expected, self.radius));
+        }
+        Ok(())
+    }
+}
+
+/// The landmarks in whole units of the coordinates: what the sums of cells are centred at in a release.
+pub(crate) fn anchors(landmarks: &Points, frame: &Frame) -> Vec<f64> {
+    let whole = |(at, z): (usize, &f32)| {
+        let e = frame.exponent[at % frame.dims()];
+        (f64::from(*z) * power_of_two(-e)).round_ties_even()
+    };
+    landmarks.data().iter().enumerate().map(whole).collect()
+}

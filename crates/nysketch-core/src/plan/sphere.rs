@@ -1,0 +1,91 @@
+//! Spheres that centres lie on: where rows are vectors of length one, so are the centres of their clusters.
+//!
+//! With `‖x‖ = ‖c‖ = 1` the cost of a centre is `Σ w ‖x − c‖² = 2 Σ w − 2 ⟨c, Σ w x⟩`, so that the best one is the mean divided
+//! by its length (spherical k-means). In the coordinates `y = (x − o)/s` of a plan the vectors lie on a sphere around `−o/s`
+//! of radius `1/s`, and the best centre is the mean moved to it, straight away from or towards its middle. That needs one
+//! scale for all columns of the vector: where they are scaled apart, the sphere is none any more and centres are means.
+
+use crate::plan::frame::Frame;
+use std::ops::Range;
+
+/// A mean that is nearer to the middle of its sphere than this share of the radius has no direction.
+const NO_DIRECTION: f64 = 1e-12;
+
+/// The spheres of a plan's vectors.
+#[derive(Debug, Clone, Default)]
+pub struct Spheres(Vec<Sphere>);
+
+#[derive(Debug, Clone)]
+struct Sphere {
+    columns: Range<usize>,
+    middle: Vec<f64>,
+    radius: f64,
+}
+
+impl Spheres {
+    /// Those of vectors of length one, in the coordinates of a frame.
+    pub fn of(vectors: &[Range<usize>], frame: &Frame) -> Self {
+        let round = |columns: &&Range<usize>| {
+            let scales = &frame.scale[(*columns).clone()];
+            scales.iter().all(|s| *s == scales[0])
+        };
+        let sphere = |columns: &Range<usize>| {
+            let scale = frame.scale[columns.start];
+            let middle = frame.centre[columns.clone()].iter().map(|c| -c / scale).collect();
+            Sphere { columns: columns.clone(), middle, radius: 1.0 / scale }
+        };
+        Spheres(vectors.iter().filter(round).map(sphere).collect())
+    }
+
+    /// Moves a place to the spheres. Where it has no direction, all of its sphere is as good, and it goes where it was
+    /// `before`.
+    pub fn project(&self, place: &mut [f64], before: &[f64]) {
+        for Sphere { columns, middle, radius } in &self.0 {
+            let part = &mut place[columns.clone()];
+            let square = |(y, o): (&f64, &f64)| (y - o) * (y - o);
+            let length = part.iter().zip(middle).map(square).sum::<f64>().sqrt();
+            if !(length > NO_DIRECTION * radius) {
+                part.copy_from_slice(&before[columns.clone()]);
+                continue;
+            }
+            let stretch = radius / length;
+            part.iter_mut().zip(middle).for_each(|(y, o)| *y = o + stretch * (*y - o));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(centre: Vec<f64>, scale: Vec<f64>) -> Frame {
+        let (low, high) = (vec![-1.0; 3], vec![1.0; 3]);
+        let columns: Vec<String> = (0..3).map(|j| format!("c{j}")).collect();
+        Frame::new(&columns, centre, scale, &low, &high).unwrap()
+    }
+
+    /// Lengths are those of the table's units, whatever the frame, and directions stay.
+    #[test]
+    fn places_get_length_one() {
+        let frame = frame(vec![5.0, 0.25, -0.5], vec![3.0, 2.0, 2.0]);
+        let spheres = Spheres::of(std::slice::from_ref(&(1..3)), &frame);
+        let mut place = frame.coordinates(&[7.0, 0.3, 0.4]);
+        spheres.project(&mut place, &[0.0; 3]);
+        let row = frame.widen_coordinates(&place);
+        for (found, expected) in row.iter().zip([7.0, 0.6, 0.8]) {
+            assert!((found - expected).abs() < 1e-14, "{row:?}");
+        }
+        let before = frame.coordinates(&[7.0, 0.0, 1.0]);
+        let mut nowhere = frame.coordinates(&[6.0, 0.0, 0.0]);
+        spheres.project(&mut nowhere, &before);
+        assert_eq!(frame.widen_coordinates(&nowhere), [6.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn columns_scaled_apart_have_no_sphere() {
+        let frame = frame(vec![0.0; 3], vec![1.0, 1.0, 2.0]);
+        let mut place = vec![9.0; 3];
+        Spheres::of(std::slice::from_ref(&(0..3)), &frame).project(&mut place, &[0.0; 3]);
+        assert_eq!(place, [9.0; 3]);
+    }
+}

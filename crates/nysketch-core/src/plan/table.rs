@@ -1,0 +1,276 @@
+//! The table of sums: names, shapes, units and bounds, in one place.
+
+use crate::numeric::fixed::{COORDINATE_LIMIT, FEATURE_ONE, MAX_WEIGHT};
+use crate::plan::collect::Collect;
+
+/// A sum that a sketch may keep:
+///
+/// | sum | shape | what is summed over the rows | unit |
+/// |---|---|---|---|
+/// | `rows` | 1 | weights | 1 |
+/// | `skipped` | 1 | 1 for each row skipped as invalid | 1 |
+/// | `features` | bandwidths × m | κ(x̃_j, x), or cosines then sines | 2⁻²³ |
+/// | `coverage` | bandwidths | κ(x, nearest landmark)² | 2⁻²³ |
+/// | `cell_rows` | m | weights of the rows nearest to x̃_j | 1 |
+/// | `cell_sum` | m × d | their coordinates | 2^e_k |
+/// | `cell_square` | m × d | their squared coordinates | 2^2e_k |
+/// | `cell_absent` | m × d | weights of those that lack the number | 1 |
+/// | `cell_levels` | m × levels | weights of those that have the level | 1 |
+/// | `complete` | 1 | weights of the rows that lack no number | 1 |
+/// | `sum` | d | coordinates | 2^e_k |
+/// | `outer` | d(d+1)/2 | products of coordinates k ≥ l, row by row | 2^(e_k+e_l) |
+/// | `person_rows` | 1 | most rows of one person, for each pass | 1 |
+///
+/// ```
+/// use nysketch_core::Sum;
+/// assert_eq!(Sum::CellRows.name(), "cell_rows");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each variant is a row of the table above")]
+pub enum Sum {
+    Rows,
+    Skipped,
+    Features,
+    Coverage,
+    CellRows,
+    CellSum,
+    CellSquare,
+    CellAbsent,
+    CellLevels,
+    Complete,
+    Sum,
+    Outer,
+    PersonRows,
+}
+
+/// Most sums of a sketch: 1 GiB of 128-bit integers.
+pub(crate) const MAX_SUMS: f64 = (1u64 << 26) as f64;
+
+/// Number of different sums.
+pub(crate) const SUMS: usize = 13;
+
+/// What an integer of a sum stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// 1.
+    One,
+    /// 2⁻²³.
+    Feature,
+    /// 2^e_k, k being the entry's column.
+    Coordinate,
+    /// 2^2e_k, k being the entry's column.
+    Square,
+    /// 2^(e_k+e_l), the entries being a packed lower triangle of columns.
+    Product,
+}
+
+/// Which rows an entry of a sum adds up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Over {
+    /// Rows that are in no other sum.
+    Themselves,
+    /// All rows.
+    All,
+    /// Rows that lack no number.
+    Complete,
+    /// The rows of one cell; each has this many entries.
+    Cell(usize),
+    /// Those of them that have the number; each has this many entries.
+    Present(usize),
+}
+
+/// One line of the table, for a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    /// Which sum.
+    pub sum: Sum,
+    /// Its dimensions.
+    pub shape: Vec<usize>,
+    /// What its integers stand for.
+    pub unit: Unit,
+    /// Which rows an entry adds up.
+    pub over: Over,
+    /// Least and largest term that a row of weight one adds.
+    pub term: (i128, i128),
+}
+
+/// What of a plan decides which sums there are.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured {
+    /// Columns d of numbers.
+    pub dims: usize,
+    /// Levels of all categories.
+    pub levels: usize,
+    /// Whether rows may lack numbers.
+    pub partial: bool,
+    /// Landmarks or frequencies m.
+    pub points: usize,
+    /// Whether they are landmarks.
+    pub landmarks: bool,
+    /// Bandwidths.
+    pub bandwidths: usize,
+    /// Which sums are kept.
+    pub collect: Collect,
+    /// Whether the rows of a person are protected together.
+    pub people: bool,
+}
+
+impl Measured {
+    /// Number of features per bandwidth: m, or 2m for cosines and sines.
+    pub fn features(&self) -> usize {
+        if self.landmarks { self.points } else { 2 * self.points }
+    }
+
+    /// Number of integers in all sums.
+    pub fn sums(&self) -> f64 {
+        let entries = |spec: &Spec| spec.shape.iter().map(|n| *n as f64).product::<f64>();
+        self.specs().iter().map(entries).sum()
+    }
+
+    /// Most landmarks or frequencies within [`MAX_SUMS`].
+    pub fn most_points(&self) -> usize {
+        let with = |points| Measured { points, ..*self }.sums();
+        // The number of sums is linear in that of the points.
+        ((MAX_SUMS - with(0)) / (with(1) - with(0))).max(0.0) as usize
+    }
+
+    /// The lines of the table that are kept. Counts of rows come before the sums that are bounded by them.
+    pub fn specs(&self) -> Vec<Spec> {
+        let Measured { dims: d, levels, points: m, landmarks, bandwidths, collect, .. } = *self;
+        let partial = self.partial;
+        let (one, q) = (i128::from(FEATURE_ONE), i128::from(COORDINATE_LIMIT));
+        let line = |sum, shape, unit, over, term| Spec { sum, shape, unit, over, term };
+        let themselves = |sum, most| line(sum, vec![1], Unit::One, Over::Themselves, (0, most));
+        let mut specs =
+            vec![themselves(Sum::Rows, MAX_WEIGHT), themselves(Sum::Skipped, i128::from(u64::MAX))];
+        if partial {
+            specs.push(line(Sum::Complete, vec![1], Unit::One, Over::All, (0, 1)));
+        }
+        if collect.kernel {
+            let least = if landmarks { 0 } else { -one };
+            let shape = vec![bandwidths, self.features()];
+            specs.push(line(Sum::Features, shape, Unit::Feature, Over::Complete, (least, one)));
+            if landmarks {
+                let shape = vec![bandwidths];
+                specs.push(line(Sum::Coverage, shape, Unit::Feature, Over::Complete, (0, one)));
+            }
+        }
+        if collect.cells {
+            let (in_cell, there) = (Over::Cell(d), Over::Present(d));
+            specs.push(line(Sum::CellRows, vec![m], Unit::One, Over::All, (0, 1)));
+            if partial {
+                specs.push(line(Sum::CellAbsent, vec![m, d], Unit::One, in_cell, (0, 1)));
+            }
+            specs.push(line(Sum::CellSum, vec![m, d], Unit::Coordinate, there, (-q, q)));
+            specs.push(line(Sum::CellSquare, vec![m, d], Unit::Square, there, (0, q * q)));
+            if levels > 0 {
+                let in_cell = Over::Cell(levels);
+                specs.push(line(Sum::CellLevels, vec![m, levels], Unit::One, in_cell, (0, 1)));
+            }
+        }
+        if collect.moments {
+            let pairs = vec![d * (d + 1) / 2];
+            specs.push(line(Sum::Sum, vec![d], Unit::Coordinate, Over::Complete, (-q, q)));
+            specs.push(line(Sum::Outer, pairs, Unit::Product, Over::Complete, (-q * q, q * q)));
+        }
+        if self.people {
+            specs.push(themselves(Sum::PersonRows, MAX_WEIGHT));
+        }
+        specs
+    }
+}
+
+impl Sum {
+    /// Every sum with its name in files.
+    pub const NAMES: [(Sum, &'static str); SUMS] = [
+        (Sum::Rows, "rows"),
+        (Sum::Skipped, "skipped"),
+        (Sum::Features, "features"),
+        (Sum::Coverage, "coverage"),
+        (Sum::CellRows, "cell_rows"),
+        (Sum::CellSum, "cell_sum"),
+        (Sum::CellSquare, "cell_square"),
+        (Sum::CellAbsent, "cell_absent"),
+        (Sum::CellLevels, "cell_levels"),
+        (Sum::Complete, "complete"),
+        (Sum::Sum, "sum"),
+        (Sum::Outer, "outer"),
+        (Sum::PersonRows, "person_rows"),
+    ];
+
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize].1
+    }
+}
+
+impl Spec {
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Least and largest value of entry `i`, given the weight of the rows it adds up. Squares on the
+    /// diagonal of a triangle are not negative.
+    pub fn bounds(&self, i: usize, weight: i128) -> (i128, i128) {
+        let (mut low, high) = self.term;
+        if self.unit == Unit::Product && is_diagonal(i) {
+            low = 0;
+        }
+        match self.over {
+            Over::Themselves => (low, high),
+            Over::All | Over::Complete | Over::Cell(_) | Over::Present(_) => {
+                (low * weight, high * weight)
+            }
+        }
+    }
+}
+
+/// Whether entry i of a packed lower triangle is on the diagonal: i + 1 is a triangular number.
+fn is_diagonal(i: usize) -> bool {
+    let root = (8 * (i + 1) + 1).isqrt();
+    root * root == 8 * (i + 1) + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn diagonal_entries_of_a_packed_triangle() {
+        let mut at = 0;
+        for k in 0..50 {
+            for l in 0..=k {
+                assert_eq!(is_diagonal(at), k == l, "{k} {l}");
+                at += 1;
+            }
+        }
+    }
+
+    #[test]
+    fn most_points_are_those_within_the_limit() {
+        let collect = Collect { kernel: true, cells: true, moments: true };
+        for (dims, levels, partial) in [(1, 0, false), (20, 7, true), (4096, 0, false)] {
+            let plan = Measured {
+                dims,
+                levels,
+                partial,
+                points: 0,
+                landmarks: true,
+                bandwidths: 3,
+                collect,
+                people: false,
+            };
+            let most = plan.most_points();
+            assert!(Measured { points: most, ..plan }.sums() <= MAX_SUMS);
+            assert!(Measured { points: most + 1, ..plan }.sums() > MAX_SUMS);
+        }
+    }
+
+    #[test]
+    fn names_stand_at_the_place_of_their_sum() {
+        for (i, (sum, _)) in Sum::NAMES.iter().enumerate() {
+            assert_eq!(*sum as usize, i);
+        }
+    }
+}

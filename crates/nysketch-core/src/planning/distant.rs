@@ -1,0 +1,143 @@
+//! Rows far from some landmarks: the second reading of D² sampling.
+
+use crate::error::Result;
+use crate::kernel::row::{Rows, take_holes};
+use crate::kernel::search::Search;
+use crate::kernel::tile::Nearest;
+use crate::numeric::simd::Instructions;
+use crate::pass::engine::has_enough;
+use crate::pass::gpus::Gpus;
+use crate::plan::Plan;
+use crate::recipe::View;
+use crate::rows::sample::{Reservoir, mix};
+use crate::rows::{Block, Progress, RowSource, pass};
+
+/// `count` rows drawn in proportion to weight · D², where D is the distance to the nearest landmark of
+/// `plan`; each is followed by its levels, that D² and its weight.
+pub fn distant_rows(
+    plan: &Plan,
+    count: usize,
+    source: &dyn RowSource,
+    threads: usize,
+    progress: &dyn Progress,
+) -> Result<Reservoir> {
+    distant_rows_by(Finder::search(plan), plan, count, source, threads, progress)
+}
+
+/// The same with what finds the nearest landmark.
+pub(super) fn distant_rows_by(
+    finder: Finder<'_>,
+    plan: &Plan,
+    count: usize,
+    source: &dyn RowSource,
+    threads: usize,
+    progress: &dyn Progress,
+) -> Result<Reservoir> {
+    let width = plan.dims() + plan.categories().len() + 2;
+    let reservoir = Reservoir::new(count, width, mix(plan.seed ^ 0xd2));
+    let init = || Scratch {
+        finder: finder.clone(),
+        nearest: Nearest::default(),
+        z: Vec::new(),
+        present: Vec::new(),
+        row: Vec::new(),
+    };
+    let source = &View::new(&plan.recipe, &plan.columns, source)?;
+    pass(source, threads, progress, init, |scratch, block| {
+        offer(plan, scratch, block, &reservoir)
+    })?;
+    Ok(reservoir)
+}
+
+/// What finds the nearest landmark of rows. All give the same bits.
+#[derive(Debug, Clone)]
+pub(super) enum Finder<'a> {
+    /// This machine's processors.
+    Search(Box<Search>),
+    /// GPUs, where there are neither categories nor holes; and the processors, once one of them has failed.
+    Gpus(&'a Gpus, Option<Box<Search>>),
+}
+
+impl<'a> Finder<'a> {
+    pub fn search(plan: &Plan) -> Self {
+        Finder::Search(Box::new(plan.search(Instructions::best())))
+    }
+
+    pub fn gpus(gpus: &'a Gpus) -> Self {
+        Finder::Gpus(gpus, None)
+    }
+
+    /// How many rows are best looked at together.
+    fn rows(&self) -> usize {
+        match self {
+            Finder::Search(search) => search.rows(),
+            Finder::Gpus(gpus, _) => gpus.rows(),
+        }
+    }
+
+    fn nearest(&mut self, plan: &Plan, rows: Rows<'_>, nearest: &mut Nearest) {
+        let search = match self {
+            Finder::Search(search) => search,
+            Finder::Gpus(gpus, _) if gpus.nearest(rows.z, nearest).is_ok() => return,
+            Finder::Gpus(_, search) => {
+                search.get_or_insert_with(|| Box::new(plan.search(Instructions::best())))
+            }
+        };
+        search.block(rows, nearest);
+    }
+}
+
+/// Scratch memory of one thread.
+struct Scratch<'a> {
+    finder: Finder<'a>,
+    nearest: Nearest,
+    z: Vec<f32>,
+    present: Vec<f32>,
+    row: Vec<f64>,
+}
+
+fn offer(
+    plan: &Plan,
+    scratch: &mut Scratch<'_>,
+    block: &Block,
+    reservoir: &Reservoir,
+) -> Result<()> {
+    let (d, c) = (plan.dims(), plan.categories().len());
+    let most = scratch.finder.rows();
+    for (chunk, rows) in block.values.chunks(most * d).enumerate() {
+        scratch.z.clear();
+        for row in rows.chunks_exact(d) {
+            plan.frame.narrow(row, &mut scratch.z);
+        }
+        let codes = &block.codes[chunk * most * c..][..rows.len() / d * c];
+        // Distances are taken over what a row has.
+        let holes = plan.is_partial() && scratch.z.iter().any(|z| z.is_nan());
+        scratch.present.clear();
+        if holes {
+            take_holes(&mut scratch.z, &mut scratch.present);
+        }
+        let these = Rows { z: &scratch.z, codes, present: &scratch.present };
+        scratch.finder.nearest(plan, these, &mut scratch.nearest);
+        for (i, row) in rows.chunks_exact(d).enumerate() {
+            let at = chunk * most + i;
+            let codes = &codes[i * c..(i + 1) * c];
+            let weight = match plan.weighting {
+                Some(_) => block.weights.get(at).copied().unwrap_or(f64::NAN),
+                None => 1.0,
+            };
+            let d2 = f64::from(scratch.nearest.distance[i]);
+            let steer = weight * d2;
+            // The survey has refused or counted invalid rows; here they are passed over.
+            let usable = |x: &f64| x.is_finite() || plan.is_partial() && x.is_nan();
+            let valid = row.iter().all(usable) && has_enough(plan, row, codes);
+            if steer > 0.0 && steer.is_finite() && valid {
+                scratch.row.clear();
+                scratch.row.extend_from_slice(row);
+                scratch.row.extend(codes.iter().map(|code| f64::from(*code)));
+                scratch.row.push(d2);
+                reservoir.offer(block.position + at as u64, steer, &scratch.row, weight);
+            }
+        }
+    }
+    Ok(())
+}

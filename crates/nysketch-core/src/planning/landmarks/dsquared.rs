@@ -1,0 +1,284 @@
+//! D² sampling (k-means++, Arthur and Vassilvitskii 2007), over a stream by rounds (k-means‖,
+//! Bahmani et al. 2012).
+//!
+//! The next landmark is drawn in proportion to `D²(x) = min_j ‖x − x̃_j‖²`. No bandwidth enters, and
+//! far-away rows are reached however few they are. On a stream, half the landmarks come from a
+//! uniform sample; one more pass then keeps a reservoir of rows drawn in proportion to D² to those,
+//! and the other half comes from the reservoir. A row that entered the reservoir with probability p
+//! stands for 1/p rows like it and is drawn in proportion to `D²/p`, which makes the draw the same
+//! in law as D² sampling over all rows, up to the size of the reservoir.
+//!
+//! Where that is much work, landmarks are drawn in batches: candidates are drawn in proportion to D²
+//! before the batch, and each is kept with the probability to which its own D² has fallen by those kept
+//! before it. D² never rises, so this is rejection sampling of the very law of one draw after the other; D² of
+//! all points is then brought up to date by one pass through the tiles for the whole batch.
+
+use crate::kernel::Kernel;
+use crate::kernel::pack::MAX_BLOCK;
+use crate::kernel::tile::{Nearest, Tiles};
+use crate::numeric::parallel::in_parallel;
+use crate::numeric::points::{PointColumns, Points};
+use crate::numeric::random::{below, draw, draw_many, unit};
+use crate::numeric::simd::Instructions;
+
+/// Coordinates (points × landmarks × columns) up to which landmarks are drawn one after the other: about half a second.
+const ONE_BY_ONE: f64 = 5e8;
+/// Most candidates of a batch: all pairs of them are looked at, one after the other.
+const MOST_CANDIDATES: usize = 256;
+/// Points that a thread takes at once.
+const SOME_POINTS: usize = 4 * MAX_BLOCK;
+
+/// Chooses `m` of `points` in turn, in proportion to `weight · D²`, where D is the distance to those chosen so far and
+/// to landmarks chosen before, if any: `before` is D² to these. Stops early when every point is a landmark.
+pub fn dsquared(
+    points: &Points,
+    weights: Option<&[f64]>,
+    before: Option<Vec<f64>>,
+    m: usize,
+    threads: usize,
+    rng: &mut impl rand::Rng,
+) -> Vec<usize> {
+    let n = points.len();
+    if n == 0 || m == 0 {
+        return Vec::new();
+    }
+    let mut search = Search { points, weights, d2: Vec::new(), chosen: Vec::new(), m };
+    // Where there are few landmarks yet, a new one lowers D² of many points, and few of many candidates would be kept.
+    let few = before.is_none();
+    match before {
+        Some(d2) => search.d2 = d2,
+        None => {
+            search.chosen.extend(match weights {
+                Some(weights) => draw(weights, rng),
+                None => Some(below(n, rng)),
+            });
+            search.d2 = vec![f64::INFINITY; n];
+        }
+    }
+    match n as f64 * m as f64 * points.dims() as f64 > ONE_BY_ONE {
+        true => search.in_batches(few, threads, rng),
+        false => search.one_by_one(rng),
+    }
+    search.chosen
+}
+
+struct Search<'a> {
+    points: &'a Points,
+    weights: Option<&'a [f64]>,
+    /// To all but the last of those chosen.
+    d2: Vec<f64>,
+    chosen: Vec<usize>,
+    m: usize,
+}
+
+impl Search<'_> {
+    /// `weight · D²` of every point.
+    fn scores(&self) -> Vec<f64> {
+        match self.weights {
+            Some(weights) => weights.iter().zip(&self.d2).map(|(w, d2)| w * d2).collect(),
+            None => self.d2.clone(),
+        }
+    }
+
+    /// One draw after the other, as the definition says.
+    fn one_by_one(&mut self, rng: &mut impl rand::Rng) {
+        let columns = PointColumns::new(self.points);
+        let mut to_last = vec![0.0; self.points.len()];
+        while self.chosen.len() < self.m {
+            if let Some(&last) = self.chosen.last() {
+                columns.squared_distances(self.points.row(last), &mut to_last);
+                self.d2.iter_mut().zip(&to_last).for_each(|(d, last)| *d = d.min(*last));
+            }
+            match draw(&self.scores(), rng) {
+                Some(i) => self.chosen.push(i),
+                None => break,
+            }
+        }
+    }
+
+    /// The same in law: a batch of draws for each look at all points, of no more candidates than there are landmarks
+    /// where these are few.
+    fn in_batches(&mut self, few: bool, threads: usize, rng: &mut impl rand::Rng) {
+        let mut fresh = self.chosen.clone();
+        while self.chosen.len() < self.m {
+            lower(&mut self.d2, self.points, &self.points.select(&fresh), threads);
+            let most = if few { self.chosen.len() } else { usize::MAX };
+            let candidates = draw_many(&self.scores(), most.min(MOST_CANDIDATES), rng);
+            if candidates.is_empty() {
+                break;
+            }
+            fresh = self.kept(&candidates, rng);
+            self.chosen.extend(&fresh);
+        }
+    }
+
+    /// Those of the candidates that become landmarks; the first always does.
+    fn kept(&self, candidates: &[usize], rng: &mut impl rand::Rng) -> Vec<usize> {
+        let mut kept: Vec<usize> = Vec::new();
+        for &c in candidates {
+            if self.chosen.len() + kept.len() == self.m {
+                break;
+            }
+            let own = self.points.row(c);
+            let to = |k: &usize| Points::squared_distance(own, self.points.row(*k));
+            let now = kept.iter().map(to).fold(self.d2[c], f64::min);
+            let drawn = unit(rng) * self.d2[c];
+            if kept.is_empty() || drawn < now {
+                kept.push(c);
+            }
+        }
+        kept
+    }
+}
+
+/// `D²` of every point to `landmarks`.
+pub fn squared_distances(points: &Points, landmarks: &Points, threads: usize) -> Vec<f64> {
+    let mut d2 = vec![f64::INFINITY; points.len()];
+    lower(&mut d2, points, landmarks, threads);
+    d2
+}
+
+/// Lowers `D²` of every point to that of its nearest landmark, where this is less.
+fn lower(d2: &mut [f64], points: &Points, landmarks: &Points, threads: usize) {
+    if landmarks.is_empty() {
+        return;
+    }
+    let d = points.dims();
+    let tiles = Tiles::new(landmarks, Kernel::Gaussian, None, Instructions::best());
+    let parts = points.data().chunks(SOME_POINTS * d).zip(d2.chunks_mut(SOME_POINTS));
+    in_parallel(threads, parts.collect(), |(rows, d2): (&[f32], &mut [f64])| {
+        let (mut tiles, mut nearest) = (tiles.clone(), Nearest::default());
+        for (rows, d2) in rows.chunks(MAX_BLOCK * d).zip(d2.chunks_mut(MAX_BLOCK)) {
+            tiles.block(rows, Some(&mut nearest), |_, _, _| {});
+            d2.iter_mut()
+                .zip(&nearest.distance)
+                .for_each(|(d2, new)| *d2 = d2.min(f64::from(*new)));
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+    use std::collections::BTreeMap;
+
+    fn search<'a>(points: &'a Points, weights: &'a [f64], m: usize, first: usize) -> Search<'a> {
+        let d2 = vec![f64::INFINITY; points.len()];
+        Search { points, weights: Some(weights), d2, chosen: vec![first], m }
+    }
+
+    /// Every order of four landmarks of five points comes as often as D² says, one by one and in batches, small or large.
+    #[test]
+    fn batches_have_the_law_of_one_draw_after_the_other() {
+        let at = [0.0, 0.5, 1.0, 3.0, 3.5f32];
+        let (points, weights) = (Points::new(1, at.to_vec()), [1.0, 2.0, 1.0, 0.5, 1.0]);
+        let times = 40_000u32;
+        let count = |batches: bool, few: bool| {
+            let mut seen: BTreeMap<Vec<usize>, u32> = BTreeMap::new();
+            for seed in 0..times {
+                let mut rng = ChaCha8Rng::seed_from_u64(u64::from(seed));
+                let mut search = search(&points, &weights, 4, 1);
+                match batches {
+                    true => search.in_batches(few, 1, &mut rng),
+                    false => search.one_by_one(&mut rng),
+                }
+                *seen.entry(search.chosen).or_default() += 1;
+            }
+            seen
+        };
+        let chance = |order: &[usize]| {
+            let mut chance = 1.0;
+            for t in 1..order.len() {
+                let score = |i: usize| {
+                    let to = |j: &usize| f64::from(at[i] - at[*j]).powi(2);
+                    weights[i] * order[..t].iter().map(to).fold(f64::INFINITY, f64::min)
+                };
+                chance *= score(order[t]) / (0..at.len()).map(score).sum::<f64>();
+            }
+            chance
+        };
+        for seen in [count(false, false), count(true, true), count(true, false)] {
+            assert_eq!(seen.len(), 24, "all orders of three of the other four");
+            let mut chi2 = 0.0;
+            for (order, found) in &seen {
+                let mean = chance(order) * f64::from(times);
+                chi2 += (f64::from(*found) - mean).powi(2) / mean;
+            }
+            // 23 degrees of freedom: above 64 once in 10⁵.
+            assert!(chi2 < 64.0, "{chi2}");
+        }
+    }
+
+    proptest! {
+        /// Up to single precision, D² through the tiles is that of every pair; threads do not show.
+        #[test]
+        fn tiles_give_the_squared_distances_of_pairs(
+            d in 1usize..9,
+            values in prop::collection::vec(-10.0..10.0f32, 20..3000),
+            threads in 1usize..4,
+        ) {
+            let n = values.len() / d;
+            let points = Points::new(d, values[..n * d].to_vec());
+            let landmarks = points.select(&(0..n).step_by(3).collect::<Vec<_>>());
+            let found = squared_distances(&points, &landmarks, threads);
+            prop_assert_eq!(&found, &squared_distances(&points, &landmarks, 1));
+            for (x, d2) in points.rows().zip(found) {
+                let pairs = landmarks.rows().map(|z| Points::squared_distance(x, z));
+                let exact = pairs.fold(f64::INFINITY, f64::min);
+                prop_assert!((d2 - exact).abs() <= 1e-6 * exact, "{} {}", d2, exact);
+            }
+        }
+    }
+
+    /// Large enough for batches: every landmark once, whatever the threads, and as good as one by one.
+    #[test]
+    fn batches_choose_as_well_as_one_by_one() {
+        let rows =
+            crate::rows::synthetic::Mixture::new(8, 30, 3.0, 5).unwrap().rows(0, 6000).values;
+        let points = Points::new(8, rows.iter().map(|x| *x as f32).collect());
+        let weights = vec![1.0; points.len()];
+        let run = |threads: Option<usize>, seed: u64| {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let mut search = search(&points, &weights, 600, 17);
+            match threads {
+                Some(threads) => search.in_batches(true, threads, &mut rng),
+                None => search.one_by_one(&mut rng),
+            }
+            search.chosen
+        };
+        let one = run(Some(1), 3);
+        assert_eq!(one, run(Some(3), 3));
+        let mut unique = one.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), 600);
+        let potential = |chosen: &[usize]| -> f64 {
+            squared_distances(&points, &points.select(chosen), 1).iter().sum()
+        };
+        let mean = |threads| (0..5).map(|s| potential(&run(threads, s))).sum::<f64>() / 5.0;
+        let ratio = mean(Some(1)) / mean(None);
+        // The potential of one choice varies by 0.5 %.
+        assert!((0.98..1.02).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
+    fn every_different_point_and_no_more() {
+        let points = Points::new(1, vec![1.0, 2.0, 1.0, 3.0, 2.0]);
+        let weights = [1.0; 5];
+        for batches in [false, true] {
+            let mut rng = ChaCha8Rng::seed_from_u64(1);
+            let mut search = search(&points, &weights, 5, 0);
+            match batches {
+                true => search.in_batches(true, 2, &mut rng),
+                false => search.one_by_one(&mut rng),
+            }
+            assert_eq!(search.chosen.len(), 3);
+        }
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        assert!(dsquared(&points, None, Some(vec![0.0; 5]), 2, 1, &mut rng).is_empty());
+        assert!(dsquared(&points, Some(&[0.0; 5]), None, 2, 1, &mut rng).is_empty());
+    }
+}

@@ -1,0 +1,94 @@
+//! All steps of planning where the rows lie on one machine.
+
+use super::distant::{Finder, distant_rows_by};
+use super::draft::Draft;
+use super::params::{PlanParams, PlanValid};
+use super::report::PlanReport;
+use super::roles::{TableColumns, preliminary};
+use crate::error::Result;
+use crate::pass::gpus::Gpus;
+use crate::plan::Plan;
+use crate::planning::survey::{SurveyPart, survey_part};
+use crate::recipe::View;
+use crate::rows::{Progress, RowSource};
+
+/// Makes a plan. Reads the source once, and once more for D² landmarks on data larger than the
+/// sample.
+///
+/// ```
+/// use nysketch_core::{PlanParams, Table, make_plan};
+/// # fn main() -> nysketch_core::Result<()> {
+/// // Parameters are checked before anything is opened or read.
+/// let params = PlanParams::default().landmarks(10).check()?;
+/// let table = Table::unnamed(1, (0..100).map(f64::from).collect())?;
+/// let (plan, _) = make_plan(&table, &params, &())?;
+/// assert_eq!(plan.landmark_rows().len(), 10);
+/// # Ok(())
+/// # }
+/// ```
+pub fn make_plan(
+    source: &dyn RowSource,
+    params: &PlanValid,
+    progress: &dyn Progress,
+) -> Result<(Plan, PlanReport)> {
+    params.device().check()?;
+    let found = survey_rows(source, params, progress)?.finish()?;
+    let rows = found.rows;
+    progress.stage("choosing landmarks");
+    let draft = Draft::new(&TableColumns::of(source), found, params)?;
+    let mut remarks = Vec::new();
+    let distant = match draft.wants_distant_rows() {
+        Some((first, count)) => {
+            let (gpus, unused) = gpus_for(&first, rows, params)?;
+            let finder = gpus.as_ref().map_or_else(|| Finder::search(&first), Finder::gpus);
+            let distant =
+                distant_rows_by(finder, &first, count, source, params.threads(), progress)?;
+            remarks.extend(unused);
+            remarks.extend(gpus.and_then(|gpus| gpus.remark()));
+            Some(distant)
+        }
+        None => None,
+    };
+    progress.stage("choosing landmarks");
+    let (plan, mut report) = draft.finish(distant)?;
+    report.notes.extend(remarks);
+    Ok((plan, report))
+}
+
+/// GPUs that have the landmarks of a plan, where they were asked for or pay; or why one that would pay is left alone.
+fn gpus_for(plan: &Plan, rows: u64, params: &PlanValid) -> Result<(Option<Gpus>, Option<String>)> {
+    if plan.is_partial() || !plan.categories().is_empty() {
+        return Ok((None, None));
+    }
+    let landmarks = plan.features.points();
+    let operations = 2.0 * rows as f64 * landmarks.data().len() as f64;
+    let start = |ordinal| Gpus::new(landmarks, ordinal);
+    params.device().start(operations, params.threads(), start)
+}
+
+/// Reads the source, which holds some of the rows, once: all that could be measured.
+pub fn survey_rows(
+    source: &dyn RowSource,
+    params: &PlanValid,
+    progress: &dyn Progress,
+) -> Result<SurveyPart> {
+    let (columns, recipe) = preliminary(&TableColumns::of(source), &params.params)?;
+    let view = View::of_codes(&recipe, &columns, source)?;
+    let width = view.columns().len() + view.categories().len();
+    survey_part(&view, params.weighting(), params.survey(width), progress)
+}
+
+/// Checks the parameters and makes a plan for the rows of `source`, unwatched.
+///
+/// ```
+/// use nysketch_core::{PlanParams, Table, plan_for};
+/// # fn main() -> nysketch_core::Result<()> {
+/// let table = Table::unnamed(1, (0..100).map(f64::from).collect())?;
+/// let (plan, report) = plan_for(&table, PlanParams::default().landmarks(10).seed(3))?;
+/// assert_eq!((plan.landmark_rows().len(), report.rows), (10, 100));
+/// # Ok(())
+/// # }
+/// ```
+pub fn plan_for(source: &dyn RowSource, params: PlanParams) -> Result<(Plan, PlanReport)> {
+    make_plan(source, &params.check()?, &())
+}

@@ -1,0 +1,107 @@
+//! Accidents of real tables: ids, constants and columns of other units, as remarks for people.
+
+use super::params::Scale;
+use crate::planning::survey::{Column, Survey};
+
+/// Sampled rows from which on different whole numbers are no coincidence.
+const LEAST_ROWS: usize = 100;
+/// How many whole numbers an id may leave out for each that is there.
+const SPARSE: f64 = 20.0;
+/// From this ratio of deviations on one column hides another.
+const UNEVEN: f64 = 100.0;
+/// Columns that a remark names.
+const NAMED: usize = 5;
+
+/// What a person should know about the columns before trusting distances.
+pub fn of_columns(columns: &[String], found: &Survey, scale: Scale) -> Vec<String> {
+    let named = |which: &[usize]| {
+        let names: Vec<String> =
+            which.iter().take(NAMED).map(|j| format!("'{}'", columns[*j])).collect();
+        let more = if which.len() > NAMED { ", …" } else { "" };
+        format!("{}{more}", names.join(", "))
+    };
+    let d = columns.len();
+    let ids: Vec<usize> = (0..d).filter(|j| looks_like_id(found, *j)).collect();
+    let constant: Vec<usize> = (0..d)
+        .filter(|j| found.columns[*j].low == found.columns[*j].high && found.rows > 1)
+        .collect();
+    let mut remarks = Vec::new();
+    for j in ids.iter().take(NAMED) {
+        remarks
+            .push(format!("column '{}' looks like an id: `exclude={}`", columns[*j], columns[*j]));
+    }
+    if !constant.is_empty() {
+        let (noun, verb) =
+            if constant.len() == 1 { ("column", "has") } else { ("columns", "have") };
+        remarks.push(format!("{noun} {} {verb} the same value in every row", named(&constant)));
+    }
+    if scale == Scale::None {
+        remarks.extend(uneven(columns, found, &ids));
+    }
+    remarks
+}
+
+/// Whether a column looks like an id, and no coincidence could make it so: of as many numbers drawn at random from its
+/// range, two would be the same but for a chance of e⁻²⁰.
+pub fn is_surely_id(found: &Survey, j: usize) -> bool {
+    let Column { low, high, .. } = found.columns[j];
+    let values = (found.sample.len() / found.columns.len()) as f64;
+    values * values > 40.0 * (high - low + 1.0) && looks_like_id(found, j)
+}
+
+/// Whether all values of a column that were looked at are whole numbers, none twice, and close together.
+fn looks_like_id(found: &Survey, j: usize) -> bool {
+    let Column { low, high, .. } = found.columns[j];
+    let d = found.columns.len();
+    let values = || found.sample.iter().skip(j).step_by(d).copied().filter(|x| !x.is_nan());
+    if high - low > SPARSE * found.rows as f64 || values().any(|x| x.fract() != 0.0) {
+        return false;
+    }
+    let mut values: Vec<f64> = values().collect();
+    values.sort_by(f64::total_cmp);
+    values.len() >= LEAST_ROWS && values.windows(2).all(|w| w[0] < w[1])
+}
+
+/// Distances are made by the columns that vary most.
+fn uneven(columns: &[String], found: &Survey, ids: &[usize]) -> Option<String> {
+    let varying = found.columns.iter().enumerate();
+    let varying =
+        || varying.clone().filter(|(j, c)| c.deviation > 0.0 && c.low < c.high && !ids.contains(j));
+    let by_deviation =
+        |a: &(usize, &Column), b: &(usize, &Column)| a.1.deviation.total_cmp(&b.1.deviation);
+    let (i, small) = varying().min_by(by_deviation)?;
+    let (j, large) = varying().max_by(by_deviation)?;
+    (large.deviation > UNEVEN * small.deviation).then(|| {
+        format!(
+            "column '{}' varies {:.0} times as much as '{}' and will dominate the distances; consider `scale=standard`",
+            columns[j],
+            large.deviation / small.deviation,
+            columns[i]
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::planning::{PlanParams, plan_for};
+    use crate::rows::Table;
+
+    fn notes(row: impl Fn(usize) -> [f64; 3]) -> String {
+        let names = ["a", "b", "c"].map(String::from).to_vec();
+        let table = Table::new(names, (0..400).flat_map(row).collect()).unwrap();
+        plan_for(&table, PlanParams::default().landmarks(10)).unwrap().1.notes.join("; ")
+    }
+
+    #[test]
+    fn ids_and_constants_are_mentioned() {
+        let noise = |i: usize| (i as f64 * 0.7).sin();
+        let found = notes(|i| [(i * 7919 % 400) as f64 + 1e6, noise(i), 5.0]);
+        assert!(found.contains("column 'a' looks like an id: `exclude=a`"), "{found}");
+        assert!(found.contains("column 'c' has the same value"), "{found}");
+        assert!(!found.contains("dominate"), "{found}");
+        // Whole numbers that repeat, or lie far apart, are data.
+        let found = notes(|i| [(i % 90) as f64, (i * i) as f64, noise(i)]);
+        assert!(!found.contains("looks like an id"), "{found}");
+        assert!(found.contains("'b' varies"), "{found}");
+    }
+}

@@ -1,0 +1,756 @@
+//! The first pass of planning: how many rows, the statistics of every column, and a sample.
+//!
+//! Statistics are gathered over chunks of 64 rows, cut by position, and combined in a tree over
+//! the numbers of the chunks: the same rows give the same plan, however they are cut into parts and files, in
+//! whatever format, on any number of threads.
+
+use crate::error::{Error, Result};
+use crate::rows::sample::Reservoir;
+use crate::rows::weight::{WeightParams, WeightRange};
+use crate::rows::wire::{WireReader, put_number, put_text, put_whole};
+use crate::rows::{Block, Invalid, Losses, Lost, MAX_TEXTS, MISSING, Progress, RowSource, pass};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+/// What one pass tells about a table.
+#[derive(Debug, Clone)]
+pub struct Survey {
+    /// Rows read, without the skipped ones, each counted once whatever its weight.
+    pub rows: u64,
+    /// Rows skipped as invalid.
+    pub losses: Losses,
+    /// The total of what rows count: their weights in units, or as they are where the unit is still to be
+    /// chosen.
+    pub weight: f64,
+    /// The weights, where rows are weighted.
+    pub(crate) weights: WeightRange,
+    /// One entry per column.
+    pub columns: Vec<Column>,
+    /// One entry per category.
+    pub levels: Vec<Levels>,
+    /// A uniform sample of the rows (by weight, where rows are weighted), row-major; missing values are NaN.
+    pub sample: Vec<f64>,
+    /// Codes of their levels, by the texts of [`Levels`]; [`MISSING`] where there is none.
+    pub codes: Vec<u32>,
+    /// What each row of the sample counts: its weight where the sample holds every row; else about 1, since the weight
+    /// has steered the sampling, and more where the weight is so large that it was sure to be kept.
+    pub sample_weights: Vec<f64>,
+    /// Whether the sample holds every row that counts.
+    pub sampled_all: bool,
+}
+
+/// Statistics of a column.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Column {
+    /// Smallest value.
+    pub low: f64,
+    /// Largest value.
+    pub high: f64,
+    /// Mean.
+    pub mean: f64,
+    /// Population standard deviation.
+    pub deviation: f64,
+    /// Share of the rows, by weight, that have a value; the statistics are of these.
+    pub present: f64,
+    /// Rows that have none.
+    pub lacking: u64,
+}
+
+/// What was found of a category.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Levels {
+    /// Texts by their codes, and how many rows have each.
+    pub texts: Vec<(Arc<str>, u64)>,
+    /// Rows without a value.
+    pub missing: u64,
+    /// Why the texts of other rows are not among these, where some are not.
+    pub lost: Option<Lost>,
+}
+
+impl Levels {
+    /// Adds what was found of other rows; the code here for each code there.
+    fn merge(&mut self, other: Levels) -> Vec<u32> {
+        let known = self.texts.iter().enumerate().map(|(i, (text, _))| (text.clone(), i as u32));
+        let mut known: HashMap<Arc<str>, u32> = known.collect();
+        self.missing += other.missing;
+        self.lost = self.lost.max(other.lost);
+        let mut codes = Vec::with_capacity(other.texts.len());
+        for (text, rows) in other.texts {
+            let code = *known.entry(text.clone()).or_insert_with(|| {
+                self.texts.push((text, 0));
+                self.texts.len() as u32 - 1
+            });
+            self.texts[code as usize].1 += rows;
+            codes.push(code);
+        }
+        // As on one machine.
+        if self.texts.iter().filter(|(_, rows)| *rows > 0).count() > MAX_TEXTS {
+            self.lost = self.lost.max(Some(Lost::TooMany));
+        }
+        codes
+    }
+}
+
+/// How to survey.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct SurveyParams {
+    /// Rows to sample.
+    pub sample_rows: usize,
+    /// Seed of the sample.
+    pub seed: u64,
+    /// What to do with invalid rows.
+    pub invalid: Invalid,
+    /// Whether rows may lack values.
+    pub partial: bool,
+    /// Threads to use.
+    pub threads: usize,
+}
+
+/// What was found of some rows; parts merge into the survey of all.
+#[derive(Debug)]
+pub struct SurveyPart {
+    rows: u64,
+    losses: Losses,
+    weights: WeightRange,
+    /// By the position of the first row, so that the order of merging does not show.
+    moments: BTreeMap<u64, Moments>,
+    /// One entry per category; the sample has their codes.
+    levels: Vec<Levels>,
+    reservoir: Reservoir,
+}
+
+impl SurveyPart {
+    /// Adds what was found of other rows.
+    pub fn merge(&mut self, other: SurveyPart) {
+        self.rows += other.rows;
+        self.losses.merge(&other.losses);
+        self.weights.merge(other.weights);
+        for (position, moments) in other.moments {
+            let known = self.moments.remove(&position);
+            let both = known.map_or(moments.clone(), |m| m.merged(&moments));
+            self.moments.insert(position, both);
+        }
+        self.levels.resize(self.levels.len().max(other.levels.len()), Levels::default());
+        let recode: Vec<Vec<u32>> = self
+            .levels
+            .iter_mut()
+            .zip(other.levels)
+            .map(|(mine, theirs)| mine.merge(theirs))
+            .collect();
+        self.reservoir.merge_with(other.reservoir, |row| {
+            // Numbers come first, then codes, then the weight.
+            let end = row.len() - 1;
+            let codes = &mut row[end - recode.len()..end];
+            for (code, recode) in codes.iter_mut().zip(&recode) {
+                if let Some(new) = recode.get(*code as usize) {
+                    *code = f64::from(*new);
+                }
+            }
+        });
+    }
+
+    /// The survey of all rows.
+    pub fn finish(self) -> Result<Survey> {
+        let (rows, losses, weights) = (self.rows, self.losses, self.weights);
+        let total = self.moments.into_values().reduce(|total, m| total.merged(&m));
+        let Some(total) = total.filter(|t| t.weight > 0.0) else {
+            return Err(Error::NoRows { skipped: losses.skipped() });
+        };
+        let d = total.columns.len();
+        let columns = (0..d).map(|j| total.column(j)).collect();
+        let threshold = self.reservoir.threshold();
+        let sampled_all = threshold == f64::INFINITY;
+        // A row of weight w was kept with probability 1 − exp(−w t): it counts w over that, in units of 1/t, which is
+        // about 1 where no weight is large.
+        let counts = |w: f64| w * threshold / -(-w * threshold).exp_m1();
+        let mut sample = Vec::with_capacity(d * self.reservoir.len());
+        let (mut codes, mut sample_weights) = (Vec::new(), Vec::new());
+        let end = d + self.levels.len();
+        self.reservoir.each_row(|row| {
+            sample.extend_from_slice(&row[..d]);
+            codes.extend(row[d..end].iter().map(|code| *code as u32));
+            sample_weights.push(if sampled_all { row[end] } else { counts(row[end]) });
+        });
+        let (weight, levels) = (total.weight, self.levels);
+        Ok(Survey {
+            rows,
+            losses,
+            weight,
+            weights,
+            columns,
+            levels,
+            sample,
+            codes,
+            sample_weights,
+            sampled_all,
+        })
+    }
+
+    /// For another machine.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let d = self.moments.values().next().map_or(0, |m| m.columns.len());
+        let (skipped, lost) = self.losses.counts();
+        for word in [self.rows, skipped, lost.len() as u64].iter().chain(lost) {
+            put_whole(&mut out, *word);
+        }
+        for word in [d as u64, self.moments.len() as u64] {
+            put_whole(&mut out, word);
+        }
+        put_number(&mut out, self.weights.largest);
+        put_whole(&mut out, u64::from(self.weights.whole));
+        for (position, moments) in &self.moments {
+            put_whole(&mut out, *position);
+            put_number(&mut out, moments.weight);
+            for Moment { weight, lacking, mean, m2, low, high } in &moments.columns {
+                [weight, mean, m2, low, high].into_iter().for_each(|x| put_number(&mut out, *x));
+                put_whole(&mut out, *lacking);
+            }
+        }
+        put_whole(&mut out, self.levels.len() as u64);
+        for levels in &self.levels {
+            put_whole(&mut out, levels.missing);
+            put_whole(&mut out, levels.lost.map_or(0, |lost| 1 + lost as u64));
+            put_whole(&mut out, levels.texts.len() as u64);
+            for (text, rows) in &levels.texts {
+                put_whole(&mut out, *rows);
+                put_text(&mut out, text);
+            }
+        }
+        out.extend(self.reservoir.to_bytes());
+        out
+    }
+
+    /// From another machine.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let mut words = WireReader::new(bytes);
+        let (rows, skipped) = (words.whole()?, words.whole()?);
+        let lost = (0..words.columns()?).map(|_| words.whole()).collect::<Result<_>>()?;
+        let losses = Losses::from_counts(skipped, lost);
+        let d = words.columns()?;
+        let parts = words.count(6 * d + 2)?;
+        let weights = WeightRange { largest: words.number()?, whole: words.whole()? == 1 };
+        let mut moments = BTreeMap::new();
+        for _ in 0..parts {
+            let (position, weight) = (words.whole()?, words.number()?);
+            let mut columns = Vec::with_capacity(d);
+            for _ in 0..d {
+                let (weight, mean, m2) = (words.number()?, words.number()?, words.number()?);
+                let (low, high, lacking) = (words.number()?, words.number()?, words.whole()?);
+                columns.push(Moment { weight, lacking, mean, m2, low, high });
+            }
+            moments.insert(position, Moments { weight, columns });
+        }
+        let mut levels = Vec::new();
+        for _ in 0..words.columns()? {
+            let missing = words.whole()?;
+            let lost = match words.whole()? {
+                0 => None,
+                1 => Some(Lost::TooMany),
+                _ => Some(Lost::TooLong),
+            };
+            let mut texts = Vec::new();
+            for _ in 0..words.count(2)? {
+                let rows = words.whole()?;
+                texts.push((Arc::from(words.text()?), rows));
+            }
+            levels.push(Levels { texts, missing, lost });
+        }
+        let reservoir = Reservoir::read(&mut words)?;
+        Ok(SurveyPart { rows, losses, weights, moments, levels, reservoir })
+    }
+}
+
+/// Reads the source once.
+pub fn survey(
+    source: &dyn RowSource,
+    weighting: Option<&WeightParams>,
+    params: SurveyParams,
+    progress: &dyn Progress,
+) -> Result<Survey> {
+    survey_part(source, weighting, params, progress)?.finish()
+}
+
+/// Reads the source, which holds some of the rows, once.
+pub fn survey_part(
+    source: &dyn RowSource,
+    weighting: Option<&WeightParams>,
+    params: SurveyParams,
+    progress: &dyn Progress,
+) -> Result<SurveyPart> {
+    let columns = source.columns();
+    let (d, categories) = (columns.len(), source.categories());
+    // Each row is followed by its codes and its weight.
+    let reservoir = Reservoir::new(params.sample_rows, d + categories.len() + 1, params.seed);
+    let fold = Mutex::new(Tree::new(d));
+    let counts = vec![Counts::default(); categories.len()];
+    let init = || (counts.clone(), Vec::new());
+    let visit = |(counts, kept): &mut (Vec<Counts>, Vec<f64>), block: &Block| {
+        let mut piece = Piece::new(block.position, d);
+        for (i, (row_number, row, weight)) in block.rows().enumerate() {
+            let position = block.position + i as u64;
+            let codes = &block.codes[i * categories.len()..(i + 1) * categories.len()];
+            match valid_units(&params, weighting, columns, block, row_number, row, weight)? {
+                Some(units) => {
+                    kept.clear();
+                    kept.extend_from_slice(row);
+                    kept.extend(codes.iter().map(|code| f64::from(*code)));
+                    reservoir.offer(position, units, kept, units);
+                    piece.push(row, units);
+                    counts.iter_mut().zip(codes).for_each(|(counts, code)| counts.add(*code));
+                }
+                None => {
+                    let usable = |x: f64| x.is_finite() || params.partial && x.is_nan();
+                    let invalid = (0..d).filter(|j| !usable(row[*j]));
+                    let weight = row.iter().all(|x| usable(*x)).then_some(d);
+                    piece.losses.skip(invalid.chain(weight));
+                }
+            }
+            if (position + 1).is_multiple_of(CHUNK) {
+                piece.end_chunk(position + 1);
+            }
+        }
+        piece.end_chunk(block.position + block.len() as u64);
+        fold.lock().unwrap_or_else(|e| e.into_inner()).add(piece);
+        Ok(())
+    };
+    let threads = pass(source, params.threads, progress, init, visit)?;
+    let mut found = fold.into_inner().unwrap_or_else(|e| e.into_inner());
+    let losses = std::mem::take(&mut found.losses);
+    let Tree { first, rows, weights, .. } = found;
+    let moments = (rows > 0).then(|| (first, found.total())).into_iter().collect();
+    let mut levels = Vec::new();
+    for (c, column) in categories.iter().enumerate() {
+        let mut all = Counts::default();
+        threads.iter().for_each(|(counts, _)| all.merge(&counts[c]));
+        let texts = column.vocabulary.texts().into_iter().enumerate();
+        let texts = texts.map(|(i, text)| (text, all.rows.get(i).copied().unwrap_or(0))).collect();
+        levels.push(Levels { texts, missing: all.missing, lost: column.vocabulary.lost() });
+    }
+    Ok(SurveyPart { rows, losses, weights, moments, levels, reservoir })
+}
+
+/// Rows of each code of a category.
+#[derive(Debug, Clone, Default)]
+struct Counts {
+    rows: Vec<u64>,
+    missing: u64,
+}
+
+impl Counts {
+    fn add(&mut self, code: u32) {
+        match code {
+            MISSING => self.missing += 1,
+            code if code as usize >= MAX_TEXTS => {}
+            code => {
+                let code = code as usize;
+                if code >= self.rows.len() {
+                    self.rows.resize(code + 1, 0);
+                }
+                self.rows[code] += 1;
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &Counts) {
+        self.missing += other.missing;
+        self.rows.resize(self.rows.len().max(other.rows.len()), 0);
+        self.rows.iter_mut().zip(&other.rows).for_each(|(a, b)| *a += b);
+    }
+}
+
+/// What the row counts, or `None` where it is invalid and may be skipped.
+fn valid_units(
+    params: &SurveyParams,
+    weighting: Option<&WeightParams>,
+    columns: &[String],
+    block: &Block,
+    number: u64,
+    row: &[f64],
+    weight: f64,
+) -> Result<Option<f64>> {
+    if let Some(j) = row.iter().position(|x| !(x.is_finite() || params.partial && x.is_nan())) {
+        return match params.invalid {
+            Invalid::Skip => Ok(None),
+            Invalid::Refuse => {
+                Err(Error::NonFinite { at: block.place(number, &columns[j]), value: row[j] })
+            }
+        };
+    }
+    match weighting {
+        None => Ok(Some(1.0)),
+        Some(weighting) => weighting.count(weight, params.invalid, block, number),
+    }
+}
+
+/// Rows whose statistics are taken together: those of equal position / `CHUNK`.
+const CHUNK: u64 = 64;
+
+/// What a block gives to the statistics.
+struct Piece {
+    /// Position of its first row.
+    first: u64,
+    rows: u64,
+    losses: Losses,
+    weights: WeightRange,
+    dims: usize,
+    chunks: Vec<Chunk>,
+    /// Rows of the chunk at hand, each followed by its weight.
+    open: Vec<f64>,
+    /// Position at which the chunk at hand begins in the block.
+    start: u64,
+}
+
+enum Chunk {
+    /// The statistics of all rows of the chunk of this number.
+    Whole(u64, Moments),
+    /// Some of its rows: their position, how many positions, those that are valid.
+    Rows(u64, u64, Vec<f64>),
+}
+
+impl Piece {
+    fn new(position: u64, dims: usize) -> Self {
+        Piece {
+            first: position,
+            rows: 0,
+            losses: Losses::default(),
+            weights: WeightRange::default(),
+            dims,
+            chunks: Vec::new(),
+            open: Vec::new(),
+            start: position,
+        }
+    }
+
+    fn push(&mut self, row: &[f64], units: f64) {
+        self.rows += 1;
+        self.weights.add(units);
+        self.open.extend_from_slice(row);
+        self.open.push(units);
+    }
+
+    /// The chunk at hand, or the block, ends before this position.
+    fn end_chunk(&mut self, end: u64) {
+        let count = end - self.start;
+        if count == CHUNK {
+            let moments = Moments::of(&self.open, self.dims);
+            self.chunks.push(Chunk::Whole(self.start / CHUNK, moments));
+            self.open.clear();
+        } else if count > 0 {
+            self.chunks.push(Chunk::Rows(self.start, count, std::mem::take(&mut self.open)));
+        }
+        self.start = end;
+    }
+}
+
+/// Combines chunks in pairs, pairs in pairs, and so on, by their numbers: which two are combined does
+/// not depend on the order in which they come, and what waits for its neighbour is little.
+struct Tree {
+    /// Position of the first row.
+    first: u64,
+    rows: u64,
+    losses: Losses,
+    weights: WeightRange,
+    dims: usize,
+    /// By the number of the first chunk: how many times they were paired, and their statistics.
+    nodes: BTreeMap<u64, (u32, Moments)>,
+    /// Chunks of which rows are missing: by position the rows that are there, and how many positions.
+    cut: BTreeMap<u64, (u64, BTreeMap<u64, Vec<f64>>)>,
+}
+
+impl Tree {
+    fn new(dims: usize) -> Self {
+        Tree {
+            first: u64::MAX,
+            rows: 0,
+            losses: Losses::default(),
+            weights: WeightRange::default(),
+            dims,
+            nodes: BTreeMap::new(),
+            cut: BTreeMap::new(),
+        }
+    }
+
+    fn add(&mut self, piece: Piece) {
+        self.first = self.first.min(piece.first);
+        self.rows += piece.rows;
+        self.losses.merge(&piece.losses);
+        self.weights.merge(piece.weights);
+        for chunk in piece.chunks {
+            match chunk {
+                Chunk::Whole(number, moments) => self.insert(number, moments),
+                Chunk::Rows(position, count, rows) => {
+                    let number = position / CHUNK;
+                    let (seen, parts) = self.cut.entry(number).or_default();
+                    *seen += count;
+                    parts.insert(position, rows);
+                    if *seen == CHUNK {
+                        self.close(number);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes the statistics of a chunk that came in several pieces.
+    fn close(&mut self, number: u64) {
+        if let Some((_, parts)) = self.cut.remove(&number) {
+            let rows: Vec<f64> = parts.into_values().flatten().collect();
+            self.insert(number, Moments::of(&rows, self.dims));
+        }
+    }
+
+    fn insert(&mut self, mut number: u64, mut moments: Moments) {
+        let mut level = 0;
+        loop {
+            let (left, size) = (number >> level & 1 == 0, 1 << level);
+            let sibling = if left { number + size } else { number - size };
+            match self.nodes.get(&sibling) {
+                Some((l, _)) if *l == level => {}
+                _ => break,
+            }
+            let Some((_, other)) = self.nodes.remove(&sibling) else { break };
+            moments = match left {
+                true => moments.merged(&other),
+                false => other.merged(&moments),
+            };
+            number = number.min(sibling);
+            level += 1;
+        }
+        self.nodes.insert(number, (level, moments));
+    }
+
+    /// The statistics of all rows.
+    fn total(mut self) -> Moments {
+        while let Some(number) = self.cut.keys().next().copied() {
+            self.close(number);
+        }
+        let none = Moments::new(self.dims);
+        self.nodes.into_values().fold(none, |total, (_, m)| total.merged(&m))
+    }
+}
+
+/// Weight, mean, sum of squared deviations and range of every column.
+#[derive(Debug, Clone)]
+struct Moments {
+    weight: f64,
+    columns: Vec<Moment>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    /// Of the rows that have a value.
+    weight: f64,
+    /// Rows that have none.
+    lacking: u64,
+    mean: f64,
+    m2: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Moments {
+    fn new(d: usize) -> Self {
+        let (low, high) = (f64::INFINITY, f64::NEG_INFINITY);
+        let none = Moment { weight: 0.0, lacking: 0, mean: 0.0, m2: 0.0, low, high };
+        Moments { weight: 0.0, columns: vec![none; d] }
+    }
+
+    /// Of rows that are each followed by their weight. Two passes over what is in the cache: the
+    /// mean, then the deviations from it.
+    fn of(rows: &[f64], d: usize) -> Self {
+        let mut moments = Moments::new(d);
+        moments.weight = rows.iter().skip(d).step_by(d + 1).sum();
+        for row in rows.chunks_exact(d + 1) {
+            let lacking = moments.columns.iter_mut().zip(row).filter(|(_, x)| x.is_nan());
+            lacking.for_each(|(column, _)| column.lacking += 1);
+        }
+        for row in rows.chunks_exact(d + 1) {
+            for (column, x) in moments.columns.iter_mut().zip(row).filter(|(_, x)| !x.is_nan()) {
+                column.weight += row[d];
+                column.low = column.low.min(*x);
+                column.high = column.high.max(*x);
+            }
+        }
+        for row in rows.chunks_exact(d + 1) {
+            for (column, x) in moments.columns.iter_mut().zip(row).filter(|(_, x)| !x.is_nan()) {
+                column.mean += row[d] / column.weight.max(f64::MIN_POSITIVE) * x;
+            }
+        }
+        for row in rows.chunks_exact(d + 1) {
+            for (column, x) in moments.columns.iter_mut().zip(row).filter(|(_, x)| !x.is_nan()) {
+                column.m2 += row[d] * (x - column.mean).powi(2);
+            }
+        }
+        moments
+    }
+
+    /// Chan, Golub and LeVeque's combination of two sets.
+    fn merged(mut self, other: &Moments) -> Moments {
+        self.weight += other.weight;
+        for (a, b) in self.columns.iter_mut().zip(&other.columns) {
+            a.low = a.low.min(b.low);
+            a.high = a.high.max(b.high);
+            a.lacking += b.lacking;
+            if b.weight > 0.0 {
+                let weight = a.weight + b.weight;
+                let share = b.weight / weight;
+                let delta = b.mean - a.mean;
+                a.m2 += b.m2 + delta * delta * (a.weight * share);
+                a.mean += delta * share;
+                a.weight = weight;
+            }
+        }
+        self
+    }
+
+    /// The statistics of one column. Values beyond 1e150, whose squares overflow, are described by
+    /// their range instead.
+    fn column(&self, j: usize) -> Column {
+        let Moment { weight, lacking, mean, m2, low, high } = self.columns[j];
+        if weight == 0.0 {
+            // No value at all.
+            return Column {
+                low: 0.0,
+                high: 0.0,
+                mean: 0.0,
+                deviation: 0.0,
+                present: 0.0,
+                lacking,
+            };
+        }
+        let deviation = (m2 / weight).max(0.0).sqrt();
+        let half = high / 2.0 - low / 2.0;
+        Column {
+            low,
+            high,
+            mean: if mean.is_finite() { mean.clamp(low, high) } else { low / 2.0 + high / 2.0 },
+            deviation: if m2.is_finite() { deviation } else { half },
+            present: weight / self.weight,
+            lacking,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::{RowSet, RowStream, Table};
+
+    const PARAMS: SurveyParams = SurveyParams {
+        sample_rows: 10,
+        seed: 1,
+        invalid: Invalid::Refuse,
+        partial: false,
+        threads: 1,
+    };
+
+    #[test]
+    fn statistics_are_those_of_the_table_for_any_number_of_threads() {
+        let values: Vec<f64> = (0..4000).map(|i| 1e6 + f64::from(i % 17) * 0.25).collect();
+        let table = Table::unnamed(2, values.clone()).unwrap().with_part_rows(37);
+        let one = survey(&table, None, PARAMS, &()).unwrap();
+        for threads in 2..6 {
+            let many = survey(&table, None, SurveyParams { threads, ..PARAMS }, &()).unwrap();
+            assert_eq!(many.columns, one.columns);
+            assert_eq!(many.sample, one.sample);
+        }
+        let first: Vec<f64> = values.iter().step_by(2).copied().collect();
+        let mean = first.iter().sum::<f64>() / first.len() as f64;
+        let var = first.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / first.len() as f64;
+        // The mean of values near 1e6 is exact to 1e-9, the deviation to 1e-9 relative.
+        assert!((one.columns[0].mean - mean).abs() < 1e-8);
+        assert!((one.columns[0].deviation / var.sqrt() - 1.0).abs() < 1e-9);
+        assert_eq!((one.rows, one.sample.len()), (2000, 20));
+    }
+
+    /// However the rows are cut into parts, every bit is the same.
+    #[test]
+    fn parts_do_not_show() {
+        let values: Vec<f64> = (0..3000).map(|i| (f64::from(i) * 0.7).sin() * 1e3).collect();
+        let table = Table::unnamed(3, values).unwrap();
+        let weights: Vec<f64> = (0..1000).map(|i| f64::from(i % 4)).collect();
+        let table = table.with_weights(weights).unwrap();
+        let known = WeightParams { column: "w".into(), unit: Some(1.0) };
+        let chosen = WeightParams { unit: None, ..known.clone() };
+        for weighting in [None, Some(&known), Some(&chosen)] {
+            let whole = survey(&table, weighting, PARAMS, &()).unwrap();
+            for rows in [1, 2, 63, 64, 65, 100, 128, 999] {
+                let params = SurveyParams { threads: 1 + rows % 3, ..PARAMS };
+                let table = table.clone().with_part_rows(rows);
+                let cut = survey(&table, weighting, params, &()).unwrap();
+                assert_eq!((cut.rows, cut.sample), (1000, whole.sample.clone()));
+                assert_eq!(cut.columns, whole.columns, "{rows}");
+            }
+        }
+    }
+
+    /// Some rows of a table, which keep their positions.
+    struct Slice(Table, std::ops::Range<u64>);
+
+    impl RowSource for Slice {
+        fn columns(&self) -> &[String] {
+            self.0.columns()
+        }
+        fn open(&self, _done: &RowSet) -> Result<Box<dyn RowStream<'_> + '_>> {
+            self.0.open(&RowSet::new([0..self.1.start, self.1.end..self.0.len() as u64]))
+        }
+    }
+
+    /// What machines find of their rows merges in any order, by way of bytes, to the survey of all.
+    #[test]
+    fn parts_of_several_machines_merge() {
+        let values: Vec<f64> = (0..3000).map(|i| (f64::from(i) * 0.7).sin() * 1e3).collect();
+        let table = Table::unnamed(3, values).unwrap().with_part_rows(10);
+        let params = SurveyParams { sample_rows: 100, ..PARAMS };
+        let whole = survey(&table, None, params, &()).unwrap();
+        let part = |rows| {
+            let part = survey_part(&Slice(table.clone(), rows), None, params, &()).unwrap();
+            part.to_bytes()
+        };
+        let parts = [part(0..300), part(300..300), part(300..310), part(310..1000)];
+        let merged = |order: [usize; 4]| {
+            let mut all = SurveyPart::from_bytes(&parts[order[0]]).unwrap();
+            order[1..].iter().for_each(|i| all.merge(SurveyPart::from_bytes(&parts[*i]).unwrap()));
+            all.finish().unwrap()
+        };
+        let one = merged([0, 1, 2, 3]);
+        for order in [[3, 2, 1, 0], [1, 3, 0, 2], [2, 0, 3, 1]] {
+            assert_eq!(merged(order).columns, one.columns);
+        }
+        assert_eq!((one.rows, &one.sample), (1000, &whole.sample));
+        for (a, b) in one.columns.iter().zip(&whole.columns) {
+            assert_eq!((a.low, a.high), (b.low, b.high));
+            // Sums of a thousand values near 1e3 in another order.
+            assert!((a.mean - b.mean).abs() < 1e-9 && (a.deviation - b.deviation).abs() < 1e-9);
+        }
+        for cut in 0..parts[3].len() {
+            assert!(SurveyPart::from_bytes(&parts[3][..cut]).is_err());
+        }
+    }
+
+    #[test]
+    fn huge_values_have_a_deviation() {
+        for size in [1e155, 1e300] {
+            let table = Table::unnamed(1, vec![size, 2.0 * size, 3.0 * size]).unwrap();
+            let column = survey(&table, None, PARAMS, &()).unwrap().columns[0];
+            assert!((0.5 * size..1.01 * size).contains(&column.deviation), "{column:?}");
+            assert!((column.mean / size - 2.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn invalid_rows_are_named_or_counted() {
+        let mut values = vec![1.0; 20];
+        values[7] = f64::NAN;
+        let table = Table::unnamed(2, values).unwrap();
+        let error = survey(&table, None, PARAMS, &()).unwrap_err().to_string();
+        assert!(error.contains("row 4, column 'c1'"), "{error}");
+        let skip = SurveyParams { invalid: Invalid::Skip, ..PARAMS };
+        let ok = survey(&table, None, skip, &()).unwrap();
+        assert_eq!((ok.rows, ok.losses.skipped()), (9, 1));
+        let all_bad = Table::unnamed(1, vec![f64::NAN; 3]).unwrap();
+        assert!(matches!(survey(&all_bad, None, skip, &()), Err(Error::NoRows { skipped: 3 })));
+    }
+}

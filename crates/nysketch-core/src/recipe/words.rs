@@ -1,0 +1,130 @@
+//! Values of the table as people write them: what steps have made of them is undone.
+
+use super::step::Step;
+use super::step::{DAY, civil};
+use std::f64::consts::TAU;
+
+/// A number with four significant digits.
+///
+/// ```
+/// assert_eq!(nysketch_core::recipe::words::short(0.012_345_6), "0.01235");
+/// ```
+pub fn short(x: f64) -> String {
+    match x.abs() {
+        0.0 => "0".into(),
+        a if (1e-3..1e6).contains(&a) => {
+            let digits = (3 - a.log10().floor() as i32).clamp(0, 6) as usize;
+            let text = format!("{x:.digits$}");
+            match text.contains('.') {
+                true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+                false => text,
+            }
+        }
+        _ => format!("{x:.3e}"),
+    }
+}
+
+/// A point in time, in seconds since 1970, to the minute; a date alone where it is midnight.
+///
+/// ```
+/// use nysketch_core::recipe::words::time;
+/// assert_eq!(time(19_782.0 * 86_400.0), "2024-02-29");
+/// assert_eq!(time(19_782.0 * 86_400.0 + 3_599.0), "2024-02-29 01:00");
+/// ```
+pub fn time(seconds: f64) -> String {
+    if !(seconds.abs() < 1e14) {
+        return short(seconds);
+    }
+    let minutes = (seconds / 60.0).round() as i64;
+    let (year, month, day) = civil(minutes.div_euclid(1440));
+    let date = format!("{year:04}-{month:02}-{day:02}");
+    match minutes.rem_euclid(1440) {
+        0 => date,
+        minute => format!("{date} {}", clock(minute)),
+    }
+}
+
+fn clock(minute: i64) -> String {
+    format!("{:02}:{:02}", minute / 60, minute % 60)
+}
+
+const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// What a step measures on a circle: its name, and how long a turn is in the unit that people count it in.
+pub fn cycle(step: Step) -> Option<(&'static str, f64)> {
+    match step {
+        Step::HourSin | Step::HourCos => Some(("hour", 24.0)),
+        Step::WeekdaySin | Step::WeekdayCos => Some(("weekday", 7.0)),
+        Step::MonthSin | Step::MonthCos => Some(("month", 12.0)),
+        Step::AsIs | Step::Log | Step::Time => None,
+    }
+}
+
+/// Where on its circle a mean of sines and cosines points to: hours since midnight, days since Monday, months since New
+/// Year. NaN where it points nowhere.
+///
+/// ```
+/// use nysketch_core::Step;
+/// use nysketch_core::recipe::words::{on_circle, value};
+/// let six = on_circle(Step::HourSin, 1.0, 0.0);
+/// assert_eq!((six, value(Step::HourSin, six).as_str()), (6.0, "06:00"));
+/// assert_eq!(value(Step::MonthCos, on_circle(Step::MonthCos, 0.0, -0.4)), "Jul");
+/// assert_eq!(value(Step::HourSin, on_circle(Step::HourSin, 0.0, 0.0)), "any");
+/// ```
+pub fn on_circle(step: Step, sine: f64, cosine: f64) -> f64 {
+    // Means this near to the centre come from times all around it.
+    match cycle(step) {
+        Some((_, whole)) if sine.hypot(cosine) > 0.02 => {
+            (sine.atan2(cosine) / TAU).rem_euclid(1.0) * whole
+        }
+        _ => f64::NAN,
+    }
+}
+
+/// A value that a step has made, as the table has it; of a circle, what [`on_circle`] gives.
+pub fn value(step: Step, y: f64) -> String {
+    let at = |names: &[&str]| names[(y as usize).min(names.len() - 1)].to_string();
+    match step {
+        Step::Time => time(y),
+        Step::AsIs | Step::Log => short(step.undo(y)),
+        _ if y.is_nan() => "any".into(),
+        Step::HourSin | Step::HourCos => clock((60.0 * y).round() as i64 % 1440),
+        Step::WeekdaySin | Step::WeekdayCos => at(&WEEKDAYS),
+        Step::MonthSin | Step::MonthCos => at(&MONTHS),
+    }
+}
+
+/// How much values vary that a step has made: of logarithms as a factor, of times in days or hours.
+///
+/// ```
+/// use nysketch_core::Step;
+/// use nysketch_core::recipe::words::deviation;
+/// assert_eq!(deviation(Step::Time, 172_800.0), "2 days");
+/// assert_eq!(deviation(Step::Log, 2f64.ln()), "× 2");
+/// ```
+pub fn deviation(step: Step, y: f64) -> String {
+    match step {
+        Step::Log => format!("× {}", short(y.exp())),
+        Step::Time if y >= DAY => format!("{} days", short(y / DAY)),
+        Step::Time => format!("{} hours", short(y / 3600.0)),
+        _ => short(y),
+    }
+}
+
+/// A share as people say it.
+///
+/// ```
+/// use nysketch_core::recipe::words::percent;
+/// assert_eq!([0.612, 0.0421, 1e-5, 0.0].map(percent).join(", "), "61 %, 4.2 %, under 0.1 %, 0 %");
+/// ```
+pub fn percent(share: f64) -> String {
+    match 100.0 * share {
+        100.0 => "100 %".to_string(),
+        p if (10.0..99.0).contains(&p) => format!("{p:.0} %"),
+        p if p >= 0.1 => format!("{p:.1} %"),
+        p if p > 0.0 => "under 0.1 %".to_string(),
+        _ => "0 %".to_string(),
+    }
+}

@@ -1,0 +1,206 @@
+//! One reading of a source, on many threads or in order.
+
+use super::set::RowSet;
+use super::{Block, Progress, RowPart, RowSource, RowStream};
+use crate::error::{Error, Result};
+use crate::numeric::parallel::on_threads;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+/// Reads `source` once on `threads` threads.
+///
+/// Each thread owns a state made by `init`; `visit` is called with the state and each block.
+/// Returns the states, in no particular order. On failure the error of the earliest part is
+/// returned, so the message does not depend on the number of threads.
+///
+/// ```
+/// use nysketch_core::{Table, rows::pass};
+/// # fn main() -> nysketch_core::Result<()> {
+/// let table = Table::unnamed(1, (1..=1000).map(f64::from).collect())?;
+/// let sums = pass(&table, 4, &(), || 0.0, |sum, block| {
+///     *sum += block.values.iter().sum::<f64>();
+///     Ok(())
+/// })?;
+/// assert_eq!(sums.iter().sum::<f64>(), 500_500.0);
+/// # Ok(())
+/// # }
+/// ```
+pub fn pass<S: Send>(
+    source: &dyn RowSource,
+    threads: usize,
+    progress: &dyn Progress,
+    init: impl Fn() -> S + Sync,
+    visit: impl Fn(&mut S, &Block) -> Result<()> + Sync,
+) -> Result<Vec<S>> {
+    let mut stream = source.open(&RowSet::default())?;
+    let stretch = read_on(&mut *stream, threads, progress, &|| false, init, visit)?;
+    Ok(stretch.states)
+}
+
+/// What one stretch of a pass, until it pauses or ends, has done.
+pub(crate) struct Stretch<S> {
+    /// One state per thread.
+    pub states: Vec<S>,
+    /// The rows that were visited.
+    pub rows: RowSet,
+    /// Whether the stream has come to its end.
+    pub finished: bool,
+}
+
+/// Reads on, until the stream ends or `pause` says so; every part that was begun is then done.
+pub(crate) fn read_on<'a, S: Send>(
+    stream: &mut (dyn RowStream<'a> + 'a),
+    threads: usize,
+    progress: &dyn Progress,
+    pause: &(dyn Fn() -> bool + Sync),
+    init: impl Fn() -> S + Sync,
+    visit: impl Fn(&mut S, &Block) -> Result<()> + Sync,
+) -> Result<Stretch<S>> {
+    let queue = Queue {
+        stream: Mutex::new(stream),
+        progress,
+        pause,
+        begun: AtomicBool::new(false),
+        finished: AtomicBool::new(false),
+        limit: AtomicU64::new(u64::MAX),
+        first_error: Mutex::new(None),
+    };
+    let work = || {
+        let (mut state, mut rows) = (init(), RowSet::default());
+        while let Some(part) = queue.take() {
+            let position = part.position();
+            let done = part.decode().and_then(|block| {
+                let Some(block) = block else { return Ok(()) };
+                visit(&mut state, &block)?;
+                rows.insert(block.position..block.position + block.len() as u64);
+                progress.advance(block.len() as u64);
+                Ok(())
+            });
+            match done {
+                Ok(()) => {}
+                Err(Error::Cancelled) => queue.fail(0, Error::Cancelled),
+                Err(error) => queue.fail(position, error),
+            }
+        }
+        (state, rows)
+    };
+    let results = on_threads(threads, work);
+    if let Some((_, error)) = queue.first_error.into_inner().unwrap_or_else(|e| e.into_inner()) {
+        return Err(error);
+    }
+    let (states, sets): (Vec<S>, Vec<RowSet>) = results.into_iter().unzip();
+    Ok(Stretch {
+        states,
+        rows: RowSet::new(sets.into_iter().flat_map(RowSet::into_ranges)),
+        finished: queue.finished.into_inner(),
+    })
+}
+
+/// Reads `source` once on this thread, block after block, in the order of the rows.
+pub fn read_in_order(
+    source: &dyn RowSource,
+    progress: &dyn Progress,
+    mut visit: impl FnMut(&Block) -> Result<()>,
+) -> Result<()> {
+    let mut stream = source.open(&RowSet::default())?;
+    while let Some(part) = stream.next_part() {
+        let block = part.decode()?;
+        if progress.cancelled() {
+            return Err(Error::Cancelled);
+        }
+        if let Some(block) = block {
+            visit(&block)?;
+            progress.advance(block.len() as u64);
+        }
+    }
+    Ok(())
+}
+
+/// The parts not yet taken. The lock is held while a part is handed out, not while it is decoded.
+struct Queue<'q, 'a> {
+    stream: Mutex<&'q mut (dyn RowStream<'a> + 'a)>,
+    progress: &'q dyn Progress,
+    pause: &'q (dyn Fn() -> bool + Sync),
+    begun: AtomicBool,
+    finished: AtomicBool,
+    /// Where the earliest error is: rows before it are still read, in case one of them is worse.
+    limit: AtomicU64,
+    first_error: Mutex<Option<(u64, Error)>>,
+}
+
+impl<'a> Queue<'_, 'a> {
+    fn take(&self) -> Option<Box<dyn RowPart + 'a>> {
+        let mut stream: MutexGuard<'_, _> = self.stream.lock().unwrap_or_else(|e| e.into_inner());
+        // A stretch takes at least one part, or it could stand still for ever.
+        let pause = || self.begun.load(Ordering::Relaxed) && (self.pause)();
+        let end = || self.finished.store(true, Ordering::Relaxed);
+        while !self.finished.load(Ordering::Relaxed) && !pause() {
+            if self.progress.cancelled() {
+                self.fail(0, Error::Cancelled);
+                end();
+                break;
+            }
+            match stream.next_part() {
+                Some(part) if part.position() < self.limit.load(Ordering::Relaxed) => {
+                    self.begun.store(true, Ordering::Relaxed);
+                    return Some(part);
+                }
+                Some(_) if stream.in_order() => end(),
+                Some(_) => {}
+                None => end(),
+            }
+        }
+        None
+    }
+
+    fn fail(&self, position: u64, error: Error) {
+        self.limit.fetch_min(position, Ordering::Relaxed);
+        let mut first = self.first_error.lock().unwrap_or_else(|e| e.into_inner());
+        if first.as_ref().is_none_or(|(earliest, _)| position < *earliest) {
+            *first = Some((position, error));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::Table;
+
+    /// Every row has its own error; whichever thread is first, the first row's is reported.
+    #[test]
+    fn the_earliest_error_is_reported() {
+        let table = Table::unnamed(1, vec![f64::NAN; 5000]).unwrap().with_part_rows(3);
+        for threads in 1..5 {
+            let fail = |_: &mut (), b: &Block| Err(Error::source(b.position.to_string()));
+            let error = pass(&table, threads, &(), || (), fail).unwrap_err();
+            assert_eq!(error.to_string(), "0");
+        }
+    }
+
+    #[test]
+    fn stretches_cover_every_row_once() {
+        let table = Table::unnamed(1, (0..1000).map(f64::from).collect()).unwrap();
+        let table = table.with_part_rows(7);
+        let (mut done, mut total, mut stretches) = (RowSet::default(), 0.0, 0);
+        loop {
+            // As after a crash: a new stream, and the rows that are done.
+            let mut stream = table.open(&done).unwrap();
+            let parts = AtomicU64::new(0);
+            let pause = || parts.fetch_add(1, Ordering::Relaxed) > 20;
+            let add = |s: &mut f64, b: &Block| {
+                *s += b.values.iter().sum::<f64>();
+                Ok(())
+            };
+            let stretch = read_on(&mut *stream, 3, &(), &pause, || 0.0, add).unwrap();
+            total += stretch.states.iter().sum::<f64>();
+            stretch.rows.ranges().iter().for_each(|r| done.insert(r.clone()));
+            stretches += 1;
+            if stretch.finished {
+                break;
+            }
+        }
+        assert!(stretches > 3);
+        assert_eq!((total, done), (499_500.0, RowSet::new(Some(0..1000))));
+    }
+}

@@ -1,0 +1,218 @@
+//! Some rows compared with all rows, aspect by aspect: means, times of day, levels, missing shares.
+
+use crate::sketch::profile::Profile;
+
+use crate::recipe::words::{self, cycle, on_circle, percent};
+use crate::recipe::{Category, Recipe};
+use serde::Serialize;
+
+/// What rows can be told by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Aspect {
+    /// The mean of a column of numbers.
+    Number(usize),
+    /// The mean of a time on a circle, by the columns of its sine and its cosine.
+    Cycle(usize, usize),
+    /// The share of a level, by its category and its code.
+    Level(usize, usize),
+    /// The share of the rows that lack a number.
+    Missing(usize),
+}
+
+/// Some rows beside the whole, in one aspect.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Trait {
+    /// Which aspect.
+    pub aspect: Aspect,
+    /// Its value, in what is measured: see [`Aspect::text`].
+    pub value: f64,
+    /// The same over all rows.
+    pub overall: f64,
+    /// How many standard deviations of all rows lie between the two; 0 for a constant column.
+    pub deviations: f64,
+}
+
+/// Means of columns and shares of rows, as far as they are known.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Facts<'a> {
+    /// The mean of each column of numbers.
+    pub numbers: &'a [f64],
+    /// The share of each level of each category, one after the other; empty where it is not known.
+    pub levels: &'a [f64],
+    /// The share of rows that lack each number, likewise.
+    pub missing: &'a [f64],
+}
+
+impl Facts<'_> {
+    /// The value of an aspect, where it is known.
+    pub fn value(&self, aspect: Aspect, recipe: &Recipe) -> Option<f64> {
+        match aspect {
+            Aspect::Number(j) => self.numbers.get(j).copied(),
+            Aspect::Cycle(sine, cosine) => {
+                let step = recipe.numbers[sine].step;
+                Some(on_circle(step, *self.numbers.get(sine)?, *self.numbers.get(cosine)?))
+            }
+            Aspect::Level(c, level) => self.levels.get(recipe.level_offsets()[c] + level).copied(),
+            Aspect::Missing(j) => self.missing.get(j).copied(),
+        }
+    }
+}
+
+impl Aspect {
+    /// Everything that rows of these columns can be told by.
+    pub fn all(recipe: &Recipe) -> Vec<Aspect> {
+        let numbers = &recipe.numbers;
+        let mut all = Vec::new();
+        let mut on_circles = vec![false; numbers.len()];
+        for (j, number) in numbers.iter().enumerate() {
+            let same = |k: &usize| {
+                numbers[*k].input == number.input
+                    && cycle(number.step).is_some()
+                    && cycle(numbers[*k].step) == cycle(number.step)
+            };
+            match (on_circles[j], (j + 1..numbers.len()).find(same)) {
+                (true, _) => {}
+                (false, Some(k)) => {
+                    on_circles[k] = true;
+                    all.push(Aspect::Cycle(j, k));
+                }
+                (false, None) => all.push(Aspect::Number(j)),
+            }
+        }
+        for (c, category) in recipe.categories.iter().enumerate() {
+            all.extend((0..category.len()).map(|level| Aspect::Level(c, level)));
+        }
+        // All parts of a time are missing together.
+        let first = |j: &usize| numbers[..*j].iter().all(|n| n.input != numbers[*j].input);
+        all.extend((0..numbers.len()).filter(first).map(Aspect::Missing));
+        all
+    }
+
+    /// What people call it: a column, a level as `carrier: UA`, or that a column is missing.
+    pub fn name(self, columns: &[String], recipe: &Recipe) -> String {
+        match self {
+            Aspect::Number(j) => columns[j].clone(),
+            Aspect::Cycle(j, _) => {
+                let part = cycle(recipe.numbers[j].step).map_or("", |(name, _)| name);
+                format!("{} ({part})", recipe.numbers[j].input)
+            }
+            Aspect::Level(c, level) => {
+                let category = &recipe.categories[c];
+                format!("{}: {}", category.name, category.level(level))
+            }
+            Aspect::Missing(j) => format!("{} missing", recipe.numbers[j].input),
+        }
+    }
+
+    /// A value of it as people write it: in the table's units, as a time, or as a share.
+    pub fn text(self, value: f64, recipe: &Recipe) -> String {
+        match self {
+            Aspect::Number(j) | Aspect::Cycle(j, _) => words::value(recipe.numbers[j].step, value),
+            Aspect::Level(..) | Aspect::Missing(_) => percent(value),
+        }
+    }
+
+    /// Its category, where it is a level.
+    pub fn category(self, recipe: &Recipe) -> Option<&Category> {
+        match self {
+            Aspect::Level(c, _) => recipe.categories.get(c),
+            _ => None,
+        }
+    }
+}
+
+/// Rows beside the whole, in every aspect that is known of both, the most unusual first.
+pub fn unusual(recipe: &Recipe, place: Facts<'_>, whole: &Profile) -> Vec<Trait> {
+    let all = Facts { numbers: &whole.mean, levels: &whole.levels, missing: &whole.missing };
+    let far = |j: usize| match whole.deviation[j] > 0.0 {
+        true => (place.numbers[j] - whole.mean[j]) / whole.deviation[j],
+        false => 0.0,
+    };
+    let beside = |aspect: Aspect| {
+        let (value, overall) = (place.value(aspect, recipe)?, all.value(aspect, recipe)?);
+        let deviations = match aspect {
+            Aspect::Number(j) => far(j),
+            Aspect::Cycle(j, k) => far(j).hypot(far(k)) * std::f64::consts::FRAC_1_SQRT_2,
+            Aspect::Level(..) | Aspect::Missing(_) => {
+                let variance = overall * (1.0 - overall);
+                if variance > 0.0 { (value - overall) / variance.sqrt() } else { 0.0 }
+            }
+        };
+        Some(Trait { aspect, value, overall, deviations })
+    };
+    let mut traits: Vec<Trait> = Aspect::all(recipe).into_iter().filter_map(beside).collect();
+    traits.sort_by(|a, b| b.deviations.abs().total_cmp(&a.deviations.abs()));
+    traits
+}
+
+/// The same in fewer words: of each category only the level that is there more often than elsewhere.
+pub fn telling(traits: &[Trait]) -> Vec<Trait> {
+    let mut told: Vec<usize> = Vec::new();
+    let mut kept = Vec::new();
+    for t in traits {
+        let Aspect::Level(category, _) = t.aspect else {
+            kept.push(*t);
+            continue;
+        };
+        if !told.contains(&category) {
+            told.push(category);
+            let of_it = |t: &&Trait| matches!(t.aspect, Aspect::Level(c, _) if c == category);
+            let most = traits.iter().filter(of_it);
+            kept.extend(most.max_by(|a, b| a.deviations.total_cmp(&b.deviations)));
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::{Number, Step};
+
+    #[test]
+    fn the_most_unusual_aspect_comes_first() {
+        let recipe = Recipe::plain(["a", "b", "c"]);
+        let whole = Profile::new(vec![1.0, 1.0, 3.0], vec![2.0, 2.0, 0.0], Vec::new());
+        let place = Facts { numbers: &[1.0, 5.0, 3.0], ..Facts::default() };
+        let traits = unusual(&recipe, place, &whole);
+        let most = Trait { aspect: Aspect::Number(1), value: 5.0, overall: 1.0, deviations: 2.0 };
+        assert_eq!((traits[0], traits.len()), (most, 3));
+        assert_eq!((traits[1].deviations, traits[2].deviations), (0.0, 0.0));
+    }
+
+    #[test]
+    fn times_levels_and_holes_are_aspects() {
+        let number = |step| Number { input: "when".into(), step };
+        let mut recipe = Recipe::plain(["x"]);
+        recipe.numbers.extend([Step::HourSin, Step::HourCos].map(number));
+        let (name, levels) = ("c".to_string(), vec!["u".to_string(), "v".to_string()]);
+        recipe.categories.push(Category { name, levels, weight: 1.0 });
+        let mut whole = Profile::new(vec![0.0, 0.0, 0.1], vec![1.0, 0.5, 0.5], Vec::new());
+        whole.levels = vec![0.2, 0.8, 0.0, 0.0];
+        whole.missing = vec![0.1, 0.0, 0.0];
+        let place = Facts {
+            numbers: &[0.0, 1.0, 0.1],
+            levels: &[0.9, 0.1, 0.0, 0.0],
+            missing: &[0.4, 0.0, 0.0],
+        };
+        let traits = telling(&unusual(&recipe, place, &whole));
+        let columns = ["x", "when.hour.sin", "when.hour.cos"].map(String::from);
+        let words: Vec<String> = traits
+            .iter()
+            .map(|t| {
+                let [value, all] = [t.value, t.overall].map(|x| t.aspect.text(x, &recipe));
+                format!("{} {value} ({all})", t.aspect.name(&columns, &recipe))
+            })
+            .collect();
+        let expected = [
+            "c: u 90 % (20 %)",
+            "when (hour) 05:37 (00:00)",
+            "x missing 40 % (10 %)",
+            "x 0 (0)",
+            "when missing 0 % (0 %)",
+        ];
+        assert_eq!(words, expected);
+    }
+}

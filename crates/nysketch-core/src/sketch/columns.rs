@@ -1,0 +1,207 @@
+//! What becomes of each column of a table, for people: its role, what was found of it, and what is done to it.
+//!
+//! Field names are those of `nysketch inspect --json`.
+
+use crate::plan::Plan;
+use crate::recipe::words::cycle;
+use crate::recipe::words::short;
+use crate::recipe::{Number, Step, vector_of};
+use crate::sketch::Sketch;
+use serde::Serialize;
+
+/// What a column of a table is used as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Use {
+    /// A number.
+    #[default]
+    Number,
+    /// A category.
+    Category,
+    /// A point in time.
+    Time,
+    /// Numbers that belong together.
+    Vector,
+    /// Not at all.
+    LeftOut,
+}
+
+impl Use {
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Use::Number => "number",
+            Use::Category => "category",
+            Use::Time => "time",
+            Use::Vector => "vector",
+            Use::LeftOut => "left out",
+        }
+    }
+}
+
+/// A level of a category.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LevelShare {
+    /// Its text.
+    pub level: String,
+    /// Share of the rows that have it, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+}
+
+/// A column of a table, and what becomes of it.
+///
+/// ```
+/// use nysketch_core::columns::{ColumnSummary, Use};
+/// use nysketch_core::{PlanParams, Table, plan_for};
+/// # fn main() -> nysketch_core::Result<()> {
+/// let table = Table::unnamed(1, (0..50).map(f64::from).collect())?;
+/// let (plan, report) = plan_for(&table, PlanParams::default().log(["c0"]))?;
+/// // In the units of the table.
+/// assert!((report.columns[0].high.unwrap() - 49.0).abs() < 1e-9);
+/// let of_plan = &ColumnSummary::of_plan(&plan)[0];
+/// assert_eq!((of_plan.role, of_plan.transformation[0].as_str()), (Use::Number, "log"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[non_exhaustive]
+pub struct ColumnSummary {
+    /// Its name in the table; of a vector, that of all its coordinates.
+    pub column: String,
+    /// Its type in the table, where that is known.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub holds: Option<String>,
+    /// What it is used as.
+    pub role: Use,
+    /// Columns of numbers that are measured of it.
+    pub numbers: usize,
+    /// Share of the rows that lack it, where that is known; of a vector, that of the coordinate which most rows lack.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<f64>,
+    /// Smallest value while planning, in the table's units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// Largest value while planning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+    /// Mean in a sketch, in the table's units; of a column that is one number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean: Option<f64>,
+    /// Standard deviation in a sketch, of what is measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deviation: Option<f64>,
+    /// Levels of a category, those of most rows first, then *other* and *missing* where rows have them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<LevelShare>,
+    /// What is done to it, in words.
+    pub transformation: Vec<String>,
+    /// Why it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
+}
+
+impl ColumnSummary {
+    /// A column that is not used.
+    pub fn unused(column: impl Into<String>, why: impl Into<String>) -> Self {
+        let left_out = Some(why.into());
+        ColumnSummary { column: column.into(), role: Use::LeftOut, left_out, ..Self::default() }
+    }
+
+    /// The columns that a plan measures, and what it does to them.
+    pub fn of_plan(plan: &Plan) -> Vec<Self> {
+        let mut columns: Vec<Self> = Vec::new();
+        for (j, number) in plan.recipe.numbers.iter().enumerate() {
+            let at = Self::place(&mut columns, number);
+            columns[at].numbers += 1;
+            let words = &mut columns[at].transformation;
+            let mut say = |word: String| {
+                if !words.contains(&word) {
+                    words.push(word);
+                }
+            };
+            part_of(number.step).into_iter().for_each(|part| say(part.to_string()));
+            if plan.recipe.units.iter().any(|u| u.contains(&j)) {
+                say("length one".into());
+            }
+            // Coordinates of a vector and parts of a time are divided by a number each, which would say little.
+            let scale = plan.frame.scale[j];
+            if scale != 1.0 && columns[at].role == Use::Number {
+                columns[at].transformation.push(format!("÷ {}", short(scale)));
+            }
+        }
+        for category in plan.categories() {
+            let level = |level: &String| LevelShare { level: level.clone(), share: None };
+            columns.push(ColumnSummary {
+                column: category.name.clone(),
+                role: Use::Category,
+                levels: category.levels.iter().map(level).collect(),
+                transformation: vec![format!("weight {}", category.weight)],
+                ..Self::default()
+            });
+        }
+        columns
+    }
+
+    /// The same with the shares of levels and of missing values in a sketch, which are exact.
+    pub fn of_sketch(sketch: &Sketch) -> Vec<Self> {
+        let plan = sketch.plan();
+        let mut columns = Self::of_plan(plan);
+        let rows = sketch.rows() as f64;
+        if rows == 0.0 {
+            return columns;
+        }
+        for (number, share) in plan.recipe.numbers.iter().zip(sketch.missing_shares()) {
+            let at = Self::place(&mut columns, number);
+            let known = columns[at].missing.unwrap_or(0.0);
+            columns[at].missing = Some(share.max(known));
+        }
+        for (number, (mean, variance)) in
+            plan.recipe.numbers.iter().zip(sketch.column_moments().unwrap_or_default())
+        {
+            let at = Self::place(&mut columns, number);
+            if columns[at].role != Use::Vector && cycle(number.step).is_none() {
+                columns[at].mean = Some(number.step.undo(mean));
+                columns[at].deviation = Some(variance.sqrt());
+            }
+        }
+        for (category, counts) in plan.categories().iter().zip(sketch.level_rows()) {
+            let column = columns.iter_mut().find(|c| c.column == category.name);
+            let Some(column) = column else { continue };
+            column.missing = Some(counts[category.missing() as usize] as f64 / rows);
+            let known = |code: &usize| *code < category.levels.len() || counts[*code] > 0;
+            let share = |code: usize| LevelShare {
+                level: category.level(code).to_string(),
+                share: Some(counts[code] as f64 / rows),
+            };
+            column.levels = (0..category.len()).filter(known).map(share).collect();
+        }
+        columns
+    }
+
+    /// The line of the column that a number comes from, which is added where there is none.
+    pub(crate) fn place(columns: &mut Vec<Self>, number: &Number) -> usize {
+        let vector = vector_of(&number.input);
+        let name = vector.unwrap_or(&number.input);
+        let at = columns.iter().position(|c| c.column == name).unwrap_or(columns.len());
+        if at == columns.len() {
+            let role = match vector {
+                Some(_) => Use::Vector,
+                None if number.step.of_time() => Use::Time,
+                None => Use::Number,
+            };
+            columns.push(ColumnSummary { column: name.to_string(), role, ..Self::default() });
+        }
+        at
+    }
+}
+
+/// What a step measures, in a word.
+fn part_of(step: Step) -> Option<&'static str> {
+    match step {
+        Step::AsIs => None,
+        Step::Log => Some("log"),
+        Step::Time => Some("time"),
+        step => cycle(step).map(|(name, _)| name),
+    }
+}

@@ -1,0 +1,151 @@
+//! Whether rows stand in a plan or a sketch as they are: as landmarks, as witnesses, or alone in a cell.
+//!
+//! Subtracting a row takes it out of the sums, not out of the plan.
+
+use crate::error::Result;
+use crate::numeric::fixed::power_of_two;
+use crate::plan::Plan;
+use crate::recipe::View;
+use crate::rows::{Block, Progress, RowSource, pass};
+use crate::sketch::Sketch;
+use crate::sums::Sum;
+use serde::Serialize;
+use std::collections::HashSet;
+
+/// How many of some rows stand in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct Contained {
+    /// Rows that were looked for.
+    pub rows: u64,
+    /// Those that are there in any way.
+    pub found: u64,
+    /// Those that equal a landmark.
+    pub landmarks: u64,
+    /// Those that equal a witness row.
+    pub witnesses: u64,
+    /// Those that a cell, or the part of a fold in it, has no other rows than.
+    pub alone: u64,
+    /// Rows that could not be looked for: they lack numbers or are invalid.
+    pub not_compared: u64,
+    /// Whether witness rows are kept in another file, so that they could not be looked at.
+    pub witnesses_elsewhere: bool,
+}
+
+impl Contained {
+    /// Looks for every row of a source, at the precision that a plan keeps rows in.
+    ///
+    /// ```
+    /// use nysketch_core::{Contained, PlanParams, Sketch, SketchParams, Table, plan_for};
+    /// # fn main() -> nysketch_core::Result<()> {
+    /// let table = Table::unnamed(1, (0..100).map(f64::from).collect())?;
+    /// let plan = plan_for(&table, PlanParams::default().landmarks(10).witnesses(30))?.0;
+    /// let sketch = Sketch::of(&plan.into(), &table, SketchParams::default(), &())?;
+    /// let all = Contained::of(sketch.plan(), Some(&sketch), &table, 1, &())?;
+    /// assert_eq!((all.rows, all.landmarks, all.witnesses), (100, 10, 30));
+    /// let others = Table::unnamed(1, vec![0.5, 1.5])?;
+    /// assert_eq!(Contained::of(sketch.plan(), Some(&sketch), &others, 1, &())?.found, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn of(
+        plan: &Plan,
+        sketch: Option<&Sketch>,
+        source: &dyn RowSource,
+        threads: usize,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        let kept = Kept::of(plan, sketch);
+        let view = View::new(&plan.recipe, &plan.columns, source)?;
+        let visit = |seen: &mut Contained, block: &Block| {
+            kept.look_for(plan, block, seen);
+            Ok(())
+        };
+        let mut all =
+            Contained { witnesses_elsewhere: plan.lacks_witnesses(), ..Default::default() };
+        for seen in pass(&view, threads, progress, Contained::default, visit)? {
+            all.rows += seen.rows;
+            all.found += seen.found;
+            all.landmarks += seen.landmarks;
+            all.witnesses += seen.witnesses;
+            all.alone += seen.alone;
+            all.not_compared += seen.not_compared;
+        }
+        Ok(all)
+    }
+}
+
+/// A row: the bits of its coordinates, and its levels.
+type Key = (Vec<u32>, Vec<u32>);
+
+/// The rows that a file holds.
+struct Kept {
+    landmarks: HashSet<Key>,
+    witnesses: HashSet<Key>,
+    /// Whole coordinates and levels of rows beside which a cell has no others.
+    alone: HashSet<(Vec<i128>, Vec<u32>)>,
+}
+
+impl Kept {
+    fn of(plan: &Plan, sketch: Option<&Sketch>) -> Self {
+        let (d, c) = (plan.dims(), plan.categories().len());
+        let keys = |rows: &[f32], levels: &[u32]| -> HashSet<Key> {
+            let row = |i: usize| {
+                let levels = levels.get(i * c..(i + 1) * c).unwrap_or(&[]);
+                (bits(&rows[i * d..(i + 1) * d]), levels.to_vec())
+            };
+            (0..rows.len() / d).map(row).collect()
+        };
+        let points = plan.landmarks().map_or(&[][..], |points| points.data());
+        let witnesses = plan.witnesses.as_ref();
+        let rows = plan.witness_rows().map_or(&[][..], |rows| rows.data());
+        let levels = witnesses.map_or(&[][..], |w| w.levels());
+        let alone = |sketch: &Sketch| {
+            let folds = sketch.folds().map_or(&[][..], |folds| folds.sums());
+            let cells = sketch.sums()[Sum::CellRows].len();
+            let each = [sketch.sums()].into_iter().chain(folds);
+            let rows = each.flat_map(|sums| (0..cells).filter_map(|c| sums.only_row(plan, c)));
+            let whole = |row: Vec<Option<i128>>| row.into_iter().collect::<Option<Vec<_>>>();
+            rows.filter_map(|(row, levels)| Some((whole(row)?, levels))).collect()
+        };
+        Kept {
+            landmarks: keys(points, &plan.landmark_levels),
+            witnesses: keys(rows, levels),
+            alone: sketch.map_or(HashSet::new(), alone),
+        }
+    }
+
+    fn look_for(&self, plan: &Plan, block: &Block, seen: &mut Contained) {
+        let (frame, d, c) = (&plan.frame, plan.dims(), plan.categories().len());
+        let mut bounded = Vec::new();
+        for i in 0..block.len() {
+            let mut row = &block.values[i * d..(i + 1) * d];
+            if let Some(private) = &plan.private {
+                private.bound_rows(row, &mut bounded);
+                row = &bounded;
+            }
+            seen.rows += 1;
+            if frame.first_invalid(row).is_some() {
+                seen.not_compared += 1;
+                continue;
+            }
+            let y = frame.coordinates(row);
+            let z: Vec<f32> = y.iter().map(|y| *y as f32).collect();
+            let units = y.iter().zip(&frame.exponent);
+            let q = units.map(|(y, e)| (y * power_of_two(-e)).round_ties_even() as i128);
+            let key = (bits(&z), block.codes[i * c..(i + 1) * c].to_vec());
+            let landmark = self.landmarks.contains(&key);
+            let witness = self.witnesses.contains(&key);
+            let alone = self.alone.contains(&(q.collect(), key.1.clone()));
+            seen.landmarks += u64::from(landmark);
+            seen.witnesses += u64::from(witness);
+            seen.alone += u64::from(alone);
+            seen.found += u64::from(landmark || witness || alone);
+        }
+    }
+}
+
+/// Bits of numbers, the same for both zeros.
+fn bits(z: &[f32]) -> Vec<u32> {
+    z.iter().map(|z| (z + 0.0).to_bits()).collect()
+}

@@ -1,0 +1,410 @@
+//! The sketch: a plan and exact sums over the rows.
+//!
+//! Sums are integers, so sketches of parts add up to the sketch of the whole to the last bit, in
+//! any order, and a part can be taken out again.
+
+pub mod aspects;
+pub mod columns;
+pub mod contains;
+pub mod folds;
+pub mod profile;
+pub mod suitability;
+
+use crate::error::{Error, Result};
+use crate::numeric::fixed::{centred_sum, coordinate_value, feature_value, power_of_two};
+use crate::plan::Plan;
+use crate::sketch::folds::{FoldRule, Folds};
+use crate::sketch::profile::Profile;
+use crate::sums::{BrokenRule, Sum, Sums};
+use std::sync::Arc;
+
+/// A plan, the sums it asks for, and the number of rows in them.
+///
+/// ```
+/// use nysketch_core::{PlanParams, Sketch, SketchParams, Table, plan_for};
+/// use std::sync::Arc;
+/// # fn main() -> nysketch_core::Result<()> {
+/// let monday = Table::unnamed(1, (0..500).map(f64::from).collect())?;
+/// let tuesday = Table::unnamed(1, (0..300).map(|i| f64::from(i) * 0.5).collect())?;
+/// let plan = Arc::new(plan_for(&monday, PlanParams::default().landmarks(20))?.0);
+/// let first = Sketch::of(&plan, &monday, SketchParams::default(), &())?;
+/// let second = Sketch::of(&plan, &tuesday, SketchParams::default(), &())?;
+///
+/// let mut both = first.clone();
+/// both.merge(&second)?;
+/// assert_eq!(both.rows(), 800);
+/// both.subtract(&first)?;
+/// assert_eq!(both.to_bytes(), second.to_bytes());
+/// assert!(both.subtract(&first).is_err(), "those rows are not in it");
+///
+/// // It is a file, and the file is all there is to keep.
+/// assert_eq!(Sketch::from_bytes(&second.to_bytes())?, second);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sketch {
+    plan: Arc<Plan>,
+    sums: Sums,
+    folds: Option<Folds>,
+    /// What a release promises, where the sums are an estimate from its noisy ones.
+    released: Option<Arc<str>>,
+}
+
+impl Sketch {
+    /// The sketch of no rows: the neutral element of [`merge`](Self::merge).
+    pub fn empty(plan: Arc<Plan>) -> Self {
+        let sums = Sums::zero(&plan);
+        Sketch::from_parts(plan, sums)
+    }
+
+    /// The sketch of no rows that keeps the sums of folds. A rule that the plan does not go with is refused.
+    pub fn empty_folds(plan: Arc<Plan>, rule: FoldRule) -> Result<Self> {
+        let folds = Folds::zero(rule, &plan)?;
+        Ok(Sketch::from_folds(plan, folds))
+    }
+
+    /// A sketch from sums that were added up elsewhere. Sums that no rows can have are refused.
+    pub fn from_sums(plan: Arc<Plan>, sums: Sums) -> Result<Self> {
+        let other = plan.measured().specs().into_iter().find(|s| sums[s.sum].len() != s.len());
+        if let Some(spec) = other {
+            let expected = format!("{} numbers, as the plan asks for", spec.len());
+            return Err(Error::parameter(spec.sum.name(), expected, sums[spec.sum].len()));
+        }
+        sums.check_room(0)?;
+        sums.check(&plan).map_err(|rule| impossible("take these sums", rule))?;
+        Ok(Sketch::from_parts(plan, sums))
+    }
+
+    /// A sketch from sums that have been checked against the plan.
+    pub fn from_parts(plan: Arc<Plan>, sums: Sums) -> Self {
+        Sketch { plan, sums, folds: None, released: None }
+    }
+
+    /// A sketch from the sums of its folds, which have been checked against the plan.
+    pub(crate) fn from_folds(plan: Arc<Plan>, folds: Folds) -> Self {
+        Sketch { plan, sums: folds.total(), folds: Some(folds), released: None }
+    }
+
+    /// What was measured.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// The exact sums.
+    pub fn sums(&self) -> &Sums {
+        &self.sums
+    }
+
+    /// What a release promises, where this is the [estimate](nysketch_privacy::dp::Release::estimate) from its noisy sums, and no sketch of
+    /// rows: it can be learned from, but not be merged, subtracted, compared or released.
+    pub fn released(&self) -> Option<&str> {
+        self.released.as_deref()
+    }
+
+    /// The same sums, as an estimate from a release.
+    pub fn estimated_from(mut self, promise: &str) -> Self {
+        self.released = Some(promise.into());
+        self
+    }
+
+    /// Refuses an estimate from a release.
+    pub fn check_exact(&self, action: &'static str) -> Result<()> {
+        match self.released {
+            None => Ok(()),
+            Some(_) => Err(Error::Released { action }),
+        }
+    }
+
+    /// The sums of each fold, where they are kept.
+    pub fn folds(&self) -> Option<&Folds> {
+        self.folds.as_ref()
+    }
+
+    /// The sketch of the rows of one fold.
+    ///
+    /// # Panics
+    /// Where there is no such fold.
+    pub fn fold(&self, fold: usize) -> Sketch {
+        Sketch::from_parts(self.plan.clone(), self.sums_of(fold).clone())
+    }
+
+    /// The sketch of all rows but those of one fold.
+    ///
+    /// # Panics
+    /// Where there is no such fold.
+    pub fn without_fold(&self, fold: usize) -> Sketch {
+        let mut sums = self.sums.clone();
+        sums.combine(self.sums_of(fold), i128::wrapping_sub);
+        Sketch::from_parts(self.plan.clone(), sums)
+    }
+
+    fn sums_of(&self, fold: usize) -> &Sums {
+        &self.folds.as_ref().expect("a sketch with folds").sums()[fold]
+    }
+
+    /// The sketch of the same rows that keeps no folds.
+    #[must_use]
+    pub fn without_folds(&self) -> Sketch {
+        Sketch::from_parts(self.plan.clone(), self.sums.clone())
+    }
+
+    /// Whether no rows were seen, not even invalid ones.
+    fn is_empty(&self) -> bool {
+        self.rows() == 0 && self.skipped() == 0
+    }
+
+    /// Number of rows, weights counted in the plan's unit.
+    pub fn rows(&self) -> u64 {
+        self.sums[Sum::Rows][0] as u64
+    }
+
+    /// Total weight of the rows; their number where they are not weighted.
+    pub fn weight(&self) -> f64 {
+        self.rows() as f64 * self.plan.weighting.as_ref().map_or(1.0, |w| w.unit)
+    }
+
+    /// Number of rows, or their total weight rounded to a whole number: for people and for statistics.
+    pub fn counted(&self) -> u64 {
+        self.weight().round() as u64
+    }
+
+    /// Number of rows left out as invalid.
+    pub fn skipped(&self) -> u64 {
+        self.sums[Sum::Skipped][0] as u64
+    }
+
+    /// The sketch without the plan's witness rows: equal to it, in a smaller file.
+    #[must_use]
+    pub fn without_witnesses(mut self) -> Self {
+        if self.plan.witness_rows().is_some() {
+            self.plan = Arc::new(self.plan.without_witness_rows());
+        }
+        self
+    }
+
+    /// The sketch with the witness rows of `plan`, which must be the plan it was made with.
+    pub fn with_witnesses_of(mut self, plan: &Arc<Plan>) -> Result<Self> {
+        if !same_plan(&self.plan, plan) {
+            let (sketch, plan) = (self.plan.fingerprint(), plan.fingerprint());
+            return Err(Error::AnotherPlan { sketch, plan });
+        }
+        if self.plan.lacks_witnesses() {
+            self.plan = plan.clone();
+        }
+        Ok(self)
+    }
+
+    /// Adds the rows of another sketch of the same plan, fold by fold. Witness rows that either has are kept.
+    ///
+    /// Where the plan protects people, a person may have rows in both, so that the most rows of one add up
+    /// (see [`merge_other_people`](Self::merge_other_people)).
+    pub fn merge(&mut self, other: &Sketch) -> Result<()> {
+        self.combine(other, i128::wrapping_add, "merge")
+    }
+
+    /// Adds the rows of people none of whom has rows in this sketch. That is for the caller to know: nothing can check it.
+    pub fn merge_other_people(&mut self, other: &Sketch) -> Result<()> {
+        let most = self.person_rows().max(other.person_rows());
+        self.merge(other)?;
+        if let Some(rows) = most {
+            self.count_people(rows);
+        }
+        Ok(())
+    }
+
+    /// Takes the rows of another sketch of the same plan out again. Refused where the plan protects people: which of
+    /// their rows count would not be those of a sketch of the others.
+    pub fn subtract(&mut self, other: &Sketch) -> Result<()> {
+        if let Some(people) = self.plan.people() {
+            return Err(Error::PeopleSubtracted { column: people.column.clone() });
+        }
+        self.combine(other, i128::wrapping_sub, "subtract")
+    }
+
+    /// Most rows that one person can have in it, where the plan protects people.
+    pub fn person_rows(&self) -> Option<u64> {
+        self.sums[Sum::PersonRows].first().map(|n| *n as u64)
+    }
+
+    /// Sets how many rows one person can have in it.
+    pub(crate) fn count_people(&mut self, rows: u64) {
+        self.sums[Sum::PersonRows] = vec![i128::from(rows)];
+    }
+
+    /// Changes nothing unless the result is the sketch of some rows.
+    fn combine(
+        &mut self,
+        other: &Sketch,
+        op: impl Fn(i128, i128) -> i128 + Copy,
+        action: &'static str,
+    ) -> Result<()> {
+        self.check_exact(action)?;
+        other.check_exact(action)?;
+        check_same_plan(&self.plan, &other.plan)?;
+        let mut sums = self.sums.clone();
+        sums.combine(&other.sums, op);
+        sums.check_room(0)?;
+        sums.check(&self.plan).map_err(|rule| impossible(action, rule))?;
+        let folds = self.combined_folds(other, op, action)?;
+        (self.sums, self.folds) = (sums, folds);
+        if self.plan.lacks_witnesses() {
+            self.plan = other.plan.clone();
+        }
+        Ok(())
+    }
+
+    /// The folds of both; a sketch without rows has those of any other.
+    fn combined_folds(
+        &self,
+        other: &Sketch,
+        op: impl Fn(i128, i128) -> i128,
+        action: &'static str,
+    ) -> Result<Option<Folds>> {
+        let same = self.folds.as_ref().map(Folds::rule) == other.folds.as_ref().map(Folds::rule);
+        let mut folds = match &self.folds {
+            _ if !same && self.is_empty() => return Ok(other.folds.clone()),
+            folds if !same && other.is_empty() => return Ok(folds.clone()),
+            _ if !same => {
+                let told = |s: &Sketch| s.folds.as_ref().map(|f| f.rule().to_string());
+                return Err(Error::FoldMismatch { action, left: told(self), right: told(other) });
+            }
+            None => return Ok(None),
+            Some(folds) => folds.clone(),
+        };
+        folds.combine(other.folds.as_ref().expect("the same rule"), op);
+        folds.check(&self.plan).map_err(|rule| impossible(action, rule))?;
+        Ok(Some(folds))
+    }
+
+    /// The mean features of one bandwidth, `1/n Σ_i κ(x̃_j, x_i)` (or cosines, then sines); NaN for a
+    /// sketch without rows, empty where the plan keeps no kernel sums.
+    pub fn feature_means(&self, rung: usize) -> Vec<f64> {
+        let width = self.plan.features_per_bandwidth();
+        let n = self.sums.complete() as f64;
+        let sums = self.sums[Sum::Features].get(rung * width..(rung + 1) * width).unwrap_or(&[]);
+        sums.iter().map(|s| feature_value(*s) / n).collect()
+    }
+
+    /// `1 − 1/n Σ_i κ(x_i, nearest landmark)²` of each bandwidth: an upper bound on the mean of
+    /// ‖Φ(x) − P_m Φ(x)‖², how much of the data the landmarks miss.
+    pub fn missed(&self) -> Vec<f64> {
+        let n = self.sums.complete() as f64;
+        self.sums[Sum::Coverage].iter().map(|s| 1.0 - feature_value(*s) / n).collect()
+    }
+
+    /// Landmark, rows and mean, in the table's units, of every cell that has rows; none where cells are
+    /// not kept.
+    pub fn cells(&self) -> Vec<(usize, u64, Vec<f64>)> {
+        let rows = self.sums[Sum::CellRows].iter().enumerate().filter(|(_, n)| **n > 0);
+        rows.map(|(cell, &n)| {
+            let mean = self.sums.cell_mean(cell, &self.plan.frame.exponent);
+            (cell, n as u64, self.plan.frame.widen_coordinates(&mean))
+        })
+        .collect()
+    }
+
+    /// Rows that lack no number: those of kernel sums and moments.
+    pub fn complete_rows(&self) -> u64 {
+        self.sums.complete() as u64
+    }
+
+    /// Rows that have a number in each column.
+    fn present(&self) -> Vec<i128> {
+        let (d, rows) = (self.plan.dims(), self.sums[Sum::Rows][0]);
+        let absent = |k: usize| self.sums[Sum::CellAbsent].iter().skip(k).step_by(d).sum::<i128>();
+        (0..d).map(|k| rows - absent(k)).collect()
+    }
+
+    /// Share of the rows that lack a number, for each column.
+    pub fn missing_shares(&self) -> Vec<f64> {
+        let rows = self.sums[Sum::Rows][0];
+        self.present().iter().map(|n| (rows - n) as f64 / (rows as f64).max(1.0)).collect()
+    }
+
+    /// Rows that have each level, for each category; none where cells are not kept.
+    pub fn level_rows(&self) -> Vec<Vec<u64>> {
+        let levels = self.plan.recipe.levels();
+        let mut totals = vec![0u64; levels];
+        if !self.plan.collect.cells || levels == 0 {
+            return Vec::new();
+        }
+        for counts in self.sums[Sum::CellLevels].chunks_exact(levels) {
+            totals.iter_mut().zip(counts).for_each(|(total, n)| *total += *n as u64);
+        }
+        let categories = self.plan.categories().iter().zip(self.plan.recipe.level_offsets());
+        categories.map(|(c, start)| totals[start..start + c.len()].to_vec()).collect()
+    }
+
+    /// Σ and Σ² of every column, where moments or cells are kept.
+    fn column_sums(&self) -> Option<(Vec<i128>, Vec<i128>)> {
+        let (d, sums) = (self.plan.dims(), &self.sums);
+        // Moments are of rows that lack nothing, cells of all.
+        if self.plan.collect.moments && !self.plan.is_partial() {
+            // The diagonal of the packed lower triangle.
+            let squares = (0..d).map(|k| sums[Sum::Outer][k * (k + 3) / 2]).collect();
+            return Some((sums[Sum::Sum].clone(), squares));
+        }
+        let total = |array: &[i128], k: usize| array.iter().skip(k).step_by(d).sum();
+        let totals = |array: &[i128]| (0..d).map(|k| total(array, k)).collect();
+        self.plan
+            .collect
+            .cells
+            .then(|| (totals(&sums[Sum::CellSum]), totals(&sums[Sum::CellSquare])))
+    }
+
+    /// The mean of every column in the plan's coordinates, where moments or cells are kept.
+    pub fn coordinate_means(&self) -> Option<Vec<f64>> {
+        let totals = self.column_sums()?.0;
+        let exponents = &self.plan.frame.exponent;
+        let present = self.present();
+        let all = totals.iter().zip(exponents).zip(&present);
+        Some(all.map(|((s, e), n)| coordinate_value(*s, *e) / (*n).max(1) as f64).collect())
+    }
+
+    /// What its rows look like as a whole: means and deviations of the columns, shares of levels and of missing values;
+    /// `None` where neither moments nor cells are kept.
+    pub fn whole(&self) -> Option<Profile> {
+        let (mean, variance): (Vec<f64>, Vec<f64>) = self.column_moments()?.into_iter().unzip();
+        let deviation = variance.iter().map(|v| v.max(0.0).sqrt()).collect();
+        let mut profile = Profile::new(mean, deviation, Vec::new());
+        let rows = (self.rows() as f64).max(1.0);
+        let levels = self.level_rows();
+        profile.levels = levels.iter().flatten().map(|n| *n as f64 / rows).collect();
+        if self.plan.is_partial() {
+            profile.missing = self.missing_shares();
+        }
+        Some(profile)
+    }
+
+    /// Mean and variance of every column in the table's units, where moments or cells are kept.
+    pub fn column_moments(&self) -> Option<Vec<(f64, f64)>> {
+        let means = self.plan.frame.widen_coordinates(&self.coordinate_means()?);
+        let (sums, squares) = self.column_sums()?;
+        let (frame, present) = (&self.plan.frame, self.present());
+        let variance = |k: usize| {
+            // A column that every row lacks is told as its centre.
+            let n = present[k].max(1);
+            let unit = power_of_two(frame.exponent[k]) * frame.scale[k];
+            (centred_sum(squares[k], sums[k], sums[k], n) / n as f64).max(0.0) * unit * unit
+        };
+        Some(means.into_iter().enumerate().map(|(k, mean)| (mean, variance(k))).collect())
+    }
+}
+
+fn impossible(action: &'static str, rule: BrokenRule) -> Error {
+    Error::Impossible { action, what: rule.sum, how: rule.how }
+}
+
+/// Whether two plans measure the same, wherever their witness rows are.
+fn same_plan(left: &Arc<Plan>, right: &Arc<Plan>) -> bool {
+    Arc::ptr_eq(left, right) || left.identity() == right.identity()
+}
+
+/// Refuses sketches of different plans.
+pub fn check_same_plan(left: &Arc<Plan>, right: &Arc<Plan>) -> Result<()> {
+    match same_plan(left, right) {
+        true => Ok(()),
+        false => Err(Error::PlanMismatch { left: left.fingerprint(), right: right.fingerprint() }),
+    }
+}

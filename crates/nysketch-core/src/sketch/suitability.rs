@@ -1,0 +1,266 @@
+//! Whether a plan suits the rows that were sketched with it, from the sums alone.
+//!
+//! A plan is made before the pass: from the first rows of a stream, from another day. Later rows may vary more
+//! than the plan scales for, and may lie where it has no landmarks. The sums show both. The deviation of a
+//! column stands beside the plan's scale. The variance within a cell stands beside the squared distance from its
+//! landmark to the next: where rows are like those that landmarks were chosen from, the two are of one size, in
+//! any number of dimensions, and a cell that many rows far away have joined is much wider.
+
+use crate::kernel::Kernel;
+use crate::kernel::pack::MAX_BLOCK;
+use crate::kernel::tile::{Nearest, Tiles};
+use crate::numeric::fixed::power_of_two;
+use crate::numeric::points::Points;
+use crate::numeric::simd::Instructions;
+use crate::sketch::Sketch;
+use crate::sums::Sum;
+
+/// A deviation this many times the plan's scale, or as many times smaller, changes the distances.
+const OTHER_SCALE: f64 = 2.0;
+/// A cell is wide where its variance is this many times the squared distance to the next landmark. Plans of
+/// the same rows have hardly any such cells.
+const WIDE: f64 = 4.0;
+/// Share of the variance that may lie in wide cells.
+const UNRESOLVED: f64 = 0.03;
+/// Columns that a note names.
+const NAMED: usize = 3;
+/// Cells at most whose landmarks' distances are looked at, those of the largest spread.
+const LOOKED_AT: usize = 4000;
+
+/// How well a plan suits the rows of a sketch.
+///
+/// ```
+/// use nysketch_core::{Mixture, PlanParams, Scale, Sketch, SketchParams, Suitability, Table, plan_for};
+/// # fn main() -> nysketch_core::Result<()> {
+/// let day = |factor: f64| {
+///     let rows = Mixture::new(2, 3, 3.0, 1)?.rows(0, 900).values;
+///     Table::unnamed(2, rows.iter().map(|x| x * factor).collect())
+/// };
+/// let params = PlanParams::default().landmarks(50).scale(Scale::Standard);
+/// let plan = std::sync::Arc::new(plan_for(&day(1.0)?, params)?.0);
+/// let sketch = |factor| Sketch::of(&plan, &day(factor)?, SketchParams::default(), &());
+/// assert!(Suitability::of(&sketch(1.0)?).notes(false).is_empty());
+/// let found = Suitability::of(&sketch(10.0)?);
+/// assert_eq!(found.scales.len(), 2);
+/// assert!(found.notes(false)[0].starts_with("the plan divides the column 'c0' by"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Suitability {
+    /// Columns whose standard deviation is more than twice, or less than half, of what the plan divides them
+    /// by. Empty where the plan does not scale, or keeps neither cells nor moments.
+    pub scales: Vec<ScaleGap>,
+    /// Share of the variance that lies within cells much wider than the distance between landmarks, where it
+    /// matters.
+    pub unresolved: Option<f64>,
+}
+
+/// A column that varies otherwise than the plan expects.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScaleGap {
+    /// Its name.
+    pub column: String,
+    /// What the plan divides it by.
+    pub scale: f64,
+    /// Its standard deviation.
+    pub deviation: f64,
+}
+
+impl Suitability {
+    /// How well the plan of this sketch suits its rows.
+    pub fn of(sketch: &Sketch) -> Self {
+        match sketch.rows() {
+            0 => Suitability::default(),
+            _ => Suitability { scales: scale_gaps(sketch), unresolved: unresolved(sketch) },
+        }
+    }
+
+    /// Remarks for people. A column of a `part` of the rows that the plan is for may well vary less than in
+    /// all of them, so that only more is remarked on there.
+    pub fn notes(&self, part: bool) -> Vec<String> {
+        const REMEDY: &str =
+            "make a plan from a sample of all rows, and use it for every part (`plan`)";
+        let mut notes = Vec::new();
+        let gaps = || self.scales.iter().filter(|gap| !part || gap.deviation > gap.scale);
+        if gaps().next().is_some() {
+            let each = gaps().take(NAMED).map(|ScaleGap { column, scale, deviation }| {
+                format!(
+                    "'{column}' by {}, but its deviation is {}",
+                    short(*scale),
+                    short(*deviation)
+                )
+            });
+            let more = match gaps().count() {
+                n if n > NAMED => format!(", and {} more columns likewise", n - NAMED),
+                _ => String::new(),
+            };
+            let each: Vec<String> = each.collect();
+            notes.push(format!(
+                "the plan divides the column {}{more}: distances are not those of scaled columns; {REMEDY}",
+                each.join(", ")
+            ));
+        }
+        if let Some(share) = self.unresolved {
+            notes.push(format!(
+                "many rows lie where the plan has no landmarks: {:.0} % of the variance is within cells much wider \
+                 than the distance between landmarks; {REMEDY}",
+                100.0 * share
+            ));
+        }
+        notes
+    }
+}
+
+/// Four significant digits, at most.
+fn short(x: f64) -> String {
+    match x.abs() {
+        a if (1e-3..1e5).contains(&a) => {
+            let digits = (3 - a.log10().floor() as i32).max(0) as usize;
+            format!("{x:.digits$}")
+        }
+        0.0 => "0".into(),
+        _ => format!("{x:.3e}"),
+    }
+}
+
+fn scale_gaps(sketch: &Sketch) -> Vec<ScaleGap> {
+    let plan = sketch.plan();
+    let (true, Some(moments)) =
+        (plan.frame.scale.iter().any(|s| *s != 1.0), sketch.column_moments())
+    else {
+        return Vec::new();
+    };
+    let columns = plan.columns.iter().zip(&plan.frame.scale).zip(moments);
+    columns
+        .map(|((column, &scale), (_, variance))| ScaleGap {
+            column: column.clone(),
+            scale,
+            deviation: variance.sqrt(),
+        })
+        .filter(|ScaleGap { scale, deviation, .. }| {
+            // A column that never varied has the scale 1, which suits as long as it does not vary.
+            let constant = *deviation == 0.0 && *scale == 1.0;
+            !constant && !(scale / OTHER_SCALE..=scale * OTHER_SCALE).contains(deviation)
+        })
+        .collect()
+}
+
+fn unresolved(sketch: &Sketch) -> Option<f64> {
+    let (plan, sums) = (sketch.plan(), sketch.sums());
+    let landmarks = plan.landmarks().filter(|l| plan.collect.cells && l.len() > 1)?;
+    let d = plan.dims();
+    let square = |k: usize| power_of_two(2 * plan.frame.exponent[k]);
+    let within = |cell: usize| -> f64 {
+        let rows = sums[Sum::CellRows][cell];
+        let column = |k: usize| sums.cell_spread(cell, k).max(0.0) * square(k);
+        if rows > 1 { (0..d).map(column).sum() } else { 0.0 }
+    };
+    let within: Vec<f64> = (0..landmarks.len()).map(within).collect();
+    let scale = &plan.frame.scale;
+    let present = sketch.missing_shares();
+    let columns = sketch.column_moments()?.into_iter().zip(scale).zip(&present);
+    let variance: f64 = columns.map(|(((_, v), s), missing)| (1.0 - missing) * v / (s * s)).sum();
+    let total = variance * sketch.rows() as f64;
+    let space = plan.landmark_space()?;
+    let enough = |variance: f64| variance > UNRESOLVED * total;
+    // Distances between all landmarks are looked at only where they could matter.
+    if !enough(within.iter().sum()) {
+        return None;
+    }
+    let mut cells: Vec<usize> = (0..landmarks.len()).filter(|cell| within[*cell] > 0.0).collect();
+    cells.sort_by(|a, b| within[*b].total_cmp(&within[*a]));
+    cells.truncate(LOOKED_AT);
+    let is_wide = |(cell, next): &(&usize, f64)| {
+        within[**cell] > WIDE * sums[Sum::CellRows][**cell] as f64 * next
+    };
+    let next = next_landmarks(&space, &cells);
+    let wide: f64 = cells.iter().zip(next).filter(is_wide).map(|(cell, _)| within[*cell]).sum();
+    enough(wide).then(|| wide / total)
+}
+
+/// Squared distances from some landmarks to the one nearest to each.
+fn next_landmarks(landmarks: &Points, cells: &[usize]) -> Vec<f64> {
+    let mut tiles = Tiles::new(landmarks, Kernel::Gaussian, None, Instructions::best());
+    let (mut nearest, mut next) = (Nearest::default(), Vec::with_capacity(cells.len()));
+    for block in cells.chunks(MAX_BLOCK) {
+        // A landmark is nearest to itself.
+        nearest.clear();
+        tiles.nearest_two(landmarks.select(block).data(), &mut nearest);
+        next.extend(nearest.second.iter().map(|d2| f64::from(*d2)));
+    }
+    next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pass::SketchParams;
+    use crate::planning::{PlanParams, Scale, plan_for};
+    use crate::rows::Table;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+    use std::sync::Arc;
+
+    /// Rows around a centre, of unit variance.
+    fn blob(centre: &[f64], rows: usize, seed: u64) -> Vec<f64> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let row = |_| centre.iter().map(|c| c + crate::numeric::random::normal(&mut rng)).collect();
+        (0..rows).map(row).collect::<Vec<Vec<f64>>>().concat()
+    }
+
+    fn found(plan_rows: &[f64], rows: &[f64], d: usize, scale: Scale) -> Suitability {
+        let table = |values: &[f64]| Table::unnamed(d, values.to_vec()).unwrap();
+        let params = PlanParams::default().landmarks(100).scale(scale);
+        let plan = Arc::new(plan_for(&table(plan_rows), params).unwrap().0);
+        let sketch = Sketch::of(&plan, &table(rows), SketchParams::default(), &()).unwrap();
+        Suitability::of(&sketch)
+    }
+
+    /// In any number of dimensions a plan suits the rows that it was made from, and a part of them.
+    #[test]
+    fn a_plan_suits_its_own_rows() {
+        for d in [1, 2, 5, 20, 60] {
+            let mut rows = blob(&vec![0.0; d], 2000, 1);
+            rows.extend(blob(&vec![9.0; d], 2000, 2));
+            for scale in [Scale::None, Scale::Standard] {
+                assert_eq!(found(&rows, &rows, d, scale), Suitability::default(), "{d}");
+                let half = &rows[..rows.len() / 2];
+                assert_eq!(found(&rows, half, d, scale).notes(true), [""; 0], "{d}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_that_leave_the_landmarks_are_noticed() {
+        let first = blob(&[0.0; 4], 1000, 1);
+        let mut all = first.clone();
+        for (i, centre) in
+            [[20.0, 0.0, 0.0, 0.0], [25.0, 3.0, 0.0, 0.0], [30.0, 0.0, 9.0, 0.0]].iter().enumerate()
+        {
+            all.extend(blob(centre, 1000, 2 + i as u64));
+        }
+        let found = found(&first, &all, 4, Scale::None);
+        assert!(found.unresolved.is_some_and(|share| share > UNRESOLVED), "{found:?}");
+        assert!(found.notes(true)[0].contains("no landmarks"), "{found:?}");
+    }
+
+    #[test]
+    fn other_deviations_are_noticed() {
+        // The second column varies 50 times as much later on, the third not at all at first.
+        let early: Vec<f64> = blob(&[0.0; 3], 1000, 1);
+        let early: Vec<f64> = early.chunks(3).flat_map(|r| [r[0], r[1], 7.0]).collect();
+        let late = blob(&[0.0; 3], 9000, 2);
+        let late = late.chunks(3).flat_map(|r| [r[0], 50.0 * r[1], 7.0 + 5.0 * r[2]]);
+        let all: Vec<f64> = early.iter().copied().chain(late).collect();
+        let more = found(&early, &all, 3, Scale::Standard);
+        let names: Vec<&str> = more.scales.iter().map(|gap| gap.column.as_str()).collect();
+        assert_eq!(names, ["c1", "c2"]);
+        assert!(more.notes(true)[0].contains("the column 'c1' by 1.0"), "{:?}", more.notes(true));
+        // Less variance is what a part of the rows may have.
+        let less = found(&all, &early, 3, Scale::Standard);
+        assert_eq!((less.scales.len(), less.notes(true).len(), less.notes(false).len()), (2, 0, 1));
+        assert!(found(&early, &all, 3, Scale::None).scales.is_empty());
+    }
+}

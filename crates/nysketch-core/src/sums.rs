@@ -1,0 +1,298 @@
+//! The sums of a sketch: arrays of 128-bit integers, kept by name. [`Sum`] says which there are.
+
+pub use crate::plan::table::Sum;
+
+use crate::error::{Error, Result};
+use crate::numeric::fixed::{MAX_WEIGHT, centred_sum, coordinate_value, squares_possible};
+use crate::plan::Plan;
+use crate::plan::table::{Over, SUMS};
+use crate::recipe::Category;
+use std::ops::{Index, IndexMut};
+
+/// The sums of some rows. Those that the plan does not collect are empty.
+///
+/// ```
+/// use nysketch_core::{PlanParams, Sketch, SketchParams, Sum, Table, plan_for};
+/// # fn main() -> nysketch_core::Result<()> {
+/// let table = Table::unnamed(1, vec![1.0, 2.0, 7.0])?;
+/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.0);
+/// let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// assert_eq!(sketch.sums()[Sum::Rows], [3]);
+/// assert_eq!(sketch.sums()[Sum::CellRows], [1, 1, 1]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sums([Vec<i128>; SUMS]);
+
+impl Index<Sum> for Sums {
+    type Output = Vec<i128>;
+    fn index(&self, sum: Sum) -> &Vec<i128> {
+        &self.0[sum as usize]
+    }
+}
+
+impl IndexMut<Sum> for Sums {
+    fn index_mut(&mut self, sum: Sum) -> &mut Vec<i128> {
+        &mut self.0[sum as usize]
+    }
+}
+
+/// A rule that sums break: no data has such sums.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BrokenRule {
+    /// Which sum.
+    pub sum: String,
+    /// What is wrong with it.
+    pub how: String,
+}
+
+impl Sums {
+    /// No sums at all, to be filled.
+    pub fn none() -> Self {
+        Sums(Default::default())
+    }
+
+    /// All sums zero.
+    pub fn zero(plan: &Plan) -> Self {
+        let mut sums = Sums::none();
+        for spec in plan.measured().specs() {
+            sums[spec.sum] = vec![0; spec.len()];
+        }
+        sums
+    }
+
+    /// Several sums at once, to be added to.
+    ///
+    /// # Panics
+    /// Where a sum is named twice.
+    pub fn each_mut<const N: usize>(&mut self, sums: [Sum; N]) -> [&mut Vec<i128>; N] {
+        self.0.get_disjoint_mut(sums.map(|sum| sum as usize)).expect("different sums")
+    }
+
+    /// Bytes of memory that the sums of a plan take.
+    pub(crate) fn bytes(plan: &Plan) -> usize {
+        plan.measured().specs().iter().map(|spec| spec.len() * size_of::<i128>()).sum()
+    }
+
+    /// Applies `op` entry by entry. Valid sums are at most 2¹²⁶ in magnitude, so two of them add up
+    /// without wrapping to anything that [`check`](Self::check) accepts.
+    pub fn combine(&mut self, other: &Sums, op: impl Fn(i128, i128) -> i128) {
+        for (a, b) in self.0.iter_mut().zip(&other.0) {
+            for (x, y) in a.iter_mut().zip(b) {
+                *x = op(*x, *y);
+            }
+        }
+    }
+
+    /// Rows that lack no number: those of kernel sums, coverage and moments.
+    pub fn complete(&self) -> i128 {
+        self[Sum::Complete].first().copied().unwrap_or(self[Sum::Rows][0])
+    }
+
+    /// Rows of a cell that have a number in a column.
+    pub fn present(&self, cell: usize, column: usize) -> i128 {
+        let rows = self[Sum::CellRows][cell];
+        let dims = self[Sum::CellSum].len() / self[Sum::CellRows].len();
+        rows - self[Sum::CellAbsent].get(cell * dims + column).copied().unwrap_or(0)
+    }
+
+    /// Mean of a cell that has rows, in the plan's coordinates, over the rows that have the number; zero, the centre of
+    /// the column, where none has.
+    pub fn cell_mean(&self, cell: usize, exponent: &[i32]) -> Vec<f64> {
+        let d = exponent.len();
+        let sums = self[Sum::CellSum][cell * d..(cell + 1) * d].iter().zip(exponent);
+        let mean = |(k, (sum, e)): (usize, (&i128, &i32))| {
+            coordinate_value(*sum, *e) / self.present(cell, k).max(1) as f64
+        };
+        sums.enumerate().map(mean).collect()
+    }
+
+    /// `Σ (q − q̄)²` of a column over the rows of a cell that have it, in units of the column squared.
+    pub fn cell_spread(&self, cell: usize, column: usize) -> f64 {
+        let dims = self[Sum::CellSum].len() / self[Sum::CellRows].len();
+        let at = cell * dims + column;
+        let sum = self[Sum::CellSum][at];
+        match self.present(cell, column) {
+            0 => 0.0,
+            rows => centred_sum(self[Sum::CellSquare][at], sum, sum, rows),
+        }
+    }
+
+    /// The row that all rows of a cell equal: its whole coordinates, `None` for those that it lacks, and its levels. Rows are
+    /// equal where n·Σq² = (Σq)² in every column, and all lack the same numbers and have the same levels.
+    pub fn only_row(&self, plan: &Plan, cell: usize) -> Option<(Vec<Option<i128>>, Vec<u32>)> {
+        let (rows, levels) = (self[Sum::CellRows][cell], plan.recipe.levels());
+        let mut counts = &self[Sum::CellLevels][cell * levels..(cell + 1) * levels];
+        let level = |category: &Category| {
+            let own = counts.split_off(..category.len())?;
+            own.iter().position(|n| *n == rows).map(|level| level as u32)
+        };
+        if rows == 0 {
+            return None;
+        }
+        let levels = plan.categories().iter().map(level).collect::<Option<_>>()?;
+        let coordinate = |k: usize| {
+            let at = cell * plan.dims() + k;
+            let (sum, square) = (self[Sum::CellSum][at], self[Sum::CellSquare][at]);
+            match self.present(cell, k) {
+                0 => Some(None),
+                present if present == rows && sum % rows == 0 => {
+                    let q = sum / rows;
+                    (q.checked_mul(q)?.checked_mul(rows)? == square).then_some(Some(q))
+                }
+                _ => None,
+            }
+        };
+        let coordinates = (0..plan.dims()).map(coordinate).collect::<Option<_>>()?;
+        Some((coordinates, levels))
+    }
+
+    /// Refuses so many more rows if the sums are not guaranteed for all of them.
+    pub(crate) fn check_room(&self, more: i128) -> Result<()> {
+        match self[Sum::Rows][0] + more {
+            rows if rows > MAX_WEIGHT => Err(Error::TooManyRows { rows, most: MAX_WEIGHT }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks every bound that sums of real rows keep: counts are not negative and add up, features
+    /// lie in their range, squares are those of numbers with these sums, and cells add up to the whole.
+    pub(crate) fn check(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
+        let broken = |sum: String, how: &str| Err(BrokenRule { sum, how: how.to_string() });
+        let n = self[Sum::Rows][0];
+        for spec in plan.measured().specs() {
+            for (i, x) in self[spec.sum].iter().enumerate() {
+                let weight = match spec.over {
+                    Over::Cell(entries) => self[Sum::CellRows][i / entries],
+                    Over::Present(entries) => self.present(i / entries, i % entries),
+                    Over::Complete => self.complete(),
+                    Over::All | Over::Themselves => n,
+                };
+                let (low, high) = spec.bounds(i, weight);
+                if *x < low || *x > high {
+                    let (name, how) = match (spec.sum, *x < low) {
+                        (Sum::Rows, true) => ("the number of rows".into(), "become negative"),
+                        (Sum::Rows, false) => ("the number of rows".into(), "exceed 2^38"),
+                        (Sum::Skipped, true) => {
+                            ("the number of skipped rows".into(), "become negative")
+                        }
+                        (Sum::Skipped, false) => {
+                            ("the number of skipped rows".into(), "exceed 2^64")
+                        }
+                        (sum, true) => {
+                            (format!("{}[{i}]", sum.name()), "fall below what its rows can give")
+                        }
+                        (sum, false) => {
+                            (format!("{}[{i}]", sum.name()), "exceed what its rows can give")
+                        }
+                    };
+                    return broken(name, how);
+                }
+            }
+        }
+        if let Some(people) = plan.people()
+            && n > 0
+            && self[Sum::PersonRows][0] < i128::from(people.rows)
+        {
+            return broken("the most rows of a person".into(), "fall below those of the plan");
+        }
+        if plan.collect.cells && self[Sum::CellRows].iter().sum::<i128>() != n {
+            return broken("the rows of the cells".into(), "not add up to the number of rows");
+        }
+        self.check_levels(plan)?;
+        self.check_squares(plan)?;
+        self.check_totals(plan)
+    }
+
+    /// Every row has one level of each category, and the rows of cells that lack nothing are complete.
+    fn check_levels(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
+        if !plan.collect.cells {
+            return Ok(());
+        }
+        let (levels, d) = (plan.recipe.levels(), plan.dims());
+        for (cell, rows) in self[Sum::CellRows].iter().enumerate() {
+            let mut counts = self[Sum::CellLevels].iter().skip(cell * levels);
+            for category in plan.categories() {
+                if counts.by_ref().take(category.len()).sum::<i128>() != *rows {
+                    let sum = format!("the levels of '{}' in cell {cell}", category.name);
+                    let how = "not add up to its rows".into();
+                    return Err(BrokenRule { sum, how });
+                }
+            }
+        }
+        let lacking = self[Sum::Rows][0] - self.complete();
+        let absent = &self[Sum::CellAbsent];
+        let total: i128 = absent.iter().sum();
+        let most = |k: usize| absent.iter().skip(k).step_by(d).sum::<i128>();
+        // A row that is not complete lacks between one and all of the numbers.
+        if plan.is_partial()
+            && (lacking > total
+                || lacking * (d as i128) < total
+                || (0..d).any(|k| most(k) > lacking))
+        {
+            let how = "not fit the numbers that rows lack".into();
+            return Err(BrokenRule { sum: "the number of complete rows".into(), how });
+        }
+        Ok(())
+    }
+
+    /// Sums and squares of the same rows belong together: Cauchy and Schwarz for every cell and column, and for
+    /// every pair of columns.
+    fn check_squares(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
+        let impossible = |sum: String| BrokenRule { sum, how: "not be squares of its rows".into() };
+        let d = plan.dims();
+        let each_once = plan.weighting.is_none();
+        if plan.collect.cells {
+            for cell in (0..self[Sum::CellRows].len()).filter(|c| self[Sum::CellRows][*c] > 0) {
+                for at in cell * d..(cell + 1) * d {
+                    let n = self.present(cell, at - cell * d);
+                    let (sum, square) = (self[Sum::CellSum][at], self[Sum::CellSquare][at]);
+                    let one_row = each_once && n == 1;
+                    if n > 0 && !squares_possible(square, sum, n) || one_row && square != sum * sum
+                    {
+                        return Err(impossible(format!("cell_square[{at}]")));
+                    }
+                }
+            }
+        }
+        let n = self.complete();
+        if plan.collect.moments && n > 0 {
+            let (sum, outer) = (&self[Sum::Sum], &self[Sum::Outer]);
+            let centred =
+                |k: usize, l: usize| centred_sum(outer[k * (k + 1) / 2 + l], sum[k], sum[l], n);
+            let squares: Vec<f64> = (0..d).map(|k| centred(k, k)).collect();
+            for k in 0..d {
+                if !squares_possible(outer[k * (k + 3) / 2], sum[k], n) {
+                    return Err(impossible(format!("outer[{}]", k * (k + 3) / 2)));
+                }
+                for l in 0..k {
+                    // Products of centred sums take up to 252 bits; doubles hold them to 2⁻⁵⁰ of their size.
+                    if centred(k, l).powi(2) > squares[k] * squares[l] * (1.0 + 1e-12) {
+                        return Err(impossible(format!("outer[{}]", k * (k + 1) / 2 + l)));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every row is in one cell, so the cells add up to the whole.
+    fn check_totals(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
+        // Rows far from their landmark are brought nearer in the cells of a private plan, and nowhere else.
+        let same_rows = self.complete() == self[Sum::Rows][0] && plan.private.is_none();
+        if !(plan.collect.cells && plan.collect.moments && same_rows) {
+            return Ok(());
+        }
+        let d = plan.dims();
+        let total = |sum: Sum, k: usize| self[sum].iter().skip(k).step_by(d).sum::<i128>();
+        for k in 0..d {
+            let squares = self[Sum::Outer][k * (k + 3) / 2];
+            if total(Sum::CellSum, k) != self[Sum::Sum][k] || total(Sum::CellSquare, k) != squares {
+                let sum = format!("the cells of column {k}");
+                return Err(BrokenRule { sum, how: "not add up to the sums of all rows".into() });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,4 @@
+//! Two sketches compared, and the segments that explain a change.
+
+pub mod compare;
+pub mod segments;

@@ -1,0 +1,4 @@
+//! One day among others, and days in their order.
+
+pub mod baseline;
+pub mod watch;

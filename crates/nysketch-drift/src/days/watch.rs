@@ -1,0 +1,249 @@
+//! Looking every day: a verdict that stays valid however often it is asked for.
+//!
+//! Each day is ranked among those before it and itself (`days.rs`), ties broken at random:
+//!
+//! ```text
+//! p_t = (#{i ≤ t: score_i > score_t} + U·#{i ≤ t: score_i = score_t}) / t ,   U uniform on (0, 1)
+//! ```
+//!
+//! If the days are exchangeable, p_1, p_2, … are independent and uniform. Whoever bets against that, putting a share of the
+//! stake on ε·p^(ε−1) for several ε, has a fortune M_t that is a martingale: by Ville's inequality it ever reaches 1/level
+//! with probability `level` at most. So the alarm is raised at M_t ≥ 1/level, and looking every day does not break the level.
+//! Each day a part of the fortune is spread evenly over all ε again, so that a late change is found as fast as an early one
+//! (the jumper of Vovk et al. 2021).
+//!
+//! Days that resemble their neighbours are not exchangeable; whether they do is tested by shuffling their order, and said.
+
+use crate::days::baseline::{Day, Days, Scores};
+use nysketch_core::error::{Error, Result};
+use nysketch_core::numeric::random::{below, unit};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
+
+/// Bets: ε of ε·p^(ε−1). The last, 1, keeps its stake.
+const BETS: [f64; 5] = [0.1, 0.25, 0.4, 0.6, 1.0];
+/// The part of the fortune that is spread evenly each day.
+const SPREAD: f64 = 0.01;
+/// Days that must have come before one can be called unusual.
+const LEAST_BEFORE: usize = 4;
+/// Orders that the correlation of neighbours is compared with.
+const SHUFFLES: usize = 199;
+
+/// What watching days in their order found.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Watched {
+    /// The probability of ever raising an alarm where days are exchangeable.
+    pub level: f64,
+    /// Every day.
+    pub days: Vec<WatchedDay>,
+    /// The day on which the alarm was raised.
+    pub alarm: Option<String>,
+    /// Where there was an alarm, the day on which the change most likely began.
+    pub began: Option<String>,
+    /// The correlation of neighbouring days' cells; 0 for exchangeable days.
+    pub autocorrelation: Option<f64>,
+    /// The p-value of that correlation.
+    pub autocorrelation_p_value: Option<f64>,
+}
+
+/// A day that was watched.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct WatchedDay {
+    /// Its name.
+    pub name: String,
+    /// Its rows, by weight.
+    pub rows: u64,
+    /// The share of its rows that would have to move to make it like the days before; none without cells.
+    pub moved: Option<f64>,
+    /// Its p-value among the days before; none where these are too few.
+    pub p_value: Option<f64>,
+    /// The fortune of whoever bets that days are not exchangeable: evidence for a change.
+    pub evidence: f64,
+}
+
+impl Days<'_> {
+    /// Watches the days in their order. With `groups`, one for each day, days are ranked among those of their own group: days of
+    /// the week, say.
+    pub fn watch(&self, groups: Option<&[usize]>, level: f64, seed: u64) -> Result<Watched> {
+        if !(level > 0.0 && level < 1.0) {
+            return Err(Error::parameter("`level`", "between 0 and 1", level));
+        }
+        if self.days.len() <= LEAST_BEFORE {
+            let expected = format!("at least {} to be watched", LEAST_BEFORE + 1);
+            return Err(Error::parameter("days", expected, self.days.len()));
+        }
+        if let Some(groups) = groups.filter(|g| g.len() != self.days.len()) {
+            let expected = format!("one for each of {} days", self.days.len());
+            return Err(Error::parameter("groups", expected, groups.len()));
+        }
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut fortune = Fortune::default();
+        let mut watched = Watched {
+            level,
+            days: Vec::new(),
+            alarm: None,
+            began: None,
+            autocorrelation: None,
+            autocorrelation_p_value: None,
+        };
+        for (t, day) in self.days.iter().enumerate() {
+            let alike = |i: &usize| groups.is_none_or(|g| g[*i] == g[t]);
+            let before: Vec<&Day> = (0..=t).filter(alike).map(|i| &self.days[i]).collect();
+            let (mut p_value, mut moved) = (None, None);
+            if before.len() > LEAST_BEFORE {
+                let scores = Scores::of(&before);
+                // Never 0, so that no bet wins everything.
+                let p = scores.p_value(before.len() - 1, 1.0 - unit(&mut rng));
+                fortune.bet(p);
+                p_value = Some(p);
+                moved = scores.moved.last().map(|m| m.max(0.0));
+            }
+            if fortune.total() >= 1.0 / level && watched.alarm.is_none() {
+                watched.alarm = Some(day.name.clone());
+            }
+            let (name, rows) = (day.name.clone(), day.rows.round() as u64);
+            watched.days.push(WatchedDay { name, rows, moved, p_value, evidence: fortune.total() });
+        }
+        let shares = standardised(&self.days, groups);
+        if !shares.is_empty() {
+            let (correlation, p_value) = neighbours(&shares, &mut rng);
+            watched.autocorrelation = Some(correlation);
+            watched.autocorrelation_p_value = Some(p_value);
+            let alarm = watched.days.iter().position(|d| d.evidence >= 1.0 / level);
+            watched.began = alarm.map(|at| self.days[likely_start(&shares, at)].name.clone());
+        }
+        Ok(watched)
+    }
+}
+
+/// What has become of a stake of one.
+struct Fortune([f64; BETS.len()]);
+
+impl Default for Fortune {
+    fn default() -> Self {
+        Fortune([1.0 / BETS.len() as f64; BETS.len()])
+    }
+}
+
+impl Fortune {
+    fn total(&self) -> f64 {
+        self.0.iter().sum()
+    }
+
+    fn bet(&mut self, p: f64) {
+        let even = SPREAD * self.total() / BETS.len() as f64;
+        for (stake, epsilon) in self.0.iter_mut().zip(BETS) {
+            *stake = ((1.0 - SPREAD) * *stake + even) * epsilon * p.powf(epsilon - 1.0);
+        }
+    }
+}
+
+/// Shares of the cells of each day, less those of all days of its group and over their square roots: χ² is then a squared
+/// distance.
+fn standardised(days: &[Day], groups: Option<&[usize]>) -> Vec<Vec<f64>> {
+    let cells = days[0].cells.len();
+    let count = days.len() as f64;
+    let mean = |j: usize| days.iter().map(|d| d.cells[j] / d.rows).sum::<f64>() / count;
+    let means: Vec<f64> = (0..cells).map(mean).collect();
+    if cells == 0 {
+        return Vec::new();
+    }
+    let one = |(t, day): (usize, &Day)| {
+        let alike = |i: &usize| groups.is_none_or(|g| g[*i] == g[t]);
+        let group: Vec<&Day> = (0..days.len()).filter(alike).map(|i| &days[i]).collect();
+        let usual =
+            |j: usize| group.iter().map(|d| d.cells[j] / d.rows).sum::<f64>() / group.len() as f64;
+        let some = (0..cells).filter(|j| means[*j] > 0.0);
+        some.map(|j| (day.cells[j] / day.rows - usual(j)) / means[j].sqrt()).collect()
+    };
+    days.iter().enumerate().map(one).collect()
+}
+
+/// The correlation of neighbouring days, and its p-value among shuffled orders.
+fn neighbours(days: &[Vec<f64>], rng: &mut ChaCha8Rng) -> (f64, f64) {
+    let product =
+        |i: usize, j: usize| -> f64 { days[i].iter().zip(&days[j]).map(|(a, b)| a * b).sum() };
+    let total: f64 = (0..days.len()).map(|i| product(i, i)).sum();
+    if !(total > 0.0) {
+        return (0.0, 1.0);
+    }
+    let mut order: Vec<usize> = (0..days.len()).collect();
+    let along = |order: &[usize]| -> f64 { order.windows(2).map(|p| product(p[0], p[1])).sum() };
+    let seen = along(&order);
+    let mut as_large = 1;
+    for _ in 0..SHUFFLES {
+        for i in (1..order.len()).rev() {
+            order.swap(i, below(i + 1, rng));
+        }
+        as_large += usize::from(along(&order) >= seen);
+    }
+    (seen / total, as_large as f64 / (SHUFFLES + 1) as f64)
+}
+
+/// The day τ, the last one `latest`, at which the days before and those from it on differ most: `argmax τ(T − τ)/T ‖mean before − mean after‖²`.
+fn likely_start(days: &[Vec<f64>], latest: usize) -> usize {
+    let (count, size) = (days.len(), days[0].len());
+    let mut after = vec![0.0; size];
+    days.iter().for_each(|day| after.iter_mut().zip(day).for_each(|(a, d)| *a += d));
+    let mut before = vec![0.0; size];
+    let (mut best, mut most) = (0, f64::NEG_INFINITY);
+    for start in 1..count.min(latest + 1) {
+        for ((b, a), d) in before.iter_mut().zip(&mut after).zip(&days[start - 1]) {
+            *b += d;
+            *a -= d;
+        }
+        let (left, right) = (start as f64, (count - start) as f64);
+        let gap: f64 = before.iter().zip(&after).map(|(b, a)| (b / left - a / right).powi(2)).sum();
+        let gain = left * right / count as f64 * gap;
+        if gain > most {
+            (best, most) = (start, gain);
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Uniform p-values win nothing on average, whatever the stakes are: ∫ M(p) dp = M, here over t = −ln p, of which steps of
+    /// 0.001 leave an error of 10⁻⁶ and e⁻²⁰ is left out.
+    #[test]
+    fn bets_are_fair() {
+        let mut before = Fortune::default();
+        [0.3, 0.02, 0.9].iter().for_each(|p| before.bet(*p));
+        let after = |t: f64| {
+            let mut fortune = Fortune(before.0);
+            fortune.bet((-t).exp());
+            fortune.total() * (-t).exp()
+        };
+        let mean: f64 = (0..200_000).map(|i| 0.001 * after(0.001 * (f64::from(i) + 0.5))).sum();
+        assert!((mean / before.total() - 1.0).abs() < 1e-5, "{mean}");
+    }
+
+    /// Ville's inequality: of 5,000 games of 50 days, 5 % reach 20 at most (250, with a standard deviation of 15).
+    #[test]
+    fn alarms_are_as_rare_as_they_should_be() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let mut reached = || {
+            let mut fortune = Fortune::default();
+            (0..50).any(|_| {
+                fortune.bet(1.0 - unit(&mut rng));
+                fortune.total() >= 20.0
+            })
+        };
+        let alarms = (0..5000).filter(|_| reached()).count();
+        assert!((50..=295).contains(&alarms), "{alarms} of 5,000");
+    }
+
+    #[test]
+    fn starts_are_found() {
+        let day = |t: usize| vec![if t < 13 { 0.0 } else { 1.0 } + 0.3 * (t as f64).sin(), 0.0];
+        let days: Vec<Vec<f64>> = (0..20).map(day).collect();
+        assert_eq!(likely_start(&days, 19), 13);
+        assert!(likely_start(&days, 10) <= 10);
+    }
+}

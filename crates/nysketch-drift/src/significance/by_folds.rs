@@ -1,0 +1,219 @@
+//! The test for rows that come in clusters, as those of a user do, or that have weights: by the folds of both sketches.
+//!
+//! Rows of one cluster are in one fold, so folds are independent where rows are not. Each fold adds its part to every
+//! difference between A and B,
+//!
+//! ```text
+//! d_f = (a_f − n_Af·p)/n_A − (b_f − n_Bf·p)/n_B ,   Σ_f d_f = a/n_A − b/n_B
+//! ```
+//!
+//! for the rows a_f, b_f of fold f in a cell and p its share in both. If nothing changed, d_f is as likely to have either sign, also where the same
+//! users are in A and in B. So the differences Σ_f ±d_f with random signs are their null distribution, and all statistics are
+//! quadratic forms of the signs: χ² of the cells, their discrepancy at every bandwidth, χ² of levels and missing values,
+//! and the differences of means, the largest and all together. F folds have 2^(F−1) sets of signs, so the p-value cannot be below 2^(1−F).
+
+use crate::differences::cells::PairedCells;
+use crate::differences::params::DriftParams;
+use crate::significance::null::joint_p_value;
+use crate::statistics::pooled::is_small;
+use nysketch_core::numeric::linalg::{Matrix, dot};
+use nysketch_core::numeric::work::Work;
+use nysketch_core::plan::Plan;
+use nysketch_core::sketch::Sketch;
+use nysketch_core::sums::{Sum, Sums};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::borrow::Cow;
+
+/// What folds say.
+pub struct ByFolds {
+    pub p_value: f64,
+    /// The least p-value that so many folds can show.
+    pub least_p_value: f64,
+    /// Degrees of freedom of what is estimated from folds.
+    pub freedom: usize,
+    /// Variance of the cells' shares over that of independent rows.
+    pub widening: f64,
+    /// Mean of B less that of A of each column, in standard errors as folds show them.
+    pub z: Vec<f64>,
+}
+
+/// The rows of each fold of A and B.
+type Sides<'a> = [&'a [Sums]; 2];
+
+impl ByFolds {
+    /// `None` where not both sketches have folds, dealt alike, with rows in two of them at least.
+    pub fn of<'a>(
+        sketches: [&Sketch; 2],
+        cells: &PairedCells<'_>,
+        gram: impl Fn(usize) -> Cow<'a, Matrix>,
+        params: &DriftParams,
+    ) -> Option<Self> {
+        let [a, b] = [sketches[0].folds()?, sketches[1].folds()?];
+        if a.rule() != b.rule() {
+            return None;
+        }
+        let plan = sketches[0].plan();
+        let used: Vec<usize> = (0..a.len()).filter(|f| a.rows(*f) + b.rows(*f) > 0).collect();
+        if used.len() < 2 {
+            return None;
+        }
+        let all = [a.sums(), b.sums()];
+        let parts = Parts { sides: all, folds: &used };
+        let counts = parts.differences(cells.counts.len(), |sums, j| sums[Sum::CellRows][j] as f64);
+        let mut forms = vec![chi_squared(&counts, &cells.counts, cells.totals)];
+        let size = (cells.counts.len() as f64).powi(2);
+        let rungs = plan.bandwidths.len();
+        let work = Work::default().and(2.0 * size * (a.len() * rungs) as f64, 8.0 * size);
+        // Without the discrepancy where kernel matrices are too large: χ² and means are left.
+        for rung in 0..if work.is_small() { rungs } else { 0 } {
+            let gram = gram(rung);
+            let products = gram.times_each(&counts);
+            forms.push(form(&counts, |f, g| dot(&counts[f], &products[g])));
+        }
+        forms.extend(parts.other_shares(plan));
+        let means = parts.means(plan, &cells.both);
+        let p_value = p_value(&forms, &means, params);
+        let folds = used.len() as i32;
+        let z = means.iter().map(|d| {
+            let (sum, error) = (d.iter().sum::<f64>(), deviation(d));
+            if error > 0.0 { -sum / error } else { 0.0 }
+        });
+        Some(ByFolds {
+            p_value,
+            least_p_value: (1.0 / (params.draws + 1) as f64).max(2.0f64.powi(1 - folds)),
+            freedom: used.len() - 1,
+            widening: widening(&counts, &cells.counts, cells.totals, plan),
+            z: z.collect(),
+        })
+    }
+}
+
+struct Parts<'a> {
+    sides: Sides<'a>,
+    /// Those that have rows.
+    folds: &'a [usize],
+}
+
+impl Parts<'_> {
+    /// The part of each fold in the differences of shares.
+    fn differences(&self, size: usize, count: impl Fn(&Sums, usize) -> f64) -> Vec<Vec<f64>> {
+        let rows = |sums: &Sums| sums[Sum::Rows][0] as f64;
+        let totals = self.sides.map(|side| side.iter().map(rows).sum::<f64>());
+        let all = |j: usize| -> f64 {
+            self.sides.iter().flat_map(|side| side.iter().map(|sums| count(sums, j))).sum()
+        };
+        let shares: Vec<f64> = (0..size).map(|j| all(j) / (totals[0] + totals[1])).collect();
+        let part = |side: usize, fold: usize, j: usize| {
+            let sums = &self.sides[side][fold];
+            (count(sums, j) - rows(sums) * shares[j]) / totals[side]
+        };
+        let each =
+            |fold: &usize| (0..size).map(|j| part(0, *fold, j) - part(1, *fold, j)).collect();
+        self.folds.iter().map(each).collect()
+    }
+
+    /// χ² of levels and of missing values, where there are some.
+    fn other_shares(&self, plan: &Plan) -> Vec<Matrix> {
+        let mut forms = Vec::new();
+        for (sum, size) in [(Sum::CellLevels, plan.recipe.levels()), (Sum::CellAbsent, plan.dims())]
+        {
+            if size == 0 || self.sides[0][0][sum].is_empty() {
+                continue;
+            }
+            let count =
+                |sums: &Sums, j: usize| sums[sum].iter().skip(j).step_by(size).sum::<i128>() as f64;
+            let differences = self.differences(size, count);
+            let total = |side: usize, j: usize| self.sides[side].iter().map(|s| count(s, j)).sum();
+            let counts: Vec<[f64; 2]> = (0..size).map(|j| [total(0, j), total(1, j)]).collect();
+            let rows = |side: &[Sums]| side.iter().map(|s| s[Sum::Rows][0] as f64).sum();
+            forms.push(chi_squared(&differences, &counts, self.sides.map(rows)));
+        }
+        forms
+    }
+
+    /// The part of each fold in the difference of each column's mean: for every column, those of the folds.
+    fn means(&self, plan: &Plan, both: &Sums) -> Vec<Vec<f64>> {
+        let (d, m) = (plan.dims(), both[Sum::CellRows].len());
+        let column = |k: usize| {
+            let present = |sums: &Sums| (0..m).map(|j| sums.present(j, k)).sum::<i128>() as f64;
+            let sum =
+                |sums: &Sums| sums[Sum::CellSum].iter().skip(k).step_by(d).sum::<i128>() as f64;
+            let mean = sum(both) / present(both).max(1.0);
+            let totals = self.sides.map(|side| side.iter().map(present).sum::<f64>().max(1.0));
+            let part = |side: usize, fold: usize| {
+                let sums = &self.sides[side][fold];
+                (sum(sums) - present(sums) * mean) / totals[side]
+            };
+            self.folds.iter().map(|fold| part(0, *fold) - part(1, *fold)).collect()
+        };
+        (0..d).map(column).collect()
+    }
+}
+
+/// The matrix of a quadratic form of the folds' signs.
+fn form(parts: &[Vec<f64>], value: impl Fn(usize, usize) -> f64) -> Matrix {
+    Matrix::from_fn(parts.len(), parts.len(), value)
+}
+
+/// χ² of differences of shares, what has too few rows taken together.
+fn chi_squared(parts: &[Vec<f64>], counts: &[[f64; 2]], totals: [f64; 2]) -> Matrix {
+    let share = totals[0] / (totals[0] + totals[1]);
+    let weights = |[a, b]: &[f64; 2]| match a + b > 0.0 && !is_small(a + b, share) {
+        true => (totals[0] + totals[1]) / (a + b),
+        false => 0.0,
+    };
+    let weights: Vec<f64> = counts.iter().map(weights).collect();
+    let scaled: Vec<Vec<f64>> =
+        parts.iter().map(|d| d.iter().zip(&weights).map(|(d, w)| d * w).collect()).collect();
+    let small: f64 =
+        counts.iter().filter(|[a, b]| is_small(a + b, share)).map(|[a, b]| a + b).sum();
+    let rest = |d: &[f64]| -> f64 {
+        d.iter().zip(counts).filter(|(_, [a, b])| is_small(a + b, share)).map(|(d, _)| d).sum()
+    };
+    let rests: Vec<f64> = parts.iter().map(|d| rest(d)).collect();
+    let weight = if small > 0.0 { (totals[0] + totals[1]) / small } else { 0.0 };
+    form(parts, |f, g| dot(&parts[f], &scaled[g]) + weight * rests[f] * rests[g])
+}
+
+/// √(F/(F−1) Σ_f (d_f − d̄)²): the standard error of Σ_f d_f.
+fn deviation(parts: &[f64]) -> f64 {
+    let count = parts.len() as f64;
+    let mean = parts.iter().sum::<f64>() / count;
+    (count / (count - 1.0) * parts.iter().map(|d| (d - mean).powi(2)).sum::<f64>()).sqrt()
+}
+
+/// Variance of the cells' differences over that of independent rows, which have at least that where they are not weighted.
+fn widening(parts: &[Vec<f64>], counts: &[[f64; 2]], totals: [f64; 2], plan: &Plan) -> f64 {
+    let noise = 1.0 / totals[0] + 1.0 / totals[1];
+    let share = |[a, b]: &[f64; 2]| (a + b) / (totals[0] + totals[1]);
+    let independent: f64 = counts.iter().map(|c| share(c) * (1.0 - share(c)) * noise).sum();
+    let of = |j: usize| deviation(&parts.iter().map(|d| d[j]).collect::<Vec<f64>>()).powi(2);
+    let seen: f64 = (0..counts.len()).map(of).sum();
+    let ratio = if independent > 0.0 { seen / independent } else { 1.0 };
+    if plan.weighting.is_some() { ratio } else { ratio.max(1.0) }
+}
+
+/// All forms and means at once, with the signs as they are and then at random.
+fn p_value(forms: &[Matrix], means: &[Vec<f64>], params: &DriftParams) -> f64 {
+    let folds = forms[0].nrows();
+    let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
+    let mut statistics: Vec<Vec<f64>> = vec![Vec::new(); forms.len() + 2];
+    // All sets of signs, where they are no more than the draws; either sign of all of them is the same.
+    let sets = (folds <= 20).then(|| 1usize << (folds - 1)).filter(|n| *n <= params.draws + 1);
+    let squares: Vec<f64> = means.iter().map(|d| dot(d, d)).collect();
+    for draw in 0..sets.unwrap_or(params.draws + 1) as u64 {
+        let bits = if draw == 0 || sets.is_some() { draw } else { rng.next_u64() };
+        let signs: Vec<f64> =
+            (0..folds).map(|f| if bits >> f & 1 == 0 { 1.0 } else { -1.0 }).collect();
+        for (statistic, form) in statistics.iter_mut().zip(forms) {
+            statistic.push(dot(&form.times(&signs), &signs));
+        }
+        let changes = means.iter().zip(&squares).filter(|(_, s)| **s > 0.0);
+        let changes = changes.map(|(d, square)| dot(d, &signs).powi(2) / square);
+        let (most, sum) = changes.fold((0.0f64, 0.0), |(m, s), t| (m.max(t), s + t));
+        statistics[forms.len()].push(most);
+        statistics[forms.len() + 1].push(sum);
+    }
+    joint_p_value(&statistics)
+}

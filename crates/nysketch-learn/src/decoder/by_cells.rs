@@ -1,0 +1,311 @@
+//! The decoder `cells`.
+
+use super::calibrate::weighted;
+use super::cells::{Cells, ended};
+use super::context::Context;
+use super::decode::{Decode, Job};
+use super::em::Until;
+use super::given::given;
+use super::likelihood::Said;
+use super::params::{DEFAULT_MIN_VARIANCE, FitParams};
+use super::search::{CARRIED, Found, HeldOut, Search, work};
+use super::stand_ins::StandIns;
+use crate::atom::Atom;
+use crate::covariance::{Covariance, CovarianceKind};
+use crate::model::densities::Densities;
+use crate::model::report::{Likelihood, Report};
+use crate::model::task::Task;
+use nysketch_core::error::{Error, Result};
+use nysketch_core::kernel::Kernel;
+use nysketch_core::kmeans::{Effort, Loss, WeightedPoints};
+use nysketch_core::sums::Sum;
+use rand_chacha::ChaCha8Rng;
+use std::borrow::Cow;
+
+/// Centres are looked for on the cells: so many times while they are few, each run with rounds of exchanges.
+const RUNS: usize = 10;
+const EXCHANGES: usize = 10;
+const ITERATIONS: usize = 200;
+/// Iterations after which centres are taken to stand still.
+const STANDSTILL: usize = 2_000;
+/// Iterations on witness rows after which runs are told apart.
+const RACE: usize = 10;
+/// Share of the risk by which an iteration must lower it.
+const TOLERANCE: f64 = 1e-5;
+
+/// How hard k centres are looked for. Runs of many centres differ little, and each of them costs more.
+fn effort(k: usize, threads: usize) -> Effort {
+    let restarts = (RUNS * 50 / k.max(1)).clamp(1, RUNS);
+    let (exchanges, tolerance) = (EXCHANGES, TOLERANCE);
+    Effort { restarts, iterations: ITERATIONS, exchanges, tolerance, threads }
+}
+
+/// How far densities of rows are from those of the points towards those of points held out: with p numbers and s
+/// witnesses a likelihood is p/2s too large on the points, p/2s too small on other rows, and p/s too small on one half
+/// for what was fitted to the other.
+const HELD_OUT: f64 = 2.0 / 3.0;
+/// Columns up to which a mixture is looked for that describes the cells: they are unfolded into 20,000 points, which are
+/// 128 MB at so many.
+const DESCRIBED: usize = 800;
+/// How far the optimism of a likelihood may be off, as a share of it.
+const OPTIMISM_ERROR: f64 = 0.3;
+
+/// Learns from count, mean and variance of the cells.
+pub struct CellsDecoder;
+
+impl Decode for CellsDecoder {
+    fn check(&self, context: &Context<'_>, params: &FitParams) -> Result<()> {
+        if params.known_covariance.is_some() {
+            let expected = "left out with cells, which learn it";
+            return Err(Error::parameter("`known_covariance`", expected, "both"));
+        }
+        if let Some(got) = params.bandwidth {
+            let expected = "left out for the cells decoder, which needs none";
+            return Err(Error::parameter("`bandwidth`", expected, got));
+        }
+        if context.plan().kernel != Kernel::Gaussian {
+            let expected = "clompr or clomp for a sketch of another kernel than the Gaussian";
+            return Err(Error::parameter("`decoder`", expected, "cells"));
+        }
+        if !context.plan().collect.cells {
+            return Err(Error::MissingSums { task: params.task.name(), what: "cells".into() });
+        }
+        let (kind, _) = context.covariance(params);
+        if params.task == Task::Gmm && kind.is_matrix() {
+            let points = context.witnessed().map_or(0, StandIns::len).max(1000);
+            let (d, steps) = (context.plan().dims(), params.max_iterations);
+            work(kind, points, params.k, d, params.restarts, steps)
+                .check("learning full covariances of so many columns")?;
+        }
+        let available = context.sketch().sums()[Sum::CellRows].iter().filter(|n| **n > 0).count();
+        if params.k > available {
+            return Err(Error::TooFewCells { k: params.k, available });
+        }
+        Ok(())
+    }
+
+    fn centres(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {
+        let (cells, loss) = (job.context.clustered(), job.params.task.loss());
+        let (warm, k) = (in_space(cells, job.warm), job.params.k);
+        let effort = effort(k, job.params.threads);
+        let (rng, report) = (&mut job.rng, &mut job.report);
+        // Levels of rows that lack numbers are told by the cells alone.
+        let both = job.context.plan().is_partial() && !job.context.plan().categories().is_empty();
+        let centres = match job.context.witness_points(false).filter(|_| !both) {
+            points if job.params.standstill => {
+                let unfolded = || job.context.clustered_unfolded().weighted_means();
+                standstill(points.cloned().unwrap_or_else(unfolded), warm, loss, report)
+            }
+            Some(points) => on_witnesses(cells, points, k, loss, effort, &warm, rng, report),
+            None => cells.cluster(k, loss, effort, &warm, rng, report),
+        };
+        let mut atoms = match job.context.witness_points(true) {
+            Some(points) => weighted(points, centres),
+            None => weighted(&cells.weighted_means(), centres),
+        };
+        if atoms.len() < k {
+            let found = atoms.len();
+            job.report.notes.push(format!(
+                "the sketch tells only {found} points apart, so there are {found} centres instead of {k}"
+            ));
+        }
+        let plan = job.context.plan();
+        for atom in &mut atoms {
+            let coordinates = atom.mean.split_off(plan.dims());
+            atom.levels = plan.recipe.shares(&coordinates);
+            atom.covariance = Covariance::Diagonal(vec![0.0; plan.dims()]);
+        }
+        Ok(atoms)
+    }
+
+    fn mixture(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {
+        let (params, kind) = (job.params, job.kind);
+        let cells = match params.min_variance == DEFAULT_MIN_VARIANCE {
+            true => Cow::Borrowed(job.context.cells()),
+            false => Cow::Owned(job.context.cells().clone().floored(params.min_variance)),
+        };
+        let alone = kind == CovarianceKind::Diag && job.warm.is_empty();
+        if alone && job.context.witnessed().is_none() && job.context.is_plain() {
+            if params.of_search().any(|(name, _)| name != "`min_variance`") {
+                let note =
+                    "starts, steps and tolerance of EM are for witness rows, which are not at hand";
+                job.report.notes.push(note.into());
+            }
+            let effort = Effort::new(params.restarts, params.max_iterations);
+            return Ok(cells.mixture(params.k, effort, &mut job.rng, &mut job.report));
+        }
+        let points = job.context.stand_ins().expect("the decoder was checked to have cells");
+        let search = Search {
+            points: &points,
+            coarse: &job.context.clustered().weighted_means(),
+            kind,
+            floor: cells.floor(),
+            restarts: params.restarts,
+            until: Until { steps: params.max_iterations, tolerance: params.tolerance },
+            threads: params.threads,
+        };
+        let found = searched(job, &search);
+        let report = &mut job.report;
+        report.iterations += found.ended.steps;
+        report.objective.push(-found.ended.likelihood);
+        report.status = ended(found.ended.converged);
+        report.shrinkage = found.shrinkage;
+        let described = described(job, &cells, &search, &found);
+        let held_out = match described.is_some() || points.are_all_rows() {
+            true => None,
+            false => search.held_out(&found),
+        };
+        let atoms = described.unwrap_or(found.atoms);
+        estimate(job, &points, &atoms, held_out);
+        Ok(atoms)
+    }
+}
+
+/// Centres found on cells, from several starts, and finished on witness rows: a cell cannot tell which of its rows lie on
+/// which side of a border, nor which of them lack what.
+#[expect(clippy::too_many_arguments, reason = "what a search for centres takes")]
+fn on_witnesses(
+    cells: &Cells,
+    points: &WeightedPoints,
+    k: usize,
+    loss: Loss,
+    effort: Effort,
+    warm: &[Vec<f64>],
+    rng: &mut ChaCha8Rng,
+    report: &mut Report,
+) -> Vec<Vec<f64>> {
+    let means = cells.centred_means();
+    let one = Effort { restarts: 1, ..effort };
+    let short = Effort { iterations: RACE, ..effort };
+    let given = warm.len() == k;
+    let (mut best, mut least) = (Vec::new(), f64::INFINITY);
+    for run in 0..if given { 1 } else { effort.restarts } {
+        let warm = if run == 0 { warm } else { &[] };
+        let (_, mut centres) = means.cluster_from(k, loss, one, warm, rng);
+        if centres.len() < k {
+            // Sums that count in wide steps do not tell cells apart that rows do.
+            centres = points.grow(centres, k, rng);
+        }
+        points.iterate(&mut centres, loss, short);
+        let risk = points.risk(&centres, loss);
+        if risk < least || run == 0 {
+            (least, best) = (risk, centres);
+        }
+    }
+    report.objective.push(least);
+    report.iterations += points.iterate(&mut best, loss, effort);
+    report.objective.push(points.risk(&best, loss));
+    report.status = ended(report.iterations < effort.iterations);
+    best
+}
+
+/// Centres iterated on from where they are until nothing moves.
+fn standstill(
+    points: WeightedPoints,
+    mut centres: Vec<Vec<f64>>,
+    loss: Loss,
+    report: &mut Report,
+) -> Vec<Vec<f64>> {
+    let effort = Effort { tolerance: 0.0, ..Effort::new(1, STANDSTILL) };
+    report.iterations += points.iterate(&mut centres, loss, effort);
+    report.objective.push(points.risk(&centres, loss));
+    report.status = ended(report.iterations < STANDSTILL);
+    centres
+}
+
+/// Centres of numbers alone with the levels of all rows.
+fn in_space(cells: &Cells, warm: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let points = cells.weighted_means();
+    let mass = points.mass();
+    let mean = |k: usize| points.iter().map(|(x, w)| w * x[k]).sum::<f64>() / mass;
+    let mut warm = warm.to_vec();
+    for centre in &mut warm {
+        centre.extend((centre.len()..points.dims()).map(mean));
+    }
+    warm
+}
+
+/// The best mixture that EM finds, its covariances shrunk where the witnesses do not carry them.
+fn searched(job: &mut Job<'_>, search: &Search<'_>) -> Found {
+    let k = job.params.k;
+    let found = match job.warm.is_empty() {
+        true => {
+            let grown = search.grown(job.smaller, &mut job.rng);
+            search.best(k, grown, false, &mut job.rng)
+        }
+        false => {
+            let start = search.lifted(given(job, search.points));
+            search.best(k, vec![start], true, &mut job.rng)
+        }
+    };
+    let numbers = search.kind.parameters(k, job.context.plan().dims());
+    let witnesses = search.points.witnesses();
+    let carried = numbers as f64 <= CARRIED * witnesses as f64;
+    if search.kind != CovarianceKind::Full || carried || witnesses == 0 {
+        return found;
+    }
+    let found = search.shrunk(found);
+    let drawn = match found.shrinkage > 0.0 {
+        true => ", so correlations were drawn towards those of all components",
+        false => "",
+    };
+    job.report.notes.push(format!(
+        "full covariances have {numbers} numbers here, more than a tenth of the {witnesses} witness rows{drawn}"
+    ));
+    found
+}
+
+/// The mixture of diagonals that describes the cells, where the witnesses do not speak against it.
+fn described(
+    job: &mut Job<'_>,
+    cells: &Cells,
+    search: &Search<'_>,
+    found: &Found,
+) -> Option<Vec<Atom>> {
+    let points = search.points;
+    let wide = job.context.plan().dims() > DESCRIBED;
+    if search.kind != CovarianceKind::Diag || !job.warm.is_empty() || points.are_all_rows() || wide
+    {
+        return None;
+    }
+    let other = cells.describe(job.params.k, &mut job.rng)?.atoms;
+    let likelihood = points.mean(&Said::new(points, &other).log_density).0;
+    // The one that was fitted to the witnesses is more likely on them by chance alone.
+    let numbers = search.kind.parameters(job.params.k, job.context.plan().dims());
+    let chance = numbers as f64 / points.witnesses().max(1) as f64;
+    (likelihood > found.ended.likelihood - chance).then_some(other)
+}
+
+/// What the points, and halves of them, tell of the likelihood and the densities of the rows.
+fn estimate(job: &mut Job<'_>, points: &StandIns, atoms: &[Atom], held_out: Option<HeldOut>) {
+    if points.witnesses() == 0 {
+        return;
+    }
+    let (sketch, plan) = (job.context.sketch(), job.context.plan());
+    let said = Said::new(points, atoms);
+    let optimism = held_out.as_ref().map_or(0.0, |h| h.optimism);
+    let (mean, error) = points.mean(&said.log_density);
+    // The mixture is as good as it looks on witnesses that are rows of the sketch, which they need not be.
+    let seen = 0.5 * (points.witnesses() as f64 / sketch.weight()).min(1.0);
+    let error = 1.96 * error.hypot(OPTIMISM_ERROR * optimism) + seen * optimism;
+    // Witnesses are kept in single precision.
+    let error = error.max(1e-5 * mean.abs());
+    let optimism = (1.0 - seen) * optimism;
+    let logs = plan.frame.log_scale();
+    let entropy = points.mean(&said.entropy).0;
+    job.report.likelihood = Some(Likelihood::new(mean - optimism - logs, error, entropy));
+    job.report.sketch = Some(job.context.digest().to_string());
+    let in_table = |logs_of: &[f64]| logs_of.iter().map(|l| l - logs).collect::<Vec<f64>>();
+    let own = in_table(&said.log_density);
+    job.densities = Densities::new(&own, points.weights());
+    let Some(densities) = &mut job.densities else { return };
+    densities.estimated_by(points.witnesses(), |threshold| {
+        let below: Vec<f64> = own.iter().map(|l| f64::from(u8::from(*l < threshold))).collect();
+        points.mean(&below).1
+    });
+    if let Some(held_out) = held_out
+        && let Some(other) = Densities::new(&in_table(&held_out.log_density), &held_out.weights)
+    {
+        densities.move_towards(&other, HELD_OUT * (1.0 - seen));
+    }
+}

@@ -1,0 +1,163 @@
+//! Landmarks weighted so that their sketch is the data's, and what can be learned from them.
+//!
+//! Weights are those of non-negative least squares at all bandwidths at once: in the metric of each, min Σ_l ‖W_l(K_l w − k̄_l)‖²
+//! has the normal equations (Σ_l K_l) w = Σ_l k̄_l. Landmarks are rows, so k-means and EM on them find clusters of any shape,
+//! where matching the sketch by a mixture supposes that there is one.
+
+use super::em::{Em, Floor, Shaped, TOLERANCE, Until};
+use super::params::FitParams;
+use crate::atom::Atom;
+use crate::covariance::{Covariance, CovarianceKind};
+use crate::optimize::nonnegative_exact;
+use nysketch_core::kmeans::{Effort, Loss, WeightedPoints};
+use nysketch_core::numeric::parallel::in_parallel;
+use nysketch_core::sketch::Sketch;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+/// How many points' worth of the variances of all components together those of one may be mixed with.
+const SHRINKAGES: [f64; 4] = [0.0, 1.0, 4.0, 16.0];
+/// Starts of EM and its steps.
+const STARTS: usize = 10;
+const STEPS: usize = 300;
+/// Parts of the points, each of which is held out once.
+const FOLDS: usize = 4;
+
+/// Row-major landmarks weighted so that their sketch is the data's.
+pub fn calibrated(sketch: &Sketch, landmarks: &[f64]) -> WeightedPoints {
+    let plan = sketch.plan();
+    let d = plan.dims();
+    let m = landmarks.len() / d;
+    let (mut gram, mut target) = (vec![0.0; m * m], vec![0.0; m]);
+    for (rung, sigma2) in plan.bandwidths.iter().enumerate() {
+        let kernel = plan.kernel.at(*sigma2);
+        target.iter_mut().zip(sketch.feature_means(rung)).for_each(|(t, mean)| *t += mean);
+        for (i, a) in landmarks.chunks_exact(d).enumerate() {
+            for (j, b) in landmarks.chunks_exact(d).enumerate().take(i + 1) {
+                gram[i * m + j] += kernel.value(a, b);
+            }
+        }
+    }
+    for i in 0..m {
+        for j in 0..i {
+            gram[j * m + i] = gram[i * m + j];
+        }
+    }
+    let weights = nonnegative_exact(&gram, &target);
+    WeightedPoints::new(d, landmarks, &weights)
+}
+
+/// Centres as atoms, with the share of the points nearest to each.
+pub fn weighted(points: &WeightedPoints, centres: Vec<Vec<f64>>) -> Vec<Atom> {
+    let mut mass = vec![0.0; centres.len()];
+    let total = points.mass();
+    for (w, own) in points.weights().iter().zip(points.assign(&centres)) {
+        mass[own] += w / total;
+    }
+    let atom = |(mean, weight): (Vec<f64>, f64)| Atom::dirac(weight, mean);
+    centres.into_iter().zip(mass).map(atom).collect()
+}
+
+/// Centres as atoms that share, in each column, the variance of the points around them.
+fn pooled(points: &WeightedPoints, centres: Vec<Vec<f64>>) -> Vec<Atom> {
+    let variance = points.variance_around(&centres);
+    let mut atoms = weighted(points, centres);
+    atoms.iter_mut().for_each(|a| a.covariance = Covariance::Diagonal(variance.clone()));
+    atoms
+}
+
+/// A mixture learned from points, and how likely it makes rows.
+#[derive(Debug, Clone)]
+pub struct Learned {
+    /// The mixture.
+    pub atoms: Vec<Atom>,
+    /// Its mean log-likelihood on rows that are not among the points, as far as the points tell.
+    pub likelihood: f64,
+}
+
+/// A diagonal mixture of k components by EM. Few points carry few variances: those of a component are mixed with those of
+/// all, as far as mixtures of three quarters of the points find best for the last quarter.
+///
+/// `floor` is the least variance in each column.
+pub fn mixture(points: &WeightedPoints, k: usize, floor: &Floor, params: &FitParams) -> Learned {
+    let em = |points: &WeightedPoints, shrinkage: f64| {
+        let places: Vec<f64> = points.iter().flat_map(|(x, _)| x.into_owned()).collect();
+        let shaped = Shaped { kind: CovarianceKind::Diag, floor, shrinkage };
+        Em::new(points.weights(), &places, &[], shaped)
+    };
+    let learn = |points: &WeightedPoints, shrinkage: f64, starts: usize| {
+        let (em, rng) = (em(points, shrinkage), &mut ChaCha8Rng::seed_from_u64(params.seed));
+        let each = |_: usize| {
+            let centres = points.cluster(k, Loss::Squared, Effort::new(2, 50), rng);
+            let mut atoms = pooled(points, centres);
+            atoms.iter_mut().for_each(|a| floor.lift(&mut a.covariance));
+            let until = Until { steps: STEPS, tolerance: TOLERANCE };
+            Learned { likelihood: em.run(&mut atoms, until).likelihood, atoms }
+        };
+        let better = |a: Learned, b: Learned| if b.likelihood > a.likelihood { b } else { a };
+        (0..starts).map(each).reduce(better).expect("there is a start")
+    };
+    let mut folds: Vec<_> = (0..FOLDS).map(|fold| points.without(fold, FOLDS)).collect();
+    folds.retain(|(rest, fold)| rest.len() >= k && !fold.is_empty());
+    if folds.is_empty() {
+        // Too few points to tell anything but themselves.
+        return learn(points, 0.0, STARTS);
+    }
+    let told: f64 = folds.iter().map(|(_, fold)| fold.mass()).sum();
+    let tried = SHRINKAGES.iter().flat_map(|s| folds.iter().map(move |fold| (*s, fold))).collect();
+    let held_out = |(shrinkage, (rest, fold)): (f64, &(WeightedPoints, WeightedPoints))| {
+        let mut atoms = learn(rest, shrinkage, STARTS / 3).atoms;
+        em(fold, 0.0).step(&mut atoms) * fold.mass() / told
+    };
+    let said = in_parallel(params.threads, tried, held_out);
+    let scored = said.chunks(folds.len()).map(|each| each.iter().sum::<f64>()).zip(SHRINKAGES);
+    let (other, shrinkage) =
+        scored.reduce(|a, b| if b.0 > a.0 { b } else { a }).expect("there is a choice");
+    let own = learn(points, shrinkage, STARTS);
+    // With p numbers and s points the likelihood is p/2s too large on them, p/2s too small on other rows, and 4/3 of that too
+    // small on a quarter of the points under what was fitted to the others.
+    Learned { likelihood: (own.likelihood + 6.0 * other) / 7.0, atoms: own.atoms }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::task::Task;
+
+    fn learned(points: &[f64], weights: &[f64], k: usize) -> Learned {
+        let points = WeightedPoints::new(1, points, weights);
+        let floor = Floor::new(vec![1e-3]);
+        mixture(&points, k, &floor, &FitParams::new(Task::Gmm, k))
+    }
+
+    /// Two clusters of weighted points, of which each is as heavy as its points.
+    #[test]
+    fn em_on_weighted_points_finds_the_clusters() {
+        let at = |i: usize| if i < 40 { i as f64 * 0.05 } else { 50.0 + (i - 40) as f64 * 0.1 };
+        let points: Vec<f64> = (0..60).map(at).collect();
+        let weights: Vec<f64> = (0..60).map(|i| if i < 40 { 1.0 } else { 6.0 }).collect();
+        let mut atoms = learned(&points, &weights, 2).atoms;
+        atoms.sort_by(|a, b| a.mean[0].total_cmp(&b.mean[0]));
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-6;
+        assert!(near(atoms[0].weight, 0.25) && near(atoms[1].weight, 0.75), "{atoms:?}");
+        assert!(near(atoms[0].mean[0], 0.975) && near(atoms[1].mean[0], 50.95), "{atoms:?}");
+        // 40 points 0.05 apart have a variance of 0.05²·(40² − 1)/12, or something between that and the other's.
+        let (own, other) = (0.05f64.powi(2) * 1599.0 / 12.0, 0.01 * 399.0 / 12.0);
+        assert!(
+            atoms[0].variance()[0] <= own + 1e-9 && atoms[0].variance()[0] > 0.99 * own.min(other)
+        );
+    }
+
+    /// None of them panics, whatever is left of the points.
+    #[test]
+    fn few_points_give_few_atoms() {
+        for (count, k) in [(1, 1), (1, 3), (3, 1), (3, 3), (4, 2), (5, 5), (7, 3)] {
+            let points: Vec<f64> = (0..count).map(|i| i as f64).collect();
+            let found = learned(&points, &vec![1.0; count], k);
+            assert_eq!(found.atoms.len(), k.min(count), "{count} points, k = {k}");
+            assert!(
+                found.likelihood.is_finite() && found.atoms.iter().all(|a| a.weight.is_finite())
+            );
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Choosing k by what folds say that the model has not seen.
+//!
+//! For each fold, models of every k are learned from the rest of the sketch, without the witnesses of the fold, and the
+//! fold says what they cost: its witnesses, weighted to its own cells and moved to their means. The mean squared
+//! distance of k-means needs little of them, since second moments are exact:
+//!
+//! ```text
+//! risk = E_w min_c |x − c|²  +  (E |x|² − E_w |x|²)
+//! ```
+//!
+//! where E_w is over the witnesses and E, from the sums, over the rows. A cell that no border cuts is then exact.
+//! Landmarks, scales and what else the plan says are given: they were chosen from all rows.
+
+use super::cells::Cell;
+use super::context::Context;
+use super::params::FitParams;
+use super::refits::{Refits, error_of_folds};
+use crate::model::task::Task;
+use crate::model::{Model, Shape};
+use nysketch_core::error::Result;
+use nysketch_core::numeric::parallel::in_parallel;
+use serde::Serialize;
+
+/// Risks of models of several k on rows that they were not learned from.
+///
+/// ```
+/// use nysketch::{Context, FitParams, FoldRule, Mixture, PlanParams, Sketch, SketchParams, Table, Task, plan_for};
+/// # fn main() -> nysketch::Result<()> {
+/// let table = Table::unnamed(2, Mixture::new(2, 3, 4.0, 7)?.rows(0, 2000).values)?;
+/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// let rule = FoldRule::by_content(8)?;
+/// let sketch = Sketch::of_folds(&plan, &rule, &table, SketchParams::default(), &())?;
+/// let found = Context::new(&sketch).cross_validate(&FitParams::new(Task::Gmm, 1), 1, 5)?;
+/// assert_eq!(found.points[found.within_error].k, 3);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct CrossValidation {
+    /// Folds that were held out in turn.
+    pub folds: usize,
+    /// The column that rows were dealt to folds by; none where their own values decided.
+    pub by: Option<String>,
+    /// One for each k.
+    pub points: Vec<HeldOutRisk>,
+    /// The index of the least risk.
+    pub best: usize,
+    /// The index of the least k whose risk is within one standard error of the least.
+    pub within_error: usize,
+}
+
+/// The risk of models of one k.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct HeldOutRisk {
+    /// Number of centres or components.
+    pub k: usize,
+    /// Mean over the rows held out of what [`Evaluation`](crate::metrics::Evaluation) would show.
+    pub risk: f64,
+    /// Its standard error, from how the folds differ.
+    pub error: f64,
+}
+
+impl Context<'_> {
+    /// Risks of models of every k from `low` to `high` on folds that they have not seen.
+    pub fn cross_validate(
+        &self,
+        params: &FitParams,
+        low: usize,
+        high: usize,
+    ) -> Result<CrossValidation> {
+        let refits = Refits::new(self.sketch(), "`cross_validate`")?;
+        // One kind of covariance for all folds.
+        let mut params = params.clone();
+        if params.task == Task::Gmm && params.known_covariance.is_none() {
+            params.covariance = Some(self.covariance(&params.clone().k(high)).0);
+        }
+        let alone = params.clone().threads(1);
+        let risks = |fold: usize| -> Result<Vec<f64>> {
+            let (rest, held_out) = (refits.without(fold), refits.alone(fold));
+            let (context, held_out) = (Context::new(&rest), Context::new(&held_out));
+            let curve = context.curve(&alone, low, high)?;
+            curve.points.iter().map(|point| held_out.risk_of_others(&point.model)).collect()
+        };
+        let folds: Vec<usize> = (0..refits.len()).collect();
+        let all = in_parallel(params.threads, folds, risks);
+        let all = all.into_iter().collect::<Result<Vec<Vec<f64>>>>()?;
+        let shares = refits.shares();
+        let point = |i: usize| {
+            let risks: Vec<f64> = all.iter().map(|risks| risks[i]).collect();
+            let risk = risks.iter().zip(&shares).map(|(risk, share)| share * risk).sum();
+            let error = error_of_folds(&risks, risk, &shares);
+            HeldOutRisk { k: low + i, risk, error }
+        };
+        let points: Vec<HeldOutRisk> = (0..=high - low).map(point).collect();
+        let best =
+            (0..points.len()).reduce(|a, b| if points[b].risk < points[a].risk { b } else { a });
+        let best = best.unwrap_or(0);
+        let limit = points[best].risk + points[best].error;
+        let within_error = points.iter().position(|p| p.risk <= limit).unwrap_or(best);
+        Ok(CrossValidation { folds: refits.len(), by: refits.key(), points, best, within_error })
+    }
+
+    /// The risk, on the rows of this sketch, of a model that was learned from others.
+    fn risk_of_others(&self, model: &Model) -> Result<f64> {
+        let risk = self.risks(model)?.0;
+        let squared = model.task == Task::Kmeans && self.is_plain() && self.plan().collect.cells;
+        if !squared || !matches!(model.shape, Shape::Centres { .. }) {
+            return Ok(risk);
+        }
+        // Second moments around the plan's centre, of all rows and of the points.
+        let points = self.risk_points()?;
+        let square = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>();
+        let seen: f64 = points.iter().map(|(x, w)| w * square(&x)).sum();
+        let moment = |cell: Cell<'_>| {
+            let widths: f64 = (0..cell.mean.len()).map(|k| cell.width(k)).sum();
+            cell.rows * (square(cell.mean) + widths)
+        };
+        let exact: f64 = self.cells().iter().map(moment).sum();
+        Ok(risk + (exact - seen) / points.mass())
+    }
+}

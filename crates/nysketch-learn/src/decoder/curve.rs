@@ -1,0 +1,292 @@
+//! The curve over k: one model for each k from the same sketch, the risk that the sketch tells for it,
+//! and the k that it suggests.
+
+use super::context::Context;
+use super::fit::with_levels;
+use super::likelihood::Said;
+use super::params::FitParams;
+use crate::atom::Atom;
+use crate::model::task::Task;
+use crate::model::{Model, Shape};
+use nysketch_core::error::{Error, Result};
+use nysketch_core::kmeans::WeightedPoints;
+use nysketch_core::sketch::Sketch;
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+/// Models for a range of k.
+///
+/// ```
+/// use nysketch::decoder::fit_curve;
+/// use nysketch::{FitParams, Task};
+/// # fn main() -> nysketch::Result<()> {
+/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
+/// # let table = Table::unnamed(2, rows.clone())?;
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let curve = fit_curve(&sketch, &FitParams::new(Task::Kmeans, 1), 1, 6)?;
+/// let best = &curve.points[curve.suggested];
+/// assert_eq!(best.k, 3);
+/// assert!(curve.clear && best.risk < curve.points[0].risk);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Curve {
+    /// One point for each k.
+    pub points: Vec<CurvePoint>,
+    /// The index of the suggested one.
+    pub suggested: usize,
+    /// Whether that one stands out; never at an end of the range.
+    pub clear: bool,
+}
+
+impl Curve {
+    /// The suggested point.
+    pub fn best(&self) -> &CurvePoint {
+        &self.points[self.suggested]
+    }
+
+    /// Whether the suggestion is the first or the last of several k, so that a better one may lie outside.
+    pub fn at_end(&self) -> bool {
+        let last = self.points.len() - 1;
+        last > 0 && (self.suggested == 0 && self.best().k > 2 || self.suggested == last)
+    }
+
+    /// The point of the least ICL, where there are any.
+    pub fn least_icl(&self) -> Option<&CurvePoint> {
+        let known = self.points.iter().filter(|p| p.icl.is_some());
+        known.min_by(|a, b| a.icl.partial_cmp(&b.icl).unwrap_or(Ordering::Equal))
+    }
+
+    /// The point of the largest silhouette, where there are any.
+    pub fn most_separate(&self) -> Option<&CurvePoint> {
+        let known = self.points.iter().filter(|p| p.silhouette.is_some());
+        known.max_by(|a, b| a.silhouette.partial_cmp(&b.silhouette).unwrap_or(Ordering::Equal))
+    }
+}
+
+/// One point of the curve over k.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CurvePoint {
+    /// Number of centres or components.
+    pub k: usize,
+    /// Risk that [`Evaluation`](crate::metrics::Evaluation) would show, as far as the sketch tells it.
+    pub risk: f64,
+    /// Risk by which models of several k are compared.
+    compared: f64,
+    /// Bayesian information criterion of a mixture, `2n·r + p ln n`, where r is the mean negative log-likelihood of
+    /// the rows, estimated from witness rows without what fitting to them makes of it, or from cells unfolded into the
+    /// same points whatever the mixture: the least is best.
+    pub bic: Option<f64>,
+    /// Integrated completed likelihood of a mixture, BIC and `2n` times the mean entropy of the component given the
+    /// row, where witness rows tell it: the least is best, and components that overlap cost.
+    pub icl: Option<f64>,
+    /// Simplified silhouette of two centres or more: the mean over the rows, each in the place of its cell's mean, of
+    /// `(b − a)/max(a, b)`, where `a` and `b` are the distances to the nearest centre and to the second nearest. Near 1 for clusters far
+    /// apart, near 0 where they touch.
+    pub silhouette: Option<f64>,
+    /// The model.
+    pub model: Model,
+}
+
+/// Improvements below this share of the risk are noise.
+const NOISE: f64 = 2e-3;
+/// From this ratio of improvements on an elbow is clear.
+const CLEAR: f64 = 2.5;
+
+/// Models for every k from `low` to `high`, centres started from those of the k before where that
+/// helps, and a suggestion.
+///
+/// For centres it is the elbow: the k whose improvement over k − 1 is largest beside what k + 1 would
+/// improve. For mixtures it is the least BIC, `2n·risk + p ln n`, with p the free numbers of the model.
+pub fn fit_curve(sketch: &Sketch, params: &FitParams, low: usize, high: usize) -> Result<Curve> {
+    Context::new(sketch).curve(params, low, high)
+}
+
+/// The risk of a model, estimated from the sketch; see [`Context::risk`].
+pub fn estimated_risk(sketch: &Sketch, model: &Model) -> Option<f64> {
+    Context::new(sketch).risk(model)
+}
+
+impl Context<'_> {
+    /// See [`fit_curve`].
+    pub fn curve(&self, params: &FitParams, low: usize, high: usize) -> Result<Curve> {
+        let plan = self.plan();
+        if low > high {
+            return Err(Error::parameter(
+                "`k`",
+                "a range from less to more",
+                format!("{low}..{high}"),
+            ));
+        }
+        // What cannot be done is refused before the work.
+        let possible = |k: usize| self.check(&params.clone().k(k));
+        possible(low)?;
+        possible(high)?;
+        if plan.landmarks().is_none() {
+            let expected = "one number for a Fourier sketch, which cannot tell risks apart";
+            return Err(Error::parameter("`k`", expected, "a range"));
+        }
+        let mixture = params.task == Task::Gmm;
+        if mixture && !plan.collect.cells {
+            return Err(Error::MissingSums { task: "the curve over k", what: "cells".into() });
+        }
+        // One kind of covariance for all, which the last can have too.
+        let (kind, note) = self.covariance(&params.clone().k(high));
+        let chosen = params.clone().covariance(kind);
+        let free = mixture && params.known_covariance.is_none() && params.covariance.is_none();
+        let (params, note) = if free { (&chosen, note) } else { (params, None) };
+        // An elbow needs a neighbour on either side.
+        let first = if mixture { low } else { low.max(2) - 1 };
+        let last = if !mixture && possible(high + 1).is_ok() { high + 1 } else { high };
+        let mut points: Vec<CurvePoint> = Vec::new();
+        for k in first..=last {
+            let last = points.last().map(|p| &p.model);
+            let warm = last.and_then(|model| self.centres_of(model)).unwrap_or_default();
+            let smaller = last.and_then(|model| self.atoms_of(model)).unwrap_or_default();
+            let mut model = self.fit_from(&params.clone().k(k), &warm, &smaller)?;
+            model.report.notes.extend(note.clone());
+            let (risk, compared) = self.risks(&model)?;
+            let logs = plan.frame.log_scale();
+            let n = self.sketch().weight().max(1.0);
+            let bic = mixture.then(|| bic(n, params, &model, compared + logs));
+            let entropy = model.report.likelihood.map(|l| l.entropy);
+            let icl = bic.zip(entropy).map(|(bic, entropy)| bic + 2.0 * n * entropy);
+            let silhouette = self.silhouette(&model)?;
+            points.push(CurvePoint { k, risk, compared, bic, icl, silhouette, model });
+        }
+        let score = |i: usize| match points[i].bic {
+            Some(bic) => -bic,
+            None => elbow(&points, i),
+        };
+        let scores: Vec<f64> = (0..points.len()).map(score).collect();
+        let inside = |i: &usize| (low..=high).contains(&points[*i].k);
+        let best = (0..points.len())
+            .filter(inside)
+            .max_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(b.cmp(&a)))
+            .unwrap_or(0);
+        let stands_out = mixture || scores[best] >= CLEAR;
+        let k = points[best].k;
+        points.retain(|p| (low..=high).contains(&p.k));
+        let suggested = points.iter().position(|p| p.k == k).unwrap_or(0);
+        let curve = Curve { points, suggested, clear: false };
+        let clear = stands_out && !curve.at_end();
+        Ok(Curve { clear, ..curve })
+    }
+
+    /// The atoms of a mixture in the plan's coordinates.
+    pub(super) fn atoms_of(&self, model: &Model) -> Option<Vec<Atom>> {
+        let atoms = model.shape.atoms(&self.plan().frame)?;
+        Some(with_levels(atoms, &model.levels))
+    }
+
+    /// See [`CurvePoint::silhouette`]; `None` for mixtures and for a single centre.
+    fn silhouette(&self, model: &Model) -> Result<Option<f64>> {
+        let centres = self.centres_of(model).filter(|centres| centres.len() > 1);
+        let Some(centres) = centres else { return Ok(None) };
+        let points = match self.plan().collect.cells {
+            true => Cow::Owned(self.clustered().weighted_means()),
+            false => self.risk_points()?,
+        };
+        let margins = points.margins(&centres);
+        let weighted = points.weights().iter().zip(&margins).map(|(w, margin)| w * margin);
+        Ok(Some(weighted.sum::<f64>() / points.mass()))
+    }
+
+    /// The risk of a model, estimated from the sketch: mean squared distance or mean distance in the
+    /// coordinates of the fit, or negative log-likelihood; `None` where the sketch cannot tell.
+    pub fn risk(&self, model: &Model) -> Option<f64> {
+        self.risks(model).ok().map(|r| r.0)
+    }
+
+    /// What the risk of centres is taken on: witness rows weighted by their cells, cells unfolded, or else calibrated
+    /// landmarks.
+    pub(super) fn risk_points(&self) -> Result<Cow<'_, WeightedPoints>> {
+        let collect = self.plan().collect;
+        if let Some(points) = self.witness_points(true) {
+            return Ok(Cow::Borrowed(points));
+        }
+        if collect.cells {
+            return Ok(Cow::Owned(self.clustered_unfolded().weighted_means()));
+        }
+        let missing = || Error::MissingSums { task: "a risk estimate", what: "cells".into() };
+        self.calibrated()?.map(Cow::Borrowed).ok_or_else(missing)
+    }
+
+    /// The risk, and one by which models of several k are compared: that of a mixture on the cells unfolded
+    /// by themselves, which are the same points for all.
+    pub(super) fn risks(&self, model: &Model) -> Result<(f64, f64)> {
+        if self.sketch().rows() == 0 {
+            return Err(Error::NoRows { skipped: self.sketch().skipped() });
+        }
+        let missing =
+            |what: &str| Error::MissingSums { task: "a risk estimate", what: what.into() };
+        let frame = &self.plan().frame;
+        match &model.shape {
+            Shape::Centres { .. } => {
+                let centres = self.centres_of(model).unwrap_or_default();
+                let risk = self.risk_points()?.risk(&centres, model.task.loss());
+                Ok((risk, risk))
+            }
+            Shape::Mixture { covariance, .. } => {
+                if !self.plan().collect.cells {
+                    return Err(missing("cells"));
+                }
+                let atoms = self.atoms_of(model).unwrap_or_default();
+                let logs = frame.log_scale();
+                // One that was learned from these witnesses knows how much of its likelihood is chance.
+                let own = model.report.sketch.as_deref() == Some(self.digest());
+                if let Some(likelihood) = model.report.likelihood.filter(|_| own) {
+                    return Ok((-likelihood.mean, -likelihood.mean - logs));
+                }
+                let points = match self.is_plain() {
+                    true => self.witnessed().map(Cow::Borrowed),
+                    false => self.stand_ins(),
+                };
+                if let Some(points) = points {
+                    let mean = points.mean(&Said::new(&points, &atoms).log_density).0;
+                    return Ok((logs - mean, -mean));
+                }
+                // Cells know the variances of their rows alone.
+                if covariance.is_matrix() {
+                    return Err(missing("witness rows"));
+                }
+                Ok((
+                    logs - self.cells().own_likelihood(&atoms),
+                    -self.unfolded().plain_likelihood(&atoms),
+                ))
+            }
+            Shape::Components { .. } => Err(missing("rows")),
+        }
+    }
+}
+
+/// How much more k improves on k − 1 than k + 1 would on k; 0 at an end.
+fn elbow(points: &[CurvePoint], i: usize) -> f64 {
+    let Some(next) = points.get(i + 1) else { return 0.0 };
+    let Some(before) = i.checked_sub(1).map(|b| &points[b]) else { return 0.0 };
+    let here = points[i].compared;
+    let noise = NOISE * here.max(f64::MIN_POSITIVE);
+    (before.compared - here) / (here - next.compared).max(noise)
+}
+
+/// `2n·risk + p ln n`.
+fn bic(n: f64, params: &FitParams, model: &Model, risk: f64) -> f64 {
+    let (k, d) = (model.k(), model.columns.len());
+    let numbers = match &model.shape {
+        Shape::Mixture { covariance, .. } if params.known_covariance.is_none() => {
+            covariance.parameters(k, d) + k * free_shares(model)
+        }
+        _ => k * d + k - 1,
+    };
+    2.0 * n * risk + numbers as f64 * n.ln()
+}
+
+/// Shares of levels of a component that can be chosen.
+fn free_shares(model: &Model) -> usize {
+    model.categories().iter().map(|c| c.len() - 1).sum()
+}

@@ -1,0 +1,434 @@
+//! A step of EM with diagonal covariances on points that may have a width.
+//!
+//! A point of mean x and variance v stands for rows around it: its log-density under an atom is
+//!
+//! ```text
+//! log α + E log N(X; μ, γ) = log α − ½ Σ log 2πγ − ½ Σ ((x − μ)² + v)/γ
+//! ```
+//!
+//! Points lie in blocks, each column of a block side by side, so that a vector holds one column of many
+//! points. A step goes over them once: responsibilities of a block are summed up while they are in the
+//! cache. Distances and sums are in doubles; exponentials are those of the sketch, in single precision.
+
+use super::levels::Levels;
+use super::near::{MANY, Near, REACH};
+use super::passed::{Moments, Passed, Told};
+use crate::atom::Atom;
+use crate::covariance::Covariance;
+use nysketch_core::kernel::exp2::exp2_product;
+use nysketch_core::numeric::simd::Instructions;
+use pulp::{Simd, WithSimd};
+
+/// Points of a block: few enough that their log-densities stay in registers.
+const BLOCK: usize = 32;
+/// Sums of each column that run side by side.
+const LANES: usize = 8;
+/// Log-densities further below the largest count as this far, in nats: the exponentials end at 2⁻¹²⁶.
+const LOWEST: f32 = -80.0;
+
+/// Points laid out for diagonals.
+#[derive(Debug)]
+pub struct Diagonal {
+    dims: usize,
+    /// Points, without those that fill the last block.
+    count: usize,
+    /// `[block][point]`, zero where the last block is not full.
+    weights: Vec<f64>,
+    /// `[block][column][point]`.
+    places: Vec<f64>,
+    /// As places, or empty.
+    widths: Vec<f64>,
+}
+
+impl Diagonal {
+    /// Row-major points with their weights, and their variances where they have any.
+    pub fn new(dims: usize, weights: &[f64], places: &[f64], variances: &[f64]) -> Self {
+        let mut padded = weights.to_vec();
+        padded.resize(weights.len().next_multiple_of(BLOCK), 0.0);
+        Diagonal {
+            dims,
+            count: weights.len(),
+            weights: padded,
+            places: in_blocks(dims, places),
+            widths: in_blocks(dims, variances),
+        }
+    }
+
+    /// The same points in another order.
+    pub fn ordered(&self, order: &[usize]) -> Self {
+        let size = BLOCK * self.dims;
+        let gather = |from: &[f64]| {
+            let mut to = vec![0.0; from.len()];
+            for (b, to) in to.chunks_exact_mut(size).enumerate() {
+                for i in 0..BLOCK {
+                    let at = order[(b * BLOCK + i).min(self.count - 1)];
+                    let from = &from[at / BLOCK * size..][at % BLOCK..];
+                    let column = to[i..].iter_mut().step_by(BLOCK);
+                    column.zip(from.iter().step_by(BLOCK)).for_each(|(to, from)| *to = *from);
+                }
+            }
+            to
+        };
+        let mut weights = vec![0.0; self.weights.len()];
+        weights.iter_mut().zip(order).for_each(|(to, at)| *to = self.weights[*at]);
+        let (places, widths) = (gather(&self.places), gather(&self.widths));
+        Diagonal { dims: self.dims, count: self.count, weights, places, widths }
+    }
+
+    /// What each atom is responsible for; of atoms near each block where these are given.
+    pub fn pass(
+        &self,
+        atoms: &[Atom],
+        levels: &Levels,
+        near: Option<&Near>,
+        instructions: Instructions,
+    ) -> Passed {
+        let mut sums = vec![Sums::new(self.dims, levels.total()); atoms.len()];
+        let mut found = Found { likelihood: 0.0, best: Vec::new(), near: Near::default() };
+        let looked = Looked::new(self, atoms, levels, near);
+        instructions.dispatch(Pass { looked, sums: &mut sums, found: &mut found });
+        found.best.truncate(self.count);
+        let Found { likelihood, best, near } = found;
+        Passed { likelihood, moments: sums.into_iter().map(Sums::moments).collect(), best, near }
+    }
+
+    /// The log-density of each point, and the entropy of its responsibilities.
+    pub fn told(&self, atoms: &[Atom], levels: &Levels, instructions: Instructions) -> Told {
+        let mut told = Told::default();
+        instructions.dispatch(Telling(Looked::new(self, atoms, levels, None), &mut told));
+        told.log_density.truncate(self.count);
+        told.entropy.truncate(self.count);
+        told
+    }
+}
+
+/// `[block][column][point]` of row-major points; the last is repeated where the last block is not full.
+fn in_blocks(dims: usize, points: &[f64]) -> Vec<f64> {
+    let count = points.len() / dims;
+    let mut blocks = vec![0.0; count.next_multiple_of(BLOCK) * dims];
+    for (b, block) in blocks.chunks_exact_mut(BLOCK * dims).enumerate() {
+        for i in 0..BLOCK {
+            let row = (b * BLOCK + i).min(count - 1);
+            for (k, x) in points[row * dims..(row + 1) * dims].iter().enumerate() {
+                block[k * BLOCK + i] = *x;
+            }
+        }
+    }
+    blocks
+}
+
+/// Each column of a block.
+#[inline(always)]
+fn columns(block: &[f64]) -> &[[f64; BLOCK]] {
+    block.as_chunks().0
+}
+
+/// What the log-density of an atom is computed from.
+struct Density {
+    /// `log α − ½ Σ log 2πγ`.
+    constant: f64,
+    /// μ and `−½/γ` of each column.
+    columns: Vec<(f64, f64)>,
+    /// `log θ` of each level.
+    levels: Vec<f64>,
+}
+
+impl Density {
+    fn new(atom: &Atom, levels: &Levels) -> Self {
+        let logs: f64 = atom.variance().iter().map(|g| (std::f64::consts::TAU * g).ln()).sum();
+        Density {
+            constant: atom.weight.max(1e-300).ln() - 0.5 * logs,
+            columns: atom.mean.iter().zip(atom.variance()).map(|(m, g)| (*m, -0.5 / g)).collect(),
+            levels: levels.logs(&atom.levels),
+        }
+    }
+
+    /// Log-densities of a block's points.
+    #[inline(always)]
+    fn of(&self, places: &[f64], widths: Option<&[f64]>) -> [f64; BLOCK] {
+        let mut logs = [self.constant; BLOCK];
+        match widths {
+            None => {
+                for (&(mean, factor), x) in self.columns.iter().zip(columns(places)) {
+                    for i in 0..BLOCK {
+                        let t = x[i] - mean;
+                        logs[i] = (factor * t).mul_add(t, logs[i]);
+                    }
+                }
+            }
+            Some(widths) => {
+                let each = columns(places).iter().zip(columns(widths));
+                for (&(mean, factor), (x, v)) in self.columns.iter().zip(each) {
+                    for i in 0..BLOCK {
+                        let t = x[i] - mean;
+                        logs[i] = t.mul_add(t, v[i]).mul_add(factor, logs[i]);
+                    }
+                }
+            }
+        }
+        logs
+    }
+}
+
+/// Σ w, Σ w (x − μ), Σ w ((x − μ)² + v) of an atom, around its mean before.
+#[derive(Clone)]
+struct Sums {
+    mass: [f64; LANES],
+    first: Vec<[f64; LANES]>,
+    second: Vec<[f64; LANES]>,
+    levels: Vec<f64>,
+}
+
+impl Sums {
+    fn new(dims: usize, levels: usize) -> Self {
+        let zero = [0.0; LANES];
+        let (first, second) = (vec![zero; dims], vec![zero; dims]);
+        Sums { mass: zero, first, second, levels: vec![0.0; levels] }
+    }
+
+    /// What runs side by side, added up.
+    fn moments(self) -> Moments {
+        let add = |sums: Vec<[f64; LANES]>| sums.iter().map(|s| s.iter().sum()).collect();
+        Moments {
+            mass: self.mass.iter().sum(),
+            first: add(self.first),
+            second: Covariance::Diagonal(add(self.second)),
+            levels: self.levels,
+        }
+    }
+
+    /// Adds a block whose points weigh `w` for the atom. Written for vectors: left to itself the compiler
+    /// gathers across columns.
+    #[inline(always)]
+    fn add<S: Simd>(
+        &mut self,
+        simd: S,
+        w: &[f64; BLOCK],
+        density: &Density,
+        places: &[f64],
+        widths: Option<&[f64]>,
+    ) {
+        let (w, _) = S::as_simd_f64s(w);
+        let side_by_side = LANES / S::F64_LANES;
+        let (mass, _) = S::as_mut_simd_f64s(&mut self.mass);
+        for (p, w) in w.iter().enumerate() {
+            let sum = &mut mass[p % side_by_side];
+            *sum = simd.add_f64s(*sum, *w);
+        }
+        let sums = self.first.iter_mut().zip(&mut self.second);
+        let each = sums.zip(density.columns.iter().zip(columns(places)));
+        for ((first, second), (&(mean, _), x)) in each {
+            let mean = simd.splat_f64s(mean);
+            let (first, _) = S::as_mut_simd_f64s(first);
+            let (second, _) = S::as_mut_simd_f64s(second);
+            let (x, _) = S::as_simd_f64s(x);
+            for lane in 0..side_by_side {
+                let (mut one, mut two) = (first[lane], second[lane]);
+                for p in (lane..BLOCK / S::F64_LANES).step_by(side_by_side) {
+                    let t = simd.sub_f64s(x[p], mean);
+                    let wt = simd.mul_f64s(w[p], t);
+                    one = simd.add_f64s(one, wt);
+                    two = simd.mul_add_f64s(wt, t, two);
+                }
+                (first[lane], second[lane]) = (one, two);
+            }
+        }
+        for (second, v) in self.second.iter_mut().zip(columns(widths.unwrap_or_default())) {
+            let (second, _) = S::as_mut_simd_f64s(second);
+            for (p, v) in S::as_simd_f64s(v).0.iter().enumerate() {
+                let sum = &mut second[p % side_by_side];
+                *sum = simd.mul_add_f64s(w[p], *v, *sum);
+            }
+        }
+    }
+}
+
+/// Points as atoms see them, a block at a time.
+struct Looked<'a> {
+    points: &'a Diagonal,
+    levels: &'a Levels,
+    near: Option<&'a Near>,
+    densities: Vec<Density>,
+    /// All atoms.
+    all: Vec<u32>,
+}
+
+/// A block of points.
+struct Block {
+    /// Log-densities of atoms, then their shares of the largest.
+    logs: Vec<[f64; BLOCK]>,
+    /// Which of them are within reach, by their place in the list of atoms.
+    kept: Vec<usize>,
+    /// The largest log-density.
+    most: [f64; BLOCK],
+    /// Σ e of the shares e, and `Σ e log e`.
+    total: [f64; BLOCK],
+    spread: [f64; BLOCK],
+}
+
+impl Block {
+    fn new(atoms: usize) -> Self {
+        let (logs, kept) = (vec![[0.0; BLOCK]; atoms], Vec::with_capacity(atoms));
+        Block { logs, kept, most: [0.0; BLOCK], total: [0.0; BLOCK], spread: [0.0; BLOCK] }
+    }
+}
+
+impl<'a> Looked<'a> {
+    fn new(
+        points: &'a Diagonal,
+        atoms: &[Atom],
+        levels: &'a Levels,
+        near: Option<&'a Near>,
+    ) -> Self {
+        let densities = atoms.iter().map(|a| Density::new(a, levels)).collect();
+        Looked { points, levels, near, densities, all: (0..atoms.len() as u32).collect() }
+    }
+
+    /// The atoms that a block looks at.
+    fn atoms(&self, b: usize) -> &[u32] {
+        self.near.map_or(&self.all, |near| near.of(b))
+    }
+
+    fn span(&self, b: usize) -> std::ops::Range<usize> {
+        let size = BLOCK * self.points.dims;
+        b * size..(b + 1) * size
+    }
+
+    /// Points of a block that are not there to fill it.
+    fn filled(&self, b: usize) -> usize {
+        (self.points.count - b * BLOCK).min(BLOCK)
+    }
+
+    /// Shares of the atoms at a block's points.
+    #[inline(always)]
+    fn share(&self, b: usize, block: &mut Block) {
+        let (places, widths) =
+            (&self.points.places[self.span(b)], self.points.widths.get(self.span(b)));
+        let atoms = self.atoms(b);
+        let mut most = [f64::NEG_INFINITY; BLOCK];
+        for (logs, atom) in block.logs.iter_mut().zip(atoms) {
+            let density = &self.densities[*atom as usize];
+            *logs = density.of(places, widths);
+            if !self.levels.is_empty() {
+                for (i, log) in logs.iter_mut().enumerate().take(self.filled(b)) {
+                    *log += self.levels.log(&density.levels, b * BLOCK + i);
+                }
+            }
+            for i in 0..BLOCK {
+                most[i] = if logs[i] > most[i] { logs[i] } else { most[i] };
+            }
+        }
+        block.most = most;
+        block.kept.clear();
+        let few = self.all.len() < MANY;
+        for (at, logs) in block.logs[..atoms.len()].iter().enumerate() {
+            let mut reach = few;
+            for i in 0..BLOCK {
+                reach |= logs[i] > most[i] - REACH;
+            }
+            if reach {
+                block.kept.push(at);
+            }
+        }
+        if block.kept.is_empty() {
+            // Points without any density.
+            block.kept.extend(0..atoms.len());
+        }
+        let (mut total, mut spread) = ([0.0; BLOCK], [0.0; BLOCK]);
+        for at in &block.kept {
+            let logs = &mut block.logs[*at];
+            for i in 0..BLOCK {
+                let below = ((logs[i] - most[i]) as f32).max(LOWEST);
+                logs[i] = f64::from(exp2_product(below, std::f32::consts::LOG2_E));
+                total[i] += logs[i];
+                spread[i] += logs[i] * f64::from(below);
+            }
+        }
+        (block.total, block.spread) = (total, spread);
+    }
+}
+
+/// What a pass finds beside the sums.
+struct Found {
+    /// Sum of the log-likelihoods.
+    likelihood: f64,
+    /// The best atom of each point, and the atoms within reach of each block, where there are many atoms.
+    best: Vec<u32>,
+    near: Near,
+}
+
+/// Goes over all points once and adds up what atoms are responsible for.
+struct Pass<'a> {
+    looked: Looked<'a>,
+    sums: &'a mut [Sums],
+    found: &'a mut Found,
+}
+
+impl WithSimd for Pass<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Pass { looked, sums, found } = self;
+        let (points, levels) = (looked.points, looked.levels);
+        let mut block = Block::new(looked.all.len());
+        for (b, weights) in columns(&points.weights).iter().enumerate() {
+            looked.share(b, &mut block);
+            let atoms = looked.atoms(b);
+            let mut share = [0.0; BLOCK];
+            let mut largest = 0.0f64;
+            for i in 0..BLOCK {
+                found.likelihood += weights[i] * (block.most[i] + block.total[i].ln());
+                share[i] = weights[i] / block.total[i];
+                largest = largest.max(weights[i]);
+            }
+            if looked.all.len() >= MANY {
+                let mut best = [atoms[block.kept[0]]; BLOCK];
+                for at in &block.kept {
+                    for i in 0..BLOCK {
+                        // The best has the share 1 of itself.
+                        best[i] = if block.logs[*at][i] == 1.0 { atoms[*at] } else { best[i] };
+                    }
+                }
+                found.best.extend_from_slice(&best);
+                found.near.push(block.kept.iter().map(|at| atoms[*at]));
+            }
+            let (places, widths) =
+                (&points.places[looked.span(b)], points.widths.get(looked.span(b)));
+            for at in &block.kept {
+                let (w, atom) = (&mut block.logs[*at], atoms[*at] as usize);
+                let mut heaviest = 0.0f64;
+                for i in 0..BLOCK {
+                    w[i] *= share[i];
+                    heaviest = heaviest.max(w[i]);
+                }
+                // Nothing that would show is left out.
+                if heaviest > 1e-14 * largest {
+                    sums[atom].add(simd, w, &looked.densities[atom], places, widths);
+                    if !levels.is_empty() {
+                        for (i, w) in w.iter().enumerate().take(looked.filled(b)) {
+                            levels.add(&mut sums[atom].levels, b * BLOCK + i, *w);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Goes over all points once and tells their densities.
+struct Telling<'a>(Looked<'a>, &'a mut Told);
+
+impl WithSimd for Telling<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Telling(looked, told) = self;
+        let mut block = Block::new(looked.all.len());
+        for b in 0..looked.points.weights.len() / BLOCK {
+            looked.share(b, &mut block);
+            for i in 0..BLOCK {
+                told.push(block.most[i], block.total[i], block.spread[i]);
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The least variance of a component.
+
+use crate::covariance::{Covariance, SymmetricMatrix};
+use nysketch_core::numeric::linalg::{Matrix, symmetric_eigen};
+
+/// What the variance of a component keeps at least: in each column, and for matrices in every direction, where each
+/// column is measured by its own least variance.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Floor(Vec<f64>);
+
+impl Floor {
+    /// One positive variance for each column.
+    pub fn new(variances: Vec<f64>) -> Self {
+        debug_assert!(variances.iter().all(|v| *v > 0.0));
+        Floor(variances)
+    }
+
+    /// Number of columns.
+    pub fn dims(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The least variance of each column.
+    pub fn variances(&self) -> &[f64] {
+        &self.0
+    }
+
+    /// The least variance of a component that has the same in all columns.
+    pub fn spherical(&self) -> f64 {
+        self.0.iter().sum::<f64>() / self.0.len() as f64
+    }
+
+    /// Lifts a covariance to the floor: eigenvalues of `D^{-½} Γ D^{-½}` below 1 become 1, where D holds the least
+    /// variances.
+    pub fn lift(&self, covariance: &mut Covariance) {
+        match covariance {
+            Covariance::Diagonal(variances) => {
+                variances.iter_mut().zip(&self.0).for_each(|(v, floor)| *v = v.max(*floor));
+            }
+            Covariance::Full(matrix) => {
+                let root: Vec<f64> = self.0.iter().map(|v| v.sqrt()).collect();
+                let scaled = |i: usize, j: usize| matrix.get(i, j) / (root[i] * root[j]);
+                // Positive definite after one is taken away: no eigenvalue is below one.
+                let less = |i: usize, j: usize| scaled(i, j) - f64::from(u8::from(i == j));
+                if Covariance::Full(SymmetricMatrix::from_fn(self.dims(), less))
+                    .cholesky()
+                    .is_some()
+                {
+                    return;
+                }
+                let d = self.dims();
+                let lifted = match symmetric_eigen(&Matrix::from_fn(d, d, scaled)) {
+                    Ok(eigen) => SymmetricMatrix::from_fn(d, |i, j| {
+                        let term = |l: usize| {
+                            let (value, v) = (eigen.values[l], &eigen.vectors);
+                            value.max(1.0) * v.get(i, l) * v.get(j, l)
+                        };
+                        (0..d).map(term).sum::<f64>() * root[i] * root[j]
+                    }),
+                    // Numbers so far apart that nothing can be said of directions.
+                    Err(_) => SymmetricMatrix::from_fn(d, |i, j| match i == j {
+                        true => matrix.get(i, i).max(self.0[i]),
+                        false => 0.0,
+                    }),
+                };
+                *matrix = lifted;
+            }
+        }
+    }
+
+    /// Whether a covariance is at the floor in some column or direction.
+    pub fn binds(&self, covariance: &Covariance) -> bool {
+        let mut wider = covariance.clone();
+        Floor(self.0.iter().map(|v| 1.01 * v).collect()).lift(&mut wider);
+        wider != *covariance
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_direction_is_below_the_floor() {
+        let floor = Floor::new(vec![0.01, 4.0]);
+        // Columns that are one: its second direction has no width.
+        let mut flat = Covariance::Full(SymmetricMatrix::from_fn(2, |i, j| {
+            [[1.0, 20.0], [20.0, 400.0]][i][j]
+        }));
+        assert!(floor.binds(&flat));
+        floor.lift(&mut flat);
+        // det(D^{-½} Γ D^{-½}) = λ₁ λ₂ with λ₁ = 200 and λ₂ = 1.
+        let det = flat.get(0, 0) * flat.get(1, 1) - flat.get(0, 1).powi(2);
+        assert!((det / 0.04 / 200.0 - 1.0).abs() < 1e-9, "{det}");
+        let mut wide =
+            Covariance::Full(SymmetricMatrix::from_fn(2, |i, j| [[1.0, 1.0], [1.0, 400.0]][i][j]));
+        let before = wide.clone();
+        floor.lift(&mut wide);
+        assert_eq!((wide, floor.binds(&before)), (before.clone(), false));
+        let mut narrow = Covariance::Diagonal(vec![1e-9, 5.0]);
+        floor.lift(&mut narrow);
+        assert_eq!(narrow, Covariance::Diagonal(vec![0.01, 5.0]));
+    }
+}

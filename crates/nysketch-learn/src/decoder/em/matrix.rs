@@ -1,0 +1,339 @@
+//! A step of EM with matrices as covariances.
+//!
+//! With `W_c` the whitening factor of an atom, its log-densities at a block of points come from one product `W_c X`, less
+//! `W_c μ_c`; what it is responsible for, from one product `Y Yᵀ`, where the columns of Y are the points that it has a
+//! share in, less μ, times the root of that share.
+
+use super::levels::Levels;
+use super::near::{MANY, Near, REACH};
+use super::passed::{Moments, Passed, Told};
+use crate::atom::Atom;
+use crate::covariance::{Covariance, SymmetricMatrix};
+use nysketch_core::kernel::exp2::exp2_product;
+use nysketch_core::numeric::linalg::{add_gram, product};
+use nysketch_core::numeric::simd::{Instructions, Work};
+
+/// Points of a block, and where there are many atoms, so that few of them are within reach.
+const BLOCK: usize = 256;
+const SMALL_BLOCK: usize = 64;
+/// Shares below this part of a point's weight are left out.
+const NEGLIGIBLE: f64 = 1e-12;
+/// Log-densities further below the largest count as this far, in nats: the exponentials end at 2⁻¹²⁶.
+const LOWEST: f32 = -80.0;
+/// Sums that run side by side.
+const LANES: usize = 8;
+
+/// Points laid out for matrices: row-major, which is one point a column.
+#[derive(Debug)]
+pub struct Matrices {
+    dims: usize,
+    weights: Vec<f64>,
+    places: Vec<f64>,
+}
+
+/// What log-densities of an atom are computed from.
+struct Density {
+    /// W, column by column.
+    whitening: Vec<f64>,
+    /// `W μ`.
+    whitened_mean: Vec<f64>,
+    /// `log α + log N(μ; μ, Γ)`.
+    peak: f64,
+    /// `log θ` of each level.
+    levels: Vec<f64>,
+}
+
+impl Density {
+    /// `None` where the atom has none.
+    fn new(atom: &Atom, levels: &Levels) -> Option<Self> {
+        let factor = atom.covariance.cholesky()?;
+        let d = atom.mean.len();
+        let mut whitening = vec![0.0; d * d];
+        factor.each_entry(|i, j, w| whitening[j * d + i] = w);
+        Some(Density {
+            whitening,
+            whitened_mean: factor.whiten(&atom.mean),
+            peak: atom.weight.max(1e-300).ln() + factor.log_peak(),
+            levels: levels.logs(&atom.levels),
+        })
+    }
+}
+
+impl Matrices {
+    pub fn new(dims: usize, weights: &[f64], places: &[f64]) -> Self {
+        Matrices { dims, weights: weights.to_vec(), places: places.to_vec() }
+    }
+
+    /// The same points in another order.
+    pub fn ordered(&self, order: &[usize]) -> Self {
+        let place = |i: &usize| &self.places[i * self.dims..(i + 1) * self.dims];
+        Matrices {
+            dims: self.dims,
+            weights: order.iter().map(|i| self.weights[*i]).collect(),
+            places: order.iter().flat_map(place).copied().collect(),
+        }
+    }
+
+    /// What each atom is responsible for; of atoms near each block where these are given.
+    pub fn pass(&self, atoms: &[Atom], levels: &Levels, near: Option<&Near>) -> Passed {
+        let (d, looked) = (self.dims, Looked::new(self, atoms, levels, near));
+        let mut passed = Passed::nothing(0, d, 0);
+        if looked.all.is_empty() {
+            return Passed::nothing(atoms.len(), d, levels.total());
+        }
+        passed.likelihood = 0.0;
+        let zero = || Sums {
+            mass: 0.0,
+            first: vec![0.0; d],
+            second: vec![0.0; d * d],
+            levels: vec![0.0; levels.total()],
+        };
+        let mut sums: Vec<Sums> = atoms.iter().map(|_| zero()).collect();
+        Instructions::best().run(Pass { looked, atoms, sums: &mut sums, passed: &mut passed });
+        let moments = sums.into_iter().map(|Sums { mass, first, second, levels }| {
+            let entry = |i: usize, j: usize| second[j * d + i];
+            let second = Covariance::Full(SymmetricMatrix::from_fn(d, entry));
+            Moments { mass, first, second, levels }
+        });
+        passed.moments = moments.collect();
+        passed
+    }
+
+    /// The log-density of each point, and the entropy of its responsibilities.
+    pub fn told(&self, atoms: &[Atom], levels: &Levels) -> Told {
+        let mut told = Told::default();
+        let looked = Looked::new(self, atoms, levels, None);
+        if looked.all.is_empty() {
+            return Told::nothing(self.weights.len());
+        }
+        Instructions::best().run(Telling(looked, &mut told));
+        told
+    }
+}
+
+/// Points as atoms see them, a block at a time.
+struct Looked<'a> {
+    points: &'a Matrices,
+    levels: &'a Levels,
+    near: Option<&'a Near>,
+    /// `None` where an atom has no density.
+    densities: Vec<Option<Density>>,
+    /// All atoms that have one.
+    all: Vec<u32>,
+    /// Points of a block.
+    size: usize,
+}
+
+/// A block of points.
+struct Block {
+    /// How many.
+    len: usize,
+    /// `[atom][point]`: log-densities, then shares of the largest.
+    logs: Vec<f64>,
+    /// Which atoms are within reach, by their place in the list of atoms.
+    kept: Vec<usize>,
+    /// The largest log-density.
+    most: Vec<f64>,
+    /// Σ e of the shares e, and `Σ e log e`.
+    total: Vec<f64>,
+    spread: Vec<f64>,
+    /// The points whitened by an atom.
+    white: Vec<f64>,
+}
+
+impl<'a> Looked<'a> {
+    fn new(
+        points: &'a Matrices,
+        atoms: &[Atom],
+        levels: &'a Levels,
+        near: Option<&'a Near>,
+    ) -> Self {
+        let densities: Vec<_> = atoms.iter().map(|a| Density::new(a, levels)).collect();
+        let usable = |c: &u32| densities[*c as usize].is_some();
+        let all = (0..atoms.len() as u32).filter(usable).collect();
+        let size = if atoms.len() < MANY { BLOCK } else { SMALL_BLOCK };
+        Looked { points, levels, near, densities, all, size }
+    }
+
+    fn block(&self) -> Block {
+        let (size, zero) = (self.size, vec![0.0; self.size]);
+        Block {
+            len: 0,
+            logs: vec![0.0; self.all.len() * size],
+            kept: Vec::with_capacity(self.all.len()),
+            most: zero.clone(),
+            total: zero.clone(),
+            spread: zero,
+            white: vec![0.0; size * self.points.dims],
+        }
+    }
+
+    fn blocks(&self) -> usize {
+        self.points.weights.len().div_ceil(self.size)
+    }
+
+    /// The atoms that a block looks at.
+    fn atoms(&self, b: usize) -> &[u32] {
+        self.near.map_or(&self.all, |near| near.of(b))
+    }
+
+    /// The points of a block.
+    fn span(&self, b: usize) -> std::ops::Range<usize> {
+        b * self.size..((b + 1) * self.size).min(self.points.weights.len())
+    }
+
+    fn places(&self, b: usize) -> &[f64] {
+        let (d, span) = (self.points.dims, self.span(b));
+        &self.points.places[span.start * d..span.end * d]
+    }
+
+    /// Shares of the atoms at a block's points.
+    #[inline(always)]
+    fn share(&self, b: usize, block: &mut Block) {
+        let (d, places, size) = (self.points.dims, self.places(b), self.size);
+        let (atoms, n, start) = (self.atoms(b), self.span(b).len(), b * self.size);
+        block.len = n;
+        block.most.fill(f64::NEG_INFINITY);
+        block.kept.clear();
+        for (logs, atom) in block.logs.chunks_exact_mut(size).zip(atoms) {
+            // An atom may have lost its density since it was listed.
+            let Some(density) = &self.densities[*atom as usize] else {
+                logs.fill(f64::NEG_INFINITY);
+                continue;
+            };
+            product(&mut block.white[..n * d], &density.whitening, places, d);
+            for (i, s) in block.white[..n * d].chunks_exact(d).enumerate() {
+                let mut log = density.peak - 0.5 * squared_distance(s, &density.whitened_mean);
+                if !self.levels.is_empty() {
+                    log += self.levels.log(&density.levels, start + i);
+                }
+                logs[i] = log;
+                block.most[i] = if log > block.most[i] { log } else { block.most[i] };
+            }
+        }
+        let few = self.all.len() < MANY;
+        for (at, logs) in block.logs.chunks_exact(size).take(atoms.len()).enumerate() {
+            let reach = |(log, most): (&f64, &f64)| *log > most - REACH;
+            if few || logs[..n].iter().zip(&block.most).any(reach) {
+                block.kept.push(at);
+            }
+        }
+        if block.kept.is_empty() {
+            // Points without any density.
+            block.kept.extend(0..atoms.len());
+        }
+        block.total.fill(0.0);
+        block.spread.fill(0.0);
+        for at in &block.kept {
+            let logs = &mut block.logs[at * size..at * size + n];
+            for (i, log) in logs.iter_mut().enumerate() {
+                let below = ((*log - block.most[i]) as f32).max(LOWEST);
+                *log = f64::from(exp2_product(below, std::f32::consts::LOG2_E));
+                block.total[i] += *log;
+                block.spread[i] += *log * f64::from(below);
+            }
+        }
+    }
+}
+
+/// What is added up over the points for an atom.
+struct Sums {
+    mass: f64,
+    first: Vec<f64>,
+    /// Column-major.
+    second: Vec<f64>,
+    levels: Vec<f64>,
+}
+
+/// Goes over all points once and adds up what atoms are responsible for.
+struct Pass<'a> {
+    looked: Looked<'a>,
+    atoms: &'a [Atom],
+    sums: &'a mut [Sums],
+    passed: &'a mut Passed,
+}
+
+impl Work for Pass<'_> {
+    #[inline(always)]
+    fn work(self) {
+        let Pass { looked, atoms, sums, passed } = self;
+        let (d, size, levels) = (looked.points.dims, looked.size, looked.levels);
+        let (mut block, mut part) = (looked.block(), vec![0.0; size * d]);
+        for b in 0..looked.blocks() {
+            looked.share(b, &mut block);
+            let (listed, places) = (looked.atoms(b), looked.places(b));
+            let weights = &looked.points.weights[looked.span(b)];
+            for (i, weight) in weights.iter().enumerate() {
+                passed.likelihood += weight * (block.most[i] + block.total[i].ln());
+            }
+            if looked.all.len() >= MANY {
+                let best = |i: usize| {
+                    // The best has the share 1 of itself.
+                    let at = block.kept.iter().find(|at| block.logs[*at * size + i] == 1.0);
+                    listed[*at.unwrap_or(&0)]
+                };
+                passed.best.extend((0..block.len).map(best));
+                passed.near.push(block.kept.iter().map(|at| listed[*at]));
+            }
+            for at in &block.kept {
+                let c = listed[*at] as usize;
+                let (mean, sums) = (&atoms[c].mean, &mut sums[c]);
+                let shares = &block.logs[at * size..(at + 1) * size];
+                let mut kept = 0;
+                for (i, weight) in weights.iter().enumerate() {
+                    if shares[i] <= NEGLIGIBLE * block.total[i] {
+                        continue;
+                    }
+                    let share = weight * shares[i] / block.total[i];
+                    let root = share.sqrt();
+                    let from = places[i * d..(i + 1) * d].iter().zip(mean);
+                    let to = part[kept * d..(kept + 1) * d].iter_mut().zip(&mut sums.first);
+                    for ((to, first), (x, mean)) in to.zip(from) {
+                        let t = x - mean;
+                        *first += share * t;
+                        *to = root * t;
+                    }
+                    sums.mass += share;
+                    if !levels.is_empty() {
+                        levels.add(&mut sums.levels, b * size + i, share);
+                    }
+                    kept += 1;
+                }
+                if kept > 0 {
+                    add_gram(&mut sums.second, &part[..kept * d], d);
+                }
+            }
+        }
+    }
+}
+
+/// Goes over all points once and tells their densities.
+struct Telling<'a>(Looked<'a>, &'a mut Told);
+
+impl Work for Telling<'_> {
+    #[inline(always)]
+    fn work(self) {
+        let Telling(looked, told) = self;
+        let mut block = looked.block();
+        for b in 0..looked.blocks() {
+            looked.share(b, &mut block);
+            for i in 0..block.len {
+                told.push(block.most[i], block.total[i], block.spread[i]);
+            }
+        }
+    }
+}
+
+/// `‖a − b‖²`, as sums that run side by side.
+#[inline(always)]
+fn squared_distance(a: &[f64], b: &[f64]) -> f64 {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let mut sums = [0.0; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for l in 0..LANES {
+            sums[l] += (a[l] - b[l]) * (a[l] - b[l]);
+        }
+    }
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| (a - b) * (a - b)).sum();
+    sums.iter().sum::<f64>() + rest
+}

@@ -1,0 +1,134 @@
+//! A step of EM with one matrix for all atoms.
+//!
+//! Points that the matrix makes white are those of atoms of variance one, for which the step is that of diagonals. The
+//! matrix that follows is the covariance of all points, which stays, less that of the means:
+//!
+//! ```text
+//! Γ = Cov(x) − Σ_c α_c (μ_c − x̄)(μ_c − x̄)ᵀ
+//! ```
+
+use super::diagonal::Diagonal;
+use super::levels::Levels;
+use super::near::Near;
+use super::passed::{Moments, Passed, Told};
+use crate::atom::Atom;
+use crate::covariance::{Covariance, Factor, SymmetricMatrix};
+use nysketch_core::numeric::linalg::{add_gram, product};
+use nysketch_core::numeric::simd::Instructions;
+
+/// Points whose covariance is added up at once.
+const BLOCK: usize = 256;
+
+/// Points for atoms that share a matrix.
+#[derive(Debug)]
+pub struct Tied {
+    dims: usize,
+    weights: Vec<f64>,
+    /// Row-major.
+    places: Vec<f64>,
+}
+
+/// Mean and covariance of all points.
+#[derive(Debug)]
+pub struct Total {
+    mean: Vec<f64>,
+    covariance: SymmetricMatrix,
+}
+
+/// The covariance within all atoms together.
+pub fn pooled(atoms: &[Atom]) -> Covariance {
+    let total: f64 = atoms.iter().map(|a| a.weight).sum();
+    let entry = |i: usize, j: usize| {
+        atoms.iter().map(|a| a.weight * a.covariance.get(i, j)).sum::<f64>() / total
+    };
+    Covariance::Full(SymmetricMatrix::from_fn(atoms[0].mean.len(), entry))
+}
+
+impl Total {
+    pub fn new(dims: usize, weights: &[f64], places: &[f64]) -> Self {
+        let mass: f64 = weights.iter().sum();
+        let mut mean = vec![0.0; dims];
+        for (x, w) in places.chunks_exact(dims).zip(weights) {
+            mean.iter_mut().zip(x).for_each(|(mean, x)| *mean += w / mass * x);
+        }
+        let (mut gram, mut part) = (vec![0.0; dims * dims], Vec::with_capacity(BLOCK * dims));
+        for (places, weights) in places.chunks(BLOCK * dims).zip(weights.chunks(BLOCK)) {
+            part.clear();
+            for (x, w) in places.chunks_exact(dims).zip(weights) {
+                let root = (w / mass).sqrt();
+                part.extend(x.iter().zip(&mean).map(|(x, mean)| root * (x - mean)));
+            }
+            add_gram(&mut gram, &part, dims);
+        }
+        let covariance = SymmetricMatrix::from_fn(dims, |i, j| gram[j * dims + i]);
+        Total { mean, covariance }
+    }
+
+    /// What is left of it within the atoms.
+    pub fn within(&self, atoms: &[Atom]) -> Covariance {
+        let d = self.mean.len();
+        let apart = |a: &Atom| {
+            let root = a.weight.sqrt();
+            a.mean.iter().zip(&self.mean).map(move |(m, mean)| root * (m - mean)).collect()
+        };
+        let apart: Vec<Vec<f64>> = atoms.iter().map(apart).collect();
+        let mut gram = vec![0.0; d * d];
+        add_gram(&mut gram, &apart.concat(), d);
+        let entry = |i: usize, j: usize| self.covariance.get(i, j) - gram[j * d + i];
+        Covariance::Full(SymmetricMatrix::from_fn(d, entry))
+    }
+}
+
+impl Tied {
+    pub fn new(dims: usize, weights: &[f64], places: &[f64]) -> Self {
+        Tied { dims, weights: weights.to_vec(), places: places.to_vec() }
+    }
+
+    /// The same points in another order.
+    pub fn ordered(&self, order: &[usize]) -> Self {
+        let place = |i: &usize| &self.places[i * self.dims..(i + 1) * self.dims];
+        Tied {
+            dims: self.dims,
+            weights: order.iter().map(|i| self.weights[*i]).collect(),
+            places: order.iter().flat_map(place).copied().collect(),
+        }
+    }
+
+    /// What each atom is responsible for, but for its second moments; of atoms near each block where these are given.
+    pub fn pass(&self, atoms: &[Atom], levels: &Levels, near: Option<&Near>) -> Passed {
+        let Some(factor) = pooled(atoms).cholesky() else {
+            return Passed::nothing(atoms.len(), self.dims, levels.total());
+        };
+        let (points, white) = self.whitened(atoms, &factor);
+        let mut passed = points.pass(&white, levels, near, Instructions::best());
+        passed.likelihood -= 0.5 * factor.log_det() * self.weights.iter().sum::<f64>();
+        for Moments { first, .. } in &mut passed.moments {
+            *first = factor.unwhiten(std::mem::take(first));
+        }
+        passed
+    }
+
+    /// The log-density of each point, and the entropy of its responsibilities.
+    pub fn told(&self, atoms: &[Atom], levels: &Levels) -> Told {
+        let Some(factor) = atoms[0].covariance.cholesky() else {
+            return Told::nothing(self.weights.len());
+        };
+        let (points, white) = self.whitened(atoms, &factor);
+        let mut told = points.told(&white, levels, Instructions::best());
+        told.log_density.iter_mut().for_each(|log| *log -= 0.5 * factor.log_det());
+        told
+    }
+
+    /// Points and atoms that the matrix makes white.
+    fn whitened(&self, atoms: &[Atom], factor: &Factor) -> (Diagonal, Vec<Atom>) {
+        let d = self.dims;
+        let (mut whitening, mut white) = (vec![0.0; d * d], vec![0.0; self.places.len()]);
+        factor.each_entry(|i, j, w| whitening[j * d + i] = w);
+        product(&mut white, &whitening, &self.places, d);
+        let atom = |a: &Atom| Atom {
+            levels: a.levels.clone(),
+            ..Atom::diagonal(a.weight, factor.whiten(&a.mean), vec![1.0; d])
+        };
+        (Diagonal::new(d, &self.weights, &white, &[]), atoms.iter().map(atom).collect())
+    }
+}

@@ -1,0 +1,215 @@
+//! Does a mixture explain the sketch it was learned from?
+//!
+//! A sketch of n rows is off its distribution's by about the noise floor: as ‖Φ(x)‖ ≤ 1,
+//!
+//! ```text
+//! E ‖A_m(π_n) − A_m(π)‖² ≤ (1 − ‖A_m(π)‖²)/n .
+//! ```
+//!
+//! One that was learned from s witness rows is off by as much again as s rows are: 1/n becomes 1/n + 1/s.
+//!
+//! A model whose residual ‖A_m(p) − A_m(π_n)‖ is near the floor is as good as the rows can tell.
+
+use super::context::Context;
+use crate::model::Model;
+use nysketch_core::error;
+use nysketch_core::error::Error;
+use nysketch_core::numeric::work::Work;
+use nysketch_core::sketch::Sketch;
+use serde::{Serialize, Serializer};
+
+/// Residuals up to this many floors count as explained.
+const EXPLAINED: f64 = 2.0;
+/// Share of the data that landmarks may miss, at the bandwidth where they miss least, before a small
+/// residual means little.
+const MISSED: f64 = 0.5;
+
+/// A model's residual at one bandwidth.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[non_exhaustive]
+pub struct Residual {
+    /// σ².
+    #[serde(rename = "bandwidth")]
+    pub sigma2: f64,
+    /// `‖A_m(p) − A_m(π_n)‖`.
+    pub residual: f64,
+    /// The noise floor of the sketch.
+    pub floor: f64,
+    /// Upper bound on the share of the data that the landmarks miss; 0 for Fourier features.
+    pub missed: f64,
+}
+
+/// What the residuals mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every residual is near its floor.
+    Explained,
+    /// Residuals are near their floors, but landmarks see little of the data.
+    FewLandmarks,
+    /// More or other components are needed.
+    NotExplained,
+    /// The same of a model that was found by matching kernel sums, which may have ended far from the best match.
+    NotMatched,
+}
+
+impl Verdict {
+    /// In words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Verdict::Explained => "the model explains the sketch",
+            Verdict::FewLandmarks => "the landmarks are too few to tell",
+            Verdict::NotExplained => {
+                "k is too small, or clusters are not Gaussians with such covariances"
+            }
+            Verdict::NotMatched => {
+                "the search may have missed clusters (try more replicates, another seed or more features), k is too \
+                 small, or clusters are not Gaussians with such covariances"
+            }
+        }
+    }
+}
+
+impl Serialize for Verdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.text())
+    }
+}
+
+/// The residuals of a mixture at every bandwidth and what they mean.
+#[derive(Debug, Clone, Serialize)]
+pub struct Explanation {
+    /// Whether the verdict is [`Verdict::Explained`].
+    pub explained: bool,
+    /// What the residuals mean.
+    pub verdict: Verdict,
+    /// One per bandwidth.
+    pub residuals: Vec<Residual>,
+}
+
+/// `√((1 − ‖A_m(π_n)‖²)/n)`: how far a sketch is from that of its distribution.
+pub fn noise_floor(squared_norm: f64, rows: u64) -> f64 {
+    ((1.0 - squared_norm).max(0.0) / rows as f64).sqrt()
+}
+
+/// The residuals of a mixture at every bandwidth and what they mean; `None` for other models and for
+/// sketches without kernel sums, of other columns, with categories or missing values, of rows with weights or estimated from a
+/// release, whose noise is not known.
+///
+/// ```
+/// use nysketch::decoder::{Verdict, explain};
+/// use nysketch::{FitParams, Task, fit};
+/// # fn main() -> nysketch::Result<()> {
+/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
+/// # let table = Table::unnamed(2, rows.clone())?;
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let two = fit(&sketch, &FitParams::new(Task::Gmm, 2))?;
+/// let explanation = explain(&sketch, &two)?.unwrap();
+/// assert_eq!(explanation.verdict, Verdict::NotExplained);
+/// # Ok(())
+/// # }
+/// ```
+pub fn explain(sketch: &Sketch, model: &Model) -> error::Result<Option<Explanation>> {
+    Context::new(sketch).explain(model)
+}
+
+impl Context<'_> {
+    /// The same, as an error where it cannot be said.
+    pub fn explanation(&self, model: &Model) -> error::Result<Explanation> {
+        if !self.plan().collect.kernel {
+            let task = "explaining a model";
+            return Err(Error::MissingSums { task, what: "kernel".into() });
+        }
+        self.explain(model)?.ok_or_else(|| {
+            let expected = "a mixture (fit gmm) of the sketch's columns, all numbers, and rows without weights";
+            Error::parameter("`model`", expected, format!("a model of {}", model.task))
+        })
+    }
+
+    /// See [`explain`].
+    pub fn explain(&self, model: &Model) -> error::Result<Option<Explanation>> {
+        let (sketch, plan) = (self.sketch(), self.plan());
+        // Of a release the noise of sampling is not all there is.
+        let weighted = plan.weighting.is_some() || sketch.released().is_some();
+        // Kernel values count categories, and are of complete rows alone: a mixture of Gaussians is of neither.
+        let plain = plan.categories().is_empty()
+            && !plan.is_partial()
+            && (&model.columns, &model.recipe) == (&plan.columns, &plan.recipe);
+        if !plan.collect.kernel || weighted || sketch.rows() == 0 || !plain {
+            return Ok(None);
+        }
+        let Some(atoms) = model.shape.atoms(&plan.frame) else { return Ok(None) };
+        let (m, rungs) = (plan.features.points().len(), plan.bandwidths.len());
+        Work::eigen(m, rungs).check("explaining a model")?;
+        let missed = sketch.missed();
+        // A model that was learned from witness rows is as far off as those are.
+        let (n, s) = (sketch.complete_rows(), model.densities.as_ref().map_or(0, |d| d.witnesses));
+        let rows = match s {
+            0 => n,
+            s => (1.0 / (1.0 / n as f64 + 1.0 / s as f64)).ceil() as u64,
+        };
+        let mut residuals = Vec::new();
+        for rung in 0..plan.bandwidths.len() {
+            let embedding = self.embedding(rung)?;
+            let mut left = embedding.target.clone();
+            for a in &atoms {
+                let Some(features) = embedding.features_of(a) else { return Ok(None) };
+                left.iter_mut().zip(features).for_each(|(l, f)| *l -= a.weight * f);
+            }
+            residuals.push(Residual {
+                sigma2: embedding.sigma2,
+                residual: embedding.squared_norm(&left).max(0.0).sqrt(),
+                floor: noise_floor(embedding.squared_norm(&embedding.target), rows),
+                missed: missed.get(rung).copied().unwrap_or(0.0),
+            });
+        }
+        let ratio = |r: &Residual| r.residual / r.floor.max(f64::MIN_POSITIVE);
+        let verdict = if residuals.iter().any(|r| ratio(r) > EXPLAINED) {
+            match model.report.decoder.as_str() {
+                "cells" => Verdict::NotExplained,
+                _ => Verdict::NotMatched,
+            }
+        } else if residuals.iter().all(|r| r.missed > MISSED) {
+            Verdict::FewLandmarks
+        } else {
+            Verdict::Explained
+        };
+        Ok(Some(Explanation { explained: verdict == Verdict::Explained, verdict, residuals }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decoder::{Decoder, FitParams, fit};
+    use crate::model::task::Task;
+    use nysketch_core::pass::SketchParams;
+    use nysketch_core::plan::sampling::Sampling;
+    use nysketch_core::planning::{PlanParams, plan_for};
+    use nysketch_core::rows::Table;
+    use nysketch_core::rows::synthetic::Mixture;
+    use std::sync::Arc;
+
+    /// Three clear clusters: two components leave far more than the noise, three hardly any.
+    #[test]
+    fn the_right_k_explains_the_sketch() {
+        let rows = Mixture::new(2, 3, 4.0, 11).unwrap().rows(0, 4000).values;
+        let table = Table::unnamed(2, rows).unwrap();
+        let chosen = PlanParams::default().landmarks(120).sampling(Sampling::Dsquared);
+        let params = chosen;
+        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
+        let verdict = |k: usize| {
+            let model = fit(&sketch, &FitParams::new(Task::Gmm, k)).unwrap();
+            explain(&sketch, &model).unwrap().unwrap()
+        };
+        assert_eq!(verdict(3).verdict, Verdict::Explained, "{:?}", verdict(3));
+        assert_eq!(verdict(2).verdict, Verdict::NotExplained, "{:?}", verdict(2));
+        let pursued = FitParams::new(Task::Gmm, 2).decoder(Decoder::Clompr);
+        let found = explain(&sketch, &fit(&sketch, &pursued).unwrap()).unwrap().unwrap();
+        assert_eq!(found.verdict, Verdict::NotMatched, "{found:?}");
+        let centres = fit(&sketch, &FitParams::new(Task::Kmeans, 3)).unwrap();
+        assert!(explain(&sketch, &centres).unwrap().is_none());
+    }
+}

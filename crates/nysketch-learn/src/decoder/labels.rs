@@ -1,0 +1,93 @@
+//! Which cluster of a model the points that stand for the rows belong to, and which clusters of two models are the same.
+
+use super::context::Context;
+use super::stand_ins::StandIns;
+use crate::atom::Atom;
+use crate::model::{Model, Shape};
+use nysketch_core::error::Result;
+
+/// The cluster of each point, and what the points weigh.
+#[derive(Debug, Clone)]
+pub(super) struct Labels {
+    k: usize,
+    weights: Vec<f64>,
+    labels: Vec<usize>,
+}
+
+impl Context<'_> {
+    /// The cluster or component of each point of this sketch under a model; no points for principal components.
+    pub(super) fn labelled(&self, model: &Model) -> Result<Labels> {
+        let k = model.k();
+        match &model.shape {
+            Shape::Components { .. } => Ok(Labels { k, weights: Vec::new(), labels: Vec::new() }),
+            Shape::Centres { .. } => {
+                let points = self.risk_points()?;
+                let labels = points.assign(&self.centres_of(model).unwrap_or_default());
+                Ok(Labels { k, weights: points.iter().map(|(_, w)| w).collect(), labels })
+            }
+            Shape::Mixture { .. } => {
+                let atoms = self.atoms_of(model).unwrap_or_default();
+                let points = self.stand_ins();
+                let labels = points.as_ref().map_or(Vec::new(), |p| most_likely(p, &atoms));
+                let weights = points.map_or(Vec::new(), |p| p.weights().to_vec());
+                Ok(Labels { k, weights, labels })
+            }
+        }
+    }
+}
+
+/// The most likely component of each point, the first of several.
+fn most_likely(points: &StandIns, atoms: &[Atom]) -> Vec<usize> {
+    let levels = points.levels();
+    let mut best = vec![(0, f64::NEG_INFINITY); points.len()];
+    for (c, atom) in atoms.iter().enumerate() {
+        let Some(factor) = atom.covariance.cholesky() else { continue };
+        let (weight, logs) = (atom.weight.ln(), levels.logs(&atom.levels));
+        for (i, best) in best.iter_mut().enumerate() {
+            let of_levels = levels.log(&logs, i);
+            let log = weight + factor.log_density(points.point(i), &atom.mean) + of_levels;
+            if log > best.1 {
+                *best = (c, log);
+            }
+        }
+    }
+    best.into_iter().map(|(c, _)| c).collect()
+}
+
+impl Labels {
+    /// For each of these clusters the Jaccard similarity to its match among those of other labels of the same points:
+    /// the one with which it shares more than half of what either has. 0 where there is none.
+    pub fn found_again(&self, other: &Labels) -> Vec<f64> {
+        let mut shared = vec![vec![0.0; other.k]; self.k];
+        let (mut own, mut theirs) = (vec![0.0; self.k], vec![0.0; other.k]);
+        for ((a, b), weight) in self.labels.iter().zip(&other.labels).zip(&self.weights) {
+            shared[*a][*b] += weight;
+            own[*a] += weight;
+            theirs[*b] += weight;
+        }
+        let jaccard = |a: usize, b: usize| {
+            let both: f64 = shared[a][b];
+            both / (own[a] + theirs[b] - both).max(f64::MIN_POSITIVE)
+        };
+        let best = |a: usize| (0..other.k).map(|b| jaccard(a, b)).fold(0.0, f64::max);
+        (0..self.k).map(best).map(|jaccard| if jaccard > 0.5 { jaccard } else { 0.0 }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_that_share_more_than_half_match() {
+        let labels = |k: usize, labels: &[usize]| Labels {
+            k,
+            weights: vec![1.0, 1.0, 2.0, 1.0, 1.0, 2.0],
+            labels: labels.to_vec(),
+        };
+        let model = labels(3, &[0, 0, 0, 1, 1, 2]);
+        assert_eq!(model.found_again(&labels(3, &[2, 2, 2, 0, 0, 1])), [1.0; 3]);
+        // Three of four, half of two, and all of it but among others.
+        assert_eq!(model.found_again(&labels(3, &[0, 1, 0, 1, 2, 2])), [0.75, 0.0, 2.0 / 3.0]);
+    }
+}

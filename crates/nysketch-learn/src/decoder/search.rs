@@ -1,0 +1,256 @@
+//! The search for a mixture: EM from many starts on few of the points, from the best of them on all.
+
+use super::em::{Em, Ended, Floor, Shaped, Until};
+use super::likelihood::Said;
+use super::stand_ins::StandIns;
+use crate::atom::Atom;
+use crate::covariance::CovarianceKind;
+use nysketch_core::kmeans::{Effort, Loss, WeightedPoints};
+use nysketch_core::numeric::parallel::in_parallel;
+use nysketch_core::numeric::random::{draw, normal};
+use nysketch_core::numeric::work::Work;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+/// Witnesses on which starts are told apart, at least, and for each component.
+const RACED_ON: usize = 4_000;
+const RACED_ON_EACH: usize = 20;
+/// Components up to which there are as many starts as are asked for. Beyond, there are fewer in proportion: at k = 50 a third
+/// of the starts costs up to 0.5 nats (flights), at k = 200 a quarter of them costs less than seeds differ by (0.2).
+const ALL_STARTS: usize = 50;
+/// Numbers of a mixture, as a share of those witnesses, from which on the first heat is with diagonals.
+const RACE_CARRIES: f64 = 0.4;
+/// Steps of EM after each of which a third of the starts is left.
+const HEATS: [usize; 3] = [6, 12, 25];
+/// Starts that get all points.
+const FINALISTS: usize = 2;
+/// Steps of EM on half of the witnesses, which find out how much of the likelihood is chance.
+const CROSS_STEPS: usize = 12;
+/// Numbers of a model from which on, as a share of the witnesses, full covariances may be shrunk.
+pub(super) const CARRIED: f64 = 0.1;
+/// Points that shrinkage may add to each covariance, in numbers of columns.
+const SHRINKAGES: [f64; 3] = [1.0, 5.0, 25.0];
+
+/// Witnesses on which starts of so many components are told apart.
+fn raced_on(k: usize) -> usize {
+    RACED_ON.max(RACED_ON_EACH * k)
+}
+
+/// Starts of so many components, where so many are asked for.
+fn starts(k: usize, restarts: usize) -> usize {
+    let fewer = restarts.saturating_mul(ALL_STARTS).div_ceil(k.max(ALL_STARTS));
+    fewer.max(FINALISTS.min(restarts)).max(1)
+}
+
+/// What a search with matrices costs: a step of EM takes about 4 k d² operations a point, or 4 d² + 8 k d where all
+/// components share one, if no component is out of reach.
+pub(super) fn work(
+    kind: CovarianceKind,
+    points: usize,
+    k: usize,
+    d: usize,
+    restarts: usize,
+    steps: usize,
+) -> Work {
+    let (raced_on, restarts) = (points.min(raced_on(k)) as f64, starts(k, restarts) as f64);
+    let (k, d) = (k as f64, d as f64);
+    let heats: f64 = HEATS.iter().zip([1.0, 3.0, 9.0]).map(|(h, out)| *h as f64 / out).sum();
+    let raced = restarts * heats * raced_on;
+    let finished = (FINALISTS * steps.min(100) * points) as f64;
+    let (matrices, step) = match kind {
+        CovarianceKind::Tied => (1.0, 4.0 * d * d + 8.0 * k * d),
+        _ => (k, 4.0 * k * d * d),
+    };
+    Work::default().and(step * (raced + finished), 8.0 * restarts * matrices * d * d)
+}
+
+/// What to look for, and on which points.
+#[derive(Debug)]
+pub(super) struct Search<'a> {
+    pub points: &'a StandIns,
+    /// Means of cells, where k-means starts.
+    pub coarse: &'a WeightedPoints,
+    pub kind: CovarianceKind,
+    pub floor: &'a Floor,
+    pub restarts: usize,
+    pub until: Until,
+    pub threads: usize,
+}
+
+/// A mixture, and how it was found.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub atoms: Vec<Atom>,
+    pub ended: Ended,
+    pub shrinkage: f64,
+}
+
+/// What is found out by fitting to one half of the witnesses and looking at the other.
+#[derive(Debug)]
+pub(super) struct HeldOut {
+    /// How much more likely, in nats, the points are than other rows because the mixture was fitted to them.
+    pub optimism: f64,
+    /// Of every point, under the mixture fitted to the half that it is not in.
+    pub log_density: Vec<f64>,
+    pub weights: Vec<f64>,
+}
+
+impl Search<'_> {
+    fn em<'a>(&'a self, points: &StandIns, kind: CovarianceKind, shrinkage: f64) -> Em<'a> {
+        let shaped = Shaped { kind, floor: self.floor, shrinkage };
+        Em::new(points.weights(), points.places(), &[], shaped).with_levels(points.levels())
+    }
+
+    /// The best mixture of k components; `warm` are mixtures to start from beside the others, or alone where
+    /// `only` says so.
+    pub fn best(&self, k: usize, warm: Vec<Vec<Atom>>, only: bool, rng: &mut ChaCha8Rng) -> Found {
+        let thin = self.points.thinned(raced_on(k));
+        let drawn = if only { 0 } else { starts(k, self.restarts) };
+        let seeds: Vec<u64> = (0..drawn).map(|_| rand::Rng::next_u64(rng)).collect();
+        // Matrices with too many numbers for the points of the race would only learn their chance: diagonals first.
+        let numbers = self.kind.parameters(k, self.floor.dims()) as f64;
+        let diagonals = numbers > RACE_CARRIES * raced_on(k) as f64;
+        let matrices = self.kind.is_matrix();
+        // k-means++ alone: Lloyd's iterations would lead many starts to the same place.
+        let start = |seed: u64| {
+            let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+            let effort = Effort::new(1, 0);
+            let centres = self.coarse.cluster(k, Loss::Squared, effort, rng);
+            self.lifted(thin.atoms_around(&centres, matrices && !diagonals))
+        };
+        let mut left = in_parallel(self.threads, seeds, start);
+        for (heat, steps) in HEATS.into_iter().enumerate() {
+            if heat == 1 && matrices && diagonals {
+                left.iter_mut().flatten().for_each(|a| a.covariance = a.covariance.to_matrix());
+            }
+            let count = left.len().div_ceil(3).max(FINALISTS);
+            if count >= left.len() {
+                continue;
+            }
+            let kind = if heat == 0 && diagonals { CovarianceKind::Diag } else { self.kind };
+            let (few, until) = (self.em(&thin, kind, 0.0), self.until.at_most(steps));
+            let race = |mut atoms: Vec<Atom>| (few.run(&mut atoms, until).likelihood, atoms);
+            let mut raced = in_parallel(self.threads, left, race);
+            raced.sort_by(|a, b| b.0.total_cmp(&a.0));
+            left = raced.into_iter().take(count).map(|r| r.1).collect();
+        }
+        left.extend(warm);
+        let all = self.em(self.points, self.kind, 0.0);
+        let finish = |mut atoms: Vec<Atom>| {
+            let ended = all.run(&mut atoms, self.until);
+            Found { atoms, ended, shrinkage: 0.0 }
+        };
+        let finished = in_parallel(self.threads, left, finish).into_iter();
+        let better = |a: Found, b: Found| match b.ended.likelihood > a.ended.likelihood {
+            true => b,
+            false => a,
+        };
+        finished.reduce(better).expect("there is at least one start")
+    }
+
+    /// Atoms above the floor.
+    pub fn lifted(&self, mut atoms: Vec<Atom>) -> Vec<Atom> {
+        atoms.iter_mut().for_each(|a| self.floor.lift(&mut a.covariance));
+        atoms
+    }
+
+    /// Shrinks full covariances by as much as half of the witnesses find best for the other half.
+    pub fn shrunk(&self, found: Found) -> Found {
+        let (d, halves) = (self.floor.dims() as f64, self.points.halves());
+        let choices: Vec<f64> = std::iter::once(0.0).chain(SHRINKAGES.map(|s| s * d)).collect();
+        let scored = in_parallel(self.threads, choices, |shrinkage| {
+            let fitted = self.fitted(&halves, &found.atoms, shrinkage);
+            // Mean log-likelihood of either half under the mixture fitted to the other.
+            let of = |half: usize| {
+                self.em(&halves[half], self.kind, 0.0).step(&mut fitted[1 - half].clone())
+            };
+            (0.5 * (of(0) + of(1)), shrinkage)
+        });
+        let best = scored.into_iter().reduce(|a, b| if b.0 > a.0 { b } else { a });
+        let shrinkage = best.map_or(0.0, |b| b.1);
+        if shrinkage == 0.0 {
+            return found;
+        }
+        let mut atoms = found.atoms;
+        let ended = self.em(self.points, self.kind, shrinkage).run(&mut atoms, self.until);
+        Found { atoms, ended, shrinkage }
+    }
+
+    /// What mixtures fitted to either half of the witnesses say of the other half; `None` where there are no two.
+    pub fn held_out(&self, found: &Found) -> Option<HeldOut> {
+        if self.points.witnesses() < 2 {
+            return None;
+        }
+        let halves = self.points.halves();
+        let fitted = self.fitted(&halves, &found.atoms, found.shrinkage);
+        let (mut own, mut other) = (0.0, 0.0);
+        let mut held_out = HeldOut { optimism: 0.0, log_density: Vec::new(), weights: Vec::new() };
+        for (half, points) in halves.iter().enumerate() {
+            own += points.mean(&Said::new(points, &fitted[half]).log_density).0;
+            let said = Said::new(points, &fitted[1 - half]).log_density;
+            other += points.mean(&said).0;
+            held_out.log_density.extend(said);
+            held_out.weights.extend_from_slice(points.weights());
+        }
+        // Twice as many witnesses leave half as much to chance.
+        held_out.optimism = (0.25 * (own - other)).max(0.0);
+        held_out.optimism.is_finite().then_some(held_out)
+    }
+
+    /// The mixture fitted to each half of the witnesses.
+    fn fitted(&self, halves: &[StandIns; 2], atoms: &[Atom], shrinkage: f64) -> [Vec<Atom>; 2] {
+        halves.each_ref().map(|half| {
+            let mut atoms = atoms.to_vec();
+            self.em(half, self.kind, shrinkage).run(&mut atoms, self.until.at_most(CROSS_STEPS));
+            atoms
+        })
+    }
+
+    /// A mixture with one more component, which starts where the points are least likely, twice, and one whose
+    /// heaviest component is cut in two, which is as likely as before.
+    pub fn grown(&self, atoms: &[Atom], rng: &mut ChaCha8Rng) -> Vec<Vec<Atom>> {
+        if atoms.is_empty() {
+            return Vec::new();
+        }
+        let said = Said::new(self.points, atoms);
+        let mean = self.points.mean(&said.log_density).0;
+        let unlikely: Vec<f64> = (said.log_density.iter().zip(self.points.weights()))
+            .map(|(l, w)| w * (mean - l).max(0.0))
+            .collect();
+        let mut grown = Vec::new();
+        for _ in 0..2 {
+            let Some(i) = draw(&unlikely, rng) else { break };
+            let place = self.points.point(i).to_vec();
+            let nearest = |a: &&Atom| {
+                let factor = a.covariance.cholesky();
+                factor.map_or(f64::NEG_INFINITY, |f| f.log_density(&place, &a.mean))
+            };
+            let by_density = |a: &&Atom, b: &&Atom| nearest(a).total_cmp(&nearest(b));
+            let Some(parent) = atoms.iter().max_by(by_density) else { break };
+            let covariance = parent.covariance.clone();
+            let share = 0.5 / (atoms.len() + 1) as f64;
+            let mut more = atoms.to_vec();
+            more.iter_mut().for_each(|a| a.weight *= 1.0 - share);
+            more.push(Atom {
+                weight: share,
+                mean: place,
+                covariance,
+                levels: parent.levels.clone(),
+            });
+            grown.push(more);
+        }
+        let mut halved = atoms.to_vec();
+        if let Some(heaviest) =
+            (0..atoms.len()).max_by(|a, b| atoms[*a].weight.total_cmp(&atoms[*b].weight))
+        {
+            halved[heaviest].weight *= 0.5;
+            let mut twin = halved[heaviest].clone();
+            for (k, mean) in twin.mean.iter_mut().enumerate() {
+                *mean += 1e-2 * twin.covariance.get(k, k).sqrt() * normal(rng);
+            }
+            halved.push(twin);
+            grown.push(halved);
+        }
+        grown
+    }
+}

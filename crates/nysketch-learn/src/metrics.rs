@@ -1,0 +1,251 @@
+//! Risks of a model on rows, streamed, and agreement with labels.
+
+use crate::model::task::Task;
+use crate::model::{Model, Shape};
+use crate::predictor::{Detail, ModelRows, Predictions, Predictor};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Rows of each pair of label and cluster.
+pub type Contingency = BTreeMap<(Arc<str>, usize), u64>;
+
+/// Sums over rows, from which the risks of a model follow; parts merge.
+///
+/// ```
+/// use nysketch::metrics::Risks;
+/// use nysketch::{FitParams, Predictor, Task, fit};
+/// # fn main() -> nysketch::Result<()> {
+/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
+/// # let table = Table::unnamed(2, rows.clone())?;
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let model = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?;
+/// let predictor = Predictor::new(&model);
+/// let (mut risks, mut rest) = (Risks::default(), Risks::default());
+/// risks.add(&predictor, &rows[..800], &[]);
+/// rest.add(&predictor, &rows[800..], &[]);
+/// risks.merge(rest);
+/// let evaluation = risks.evaluation(&model);
+/// assert_eq!((evaluation.rows, evaluation.risk(&model).0), (900, "mse"));
+/// // Two unit variances.
+/// assert!((evaluation.mse - 2.0).abs() < 0.3);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Risks {
+    /// Rows counted.
+    pub rows: u64,
+    /// Their total weight.
+    weight: f64,
+    squared: f64,
+    squared_table_units: f64,
+    distance: f64,
+    log_density: f64,
+    table: Contingency,
+}
+
+/// Means over the rows, by their weights; those that do not apply are `None`.
+///
+/// Distances are those that the fit minimises: in the coordinates of the fit, where columns are divided by the
+/// model's scale.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Evaluation {
+    /// Rows.
+    pub rows: u64,
+    /// Mean squared distance to the nearest centre (or reconstruction): the risk of k-means.
+    pub mse: f64,
+    /// Mean squared distance to the same centre in the table's units; equal where columns are not scaled.
+    pub mse_table_units: f64,
+    /// Mean distance to the nearest centre: the risk of k-medians.
+    pub mean_distance: f64,
+    /// Mean negative log-likelihood, in nats: the risk of a mixture.
+    pub nll: Option<f64>,
+    /// Adjusted Rand index with the labels.
+    pub ari: Option<f64>,
+    /// Normalised mutual information with the labels (arithmetic mean).
+    pub nmi: Option<f64>,
+}
+
+impl Risks {
+    /// Adds rows that can be used (see [`Model::unusable`]) with their labels, of which there are none or
+    /// one for each row.
+    pub fn add<'r>(
+        &mut self,
+        predictor: &Predictor<'_>,
+        rows: impl Into<ModelRows<'r>>,
+        labels: &[&Arc<str>],
+    ) {
+        self.add_weighted(predictor, rows, &[], labels);
+    }
+
+    /// The same with weights, of which there are none or one for each row. Labels count rows.
+    pub fn add_weighted<'r>(
+        &mut self,
+        predictor: &Predictor<'_>,
+        rows: impl Into<ModelRows<'r>>,
+        weights: &[f64],
+        labels: &[&Arc<str>],
+    ) {
+        let (model, rows) = (predictor.model(), rows.into());
+        let said = predictor.predict(rows, Detail::Density);
+        let n = said.label.len();
+        let weight = |i: usize| weights.get(i).copied().unwrap_or(1.0);
+        let sum = |values: &mut dyn Iterator<Item = f64>| -> f64 {
+            values.enumerate().map(|(i, x)| weight(i) * x).sum()
+        };
+        let squared = sum(&mut said.squared_distance.iter().copied());
+        self.rows += n as u64;
+        self.weight += (0..n).map(weight).sum::<f64>();
+        self.squared += squared;
+        self.squared_table_units +=
+            match model.scale.iter().all(|s| *s == 1.0) && model.categories().is_empty() {
+                true => squared,
+                false => sum(&mut squared_table_units(model, rows.values, &said).into_iter()),
+            };
+        self.distance += sum(&mut said.squared_distance.iter().map(|d2| d2.sqrt()));
+        self.log_density += sum(&mut said.log_density.iter().copied());
+        if !matches!(model.shape, Shape::Components { .. }) {
+            for (label, cluster) in labels.iter().zip(said.label) {
+                *self.table.entry(((*label).clone(), cluster as usize)).or_default() += 1;
+            }
+        }
+    }
+
+    /// The total weight of the rows.
+    pub fn weight(&self) -> f64 {
+        self.weight
+    }
+
+    /// Adds the rows of another part.
+    pub fn merge(&mut self, other: Risks) {
+        self.rows += other.rows;
+        self.weight += other.weight;
+        self.squared += other.squared;
+        self.squared_table_units += other.squared_table_units;
+        self.distance += other.distance;
+        self.log_density += other.log_density;
+        for (pair, rows) in other.table {
+            *self.table.entry(pair).or_default() += rows;
+        }
+    }
+
+    /// The means; needs at least one row that weighs something.
+    pub fn evaluation(&self, model: &Model) -> Evaluation {
+        let n = self.weight;
+        let labelled = !self.table.is_empty();
+        Evaluation {
+            rows: self.rows,
+            mse: self.squared / n,
+            mse_table_units: self.squared_table_units / n,
+            mean_distance: self.distance / n,
+            nll: matches!(model.shape, Shape::Mixture { .. }).then(|| -self.log_density / n),
+            ari: labelled.then(|| adjusted_rand(&self.table)),
+            nmi: labelled.then(|| normalised_mutual_information(&self.table)),
+        }
+    }
+}
+
+impl Evaluation {
+    /// The risk that a fit of this model minimises, and its name.
+    pub fn risk(&self, model: &Model) -> (&'static str, f64) {
+        match self.nll {
+            Some(nll) => ("nll", nll),
+            None if model.task == Task::Kmedians => ("mean_distance", self.mean_distance),
+            None => ("mse", self.mse),
+        }
+    }
+}
+
+/// The squared distance of each row to what the model puts in its place, in the table's units.
+fn squared_table_units(model: &Model, rows: &[f64], said: &Predictions) -> Vec<f64> {
+    let (d, k) = (model.columns.len(), model.k());
+    let distance = |row: &[f64], centre: &[f64]| -> f64 {
+        let there = row.iter().zip(centre).filter(|(x, _)| !x.is_nan());
+        there.map(|(x, c)| (x - c) * (x - c)).sum()
+    };
+    let rows = rows.chunks_exact(d).zip(&said.label);
+    match &model.shape {
+        Shape::Centres { centres: places, .. } | Shape::Mixture { means: places, .. } => {
+            rows.map(|(row, label)| distance(row, &places[*label as usize])).collect()
+        }
+        Shape::Components { .. } => rows
+            .zip(said.transformed.chunks_exact(k))
+            .map(|((row, _), coordinates)| model.unexplained(row, coordinates).1)
+            .collect(),
+    }
+}
+
+/// Sums of a contingency table by label and by cluster.
+fn margins(table: &Contingency) -> (BTreeMap<&str, f64>, BTreeMap<usize, f64>, f64) {
+    let (mut labels, mut clusters, mut total) = (BTreeMap::new(), BTreeMap::new(), 0.0);
+    for ((l, c), n) in table {
+        *labels.entry(&**l).or_insert(0.0) += *n as f64;
+        *clusters.entry(*c).or_insert(0.0) += *n as f64;
+        total += *n as f64;
+    }
+    (labels, clusters, total)
+}
+
+/// Adjusted Rand index: 1 for equal partitions, 0 on average for random ones.
+///
+/// ```
+/// use nysketch::metrics::{Contingency, adjusted_rand};
+/// let table: Contingency = [(("cat".into(), 0), 10), (("dog".into(), 1), 7)].into();
+/// assert_eq!(adjusted_rand(&table), 1.0);
+/// ```
+pub fn adjusted_rand(table: &Contingency) -> f64 {
+    let (labels, clusters, total) = margins(table);
+    let pairs = |n: f64| n * (n - 1.0) / 2.0;
+    let together: f64 = table.values().map(|n| pairs(*n as f64)).sum();
+    let by_label: f64 = labels.values().map(|n| pairs(*n)).sum();
+    let by_cluster: f64 = clusters.values().map(|n| pairs(*n)).sum();
+    let expected = by_label * by_cluster / pairs(total).max(1.0);
+    let most = (by_label + by_cluster) / 2.0;
+    if most == expected { 1.0 } else { (together - expected) / (most - expected) }
+}
+
+/// Mutual information over the mean of the two entropies; 1 where both are zero.
+pub fn normalised_mutual_information(table: &Contingency) -> f64 {
+    let (labels, clusters, total) = margins(table);
+    let entropy = |n: &f64| -n / total * (n / total).ln();
+    let (h_labels, h_clusters): (f64, f64) =
+        (labels.values().map(entropy).sum(), clusters.values().map(entropy).sum());
+    let shared: f64 = table
+        .iter()
+        .map(|((l, c), n)| {
+            let n = *n as f64;
+            n / total * (n * total / (labels[&**l] * clusters[c])).ln()
+        })
+        .sum();
+    let mean = (h_labels + h_clusters) / 2.0;
+    if mean > 0.0 { (shared / mean).clamp(0.0, 1.0) } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values of scikit-learn 1.5 for labels 0 0 1 1 2 2 and clusters 0 0 1 2 2 2.
+    #[test]
+    fn agreement_with_labels() {
+        let table = |pairs: &[(&str, usize, u64)]| -> Contingency {
+            pairs.iter().map(|(label, cluster, n)| ((Arc::from(*label), *cluster), *n)).collect()
+        };
+        let equal = table(&[("e", 1, 3), ("i", 0, 4)]);
+        let one = table(&[("e", 1, 3)]);
+        let table = table(&[("a", 0, 2), ("b", 1, 1), ("b", 2, 1), ("c", 2, 2)]);
+        assert!((adjusted_rand(&table) - 0.444_444_4).abs() < 1e-6, "{}", adjusted_rand(&table));
+        assert!(
+            (normalised_mutual_information(&table) - 0.739_667_4).abs() < 1e-6,
+            "{}",
+            normalised_mutual_information(&table)
+        );
+        assert_eq!(adjusted_rand(&equal), 1.0);
+        // Logarithms round.
+        assert!((normalised_mutual_information(&equal) - 1.0).abs() < 1e-12);
+        assert_eq!((adjusted_rand(&one), normalised_mutual_information(&one)), (1.0, 1.0));
+    }
+}

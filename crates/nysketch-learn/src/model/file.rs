@@ -1,0 +1,329 @@
+//! A model's file, field by field: what each task needs is named where it is missing.
+
+use super::{Model, SCHEMA, Shape};
+use crate::covariance::{Covariance, CovarianceKind, SymmetricMatrix};
+use crate::model::densities::Densities;
+use crate::model::intervals::Intervals;
+use crate::model::report::Report;
+use crate::model::task::Task;
+use nysketch_core::error::names::Named;
+use nysketch_core::error::{Error, Result};
+use nysketch_core::recipe::{Category, Number, Recipe, Step};
+use nysketch_core::sketch::profile::Profile;
+use serde::{Deserialize, Serialize, Serializer};
+use std::borrow::Cow;
+
+/// Every field that a file may have. Numbers go straight into their places, so that reading takes little more
+/// memory than the model.
+#[derive(Debug, Deserialize)]
+struct ModelFile {
+    schema: u32,
+    task: Task,
+    columns: Vec<String>,
+    categories: Option<Vec<CategoryFile>>,
+    steps: Option<Vec<StepFile>>,
+    units: Option<Vec<[usize; 2]>>,
+    least_present: Option<usize>,
+    level_shares: Option<Vec<Vec<f64>>>,
+    scale: Vec<f64>,
+    rows: u64,
+    plan: String,
+    report: Report,
+    profile: Option<Profile>,
+    densities: Option<Densities>,
+    intervals: Option<Intervals>,
+    weights: Option<Vec<f64>>,
+    centres: Option<Vec<Vec<f64>>>,
+    means: Option<Vec<Vec<f64>>>,
+    covariance: Option<CovarianceKind>,
+    variances: Option<Vec<Vec<f64>>>,
+    covariances: Option<Vec<Vec<Vec<f64>>>>,
+    mean: Option<Vec<f64>>,
+    components: Option<Vec<Vec<f64>>>,
+    explained_variance: Option<Vec<f64>>,
+    explained_variance_ratio: Option<Vec<f64>>,
+}
+
+/// A category in a file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CategoryFile {
+    name: String,
+    levels: Vec<String>,
+    weight: f64,
+}
+
+/// Where a column of numbers comes from, in a file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StepFile {
+    input: String,
+    step: String,
+}
+
+/// How columns come from those of a table; nothing where they are what they are there.
+#[derive(Debug, Serialize)]
+struct RecipeFile {
+    categories: Vec<CategoryFile>,
+    steps: Vec<StepFile>,
+    units: Vec<[usize; 2]>,
+    least_present: Option<usize>,
+}
+
+/// Writes a recipe, or nothing where it only names the columns.
+pub(super) fn recipe<S: Serializer>(
+    recipe: &Recipe,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    let names: Vec<String> = recipe.numbers.iter().map(|n| n.input.clone()).collect();
+    if recipe.is_plain(&names) {
+        return None::<RecipeFile>.serialize(serializer);
+    }
+    let category = |c: &Category| CategoryFile {
+        name: c.name.clone(),
+        levels: c.levels.clone(),
+        weight: c.weight,
+    };
+    let step = |n: &Number| StepFile { input: n.input.clone(), step: n.step.name().into() };
+    Some(RecipeFile {
+        categories: recipe.categories.iter().map(category).collect(),
+        steps: recipe.numbers.iter().map(step).collect(),
+        units: recipe.units.iter().map(|u| [u.start, u.end]).collect(),
+        least_present: recipe.least_present,
+    })
+    .serialize(serializer)
+}
+
+/// What is read first.
+#[derive(Debug, Deserialize)]
+struct Version {
+    schema: Option<u64>,
+}
+
+impl Model {
+    /// Reads a model's file. The schema is read first, so that a newer file is not called damaged.
+    pub fn from_json(text: &str) -> Result<Self> {
+        let model = ModelFile::read(text)?.into_model()?;
+        model.check()?;
+        Ok(model)
+    }
+}
+
+fn bad(how: String) -> Error {
+    Error::BadModel { how }
+}
+
+impl ModelFile {
+    /// Reads a file of a schema that is known.
+    fn read(text: &str) -> Result<Self> {
+        let version: Version =
+            serde_json::from_str(text).map_err(|e| bad(format!("is not valid JSON: {e}")))?;
+        match version.schema {
+            Some(schema) if (1..=u64::from(SCHEMA)).contains(&schema) => {}
+            Some(schema) => {
+                return Err(bad(format!("has schema {schema}, this program reads 1 to {SCHEMA}")));
+            }
+            None => return Err(bad("has no schema: it is not a model of nysketch".into())),
+        }
+        // In other quotes than the names of parameters, which are spelled as options.
+        let how = |e: serde_json::Error| format!("is not valid: {e}").replace('`', "'");
+        serde_json::from_str(text).map_err(|e| bad(how(e)))
+    }
+
+    /// The model, which is not checked yet.
+    fn into_model(mut self) -> Result<Model> {
+        let shape = self.shape()?;
+        let recipe = self.recipe()?;
+        let levels = self.level_shares.take().unwrap_or_default();
+        let ModelFile {
+            schema,
+            task,
+            columns,
+            scale,
+            rows,
+            plan,
+            mut report,
+            profile,
+            densities,
+            intervals,
+            ..
+        } = self;
+        // Schema 1 says in one word which decoder ran and whether the model is that of calibrated landmarks.
+        if schema == 1
+            && let Some(name) = report.decoder.strip_suffix(" (calibrated landmarks)")
+        {
+            report.decoder = name.into();
+            report.calibrated = true;
+        }
+        // Models of earlier schemas are those of the first one that knows everything they can have.
+        let schema = schema.max(3);
+        Ok(Model {
+            schema,
+            task,
+            columns,
+            recipe,
+            levels,
+            scale,
+            rows,
+            plan,
+            shape,
+            profile,
+            densities,
+            intervals,
+            report,
+        })
+    }
+
+    /// How columns come from those of a table; as they are in earlier schemas.
+    fn recipe(&mut self) -> Result<Recipe> {
+        if self.schema < 4 {
+            return Ok(Recipe::plain(self.columns.iter().cloned()));
+        }
+        let mut recipe = Recipe::default();
+        for StepFile { input, step } in field(&mut self.steps, "steps", self.task)? {
+            let step = Step::from_name(&step).map_err(|e| bad(format!("is not valid: {e}")))?;
+            recipe.numbers.push(Number { input, step });
+        }
+        for CategoryFile { name, levels, weight } in
+            field(&mut self.categories, "categories", self.task)?
+        {
+            recipe.categories.push(Category { name, levels, weight });
+        }
+        let units = field(&mut self.units, "units", self.task)?;
+        recipe.units = units.into_iter().map(|[start, end]| start..end).collect();
+        recipe.least_present = self.least_present;
+        Ok(recipe)
+    }
+
+    fn shape(&mut self) -> Result<Shape> {
+        let task = self.task;
+        Ok(match task {
+            Task::Kmeans | Task::Kmedians => Shape::Centres {
+                weights: field(&mut self.weights, "weights", task)?,
+                centres: field(&mut self.centres, "centres", task)?,
+            },
+            Task::Gmm => {
+                let means = field(&mut self.means, "means", task)?;
+                // Earlier schemas know no others.
+                let covariance = match self.schema {
+                    1 | 2 => CovarianceKind::Diag,
+                    _ => field(&mut self.covariance, "covariance", task)?,
+                };
+                Shape::Mixture {
+                    weights: field(&mut self.weights, "weights", task)?,
+                    covariance,
+                    covariances: self.covariances(covariance, means.len())?,
+                    means,
+                }
+            }
+            Task::Pca => {
+                let ratio = &mut self.explained_variance_ratio;
+                Shape::Components {
+                    mean: field(&mut self.mean, "mean", task)?,
+                    components: field(&mut self.components, "components", task)?,
+                    explained_variance: field(
+                        &mut self.explained_variance,
+                        "explained_variance",
+                        task,
+                    )?,
+                    explained_variance_ratio: field(ratio, "explained_variance_ratio", task)?,
+                }
+            }
+        })
+    }
+
+    /// k covariances.
+    fn covariances(&mut self, kind: CovarianceKind, k: usize) -> Result<Vec<Covariance>> {
+        if !kind.is_matrix() {
+            let variances = field(&mut self.variances, "variances", self.task)?;
+            return Ok(variances.into_iter().map(Covariance::Diagonal).collect());
+        }
+        let matrix = |rows: Vec<Vec<f64>>| {
+            SymmetricMatrix::from_rows(&rows)
+                .map(Covariance::Full)
+                .map_err(|how| bad(format!("has a covariance that {how}")))
+        };
+        let matrices = field(&mut self.covariances, "covariances", self.task)?;
+        let mut covariances = matrices.into_iter().map(matrix).collect::<Result<Vec<_>>>()?;
+        if kind == CovarianceKind::Tied {
+            if covariances.len() != 1 {
+                return Err(
+                    bad("does not have one covariance, which tied components share".into()),
+                );
+            }
+            covariances.resize(k, covariances[0].clone());
+        }
+        Ok(covariances)
+    }
+}
+
+/// A field that the task needs.
+fn field<T>(value: &mut Option<T>, name: &str, task: Task) -> Result<T> {
+    value.take().ok_or_else(|| bad(format!("has the task {task}, but no {name}")))
+}
+
+/// What each task writes.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ShapeFile<'a> {
+    Mixture {
+        weights: &'a [f64],
+        means: &'a [Vec<f64>],
+        covariance: CovarianceKind,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        variances: Vec<Cow<'a, [f64]>>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        covariances: Vec<&'a SymmetricMatrix>,
+    },
+    Centres {
+        weights: &'a [f64],
+        centres: &'a [Vec<f64>],
+    },
+    Components {
+        mean: &'a [f64],
+        components: &'a [Vec<f64>],
+        explained_variance: &'a [f64],
+        explained_variance_ratio: &'a [f64],
+    },
+}
+
+impl Serialize for Shape {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let file = match self {
+            Shape::Mixture { weights, means, covariance, covariances } => {
+                let matrix = |c| match c {
+                    &Covariance::Diagonal(_) => None,
+                    Covariance::Full(matrix) => Some(matrix),
+                };
+                let variances = match covariance.is_matrix() {
+                    true => Vec::new(),
+                    false => covariances.iter().map(Covariance::variances).collect(),
+                };
+                let mut covariances: Vec<_> = covariances.iter().filter_map(matrix).collect();
+                if *covariance == CovarianceKind::Tied {
+                    covariances.truncate(1);
+                }
+                ShapeFile::Mixture {
+                    weights,
+                    means,
+                    covariance: *covariance,
+                    variances,
+                    covariances,
+                }
+            }
+            Shape::Centres { weights, centres } => ShapeFile::Centres { weights, centres },
+            Shape::Components {
+                mean,
+                components,
+                explained_variance,
+                explained_variance_ratio,
+            } => ShapeFile::Components {
+                mean,
+                components,
+                explained_variance,
+                explained_variance_ratio,
+            },
+        };
+        file.serialize(serializer)
+    }
+}

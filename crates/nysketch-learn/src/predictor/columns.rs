@@ -1,0 +1,194 @@
+//! The columns of a prediction: what they are called, what they hold and which model has them.
+//!
+//! | column | holds | models |
+//! |---|---|---|
+//! | `label` | the nearest centre or most likely component, from 0; -1 for a row that cannot be used | all but principal components |
+//! | `distance` | distance to that centre or mean, in the coordinates of the fit | all but principal components |
+//! | `log_density` | log density of the row, in nats | mixtures |
+//! | `outlier` | whether the log density is below the threshold of the model; missing for a row that cannot be used | mixtures, where it is asked for |
+//! | `p0`, `p1`, … | probability of each component | mixtures, where they are asked for |
+//! | `pc1`, `pc2`, … | coordinate along each principal component | principal components |
+
+use super::rows::ModelRows;
+use super::{Detail, Predictor};
+use crate::model::{Model, Shape};
+use nysketch_core::error::{Error, Result};
+
+/// One column of a prediction.
+///
+/// | column | holds | models |
+/// |---|---|---|
+/// | `label` | the nearest centre or most likely component, from 0; -1 for a row that cannot be used | all but principal components |
+/// | `distance` | distance to that centre or mean, in the coordinates of the fit | all but principal components |
+/// | `log_density` | log density of the row, in nats | mixtures |
+/// | `outlier` | whether the log density is below the threshold of the model; missing for a row that cannot be used | mixtures, where it is asked for |
+/// | `p0`, `p1`, … | probability of each component | mixtures, where they are asked for |
+/// | `pc1`, `pc2`, … | coordinate along each principal component | principal components |
+///
+/// ```
+/// use nysketch::predictor::Column;
+/// use nysketch::{FitParams, Task, fit};
+/// # fn main() -> nysketch::Result<()> {
+/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
+/// # let table = Table::unnamed(2, rows.clone())?;
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let model = fit(&sketch, &FitParams::new(Task::Gmm, 2))?;
+/// let mut columns = Column::of(&model);
+/// columns.extend(Column::probabilities(&model).unwrap());
+/// let names: Vec<String> = columns.iter().map(|c| c.name()).collect();
+/// assert_eq!(names, ["label", "distance", "log_density", "p0", "p1"]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Column {
+    /// `label`, the only one of whole numbers.
+    Label,
+    /// `distance`.
+    Distance,
+    /// `log_density`.
+    LogDensity,
+    /// `outlier`.
+    Outlier {
+        /// The log density that outliers are below.
+        threshold: f64,
+    },
+    /// `p0`, `p1`, …
+    Probability(usize),
+    /// `pc1`, `pc2`, …, counted from 0 here.
+    Coordinate(usize),
+}
+
+/// What a column holds, one value for each row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    /// Labels; -1 for a row that cannot be used.
+    Labels(Vec<i32>),
+    /// Numbers; NaN for a row that cannot be used.
+    Numbers(Vec<f64>),
+    /// Truths; `None` for a row that cannot be used.
+    Flags(Vec<Option<bool>>),
+}
+
+impl Values {
+    /// Adds the values of later rows of the same column.
+    pub fn append(&mut self, later: Values) {
+        match (self, later) {
+            (Values::Labels(all), Values::Labels(mut later)) => all.append(&mut later),
+            (Values::Numbers(all), Values::Numbers(mut later)) => all.append(&mut later),
+            (Values::Flags(all), Values::Flags(mut later)) => all.append(&mut later),
+            _ => unreachable!("a column keeps its type"),
+        }
+    }
+}
+
+impl Column {
+    /// The columns that a model gives without being asked.
+    pub fn of(model: &Model) -> Vec<Column> {
+        match model.shape {
+            Shape::Centres { .. } => vec![Column::Label, Column::Distance],
+            Shape::Mixture { .. } => vec![Column::Label, Column::Distance, Column::LogDensity],
+            Shape::Components { .. } => (0..model.k()).map(Column::Coordinate).collect(),
+        }
+    }
+
+    /// The probabilities of a mixture; `None` for other models.
+    pub fn probabilities(model: &Model) -> Option<Vec<Column>> {
+        matches!(model.shape, Shape::Mixture { .. })
+            .then(|| (0..model.k()).map(Column::Probability).collect())
+    }
+
+    /// The flag of the rows that lie least densely under a mixture, as about this share of the rows of the sketch does.
+    pub fn outlier(model: &Model, share: f64) -> Result<Column> {
+        let refuse = |expected: String, got: String| Err(Error::parameter("`flag`", expected, got));
+        if !matches!(model.shape, Shape::Mixture { .. }) {
+            let got = format!("{share} for a {} model", model.task);
+            return refuse("used with a mixture".into(), got);
+        }
+        let Some(densities) = &model.densities else {
+            let expected = "used with a mixture that knows the densities of its rows: fit it again, from a sketch with cells";
+            return refuse(expected.into(), share.to_string());
+        };
+        match densities.threshold(share) {
+            Some(threshold) => Ok(Column::Outlier { threshold }),
+            None => {
+                let (least, most) = densities.range();
+                refuse(format!("a share of the rows between {least} and {most}"), share.to_string())
+            }
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> String {
+        match self {
+            Column::Label => "label".into(),
+            Column::Distance => "distance".into(),
+            Column::LogDensity => "log_density".into(),
+            Column::Outlier { .. } => "outlier".into(),
+            Column::Probability(c) => format!("p{c}"),
+            Column::Coordinate(c) => format!("pc{}", c + 1),
+        }
+    }
+
+    /// Whether it holds labels, which are whole numbers.
+    pub fn is_label(self) -> bool {
+        self == Column::Label
+    }
+
+    fn detail(self) -> Detail {
+        match self {
+            Column::Label | Column::Distance => Detail::Label,
+            Column::LogDensity | Column::Outlier { .. } => Detail::Density,
+            Column::Probability(_) | Column::Coordinate(_) => Detail::All,
+        }
+    }
+}
+
+impl Predictor<'_> {
+    /// The columns of a prediction, each with a value for every row. Rows may be anything: those that
+    /// cannot be used get the label -1, NaN and no flag.
+    pub fn columns<'r>(&self, rows: impl Into<ModelRows<'r>>, columns: &[Column]) -> Vec<Values> {
+        let rows = rows.into();
+        let (d, k) = (self.model().columns.len(), self.model().k());
+        let n = rows.len(d);
+        let row = |i: &usize| rows.some(*i..i + 1, d);
+        let usable = |i: &usize| self.model().unusable(row(i).values, row(i).codes).is_none();
+        let at: Vec<usize> = (0..n).filter(usable).collect();
+        let all = at.len() == n;
+        let values: Vec<f64> =
+            at.iter().filter(|_| !all).flat_map(|i| row(i).values).copied().collect();
+        let codes: Vec<u32> =
+            at.iter().filter(|_| !all).flat_map(|i| row(i).codes).copied().collect();
+        let some = ModelRows { values: &values, codes: &codes };
+        let detail = columns.iter().map(|c| c.detail()).max().unwrap_or(Detail::Label);
+        let p = self.predict(if all { rows } else { some }, detail);
+        let numbers = |values: Vec<f64>| {
+            Values::Numbers(if all { values } else { spread(n, &at, values, f64::NAN) })
+        };
+        let of = |column: &Column| match *column {
+            Column::Label => {
+                let labels = p.label.iter().map(|l| *l as i32).collect();
+                Values::Labels(if all { labels } else { spread(n, &at, labels, -1) })
+            }
+            Column::Distance => numbers(p.squared_distance.iter().map(|d2| d2.sqrt()).collect()),
+            Column::LogDensity => numbers(p.log_density.clone()),
+            Column::Outlier { threshold } => {
+                let flags = p.log_density.iter().map(|l| Some(*l < threshold)).collect();
+                Values::Flags(if all { flags } else { spread(n, &at, flags, None) })
+            }
+            Column::Probability(c) | Column::Coordinate(c) => {
+                numbers(p.transformed.iter().skip(c).step_by(k).copied().collect())
+            }
+        };
+        columns.iter().map(of).collect()
+    }
+}
+
+/// `values` at these places among n, `filler` elsewhere.
+fn spread<T: Copy>(n: usize, at: &[usize], values: Vec<T>, filler: T) -> Vec<T> {
+    let mut all = vec![filler; n];
+    at.iter().zip(values).for_each(|(i, value)| all[*i] = value);
+    all
+}

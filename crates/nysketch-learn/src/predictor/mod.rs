@@ -1,0 +1,410 @@
+//! A model applied to rows, many at once.
+//!
+//! Every model says of a row which centre or component it belongs to (its *label*) and how far it is from it;
+//! [`Column`] lists what is shown of that. Distances are those that the fit minimised: between columns divided
+//! by the model's `scale`.
+//!
+//! Labels are those of [`Model::predict_row`], the slow and obvious version for one row, for every row and with
+//! every instruction set. Centres are found in single precision by `nearest`, which decides in double
+//! precision where that is not proof; components of a mixture by `scores` and `whitened`, in double precision
+//! and the order of operations of the slow version.
+//!
+//! ```
+//! use nysketch::predictor::{Detail, Predictor};
+//! # use nysketch::{fit, plan_for, FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task};
+//! # fn main() -> nysketch::Result<()> {
+//! # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 500).values;
+//! # let table = Table::unnamed(2, rows.clone())?;
+//! # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.0);
+//! # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+//! let model = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?;
+//! let predictor = Predictor::new(&model);
+//! let said = predictor.predict(&rows, Detail::Label);
+//! assert_eq!(said.label.len(), 500);
+//! // Two unit variances.
+//! assert!(said.squared_distance.iter().sum::<f64>() / 500.0 < 2.5);
+//! # Ok(())
+//! # }
+//! ```
+
+mod columns;
+mod nearest;
+mod rows;
+mod scores;
+mod whitened;
+
+pub use columns::{Column, Values};
+pub use rows::ModelRows;
+
+use crate::model::{Model, Shape};
+use nearest::NearestCentre;
+use nysketch_core::error::Result;
+use nysketch_core::kernel::pack::MAX_BLOCK;
+use nysketch_core::numeric::simd::Instructions;
+use nysketch_core::pass::engine::DeviceChoice;
+use scores::Scores;
+
+/// Scores below the largest by more than this add nothing to a log density: 2²⁰ of them are 10⁻²⁰ of it.
+const NEGLIGIBLE: f64 = 60.0;
+/// Centres from which on comparing takes much longer than what the processors do for each row beside it: with 64 a GPU is little
+/// faster than sixteen processors, with 1,000 seven times.
+const MANY_CENTRES: usize = 256;
+
+/// Why a model has no use for a GPU.
+const NO_NEAREST: &str =
+    "the GPU is not used: it finds nearest centres, of k-means and k-medians without categories";
+
+/// A model laid out for many rows.
+///
+/// ```
+/// use nysketch::predictor::{Column, Values};
+/// use nysketch::{FitParams, Predictor, Task, fit};
+/// # fn main() -> nysketch::Result<()> {
+/// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
+/// # let table = Table::unnamed(2, rows.clone())?;
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+/// let model = fit(&sketch, &FitParams::new(Task::Gmm, 3))?;
+/// let predictor = Predictor::new(&model);
+/// // The second row cannot be used.
+/// let columns = predictor.columns(&[0.5, 0.5, f64::NAN, 0.0], &Column::of(&model));
+/// assert!(matches!(&columns[0], Values::Labels(labels) if labels[0] >= 0 && labels[1] == -1));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Predictor<'a> {
+    model: &'a Model,
+    /// `1/s_j`.
+    inverse_scale: Vec<f64>,
+    scores: Scores,
+    /// For centres that singles can hold, of numbers alone.
+    nearest: Option<NearestCentre>,
+    /// What the levels of categories add to distances, and to log densities.
+    terms: Vec<Vec<f64>>,
+    log_terms: Vec<Vec<f64>>,
+    starts: Vec<usize>,
+}
+
+/// How much to say of each row; each includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// Label and distance.
+    Label,
+    /// The log density under a mixture.
+    Density,
+    /// k numbers: distances to all centres, probabilities of the components, or principal coordinates.
+    All,
+}
+
+/// What a model says of some rows; see [`Predictor::predict`].
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Predictions {
+    /// The nearest centre or most likely component, the first of several; 0 for principal components.
+    pub label: Vec<u32>,
+    /// Squared distance to that centre or mean, or to what principal components make of the row, in the
+    /// coordinates of the fit.
+    pub squared_distance: Vec<f64>,
+    /// Log density under a mixture, from [`Detail::Density`] on; else empty.
+    pub log_density: Vec<f64>,
+    /// k numbers for each row with [`Detail::All`], or for principal components; else empty.
+    pub transformed: Vec<f64>,
+}
+
+impl Predictions {
+    /// Adds what is said of later rows.
+    fn append(&mut self, later: Predictions) {
+        self.label.extend(later.label);
+        self.squared_distance.extend(later.squared_distance);
+        self.log_density.extend(later.log_density);
+        self.transformed.extend(later.transformed);
+    }
+}
+
+impl<'a> Predictor<'a> {
+    /// Lays out a model.
+    pub fn new(model: &'a Model) -> Self {
+        Self::with(model, Instructions::best())
+    }
+
+    /// For other instructions.
+    pub(crate) fn with(model: &'a Model, instructions: Instructions) -> Self {
+        let inverse_scale: Vec<f64> = model.scale.iter().map(|s| 1.0 / s).collect();
+        let nearest = match &model.shape {
+            Shape::Centres { centres, .. } if model.levels.is_empty() => {
+                NearestCentre::new(centres, &inverse_scale, instructions)
+            }
+            _ => None,
+        };
+        let scores = Scores::new(model, &inverse_scale, instructions);
+        let density = matches!(model.shape, Shape::Mixture { .. });
+        Predictor {
+            model,
+            nearest,
+            scores,
+            inverse_scale,
+            terms: model.level_terms(false),
+            log_terms: if density { model.level_terms(true) } else { Vec::new() },
+            starts: model.recipe.level_offsets(),
+        }
+    }
+
+    /// Lets GPUs find the nearest centres, for so many rows, where that is known, that so many threads predict. Labels and
+    /// distances are the same. GPUs work for k-means and k-medians without categories, on rows that lack nothing and where
+    /// not all distances are asked for; the rest stays on this machine's processors. A GPU that is asked for by name and
+    /// cannot be used is an error; where none is used instead, the text says why.
+    ///
+    /// ```
+    /// use nysketch::{DeviceChoice, FitParams, Predictor, Task, fit};
+    /// use nysketch::predictor::Detail;
+    /// # fn main() -> nysketch::Result<()> {
+    /// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
+    /// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
+    /// # let table = Table::unnamed(2, rows.clone())?;
+    /// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+    /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
+    /// let model = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?;
+    /// let (predictor, why_not) = Predictor::new(&model).on_device(DeviceChoice::Auto, Some(900), 1)?;
+    /// assert_eq!(predictor.predict(&rows, Detail::Label).label.len(), 900);
+    /// assert_eq!(predictor.device_remark(), None);
+    /// // So few rows do not pay for starting a GPU.
+    /// assert_eq!(why_not, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_device(
+        mut self,
+        device: DeviceChoice,
+        rows: Option<u64>,
+        threads: usize,
+    ) -> Result<(Self, Option<String>)> {
+        let (Some(nearest), Shape::Centres { centres, .. }) = (&self.nearest, &self.model.shape)
+        else {
+            device.check()?;
+            let asked = matches!(device, DeviceChoice::Cuda(_));
+            let why_not = asked.then(|| NO_NEAREST.to_string());
+            return Ok((self, why_not));
+        };
+        let many = nearest.count() >= MANY_CENTRES;
+        let each = 2.0 * (nearest.count() * self.inverse_scale.len()) as f64;
+        let operations = rows.filter(|_| many).map_or(0.0, |rows| rows as f64 * each);
+        let (started, why_not) =
+            device.start(operations, threads, |ordinal| nearest.with_gpus(centres, ordinal))?;
+        if started.is_some() {
+            self.nearest = started;
+        }
+        Ok((self, why_not))
+    }
+
+    /// What to say once a GPU has failed since [`on_device`](Self::on_device). No prediction is wrong for it: the rows that it
+    /// did not finish, and all others from then on, are this machine's work.
+    pub fn device_remark(&self) -> Option<String> {
+        self.nearest.as_ref().and_then(|nearest| nearest.gpus_remark())
+    }
+
+    /// The model.
+    pub fn model(&self) -> &'a Model {
+        self.model
+    }
+
+    /// What the model says of rows that can be used (see [`Model::unusable`]).
+    pub fn predict<'r>(&self, rows: impl Into<ModelRows<'r>>, detail: Detail) -> Predictions {
+        let rows = rows.into();
+        let d = self.inverse_scale.len();
+        if rows.values.iter().all(|x| !x.is_nan()) {
+            return self.complete(rows, detail);
+        }
+        // Rows that lack values are predicted one by one, those between them together.
+        let mut out = Predictions::default();
+        let lacks = |i: usize| rows.values[i * d..(i + 1) * d].iter().any(|x| x.is_nan());
+        let n = rows.values.len() / d;
+        let mut at = 0;
+        while at < n {
+            let holed = lacks(at);
+            let end = (at + 1..n).find(|i| lacks(*i) != holed).unwrap_or(n);
+            let some = rows.some(at..end, d);
+            match holed {
+                false => out.append(self.complete(some, detail)),
+                true => (at..end).for_each(|i| self.one(rows.some(i..i + 1, d), detail, &mut out)),
+            }
+            at = end;
+        }
+        out
+    }
+
+    /// A row that lacks values.
+    fn one(&self, row: ModelRows<'_>, detail: Detail, out: &mut Predictions) {
+        let said = self.model.predict_row(row.values, row.codes);
+        out.label.push(said.label as u32);
+        out.squared_distance.push(said.squared_distance);
+        if detail >= Detail::Density {
+            out.log_density.extend(said.log_density);
+        }
+        match &self.model.shape {
+            Shape::Centres { centres, .. } if detail == Detail::All => {
+                let place = |c: usize| {
+                    let terms = self.terms.get(c);
+                    self.model.squared_distance(row.values, row.codes, &centres[c], terms).sqrt()
+                };
+                out.transformed.extend((0..centres.len()).map(place));
+            }
+            Shape::Mixture { .. } if detail == Detail::All => {
+                out.transformed.extend(said.transformed);
+            }
+            Shape::Components { .. } => out.transformed.extend(said.transformed),
+            _ => {}
+        }
+    }
+
+    /// Rows that lack nothing.
+    fn complete(&self, rows: ModelRows<'_>, detail: Detail) -> Predictions {
+        let mut out = Predictions::default();
+        match &self.model.shape {
+            Shape::Centres { centres, .. } => match &self.nearest {
+                Some(nearest) if detail < Detail::All => {
+                    self.centres(nearest, centres, rows.values, &mut out);
+                }
+                _ => self.all_centres(rows, detail, &mut out),
+            },
+            Shape::Mixture { means, .. } => self.mixture(means, rows, detail, &mut out),
+            Shape::Components { .. } => self.components(rows, &mut out),
+        }
+        out
+    }
+
+    /// Labels proven by single precision, and the rest by all distances in double.
+    fn centres(
+        &self,
+        nearest: &NearestCentre,
+        centres: &[Vec<f64>],
+        rows: &[f64],
+        out: &mut Predictions,
+    ) {
+        let d = self.inverse_scale.len();
+        let n = rows.len() / d;
+        let (mut open, mut open_rows) = (Vec::new(), Vec::new());
+        out.label.reserve(n);
+        out.squared_distance.reserve(n);
+        nearest.find(rows, |i, found| {
+            let row = &rows[i * d..(i + 1) * d];
+            match found {
+                Some(c) => {
+                    out.label.push(c);
+                    out.squared_distance.push(self.squared_distance(row, &centres[c as usize]));
+                }
+                None => {
+                    open.push(i);
+                    open_rows.extend_from_slice(row);
+                    out.label.push(0);
+                    out.squared_distance.push(f64::INFINITY);
+                }
+            }
+        });
+        let mut decided = Predictions::default();
+        self.all_centres((&open_rows).into(), Detail::Label, &mut decided);
+        let decided = decided.label.into_iter().zip(decided.squared_distance);
+        for (i, (label, squared_distance)) in open.into_iter().zip(decided) {
+            out.label[i] = label;
+            out.squared_distance[i] = squared_distance;
+        }
+    }
+
+    /// Labels by all distances in double precision.
+    fn all_centres(&self, rows: ModelRows<'_>, detail: Detail, out: &mut Predictions) {
+        self.each(rows, |_, _, scores| {
+            let label = (1..scores.len()).fold(0, |b, c| if scores[c] < scores[b] { c } else { b });
+            out.label.push(label as u32);
+            out.squared_distance.push(scores[label]);
+            if detail == Detail::All {
+                out.transformed.extend(scores.iter().map(|d2| d2.sqrt()));
+            }
+        });
+    }
+
+    fn mixture(
+        &self,
+        means: &[Vec<f64>],
+        rows: ModelRows<'_>,
+        detail: Detail,
+        out: &mut Predictions,
+    ) {
+        self.each(rows, |row, codes, scores| {
+            let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let label = match scores.iter().position(|s| *s == most) {
+                Some(label) if most > f64::NEG_INFINITY => label,
+                // So far out that every density is zero.
+                _ => self.model.nearest(row, codes, means).0,
+            };
+            out.label.push(label as u32);
+            let numbers = self.squared_distance(row, &means[label]);
+            let levels = self.terms.get(label).map(|terms| self.of_levels(terms, codes));
+            out.squared_distance.push(levels.map_or(numbers, |levels| numbers + levels));
+            if detail >= Detail::Density {
+                let log_density = log_sum(scores, most);
+                out.log_density.push(log_density);
+                if detail == Detail::All {
+                    out.transformed.extend(scores.iter().enumerate().map(|(c, s)| match most {
+                        // So far out that every density is zero: the nearest mean takes it all.
+                        f64::NEG_INFINITY => f64::from(u8::from(c == label)),
+                        _ => (s - log_density).exp(),
+                    }));
+                }
+            }
+        });
+    }
+
+    fn components(&self, rows: ModelRows<'_>, out: &mut Predictions) {
+        self.each(rows, |row, _, scores| {
+            out.label.push(0);
+            out.squared_distance.push(self.model.unexplained(row, scores).0);
+            out.transformed.extend(scores);
+        });
+    }
+
+    /// Visits every row with its levels and its scores, which are worked out block by block.
+    fn each(&self, rows: ModelRows<'_>, mut visit: impl FnMut(&[f64], &[u32], &[f64])) {
+        let (d, k, c) = (self.inverse_scale.len(), self.model.k(), self.starts.len());
+        let terms = if self.log_terms.is_empty() { &self.terms } else { &self.log_terms };
+        let mut scores = Vec::new();
+        for (chunk, values) in rows.values.chunks(MAX_BLOCK * d).enumerate() {
+            self.scores.of(values, &mut scores);
+            for (i, (row, scores)) in
+                values.chunks_exact(d).zip(scores.chunks_exact_mut(k)).enumerate()
+            {
+                let at = (chunk * MAX_BLOCK + i) * c;
+                let codes = rows.codes.get(at..at + c).unwrap_or(&[]);
+                for (score, terms) in scores.iter_mut().zip(terms) {
+                    *score += self.of_levels(terms, codes);
+                }
+                visit(row, codes, scores);
+            }
+        }
+    }
+
+    /// The sum of what the levels of a row add.
+    fn of_levels(&self, terms: &[f64], codes: &[u32]) -> f64 {
+        codes.iter().zip(&self.starts).map(|(code, start)| terms[start + *code as usize]).sum()
+    }
+
+    /// `Σ_j ((x_j − c_j)/s_j)²`, in the order of operations of the slow version.
+    #[inline]
+    fn squared_distance(&self, row: &[f64], centre: &[f64]) -> f64 {
+        let square = |((x, c), f): ((&f64, &f64), &f64)| ((x - c) * f) * ((x - c) * f);
+        row.iter().zip(centre).zip(&self.inverse_scale).map(square).sum()
+    }
+}
+
+/// `log Σ_c exp(scores_c)`, where `most` is the largest of them.
+fn log_sum(scores: &[f64], most: f64) -> f64 {
+    if most == f64::NEG_INFINITY {
+        return most;
+    }
+    let small = |s: &f64| *s - most > -NEGLIGIBLE;
+    let sum: f64 = scores.iter().copied().filter(small).map(|s| (s - most).exp()).sum();
+    most + sum.ln()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! Rows that Σ is estimated from, and others that secants are made of.
+
+use super::params::TheoryParams;
+use crate::decoder::Context;
+use nysketch_core::error::{Error, Result};
+use nysketch_core::numeric::points::Points;
+use nysketch_core::numeric::random::below;
+use nysketch_core::sums::Sum;
+use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
+
+/// Rows of each half at most: an eigendecomposition of as many takes seconds.
+pub(super) const MOST: usize = 1000;
+/// Rows of a half at least, for there to be halves.
+const LEAST: usize = 20;
+
+/// What Σ is estimated from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Basis {
+    /// Rows that were given for it.
+    Rows,
+    /// Witness rows of the plan.
+    Witnesses,
+    /// Landmarks, with their cells' shares of the rows: nothing is left out of Σ that secants could be made of.
+    Landmarks,
+}
+
+/// Places in the plan's coordinates.
+pub(super) struct Places {
+    pub basis: Basis,
+    /// Σ̂ is of these.
+    pub seen: Points,
+    /// What each of them counts; of sum one.
+    pub shares: Vec<f64>,
+    /// Others, neither among these nor landmarks; none where there are no rows but landmarks.
+    pub kept_out: Vec<Vec<f64>>,
+}
+
+impl Places {
+    pub fn new(context: &Context<'_>, params: &TheoryParams, rng: &mut ChaCha8Rng) -> Result<Self> {
+        let plan = context.plan();
+        let Some(landmarks) = plan.landmarks() else {
+            return Err(Error::parameter("the sketch", "one with landmarks", "Fourier features"));
+        };
+        let (basis, rows): (Basis, Vec<Vec<f32>>) = match params.rows.is_empty() {
+            false => {
+                let fits =
+                    |r: &&Vec<f64>| r.len() == plan.dims() && r.iter().all(|x| x.is_finite());
+                if let Some(other) = params.rows.iter().find(|r| !fits(r)) {
+                    let expected = format!("rows of {} finite numbers", plan.dims());
+                    return Err(Error::parameter("`rows`", expected, format!("{other:?}")));
+                }
+                let place = |row: &Vec<f64>| {
+                    plan.frame.coordinates(row).into_iter().map(|x| x as f32).collect()
+                };
+                (Basis::Rows, params.rows.iter().map(place).collect())
+            }
+            true => {
+                let rows = plan.witness_rows().map(|w| w.rows().map(<[f32]>::to_vec).collect());
+                (Basis::Witnesses, rows.unwrap_or_default())
+            }
+        };
+        let is_landmark = |z: &Vec<f32>| landmarks.rows().any(|l| l == z.as_slice());
+        let others = some(rows, 2 * MOST, is_landmark, rng);
+        if others.len() < 2 * LEAST {
+            return Ok(Places::at_landmarks(context, landmarks));
+        }
+        let (seen, kept_out) = others.split_at(others.len() / 2);
+        let wide = |z: &Vec<f32>| z.iter().map(|x| f64::from(*x)).collect();
+        Ok(Places {
+            basis,
+            seen: Points::new(plan.dims(), seen.concat()),
+            shares: vec![1.0 / seen.len() as f64; seen.len()],
+            kept_out: kept_out.iter().map(wide).collect(),
+        })
+    }
+
+    fn at_landmarks(context: &Context<'_>, landmarks: &Points) -> Self {
+        let sketch = context.sketch();
+        let shares = match &sketch.sums()[Sum::CellRows][..] {
+            [] => vec![1.0 / landmarks.len() as f64; landmarks.len()],
+            cells => cells.iter().map(|n| *n as f64 / sketch.rows() as f64).collect(),
+        };
+        let (basis, seen) = (Basis::Landmarks, landmarks.clone());
+        Places { basis, seen, shares, kept_out: Vec::new() }
+    }
+}
+
+/// At most `count` of the rows, in random order, without those that are left out.
+fn some(
+    mut rows: Vec<Vec<f32>>,
+    count: usize,
+    left_out: impl Fn(&Vec<f32>) -> bool,
+    rng: &mut ChaCha8Rng,
+) -> Vec<Vec<f32>> {
+    let mut found = Vec::new();
+    let mut next = 0;
+    while found.len() < count && next < rows.len() {
+        let other = next + below(rows.len() - next, rng);
+        rows.swap(next, other);
+        if !left_out(&rows[next]) {
+            found.push(std::mem::take(&mut rows[next]));
+        }
+        next += 1;
+    }
+    found
+}

@@ -1,0 +1,221 @@
+//! Normalised secants μ = (p − q)/‖A(p − q)‖ of the model set: sampled, and followed upwards.
+//!
+//! How much a quadratic form, ‖A_m(μ)‖² or ⟨A(μ), (Σ̂ + λ)⁻¹ Σ̂ A(μ)⟩, sees of a secant is a ratio of two quadratic
+//! forms of kernel values, whose gradient by the places of the atoms is known: the least seen secants are found by descent.
+
+use super::params::TheoryParams;
+use crate::atom::embedding::Embedding;
+use crate::optimize::{Stop, minimise};
+use nysketch_core::numeric::linalg::dot;
+use nysketch_core::numeric::random::{below, normal, unit};
+use rand_chacha::ChaCha8Rng;
+
+/// Secants shorter than this, before they are normalised, are rounding.
+const SHORTEST: f64 = 1e-7;
+/// How far an atom moves at most, over σ.
+const REACH: f64 = 0.5;
+/// When a descent ends.
+pub(super) const STOP: Stop = Stop { evaluations: 150, relative: 1e-5 };
+
+/// A mixture: weights and places.
+pub(super) type Mixture = Vec<(f64, Vec<f64>)>;
+
+/// Two mixtures of the model set, as p and q, and what remains of p − q.
+#[derive(Debug, Clone)]
+pub(super) struct Pair {
+    p: Mixture,
+    q: Mixture,
+}
+
+impl Pair {
+    /// p − q as signed atoms, without those that both share.
+    pub fn signed(&self) -> Mixture {
+        let shared = |i: &usize| self.p[*i] == self.q[*i];
+        let differ: Vec<usize> = (0..self.p.len()).filter(|i| !shared(i)).collect();
+        let of_q = differ.iter().map(|i| (-self.q[*i].0, self.q[*i].1.clone()));
+        differ.iter().map(|i| self.p[*i].clone()).chain(of_q).collect()
+    }
+
+    /// A lower bound of ‖p − q‖_L (16) for k-means: what the atoms of one cost as the centres of the other.
+    pub fn difference_of_risks(&self) -> f64 {
+        let risk = |of: &Mixture, centres: &Mixture| -> f64 {
+            let nearest = |x: &[f64]| {
+                let squares = centres
+                    .iter()
+                    .map(|(_, c)| x.iter().zip(c).map(|(a, b)| (a - b).powi(2)).sum::<f64>());
+                squares.fold(f64::INFINITY, f64::min)
+            };
+            of.iter().map(|(w, x)| w * nearest(x)).sum()
+        };
+        f64::max(risk(&self.p, &self.q), risk(&self.q, &self.p))
+    }
+}
+
+/// Pairs of mixtures of k atoms at some of the places: a third independent, a third that differ in one atom, and a third
+/// where it has moved by a hundredth of σ up to one.
+pub(super) fn sampled(
+    places: &[Vec<f64>],
+    sigma2: f64,
+    params: &TheoryParams,
+    rng: &mut ChaCha8Rng,
+) -> Vec<Pair> {
+    let mixture = |rng: &mut ChaCha8Rng| -> Mixture {
+        let atom = |rng: &mut ChaCha8Rng| {
+            (-(1.0 - unit(rng)).ln(), places[below(places.len(), rng)].clone())
+        };
+        let mut atoms: Mixture = (0..params.k).map(|_| atom(rng)).collect();
+        let total: f64 = atoms.iter().map(|a| a.0).sum();
+        atoms.iter_mut().for_each(|a| a.0 /= total);
+        atoms
+    };
+    let pair = |i: usize| {
+        let p = mixture(rng);
+        let mut q = p.clone();
+        let own = below(params.k, rng);
+        match i % 3 {
+            0 => q = mixture(rng),
+            1 => q[own].1 = places[below(places.len(), rng)].clone(),
+            _ => {
+                let far = sigma2.sqrt() * 10.0f64.powf(-2.0 * unit(rng));
+                let mut step: Vec<f64> = q[own].1.iter().map(|_| normal(rng)).collect();
+                let length = dot(&step, &step).sqrt();
+                step.iter_mut().for_each(|s| *s *= far / length);
+                q[own].1.iter_mut().zip(step).for_each(|(x, s)| *x += s);
+            }
+        }
+        Pair { p, q }
+    };
+    (0..params.secants).map(pair).collect()
+}
+
+/// Σ w f of signed atoms, before whitening.
+pub(super) fn features(embedding: &Embedding, signed: &Mixture, variance: &[f64]) -> Vec<f64> {
+    let mut sum = vec![0.0; embedding.len()];
+    for (w, x) in signed {
+        let f = embedding.features(x, variance);
+        sum.iter_mut().zip(f).for_each(|(s, f)| *s += w * f);
+    }
+    sum
+}
+
+/// ‖A(p − q)‖², where it is more than rounding.
+pub(super) fn squared_length(
+    embedding: &Embedding,
+    signed: &Mixture,
+    variance: &[f64],
+) -> Option<f64> {
+    let mut length = 0.0;
+    for (v, x) in signed {
+        for (w, y) in signed {
+            length += v * w * embedding.inner((x, variance), (y, variance)).0;
+        }
+    }
+    let size: f64 = signed.iter().map(|(w, _)| w * w).sum();
+    (length > SHORTEST * size).then_some(length)
+}
+
+/// Moves the atoms of a secant, but not far from their rows, to where a quadratic form sees least of it: `form` holds the
+/// places and the metric of the form. Far from all rows every form is blind, and no model has atoms there.
+pub(super) fn descend(form: &Embedding, signed: &Mixture, variance: &[f64]) -> Mixture {
+    let (d, unit) = (variance.len(), form.sigma2.sqrt());
+    let size: f64 = signed.iter().map(|(w, _)| w * w).sum();
+    let places = |x: &[f64]| -> Mixture {
+        let place = |(i, (w, _)): (usize, &(f64, Vec<f64>))| {
+            (*w, x[i * d..(i + 1) * d].iter().map(|x| x * unit).collect())
+        };
+        signed.iter().enumerate().map(place).collect()
+    };
+    // Both forms of a secant that shrinks to a point are taken for equal, so that none does.
+    let shortest = 10.0 * SHORTEST * size;
+    let ratio = |x: &[f64], gradient: &mut [f64]| -> f64 {
+        let atoms = places(x);
+        let each: Vec<Vec<f64>> = atoms.iter().map(|(_, x)| form.features(x, variance)).collect();
+        let mut sum = vec![0.0; form.len()];
+        for ((w, _), f) in atoms.iter().zip(&each) {
+            sum.iter_mut().zip(f).for_each(|(s, f)| *s += w * f);
+        }
+        let product = &form.metric_times(std::slice::from_ref(&sum))[0];
+        let (seen, mut length) = (dot(&sum, product), shortest);
+        let (mut by_seen, mut by_length) = (vec![0.0; x.len()], vec![0.0; x.len()]);
+        for (i, (v, a)) in atoms.iter().enumerate() {
+            let span = i * d..(i + 1) * d;
+            let mut unused = vec![0.0; d];
+            let place = (a.as_slice(), variance);
+            form.add_vjp(
+                place,
+                &each[i],
+                product,
+                2.0 * v,
+                &mut by_seen[span.clone()],
+                &mut unused,
+            );
+            for (w, b) in &atoms {
+                let (inner, by_mean, _) = form.inner(place, (b, variance));
+                length += v * w * inner;
+                for (g, m) in by_length[span.clone()].iter_mut().zip(by_mean) {
+                    *g += 2.0 * v * w * m;
+                }
+            }
+        }
+        let value = (seen + shortest) / length;
+        for (g, (s, l)) in gradient.iter_mut().zip(by_seen.iter().zip(by_length)) {
+            *g = (s - value * l) / length * unit;
+        }
+        value
+    };
+    let start: Vec<f64> = signed.iter().flat_map(|(_, x)| x.iter().map(|x| x / unit)).collect();
+    let reach = REACH / (d as f64).sqrt();
+    let low: Vec<f64> = start.iter().map(|x| x - reach).collect();
+    let high: Vec<f64> = start.iter().map(|x| x + reach).collect();
+    places(&minimise(ratio, start, &low, &high, STOP).x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decoder::Context;
+    use nysketch_core::pass::SketchParams;
+    use nysketch_core::planning::{PlanParams, plan_for};
+    use nysketch_core::rows::Table;
+    use nysketch_core::rows::synthetic::Mixture as Source;
+    use nysketch_core::sketch::Sketch;
+    use rand::SeedableRng;
+    use std::sync::Arc;
+
+    /// A descent ends where the form sees less of the secant than at the start, near where it began, for each kind of pair;
+    /// a form that sees everything is 1 there. Pairs that share atoms have two signed ones.
+    #[test]
+    fn descents_find_secants_that_are_seen_less() {
+        let rows = Source::new(2, 3, 2.0, 4).unwrap().rows(0, 500).values;
+        let table = Table::unnamed(2, rows.clone()).unwrap();
+        let params = PlanParams::default().landmarks(15).bandwidths([4.0]);
+        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
+        let context = Context::new(&sketch);
+        let embedding = context.embedding(0).unwrap();
+        let places: Vec<Vec<f64>> = rows.chunks(2).map(|row| plan.frame.coordinates(row)).collect();
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let params = TheoryParams::new(3).secants(6);
+        let variance = [0.0; 2];
+        let mut less = 0;
+        for (i, pair) in sampled(&places, 4.0, &params, &mut rng).iter().enumerate() {
+            let signed = pair.signed();
+            assert_eq!(signed.len(), if i.is_multiple_of(3) { 6 } else { 2 });
+            let seen = |atoms: &Mixture| {
+                let f = features(embedding, atoms, &variance);
+                Some(embedding.squared_norm(&f) / squared_length(embedding, atoms, &variance)?)
+            };
+            let Some(before) = seen(&signed) else { continue };
+            let found = descend(embedding, &signed, &variance);
+            for ((_, from), (_, to)) in signed.iter().zip(&found) {
+                let far = from.iter().zip(to).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+                assert!(far <= 0.5 * 2.0 * (1.0 + 1e-9), "half of σ = 2: {far}");
+            }
+            let after = seen(&found).unwrap();
+            assert!(before <= 1.0 + 1e-6 && after <= before * (1.0 + 1e-4), "{before} {after}");
+            less += usize::from(after < 0.9 * before);
+            assert!(pair.difference_of_risks() > 0.0);
+        }
+        assert!(less > 0, "some secant is seen a tenth less");
+    }
+}

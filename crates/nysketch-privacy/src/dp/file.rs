@@ -1,0 +1,55 @@
+//! A release in a file.
+
+use super::account::Account;
+use crate::dp::Release;
+use nysketch_core::error::Result;
+use nysketch_core::format::container::{Content, Tensor, value_error};
+use nysketch_core::format::plan::{Metadata, plan_tensors};
+use nysketch_core::format::read::Opened;
+use safetensors::tensor::Dtype;
+
+impl Release {
+    /// The bytes of the release's file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.content().encode()
+    }
+
+    /// What the release's file holds.
+    fn content(&self) -> Content<'_> {
+        let mut tensors = plan_tensors(self.plan());
+        for (spending, sums) in self.spendings().iter().zip(self.noisy()) {
+            let shape = vec![sums.len(), 2];
+            let name = spending.mechanism.tensor();
+            tensors.push(Tensor::new(name, Dtype::U64, shape, sums, |x| x.to_le_bytes()));
+        }
+        let account = Account::of(self.terms()).to_value();
+        let metadata = Metadata::of_kind("release", self.plan(), None, Some(account));
+        Content::new(metadata.to_json(), tensors)
+    }
+
+    /// Reads the bytes of a release's file, checking every rule of the format.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        Self::read(Opened::of_kind(bytes, "release")?)
+    }
+
+    /// Reads the noisy sums of a file.
+    pub fn read(mut opened: Opened<'_>) -> Result<Self> {
+        opened.check_fingerprint()?;
+        let plan = opened.plan.clone();
+        let Some(account) = opened.metadata.release.take() else {
+            return Err(value_error("a release says what it costs"));
+        };
+        let terms = Account::from_value(account)?.terms(&plan)?;
+        let mut noisy = Vec::new();
+        for spending in &terms.spendings {
+            let shape = [spending.mechanism.len(&plan), 2];
+            let name = spending.mechanism.tensor();
+            let bytes = opened.reader.tensor(&name, Dtype::U64, &shape)?;
+            noisy.push(bytes.as_chunks::<16>().0.iter().map(|b| i128::from_le_bytes(*b)).collect());
+        }
+        let release =
+            Release::from_parts(plan, terms, noisy).map_err(|e| value_error(e.to_string()))?;
+        opened.close(&release.content())?;
+        Ok(release)
+    }
+}

@@ -1,0 +1,158 @@
+//! The secret key of a party, and its file.
+
+use super::parties::{Party, PublicKey, check_id};
+use nysketch_core::error::masking::MaskingError;
+use nysketch_core::error::{Error, Result};
+use nysketch_core::numeric::digest::unhex;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use x25519_dalek::StaticSecret;
+use zeroize::Zeroizing;
+
+/// The first line of a key's file.
+const FIRST_LINE: &str = "nysketch secret key 1";
+
+/// The secret key of a party, overwritten in memory when it is no longer used. Whoever has it can take the masks of the party
+/// off.
+///
+/// ```
+/// use nysketch::masking::SecretKey;
+/// # fn main() -> nysketch::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("clinic-a.key");
+/// let key = SecretKey::random("clinic-a")?;
+/// key.write_new(&path)?;
+/// assert_eq!(SecretKey::read(&path)?.party(), key.party());
+/// assert!(key.write_new(&path).is_err(), "a key is never replaced");
+/// # Ok(())
+/// # }
+/// ```
+pub struct SecretKey {
+    id: String,
+    secret: StaticSecret,
+}
+
+impl std::fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SecretKey").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl SecretKey {
+    /// A new key, by 256 bits of the operating system's randomness.
+    pub fn random(id: &str) -> Result<Self> {
+        let mut bytes = Zeroizing::new([0; 32]);
+        getrandom::fill(&mut *bytes).map_err(Error::source)?;
+        SecretKey::from_bytes(id, &bytes)
+    }
+
+    /// The key with these bytes.
+    pub(super) fn from_bytes(id: &str, bytes: &[u8; 32]) -> Result<Self> {
+        check_id(id)?;
+        Ok(SecretKey { id: id.to_string(), secret: StaticSecret::from(*bytes) })
+    }
+
+    /// The id of its party.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// What all others may know: the id and the public key.
+    pub fn party(&self) -> Party {
+        let public = x25519_dalek::PublicKey::from(&self.secret).to_bytes();
+        let public = PublicKey::new(public).expect("X25519 gives the canonical form");
+        Party::new(&self.id, public).expect("a checked id")
+    }
+
+    /// The secret shared with another party; refused where it would be zero, which anybody can guess.
+    pub(super) fn shared(&self, other: &Party) -> Result<Zeroizing<[u8; 32]>> {
+        let public = x25519_dalek::PublicKey::from(*other.public().bytes());
+        let shared = self.secret.diffie_hellman(&public);
+        match shared.was_contributory() {
+            true => Ok(Zeroizing::new(shared.to_bytes())),
+            false => Err(MaskingError::WeakKey { id: other.id().to_string() }.into()),
+        }
+    }
+
+    /// Writes the key to a file that must not exist yet. On Unix nobody but its owner can read it.
+    pub fn write_new(&self, path: &Path) -> Result<()> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+            options.mode(0o600);
+        }
+        let mut text = Zeroizing::new(String::with_capacity(256));
+        text.push_str(&format!("{FIRST_LINE}\nid {}\nsecret ", self.id));
+        for byte in self.secret.as_bytes() {
+            for digit in [byte >> 4, byte & 15] {
+                text.push(char::from_digit(digit.into(), 16).expect("below 16"));
+            }
+        }
+        text.push('\n');
+        let mut file = options.open(path).map_err(Error::source)?;
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        if written.is_err() {
+            let _ = std::fs::remove_file(path);
+        }
+        written.map_err(Error::source)
+    }
+
+    /// Reads a key from its file.
+    pub fn read(path: &Path) -> Result<Self> {
+        let bytes = Zeroizing::new(std::fs::read(path).map_err(Error::source)?);
+        let key = std::str::from_utf8(&bytes).ok().and_then(parse);
+        let (id, secret) = key.ok_or(MaskingError::SecretKey)?;
+        SecretKey::from_bytes(id, &secret)
+    }
+}
+
+/// Id and secret of a key's file.
+fn parse(text: &str) -> Option<(&str, Zeroizing<[u8; 32]>)> {
+    let mut lines = text.lines();
+    let first = lines.next() == Some(FIRST_LINE);
+    let id = lines.next()?.strip_prefix("id ")?;
+    let secret = Zeroizing::new(unhex(lines.next()?.strip_prefix("secret ")?)?);
+    (first && lines.next().is_none()).then_some((id, secret))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn nobody_else_can_read_a_key() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        SecretKey::random("a").unwrap().write_new(&path).unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn keys_are_random_and_are_not_shown() {
+        let [a, b] = [SecretKey::random("a").unwrap(), SecretKey::random("a").unwrap()];
+        assert_ne!(a.party(), b.party());
+        assert_eq!(format!("{a:?}"), "SecretKey { id: \"a\", .. }");
+    }
+
+    #[test]
+    fn other_files_are_no_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        let secret = "0".repeat(64);
+        for text in [
+            String::new(),
+            format!("{FIRST_LINE}\nid a\nsecret {secret}\nmore\n"),
+            format!("{FIRST_LINE}\nid a\nsecret {}\n", &secret[2..]),
+            format!("nysketch secret key 2\nid a\nsecret {secret}\n"),
+            format!("{FIRST_LINE}\nid a b\nsecret {secret}\n"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            assert!(matches!(SecretKey::read(&path), Err(Error::Masking(_))));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Where each sum stands among the words of a masked file.
+
+use crate::dp::Terms;
+use nysketch_core::plan::Plan;
+use nysketch_core::sums::{Sum, Sums};
+use std::ops::Range;
+
+/// Check words of a masked file.
+pub(crate) const CHECK: usize = 2;
+
+/// The name of their tensor.
+const CHECK_NAME: &str = "check";
+
+/// What a tensor of words masks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// A sum of a sketch.
+    Sum(Sum),
+    /// The noisy sums of the mechanism at this place of the terms.
+    Noisy(usize),
+    /// The check words.
+    Check,
+}
+
+/// A tensor of words.
+#[derive(Debug, Clone)]
+pub(crate) struct Part {
+    /// Its name in files.
+    pub name: String,
+    /// What it masks.
+    pub words: Words,
+    /// Its dimensions.
+    pub shape: Vec<usize>,
+    /// Where its words are.
+    pub range: Range<usize>,
+}
+
+/// The tensors of words in the order of their names, which is that of files.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout(pub Vec<Part>);
+
+impl Layout {
+    /// Of the masked sketches of a plan or, with terms, of its masked releases.
+    pub fn of(plan: &Plan, terms: Option<&Terms>) -> Self {
+        let part = |name: &str, words, shape| Part { name: name.into(), words, shape, range: 0..0 };
+        let mut parts: Vec<Part> = match terms {
+            None => {
+                let sums = plan.measured().specs().into_iter();
+                sums.map(|spec| part(spec.sum.name(), Words::Sum(spec.sum), spec.shape)).collect()
+            }
+            Some(terms) => {
+                let noisy = terms.spendings.iter().map(|s| s.mechanism).enumerate();
+                noisy.map(|(i, m)| part(&m.tensor(), Words::Noisy(i), vec![m.len(plan)])).collect()
+            }
+        };
+        parts.push(part(CHECK_NAME, Words::Check, vec![CHECK]));
+        parts.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut end = 0;
+        for part in &mut parts {
+            part.range = end..end + part.shape.iter().product::<usize>();
+            end = part.range.end;
+        }
+        Layout(parts)
+    }
+
+    /// Number of words.
+    pub fn len(&self) -> usize {
+        self.0.last().map_or(0, |part| part.range.end)
+    }
+
+    /// Where the check words are.
+    pub fn check(&self) -> Range<usize> {
+        let check = self.0.iter().find(|part| part.words == Words::Check);
+        check.expect("every layout has check words").range.clone()
+    }
+
+    /// Sums as words, with zeros for the check words.
+    pub fn words(&self, sums: &Sums) -> Vec<i128> {
+        self.gather(|words| match words {
+            Words::Sum(sum) => Some(&sums[sum]),
+            _ => None,
+        })
+    }
+
+    /// Noisy sums as words, with zeros for the check words.
+    pub fn noisy_words(&self, noisy: &[Vec<i128>]) -> Vec<i128> {
+        self.gather(|words| match words {
+            Words::Noisy(at) => Some(&noisy[at]),
+            _ => None,
+        })
+    }
+
+    fn gather<'a>(&self, of: impl Fn(Words) -> Option<&'a Vec<i128>>) -> Vec<i128> {
+        let mut words = vec![0; self.len()];
+        for part in &self.0 {
+            if let Some(sums) = of(part.words) {
+                words[part.range.clone()].copy_from_slice(sums);
+            }
+        }
+        words
+    }
+
+    /// Words as sums.
+    pub fn sums(&self, words: &[i128]) -> Sums {
+        let mut sums = Sums::none();
+        for part in &self.0 {
+            if let Words::Sum(sum) = part.words {
+                sums[sum] = words[part.range.clone()].to_vec();
+            }
+        }
+        sums
+    }
+
+    /// Words as noisy sums, in the order of the terms.
+    pub fn noisy(&self, words: &[i128]) -> Vec<Vec<i128>> {
+        let mut noisy: Vec<(usize, Vec<i128>)> = Vec::new();
+        for part in &self.0 {
+            if let Words::Noisy(at) = part.words {
+                noisy.push((at, words[part.range.clone()].to_vec()));
+            }
+        }
+        noisy.sort_by_key(|(at, _)| *at);
+        noisy.into_iter().map(|(_, sums)| sums).collect()
+    }
+}

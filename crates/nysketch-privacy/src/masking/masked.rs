@@ -1,0 +1,223 @@
+//! The masked sketch of one party.
+
+use super::check;
+use super::keys::SecretKey;
+use super::layout::Layout;
+use super::ledger;
+use super::parties::{Parties, Party};
+use super::session::Session;
+use super::stream::{Context, each_word};
+use crate::dp::{Budget, Mechanism, Shared, Terms};
+use nysketch_core::error::Result;
+use nysketch_core::error::masking::MaskingError;
+use nysketch_core::numeric::digest::sha256;
+use nysketch_core::plan::Plan;
+use nysketch_core::sketch::Sketch;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a masked sketch says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// The session it belongs to.
+    pub session: Session,
+    /// Whose sketch it is.
+    pub party: Party,
+    /// Number of parties.
+    pub parties: usize,
+    /// Fingerprint of the list of parties.
+    pub parties_fingerprint: String,
+}
+
+/// A sketch whose sums are masked: uniform words that say nothing until those of all parties are
+/// [added up](super::Unmasking). The plan is in the clear.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Masked {
+    plan: Arc<Plan>,
+    label: Label,
+    /// What the sum of all promises, where it is a release.
+    terms: Option<Terms>,
+    /// Masked sums and check words, in the order of their [`Layout`].
+    words: Vec<i128>,
+}
+
+impl Masked {
+    /// From the parts of a file.
+    pub(crate) fn from_parts(
+        plan: Arc<Plan>,
+        label: Label,
+        terms: Option<Terms>,
+        words: Vec<i128>,
+    ) -> Self {
+        Masked { plan, label, terms, words }
+    }
+
+    /// What was measured.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// Session and party.
+    pub fn label(&self) -> &Label {
+        &self.label
+    }
+
+    /// What the sum over all parties promises, where each has added its share of noise.
+    pub fn terms(&self) -> Option<&Terms> {
+        self.terms.as_ref()
+    }
+
+    /// The masked sums and check words.
+    pub(crate) fn words(&self) -> &[i128] {
+        &self.words
+    }
+
+    /// Adds the words of another.
+    pub(super) fn add(&mut self, other: &Masked) {
+        for (word, more) in self.words.iter_mut().zip(&other.words) {
+            *word = word.wrapping_add(*more);
+        }
+    }
+}
+
+/// Masks a sketch for a session: the sum of what all `parties` mask in it is the sketch of all their rows.
+///
+/// The file at `ledger` remembers what the key was used for, and must be the same for every use of it (see
+/// [`ledger_beside`](super::ledger_beside)). Masking the same sketch again gives the same bytes; another one in the same session
+/// is refused. It is written before this function returns, so before anybody can see the result.
+pub fn mask(
+    sketch: &Sketch,
+    key: &SecretKey,
+    parties: &Parties,
+    session: &Session,
+    ledger: &Path,
+) -> Result<Masked> {
+    check_maskable(sketch)?;
+    check_listed(key, parties)?;
+    let words = Layout::of(sketch.plan(), None).words(sketch.sums());
+    let masked = masked(sketch.plan(), None, words, key, parties, session)?;
+    record(&masked, &sketch.digest(), ledger)?;
+    Ok(masked)
+}
+
+/// What parties agree on who add noise to their sums, so that the total is a [release](crate::dp::Release) which nobody, not
+/// even the server that adds up, has seen without noise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NoiseParams {
+    /// What the total may reveal.
+    pub budget: Budget,
+    /// How it is split, as in [`Release::of`](crate::dp::Release::of).
+    pub spend: Vec<(Mechanism, f64)>,
+    /// How many parties at least keep their noise to themselves: against the server and all others together. The fewer they
+    /// are, the more noise each adds.
+    pub honest: u64,
+    /// Whether no person has rows at two parties, where the plan protects people. Nothing can check it.
+    pub other_people: bool,
+}
+
+/// Masks a sketch with a share of noise: the sum of what all `parties` mask with the same parameters is a release.
+///
+/// Noise is drawn anew each time, so every session is used once: masking again, also the same sketch, is refused.
+pub fn mask_noisy(
+    sketch: &Sketch,
+    key: &SecretKey,
+    parties: &Parties,
+    session: &Session,
+    ledger: &Path,
+    params: &NoiseParams,
+) -> Result<Masked> {
+    check_maskable(sketch)?;
+    check_listed(key, parties)?;
+    let plan = sketch.plan();
+    let count = parties.list().len() as u64;
+    let people = plan.people().map(|people| people.rows);
+    if sketch.person_rows() > people {
+        return Err(MaskingError::PersonRows { most: people.unwrap_or(1) }.into());
+    }
+    let person_rows = people.map(|rows| if params.other_people { rows } else { rows * count });
+    let shared = Shared::new(count, params.honest)?;
+    let terms = Terms::new(plan, params.budget, &params.spend, person_rows, Some(shared))?;
+    let words = Layout::of(plan, Some(&terms)).noisy_words(&terms.noisy(sketch)?);
+    let masked = masked(plan, Some(terms), words, key, parties, session)?;
+    // Never that of another run: the noise is not.
+    record(&masked, &masked.digest(), ledger)?;
+    Ok(masked)
+}
+
+fn check_listed(key: &SecretKey, parties: &Parties) -> Result<()> {
+    let own = key.party();
+    match parties.list().iter().find(|party| party.id() == own.id()) {
+        None => Err(MaskingError::NotListed { id: own.id().into() }.into()),
+        Some(listed) if *listed != own => {
+            Err(MaskingError::AnotherKey { id: own.id().into() }.into())
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Writes down what was masked.
+fn record(masked: &Masked, digest: &str, ledger: &Path) -> Result<()> {
+    let Label { session, parties_fingerprint, .. } = masked.label();
+    let plan = masked.plan().fingerprint();
+    ledger::record(ledger, [session.as_str(), parties_fingerprint, &plan, digest])
+}
+
+/// Refuses sketches that would show more than their sums.
+fn check_maskable(sketch: &Sketch) -> Result<()> {
+    sketch.check_exact("mask")?;
+    check_private(sketch.plan())?;
+    match sketch.folds() {
+        Some(_) => Err(MaskingError::Folds.into()),
+        None => Ok(()),
+    }
+}
+
+/// Refuses plans that hold rows of the data, since a plan travels in the clear.
+pub(crate) fn check_private(plan: &Plan) -> Result<()> {
+    match plan.private {
+        Some(_) => Ok(()),
+        None => Err(MaskingError::Plan.into()),
+    }
+}
+
+/// What is added up, for keys: the fingerprint of the plan or, of a release, the SHA-256 of it and of the terms.
+pub(super) fn subject(plan: &Plan, terms: Option<&Terms>) -> String {
+    let fingerprint = plan.fingerprint();
+    match terms {
+        None => fingerprint,
+        Some(terms) => sha256(format!("{fingerprint}\n{}", terms.text()).as_bytes()),
+    }
+}
+
+/// Words, with check words, under the masks of all pairs that the party is in.
+fn masked(
+    plan: &Arc<Plan>,
+    terms: Option<Terms>,
+    mut words: Vec<i128>,
+    key: &SecretKey,
+    parties: &Parties,
+    session: &Session,
+) -> Result<Masked> {
+    let (parties_fingerprint, subject) = (parties.fingerprint(), subject(plan, terms.as_ref()));
+    let context = Context { session, parties: &parties_fingerprint, subject: &subject };
+    let layout = Layout::of(plan, terms.as_ref());
+    let check = check::words(&context, key.id(), &words, &layout.check());
+    words[layout.check()].copy_from_slice(&check);
+    for other in parties.list().iter().filter(|party| party.id() != key.id()) {
+        let shared = key.shared(other)?;
+        let first = key.id() < other.id();
+        let (low, high) = if first { (key.id(), other.id()) } else { (other.id(), key.id()) };
+        let pair = context.pair_key(&shared, low, high);
+        each_word(&pair, layout.len(), |k, mask| {
+            words[k] =
+                if first { words[k].wrapping_add(mask) } else { words[k].wrapping_sub(mask) };
+        });
+    }
+    let label = Label {
+        session: session.clone(),
+        party: key.party(),
+        parties: parties.list().len(),
+        parties_fingerprint,
+    };
+    Ok(Masked::from_parts(plan.clone(), label, terms, words))
+}

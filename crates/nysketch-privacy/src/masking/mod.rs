@@ -1,0 +1,64 @@
+//! Secure aggregation: the sum of many parties' sketches, and nothing else about any of them.
+//!
+//! Sums are integers modulo 2¹²⁸, so masks that cancel make them uniform and leave the total exact. Every two parties share a
+//! key, which makes a stream of words m_ij. Of two parties the first by id adds the stream to its sums, the second subtracts
+//! it (Bonawitz et al. 2017, without the recovery of parties that drop out):
+//!
+//! ```text
+//! y_i = x_i + Σ_{j > i} m_ij − Σ_{j < i} m_ji  mod 2¹²⁸          Σ_i y_i = Σ_i x_i
+//! ```
+//!
+//! FORMAT.md, *Masked sketches*, has every byte of it.
+//!
+//! ```
+//! use nysketch::masking::{Parties, SecretKey, Session, Unmasking, mask};
+//! use nysketch::{PlanParams, PrivateParams, Sketch, SketchParams, Table, plan_for};
+//! use std::sync::Arc;
+//! # fn main() -> nysketch::Result<()> {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let ledger = |id: &str| folder.path().join(format!("{id}.sessions"));
+//! let table = |shift: f64| Table::unnamed(1, (0..100).map(|i| f64::from(i) + shift).collect());
+//! // The plan travels in the clear, so it is private: made from no rows.
+//! let private = PrivateParams::new([("c0".into(), 0.0, 200.0)]);
+//! let params = PlanParams::default().landmarks(9).private(private.clone());
+//! let plan = Arc::new(plan_for(&private.anywhere(500, 0)?, params)?.0);
+//! let sketch = |shift| Sketch::of(&plan, &table(shift)?, SketchParams::default(), &());
+//!
+//! // Once: every clinic makes a key, and all have the same list of public ones.
+//! let keys = [SecretKey::random("clinic-a")?, SecretKey::random("clinic-b")?];
+//! let parties = Parties::new(keys.iter().map(SecretKey::party).collect())?;
+//!
+//! // Every time: a new session, in which each masks its own sketch.
+//! let session = Session::random()?;
+//! let mut all = Unmasking::default();
+//! for (key, shift) in keys.iter().zip([1.0, 2.0]) {
+//!     let masked = mask(&sketch(shift)?, key, &parties, &session, &ledger(key.id()))?;
+//!     all.add(masked)?;
+//! }
+//! let mut plain = sketch(1.0)?;
+//! plain.merge(&sketch(2.0)?)?;
+//! assert_eq!(all.finish()?.to_bytes(), plain.to_bytes());
+//! # Ok(())
+//! # }
+//! ```
+
+mod check;
+mod file;
+mod keys;
+pub(crate) mod layout;
+mod ledger;
+pub(crate) mod masked;
+pub(crate) mod parties;
+pub(crate) mod session;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod unmask;
+
+pub use keys::SecretKey;
+pub use ledger::ledger_beside;
+pub use masked::{Label, Masked, NoiseParams, mask, mask_noisy};
+pub use nysketch_core::error::masking::MaskingError;
+pub use parties::{Parties, Party, PublicKey};
+pub use session::Session;
+pub use unmask::{Unmasked, Unmasking};
