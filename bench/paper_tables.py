@@ -1,7 +1,7 @@
-"""The tables of the paper's experiments in docs/RESULTS.md, from the fits that `reproduce` wrote.
+"""The tables of the paper's experiments in research/RESULTS.md, from the fits that `reproduce` wrote.
 
-    python3 bench/paper_tables.py docs/figures/trials.csv.gz              prints them as Markdown
-    python3 bench/paper_tables.py docs/figures/trials.csv.gz --check docs/RESULTS.md
+    python3 bench/paper_tables.py research/figures/trials.csv.gz              prints them as Markdown
+    python3 bench/paper_tables.py research/figures/trials.csv.gz --check research/RESULTS.md
 
 With --check it fails, and names the line, where the document lacks one of them.
 """

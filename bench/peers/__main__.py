@@ -29,14 +29,14 @@ def arguments() -> argparse.Namespace:
     folder = os.environ.get("NYSKETCH_DATA")
     parser.add_argument("--data", type=Path, default=folder, help="default: $NYSKETCH_DATA")
     parser.add_argument("--command", default=ROOT / "target" / "release" / "nysketch")
-    parser.add_argument("-o", "--output", type=Path, help="default: docs/BENCHMARKS.md")
+    parser.add_argument("-o", "--output", type=Path, help="default: research/BENCHMARKS.md")
     parser.add_argument("--only", default="", help="run what matches this: TABLE/TASK/METHOD")
     parser.add_argument("--fresh", action="store_true", help="run again what has been run")
     parser.add_argument("--limit", type=float, default=600, help="seconds of a run")
     args = parser.parse_args()
     args.command = str(Path(args.command).resolve())
     if not args.output:
-        args.output = FOLDER / "quick.md" if args.quick else ROOT / "docs" / "BENCHMARKS.md"
+        args.output = FOLDER / "quick.md" if args.quick else ROOT / "research" / "BENCHMARKS.md"
     return args
 
 

@@ -14,7 +14,7 @@ from tables import Table
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "faiss-cpu", "pycle")
 
 HOW = """\
-# Benchmarks
+# Lab notebook: benchmarks
 
 How nysketch compares with other ways to get from a Parquet file to a model. To measure again:
 
@@ -24,11 +24,11 @@ $ python3 bench/peers
 ```
 
 Measured on {machine}.
-Other programs share the machine, so ratios mean more than seconds.
+Other programs shared the machine, so ratios are more reliable than seconds.
 
 - Every run is a separate process, with all cores and with one thread, three times each if it
   takes less than 10 seconds. The tables give the least CPU time (user and system, all threads), the
-  least wall time and the most memory of these runs.
+  least wall time and the most memory of the runs.
 - nysketch is the command line: `sketch` and `fit`, whole processes. The others are timed in Python
   from the start of reading the file (pyarrow, into one array of float32) to the model, without
   imports. Memory is the peak of the process, Python and its packages included.
@@ -36,9 +36,9 @@ Other programs share the machine, so ratios mean more than seconds.
   sketching; for the others, everything after the array is loaded and scaled.
 - Columns of the real tables are standardised (`--scale standard`, `StandardScaler`); times include
   this.
-- Risks are computed in doubles on all rows. All methods run with one fixed seed. *To keep* is what
-  must be kept to learn again: the sketch, or the rows as float32.
-- *Cells at M landmarks* is `nysketch sketch --collect cells --landmarks M`; *defaults* is without
+- Risks are computed in doubles on all rows. All methods run with one fixed seed. *To keep* is
+  the size of the data needed to learn again: the sketch, or the rows as float32.
+- *Cells at M landmarks* is `nysketch sketch --collect cells --landmarks M`; *defaults* has no
   options.
 - scikit-learn runs with its defaults, except `KMeans(n_init=1)`,
   `GaussianMixture(covariance_type="diag")` and, for `Birch`, the threshold 0.9·√(risk of k-means on
@@ -51,8 +51,8 @@ Other programs share the machine, so ratios mean more than seconds.
 - A run is stopped after {limit:g} seconds (one thread is then not tried), or if a peer asks for more
   than 16 GB of address space.
 - Kernel means are at 200 landmarks and one bandwidth. NumPy computes them in blocks of float32 with
-  BLAS, from an array in memory; the command computes them exactly, from an npy file, with a plan
-  made before. The floor of all cores is that of section Floor for d = 20: nothing is faster here.
+  BLAS, from an array in memory; the command computes them exactly, from an npy file, with an
+  existing plan. The floor of all cores is that of section Floor for d = 20: no program is faster here.
 """
 
 

@@ -32,7 +32,7 @@ pub fn test() -> Outcome {
         "lints of Python",
         environment.module("ruff check --quiet python crates/nysketch-cli/tests/browser"),
     )?;
-    let tables = "bench/paper_tables.py docs/figures/trials.csv.gz --check docs/RESULTS.md";
+    let tables = "bench/paper_tables.py research/figures/trials.csv.gz --check research/RESULTS.md";
     step("tables of the paper's experiments", environment.python(tables.split_whitespace()))?;
     let wheel = environment.build_wheel()?;
     java();

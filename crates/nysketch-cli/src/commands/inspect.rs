@@ -505,7 +505,7 @@ fn theory_lines(t: &Theory, text: &mut String) {
         text,
         "in practice",
         &format!(
-            "this sketch has {} landmarks; {} = 2k(d + 1) are enough in the experiments of docs/RESULTS.md",
+            "this sketch has {} landmarks; {} = 2k(d + 1) are enough in the experiments of research/RESULTS.md",
             thousands(t.landmarks as u64),
             thousands(t.enough as u64)
         ),

@@ -94,7 +94,7 @@ pub struct Theory {
     pub distortion: [f64; 2],
     /// The bound on the risk, for k-means.
     pub risk: Option<RiskBound>,
-    /// Landmarks that docs/RESULTS.md shows to be enough: twice the numbers of the model, 2k(d + 1).
+    /// Landmarks that research/RESULTS.md shows to be enough: twice the numbers of the model, 2k(d + 1).
     pub enough: usize,
 }
 
