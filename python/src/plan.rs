@@ -78,7 +78,7 @@ impl PyPlan {
     ///
     /// Parameters
     /// ----------
-    /// X : array-like, path, or anything with the Arrow stream interface, or a function that returns it
+    /// X : array-like, path, object with the Arrow stream interface, or a function that returns it
     ///     The rows: a NumPy array; a pyarrow, polars, pandas or duckdb table; a pyarrow dataset or
     ///     a polars lazy frame, which may be larger than memory; a file, folder or pattern such as
     ///     ``'days/*.parquet'``, a list of them, or :class:`Files`. A stream that can be read only
@@ -283,7 +283,7 @@ impl PyPlan {
     ///
     /// Parameters
     /// ----------
-    /// X : array-like, path, or anything with the Arrow stream interface, or a function that returns it
+    /// X : array-like, path, object with the Arrow stream interface, or a function that returns it
     ///     The rows, read once, batch by batch. Columns are found by name, or by position if X has
     ///     no names. An array in GPU memory is read in place.
     /// weights : str or array-like, optional

@@ -662,8 +662,8 @@ impl PySketch {
     /// Returns
     /// -------
     /// nysketch.results.Explanation
-    ///     With ``explained``, ``verdict`` and ``residuals`` (``bandwidth``, ``residual``, ``floor`` and
-    ///     ``missed`` of each bandwidth).
+    ///     With ``explained``, ``verdict`` and ``residuals`` (``bandwidth``, ``residual``, ``floor``
+    ///     and ``missed`` of each bandwidth).
     ///
     /// Examples
     /// --------

@@ -28,7 +28,7 @@ impl Axis {
     pub fn around(values: impl IntoIterator<Item = f64>, name: &str) -> Self {
         let (low, high) = ends(values.into_iter().filter(|v| drawable(*v))).unwrap_or((0.0, 1.0));
         let (range, largest) = (high - low, high.abs().max(low.abs()));
-        // A single value is in the middle of the axis, and so are values that are all equal.
+        // Values that are all equal are in the middle of the axis.
         let room = match largest {
             _ if range > 1e-9 * largest && range > SMALLEST => 0.05 * range,
             _ if largest > SMALLEST => 0.05 * largest,

@@ -56,7 +56,7 @@ pub fn margin(y: &Axis) -> f64 {
 }
 
 impl Chart {
-    /// Draws axes into a part of the picture, large enough for their texts.
+    /// Draws axes into a part of the picture. Their texts stay inside it, whatever their length.
     pub fn new(scene: &mut Scene, outer: Area, x: Axis, y: Axis) -> Self {
         let mut inner = Area {
             left: outer.left + margin(&y),
