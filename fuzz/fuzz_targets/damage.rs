@@ -1,13 +1,13 @@
-//! Damage to files, for tests on the stable toolchain.
+//! Damages files, for tests on the stable toolchain.
 
-/// A copy with a few bytes changed, always the same for a seed.
+/// Returns a copy with a few bytes changed. The changes depend only on the seed.
 pub fn damaged(bytes: &[u8], seed: u64) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     Chance(seed).damage(&mut bytes);
     bytes
 }
 
-/// A bad generator is good enough here.
+/// A simple linear congruential generator is sufficient here.
 struct Chance(u64);
 
 impl Chance {
@@ -17,7 +17,7 @@ impl Chance {
         (self.0 >> 33) as usize % n.max(1)
     }
 
-    /// Changes a few bytes as they are likely to hurt: lengths become huge, bytes go missing.
+    /// Applies damage that is likely to expose errors: lengths become huge, bytes are removed.
     fn damage(&mut self, bytes: &mut Vec<u8>) {
         for _ in 0..1 + self.below(3) {
             let at = self.below(bytes.len());

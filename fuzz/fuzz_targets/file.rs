@@ -1,11 +1,11 @@
-//! What must hold for the bytes of plans, sketches and models, for the fuzzer and for the tests.
+//! Properties of readers of plans, sketches and models, for the fuzzer and for tests.
 
 use nysketch::Model;
 use nysketch::format::{File, decode};
 use nysketch::predictor::{Detail, ModelRows};
 
-/// Any bytes: an error or a file that encodes to the same bytes, never a panic or a hang. The checksum is put right
-/// first, so that what comes after it is tried too.
+/// Any bytes give an error or a file that encodes to the same bytes, never a panic or a hang. The
+/// checksum is corrected first, so that the checks after it are tested, too.
 pub fn plan_or_sketch(data: &[u8]) {
     let mut bytes = data.to_vec();
     if let Some(body) = bytes.len().checked_sub(4) {
@@ -17,7 +17,7 @@ pub fn plan_or_sketch(data: &[u8]) {
         Ok(File::Sketch(sketch)) => assert_eq!(sketch.to_bytes(), bytes),
         Ok(File::Release(release)) => {
             assert_eq!(release.to_bytes(), bytes);
-            // Numbers beyond all noise may have no estimate.
+            // A release with extreme values may have no reconstruction.
             let _ = release.estimate();
         }
         Ok(File::Masked(masked)) => assert_eq!(masked.to_bytes(), bytes),
@@ -25,15 +25,15 @@ pub fn plan_or_sketch(data: &[u8]) {
     }
 }
 
-/// Any text: an error or a model whose predictions are numbers.
+/// Any text gives an error or a model whose predictions are numbers.
 pub fn model(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(model) = Model::from_json(text) else { return };
     assert_eq!(Model::from_json(&model.to_json()).unwrap(), model);
-    // Not more than a moment's work.
+    // Skips models that would take long to apply.
     if model.columns.len() * model.k() < 10_000 {
         let rows = [vec![0.0; model.columns.len()], vec![1e100; model.columns.len()]].concat();
-        // The last level of every category, which is that of rows that have none.
+        // Code of the last level of every category, which means a missing value.
         let missing: Vec<u32> = model.categories().iter().map(|c| c.missing()).collect();
         let rows = ModelRows { values: &rows, codes: &missing.repeat(2) };
         let said = nysketch::Predictor::new(&model).predict(rows, Detail::All);

@@ -1,6 +1,8 @@
-//! Any bytes as a table of any format: an error or rows, never a panic, a hang or a large allocation.
+//! Reads any bytes as a table of any format: an error or rows, never a panic, a hang or a large
+//! allocation.
 //!
-//! `crates/nysketch-tables/tests/seeds.rs` calls these functions with `fuzz/seeds` on the stable toolchain.
+//! `crates/nysketch-tables/tests/seeds.rs` calls these functions with `fuzz/seeds` on the stable
+//! toolchain.
 #![allow(dead_code, reason = "every target calls one")]
 
 use nysketch::rows::read_in_order;
@@ -9,7 +11,7 @@ use nysketch_tables::{Dataset, Error, Format, ReadOptions};
 use std::io::{self, Cursor, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Bytes as the only file there is, without a file system.
+/// A store with one file, held in memory.
 #[derive(Debug)]
 struct One(Vec<u8>);
 
@@ -27,7 +29,7 @@ impl Store for One {
     }
 }
 
-/// Reads a whole table as the commands do and returns the number of rows.
+/// Reads a whole table in the same way as the commands, and returns the number of rows.
 pub fn rows(bytes: &[u8], format: Format) -> Result<u64, Error> {
     let options =
         ReadOptions::default().store(One(bytes.to_vec())).format(format).skip_invalid(true);
@@ -40,7 +42,7 @@ pub fn rows(bytes: &[u8], format: Format) -> Result<u64, Error> {
     Ok(rows)
 }
 
-/// As many rows as the csv crate finds.
+/// Checks that as many rows are read as the csv crate finds.
 pub fn csv(bytes: &[u8]) {
     let read = rows(bytes, Format::Csv);
     let compressed = bytes.starts_with(b"\x1f\x8b") || bytes.starts_with(b"\x28\xb5\x2f\xfd");
@@ -49,7 +51,7 @@ pub fn csv(bytes: &[u8]) {
     }
     if let (Ok(rows), false) = (read, compressed) {
         let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(bytes);
-        // Blank lines count where there is one column.
+        // Blank lines count as rows only if there is one column.
         if reader.byte_headers().is_ok_and(|h| h.len() > 1) {
             assert_eq!(rows, reader.byte_records().count() as u64);
         }

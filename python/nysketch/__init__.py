@@ -1,16 +1,16 @@
 """Compress a table of any size into one small sketch, and learn from the sketch alone.
 
-Two ways in:
+There are two interfaces:
 
-* estimators of scikit-learn's kind: :class:`CompressiveKMeans`, :class:`CompressiveKMedians`,
+* estimators in the style of scikit-learn: :class:`CompressiveKMeans`, :class:`CompressiveKMedians`,
   :class:`CompressiveGaussianMixture`, :class:`NystromSketcher`;
-* the pieces themselves: :class:`Plan` (what to measure), :class:`Sketch` (exact sums that add up),
-  :class:`Model` (what was learned), :class:`Release` (sums with noise, by :func:`private_plan`),
-  and what is told of them: :func:`inspect`, :func:`diff`,
-  :func:`baseline`, :func:`attribute`, :func:`report`.
+* the underlying objects: :class:`Plan` (the specification of the measurement), :class:`Sketch`
+  (exact sums that can be added), :class:`Model` (the result of learning), :class:`Release` (sums
+  with noise, for plans of :func:`private_plan`), and functions that describe and compare them:
+  :func:`inspect`, :func:`diff`, :func:`baseline`, :func:`attribute`, :func:`report`.
 
-Rows are arrays, data frames, Arrow streams, or files: a path or pattern is enough, and
-:class:`Files` says how to read them.
+Rows are arrays, data frames, Arrow streams, or files. A path or pattern is sufficient for files,
+and :class:`Files` adds options for reading them.
 
 >>> import numpy as np, nysketch
 >>> X = np.random.default_rng(0).normal(size=(1000, 3))
@@ -70,14 +70,14 @@ __all__ = [
     "set_max_work",
 ]
 
-# Work that Ctrl-C has left behind may still want the interpreter.
+# Work that was abandoned after Ctrl-C may still need the interpreter.
 atexit.register(_join_left_work)
 
 _PLOTS = ("plot_clusters", "plot_days", "plot_explained_variance", "plot_k_curve")
 
 
 def __getattr__(name: str) -> object:
-    # Plans and sketches need neither scikit-learn nor matplotlib.
+    # Plans and sketches do not need scikit-learn or matplotlib.
     if name not in __all__:
         raise AttributeError(f"module 'nysketch' has no attribute '{name}'")
     from importlib import import_module

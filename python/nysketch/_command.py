@@ -1,4 +1,4 @@
-"""The program ``nysketch`` that ``pip install`` puts on the path."""
+"""The program ``nysketch`` that ``pip install`` adds to the path."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["main"]
 
 
 def main() -> int:
-    """Run what was typed and return the exit code."""
+    """Run the command line and return the exit code."""
     return run(["nysketch", *sys.argv[1:]], main_program=True)
 
 

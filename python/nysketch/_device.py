@@ -1,8 +1,8 @@
-"""Arrays in the memory of a GPU: where their values lie, and how they come to this machine.
+"""Arrays in GPU memory: their addresses, and copies in the memory of this machine.
 
-DLPack says where an array lies and of which type it is, and has what wrote it waited for; the
-interface of Numba says the same of arrays without DLPack. Nothing is imported for it: torch, CuPy,
-JAX and cuDF are there if X is theirs.
+DLPack gives the address and the type of an array, and waits for the work that wrote it. Numba's
+interface does the same for arrays without DLPack. This module imports no GPU package: torch, CuPy,
+JAX or cuDF has been imported if X is one of its objects.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ import numpy as np
 
 __all__ = ["Located", "how_to_convert", "is_cudf", "located", "on_host"]
 
-# Kinds of memory in DLPack: that of CUDA's GPUs, and that which they share with the host.
+# Kinds of memory in DLPack: that of CUDA GPUs, and CUDA managed memory.
 _CUDA = (2, 13)
-# Kinds of number in DLPack.
+# Kinds of numbers in DLPack.
 _KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
-# The stream that other streams wait for unless they say that they do not.
+# The legacy default stream, with which other streams synchronise unless they are non-blocking.
 _DEFAULT_STREAM = 1
 
 
 class Located(NamedTuple):
-    """Where the values of an array lie in the memory of a GPU."""
+    """The place of an array's values in GPU memory."""
 
     address: int
     dtype: str
     shape: tuple[int, ...]
-    #: How many values it is from one to the next, by dimension.
+    #: Distance between consecutive values in each dimension, in values.
     strides: tuple[int, ...]
-    #: The stream whose work must be waited for, if there is any.
+    #: The stream whose work must be waited for, if there is one.
     stream: int | None
-    #: What keeps the memory.
+    #: The object that keeps the memory alive.
     keep: Any
 
 
 def located(X: Any) -> Located | None:
-    """Where X lies, if it is an array in the memory of a GPU."""
+    """Return the place of X if it is an array in GPU memory, otherwise None."""
     if _is_tensor(X):
         X = X.detach()
     if not _is_there(X):
@@ -48,7 +48,7 @@ def located(X: Any) -> Located | None:
 
 
 def on_host(X: Any) -> Any:
-    """X in the memory of this machine: a copy, if it is an array or a frame in that of a GPU."""
+    """Return X in the memory of this machine: a copy of an array or a frame in GPU memory."""
     if is_cudf(X):
         return X.to_pandas()
     if _is_tensor(X):
@@ -61,7 +61,7 @@ def on_host(X: Any) -> Any:
 
 
 def _copied(X: Any) -> np.ndarray:
-    for name in ("get", "copy_to_host"):  # Of CuPy, and of Numba.
+    for name in ("get", "copy_to_host"):  # CuPy's and Numba's methods.
         if hasattr(X, name):
             return getattr(X, name)()
     if hasattr(X, "__array__"):
@@ -73,7 +73,7 @@ def _copied(X: Any) -> np.ndarray:
 
 
 def is_cudf(X: Any) -> bool:
-    """Whether X is a frame or a column of cuDF."""
+    """Return whether X is a frame or a column of cuDF."""
     return type(X).__module__.split(".")[0] == "cudf" and hasattr(X, "to_pandas")
 
 
@@ -89,17 +89,17 @@ def _is_there(X: Any) -> bool:
         try:
             return int(X.__dlpack_device__()[0]) in _CUDA
         except (BufferError, RuntimeError, TypeError, ValueError):
-            return False  # Such as an array that several GPUs share.
+            return False  # For example an array that several GPUs share.
     return _has(X, "__cuda_array_interface__")
 
 
 def _has(X: Any, name: str) -> bool:
-    """Whether X has a method or property of its class; frames may take other names for columns."""
+    """Return whether the class of X has an attribute; a frame may have a column of that name."""
     return hasattr(type(X), name) and hasattr(X, name)
 
 
 def how_to_convert(X: Any, dtype: str) -> str:
-    """What makes numbers that can be read of X; integers may need all of double precision."""
+    """Return code that converts X to supported numbers; integers may need double precision."""
     if "int" in dtype:
         return "X.double()" if _is_tensor(X) else "X.astype('float64')"
     return "X.float()" if _is_tensor(X) else "X.astype('float32')"
@@ -120,7 +120,7 @@ def _by_interface(X: Any) -> Located:
         raise TypeError(f"X has values of {dtype.itemsize} bytes at {strides}; pass a copy of it")
     else:
         strides = tuple(stride // dtype.itemsize for stride in strides)
-    # Earlier versions do not say what wrote it.
+    # Earlier versions do not name the stream that wrote the array.
     stream = said.get("stream") if said["version"] >= 3 else _DEFAULT_STREAM
     return Located(said["data"][0] or 0, str(dtype), shape, strides, stream, X)
 
@@ -153,7 +153,7 @@ class _Tensor(ctypes.Structure):
 
 
 class _Versioned(ctypes.Structure):
-    """What comes before the tensor since version 1."""
+    """The header before the tensor since version 1."""
 
     _fields_ = [
         ("major", ctypes.c_uint32),
@@ -165,7 +165,7 @@ class _Versioned(ctypes.Structure):
     ]
 
 
-# Functions of our own: types set on those of `ctypes.pythonapi` would be everybody's.
+# Private function objects: types set on functions of `ctypes.pythonapi` would be global.
 _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_IsValid", ctypes.pythonapi)
 )
@@ -175,7 +175,7 @@ _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
 
 
 def _by_dlpack(X: Any) -> Located:
-    # A capsule that nobody takes over gives the memory back when it goes.
+    # A capsule that is not consumed frees the memory when it is destroyed.
     capsule = _capsule(X)
     tensor = _tensor(capsule)
     n = tensor.dimensions
@@ -186,12 +186,12 @@ def _by_dlpack(X: Any) -> Located:
 
 
 def _capsule(X: Any) -> Any:
-    """X by DLPack, the default stream waiting for what wrote it."""
+    """Return a DLPack capsule of X. The default stream waits for the work that wrote X."""
     if not _is_tensor(X):
         return X.__dlpack__(stream=_DEFAULT_STREAM)
     import torch
 
-    with torch.cuda.device(X.device):  # It refuses tensors of another GPU than the current one.
+    with torch.cuda.device(X.device):  # PyTorch refuses tensors on any other GPU.
         return X.__dlpack__(stream=_DEFAULT_STREAM)
 
 
@@ -205,7 +205,7 @@ def _tensor(capsule: Any) -> _Tensor:
 
 
 def _name(kind: _Type) -> str:
-    """A type as NumPy calls it."""
+    """Return NumPy's name of a type."""
     if kind.kind not in _KINDS:
         return f"numbers of DLPack's type {kind.kind}"
     name = _KINDS[kind.kind]

@@ -8,18 +8,18 @@ from typing import Any
 
 __all__ = ["k_curve", "model", "plan", "result", "sketch"]
 
-# Rows and columns of a table, before it is too large to read.
+# Maximum size of a table; larger ones are hard to read.
 _MOST_ROWS = 10
 _MOST_COLUMNS = 8
 
 
 def plan(plan: Any) -> str:
-    """A table of what a plan measures."""
+    """Format what a plan measures."""
     return _titled("Plan", _pairs(_measured(plan)))
 
 
 def sketch(sketch: Any) -> str:
-    """A table of what a sketch holds."""
+    """Format the contents of a sketch."""
     if sketch.plan.weight_unit is None:
         entries = {"rows": f"{sketch.rows:,}"}
     else:
@@ -30,7 +30,7 @@ def sketch(sketch: Any) -> str:
 
 
 def model(model: Any) -> str:
-    """A table of a model, and one of its clusters or components."""
+    """Format a model, and a table of its clusters or components."""
     report = model.report
     entries = {"task": model.task, "k": model.k, "rows": f"{model.rows:,}"}
     entries |= {"decoder": report["decoder"], "status": report["status"]}
@@ -51,7 +51,7 @@ def model(model: Any) -> str:
     header = ["", lead, *names[:_MOST_COLUMNS]]
     if len(names) > _MOST_COLUMNS:
         header.append("…")
-    # The commonest level of a category says most.
+    # A category is represented by its most frequent level.
     levels = {} if model.task == "pca" else dict(list(model.levels.items())[:_MOST_COLUMNS])
     shares_of = model.level_shares
     rows = []
@@ -71,7 +71,7 @@ def _most(levels: Sequence[str], shares: Any) -> str:
 
 
 def k_curve(curve: Any) -> str:
-    """A table of the risks over k."""
+    """Format the risks over k."""
     measures = {"estimated risk": curve.risks, "BIC": curve.bics, "ICL": curve.icls}
     measures = {name: values for name, values in measures.items() if None not in values}
     rows = [
@@ -82,7 +82,7 @@ def k_curve(curve: Any) -> str:
 
 
 def result(result: Any) -> str:
-    """A table of the entries of a result."""
+    """Format the entries of a result."""
     return _titled(type(result).__name__, _entries(result))
 
 
@@ -108,7 +108,7 @@ def _measured(plan: Any) -> dict[str, str]:
 
 
 def _entries(entries: Mapping[str, Any]) -> str:
-    """One line for each entry; what is a table itself is one inside."""
+    """Format one line per entry; nested mappings become nested tables."""
     lines = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th>'
         f'<td style="text-align:left">{_cell(value)}</td></tr>'

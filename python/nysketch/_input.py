@@ -1,4 +1,4 @@
-"""What X may be: told apart here, read by the compiled half."""
+"""Recognises the kinds of X that are supported; the compiled part reads them."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ __all__ = [
 
 @dataclass(frozen=True, init=False)
 class Files:
-    """Tables in files, read as the command line reads them.
+    """Tables in files, read in the same way as by the command line.
 
-    Wherever rows are taken, a path, a folder, a pattern or a list of them stands for the files it
-    names; this class says more about them.
+    Every function that takes rows also takes a path, a folder, a pattern or a list of them. This
+    class adds options.
 
     Parameters
     ----------
@@ -57,12 +57,12 @@ class Files:
         Files, folders or patterns: Parquet, Arrow, csv (also .gz and .zst), tsv and npy, read in
         this order.
     format : {'csv', 'tsv', 'npy', 'parquet', 'arrow'}, optional
-        Format of every file; by content, then by extension, by default.
+        Format of every file; by default recognised by content, then by extension.
     delimiter : str, optional
-        Character between the columns of csv files; a comma, or a tab for .tsv, by default.
+        Character between the columns of csv files; by default a comma, or a tab for .tsv.
     header : bool, optional
-        Whether the first line of csv files holds names. By default it does, and a line that looks
-        like data is an error.
+        Whether the first line of csv files contains names. By default it does, and a line that
+        looks like data is an error.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Files:
 
 
 class Spooled(Files):
-    """Batches that could be read only once, in a temporary file that lives as long as this."""
+    """Batches of a one-time iterator, kept in a temporary file as long as this object lives."""
 
     named: bool
 
@@ -104,7 +104,7 @@ class Spooled(Files):
 
 
 def files(X: Any) -> Files | None:
-    """The files that X names; None where X is something else."""
+    """Return the files that X names, or None if X is another kind of object."""
     if isinstance(X, Files):
         return X
     if _is_path(X):
@@ -115,22 +115,22 @@ def files(X: Any) -> Files | None:
 
 
 def is_batches(X: Any) -> bool:
-    """Whether X is read batch by batch: files, Arrow streams, or an iterator of batches."""
+    """Return whether X is read in batches: files, Arrow streams, or an iterator of batches."""
     return files(X) is not None or is_iterator(X) or (is_arrow(X) and not is_pandas(X))
 
 
 def is_iterator(X: Any) -> bool:
-    """Whether X is a generator or another iterator, of batches, which can be read only once."""
+    """Return whether X is a generator or another iterator of batches, which can be read once."""
     return hasattr(X, "__next__") and not hasattr(X, "__arrow_c_stream__")
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether X is a sparse matrix or array of scipy."""
+    """Return whether X is a sparse matrix or array of scipy."""
     return hasattr(X, "toarray") and hasattr(X, "nnz")
 
 
 def has_names(X: Any) -> bool | None:
-    """Whether the columns of batches have names of their own; None where that shows only later."""
+    """Return whether the columns of batches have names, or None if this is not known yet."""
     if isinstance(X, Spooled):
         return X.named
     if isinstance(X, Files) or _is_path(X):
@@ -151,8 +151,8 @@ class Named(NamedTuple):
 
 
 def is_arrow(X: Any) -> bool:
-    """Whether X is read batch by batch, through the Arrow stream interface."""
-    # An array with labels, as xarray has them, gives a stream of one row per value.
+    """Return whether X is read batch by batch through the Arrow stream interface."""
+    # A labelled array, such as one of xarray, would give a stream with one row per value.
     return not _is_array(X) and (
         hasattr(X, "__arrow_c_stream__")
         or hasattr(X, "__arrow_c_array__")
@@ -163,22 +163,22 @@ def is_arrow(X: Any) -> bool:
 
 
 def is_pandas(X: Any) -> bool:
-    """Whether X is a data frame of pandas."""
+    """Return whether X is a pandas data frame."""
     return type(X).__module__.split(".")[0] == "pandas" and hasattr(X, "columns")
 
 
 def is_table(X: Any) -> bool:
-    """Whether columns have types of their own, as those of an array do not."""
+    """Return whether the columns of X have their own types, unlike the columns of an array."""
     return files(X) is not None or is_pandas(X) or is_arrow(X)
 
 
 def is_mixed(X: Any) -> bool:
-    """Whether X is a data frame of pandas that holds more than numbers."""
+    """Return whether X is a pandas data frame with columns that are not numeric."""
     return is_pandas(X) and not all(_is_number(dtype) for dtype in X.dtypes)
 
 
 def names_of(X: Any) -> list[str] | None:
-    """Names of the columns, where they are known before anything is read."""
+    """Return the names of the columns if they are known before reading."""
     if isinstance(X, Named):
         return X.names
     if is_pandas(X):
@@ -195,7 +195,7 @@ def names_of(X: Any) -> list[str] | None:
 
 
 def categories_of(X: Any) -> list[str]:
-    """Columns of data frames whose type says that they are categories."""
+    """Return the columns of a data frame that have a categorical type."""
     if is_pandas(X):
         return [str(name) for name, dtype in X.dtypes.items() if _is_category(dtype)]
     if type(X).__module__.startswith("polars"):
@@ -205,7 +205,7 @@ def categories_of(X: Any) -> list[str]:
 
 
 def refuse(X: Any) -> None:
-    """Raise for what looks like a table and is none, with what to pass instead."""
+    """Raise for objects that only look like tables, and name an alternative."""
     kind, module = type(X).__name__, type(X).__module__.split(".")[0]
     if kind == "Series" and hasattr(X, "to_frame"):
         raise ValueError("X is a Series, which is one column; pass X.to_frame()")
@@ -221,16 +221,17 @@ def refuse(X: Any) -> None:
 
 
 def unmasked(X: Any) -> Any:
-    """What is masked is missing."""
+    """Replace masked values by missing ones."""
     if isinstance(X, np.ma.MaskedArray):
         return np.ma.filled(X.astype(np.float64), np.nan)
     return X
 
 
 def on_device(X: Any, read: list[str], beside: bool) -> _device.Located | None:
-    """Where X lies, if it is a table of numbers in the memory of a GPU; None where it is not.
+    """Return the place of X if it is a table of numbers in GPU memory, otherwise None.
 
-    Of a frame, the columns to ``read``; if others are read ``beside`` them, it is copied.
+    From a frame, the columns ``read`` are taken. If further columns are needed (``beside``), the
+    result is None and the frame is copied later.
     """
     if _device.is_cudf(X):
         X = None if beside else _of_cudf(X, read)
@@ -247,7 +248,7 @@ def on_device(X: Any, read: list[str], beside: bool) -> _device.Located | None:
 
 
 def _of_cudf(X: Any, read: list[str]) -> Any:
-    """The columns of a frame as an array of CuPy; None where that takes more than their values."""
+    """Return columns of a frame as a CuPy array, or None if a conversion would be necessary."""
     columns = {str(name): name for name in getattr(X, "columns", ())}
     if not set(read) <= set(columns):
         return None
@@ -259,10 +260,10 @@ def _of_cudf(X: Any, read: list[str]) -> Any:
 
 
 def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
-    """X as an array, or as something that gives Arrow streams; and column names of an array.
+    """Return X as an array or as a source of Arrow streams, and the names of an array's columns.
 
-    Where it is known which columns to ``read``, no others are, and those of an array with names
-    are brought in that order. What is in GPU memory is copied.
+    If the columns to ``read`` are known, only these are read, and the columns of an array with
+    names are put in that order. Arrays in GPU memory are copied.
     """
     refuse(X)
     X = _device.on_host(X)
@@ -281,18 +282,18 @@ def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
     if type(X).__name__ == "RecordBatchReader" and hasattr(X, "read_next_batch"):
         from nysketch.cluster import stream
 
-        return stream(X, X.schema), None  # It may be of Python's batches, which nobody has checked.
+        return stream(X, X.schema), None  # Its batches may not have been checked.
     if is_arrow(X) and callable(X) and not hasattr(X, "__arrow_c_stream__"):
         return lambda: _opened(X()), None
     if is_arrow(X):
         if type(X).__module__.startswith("polars") and (some := whole(read, X.columns)):
-            X = X.select(some)  # Columns of types that Arrow lacks do no harm if nobody wants them.
+            X = X.select(some)  # Unused columns may have types that Arrow does not support.
         return X, None
     return _array(X), None
 
 
 def matrix(X: Any) -> np.ndarray:
-    """A small table as doubles."""
+    """Return a small table as doubles."""
     X = _device.on_host(X)
     if is_arrow(X) and not is_pandas(X):
         raise TypeError("expected an array of points, one per row")
@@ -301,7 +302,7 @@ def matrix(X: Any) -> np.ndarray:
 
 
 def weights(w: Any) -> np.ndarray:
-    """Row weights as doubles."""
+    """Return row weights as doubles."""
     w = np.asarray(_device.on_host(w))
     if w.ndim != 1 or w.dtype.kind not in "biuf":
         raise ValueError(
@@ -312,7 +313,7 @@ def weights(w: Any) -> np.ndarray:
 
 
 class Sparse:
-    """A sparse matrix, some rows of which are dense at a time."""
+    """A sparse matrix, converted to dense rows block by block."""
 
     def __init__(self, X: Any) -> None:
         if X.ndim != 2:
@@ -339,12 +340,12 @@ class Sparse:
         )
 
     def block(self, start: int, stop: int) -> np.ndarray:
-        """Rows as doubles."""
+        """Return rows as doubles."""
         return np.ascontiguousarray(self._rows[start:stop].toarray(), dtype=np.float64)
 
 
 def _ones_of_each_row(X: Any) -> int:
-    """How many ones a row has, where all rows have as many, few, and nothing else; or 0."""
+    """Return the number of ones per row if all rows are alike, with few ones, otherwise 0."""
     if X.shape[0] < 2 or X.nnz == 0 or X.nnz % X.shape[0]:
         return 0
     ones = X.nnz // X.shape[0]
@@ -353,7 +354,7 @@ def _ones_of_each_row(X: Any) -> int:
 
 
 def spooled(batches: Iterator[Any]) -> Spooled:
-    """Batches written to a temporary file, so that they can be read more than once."""
+    """Write batches to a temporary file, so that they can be read more than once."""
     stream, named = _stream(batches)
     import pyarrow.ipc
 
@@ -366,7 +367,7 @@ def spooled(batches: Iterator[Any]) -> Spooled:
 
 
 def _stream(items: Iterator[Any]) -> tuple[pyarrow.RecordBatchReader, bool]:
-    """A stream of the rows of all items, and whether their columns have names."""
+    """Return a stream of the rows of all items, and whether their columns have names."""
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:
@@ -383,7 +384,7 @@ def _stream(items: Iterator[Any]) -> tuple[pyarrow.RecordBatchReader, bool]:
 
 
 def _batches(item: Any) -> Iterable[Any]:
-    """The record batches of a batch of any kind; at least one."""
+    """Return the record batches, at least one, of a batch of any kind."""
     import pyarrow
 
     refuse(item)
@@ -402,7 +403,7 @@ def _batches(item: Any) -> Iterable[Any]:
 
 
 def _opened(X: Any) -> Any:
-    """What a function has returned, as something with the Arrow stream interface."""
+    """Return the result of a function as an object with the Arrow stream interface."""
     X = _device.on_host(X)
     if is_iterator(X):
         return _stream(X)[0]
@@ -415,7 +416,7 @@ def _opened(X: Any) -> Any:
 
 
 def _is_array(X: Any) -> bool:
-    """An array: it has a shape, and no columns."""
+    """Return whether X is an array: it has a shape and no columns."""
     return (
         hasattr(X, "__array__")
         and isinstance(getattr(X, "shape", None), tuple)
@@ -424,37 +425,37 @@ def _is_array(X: Any) -> bool:
 
 
 def _is_dataset(X: Any) -> bool:
-    """A pyarrow dataset: files that are scanned anew at every reading."""
+    """Return whether X is a pyarrow dataset: files that are scanned again at every reading."""
     return hasattr(X, "scanner") and hasattr(X, "schema")
 
 
 def _is_lazy(X: Any) -> bool:
-    """A lazy frame of polars: a query that is run anew at every reading."""
+    """Return whether X is a polars lazy frame: a query that is run again at every reading."""
     return hasattr(X, "collect_batches") and hasattr(X, "collect_schema")
 
 
 def _reader(X: Any, read: list[str] | None, columns: int) -> Any:
-    """A function that starts a new stream each time that the rows are read."""
+    """Return a function that starts a new stream for every reading."""
     if _is_lazy(X):
         chosen = X if read is None else X.select(read)
         return lambda: chosen.collect_batches(engine="streaming")
-    # A scanner keeps dozens of batches ready, so they are small: about 1 MB of doubles.
+    # A scanner buffers dozens of batches, so they are small: about 1 MB of doubles each.
     rows = max(256, min(8192, (1 << 17) // max(columns, 1)))
     ahead: dict[str, Any] = {"batch_size": rows, "batch_readahead": 4, "fragment_readahead": 1}
     if type(getattr(X, "filesystem", None)).__name__ == "LocalFileSystem":
         from pyarrow.dataset import ParquetFileFormat, ParquetFragmentScanOptions
 
         if isinstance(X.format, ParquetFileFormat):
-            # Reading ahead pays off on remote files only.
+            # Reading ahead saves time only for remote files.
             ahead["fragment_scan_options"] = ParquetFragmentScanOptions(pre_buffer=False)
     return lambda: X.scanner(columns=read, **ahead).to_reader()
 
 
 def whole(read: list[str] | None, names: Iterable[str]) -> list[str] | None:
-    """The columns in which everything stands that is to be read; None where that is not known.
+    """Return the columns that contain everything in ``read``, or None if this is not known.
 
-    A coordinate of a vector, ``emb[3]``, stands in its column. What is missing, and what patterns
-    mean, is told by what comes next.
+    A coordinate of a vector, ``emb[3]``, is in the column of the vector. Missing columns and
+    patterns are handled by the caller.
     """
     if read is None:
         return None
@@ -491,7 +492,7 @@ def _of_pandas(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
     changed |= {name: X[name].sparse.to_dense() for name in sparse}
     X = X.assign(**changed) if changed else X
     try:
-        # Not by the frame's own interface: it would make a column of the index.
+        # The frame's own Arrow interface would make a column of the index.
         return pyarrow.Table.from_pandas(X, preserve_index=False), None
     except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
         raise ValueError(f"X cannot be read: {'; '.join(map(str, error.args))}") from error
@@ -506,7 +507,7 @@ def _is_category(dtype: Any) -> bool:
 
 
 def _texts(column: Any) -> Any:
-    """A categorical column of pandas whose categories are texts, whatever they were."""
+    """Return a categorical pandas column with its categories converted to text."""
     categories = column.cat.categories
     if all(isinstance(level, str) for level in categories):
         return column
@@ -514,7 +515,7 @@ def _texts(column: Any) -> Any:
 
 
 def _text(level: Any) -> str:
-    """A whole number has no decimal point, whatever its type."""
+    """Convert a level to text; whole numbers have no decimal point, whatever their type."""
     if isinstance(level, (bool, np.bool_)):
         return str(level).lower()
     if isinstance(level, (float, np.floating)) and float(level).is_integer():
@@ -523,7 +524,7 @@ def _text(level: Any) -> str:
 
 
 def _check_shape(shape: tuple[int, ...]) -> None:
-    """Refuse what is no table."""
+    """Refuse arrays that are not two-dimensional."""
     if len(shape) != 2:
         raise ValueError(
             f"Expected 2D array, got {len(shape)}D array instead. Reshape your data either using "
@@ -545,7 +546,7 @@ def _array(X: Any) -> np.ndarray:
         raise TypeError(f"X holds {X.dtype}, not numbers")
     _check_shape(X.shape)
     if kind == "f" and X.dtype.itemsize not in (4, 8):
-        # Half precision fits in single, extended is narrowed to double.
+        # Half precision fits into single precision; extended precision is narrowed to double.
         X = X.astype(np.float32 if X.dtype.itemsize < 4 else np.float64)
     if not X.dtype.isnative:
         X = X.astype(X.dtype.newbyteorder("="))

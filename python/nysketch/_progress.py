@@ -1,4 +1,4 @@
-"""One line on stderr, drawn over until the work ends."""
+"""One progress line on stderr, redrawn until the work ends."""
 
 import sys
 
@@ -6,7 +6,7 @@ import sys
 def draw(
     what: str, stage: str | None, rows: int, of: int | None, seconds: float, end: bool
 ) -> None:
-    """Show what is done, for how long, and how many rows were read, of how many in one reading."""
+    """Show the work, its duration, the rows read, and their share of one reading."""
     parts = [what]
     if rows:
         parts[0] += f": {rows:,} rows read"
@@ -18,6 +18,6 @@ def draw(
         parts.append(f"{100 * (rows % of) / of:.0f} % of a reading")
     parts.append(f"{seconds:.1f} s")
     if sys.stderr is not None:
-        # A shorter line leaves nothing of a longer one.
+        # Padding erases the rest of a longer line.
         sys.stderr.write(f"\r{', '.join(parts):<79}" + ("\n" if end else ""))
         sys.stderr.flush()

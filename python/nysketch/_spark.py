@@ -1,8 +1,8 @@
-"""What `nysketch.spark` is made of: columns on their way to tasks, partial results on their way
-back, and the package on its way to executors.
+"""Internals of `nysketch.spark`: columns for the tasks, partial results for the driver, and the
+package for the executors.
 
-Tasks are nested functions without globals of this package: they are unpickled before the package
-can be imported where it was shipped. What they need they take from here when they run.
+Tasks are nested functions without globals of this package, because they are unpickled before a
+shipped package can be imported. They import what they need when they run.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ __all__ = [
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Partial results that the driver takes itself, at most and in bytes; of more, executors merge
-# groups of so many first.
+# Maximum number of partial results, and of their bytes, that the driver merges itself. If there are
+# more, executors first merge groups of this size.
 DRIVER_PARTS = 32
 DRIVER_BYTES = 1 << 26
 GROUP_PARTS = 16
-# Bytes of files that one task reads about.
+# Approximate number of bytes of files that one task reads.
 TASK_BYTES = 1 << 27
-# Positions are counted within a partition; no partition has more rows than this.
+# Bits for the position of a row within its partition, which limits the rows of a partition.
 PARTITION_BITS = 40
 
 
 def located(path: Any) -> tuple[Any, Any]:
-    """The file system, and the folder or the files in it."""
+    """Return the file system, and the folder or the files in it."""
     from pyarrow.fs import FileSystem, LocalFileSystem
 
     def locate(one: Any) -> tuple[Any, str]:
@@ -84,7 +84,7 @@ def located(path: Any) -> tuple[Any, Any]:
 def batches_of_pieces(
     pieces: list[tuple[str, int]], filesystem: Any, columns: list[str]
 ) -> Iterator[Any]:
-    """The rows of some row groups."""
+    """Yield the rows of some row groups."""
     import pyarrow.parquet as pq
 
     groups: dict[str, list[int]] = {}
@@ -98,14 +98,14 @@ def batches_of_pieces(
 
 
 def cores(spark: SparkSession) -> int:
-    # Spark Connect does not tell.
+    # Spark Connect does not provide this number.
     with contextlib.suppress(Exception):
         return spark.sparkContext.defaultParallelism
     return 16
 
 
 def package_files() -> list[tuple[Path, Path]]:
-    """Files of this package, and where they stand in an archive."""
+    """Return the files of this package and their places in an archive."""
     import nysketch
 
     folder = Path(nysketch.__file__).parent
@@ -122,7 +122,7 @@ def archive_name() -> str:
 
 
 def readying() -> Callable[[], None]:
-    """A function that a task calls first: it makes a package that was shipped importable.
+    """Return a function that makes a shipped package importable; every task calls it first.
 
     Tasks are nested functions without globals of this package, so that they can be unpickled where
     it is not installed.
@@ -153,20 +153,20 @@ def readying() -> Callable[[], None]:
 
 
 def named(batches: Iterator[Any], names: list[str]) -> Iterator[Any]:
-    """Batches with the names that their columns had before the way to Python."""
+    """Restore the names of columns that were numbered for the transfer to Python."""
     for batch in batches:
         yield batch.rename_columns(names)
 
 
 def row_of_bytes(part: bytes) -> Any:
-    """A batch of one row that holds a partial result."""
+    """Return a batch with one row that contains a partial result."""
     import pyarrow as pa
 
     return pa.record_batch({"part": pa.array([part], pa.binary())})
 
 
 def part_of_partition(batches: Iterator[Any], work: Callable[[Any, Any, int], bytes]) -> Any:
-    """What ``work`` makes of the rows of this partition, which know their positions."""
+    """Apply ``work`` to the rows of this partition, together with their positions."""
     from pyspark import TaskContext
 
     from nysketch import _core
@@ -183,8 +183,8 @@ def merged(
     merge_name: str,
     size: int,
 ) -> bytes | None:
-    """The partial results of all partitions, of so many bytes each, merged as a tree; None where
-    there are none."""
+    """Merge the partial results of all partitions, of ``size`` bytes each, as a tree. Return None
+    if there are none."""
     most = max(2, min(DRIVER_PARTS, DRIVER_BYTES // max(size, 1)))
     ready = readying()
 
@@ -197,7 +197,7 @@ def merged(
 
     parts = df.mapInArrow(task, "part binary")
     try:
-        # The same plan of execution for counting and for running: what is before it runs once.
+        # Counting and running share one execution plan, so earlier stages run once.
         rows = parts.rdd
     except Exception:
         return merged_by_frame(parts, together)
@@ -213,12 +213,12 @@ def merged(
 
 
 def grouped(rdd: Any, groups: int) -> Any:
-    # By number of the partition, which a task that is repeated keeps.
+    # Groups by partition number, which does not change if a task is repeated.
     return rdd.mapPartitionsWithIndex(lambda i, parts: ((i % groups, part) for part in parts))
 
 
 def merged_by_frame(parts: DataFrame, together: Callable[[bytes, bytes], bytes]) -> bytes | None:
-    """Spark Connect has no RDDs: one level of merging, on the driver."""
+    """Merge on the driver in one level: Spark Connect has no RDDs."""
     with told():
         return reduced((bytes(row[0]) for row in parts.toLocalIterator()), together)
 
@@ -231,7 +231,7 @@ def reduced(parts: Iterable[bytes], merge: Callable[[bytes, bytes], bytes]) -> b
 
 @contextlib.contextmanager
 def told() -> Iterator[None]:
-    """An error of a task as it was raised there."""
+    """Raise an error of a task in the form in which it was raised there."""
     from pyspark.errors import PySparkException
 
     try:
@@ -249,14 +249,14 @@ def told() -> Iterator[None]:
 
 
 class Columns(NamedTuple):
-    """The columns of a table that a plan may be made of, and what they hold."""
+    """The columns of a table from which a plan may be made, by type."""
 
     numbers: list[str]
     times: list[str]
     categories: list[str]
 
     def reads(self, df: DataFrame) -> list[str]:
-        """The columns of the table in which they stand."""
+        """Return the columns of the table that contain them."""
         return inputs(df, [*self.numbers, *self.categories])
 
 
@@ -266,9 +266,9 @@ def columns(
     weights: str | None,
     roles: dict[str, list[str]],
 ) -> tuple[Columns, list[str]]:
-    """The columns to measure, those that are chosen or hold numbers or text, and what is left out.
+    """Return the columns to measure (the chosen ones, or all of numbers or text), and the rest.
 
-    ``roles`` are those that are said to be categorical, numeric or dates.
+    ``roles`` are the columns to read as categorical, numeric or dates.
     """
     check_frame(df)
     from pyspark.sql.types import StringType
@@ -339,7 +339,7 @@ def is_vector(kind: Any) -> bool:
 
 
 def vector_lengths(df: DataFrame, names: list[str]) -> dict[str, int]:
-    """How many coordinates the first vector of each column has."""
+    """Return the number of coordinates of the first vector in each column."""
     lengths = {}
     for name in names:
         one, _ = select(df, [name])
@@ -350,7 +350,7 @@ def vector_lengths(df: DataFrame, names: list[str]) -> dict[str, int]:
 
 
 def inputs(df: DataFrame, names: list[str], *others: str | None) -> list[str]:
-    """The columns of a table in which those of a plan or a model stand, and others."""
+    """Return the columns of a table that contain those of a plan or a model, and others."""
     check_frame(df)
     read = [*names, *(name for name in others if name is not None)]
     found = whole(read, df.columns)
@@ -367,10 +367,10 @@ def check_column(df: DataFrame, name: str) -> None:
 
 
 def select(df: DataFrame, columns: list[str]) -> tuple[DataFrame, list[str]]:
-    """Some columns, each once, and their names.
+    """Return some columns, each once, and their names.
 
-    In the result they go by number: mapInArrow stumbles over dots, and over names that differ in
-    case only.
+    The columns of the result are numbered: mapInArrow fails on dots and on names that differ only
+    in case.
     """
     columns = list(dict.fromkeys(columns))
     places = [df.columns.index(name) for name in columns]

@@ -1,4 +1,4 @@
-"""What the command tells of plans and sketches, as functions with its names."""
+"""Functions that describe and compare plans and sketches, with the names of the commands."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _Path = str | os.PathLike[str]
 
 
 def read(path: _Path) -> Plan | Sketch | Model:
-    """Open a plan, a sketch or a model.
+    """Read a plan, a sketch or a model from a file.
 
     Parameters
     ----------
     path : str or os.PathLike
-        A file that ``save`` or the command line wrote.
+        A file written by ``save`` or by the command line.
 
     Returns
     -------
@@ -51,26 +51,26 @@ def inspect(
     known_variance: float | None = None,
     secants: int | None = None,
 ) -> Inspection:
-    """Tell what a plan or a sketch holds, and how good it is.
+    """Describe the contents and the quality of a plan or a sketch.
 
     Parameters
     ----------
     what : Plan, Sketch or path
-        What to look at.
+        The plan or sketch to describe.
     model : Model or path, optional
-        A mixture: whether it explains the sketch.
+        A mixture, to test whether it explains the sketch.
     theory : bool, default=False
         Whether to compute the quantities of the paper's theorems.
     k : int, optional
-        Clusters of the models that the theorems are about; 10.
+        Number of clusters of the models in the theorems; 10 by default.
     lambda_ : float, optional
-        λ of the theorems; the largest for which C = 2 C_F.
+        λ of the theorems; by default the largest for which C = 2 C_F.
     delta : float, optional
-        Probability that the theorems may fail with; 0.1.
+        Probability with which the theorems may fail; 0.1 by default.
     known_variance : float, optional
         Variance of the clusters, for mixtures instead of k-means.
     secants : int, optional
-        Pairs of models to sample; 300.
+        Number of pairs of models to sample; 300 by default.
 
     Returns
     -------
@@ -141,31 +141,32 @@ def diff(
     part_of: bool = False,
     top: int | None = None,
 ) -> Drift | DriftSeries:
-    """Tell how two sketches of one plan differ, or many from one: drift.
+    """Compare two sketches of one plan, or many sketches with one, to detect drift.
 
-    Rows must be independent, and none may be in both sketches. Where rows come in clusters, as
-    those of a user do, or have weights, sketches with ``folds`` tell how sure it is.
+    Rows must be independent, and no row may be in both sketches. If rows come in clusters, such as
+    the rows of a user, or have weights, make the sketches with ``folds``: the test then accounts
+    for the dependence.
 
     Parameters
     ----------
     a : Sketch or path
         The baseline.
     b : Sketch or path, or several of them
-        What to compare with it. A list, or a dictionary such as ``Plan.sketch_groups`` returns,
-        gives a series.
+        The sketch or sketches to compare with it. A list, or a dictionary such as
+        ``Plan.sketch_groups`` returns, gives a series.
     draws : int, default=999
-        Draws from the null distribution; the least p-value is 1/(draws + 1).
+        Draws from the null distribution; the smallest p-value is 1/(draws + 1).
     seed : int, default=0
         Seed of the draws.
     level : float, default=0.05
-        p-values up to this are called drift: the share of false alarms. Of several sketches,
-        false-discovery rates up to this are.
+        p-values up to this count as drift: the rate of false alarms. With several sketches, this is
+        the limit of the false-discovery rate.
     tolerance : float, optional
-        Share of the rows that may move; ``verdict`` says whether more did.
+        Tolerated share of rows that moved; ``verdict`` is the comparison with it.
     part_of : bool, default=False
-        Whether the rows of `b` are among those of `a`: they are taken out first.
+        Whether the rows of `b` are among those of `a`. If so, they are subtracted first.
     top : int, optional
-        Cells and landmarks to return, the most changed first; all by default.
+        Number of cells and landmarks to return, the most changed first; all by default.
 
     Returns
     -------
@@ -212,14 +213,14 @@ def diff(
 def baseline(
     days: Iterable[Sketch | _Path] | Mapping[str, Sketch | _Path], *, level: float = 0.05
 ) -> Baseline:
-    """Take days to compare others with: is today unusual?
+    """Collect days as a baseline: is another day unusual?
 
     Parameters
     ----------
     days : list of Sketch or path, or dictionary of them
-        Sketches of one plan in their order, by name in a dictionary.
+        Sketches of one plan in order, with names in a dictionary.
     level : float, default=0.05
-        p-values up to this are called unusual.
+        Days with p-values up to this are unusual.
 
     Returns
     -------
@@ -242,14 +243,14 @@ def baseline(
 
 
 class Baseline:
-    """Days to compare others with; :func:`nysketch.baseline` makes one.
+    """Days with which other days are compared; made by :func:`nysketch.baseline`.
 
     Parameters
     ----------
     days : list of Sketch or path, or dictionary of them
-        Sketches of one plan in their order, by name in a dictionary.
+        Sketches of one plan in order, with names in a dictionary.
     level : float, default=0.05
-        p-values up to this are called unusual.
+        Days with p-values up to this are unusual.
     """
 
     def __init__(self, days: Any, *, level: float = 0.05) -> None:
@@ -267,14 +268,14 @@ class Baseline:
         return f"Baseline({len(self)} days, level={self.level})"
 
     def compare(self, today: Sketch | _Path, name: str | None = None) -> Unusual:
-        """Tell how unusual a day is among these.
+        """Compare a day with the days of the baseline.
 
         Parameters
         ----------
         today : Sketch or path
-            A day that is not among them.
+            A day that is not part of the baseline.
         name : str, optional
-            What to call it; the name of its file, or "today".
+            Name of the day; by default the name of its file, or "today".
 
         Returns
         -------
@@ -284,16 +285,16 @@ class Baseline:
         return Unusual._from_json(_unusual(self.days, _sketch(today), called, self.level))
 
     def watch(self, groups: Iterable[int] | None = None, *, seed: int = 0) -> Watched:
-        """Look at these days in their order, as often as you like.
+        """Monitor the days in order. It may be called any number of times.
 
         Exchangeable days raise a false alarm with a probability of at most ``level``.
 
         Parameters
         ----------
         groups : list of int, optional
-            A group for each day, such as its day of the week: days are compared within theirs.
+            A group for each day, such as its weekday. Days are compared within their group.
         seed : int, default=0
-            Seed of the order of equal days.
+            Seed of the order of days that are equal.
 
         Returns
         -------
@@ -312,14 +313,14 @@ def attribute(
     seed: int = 0,
     level: float = 0.05,
 ) -> Attribution:
-    """Tell which segments explain a change: without which there is no drift left.
+    """Find the segments that explain a change, that is, without which no drift remains.
 
     Parameters
     ----------
     before, after : dictionary of Sketch or path
         One sketch per segment, such as ``Plan.sketch_groups`` returns.
     most : int, default=10
-        Segments that are taken out at most.
+        Maximum number of segments to remove.
     draws, seed, level
         As for :func:`diff`.
 
@@ -366,28 +367,28 @@ def report(
 ) -> str:
     """Make a page about a sketch that opens in any browser.
 
-    One HTML file without links to anything else: the sketch in words, the curve over k with a
-    slider over its models, a map of the cells, clusters with their sizes and profiles, and the
-    drift from another sketch.
+    The page is one HTML file without external links. It contains a summary in words, the curve over
+    k with a slider over its models, a map of the cells, clusters with their sizes and profiles, and
+    the drift from another sketch.
 
     Parameters
     ----------
     sketch : Sketch or path, or several of them
-        What to report on. Of several, a list or a dictionary with their names, the page is about
-        the last, and shows how each of them, in this order, differs from the baseline.
+        The sketch to report on. From a list, or a dictionary with names, the page describes the
+        last sketch and shows how each of them, in order, differs from the baseline.
     model : Model or path, or several of them, optional
-        k-means, k-medians or mixtures to show, the first of them at first; those of the curve
-        over k by default.
+        k-means, k-medians or mixture models to show, the first one first. By default the models of
+        the curve over k.
     baseline : Sketch or path, optional
         A sketch to compare with.
     path : str or os.PathLike, optional
-        File to write.
+        The file to write.
     name : str, optional
-        Title of the page; the file of the sketch where it is one.
+        Title of the page; by default the name of the sketch's file.
     most_clusters : int, default=12
         Largest k of the curve.
     seed : int, default=0
-        Seed of everything random.
+        Seed of all random choices.
 
     Returns
     -------

@@ -1,9 +1,9 @@
-"""Sketches where the rows lie on many machines, whatever engine runs them.
+"""Sketches of rows on many machines, with any engine.
 
-An engine that can apply a function to the batches of a partition and merge the results needs two
-functions: :func:`partial`, on every machine, and :func:`merge`, anywhere. Sums are exact, so
-neither the partitions nor the order of merging show: the bytes are those of one machine that reads
-all rows.
+An engine needs to apply a function to the batches of a partition and to merge the results. It calls
+two functions: :func:`partial` on every machine, and :func:`merge` anywhere. Sums are exact, so the
+result does not depend on the partitions or on the order of merging: the bytes are those of one
+machine that reads all rows.
 
 >>> import numpy as np, nysketch
 >>> from functools import reduce
@@ -38,24 +38,24 @@ def partial(
     weights: str | None = None,
     skip_invalid: bool = False,
 ) -> bytes:
-    """The sketch of one partition.
+    """Make the sketch of one partition.
 
     Parameters
     ----------
     batches : iterable
-        The rows, in parts: record batches of pyarrow, which are read one after the other on one
-        thread, or arrays or tables of any kind that ``Plan.sketch`` takes. There may be none.
+        The rows in parts: record batches of pyarrow, which are read one after the other on one
+        thread, or arrays or tables of any kind that ``Plan.sketch`` supports. There may be none.
     plan : Plan or bytes
-        What to measure, the same for all partitions; its witness rows are not needed.
+        The plan, the same for all partitions; its retained rows are not needed.
     weights : str, optional
         The column of row weights, for a plan that was made with weights.
     skip_invalid : bool, default=False
-        Leave invalid rows out and count them, instead of raising.
+        Leave out invalid rows and count them, instead of raising.
 
     Returns
     -------
     bytes
-        The bytes of a sketch without witness rows: for :func:`merge`, ``Sketch.from_bytes``, or a
+        The bytes of a sketch without retained rows, for :func:`merge`, ``Sketch.from_bytes``, or a
         file.
     """
     plan = plan if isinstance(plan, Plan) else Plan.from_bytes(plan)
@@ -66,7 +66,7 @@ def partial(
 
 
 def merge(a: bytes, b: bytes) -> bytes:
-    """The sketch of the rows of both.
+    """Merge two sketches into the sketch of the rows of both.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ def merge(a: bytes, b: bytes) -> bytes:
 
 
 def streams(batches: Iterable[Any]) -> Iterator[Any]:
-    """Record batches of one schema as one stream, so that they are read in one pass; anything else
-    as it is."""
+    """Yield record batches of one schema as one stream, so that they are read in one pass, and any
+    other item unchanged."""
 
     def schema_of(batch: Any) -> Any:
         return batch.schema if type(batch).__name__ == "RecordBatch" else None
@@ -95,10 +95,9 @@ def streams(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def stream(batches: Iterable[pyarrow.RecordBatch], schema: Any) -> pyarrow.RecordBatchReader:
-    """Record batches, one after the other, which must be of one schema.
+    """Return a stream of record batches, all of which must have the given schema.
 
-    Arrow streams carry no types with their batches: a batch of other types would be read as what
-    it is not.
+    Batches in an Arrow stream do not carry types: a batch with other types would be misread.
     """
     import pyarrow
 

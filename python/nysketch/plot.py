@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_clusters", "plot_days", "plot_explained_variance", "plot_k_curve"]
 
-# More clusters than this are not listed beside the picture.
+# Maximum number of clusters in the legend.
 _LISTED = 20
 
 
@@ -29,7 +29,7 @@ def _axes(ax: Axes | None) -> Axes:
 
 
 def _count_whole(ax: Axes) -> None:
-    """Whole numbers below the picture."""
+    """Show only whole numbers on the horizontal axis."""
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -38,22 +38,22 @@ def _count_whole(ax: Axes) -> None:
 def plot_clusters(
     model: Any, X: Any, *, ax: Axes | None = None, max_points: int = 5000, seed: int = 0
 ) -> Axes:
-    """Rows and centres in the plane of the rows' two principal axes.
+    """Draw rows and centres in the plane of the two principal axes of the rows.
 
-    Crosses are larger where a cluster has more rows; the legend has their shares.
+    Clusters with more rows have larger crosses. The legend shows the share of each cluster.
 
     Parameters
     ----------
     model : Model or fitted estimator
-        Centres or a mixture. Ellipses show two standard deviations of a mixture's components.
+        The model. For a mixture, ellipses show two standard deviations of its components.
     X : array-like of shape (n_rows, n_columns), or a table
-        Rows to show, by their numbers, where none is missing. Columns of a table are found by name.
+        Rows to show; rows with missing numbers are left out. Columns of a table are found by name.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Where to draw; by default a new figure.
     max_points : int, default=5000
-        At most so many rows are drawn, chosen at random.
+        Maximum number of rows to draw, chosen at random.
     seed : int, default=0
-        Seed of that choice.
+        Seed of the random choice.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def plot_clusters(
         return np.column_stack([flat, np.zeros(len(flat))]) if flat.shape[1] == 1 else flat
 
     points = project(X)[:, :2]
-    # Ten colours that are easy to tell apart, twenty where they do not suffice.
+    # Ten colours that are easy to distinguish, or twenty for more clusters.
     colours = 10 if model.k <= 10 else 20
     drawn = ax.scatter(
         points[:, 0],
@@ -131,7 +131,7 @@ def plot_clusters(
 
 
 def _rows(model: Model, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in memory that lack no number, with the columns of the model, and their labels."""
+    """Return complete rows in memory, in the columns of the model, and their labels."""
     _input.refuse(X)
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame; pass X.collect(), or X.head(5000).collect()")
@@ -143,7 +143,7 @@ def _rows(model: Model, X: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _covariances(model: Model) -> np.ndarray:
-    """A matrix for each component, in the units of the table."""
+    """Return a matrix for each component, in the units of the table."""
     if model.covariance_type in ("full", "tied"):
         d = len(model.columns)
         return np.broadcast_to(model.covariances, (model.k, d, d))
@@ -162,14 +162,14 @@ def _ellipses(ax: Axes, centres: np.ndarray, covariances: np.ndarray, axes: np.n
 
 
 def plot_k_curve(curve: KCurve, *, ax: Axes | None = None) -> Axes:
-    """The risk over k, with the suggested k marked.
+    """Draw the risk over k and mark the suggested k.
 
     Parameters
     ----------
     curve : KCurve
-        What ``Sketch.k_curve`` returned.
+        The result of ``Sketch.k_curve``.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Where to draw; by default a new figure.
 
     Returns
     -------
@@ -196,20 +196,21 @@ def plot_k_curve(curve: KCurve, *, ax: Axes | None = None) -> Axes:
     _count_whole(ax)
     ax.set_xlabel("k")
     ax.set_ylabel(f"{names.get(task, 'mean squared distance')}, estimated from the sketch")
-    # The curve falls from the upper left.
+    # The curve falls from the upper left, so the upper right is free.
     ax.legend(loc="upper right", frameon=False)
     return ax
 
 
 def plot_days(days: Any, *, ax: Axes | None = None) -> Axes:
-    """Days in their order: how much each differs, or the evidence for a change.
+    """Draw days in order: the size of each difference, or the evidence for a change.
 
     Parameters
     ----------
     days : Unusual, Watched or DriftSeries
-        What ``Baseline.compare``, ``Baseline.watch`` or :func:`nysketch.diff` of many returned.
+        The result of ``Baseline.compare``, ``Baseline.watch``, or :func:`nysketch.diff` with
+        several sketches.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Where to draw; by default a new figure.
 
     Returns
     -------
@@ -256,14 +257,14 @@ def plot_days(days: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def plot_explained_variance(model: Any, *, ax: Axes | None = None) -> Axes:
-    """The share of the variance along each principal component, and along all up to it.
+    """Draw the share of variance along each principal component, and the cumulative share.
 
     Parameters
     ----------
     model : Model
-        What ``Sketch.fit_pca`` returned.
+        The result of ``Sketch.fit_pca``.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Where to draw; by default a new figure.
 
     Returns
     -------
@@ -287,6 +288,6 @@ def plot_explained_variance(model: Any, *, ax: Axes | None = None) -> Axes:
     ax.set_ylim(0, 105)
     ax.set_xlabel("principal component")
     ax.set_ylabel("share of the variance, %")
-    # Above the picture: the curve may go anywhere.
+    # The legend is above the picture, because the curve may be anywhere in it.
     ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False)
     return ax

@@ -1,6 +1,6 @@
-"""What :func:`nysketch.inspect`, :func:`nysketch.diff` and methods of sketches return.
+"""Results of :func:`nysketch.inspect`, :func:`nysketch.diff` and methods of sketches.
 
-Names are those of the command's ``--json``.
+The names are those of the command's ``--json``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
     "Watched",
 ]
 
-# Entries of a sequence that a short text shows.
+# Maximum number of entries of a sequence in a short text.
 _SHOWN = 4
 
 
@@ -80,7 +80,7 @@ class Result(Mapping[str, Any]):
         return {name: _plain(value) for name, value in self._entries.items()}
 
     def to_frame(self) -> Any:
-        """Its main table as a pandas data frame.
+        """The main table as a pandas data frame.
 
         Returns
         -------
@@ -132,7 +132,7 @@ class Explanation(Result):
     explained : bool
         Whether every residual is near the noise of the sketch.
     verdict : str
-        The same in words.
+        ``explained`` in words.
     residuals : tuple of Result
         ``bandwidth``, ``residual``, noise ``floor`` and ``missed`` of every bandwidth.
     """
@@ -141,24 +141,24 @@ class Explanation(Result):
 
 
 class Intervals(Result):
-    """How sure the numbers of a model are; ``Model.intervals``.
+    """Confidence intervals for the numbers of a model; ``Model.intervals``.
 
     Attributes
     ----------
     confidence : float
-        How often an interval is meant to hold what it is about.
+        Confidence level of the intervals.
     folds : int
-        Folds that were left out in turn.
+        Number of folds, each of which was left out in turn.
     by : str or None
-        The column that rows were dealt to folds by; their own values where None.
+        The column that assigned rows to folds, or None if all values of a row did.
     risk : tuple of float
-        Lower and upper end for the risk; missing where the sketch does not tell it.
+        Lower and upper end for the risk; missing if the sketch does not contain the necessary sums.
     stability : tuple of float
-        For each cluster or component the mean Jaccard similarity to the one it is found again as.
+        For each cluster or component the mean Jaccard similarity to its match without a fold.
     weights : tuple
-        Lower and upper end for the share of each, or None where it is unstable.
+        Lower and upper end for the share of each, or None if it is unstable.
     centres : tuple
-        Lower and upper end for each column of each centre or mean, or None where it is unstable.
+        Lower and upper end for each column of each centre or mean, or None if it is unstable.
     explained_variance, explained_variance_ratio : tuple
         Lower and upper end for each principal component.
     """
@@ -167,98 +167,99 @@ class Intervals(Result):
 
 
 class CrossValidation(Result):
-    """What models of several k cost on rows held out; returned by ``Sketch.cross_validate``.
+    """Held-out risk for several k; returned by ``Sketch.cross_validate``.
 
     Attributes
     ----------
     folds : int
-        Folds that were held out in turn.
+        Number of folds, each of which was held out in turn.
     by : str or None
-        The column that rows were dealt to folds by; their own values where None.
+        The column that assigned rows to folds, or None if all values of a row did.
     points : tuple of Result
         ``k``, ``risk`` and its standard ``error``.
     best : int
-        The index of the least risk.
+        The index of the smallest risk.
     within_error : int
-        The index of the least k whose risk is within one standard error of the least.
+        The index of the smallest k whose risk is within one standard error of the smallest risk.
     """
 
     __slots__ = ()
 
 
 class Theory(Result):
-    """What the paper's theorems say about a data set; returned by ``Sketch.theory``.
+    """Quantities of the paper's theorems for a data set; returned by ``Sketch.theory``.
 
     Attributes
     ----------
     bandwidth, delta, k, known_variance, secants, rows, landmarks
-        What was asked about: σ², probability of failure, clusters of the models and their variance,
-        pairs of models that were sampled, rows and landmarks of the sketch.
+        The settings: σ², probability of failure, number of clusters of the models and their
+        variance, pairs of models that were sampled, rows and landmarks of the sketch.
     lambda : float
-        λ that all is computed for, as ``theory['lambda']``.
+        The λ of all quantities; access it as ``theory['lambda']``.
     basis, sampled
-        What Σ is estimated from, 'rows', 'witnesses' or 'landmarks', and how many of them.
+        The basis of the estimate of Σ: 'rows', 'witnesses' or 'landmarks', and how many of them.
     t, condition, least_condition, seen_condition, holds, constant
-        t with λ = λ_t (13); 3λt, also as λ falls to 0 and at rows that Σ has seen; whether (19)
-        holds, None where that cannot be decided, and C/C_F where it does.
+        t with λ = λ_t (13); 3λt, also in the limit λ → 0 and at rows used for Σ; whether (19)
+        holds, None if that cannot be decided, and C/C_F if it does.
     norm, effective_dimension, half_dimension, largest_leverage, seen_leverage
-        ‖Σ‖; N(λ), too small on average, also from half of the rows; N∞(λ) over other rows than
-        those of Σ, too large on average, and over those, too small.
+        ‖Σ‖; N(λ), too small on average, also from half of the rows; N∞(λ) over rows not used for Σ,
+        too large on average, and over rows used for Σ, too small.
     uniform, leverage : float
-        Landmarks that (20) and (21) ask for.
+        Number of landmarks that (20) and (21) require.
     least_rows, least_lambda : float
-        Rows and λ that (21) asks for.
+        Rows and λ that (21) requires.
     source : Result or None
         ``s``, ``gamma``, ``t``, ``lambda`` and ``m`` of proposition 4.1.
     distortion : tuple of float
         Largest and median ‖A(μ)‖/‖A_m(μ)‖ over the pairs.
     risk : Result or None
-        For k-means, the last term of (18): ``constant`` (C_F, a lower bound), ``noise``
-        (‖A(π − π_n)‖), ``bound``, and the ``excess`` risk of CL-OMPR, where rows can tell it.
+        For k-means, the last term of (18): ``constant`` (C_F, a lower bound), ``noise`` (‖A(π −
+        π_n)‖), ``bound``, and the ``excess`` risk of CL-OMPR, if it can be computed from rows.
     enough : int
-        Landmarks that are enough in our experiments, 2k(d + 1).
+        Number of landmarks that was sufficient in our experiments, 2k(d + 1).
     """
 
     __slots__ = ()
 
 
 class Inspection(Result):
-    """What a plan or a sketch holds; returned by :func:`nysketch.inspect`.
+    """Contents of a plan or a sketch; returned by :func:`nysketch.inspect`.
 
     Attributes
     ----------
     kind : {'plan', 'sketch'}
     rows, skipped : int
-        Rows of a sketch, weights counted, and rows that were left out as invalid.
+        Number of rows of a sketch, including their weights, and of rows left out as invalid.
     columns, features, kernel, landmarks, sampling, frequencies, bandwidths, collect, seed, scale
-        What is measured, as in :class:`nysketch.Plan`; ``landmarks`` and ``frequencies`` are
+        The measurement, as in :class:`nysketch.Plan`; ``landmarks`` and ``frequencies`` are
         numbers.
     witnesses : int
-        Witness rows in the file.
+        Number of retained rows in the file.
     witnesses_digest : str
-        SHA-256 of the witness rows of the plan, here or elsewhere, where it keeps some.
+        SHA-256 of the retained rows of the plan, in this file or elsewhere, if it has some.
     weights : Result or None
         ``column`` and ``unit`` of the row weights.
     rank, condition : tuple
-        Of the kernel matrix of the landmarks, at every bandwidth.
+        Rank and condition number of the kernel matrix of the landmarks, at every bandwidth.
     missed : tuple of float
-        Upper bounds on how much of the data the landmarks miss.
+        Upper bounds on the share of the data that the landmarks do not represent.
     lambda, effective_dimension, largest_leverage, noise_floor
         λ = 1/√n, and N(λ), N∞(λ) and the noise of the sketch at every bandwidth.
     single_row_cells, empty_cells : int
-        Cells whose rows are all the same one, whose values are in the file, and cells without rows.
+        Number of cells whose rows are all equal, so that the file contains their values, and of
+        cells without rows.
     raw_rows : int
-        Rows of the data whose values are in the file, at most.
+        Maximum number of rows of the data whose values are in the file.
     fingerprint : str
-        SHA-256 of the plan's file, but for its witness rows.
+        SHA-256 of the plan's file without its retained rows.
     bytes : int
         Size of the file.
     file : str
-        Its name, where one was given.
+        Its name, if one was given.
     model : Explanation
-        Where a model was given.
+        The test of the model, if one was given.
     theory : Theory
-        Where it was asked for.
+        The quantities of the theorems, if they were requested.
     """
 
     __slots__ = ()
@@ -266,7 +267,7 @@ class Inspection(Result):
 
 
 class Drift(Result):
-    """How a sketch B differs from a sketch A; returned by :func:`nysketch.diff`.
+    """Differences between a sketch B and a sketch A; returned by :func:`nysketch.diff`.
 
     ``to_frame`` gives its columns.
 
@@ -277,37 +278,37 @@ class Drift(Result):
     baseline : str or None
         The file of A.
     rows : tuple of int
-        Rows of A and of B.
+        Numbers of rows of A and of B.
     moved : Result or None
-        ``share`` of the rows that would have to move to another cell, with the interval from
+        ``share`` of the rows that would have to move to another cell, with its interval from
         ``low`` to ``high``.
     tolerance : float
-        Where it was given.
+        The tolerance, if one was given.
     verdict : {'same', 'changed', 'cannot_tell'} or None
-        Whether more than ``tolerance`` moved.
+        Whether the share of rows that moved exceeds ``tolerance``.
     p_value : float or None
-        Of the test that both come from one distribution; None where it cannot be made.
+        p-value of the test that both come from one distribution; None if no test is possible.
     q_value : float
-        Of several sketches, the false-discovery rate at which this one is called changed.
+        With several sketches, the false-discovery rate at which this one counts as changed.
     drift : bool or None
-        Whether the p-value, or the q-value where there is one, is at most ``level``.
+        Whether the p-value, or the q-value if there is one, is at most ``level``.
     level : float
     test_by : {'rows', 'folds'}
-        What p-value and intervals rest on; folds allow for rows that come in clusters or have
-        weights.
+        The units of the test and of the intervals. Folds account for rows that come in clusters or
+        have weights.
     least_p_value : float
-        The least that the test can show.
+        The smallest p-value that the test can show.
     no_test : str or None
-        Why there is no p-value.
+        The reason why there is no p-value.
     note : str
-        What else is to be said about the test.
+        A note about the test.
     discrepancies : tuple of Result
-        ``bandwidth``, ``mmd`` and the ``noise`` to expect, for every bandwidth.
+        ``bandwidth``, ``mmd`` and the expected ``noise``, for every bandwidth.
     columns : tuple of Result
         ``column``, ``means`` and ``deviations`` in A and B, ``z``, ``effect`` (the change in
         ``deviations``, from ``low`` to ``high``) and ``q_value``; the most changed first.
     categories, missing : tuple of Result
-        Shares of levels and of missing values, with ``q_value``; where there are some.
+        Shares of levels and of missing values, with ``q_value``, if there are some.
     cells : tuple of Result
         ``landmark``, ``shares`` of the rows of A and B, ``z`` and ``mean``; the most changed first.
     landmarks : tuple of Result
@@ -319,7 +320,7 @@ class Drift(Result):
 
 
 class DriftSeries(Result):
-    """How many sketches differ from one; returned by :func:`nysketch.diff`.
+    """Differences between several sketches and one; returned by :func:`nysketch.diff`.
 
     ``to_frame`` gives one row per sketch.
 
@@ -328,11 +329,11 @@ class DriftSeries(Result):
     baseline : str or None
         The file of the baseline.
     rows : int
-        Its rows.
+        Its number of rows.
     level : float
-        False-discovery rates up to this are called drift.
+        False-discovery rates up to this count as drift.
     sketches : tuple of Drift
-        In the order in which they were given.
+        The comparisons, in the order of the arguments.
     """
 
     __slots__ = ()
@@ -351,28 +352,29 @@ class DriftSeries(Result):
 
 
 class Unusual(Result):
-    """How unusual a day is among others; returned by ``Baseline.compare``.
+    """The comparison of a day with other days; returned by ``Baseline.compare``.
 
-    ``to_frame`` gives one row per day, today being the last.
+    ``to_frame`` gives one row per day; the last one is the day that was compared.
 
     Attributes
     ----------
     days : int
-        Days that it is compared with.
+        Number of days with which it is compared.
     rows : int
-        Its rows.
+        Its number of rows.
     p_value, least_p_value : float
-        The share of days that are as unusual, itself counted; and the least that so many can show.
+        The share of days that are at least as unusual, including the day itself; and the smallest
+        p-value that this number of days can show.
     unusual : bool
         Whether the p-value is at most ``level``.
     level : float
     moved : float or None
         Share of its rows that would have to move to make it like the other days.
     others_moved : tuple of float or None
-        The same for the middle one of these days, and the most.
+        The same share for the other days: the median and the maximum.
     reasons : tuple of Result
-        ``what``, its ``value``, the ``median`` of the other days, their ``deviation``, and how many
-        ``deviations`` it is away; the most unusual first.
+        ``what``, its ``value``, the ``median`` of the other days, their ``deviation``, and its
+        distance in ``deviations``; the most unusual first.
     each : tuple of Result
         ``name``, ``rows``, ``moved`` and ``score`` of every day.
     """
@@ -382,20 +384,20 @@ class Unusual(Result):
 
 
 class Watched(Result):
-    """Days in their order; returned by ``Baseline.watch``.
+    """Days monitored in order; returned by ``Baseline.watch``.
 
     ``to_frame`` gives one row per day.
 
     Attributes
     ----------
     level : float
-        The probability of ever raising an alarm where days are exchangeable.
+        The probability of ever raising an alarm if days are exchangeable.
     days : tuple of Result
         ``name``, ``rows``, ``moved``, ``p_value`` and ``evidence`` of every day.
     alarm, began : str or None
-        The day of the alarm, and the one on which the change most likely began.
+        The day of the alarm, and the most likely first day of the change.
     autocorrelation, autocorrelation_p_value : float or None
-        Whether neighbouring days are alike; exchangeable days are not.
+        Similarity of neighbouring days; exchangeable days show none.
     """
 
     __slots__ = ()
@@ -403,19 +405,19 @@ class Watched(Result):
 
 
 class Attribution(Result):
-    """Which segments explain a change; returned by :func:`nysketch.attribute`.
+    """Segments that explain a change; returned by :func:`nysketch.attribute`.
 
-    ``to_frame`` gives one row per segment that was taken out.
+    ``to_frame`` gives one row per segment that was removed.
 
     Attributes
     ----------
     whole : Drift
-        All rows.
+        The comparison of all rows.
     removed : tuple of Result
-        ``segment``, its ``shares`` of the rows before and after, and of the rows that are left
-        without it and those before, how much ``moved`` and the ``p_value``.
+        ``segment``, its ``shares`` of the rows before and after, and how much ``moved`` and the
+        ``p_value`` of the rows that remain without it and the segments before it.
     explained : bool or None
-        Whether no drift is left without them; None where there was none, or too few rows are left.
+        Whether no drift remains without them; None if there was no drift, or too few rows remain.
     """
 
     __slots__ = ()

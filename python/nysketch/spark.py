@@ -1,8 +1,8 @@
-"""Plans, sketches and predictions on Spark, byte for byte those of one machine.
+"""Plans, sketches and predictions on Spark, equal byte for byte to those of one machine.
 
-Every partition is read once, batch by batch, by the executor that holds it, and becomes one small
-partial sketch; partial sketches are merged on the executors and then on the driver. Only plans,
-sketches and samples of rows travel. See docs/SPARK.md.
+The executor that holds a partition reads it once, batch by batch, into one small partial sketch.
+Partial sketches are merged on the executors and then on the driver. Only plans, sketches and
+samples of rows are sent. See docs/SPARK.md.
 """
 
 from __future__ import annotations
@@ -58,28 +58,28 @@ def plan(
 ) -> Plan:
     """Make a plan from the rows of a table.
 
-    Executors take statistics and a sample of their rows; landmarks are chosen on the driver. D²
+    Executors compute statistics and a sample of their rows; the driver chooses landmarks. D²
     landmarks, the default, need a second reading: executors draw rows far from the first half of
-    them. The same rows in the same order in the same partitions, and the same seed, give the same
-    plan; behind a shuffle the order may change.
+    the landmarks. The same rows in the same order in the same partitions, with the same seed, give
+    the same plan. A shuffle may change the order.
 
     Parameters
     ----------
     df : DataFrame
-        The rows. It is read twice, so cache what is dear to compute; what is not deterministic
-        gives a plan of mixed rows.
+        The rows. They are read twice, so cache a table that is expensive to compute; a table that
+        is not deterministic gives a plan of inconsistent rows.
     columns : list of str, optional
-        Columns to measure; by default those that hold numbers (arrays of numbers of one length are
-        vectors) or text, which is a category where it has at most 50 different values.
+        Columns to measure; by default all columns of numbers (arrays of numbers with equal lengths
+        are vectors) and of text with at most 50 distinct values, which are categories.
     weights : str, optional
         The column of row weights.
     weight_unit : float, optional
-        Weights are rounded to whole multiples of this; by default 1 where all weights are whole
+        Weights are rounded to whole multiples of this unit; by default 1 if all weights are whole
         numbers, otherwise a small power of two.
     landmarks, clusters, sampling, leverage_lambda, landmarks_from, features, frequencies, kernel, \
 bandwidth, scale, categorical, numeric, dates, missing, log, weight_columns, unit, sample_rows, \
 witnesses, collect, skip_invalid, seed, warn
-        As for ``Plan.from_data``, but columns go by their names, without patterns.
+        As for ``Plan.from_data``, but columns are given by exact names, without patterns.
 
     Returns
     -------
@@ -121,9 +121,9 @@ witnesses, collect, skip_invalid, seed, warn
     sample = _plan_sample_rows(width, weights, options)
     chosen, names = _spark.select(df, [*table.reads(df), *([weights] if weights else [])])
     ready = _spark.readying()
-    # A part holds a sample, each row with its weight, priority and position.
+    # A part contains a sample, each row with its weight, priority and position.
     size = 8 * sample * (width + 3)
-    # As it is unpickled where this package may have to be shipped first.
+    # A type that can be unpickled where this package must be shipped first.
     measured = table._asdict()
     if left_out and warn:
         warnings.warn(
@@ -181,20 +181,21 @@ def sketch(
     df : DataFrame
         The rows, read once. Columns are found by name; others are not read.
     plan : Plan
-        What to measure. It is sent to every task, without its witness rows.
+        The plan. It is sent to every task without its retained rows.
     by : str, optional
-        A column whose values, as text, group the rows: one sketch for each.
+        A column whose values, as text, group the rows; one sketch is made for each group.
     weights : str, optional
         The column of row weights, for a plan that was made with weights.
     skip_invalid : bool, default=False
-        Leave rows with null, NaN or infinity out and count them, instead of raising.
+        Leave out rows with null, NaN or infinity and count them, instead of raising.
     max_groups : int, default=1000
-        More different values of ``by`` are an error: each takes the memory of a sketch.
+        Maximum number of distinct values of ``by``; more are an error. Each group takes the memory
+        of a sketch.
 
     Returns
     -------
     Sketch, or dict of str to Sketch
-        The bytes of ``Plan.sketch`` on one machine, however the rows are partitioned.
+        The bytes are those of ``Plan.sketch`` on one machine, whatever the partitions.
     """
     reads = _spark.inputs(df, plan.inputs, weights, by)
     if (plan.weight_unit is None) != (weights is None):
@@ -227,29 +228,28 @@ def sketch_parquet(
 ) -> Sketch:
     """Sketch Parquet files that the executors can open themselves.
 
-    The executors' Python workers read the files, row group by row group, without a way through
-    Spark's own reader, whose cost of handing rows over is larger than that of sketching them. For
-    what is more than files (queries, Delta, Iceberg or Hudi tables, columns from folder names) use
-    :func:`sketch`.
+    The executors' Python workers read the files by row group. They bypass Spark's own reader,
+    because handing over rows costs more than sketching them. For other sources (queries, Delta,
+    Iceberg or Hudi tables, columns from folder names) use :func:`sketch`.
 
     Parameters
     ----------
     spark : SparkSession
         The session that runs the tasks.
     path : str, os.PathLike or list of str
-        A folder or files, at the same place on every machine or of a file system that pyarrow
-        knows (``s3://…``).
+        A folder or files, at the same path on every machine or on a file system that pyarrow
+        supports (``s3://…``).
     plan : Plan
-        What to measure.
+        The plan.
     weights : str, optional
         The column of row weights, for a plan that was made with weights.
     skip_invalid : bool, default=False
-        Leave rows with null, NaN or infinity out and count them, instead of raising.
+        Leave out rows with null, NaN or infinity and count them, instead of raising.
 
     Returns
     -------
     Sketch
-        The bytes of ``Plan.sketch`` on one machine.
+        The bytes are those of ``Plan.sketch`` on one machine.
     """
     import pyarrow.dataset as ds
 
@@ -270,7 +270,7 @@ def sketch_parquet(
         return plan.empty()
     data = plan.to_bytes(embed_witnesses=False)
     ready = _spark.readying()
-    # Two tasks per core, so that none waits long for the slowest, and none too large.
+    # Two tasks per core limit the wait for the slowest one, and the size of a task is limited, too.
     tasks = min(len(pieces), max(2 * _spark.cores(spark), size // _spark.TASK_BYTES))
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:
@@ -296,33 +296,33 @@ def predict(
     skip_invalid: bool = False,
     flag: float | None = None,
 ) -> DataFrame:
-    """Add what a model says of every row.
+    """Add the predictions of a model to every row.
 
     Parameters
     ----------
     df : DataFrame
         The rows.
     model : Model
-        What was learned.
+        The model.
     prefix : str, default=""
-        What the names of new columns begin with, where ``df`` has columns of these names.
+        Prefix of the new columns, needed if ``df`` has columns with their names.
     skip_invalid : bool, default=False
-        Rows with null, NaN or infinity get label -1 and null instead of an error.
+        Give rows with null, NaN or infinity the label -1 and null, instead of raising.
     flag : float, optional
-        Of mixtures: also say whether a row lies less densely than this share of the rows of the
-        sketch (``Model.threshold``).
+        For mixtures: add a column ``outlier``, which is true for rows below this quantile of the
+        log density (``Model.threshold``).
 
     Returns
     -------
     DataFrame
-        All columns of ``df`` and ``label``, ``distance`` (in the coordinates of the fit) and for
-        mixtures ``log_density`` and with ``flag`` the boolean ``outlier``, or ``pc1``, ``pc2``, …,
-        each after the prefix.
+        All columns of ``df``, and ``label``, ``distance`` (in the coordinates of the fit), for
+        mixtures ``log_density`` and, with ``flag``, the boolean ``outlier``, or ``pc1``, ``pc2``,
+        …, each with the prefix.
 
     Raises
     ------
     ValueError
-        Where ``df`` has a column of such a name.
+        If ``df`` has a column with such a name.
     """
     from pyspark.sql.types import BooleanType, DoubleType, IntegerType, StructField, StructType
 
@@ -336,7 +336,7 @@ def predict(
         raise ValueError(
             f"the table has a column '{twice[0]}' already; pass prefix='predicted_' or the like"
         )
-    # By number: mapInArrow stumbles over dots and over names that differ in case only.
+    # Columns are numbered: mapInArrow fails on dots and on names that differ only in case.
     safe = df.toDF(*(f"_{i}" for i in range(len(df.columns))))
     own = df.columns
     types = {"labels": IntegerType(), "numbers": DoubleType(), "flags": BooleanType()}
@@ -370,17 +370,18 @@ def predict(
 def ship(spark: SparkSession) -> None:
     """Send this package to the executors, for clusters where it is not installed.
 
-    The package as it is installed here goes as an archive that every executor unpacks; it must have
-    been built for the executors' operating system and processor. NumPy and pyarrow must be there.
+    The installed package is sent as an archive that every executor unpacks. It must have been built
+    for the operating system and processor of the executors. NumPy and pyarrow must be installed
+    there.
 
     Parameters
     ----------
     spark : SparkSession
-        The session whose executors get it.
+        The session whose executors receive the package.
     """
     from pyspark.errors import PySparkException
 
-    # Executors fetch it from here whenever they start, so it stays as long as this process.
+    # Executors fetch the archive whenever they start, so it is kept as long as this process.
     temporary = tempfile.mkdtemp(prefix="nysketch-")
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     archive = Path(temporary) / _spark.archive_name()
@@ -390,7 +391,7 @@ def ship(spark: SparkSession) -> None:
     try:
         spark.addArtifacts(str(archive), archive=True)
     except PySparkException as error:
-        # The name tells the content, so what is there already is the same.
+        # The name depends on the content, so an existing artifact with the same name is identical.
         if "DUPLICATED_ARTIFACT" not in str(error):
             raise
 
@@ -400,7 +401,7 @@ def _listed(names: Any) -> list[str]:
 
 
 def _part_size(plan: Plan) -> int:
-    """The bytes of the sketch of a partition, which leaves the witness rows to the driver."""
+    """Return the size of the sketch of a partition, without the retained rows."""
     return len(plan.empty().to_bytes(embed_witnesses=False))
 
 

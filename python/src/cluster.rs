@@ -1,7 +1,8 @@
-//! Planning where the rows lie on many machines: each surveys its own, the driver drafts the plan, and where it wants
-//! landmarks far from those it has, the machines draw them.
+//! Planning when the rows are on many machines. Each machine surveys its own rows, and the driver
+//! drafts the plan. If the draft needs landmarks far from the existing ones, the machines draw
+//! them.
 //!
-//! What travels is bytes; `nysketch/cluster.py` says who sends what to whom.
+//! All messages are bytes; `nysketch/cluster.py` describes the protocol.
 
 use crate::error::exception;
 use crate::input::{Extras, Input, Wanted, Weights};
@@ -17,19 +18,19 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::Mutex;
 
-/// Weights by the name of their column, and the position of the first row.
+/// Makes the extras from the column of weights and the position of the first row.
 fn extras(weights: Option<String>, position: Natural) -> Extras {
     let weights = weights.map_or(Weights::None, Weights::Column);
     Extras { weights, position: position.0, ..Extras::default() }
 }
 
-/// The columns of a table, the same on all machines.
+/// The columns of a table, which are the same on all machines.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Columns {
     /// Columns of numbers.
     numbers: Vec<String>,
-    /// Those of them that are points in time.
+    /// The columns of `numbers` that are points in time.
     times: Vec<String>,
     categories: Vec<String>,
 }
@@ -43,7 +44,7 @@ impl From<Columns> for TableColumns {
     }
 }
 
-/// What was said about a plan, in which columns go by their own names.
+/// Checks the options of a plan. Columns are referred to by exact names.
 fn params(
     columns: Option<&Columns>,
     weights: Option<String>,
@@ -54,7 +55,8 @@ fn params(
     params.leave_out_ids(true).check().map_err(exception)
 }
 
-/// How many rows of so many columns are sampled; raises where options cannot be, before any row is read.
+/// Returns the number of rows to sample for this number of columns. Raises if the options are
+/// impossible, before any row is read.
 #[pyfunction]
 pub fn _plan_sample_rows(
     columns: usize,
@@ -64,7 +66,7 @@ pub fn _plan_sample_rows(
     Ok(params(None, weights, options)?.survey(columns).sample_rows)
 }
 
-/// What is found of the rows of X, which are some of all rows.
+/// Surveys the rows of X, which are part of all rows.
 #[pyfunction]
 #[allow(non_snake_case, reason = "keywords of Python")]
 pub fn _survey_part<'py>(
@@ -82,7 +84,7 @@ pub fn _survey_part<'py>(
     Ok(PyBytes::new(X.py(), &part.to_bytes()))
 }
 
-/// What is found of the rows of both.
+/// Merges two surveys.
 #[pyfunction]
 pub fn _merge_survey_parts<'py>(
     py: Python<'py>,
@@ -94,7 +96,7 @@ pub fn _merge_survey_parts<'py>(
     Ok(PyBytes::new(py, &all.to_bytes()))
 }
 
-/// Some rows of X far from the landmarks of a plan.
+/// Draws rows of X far from the landmarks of a plan.
 #[pyfunction]
 #[allow(non_snake_case, reason = "keywords of Python")]
 pub fn _distant_part<'py>(
@@ -112,7 +114,7 @@ pub fn _distant_part<'py>(
     Ok(PyBytes::new(X.py(), &rows.to_bytes()))
 }
 
-/// Those of both.
+/// Merges two draws.
 #[pyfunction]
 pub fn _merge_distant_parts<'py>(
     py: Python<'py>,
@@ -124,10 +126,10 @@ pub fn _merge_distant_parts<'py>(
     Ok(PyBytes::new(py, &all.to_bytes()))
 }
 
-/// A plan in the making, from the merged parts of a survey.
+/// The draft of a plan, made from the merged surveys.
 #[pyclass(name = "_Draft", module = "nysketch._core", frozen)]
 pub struct PyDraft {
-    /// `None` once it is finished.
+    /// `None` after the plan is finished.
     draft: Mutex<Option<Draft>>,
     #[pyo3(get)]
     wants_distant_rows: Option<(Py<PyPlan>, usize)>,

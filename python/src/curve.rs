@@ -34,20 +34,20 @@ impl PyCurve {
         self.curve.points.iter().map(|p| p.risk).collect()
     }
 
-    /// The Bayesian information criterion of each mixture, or None: the least is best.
+    /// The Bayesian information criterion of each mixture, or None; the smallest is best.
     #[getter]
     fn bics(&self) -> Vec<Option<f64>> {
         self.curve.points.iter().map(|p| p.bic).collect()
     }
 
-    /// The integrated completed likelihood of each mixture, or None: BIC that counts overlap against a
-    /// model, so the least tells how many clusters there are.
+    /// The integrated completed likelihood of each mixture, or None: BIC with a penalty for
+    /// overlapping components. The smallest indicates the number of clusters.
     #[getter]
     fn icls(&self) -> Vec<Option<f64>> {
         self.curve.points.iter().map(|p| p.icl).collect()
     }
 
-    /// The models.
+    /// The model of every k.
     #[getter]
     fn models(&self) -> Vec<PyModel> {
         let points = self.curve.points.iter();

@@ -1,4 +1,4 @@
-//! The library's errors as the exceptions that Python users know.
+//! Converts errors of the library to Python's built-in exceptions.
 
 use nysketch::Error;
 use nysketch::error::respell;
@@ -10,7 +10,7 @@ use pyo3::exceptions::{
 use std::io;
 use std::path::Path;
 
-/// A message with its parameters as keyword arguments: `scale='standard'`.
+/// Spells the parameters in a message as keyword arguments: `scale='standard'`.
 pub fn in_keywords(message: &str) -> String {
     respell(message, |name, value| match (name, value) {
         ("lambda", None) => "lambda_".into(),
@@ -30,7 +30,7 @@ pub fn in_keywords(message: &str) -> String {
     })
 }
 
-/// `ValueError`, unless the reason is another exception or Ctrl-C.
+/// Returns a `ValueError`, unless the cause is another exception or Ctrl-C.
 pub fn exception(error: Error) -> PyErr {
     match error {
         Error::Cancelled => PyKeyboardInterrupt::new_err(()),
@@ -46,7 +46,7 @@ pub fn exception(error: Error) -> PyErr {
     }
 }
 
-/// `OSError` for a file that cannot be read, otherwise as for rows.
+/// Returns an `OSError` for a file that cannot be read, otherwise the same as for rows.
 pub fn table_exception(error: nysketch_tables::Error) -> PyErr {
     match error {
         nysketch_tables::Error::Read { name, error } => os_error(&error, Path::new(&name)),
@@ -55,11 +55,11 @@ pub fn table_exception(error: nysketch_tables::Error) -> PyErr {
     }
 }
 
-/// The `OSError` of a file.
+/// Returns the `OSError` of a file.
 pub fn os_error(error: &io::Error, path: &Path) -> PyErr {
     let name = path.display().to_string();
     match error.raw_os_error() {
-        // From its number Python makes FileNotFoundError and the like.
+        // Python derives subclasses such as FileNotFoundError from the error number.
         Some(code) => {
             let text = error.to_string();
             let text = text.split(" (os error").next().unwrap_or_default().to_string();
@@ -77,7 +77,7 @@ pub fn os_error(error: &io::Error, path: &Path) -> PyErr {
     }
 }
 
-/// Errors of the command's functions.
+/// Converts errors of the command's functions.
 pub fn command_exception(error: anyhow::Error) -> PyErr {
     match error.downcast::<Error>() {
         Ok(error) => exception(error),

@@ -1,8 +1,10 @@
-//! The compiled half of the Python package `nysketch`: convert, release the GIL, call, map the error.
+//! The compiled part of the Python package `nysketch`: each function converts its arguments,
+//! releases the GIL, calls the library, and maps the error.
 //!
-//! [`input`] makes sources of the library out of files, arrays, sparse matrices and Arrow streams, [`work`] runs long
-//! work beside the interpreter, [`pass`] sketches rows, [`plan`], [`sketch`] and [`model`] are the classes, and [`results`]
-//! and [`command`] what the command does. The estimators are Python: `nysketch/estimators/`.
+//! [`input`] makes sources from files, arrays, sparse matrices and Arrow streams. [`work`] runs
+//! long work without blocking the interpreter, and [`pass`] sketches rows. [`plan`], [`sketch`] and
+//! [`model`] contain the classes; [`results`] and [`command`] provide the functions of the command.
+//! The estimators are written in Python: `nysketch/estimators/`.
 
 mod cluster;
 mod command;
@@ -23,7 +25,7 @@ mod work;
 
 use pyo3::prelude::*;
 
-/// Sketches of tables, and what can be learned from them.
+/// Sketches of tables, and models learned from them.
 #[pymodule]
 mod _core {
     #[pymodule_export]

@@ -1,4 +1,4 @@
-//! Numbers for every row, in the order of the rows.
+//! Computes numbers for every row, in row order.
 
 use crate::input::Input;
 use nysketch::recipe::View;
@@ -7,7 +7,7 @@ use nysketch::{Block, Error, Model, Plan, Progress, Recipe};
 use pyo3::exceptions::PyMemoryError;
 use std::sync::Mutex;
 
-/// Memory for so many rows of numbers, or Python's `MemoryError`.
+/// Reserves memory for this number of rows, or returns Python's `MemoryError`.
 pub fn reserved<T>(rows: usize, width: usize) -> nysketch::Result<Vec<T>> {
     let mut values = Vec::new();
     values.try_reserve_exact(rows.saturating_mul(width)).map_err(|_| {
@@ -17,17 +17,18 @@ pub fn reserved<T>(rows: usize, width: usize) -> nysketch::Result<Vec<T>> {
     Ok(values)
 }
 
-/// What is found of blocks, for adding up in the order of the rows: the number of threads does not show.
+/// Results of blocks, returned in row order, so that their sum does not depend on the number of
+/// threads.
 #[derive(Default)]
 pub struct InOrder<T>(Mutex<Vec<(u64, T)>>);
 
 impl<T> InOrder<T> {
-    /// What is found of a block.
+    /// Adds the result of a block.
     pub fn push(&self, block: &Block, found: T) {
         self.0.lock().unwrap_or_else(|e| e.into_inner()).push((block.position, found));
     }
 
-    /// All of it, by the position of the block.
+    /// Returns all results, ordered by the position of the block.
     pub fn into_iter(self) -> impl Iterator<Item = T> {
         let mut all = self.0.into_inner().unwrap_or_else(|e| e.into_inner());
         all.sort_by_key(|(position, _)| *position);
@@ -35,7 +36,7 @@ impl<T> InOrder<T> {
     }
 }
 
-/// The columns of a plan or a model, and how they come from those of a table.
+/// The columns of a plan or a model, and their preprocessing.
 #[derive(Clone, Copy)]
 pub struct Measured<'a> {
     pub recipe: &'a Recipe,
@@ -54,11 +55,11 @@ impl<'a> From<&'a Plan> for Measured<'a> {
     }
 }
 
-/// The first column of a row, numbers and levels, that cannot be used.
+/// Returns the first unusable column of a row of numbers and levels, if there is one.
 pub type Unusable<'a> = &'a (dyn Fn(&[f64], &[u32]) -> Option<usize> + Sync);
 
-/// `width` numbers for each row, in the order of the rows, and the number of rows. Rows that are unusable are an error;
-/// where nothing is said of them, `map` must look at them itself.
+/// Computes `width` numbers for each row, in row order, and returns them with the number of rows.
+/// Unusable rows are an error; if `unusable` is not given, `map` must check the rows itself.
 pub fn map_rows<T: Clone + Default + Send>(
     input: &Input,
     Measured { recipe, columns }: Measured<'_>,
@@ -69,7 +70,7 @@ pub fn map_rows<T: Clone + Default + Send>(
     map: impl Fn(&Block, &mut Vec<T>) + Sync,
 ) -> nysketch::Result<(usize, Vec<T>)> {
     let source = &View::new(recipe, columns, &*input.source)?;
-    // Where the number of rows is known, memory is taken once.
+    // If the number of rows is known, memory is allocated once.
     let known = input.rows.unwrap_or(0) as usize;
     let all: Mutex<Vec<T>> = Mutex::new(reserved(known, width)?);
     let rows = pass(

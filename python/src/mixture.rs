@@ -1,4 +1,4 @@
-//! The keywords of mixtures: those of `Sketch.fit_gmm` and `Sketch.k_curve`.
+//! The keywords of mixtures in `Sketch.fit_gmm` and `Sketch.k_curve`.
 
 use crate::natural::Natural;
 use crate::options::Chosen;
@@ -7,7 +7,7 @@ use nysketch::{Covariance, CovarianceKind, FitParams, SymmetricMatrix};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// How EM looks for a mixture; `None` for the defaults of the library.
+/// Options of the search for a mixture by EM. `None` means the default of the library.
 #[derive(Default)]
 pub struct MixtureOptions {
     pub covariance: Option<Chosen<CovarianceKind>>,
@@ -28,7 +28,7 @@ impl MixtureOptions {
     }
 }
 
-/// Matrices of shape (k, d, d), or variances of shape (k, d).
+/// Reads matrices of shape (k, d, d), or variances of shape (k, d).
 pub fn covariances(array: &Bound<'_, PyAny>) -> PyResult<Vec<Covariance>> {
     let numpy = array.py().import("numpy")?;
     let array = numpy.call_method1("asarray", (array, "float64"))?;
@@ -51,7 +51,7 @@ pub fn covariances(array: &Bound<'_, PyAny>) -> PyResult<Vec<Covariance>> {
     }
 }
 
-/// Numbers in a row.
+/// Reads a one-dimensional array.
 pub fn numbers(array: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
     let numpy = array.py().import("numpy")?;
     numpy.call_method1("asarray", (array, "float64"))?.call_method0("tolist")?.extract()

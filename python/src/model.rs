@@ -1,4 +1,4 @@
-//! `Model`: what was learned, applied to rows.
+//! `Model`: a learned model, and its application to rows.
 
 use crate::error::{exception, in_keywords, os_error};
 use crate::input::{Extras, Input, Wanted, Weights};
@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What was learned from a sketch, in the units of the table.
+/// A model learned from a sketch, in the units of the table.
 ///
 /// Models come from ``Sketch.fit_kmeans``, ``fit_kmedians``, ``fit_gmm`` and ``fit_pca``, or from
 /// the JSON file that :meth:`save` and the command line write.
@@ -43,7 +43,7 @@ pub struct PyModel {
     pub model: Arc<Model>,
 }
 
-/// Models are equal whatever time they took.
+/// Models are equal even if they took different times.
 impl PartialEq for PyModel {
     fn eq(&self, other: &Self) -> bool {
         let mut other = (*other.model).clone();
@@ -53,7 +53,7 @@ impl PartialEq for PyModel {
 }
 
 impl PyModel {
-    /// Numbers for each row of X, from what the model says of the rows.
+    /// Computes numbers for each row of X from the predictions for the rows.
     fn map<T: Copy + Default + Send + Sync + 'static>(
         &self,
         x: &Bound<'_, PyAny>,
@@ -79,12 +79,12 @@ impl PyModel {
         })
     }
 
-    /// The columns that it takes from a table.
+    /// Returns the columns that the model reads from a table.
     fn wanted(&self) -> Wanted {
         Wanted::recipe(&self.model.recipe)
     }
 
-    /// How its rows are read, where some may be skipped.
+    /// Returns how rows are read, if some may be skipped.
     fn extras(&self, skip_invalid: bool) -> Extras {
         let allow_missing = self.model.recipe.least_present.is_some();
         Extras { skip_invalid, allow_missing, ..Extras::default() }
@@ -102,27 +102,28 @@ impl PyModel {
     }
 }
 
-/// How rows are read.
+/// Options of reading.
 struct How {
     threads: Option<Natural>,
     verbose: bool,
-    /// Whether rows that cannot be used get a number of their own instead of an error.
+    /// Whether unusable rows get the value `invalid` instead of raising an error.
     skip_invalid: bool,
 }
 
-/// What is computed for each row: so many numbers from so much detail, and the number of a row that cannot be used.
+/// The result for each row: its width, the detail of prediction that it needs, and the value for an
+/// unusable row.
 struct Each<T> {
     width: usize,
     detail: Detail,
     invalid: T,
 }
 
-/// The rows of a block that can be used.
+/// The usable rows of a block.
 struct Usable<'a> {
     values: Cow<'a, [f64]>,
     codes: Cow<'a, [u32]>,
     columns: usize,
-    /// Which rows of the block they are; `None` where all are.
+    /// For each row of the block whether it is usable; `None` if all are.
     at: Option<Vec<bool>>,
 }
 
@@ -152,12 +153,12 @@ impl<'a> Usable<'a> {
         self.values.len() / self.columns
     }
 
-    /// Whether the i-th row of the block is one of them.
+    /// Returns whether the i-th row of the block is usable.
     fn has(&self, i: usize) -> bool {
         self.at.as_ref().is_none_or(|at| at[i])
     }
 
-    /// `width` numbers for each row of the block: those found, in order, or `invalid`.
+    /// Writes `width` numbers for each row of the block: those found, in order, or `invalid`.
     fn spread<T: Copy>(&self, mut found: Vec<T>, width: usize, invalid: T, out: &mut Vec<T>) {
         let Some(at) = &self.at else {
             out.append(&mut found);
@@ -173,13 +174,13 @@ impl<'a> Usable<'a> {
     }
 }
 
-/// What is predicted for a row, with the flag of outliers where a share is given.
+/// Returns the prediction columns of a row, with the outlier flag if a share is given.
 fn columns(model: &Model, flag: Option<f64>) -> nysketch::Result<Vec<Column>> {
     let flag = flag.map(|share| Column::outlier(model, share)).transpose()?;
     Ok(Column::of(model).into_iter().chain(flag).collect())
 }
 
-/// Labels as NumPy has them.
+/// Returns labels in NumPy's type.
 fn labels(said: &Predictions) -> impl Iterator<Item = i32> {
     said.label.iter().map(|label| *label as i32)
 }
@@ -191,19 +192,20 @@ fn matrix<'py>(py: Python<'py>, rows: &[Vec<f64>]) -> PyResult<Bound<'py, PyArra
 
 #[pymethods]
 impl PyModel {
-    /// The nearest centre or most likely component of every row.
+    /// Return the nearest centre or most likely component of every row.
     ///
     /// Parameters
     /// ----------
     /// X : array-like, path or Arrow
-    ///     The rows, read once and batch by batch.
+    ///     The rows, read once, batch by batch.
     /// threads : int, optional
-    ///     Threads to use; one per core.
+    ///     Number of threads; one per core by default.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     /// skip_invalid : bool, default=False
-    ///     Give rows with NaN, infinity or null the label -1, instead of raising. Where the model was learned from rows that
-    ///     lack values, others are labelled by those they have, and get -1 only where they lack too many.
+    ///     Give rows with NaN, infinity or null the label -1 instead of raising. If the model
+    ///     allows missing values, incomplete rows are labelled by their available values, and get
+    ///     -1 only if too many values are missing.
     ///
     /// Returns
     /// -------
@@ -228,9 +230,9 @@ impl PyModel {
         Ok(PyArray1::from_vec(X.py(), found))
     }
 
-    /// Distances to the centres, probabilities of the components, or principal coordinates.
+    /// Return distances to the centres, probabilities of the components, or principal coordinates.
     ///
-    /// Distances are taken in the plan's coordinates, that is, between scaled columns where the plan
+    /// Distances are in the coordinates of the plan, that is, between scaled columns if the plan
     /// scales them.
     ///
     /// Parameters
@@ -238,9 +240,9 @@ impl PyModel {
     /// X : array-like, path or Arrow
     ///     The rows.
     /// threads : int, optional
-    ///     Threads to use; one per core.
+    ///     Number of threads; one per core by default.
     /// skip_invalid : bool, default=False
-    ///     Give rows with NaN, infinity or null NaN, instead of raising.
+    ///     Give rows with NaN, infinity or null the value NaN instead of raising.
     ///
     /// Returns
     /// -------
@@ -261,16 +263,16 @@ impl PyModel {
         PyArray1::from_vec(X.py(), values).reshape([rows, k])
     }
 
-    /// Log density of every row under a mixture.
+    /// Return the log density of every row under a mixture.
     ///
     /// Parameters
     /// ----------
     /// X : array-like, path or Arrow
     ///     The rows.
     /// threads : int, optional
-    ///     Threads to use; one per core.
+    ///     Number of threads; one per core by default.
     /// skip_invalid : bool, default=False
-    ///     Give rows with NaN, infinity or null NaN, instead of raising.
+    ///     Give rows with NaN, infinity or null the value NaN instead of raising.
     ///
     /// Returns
     /// -------
@@ -291,22 +293,22 @@ impl PyModel {
         Ok(PyArray1::from_vec(X.py(), values))
     }
 
-    /// How well the model fits rows.
+    /// Measure how well the model fits rows.
     ///
     /// Parameters
     /// ----------
     /// X : array-like, path or Arrow
-    ///     The rows, read once and batch by batch.
+    ///     The rows, read once, batch by batch.
     /// threads : int, optional
-    ///     Threads to use; one per core.
+    ///     Number of threads; one per core by default.
     ///
     /// Returns
     /// -------
     /// dict
-    ///     ``rows``, ``mse`` (mean squared distance, or what principal components leave),
-    ///     ``mse_table_units`` (the same in the units of the table), ``mean_distance``, and for
-    ///     mixtures ``nll`` (mean negative log-likelihood). Distances are taken in the coordinates of
-    ///     the fit, that is, between scaled columns where the plan scales them.
+    ///     ``rows``, ``mse`` (mean squared distance, for principal components the mean squared
+    ///     residual), ``mse_table_units`` (the same in the units of the table), ``mean_distance``,
+    ///     and for mixtures ``nll`` (mean negative log-likelihood). Distances are in the
+    ///     coordinates of the fit, that is, between scaled columns if the plan scales them.
     #[pyo3(signature = (X, *, threads=None))]
     #[allow(non_snake_case, reason = "keywords of Python")]
     fn evaluate<'py>(
@@ -349,7 +351,7 @@ impl PyModel {
     /// Parameters
     /// ----------
     /// n : int
-    ///     How many.
+    ///     Number of rows.
     /// seed : int, default=0
     ///     Seed of the draw.
     ///
@@ -381,7 +383,7 @@ impl PyModel {
         PyArray1::from_vec(py, values).reshape([n, d])
     }
 
-    /// Write the model to a JSON file, whole or not at all.
+    /// Write the model to a JSON file, completely or not at all.
     ///
     /// Parameters
     /// ----------
@@ -406,7 +408,7 @@ impl PyModel {
             .map_err(|message| PyValueError::new_err(format!("{}: {message}", path.display())))
     }
 
-    /// The bytes of the model's file.
+    /// Return the bytes of the model's file.
     ///
     /// Returns
     /// -------
@@ -429,7 +431,7 @@ impl PyModel {
         Self::decode(data).map_err(PyValueError::new_err)
     }
 
-    /// 'kmeans', 'kmedians', 'gmm' or 'pca'.
+    /// The task: 'kmeans', 'kmedians', 'gmm' or 'pca'.
     #[getter]
     fn task(&self) -> &str {
         self.model.task.name()
@@ -447,7 +449,7 @@ impl PyModel {
         self.model.columns.clone()
     }
 
-    /// Rows it was learned from, weights counted.
+    /// Number of rows of the sketch, including their weights.
     #[getter]
     fn rows(&self) -> u64 {
         self.model.rows
@@ -459,28 +461,29 @@ impl PyModel {
         &self.model.plan
     }
 
-    /// What columns are divided by before distances are taken.
+    /// The divisor of each column in distances.
     #[getter]
     fn scale<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         PyArray1::from_slice(py, &self.model.scale)
     }
 
-    /// Columns of a table that it reads: those of numbers, then categories.
+    /// Columns that the model reads from a table: numeric columns, followed by categories.
     #[getter]
     fn inputs(&self) -> Vec<String> {
         let categories = self.model.categories().iter().map(|c| c.name.clone());
         self.model.recipe.inputs().into_iter().chain(categories).collect()
     }
 
-    /// The levels of each category, in the order of ``level_shares``; the last two are '(other)' and '(missing)'.
+    /// The levels of each category, in the order of ``level_shares``. The last two are '(other)'
+    /// and '(missing)'.
     #[getter]
     fn levels(&self) -> BTreeMap<String, Vec<String>> {
         let levels = |c: &Category| (0..c.len()).map(|code| c.level(code).to_string()).collect();
         self.model.categories().iter().map(|c| (c.name.clone(), levels(c))).collect()
     }
 
-    /// The share of each level in each cluster or component, by category: shape (k, levels). Empty for principal
-    /// components.
+    /// The share of each level in each cluster or component, by category, shape (k, levels). Empty
+    /// for principal components.
     #[getter]
     fn level_shares<'py>(
         &self,
@@ -499,13 +502,14 @@ impl PyModel {
         Ok(found)
     }
 
-    /// What becomes of rows that lack values: 'partial', where they are assigned by the values they have, or 'error'.
+    /// How missing values are treated: with 'partial', rows are assigned by their available values;
+    /// 'error' raises.
     #[getter]
     fn missing(&self) -> &'static str {
         if self.model.recipe.least_present.is_some() { "partial" } else { "error" }
     }
 
-    /// Centres, shape (k, n_columns), of logarithms where the plan measures a column by them.
+    /// Centres, shape (k, n_columns). For a column measured by its logarithm, they are logarithms.
     #[getter]
     fn centres<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         match &self.model.shape {
@@ -514,7 +518,7 @@ impl PyModel {
         }
     }
 
-    /// Share of the data at each centre or component, shape (k,).
+    /// Share of the data in each cluster or component, shape (k,).
     #[getter]
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         match &self.model.shape {
@@ -525,7 +529,8 @@ impl PyModel {
         }
     }
 
-    /// Means of the components, shape (k, n_columns), of logarithms where the plan measures a column by them.
+    /// Means of the components, shape (k, n_columns). For a column measured by its logarithm, they
+    /// are logarithms.
     #[getter]
     fn means<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         match &self.model.shape {
@@ -534,7 +539,7 @@ impl PyModel {
         }
     }
 
-    /// Which covariances the components of a mixture have: 'full', 'tied', 'diag' or 'spherical'.
+    /// The type of the covariances of a mixture: 'full', 'tied', 'diag' or 'spherical'.
     #[getter]
     fn covariance_type(&self) -> PyResult<&'static str> {
         match &self.model.shape {
@@ -545,9 +550,9 @@ impl PyModel {
 
     /// Covariances of the components.
     ///
-    /// The shape is (k, n_columns, n_columns) where they are 'full', (n_columns, n_columns) where 'tied',
-    /// (k, n_columns) where 'diag'. Where they are 'spherical' it is (k,), variances of scaled columns if the
-    /// plan scales them.
+    /// The shape is (k, n_columns, n_columns) for 'full', (n_columns, n_columns) for 'tied', (k,
+    /// n_columns) for 'diag' and (k,) for 'spherical'. Spherical variances refer to scaled columns
+    /// if the plan scales them.
     #[getter]
     fn covariances<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Shape::Mixture { covariance, covariances, .. } = &self.model.shape else {
@@ -586,7 +591,7 @@ impl PyModel {
         }
     }
 
-    /// Free numbers of a mixture: weights, means and covariances.
+    /// Number of free parameters of a mixture: weights, means and covariances.
     #[getter]
     fn n_parameters(&self) -> PyResult<usize> {
         match &self.model.shape {
@@ -597,7 +602,7 @@ impl PyModel {
         }
     }
 
-    /// Mean of the columns, of principal components.
+    /// Mean of the columns, for principal components.
     #[getter]
     fn mean<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         match &self.model.shape {
@@ -606,7 +611,7 @@ impl PyModel {
         }
     }
 
-    /// Principal components, unit vectors of shape (k, n_columns), by falling variance.
+    /// Principal components, unit vectors of shape (k, n_columns), by decreasing variance.
     #[getter]
     fn components<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         match &self.model.shape {
@@ -626,7 +631,7 @@ impl PyModel {
         }
     }
 
-    /// The same as shares of the total.
+    /// Variance along each principal component as a share of the total variance.
     #[getter]
     fn explained_variance_ratio<'py>(
         &self,
@@ -640,11 +645,12 @@ impl PyModel {
         }
     }
 
-    /// How dense the rows of the sketch lie under a mixture.
+    /// Quantiles of the log density of the sketch's rows under a mixture.
     ///
-    /// A dict with ``share`` and ``log_density``, arrays: so large a share of the rows has a lower log
-    /// density; and ``witnesses``, the number of rows that they were estimated from, 0 where cells alone
-    /// told. None where the sketch did not tell.
+    /// A dict with the arrays ``share`` and ``log_density``: this share of the rows has a log
+    /// density below this value. ``witnesses`` is the number of retained rows used for the
+    /// estimate, or 0 if it is from cells alone. None if the sketch does not contain the necessary
+    /// sums.
     #[getter]
     fn densities<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(densities) = &self.model.densities else { return Ok(None) };
@@ -655,20 +661,23 @@ impl PyModel {
         Ok(Some(dict))
     }
 
-    /// Intervals for its numbers, from ``Sketch.with_intervals``; None without.
+    /// Confidence intervals from ``Sketch.with_intervals``, or None.
     ///
-    /// A ``nysketch.results.Intervals`` with ``confidence``, ``folds``, ``by``, ``risk`` and, for clusters and
-    /// components of mixtures, ``weights``, ``centres`` (None where one is unstable) and ``stability``; for
-    /// principal components ``explained_variance`` and ``explained_variance_ratio``.
+    /// A ``nysketch.results.Intervals`` with ``confidence``, ``folds``, ``by`` and ``risk``. For
+    /// clusters and components of mixtures it also has ``weights``, ``centres`` (None for an
+    /// unstable one) and ``stability``; for principal components ``explained_variance`` and
+    /// ``explained_variance_ratio``.
     #[getter]
     fn intervals<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let intervals = self.model.intervals.as_ref();
         intervals.map(|intervals| result(py, "Intervals", intervals)).transpose()
     }
 
-    /// The log density that a share of the rows of the sketch is below: rows below it are outliers.
+    /// Return the log density below which this share of the rows of the sketch lies. Rows below it
+    /// are outliers.
     ///
-    /// Estimated from s witness rows, the share is right up to ``2 * sqrt(share * (1 - share) / s)``.
+    /// If estimated from s retained rows, the share is accurate up to
+    /// ``2 * sqrt(share * (1 - share) / s)``.
     ///
     /// Parameters
     /// ----------
@@ -691,14 +700,15 @@ impl PyModel {
         })
     }
 
-    /// How it was found.
+    /// Report on how the model was learned.
     ///
-    /// A dict with decoder, bandwidth, rank (moments that kernel sums were decoded from, or None), replicates (the
-    /// objective at the end of each pursuit), status, iterations, objective and seconds; of mixtures also
-    /// likelihood (mean log-likelihood of the rows, estimated: mean, with its 95 % interval, low and high,
-    /// and the mean entropy of the component given the row; or None), min_variance, collapsed (components
-    /// that are no wider in some direction), shrinkage (rows' worth of common correlations in full
-    /// covariances) and notes.
+    /// A dict with decoder, bandwidth, rank (number of moments used from kernel sums, or None),
+    /// replicates (the final objective of each pursuit), status, iterations, objective and seconds.
+    /// For mixtures it also has likelihood (None, or the estimated mean log-likelihood of the rows
+    /// with mean, low and high of its 95 % interval, and the mean entropy of the component given
+    /// the row), min_variance, collapsed (number of components at the minimum variance in some
+    /// direction), shrinkage (weight of the common correlations in full covariances, in rows) and
+    /// notes.
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let report = &self.model.report;
@@ -728,8 +738,8 @@ impl PyModel {
         Ok(dict)
     }
 
-    /// Names of the columns that the command line's `predict` writes, and what they hold: 'labels', 'numbers'
-    /// or 'flags'.
+    /// Names of the columns that the command ``predict`` writes, with their types: 'labels',
+    /// 'numbers' or 'flags'.
     #[pyo3(signature = (flag=None))]
     fn _column_names(&self, flag: Option<f64>) -> PyResult<Vec<(String, &'static str)>> {
         let kind = |column: &Column| match column {
@@ -741,8 +751,8 @@ impl PyModel {
         Ok(columns.iter().map(|c| (c.name(), kind(c))).collect())
     }
 
-    /// What the command line's `predict` writes for every row, as columns by name; label -1, NaN and no flag
-    /// for invalid rows.
+    /// The columns that the command ``predict`` writes, by name. Invalid rows have label -1, NaN
+    /// and no flag.
     #[pyo3(signature = (X, skip_invalid=false, flag=None))]
     #[allow(non_snake_case, reason = "keywords of Python")]
     fn _columns<'py>(
@@ -787,7 +797,7 @@ impl PyModel {
         Ok(dict)
     }
 
-    /// Rows in the columns of the model, NaN where a number is missing.
+    /// Rows in the columns of the model, with NaN for missing numbers.
     #[allow(non_snake_case, reason = "keywords of Python")]
     fn _numbers<'py>(&self, X: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let input = Input::open(X, self.wanted(), self.extras(true))?;
@@ -799,8 +809,8 @@ impl PyModel {
         PyArray1::from_vec(X.py(), values).reshape([rows, d])
     }
 
-    /// Labels, and the sum over the rows of weight × squared distance (distance for k-medians), in
-    /// the plan's coordinates: what an estimator needs in one pass.
+    /// Labels, and the sum over rows of weight × squared distance (distance for k-medians) in the
+    /// coordinates of the plan. Computes both in one pass, for the estimators.
     #[pyo3(signature = (X, weights=None, threads=None, skip_invalid=false))]
     #[allow(non_snake_case, reason = "keywords of Python")]
     fn _assign<'py>(

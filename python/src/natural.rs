@@ -1,14 +1,15 @@
-//! Whole numbers that are not negative, with the error that scikit-learn users expect for others.
+//! Non-negative whole numbers. For other values the error is the one that scikit-learn users
+//! expect.
 
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 
-/// A whole number that is not negative.
+/// A non-negative whole number.
 #[derive(Debug, Clone, Copy)]
 pub struct Natural(pub u64);
 
 impl Natural {
-    /// As a size.
+    /// Returns the number as a size, limited to the largest one.
     pub fn size(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
@@ -28,7 +29,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Natural {
     }
 }
 
-/// The same as a plain number, for arguments whose default is one.
+/// Reads a plain number, for arguments with a numeric default.
 pub fn from_object(object: &Bound<'_, PyAny>) -> PyResult<u64> {
     object.extract::<Natural>().map(|n| n.0)
 }

@@ -1,4 +1,4 @@
-//! What can be chosen about a plan: the keywords of `Plan.from_data` and of `nysketch.spark.plan`.
+//! Options of planning: the keywords of `Plan.from_data` and of `nysketch.spark.plan`.
 
 use crate::error::exception;
 use crate::input::{self, Files};
@@ -38,7 +38,7 @@ where
 }
 
 impl<T> OneOrMore<T> {
-    /// All of them.
+    /// Returns all values.
     pub fn into_vec(self) -> Vec<T> {
         match self {
             OneOrMore::One(x) => vec![x],
@@ -101,7 +101,7 @@ pub struct PlanOptions<'py> {
     pub seed: Natural,
 }
 
-/// What becomes of rows that lack values, as Python says it.
+/// Treatment of missing values, with Python's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holes {
     Auto,
@@ -120,7 +120,7 @@ impl Named for Holes {
     ];
 }
 
-/// Columns of dates, and what of them is measured where that is said.
+/// Columns of dates, with the parts to measure if they are given.
 pub struct Dates(pub Vec<(String, Option<Vec<DatePart>>)>);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Dates {
@@ -144,7 +144,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Dates {
     }
 }
 
-/// Names, or none.
+/// Returns the names, which may be none.
 fn all(names: &Option<OneOrMore<String>>) -> Vec<String> {
     match names {
         None => Vec::new(),
@@ -154,7 +154,7 @@ fn all(names: &Option<OneOrMore<String>>) -> Vec<String> {
 }
 
 impl PlanOptions<'_> {
-    /// What is said about the columns of a table, some of which may be chosen or excluded.
+    /// Returns the choice of columns, which may include and exclude some.
     pub fn choice(&self, columns: input::Chosen, exclude: Vec<String>) -> input::Choice {
         let dates = self.dates.iter().flat_map(|Dates(dates)| dates);
         input::Choice {
@@ -166,18 +166,19 @@ impl PlanOptions<'_> {
         }
     }
 
-    /// Whether rows that lack values are left out.
+    /// Returns whether incomplete rows are left out.
     pub fn skips(&self) -> bool {
         self.skip_invalid || self.missing.as_ref().is_some_and(|Chosen(m)| *m == Holes::Skip)
     }
 
-    /// Whether rows may lack values.
+    /// Returns whether missing values are allowed.
     pub fn allows_missing(&self) -> bool {
         !self.missing.as_ref().is_some_and(|Chosen(m)| *m == Holes::Error)
     }
 
-    /// What was said, for rows of these columns whose weights stand in a column of this name, on so many
-    /// threads; the library says what it means. `matching` are the columns that names and patterns mean.
+    /// Converts the options to parameters of the library, which defines their meaning. `columns`
+    /// are the columns of the rows, `weights` is the name of the column of weights, and `matching`
+    /// returns the columns that names and patterns match.
     pub fn params(
         self,
         columns: Option<&[String]>,
@@ -244,12 +245,12 @@ impl PlanOptions<'_> {
     }
 }
 
-/// A choice of the library, by name.
+/// Returns a choice of the library by name.
 pub fn named<T: Named>(name: &str) -> PyResult<T> {
     T::from_name(name).map_err(exception)
 }
 
-/// A choice of the library by name; anything else than a name is refused with the names to choose from.
+/// A choice of the library by name. Any other object is refused, and the error lists the names.
 pub struct Chosen<T>(pub T);
 
 impl<'a, 'py, T: Named> FromPyObject<'a, 'py> for Chosen<T> {
@@ -277,7 +278,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Landmarks {
     }
 }
 
-/// Landmarks of the user's own: an array, or a file.
+/// Reads the user's own landmarks, from an array or a file.
 fn given(rows: &Bound<'_, PyAny>, columns: Option<&[String]>) -> PyResult<Vec<Vec<f64>>> {
     if let Some(files) = Files::of(rows)? {
         let rows = files.read_all(columns)?;
@@ -289,7 +290,7 @@ fn given(rows: &Bound<'_, PyAny>, columns: Option<&[String]>) -> PyResult<Vec<Ve
     rows_of(rows)
 }
 
-/// A number, or an array of variances or of a matrix.
+/// Reads a number, an array of variances, or a matrix.
 pub fn known_covariance(given: &Bound<'_, PyAny>) -> PyResult<KnownCovariance> {
     if let Ok(variance) = given.extract::<f64>() {
         return Ok(KnownCovariance::Variance(variance));
@@ -298,14 +299,14 @@ pub fn known_covariance(given: &Bound<'_, PyAny>) -> PyResult<KnownCovariance> {
     KnownCovariance::from_rows(&rows_of(&rows)?).map_err(exception)
 }
 
-/// The rows of a small array.
+/// Returns the rows of a small array.
 pub fn rows_of(array: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<f64>>> {
     let rows = array.py().import("nysketch._input")?.call_method1("matrix", (array,))?;
     let rows: PyReadonlyArray2<'_, f64> = rows.extract()?;
     Ok(rows.as_array().rows().into_iter().map(|r| r.to_vec()).collect())
 }
 
-/// What to do with invalid rows.
+/// Returns how invalid rows are treated.
 pub fn invalid(skip: bool) -> Invalid {
     if skip { Invalid::Skip } else { Invalid::Refuse }
 }

@@ -1,4 +1,4 @@
-//! One pass over X: on this machine's processors, on a GPU, or where X lies.
+//! One pass over X, on the processors of this machine, on a GPU, or on the GPU that holds X.
 
 use crate::error::exception;
 use crate::input::{DeviceArray, Extras, Input, Wanted};
@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::path::PathBuf;
 
-/// How a pass is run, as Python says it.
+/// Options of a pass, from Python.
 pub struct How<'a, 'py> {
     pub weights: Option<&'a Bound<'py, PyAny>>,
     pub skip_invalid: bool,
@@ -31,12 +31,12 @@ impl How<'_, '_> {
         Shown { what: "sketching", verbose: self.verbose, rows }
     }
 
-    /// Whether columns are read beside those of the plan.
+    /// Returns whether further columns are read, besides the plan's.
     fn reads_beside(&self, empty: &Sketch) -> bool {
         key(empty).is_some() || self.weights.is_some_and(|w| w.is_instance_of::<PyString>())
     }
 
-    /// What is read beside the columns.
+    /// Returns what is read in addition to the columns.
     fn extras(&self, empty: &Sketch) -> PyResult<Extras> {
         let plan = empty.plan();
         Ok(Extras {
@@ -48,7 +48,8 @@ impl How<'_, '_> {
     }
 }
 
-/// Sketches X as an empty sketch says, folds included. Where the plan has weights, X must have them too.
+/// Sketches X with the plan and the folds of an empty sketch. If the plan has weights, X must have
+/// weights, too.
 pub fn sketch(empty: Sketch, x: &Bound<'_, PyAny>, how: &How<'_, '_>) -> PyResult<Sketch> {
     check_weights(empty.plan(), how.weights.is_some())?;
     let choice = device(x.py(), how.device)?;
@@ -98,7 +99,8 @@ fn from_host(
     Ok(sketch)
 }
 
-/// Sketches rows in the memory of a GPU by that GPU; where it fails and was not asked for by name, gives the reason.
+/// Sketches rows in GPU memory on that GPU. If the GPU fails and was not requested by name, returns
+/// the reason.
 fn in_place(
     empty: Sketch,
     array: DeviceArray,
@@ -125,7 +127,7 @@ fn in_place(
     }
 }
 
-/// Adds rows where they lie.
+/// Adds rows in GPU memory to a sketch.
 fn added(
     empty: Sketch,
     array: &DeviceArray,
@@ -141,28 +143,28 @@ fn added(
     Ok(Passed { sketch: sums.freeze()?, losses, rounding, read: array.rows.len() })
 }
 
-/// What came of a pass.
+/// The result of a pass.
 struct Passed {
     sketch: Sketch,
     losses: Losses,
     rounding: Rounding,
-    /// Rows that were read.
+    /// Number of rows read.
     read: u64,
 }
 
-/// A share of skipped rows above this is worth a warning.
+/// A share of skipped rows above this causes a warning.
 const MANY_SKIPPED: f64 = 0.05;
-/// Columns that the warning names.
+/// Maximum number of columns in the warning.
 const NAMED: usize = 5;
 
 impl Passed {
-    /// A pass over no rows.
+    /// Returns the result of a pass over no rows.
     fn nothing(empty: Sketch) -> Self {
         let (losses, rounding) = (Losses::default(), Rounding::default());
         Passed { sketch: empty, losses, rounding, read: 0 }
     }
 
-    /// The sketch, unless it is empty and may not be, and remarks on what was lost.
+    /// Returns the sketch, with notes on losses. An empty sketch is an error unless it is allowed.
     fn checked(self, allow_empty: bool) -> nysketch::Result<(Sketch, Vec<String>)> {
         let plan = self.sketch.plan();
         let rounding = plan.weighting.as_ref().and_then(|w| self.rounding.note(w));
@@ -183,7 +185,7 @@ impl Passed {
         }
     }
 
-    /// A remark where many rows were skipped, with the columns that cost most.
+    /// Returns a note if many rows were skipped, with the columns that caused most losses.
     fn skipped_note(&self) -> Option<String> {
         let (skipped, rows) = (self.losses.skipped(), self.read);
         let share = skipped as f64 / rows.max(1) as f64;
@@ -208,7 +210,8 @@ impl Passed {
     }
 }
 
-/// Where the pass runs, by its name. The compiler for GPUs may be among the packages of this Python.
+/// Returns the device of a pass by name. The GPU compiler may be installed as a Python package, so
+/// the folders of `sys.path` are searched for it.
 pub fn device(py: Python<'_>, name: &str) -> PyResult<DeviceChoice> {
     let choice = DeviceChoice::from_name(name).map_err(exception)?;
     let path = py.import("sys")?.getattr("path")?;
@@ -217,13 +220,14 @@ pub fn device(py: Python<'_>, name: &str) -> PyResult<DeviceChoice> {
     Ok(choice)
 }
 
-/// The column whose text comes with every row: that of folds, or of the people whom a plan protects.
+/// Returns the column whose text is read with every row: the column of folds, or of the people whom
+/// a plan protects.
 fn key(sketch: &Sketch) -> Option<&str> {
     let folds = sketch.folds().and_then(|folds| folds.rule().key());
     folds.or(sketch.plan().people().map(|people| people.column.as_str()))
 }
 
-/// Weights are given where the plan has them, and nowhere else.
+/// Checks that weights are given if and only if the plan has weights.
 pub fn check_weights(plan: &Plan, given: bool) -> PyResult<()> {
     match (plan.weighting.is_some(), given) {
         (true, false) => Err(PyValueError::new_err("the plan was made with weights; pass weights")),

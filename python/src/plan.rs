@@ -1,4 +1,4 @@
-//! `Plan`: what will be measured.
+//! `Plan`: the specification of the measurement.
 
 use crate::error::{exception, in_keywords, os_error};
 use crate::input::{self, Extras, Input, Wanted};
@@ -25,10 +25,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// What will be measured: landmarks (or frequencies), bandwidths and scaling.
+/// The specification of the measurement: landmarks (or frequencies), bandwidths and scaling.
 ///
 /// A plan is made once, from all rows or some of them, and used for every part of the data.
-/// Sketches of the same plan can be added up. Make one with :meth:`Plan.from_data`.
+/// Sketches of the same plan can be added. Make a plan with :meth:`Plan.from_data`.
 ///
 /// Examples
 /// --------
@@ -42,7 +42,7 @@ use std::sync::{Arc, Mutex};
 #[pyclass(name = "Plan", module = "nysketch", frozen, eq)]
 pub struct PyPlan {
     pub plan: Arc<Plan>,
-    /// The feature map that was used last, with its bandwidth.
+    /// The last feature map, with its bandwidth.
     map: Mutex<Option<(f64, Arc<NystromMap>)>>,
 }
 
@@ -64,7 +64,7 @@ impl PartialEq for PyPlan {
     }
 }
 
-/// A number of folds; one that is too large is refused by the library.
+/// Converts a number of folds. The library refuses numbers that are too large.
 fn fold_count(count: Natural) -> u32 {
     u32::try_from(count.size()).unwrap_or(u32::MAX)
 }
@@ -73,86 +73,94 @@ fn fold_count(count: Natural) -> u32 {
 impl PyPlan {
     /// Make a plan from rows.
     ///
-    /// Reads the rows once for statistics and a uniform sample, and once more for D² landmarks where
-    /// there are more rows than the sample.
+    /// Reads the rows once for statistics and a uniform sample. Reads them again for D² landmarks
+    /// if there are more rows than the sample holds.
     ///
     /// Parameters
     /// ----------
-    /// X : array-like, path, or anything with the Arrow stream interface, or a function that returns it
-    ///     The rows: a NumPy array; a pyarrow, polars, pandas or duckdb table; a pyarrow dataset or a
-    ///     lazy frame of polars, which may be larger than memory; a file, folder or pattern such as
-    ///     ``'days/*.parquet'``, a list of them, or :class:`Files`.
-    ///     A stream that can be read only once does not suffice; pass a function that opens it.
+    /// X : array-like, path, object with the Arrow stream interface, or a function that returns it
+    ///     The rows: a NumPy array; a pyarrow, polars, pandas or duckdb table; a pyarrow dataset or
+    ///     a polars lazy frame, which may be larger than memory; a file, folder or pattern such as
+    ///     ``'days/*.parquet'``, a list of them, or :class:`Files`. A stream that can be read only
+    ///     once is not sufficient; pass a function that opens it.
     /// landmarks : int or 'auto', optional
-    ///     Number of landmarks; 400 and at least ten per cluster, or all different rows where there
-    ///     are fewer. 'auto' chooses from the data.
+    ///     Number of landmarks; by default 400 and at least ten per cluster, or all distinct rows
+    ///     if there are fewer. 'auto' chooses from the data.
     /// clusters : int, optional
     ///     Number of clusters that will be learned.
     /// sampling : {'dsquared', 'uniform', 'leverage', 'greedy', 'rpcholesky'}, optional
-    ///     How landmarks are chosen.
+    ///     The method of choosing landmarks.
     /// leverage_lambda : float, optional
-    ///     Leverage sampling as in the paper: the number of landmarks is random.
+    ///     λ of leverage sampling as in the paper: the number of landmarks is random.
     /// landmarks_from : array-like or path, optional
-    ///     Landmarks of your own, one per row.
+    ///     Your own landmarks, one per row.
     /// features : {'nystrom', 'fourier', 'adapted-fourier'}, optional
-    ///     Kernel values at landmarks, the default, or random Fourier features, of normal frequencies or of
-    ///     frequencies of adapted lengths.
+    ///     Kernel values at landmarks (the default), or random Fourier features with normal
+    ///     frequencies or with frequencies of adapted lengths.
     /// frequencies : int, optional
-    ///     Number of random frequencies; 200.
+    ///     Number of random frequencies; 200 by default.
     /// kernel : {'gaussian', 'laplace'}, optional
-    ///     The kernel that is summed at landmarks; 'gaussian'.
+    ///     The kernel that is summed at landmarks; 'gaussian' by default.
     /// bandwidth : float or sequence of float, optional
     ///     Kernel bandwidths σ²; chosen from the sample by default.
     /// scale : {'none', 'standard', 'robust'}, optional
-    ///     Whether columns of numbers are divided by their standard deviation, or by the width of their middle half. By
-    ///     default they are not, unless there are categories or dates: these have no unit that others could share.
+    ///     Whether numeric columns are divided by their standard deviation, or by the width of
+    ///     their middle half. By default they are not scaled, unless there are categories or dates,
+    ///     which have no common unit with other columns.
     /// categorical : str or sequence of str, optional
-    ///     Columns to read as categories, whatever they hold and however many levels they have: the most frequent 1,000
-    ///     are kept, the others count as one. Text of at most 50 different values is a category by default.
+    ///     Columns to read as categories, whatever their type and number of levels. The 1,000 most
+    ///     frequent levels are kept, and the others count as one. By default, text with at most 50
+    ///     distinct values is a category.
     /// numeric : str or sequence of str, optional
     ///     Columns to read as numbers, even if they look like an id.
     /// dates : str, sequence of str, or dict of str to parts, optional
-    ///     Columns of dates and times to read, and what of them is measured: any of 'time', 'hour', 'weekday' and 'month';
-    ///     the first three by default.
+    ///     Columns of dates and times to read, and the parts to measure: any of 'time', 'hour',
+    ///     'weekday' and 'month'; by default the first three.
     /// missing : {'auto', 'error', 'skip', 'partial'}, default='auto'
-    ///     What becomes of rows that lack values: 'error' raises, 'skip' leaves them out, with 'partial' they count by the
-    ///     values they have. 'auto' is 'partial' where values are missing while planning, else 'error'.
+    ///     How rows with missing values are treated: 'error' raises, 'skip' leaves them out, and
+    ///     with 'partial' they contribute the values they have. 'auto' is 'partial' if planning
+    ///     finds missing values, and 'error' otherwise.
     /// log : str or sequence of str, optional
-    ///     Columns to measure by their logarithm, ``sign(x) * log(1 + abs(x))``: skewed amounts.
+    ///     Columns to measure by their logarithm, ``sign(x) * log(1 + abs(x))``, for skewed
+    ///     amounts.
     /// weight_columns : dict of str to float, optional
-    ///     How much columns count in squared distances; 1 where nothing is said.
+    ///     Weights of columns in squared distances; 1 by default.
     /// unit : str or sequence of str, optional
-    ///     Vectors to scale to length one, row by row: clusters by direction. '*' stands for all columns of numbers.
+    ///     Vectors to scale to unit length in every row, for clusters by direction. '*' means all
+    ///     numeric columns.
     /// sample_rows : int or 'all', optional
-    ///     Rows that landmarks are chosen from; 20,000, or four times the landmarks where that is more. Above 16.8
-    ///     million values fewer, down to twice the landmarks.
+    ///     Number of rows in the sample from which landmarks are chosen; by default 20,000, or four
+    ///     times the number of landmarks if that is larger. Samples of more than 16.8 million
+    ///     values are reduced, down to twice the number of landmarks.
     /// witnesses : int, optional
-    ///     Rows of the sample that the plan keeps, drawn uniformly, which show mixtures the shape of clusters;
-    ///     5,000, or all rows where there are fewer, 0 for none. There are none where landmarks are given or no
-    ///     cells are kept.
+    ///     Number of retained rows: rows of the sample, drawn uniformly, that the plan keeps. They
+    ///     show mixtures the shape of clusters. By default 5,000, or all rows if there are fewer; 0
+    ///     for none. A plan with given landmarks or without cells keeps none.
     /// collect : sequence of {'kernel', 'cells', 'moments'}, optional
-    ///     Which sums to keep; by default cells, kernel sums up to 4,000 landmarks, and moments up to 64 columns.
+    ///     The sums to collect; by default cells, kernel sums up to 4,000 landmarks, and moments up
+    ///     to 64 columns.
     /// columns : sequence of str or 'all', optional
-    ///     Columns to read, by name, ranges ``'x1..x9'`` and patterns ``'temp*'``; by default those that hold numbers or
-    ///     text. With 'all' every column is read, and one that cannot be used is an error.
+    ///     Columns to read: names, ranges ``'x1..x9'`` and patterns ``'temp*'``; by default the
+    ///     columns of numbers or text. With 'all' every column is read, and an unsuitable one is an
+    ///     error.
     /// exclude : str or sequence of str, optional
-    ///     Columns to leave out, likewise.
+    ///     Columns to leave out, in the same form.
     /// weights : str or array-like, optional
     ///     Row weights: the name of a column, or one number per row.
     /// weight_unit : float, optional
-    ///     Weights are rounded to whole multiples of this; by default 1 where all weights are whole numbers,
-    ///     otherwise a small power of two.
+    ///     Weights are rounded to whole multiples of this unit; by default 1 if all weights are
+    ///     whole numbers, otherwise a small power of two.
     /// skip_invalid : bool, default=False
-    ///     Leave rows out that hold NaN, infinity or null, instead of raising.
+    ///     Leave out rows with NaN, infinity or null, instead of raising.
     /// seed : int, default=0
     ///     The same rows, order and seed give the same plan.
     /// threads : int, optional
-    ///     Threads to use; one per core. They do not change the plan.
+    ///     Number of threads; one per core by default. It does not change the plan.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     /// warn : bool, default=True
-    ///     Whether remarks on the data, such as columns of very different spread, become warnings. What
-    ///     loses digits always does.
+    ///     Whether notes on the data, such as columns with very different spreads, become warnings.
+    ///     A loss of precision always does.
     ///
     /// Returns
     /// -------
@@ -161,7 +169,7 @@ impl PyPlan {
     /// Raises
     /// ------
     /// ValueError
-    ///     Where a row is invalid or a parameter out of range. Rows are counted from 0.
+    ///     If a row is invalid or a parameter is out of range. Rows are counted from 0.
     #[staticmethod]
     #[pyo3(signature = (X, *, landmarks=None, clusters=None, sampling=None, leverage_lambda=None, landmarks_from=None, features=None, frequencies=None, kernel=None, bandwidth=None, scale=None, categorical=None, numeric=None, dates=None, missing=None, log=None, weight_columns=None, unit=None, sample_rows=None, witnesses=None, collect=None, columns=None, exclude=None, weights=None, weight_unit=None, skip_invalid=false, seed=0, threads=None, verbose=false, warn=true))]
     #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
@@ -252,7 +260,7 @@ impl PyPlan {
             input.weight_column.clone(),
             self::threads(threads),
         )?;
-        // What is known by its position must stay where it is.
+        // Columns that are identified by position must not be left out.
         if whole || input.by_position {
             let categories = source.categories().iter().map(|c| &c.name);
             params.named = source.columns().iter().chain(categories).cloned().collect();
@@ -271,33 +279,34 @@ impl PyPlan {
         Ok(plan.into())
     }
 
-    /// Sketch rows.
+    /// Make a sketch of rows.
     ///
     /// Parameters
     /// ----------
-    /// X : array-like, path, or anything with the Arrow stream interface, or a function that returns it
-    ///     The rows, read once and batch by batch. Columns are found by name, or by position where X
-    ///     does not name them. An array in GPU memory is read where it lies.
+    /// X : array-like, path, object with the Arrow stream interface, or a function that returns it
+    ///     The rows, read once, batch by batch. Columns are found by name, or by position if X has
+    ///     no names. An array in GPU memory is read in place.
     /// weights : str or array-like, optional
     ///     Row weights, for a plan that was made with weights.
     /// skip_invalid : bool, default=False
-    ///     Leave invalid rows out and count them, instead of raising.
+    ///     Leave out invalid rows and count them, instead of raising.
     /// threads : int, optional
-    ///     Threads to use; one per core. They do not change the sketch.
+    ///     Number of threads; one per core by default. It does not change the sketch.
     /// device : str, default='auto'
-    ///     Where the rows are added up: 'cpu', 'cuda' for all GPUs, or 'cuda:1' for one of them. 'auto' takes the GPU that
-    ///     has X, or one that is worth starting. The sketch is the same everywhere.
+    ///     Where the sums are computed: 'cpu', 'cuda' for all GPUs, or 'cuda:1' for one of them.
+    ///     'auto' uses the GPU that holds X, or a GPU if that saves time. The sketch is the same in
+    ///     every case.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     /// allow_empty : bool, default=False
-    ///     Whether X may have no rows, as an empty partition has; otherwise that is an error, since a
-    ///     stream that was used up looks the same.
+    ///     Whether X may have no rows, such as an empty partition. Otherwise it is an error,
+    ///     because an exhausted stream looks the same.
     /// folds : int, optional
-    ///     Also keep the sums of so many folds, 2 to 64, for ``with_intervals`` and ``cross_validate``. They
-    ///     take that many times the space of the sums.
+    ///     Also keep the sums of this number of folds, 2 to 64, for ``with_intervals`` and
+    ///     ``cross_validate``. They take that many times the space of the sums.
     /// fold_by : str, optional
-    ///     Deal rows to folds by this column of X, so that rows with the same value share a fold; by their
-    ///     own values otherwise, so that equal rows do.
+    ///     Column of X that assigns rows to folds: rows with the same value are in the same fold.
+    ///     By default all values of a row decide, so that equal rows are in the same fold.
     ///
     /// Returns
     /// -------
@@ -332,28 +341,29 @@ impl PyPlan {
         Ok(pass::sketch(empty, X, &how)?.into())
     }
 
-    /// One sketch for each value of a column, from one reading.
+    /// Make one sketch for each value of a column, in one reading.
     ///
     /// Parameters
     /// ----------
     /// X : path, or anything with the Arrow stream interface, or a function that returns it
-    ///     The rows, read once and batch by batch.
+    ///     The rows, read once, batch by batch.
     /// by : str
     ///     The column whose values, as text, group the rows.
     /// weights : str or array-like, optional
     ///     Row weights, for a plan that was made with weights.
     /// skip_invalid : bool, default=False
-    ///     Leave invalid rows out, also those without a group, instead of raising.
+    ///     Leave out invalid rows and rows without a group, instead of raising.
     /// max_groups : int, optional
-    ///     More different values than this, 1,000, are an error: each takes the memory of a sketch.
+    ///     Maximum number of distinct values, 1,000 by default; more are an error. Each group takes
+    ///     the memory of a sketch.
     /// threads : int, optional
-    ///     Threads to use; one per core.
+    ///     Number of threads; one per core by default.
     /// device : str, default='auto'
-    ///     Where the rows are added up: 'cpu', 'cuda' or 'cuda:1', as for :meth:`sketch`.
+    ///     Where the sums are computed: 'cpu', 'cuda' or 'cuda:1', as for :meth:`sketch`.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     /// folds : int, optional
-    ///     Also keep the sums of so many folds of each group.
+    ///     Also keep the sums of this number of folds of each group.
     ///
     /// Returns
     /// -------
@@ -397,7 +407,7 @@ impl PyPlan {
         Ok(sketches.map(|(key, sketch)| (key.to_string(), sketch.into())).collect())
     }
 
-    /// The sketch of no rows, to which others can be added.
+    /// Return a sketch without rows, to which others can be added.
     ///
     /// Returns
     /// -------
@@ -406,9 +416,9 @@ impl PyPlan {
         Sketch::empty(self.plan.clone()).into()
     }
 
-    /// The feature map of eq. (8) of the paper (or (5), for Fourier features), row by row.
+    /// Apply the feature map of eq. (8) of the paper, or eq. (5) for Fourier features, to each row.
     ///
-    /// Inner products of what it returns approach the Gaussian kernel; their mean over the rows is
+    /// Inner products of the results approximate the Gaussian kernel. Their mean over the rows is
     /// the sketch of eq. (3).
     ///
     /// Parameters
@@ -418,7 +428,7 @@ impl PyPlan {
     /// bandwidth : float, optional
     ///     σ²; the middle one of the plan by default.
     /// threads : int, optional
-    ///     Threads to use; one per core.
+    ///     Number of threads; one per core by default.
     ///
     /// Returns
     /// -------
@@ -456,7 +466,8 @@ impl PyPlan {
         PyArray1::from_vec(X.py(), values).reshape([rows, width])
     }
 
-    /// How many features :meth:`transform` gives: the rank of the kernel matrix of the landmarks.
+    /// Return the number of features of :meth:`transform`: the rank of the kernel matrix of the
+    /// landmarks.
     ///
     /// Parameters
     /// ----------
@@ -472,7 +483,7 @@ impl PyPlan {
         Ok(self.width(self.map(py, sigma2)?.as_deref()))
     }
 
-    /// Write the plan to a file, whole or not at all.
+    /// Write the plan to a file, completely or not at all.
     ///
     /// Parameters
     /// ----------
@@ -481,7 +492,8 @@ impl PyPlan {
     /// Raises
     /// ------
     /// ValueError
-    ///     Where the plan keeps witness rows that are not at hand, as that of a sketch from a file without them.
+    ///     If the retained rows of the plan are not available, because the plan is from the file of
+    ///     a sketch without them.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         if self.plan.lacks_witnesses() {
             let message = "the witness rows of this plan are elsewhere; the file that it was saved to has them";
@@ -506,13 +518,13 @@ impl PyPlan {
             .map_err(|message| PyValueError::new_err(format!("{}: {message}", path.display())))
     }
 
-    /// The bytes of the plan's file.
+    /// Return the bytes of the plan's file.
     ///
     /// Parameters
     /// ----------
     /// embed_witnesses : bool, default=True
-    ///     Whether the witness rows are in them. The plan is the same without, and smaller: enough for a machine
-    ///     that only sketches.
+    ///     Whether to include the retained rows. Without them the plan is equal and smaller, which
+    ///     suffices for machines that only sketch.
     ///
     /// Returns
     /// -------
@@ -546,14 +558,15 @@ impl PyPlan {
         self.plan.columns.clone()
     }
 
-    /// Columns of the table that are read: those of numbers, then categories.
+    /// Columns of the table that are read: numeric columns, followed by categories.
     #[getter]
     fn inputs(&self) -> Vec<String> {
         let categories = self.plan.categories().iter().map(|c| c.name.clone());
         self.plan.recipe.inputs().into_iter().chain(categories).collect()
     }
 
-    /// The levels of each category, those of most rows first. Others count as '(other)', missing ones as '(missing)'.
+    /// The levels of each category, by decreasing number of rows. Other levels count as '(other)',
+    /// and missing values as '(missing)'.
     #[getter]
     fn categories(&self) -> BTreeMap<String, Vec<String>> {
         self.plan.categories().iter().map(|c| (c.name.clone(), c.levels.clone())).collect()
@@ -571,7 +584,8 @@ impl PyPlan {
         categories.iter().enumerate().map(levels).collect()
     }
 
-    /// What becomes of rows that lack values: 'partial', where they count by the values they have, or 'error'.
+    /// How missing values are treated: with 'partial', rows contribute the values they have;
+    /// 'error' raises.
     #[getter]
     fn missing(&self) -> &'static str {
         if self.plan.is_partial() { "partial" } else { "error" }
@@ -584,26 +598,27 @@ impl PyPlan {
         logs.map(|number| number.input.clone()).collect()
     }
 
-    /// Columns of points in time that are read.
+    /// Columns that are read as points in time.
     #[getter]
     fn _times(&self) -> Vec<String> {
         self.plan.recipe.times()
     }
 
-    /// Landmarks in the table's units, logarithms undone, shape (m, n_columns); None for Fourier features.
+    /// Landmarks in the units of the table, without logarithms, shape (m, n_columns); None for
+    /// Fourier features.
     #[getter]
     fn landmarks<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         self.plan.landmarks().map(|points| self.in_table_units(py, points)).transpose()
     }
 
-    /// Witness rows in the table's units, shape (n, n_columns); None where the plan keeps none, or they are
-    /// elsewhere.
+    /// Retained rows in the units of the table, shape (n, n_columns); None if the plan has none or
+    /// they are stored elsewhere.
     #[getter]
     fn witnesses<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         self.plan.witness_rows().map(|points| self.in_table_units(py, points)).transpose()
     }
 
-    /// Random frequencies, not divided by σ, shape (m', n_columns); None where there are landmarks.
+    /// Random frequencies, not divided by σ, shape (m', n_columns); None if the plan has landmarks.
     #[getter]
     fn frequencies<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         let Features::Fourier(points, _) = &self.plan.features else { return Ok(None) };
@@ -611,13 +626,13 @@ impl PyPlan {
         Ok(Some(PyArray1::from_vec(py, values).reshape([points.len(), points.dims()])?))
     }
 
-    /// 'nystrom', 'fourier' or 'adapted-fourier'.
+    /// The features: 'nystrom', 'fourier' or 'adapted-fourier'.
     #[getter]
     fn features(&self) -> &'static str {
         self.plan.features.name()
     }
 
-    /// How landmarks were chosen; None for Fourier features.
+    /// The method of choosing landmarks; None for Fourier features.
     #[getter]
     fn sampling(&self) -> Option<&'static str> {
         match &self.plan.features {
@@ -638,37 +653,38 @@ impl PyPlan {
         self.plan.bandwidths.clone()
     }
 
-    /// Which sums are kept: 'cells', 'kernel', 'moments'.
+    /// The sums to collect: 'cells', 'kernel', 'moments'.
     #[getter]
     fn collect(&self) -> Vec<&'static str> {
         self.plan.collect.names()
     }
 
-    /// What is subtracted from each column.
+    /// The value that is subtracted from each column.
     #[getter]
     fn centre<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         PyArray1::from_slice(py, &self.plan.frame.centre)
     }
 
-    /// What each column is then divided by.
+    /// The divisor of each column, after the subtraction.
     #[getter]
     fn scale<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         PyArray1::from_slice(py, &self.plan.frame.scale)
     }
 
-    /// The unit that row weights are multiples of; None where rows are not weighted.
+    /// The unit of row weights; None if rows have no weights.
     #[getter]
     fn weight_unit(&self) -> Option<f64> {
         self.plan.weighting.as_ref().map(|w| w.unit)
     }
 
-    /// The seed it was made with.
+    /// The seed of the plan.
     #[getter]
     fn seed(&self) -> u64 {
         self.plan.seed
     }
 
-    /// SHA-256 of the plan's file, but for its witness rows. Sketches can be added up where it is the same.
+    /// SHA-256 of the plan's file without its retained rows. Sketches with the same fingerprint can
+    /// be added.
     #[getter]
     fn fingerprint(&self) -> String {
         self.plan.fingerprint()
@@ -702,7 +718,7 @@ impl PyPlan {
 }
 
 impl PyPlan {
-    /// Points of the plan in the table's units.
+    /// Returns points of the plan in the units of the table.
     fn in_table_units<'py>(
         &self,
         py: Python<'py>,
@@ -717,7 +733,7 @@ impl PyPlan {
         PyArray1::from_vec(py, values).reshape([points.len(), points.dims()])
     }
 
-    /// The bandwidth that was asked for, or the middle one.
+    /// Returns the requested bandwidth, or the middle one.
     fn bandwidth(&self, asked: Option<f64>) -> PyResult<f64> {
         let sigma2 = asked.unwrap_or(self.plan.bandwidths[self.plan.bandwidths.len() / 2]);
         match sigma2 > 0.0 && sigma2.is_finite() {
@@ -728,7 +744,8 @@ impl PyPlan {
         }
     }
 
-    /// The Nyström map, made once for each bandwidth in a row; `None` for Fourier features.
+    /// Returns the Nyström map, cached until another bandwidth is requested; `None` for Fourier
+    /// features.
     fn map(&self, py: Python<'_>, sigma2: f64) -> PyResult<Option<Arc<NystromMap>>> {
         let Features::Nystrom(points, _) = &self.plan.features else { return Ok(None) };
         if let Some(category) = self.plan.categories().first() {
@@ -752,7 +769,7 @@ impl PyPlan {
         map.map_or(self.plan.features_per_bandwidth(), NystromMap::rank)
     }
 
-    /// A plan, or the plan of a sketch.
+    /// Reads a plan, or the plan of a sketch.
     fn decode(bytes: &[u8]) -> Result<Self, String> {
         let plan = Plan::from_bytes(bytes).map(Arc::new);
         let plan = plan.or_else(|error| match Sketch::from_bytes(bytes) {
@@ -763,7 +780,7 @@ impl PyPlan {
     }
 }
 
-/// Why a column of a table is not in its plan, if one is not.
+/// Returns the reason why a column of the table is not in its plan, if one is not.
 fn left_out(plan: &Plan, source: &dyn RowSource, report: &PlanReport) -> Option<String> {
     let inputs = plan.recipe.inputs();
     let kept = |name: &&String| {
@@ -779,7 +796,7 @@ fn left_out(plan: &Plan, source: &dyn RowSource, report: &PlanReport) -> Option<
     ))
 }
 
-/// How a class is pickled: by the bytes of its file.
+/// Pickles an object as the bytes of its file.
 pub fn reduced<'py, T: pyo3::PyTypeInfo>(
     py: Python<'py>,
     bytes: &[u8],
@@ -788,14 +805,14 @@ pub fn reduced<'py, T: pyo3::PyTypeInfo>(
     Ok((class.getattr("from_bytes")?, PyTuple::new(py, [PyBytes::new(py, bytes)])?))
 }
 
-/// Writes a whole file or none, without the GIL.
+/// Writes a file completely or not at all, without the GIL.
 pub fn save(py: Python<'_>, path: &Path, bytes: impl FnOnce() -> Vec<u8> + Send) -> PyResult<()> {
     let written: io::Result<()> =
         py.detach(|| nysketch::file::write(path, |out| out.write_all(&bytes())));
     written.map_err(|e| os_error(&e, path))
 }
 
-/// Remarks of planning as warnings.
+/// Raises notes of planning as warnings.
 pub fn warn(py: Python<'_>, report: &PlanReport, input: &[String], notes: bool) -> PyResult<()> {
     let mut told = report.warnings.clone();
     if notes {
@@ -804,7 +821,7 @@ pub fn warn(py: Python<'_>, report: &PlanReport, input: &[String], notes: bool) 
     warn_each(py, told)
 }
 
-/// Remarks of the library as warnings.
+/// Raises notes of the library as warnings.
 pub fn warn_each(py: Python<'_>, remarks: impl IntoIterator<Item = String>) -> PyResult<()> {
     for remark in remarks {
         let text = std::ffi::CString::new(in_keywords(&remark))

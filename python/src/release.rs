@@ -1,4 +1,4 @@
-//! Private plans and `Release`: sums with noise, which may be given away.
+//! Private plans, and `Release`: sums with noise, which can be published.
 
 use crate::error::{exception, in_keywords, os_error};
 use crate::input::{Choice, Chosen as ChosenColumns, Extras, Input, Wanted};
@@ -14,28 +14,29 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use std::path::PathBuf;
 
-/// A plan of which everything is public, for sketches that are to be released.
+/// Make a plan with only public information, for sketches that are to be released.
 ///
 /// Parameters
 /// ----------
 /// bounds : dict of str to (float, float)
-///     The columns to measure, each with the values that rows are brought between.
+///     The columns to measure, each with the bounds to which its values are clipped.
 /// public : array-like, path, or anything with the Arrow stream interface, optional
-///     Rows that everybody may see, to choose landmarks from; points all over the bounds by default. An array
-///     names its columns c0, c1, …
+///     Public rows from which landmarks are chosen; by default landmarks cover the bounds. The
+///     columns of an array are named c0, c1, …
 /// release : Release, optional
-///     A first release of the same rows, to choose landmarks from; what it cost counts in later ones.
+///     An earlier release of the same rows, from which landmarks are chosen. Its cost is added to
+///     that of later releases.
 /// landmarks, clusters : int, optional
 ///     As in ``Plan.from_data``.
 /// scale : {'none', 'standard', 'robust'}, optional
-///     How columns are scaled, by the public rows.
+///     How columns are scaled, based on the public rows.
 /// collect : str or list of str, optional
-///     Sums to keep; 'cells' by default. Each takes its part of the budget.
+///     Sums to collect; 'cells' by default. Each kind takes part of the privacy budget.
 /// radius : float, optional
-///     How far from its landmark a row counts in the sums of its cell.
+///     Largest distance from its landmark at which a row counts in the sums of its cell.
 /// max_rows_per : (str, int), optional
-///     Protect all rows with the same text in a column together, as those of one person, and let at most so many
-///     of them count, as in ``("user_id", 10)``. Single rows are protected by default.
+///     Treat all rows with the same text in a column as one person, and count at most this number
+///     of them, as in ``("user_id", 10)``. By default single rows are protected.
 /// seed : int, default=0
 ///
 /// Returns
@@ -107,20 +108,22 @@ pub fn private_plan(
     Ok(made.map_err(exception)?.0.into())
 }
 
-/// Sums with noise: what may be given away.
+/// Sums with noise, which can be published.
 ///
-/// Every outcome is at most exp(epsilon) times as likely with any one row as without it, plus delta, and the other way
-/// round. Noise is the operating system's, so that there is no seed. Every release of a sketch reveals
-/// more; the command keeps a ledger of them, this class does not.
+/// Every outcome is at most exp(epsilon) times as likely with any one row as without it, plus
+/// delta, and vice versa. The noise comes from the operating system, so there is no seed. Every
+/// release of a sketch reveals more. The command keeps a ledger of releases, but this class does
+/// not.
 ///
 /// Parameters
 /// ----------
 /// sketch : Sketch
 ///     A sketch made with a plan of ``private_plan``.
 /// epsilon, delta : float
-///     What may be revealed, together with the release that the plan was made from, if it was.
+///     The privacy budget, including the release from which the plan was made, if any.
 /// spend : dict of str to float, optional
-///     How the budget is split, in any unit: counts, sums and squares of cells, kernel, rows, totals, products.
+///     Shares of the budget, in any unit: counts, sums and squares of cells, kernel, rows, totals,
+///     products.
 #[pyclass(name = "Release", module = "nysketch", frozen)]
 pub struct PyRelease {
     release: Release,
@@ -154,45 +157,48 @@ impl PyRelease {
         Ok(release.into())
     }
 
-    /// What it may reveal.
+    /// The ε of the privacy budget.
     #[getter]
     fn epsilon(&self) -> f64 {
         self.release.budget().epsilon
     }
 
-    /// What may be added to that.
+    /// The δ of the privacy budget.
     #[getter]
     fn delta(&self) -> f64 {
         self.release.budget().delta
     }
 
-    /// About how many rows there are: the sum of noisy counts.
+    /// Approximate number of rows: the sum of noisy counts.
     #[getter]
     fn rows(&self) -> u64 {
         self.release.rows()
     }
 
-    /// Most rows of one person, where the plan protects people; None where it protects single rows.
+    /// Maximum number of rows of one person, if the plan protects people; None if it protects
+    /// single rows.
     #[getter]
     fn person_rows(&self) -> Option<u64> {
         self.release.terms().person_rows
     }
 
-    /// What is promised, in words.
+    /// The privacy guarantee in words.
     #[getter]
     fn promise(&self) -> String {
         self.release.promise()
     }
 
-    /// What each kind of sum costs, and the standard deviation of its noise in units of its integers.
+    /// The cost of each kind of sum, and the standard deviation of its noise in units of its
+    /// integers.
     #[getter]
     fn mechanisms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let text = json(&self.release.summary())?;
         py.import("json")?.call_method1("loads", (text,))
     }
 
-    /// A sketch that rows could have, as near to the noisy sums as their noise lets one say: what models are
-    /// learned from. That costs no privacy. It cannot be merged, subtracted, compared or saved: it is no sketch of rows.
+    /// Reconstruct a sketch that rows could have, as close to the noisy sums as their noise allows.
+    /// Models are learned from the reconstruction, at no further privacy cost. It is not a sketch
+    /// of rows: it cannot be merged, subtracted, compared or saved.
     ///
     /// Returns
     /// -------
@@ -201,7 +207,7 @@ impl PyRelease {
         py.detach(|| self.release.estimate()).map(PySketch::from).map_err(exception)
     }
 
-    /// Write the release to a file, the same that the command writes.
+    /// Write the release to a file, in the same format as the command.
     ///
     /// Parameters
     /// ----------
@@ -228,12 +234,12 @@ impl PyRelease {
         Ok(release.into())
     }
 
-    /// The bytes of the release's file.
+    /// Return the bytes of the release's file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.release.to_bytes())
     }
 
-    /// A release from the bytes of its file.
+    /// Read a release from the bytes of its file.
     #[staticmethod]
     fn from_bytes(data: &[u8]) -> PyResult<Self> {
         Release::from_bytes(data).map(Self::from).map_err(exception)

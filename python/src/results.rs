@@ -1,5 +1,5 @@
-//! What the command tells of plans and sketches: as JSON of the library's types, from which
-//! `nysketch/results.py` makes objects.
+//! Results of the command's functions, as JSON of the library's types. `nysketch/results.py` makes
+//! objects from it.
 
 use crate::error::{command_exception, in_keywords, os_error};
 use crate::model::PyModel;
@@ -22,12 +22,12 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A result of the library as JSON.
+/// Converts a result of the library to JSON.
 pub fn json(value: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
-/// A result of the library as an object of `nysketch.results`.
+/// Converts a result of the library to an object of `nysketch.results`.
 pub fn result<'py>(
     py: Python<'py>,
     class: &str,
@@ -37,12 +37,12 @@ pub fn result<'py>(
     class.call_method1("_from_json", (json(value)?,))
 }
 
-/// An object as a table for notebooks, by a function of `nysketch/_html.py`.
+/// Formats an object as a table for notebooks, with a function of `nysketch/_html.py`.
 pub fn html<'py, T>(function: &str, object: &Bound<'py, T>) -> PyResult<Bound<'py, PyAny>> {
     object.py().import("nysketch._html")?.call_method1(function, (object.as_any(),))
 }
 
-/// Quantities of the theorems, from the keywords of `nysketch.inspect`.
+/// Parameters of the theorems, from the keywords of `nysketch.inspect`.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct TheoryOptions {
@@ -63,7 +63,7 @@ impl From<TheoryOptions> for TheoryParams {
     }
 }
 
-/// What a plan or a sketch holds, as JSON.
+/// Summarises a plan or a sketch as JSON.
 #[pyfunction]
 #[pyo3(signature = (what, model=None, theory=None))]
 pub fn _inspect(
@@ -86,7 +86,7 @@ pub fn _inspect(
     json(&found)
 }
 
-/// Thresholds, from the keywords of `nysketch.diff` and others.
+/// Thresholds, from the keywords of `nysketch.diff` and related functions.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct DriftOptions {
@@ -106,7 +106,8 @@ impl From<DriftOptions> for DriftParams {
     }
 }
 
-/// How sketches differ from a baseline, as JSON; of several, those are called changed that are beyond chance.
+/// Compares sketches with a baseline and returns JSON. With several sketches, significance accounts
+/// for their number.
 #[pyfunction]
 #[pyo3(signature = (baseline, sketches, options, many, top=None))]
 pub fn _diff(
@@ -141,7 +142,7 @@ pub fn _diff(
     shown.collect()
 }
 
-/// Days by their names, in their order.
+/// Named days in order.
 type NamedSketches<'py> = Vec<(String, Bound<'py, PySketch>)>;
 
 fn with_days<T: Send + 'static>(
@@ -162,7 +163,7 @@ fn with_days<T: Send + 'static>(
     })
 }
 
-/// How unusual a day is among others, as JSON.
+/// Compares a day with other days and returns JSON.
 #[pyfunction]
 pub fn _unusual(
     py: Python<'_>,
@@ -175,7 +176,7 @@ pub fn _unusual(
     json(&with_days(py, days, move |days| days.compare(&name, &today, level))?)
 }
 
-/// Days watched in their order, as JSON.
+/// Monitors days in order and returns JSON.
 #[pyfunction]
 #[pyo3(signature = (days, groups, level, seed))]
 pub fn _watch(
@@ -188,7 +189,7 @@ pub fn _watch(
     json(&with_days(py, days, move |days| days.watch(groups.as_deref(), level, seed.0))?)
 }
 
-/// Which segments explain a change, as JSON.
+/// Finds the segments that explain a change and returns JSON.
 #[pyfunction]
 pub fn _attribute(
     py: Python<'_>,
@@ -213,8 +214,8 @@ pub fn _attribute(
     json(&found)
 }
 
-/// The page about a sketch, also written where a path is given. The series are sketches to compare with the
-/// baseline, and their names.
+/// Makes the page about a sketch, and writes it if a path is given. The series contains sketches to
+/// compare with the baseline, and their names.
 #[pyfunction]
 #[pyo3(signature = (sketch, name, models, baseline, baseline_name, series, most_clusters, seed, path))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -253,7 +254,7 @@ pub fn _report(
     Ok(html)
 }
 
-/// The plan, sketch or model of a file.
+/// Reads a plan, a sketch or a model from a file.
 #[pyfunction]
 pub fn _read<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> {
     let bytes = std::fs::read(&path).map_err(|e| os_error(&e, &path))?;
@@ -269,7 +270,7 @@ pub fn _read<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyAny>>
     }
 }
 
-/// Landmarks of a plan where no number is given.
+/// Returns the default number of landmarks.
 #[pyfunction]
 #[pyo3(signature = (clusters=None))]
 pub fn _default_landmarks(clusters: Option<Natural>) -> usize {

@@ -1,4 +1,4 @@
-//! `Sketch`: exact sums over rows, and what is learned from them.
+//! `Sketch`: exact sums over rows, and learning from them.
 
 use crate::curve::PyCurve;
 use crate::error::{exception, in_keywords, os_error};
@@ -26,15 +26,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// Exact sums over rows: the small thing that models are learned from.
+/// Exact sums over rows: a small object from which models are learned.
 ///
-/// Sketches of the same plan add up (``a + b``) to the bytes of the sketch of all their rows, in any
-/// order, and rows can be taken out again (``a - b``).
+/// Sketches of the same plan add up (``a + b``) to the bytes of the sketch of all their rows, in
+/// any order. Rows can be removed again (``a - b``).
 ///
 /// Parameters
 /// ----------
 /// plan : Plan
-///     What is measured. The new sketch has no rows.
+///     The specification of the measurement. The new sketch has no rows.
 ///
 /// Examples
 /// --------
@@ -49,7 +49,7 @@ use std::sync::{Arc, Mutex};
 /// (4, 3)
 #[pyclass(name = "Sketch", module = "nysketch", frozen)]
 pub struct PySketch {
-    /// Held for a moment only, never while Python runs.
+    /// Locked only briefly, never while Python code runs.
     sketch: Mutex<Arc<Sketch>>,
 }
 
@@ -60,12 +60,12 @@ impl From<Sketch> for PySketch {
 }
 
 impl PySketch {
-    /// The sketch as it is now.
+    /// Returns the current sketch.
     pub fn get(&self) -> Arc<Sketch> {
         self.sketch.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
 
-    /// The bytes of its file, with the witness rows of the plan or without.
+    /// Returns the bytes of its file, with the retained rows of the plan or without.
     fn bytes(&self, embed_witnesses: bool) -> Vec<u8> {
         let sketch = self.get();
         match embed_witnesses {
@@ -74,7 +74,7 @@ impl PySketch {
         }
     }
 
-    /// Refuses what is no sketch of rows.
+    /// Refuses a reconstruction, which is not a sketch of rows.
     fn check_exact(&self) -> PyResult<()> {
         match self.get().released() {
             None => Ok(()),
@@ -92,7 +92,7 @@ impl PySketch {
         Ok(PyModel { model: Arc::new(model) })
     }
 
-    /// The number of a fold that there is.
+    /// Checks that a fold exists, and returns its number.
     fn known_fold(&self, fold: Natural) -> PyResult<usize> {
         let folds = self.get().folds().map_or(0, |folds| folds.len());
         match fold.size() {
@@ -101,7 +101,7 @@ impl PySketch {
         }
     }
 
-    /// `Err` where there are no rows to take a mean over.
+    /// Returns the sketch, or an error if it has no rows to average.
     fn filled(&self) -> PyResult<Arc<Sketch>> {
         let sketch = self.get();
         match sketch.rows() {
@@ -111,7 +111,7 @@ impl PySketch {
     }
 }
 
-/// What learning is called.
+/// Names the work for the progress display.
 fn fitting(task: Task) -> &'static str {
     match task {
         Task::Kmeans => "fitting kmeans",
@@ -121,7 +121,7 @@ fn fitting(task: Task) -> &'static str {
     }
 }
 
-/// A task that has a k to choose.
+/// Returns the task with this name, which must have a number of clusters.
 fn clustering(name: &str) -> PyResult<Task> {
     match named::<Task>(name)? {
         Task::Pca => {
@@ -131,7 +131,7 @@ fn clustering(name: &str) -> PyResult<Task> {
     }
 }
 
-/// The sketch of no rows with the plan and the folds of another.
+/// Returns an empty sketch with the plan and the folds of another.
 fn like(sketch: &Sketch) -> Result<Sketch, Error> {
     match sketch.folds() {
         None => Ok(Sketch::empty(sketch.plan().clone())),
@@ -146,29 +146,29 @@ impl PySketch {
         Sketch::empty(plan.plan.clone()).into()
     }
 
-    /// Add rows. Where it raises, the sketch is as it was.
+    /// Add rows. If an exception is raised, the sketch is unchanged.
     ///
     /// Parameters
     /// ----------
     /// X : array-like, or anything with the Arrow stream interface, or a function that returns it
-    ///     The rows, read once and batch by batch; an array in GPU memory is read where it lies.
+    ///     The rows, read once, batch by batch; an array in GPU memory is read in place.
     /// weights : str or array-like, optional
     ///     Row weights, for a plan that was made with weights.
     /// skip_invalid : bool, default=False
-    ///     Leave invalid rows out and count them, instead of raising.
+    ///     Leave out invalid rows and count them, instead of raising.
     /// threads : int, optional
-    ///     Threads to use; one per core.
+    ///     Number of threads; one per core by default.
     /// device : str, default='auto'
-    ///     Where the rows are added up: 'cpu', 'cuda' or 'cuda:1', as for :meth:`Plan.sketch`.
+    ///     Where the sums are computed: 'cpu', 'cuda' or 'cuda:1', as for :meth:`Plan.sketch`.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     /// allow_empty : bool, default=False
-    ///     Whether X may have no rows, as an empty partition has.
+    ///     Whether X may have no rows, such as an empty partition.
     ///
     /// Returns
     /// -------
     /// Sketch
-    ///     Itself.
+    ///     The sketch itself.
     #[pyo3(signature = (X, *, weights=None, skip_invalid=false, threads=None, device="auto", verbose=false, allow_empty=false))]
     #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
     fn update<'py>(
@@ -182,7 +182,8 @@ impl PySketch {
         allow_empty: bool,
     ) -> PyResult<Bound<'py, Self>> {
         let empty = like(&slf.get().get()).map_err(exception)?;
-        // Not under the lock: several threads may add rows at a time.
+        // The lock is not held during the pass, so that several threads can add rows at the same
+        // time.
         let how = How { weights, skip_invalid, threads, device, verbose, allow_empty };
         let part = pass::sketch(empty, X, &how)?;
         let mut sketch = slf.get().sketch.lock().unwrap_or_else(|e| e.into_inner());
@@ -197,7 +198,7 @@ impl PySketch {
         Ok(sum.into())
     }
 
-    /// So that ``sum`` adds sketches up, which starts from 0.
+    /// Supports ``sum``, which starts from 0.
     fn __radd__(&self, zero: i64) -> PyResult<Self> {
         match zero {
             0 => Ok((*self.get()).clone().into()),
@@ -215,25 +216,27 @@ impl PySketch {
         self.get() == other.get()
     }
 
-    /// Learn centres of least mean squared distance.
+    /// Learn centres with the smallest mean squared distance.
     ///
     /// Parameters
     /// ----------
     /// k : int
     ///     Number of centres.
     /// decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'
-    ///     What to learn from: cell moments or kernel sums; 'clompr' is the paper's decoder.
+    ///     The decoder: 'cells' uses cell moments, and the others use kernel sums; 'clompr' is the
+    ///     paper's decoder.
     /// bandwidth : float, optional
-    ///     Which of the plan's bandwidths kernel sums are decoded at.
+    ///     Bandwidth at which kernel sums are decoded; one of the bandwidths of the plan.
     /// separation, radius : float, optional
-    ///     Constraints of 'clompr': least distance between centres, largest distance from the plan's
-    ///     centre, both in the plan's coordinates.
+    ///     Constraints of 'clompr', in the coordinates of the plan: minimum distance between
+    ///     centres, and maximum distance from the plan's centre.
     /// replicates : int, optional
-    ///     Pursuits of 'clompr' and 'clomp', of which the one that matches the sketch best is kept; 5 by default.
+    ///     Number of pursuits of 'clompr' and 'clomp'; the one that matches the sketch best is
+    ///     kept. 5 by default.
     /// init : array-like of shape (k, n_columns), optional
-    ///     The only centres to start from, for 'cells'; drawn several times by default.
+    ///     The only initial centres, for 'cells'; by default they are drawn several times.
     /// seed : int, default=0
-    ///     Seed of everything random.
+    ///     Seed of all random choices.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     ///
@@ -265,20 +268,20 @@ impl PySketch {
         self.fit(py, params, verbose)
     }
 
-    /// Learn centres of least mean distance.
+    /// Learn centres with the smallest mean distance.
     ///
     /// Parameters
     /// ----------
     /// k : int
     ///     Number of centres.
     /// decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'
-    ///     What to learn from.
+    ///     The decoder, as for ``fit_kmeans``.
     /// bandwidth : float, optional
-    ///     Which of the plan's bandwidths kernel sums are decoded at.
+    ///     Bandwidth at which kernel sums are decoded; one of the bandwidths of the plan.
     /// init : array-like of shape (k, n_columns), optional
-    ///     The only centres to start from, for 'cells'; drawn several times by default.
+    ///     The only initial centres, for 'cells'; by default they are drawn several times.
     /// seed : int, default=0
-    ///     Seed of everything random.
+    ///     Seed of all random choices.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     ///
@@ -312,37 +315,41 @@ impl PySketch {
     /// k : int
     ///     Number of components.
     /// decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'
-    ///     What to learn from.
+    ///     The decoder, as for ``fit_kmeans``.
     /// bandwidth : float, optional
-    ///     Which of the plan's bandwidths kernel sums are decoded at.
+    ///     Bandwidth at which kernel sums are decoded; one of the bandwidths of the plan.
     /// known_covariance : float or array-like of shape (n_columns,) or (n_columns, n_columns), optional
-    ///     Covariance of every component, where it is known: one variance of all columns in the plan's
-    ///     coordinates, or variances or a matrix in the units of the rows. Decoded from kernel sums.
+    ///     Covariance of every component, if it is known: one variance of all columns in the
+    ///     coordinates of the plan, or variances or a matrix in the units of the rows. Decoded from
+    ///     kernel sums.
     /// covariance : {'full', 'tied', 'diag', 'spherical'}, optional
-    ///     Which covariances; full ones where there are four witness rows for each number of the model, else
-    ///     diagonals. ``Model.covariance_type`` says which.
+    ///     Type of the covariances; 'full' if there are four retained rows for each parameter of
+    ///     the model, otherwise 'diag'. ``Model.covariance_type`` returns the type.
     /// min_variance : float, optional
-    ///     Least variance of a component in any direction, as a share of the column's; 0.0001.
+    ///     Minimum variance of a component in any direction, as a share of the column's variance;
+    ///     0.0001 by default.
     /// restarts : int, optional
-    ///     Starts of EM; 36, of which most are soon given up.
+    ///     Number of starts of EM; 36 by default, most of which are abandoned early.
     /// max_iterations : int, optional
-    ///     Most steps of EM; 200.
+    ///     Maximum number of steps of EM; 200 by default.
     /// tolerance : float, optional
-    ///     EM ends where the mean log-likelihood grows by less than this in a step; 0.0001.
+    ///     EM ends when the mean log-likelihood grows by less than this in a step; 0.0001 by
+    ///     default.
     /// init : array-like of shape (k, n_columns), optional
-    ///     The only means to start from; drawn several times by default.
+    ///     The only initial means; by default they are drawn several times.
     /// init_weights : array-like of shape (k,), optional
-    ///     Weights to start from, with ``init``.
+    ///     Initial weights, with ``init``.
     /// init_covariances : array-like of shape (k, n_columns) or (k, n_columns, n_columns), optional
-    ///     Variances or matrices to start from, with ``init``.
+    ///     Initial variances or matrices, with ``init``.
     /// separation, radius : float, optional
     ///     Constraints of 'clompr'.
     /// replicates : int, optional
-    ///     Pursuits of 'clompr' and 'clomp', of which the one that matches the sketch best is kept; 5 by default.
+    ///     Number of pursuits of 'clompr' and 'clomp'; the one that matches the sketch best is
+    ///     kept. 5 by default.
     /// threads : int, optional
-    ///     Threads to use; one per core. They do not change the result.
+    ///     Number of threads; one per core by default. It does not change the result.
     /// seed : int, default=0
-    ///     Seed of everything random.
+    ///     Seed of all random choices.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     ///
@@ -408,25 +415,25 @@ impl PySketch {
     /// Parameters
     /// ----------
     /// low, high : int
-    ///     The least and the largest k.
+    ///     Smallest and largest k.
     /// task : {'kmeans', 'kmedians', 'gmm'}, default='kmeans'
-    ///     What to learn.
+    ///     The task.
     /// decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'
-    ///     What to learn from.
+    ///     The decoder, as for ``fit_kmeans``.
     /// covariance, min_variance, restarts, max_iterations, tolerance
-    ///     Of mixtures, as for ``fit_gmm``. The covariances are of one kind for every k.
+    ///     Options of mixtures, as for ``fit_gmm``. The covariances have the same type for every k.
     /// seed : int, default=0
-    ///     Seed of everything random.
+    ///     Seed of all random choices.
     /// threads : int, optional
-    ///     Threads to use; one per core. They do not change the result.
+    ///     Number of threads; one per core by default. It does not change the result.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     ///
     /// Returns
     /// -------
     /// KCurve
-    ///     With ``ks``, ``risks``, ``bics`` and ``icls`` of mixtures, ``models``, ``suggested`` (the
-    ///     elbow, or the least BIC of a mixture) and ``clear``.
+    ///     With ``ks``, ``risks``, for mixtures ``bics`` and ``icls``, ``models``, ``suggested``
+    ///     (the elbow, or for mixtures the smallest BIC) and ``clear``.
     #[pyo3(signature = (low, high, *, task="kmeans", decoder="auto", covariance=None, min_variance=None, restarts=None, max_iterations=None, tolerance=None, seed=0, threads=None, verbose=false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn k_curve(
@@ -463,30 +470,30 @@ impl PySketch {
         Ok(PyCurve::new(curve))
     }
 
-    /// The model with intervals for its numbers, from the folds of the sketch that it was learned from.
+    /// Add confidence intervals to a model, from the folds of the sketch from which it was learned.
     ///
-    /// Every fold is left out in turn, and the model is learned again. It is first iterated on until nothing
-    /// moves.
+    /// The model is first iterated to convergence. Each fold is then left out in turn, and the
+    /// model is learned again.
     ///
     /// Parameters
     /// ----------
     /// model : Model
-    ///     Learned from this sketch, whose rows must have been dealt to folds: ``plan.sketch(X, folds=16)``.
+    ///     A model learned from this sketch, which must have folds: ``plan.sketch(X, folds=16)``.
     /// confidence : float, default=0.95
-    ///     How often an interval is meant to hold what it is about.
+    ///     Confidence level of the intervals.
     /// restarts : int, optional
-    ///     Starts of EM in each search from scratch, for mixtures; 36 by default.
+    ///     Number of starts of EM in each new search, for mixtures; 36 by default.
     /// seed : int, default=0
-    ///     Seed of everything random.
+    ///     Seed of all random choices.
     /// threads : int, optional
-    ///     Threads to use; one per core. They do not change the result.
+    ///     Number of threads; one per core by default. It does not change the result.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     ///
     /// Returns
     /// -------
     /// Model
-    ///     With ``intervals``.
+    ///     The model with ``intervals``.
     ///
     /// Examples
     /// --------
@@ -526,22 +533,22 @@ impl PySketch {
         Ok(PyModel { model: Arc::new(model) })
     }
 
-    /// What models of every k cost on folds of the sketch that they have not seen.
+    /// Estimate the held-out risk for every k, with the folds of the sketch.
     ///
-    /// Landmarks and scale are given: they were chosen from all rows.
+    /// Landmarks and scale are fixed: they were chosen from all rows.
     ///
     /// Parameters
     /// ----------
     /// low, high : int
-    ///     The least and the largest k.
+    ///     Smallest and largest k.
     /// task : {'kmeans', 'kmedians', 'gmm'}, default='kmeans'
-    ///     What to learn.
+    ///     The task.
     /// covariance, min_variance, restarts, max_iterations, tolerance
-    ///     Of mixtures, as for ``fit_gmm``.
+    ///     Options of mixtures, as for ``fit_gmm``.
     /// seed : int, default=0
-    ///     Seed of everything random.
+    ///     Seed of all random choices.
     /// threads : int, optional
-    ///     Threads to use; one per core. They do not change the result.
+    ///     Number of threads; one per core by default. It does not change the result.
     /// verbose : bool, default=False
     ///     Show progress on stderr.
     ///
@@ -580,14 +587,15 @@ impl PySketch {
         result(py, "CrossValidation", &found)
     }
 
-    /// How rows are dealt to folds, where they are: ``count``, ``by`` (a column, or None for their own
-    /// values), and ``smallest`` and ``largest``, the rows of those folds. None without folds.
+    /// The folds of the sketch, or None: ``count``, ``by`` (the column that assigns rows to folds,
+    /// or None for all values of a row), and ``smallest`` and ``largest``, the numbers of rows of
+    /// the smallest and largest fold.
     #[getter]
     fn folds<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         FoldSummary::of(&self.get()).map(|folds| result(py, "Result", &folds)).transpose()
     }
 
-    /// The sketch of the rows of one fold.
+    /// Return the sketch of the rows of one fold.
     ///
     /// Parameters
     /// ----------
@@ -601,7 +609,7 @@ impl PySketch {
         Ok(self.get().fold(self.known_fold(fold)?).into())
     }
 
-    /// The sketch of all rows but those of one fold: one exact subtraction.
+    /// Return the sketch of all rows except those of one fold, by one exact subtraction.
     ///
     /// Parameters
     /// ----------
@@ -615,7 +623,7 @@ impl PySketch {
         Ok(self.get().without_fold(self.known_fold(fold)?).into())
     }
 
-    /// The sketch of the same rows that keeps no folds.
+    /// Return the sketch of the same rows without folds.
     ///
     /// Returns
     /// -------
@@ -624,8 +632,9 @@ impl PySketch {
         self.get().without_folds().into()
     }
 
-    /// The risk of a model on the rows of the sketch, as far as the sketch tells: mean squared
-    /// distance, mean distance, or negative log-likelihood. None where it cannot tell.
+    /// Estimate the risk of a model on the rows of the sketch: mean squared distance, mean
+    /// distance, or negative log-likelihood. Returns None if the sketch does not contain the
+    /// necessary sums.
     ///
     /// Parameters
     /// ----------
@@ -642,7 +651,8 @@ impl PySketch {
         run(py, SILENT, move |_| Ok(estimated_risk(&sketch, &model)))
     }
 
-    /// Whether a mixture explains the sketch: its residual at every bandwidth beside the noise.
+    /// Test whether a mixture explains the sketch: compare its residual at every bandwidth with the
+    /// noise.
     ///
     /// Parameters
     /// ----------
@@ -652,8 +662,8 @@ impl PySketch {
     /// Returns
     /// -------
     /// nysketch.results.Explanation
-    ///     With ``explained``, ``verdict`` and ``residuals`` (``bandwidth``, ``residual``, ``floor`` and
-    ///     ``missed`` of each bandwidth).
+    ///     With ``explained``, ``verdict`` and ``residuals`` (``bandwidth``, ``residual``, ``floor``
+    ///     and ``missed`` of each bandwidth).
     ///
     /// Examples
     /// --------
@@ -668,24 +678,24 @@ impl PySketch {
         result(py, "Explanation", &found)
     }
 
-    /// The quantities of the paper's theorems, estimated from the sketch.
+    /// Estimate the quantities of the paper's theorems from the sketch.
     ///
     /// Parameters
     /// ----------
     /// k : int, default=10
-    ///     Clusters of the models that the theorems are about.
+    ///     Number of clusters of the models in the theorems.
     /// bandwidth : float, optional
     ///     One of the plan's bandwidths; the middle one by default.
     /// lambda_ : float, optional
     ///     λ of the theorems; the largest for which C = 2 C_F by default.
     /// delta : float, default=0.1
-    ///     Probability that the theorems may fail with.
+    ///     Probability with which the theorems may fail.
     /// known_variance : float, default=0.0
     ///     Variance of the clusters, for mixtures instead of k-means.
     /// secants : int, default=300
-    ///     Pairs of models to sample.
+    ///     Number of pairs of models to sample.
     /// seed : int, optional
-    ///     Seed of the sample; that of the plan by default.
+    ///     Seed of the sample; by default the seed of the plan.
     ///
     /// Returns
     /// -------
@@ -716,21 +726,21 @@ impl PySketch {
         result(py, "Theory", &found)
     }
 
-    /// Write the sketch to a file, whole or not at all.
+    /// Write the sketch to a file, completely or not at all.
     ///
     /// Parameters
     /// ----------
     /// path : str or os.PathLike
     /// embed_witnesses : bool, default=True
-    ///     Whether the witness rows of the plan go into the file. Without them it is smaller, and
-    ///     :meth:`with_witnesses` puts them back; save the plan once where many sketches share it.
+    ///     Whether to include the retained rows of the plan. Without them the file is smaller, and
+    ///     :meth:`with_witnesses` restores them. Save the plan once if many sketches share it.
     #[pyo3(signature = (path, *, embed_witnesses=true))]
     fn save(&self, py: Python<'_>, path: PathBuf, embed_witnesses: bool) -> PyResult<()> {
         self.check_exact()?;
         save(py, &path, || self.bytes(embed_witnesses))
     }
 
-    /// The sketch with the witness rows of its plan, for one that was read from a file without them.
+    /// Add the retained rows of the plan to a sketch that was read from a file without them.
     ///
     /// Parameters
     /// ----------
@@ -744,7 +754,7 @@ impl PySketch {
     /// Raises
     /// ------
     /// ValueError
-    ///     Where it is another plan.
+    ///     If the plan is a different one.
     fn with_witnesses(&self, plan: &PyPlan) -> PyResult<Self> {
         let sketch = (*self.get()).clone().with_witnesses_of(&plan.plan).map_err(exception)?;
         Ok(sketch.into())
@@ -768,12 +778,12 @@ impl PySketch {
         Ok(PySketch::from(sketch))
     }
 
-    /// The bytes of the sketch's file, the same that the command line writes.
+    /// Return the bytes of the sketch's file, in the same format as the command.
     ///
     /// Parameters
     /// ----------
     /// embed_witnesses : bool, default=True
-    ///     Whether the witness rows of the plan are in them.
+    ///     Whether to include the retained rows of the plan.
     ///
     /// Returns
     /// -------
@@ -798,19 +808,19 @@ impl PySketch {
         Ok(PySketch::from(sketch))
     }
 
-    /// What was measured.
+    /// The plan: the specification of the measurement.
     #[getter]
     fn plan(&self) -> PyPlan {
         self.get().plan().clone().into()
     }
 
-    /// Number of rows, weights counted in the plan's unit.
+    /// Number of rows, or the sum of their weights in the plan's unit.
     #[getter]
     fn rows(&self) -> u64 {
         self.get().rows()
     }
 
-    /// Total weight of the rows; their number where they are not weighted.
+    /// Total weight of the rows; their number if they have no weights.
     #[getter]
     fn weight(&self) -> f64 {
         self.get().weight()
@@ -822,15 +832,15 @@ impl PySketch {
         self.get().skipped()
     }
 
-    /// Remarks where the plan does not suit the rows; of a `part` of the rows that it was made for, columns
-    /// may vary less.
+    /// Notes if the plan does not suit the rows. For a `part` of the rows for which the plan was
+    /// made, columns may vary less.
     fn _plan_notes(&self, part: bool) -> Vec<String> {
         let notes = Suitability::of(&self.get()).notes(part);
         notes.iter().map(|note| in_keywords(note)).collect()
     }
 
-    /// Mean kernel values at the landmarks (or cosines, then sines), shape (n_bandwidths, m); None
-    /// where the plan keeps no kernel sums.
+    /// Mean kernel values at the landmarks (or cosines, followed by sines), shape (n_bandwidths,
+    /// m); None if the plan collects no kernel sums.
     #[getter]
     fn kernel_means<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         let sketch = self.filled()?;
@@ -844,7 +854,7 @@ impl PySketch {
         Ok(Some(PyArray1::from_vec(py, means).reshape(shape)?))
     }
 
-    /// The sketch of eq. (3) of the paper: the mean of the feature map over the rows.
+    /// Return the sketch of eq. (3) of the paper: the mean of the feature map over the rows.
     ///
     /// Parameters
     /// ----------
@@ -895,7 +905,7 @@ impl PySketch {
         Ok(PyArray1::from_vec(py, values))
     }
 
-    /// Rows nearest to each landmark, shape (m,); None where the plan keeps no cells.
+    /// Number of rows nearest to each landmark, shape (m,); None if the plan collects no cells.
     #[getter]
     fn cell_rows<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<i64>>> {
         let sketch = self.get();
@@ -903,8 +913,8 @@ impl PySketch {
         sketch.plan().collect.cells.then(|| PyArray1::from_vec(py, rows))
     }
 
-    /// How many rows of each cell have each level, by category: shape (m, levels), the last two being '(other)' and
-    /// '(missing)'. Empty where the plan keeps no cells.
+    /// Number of rows of each cell with each level, by category, shape (m, levels). The last two
+    /// levels are '(other)' and '(missing)'. Empty if the plan collects no cells.
     #[getter]
     fn cell_levels<'py>(
         &self,
@@ -927,8 +937,8 @@ impl PySketch {
         Ok(found)
     }
 
-    /// Mean of each cell over the rows that have a value, shape (m, n_columns), NaN where there are none; None where the
-    /// plan keeps no cells.
+    /// Mean of each cell over the rows with a value, shape (m, n_columns), NaN if there are none;
+    /// None if the plan collects no cells.
     #[getter]
     fn cell_means<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         self.cell_values(py, |sketch, cell, j, rows| {
@@ -939,8 +949,8 @@ impl PySketch {
         })
     }
 
-    /// Variance of each cell and column, shape (m, n_columns), NaN for a cell without rows; None
-    /// where the plan keeps no cells.
+    /// Variance of each column in each cell, shape (m, n_columns), NaN for a cell without rows;
+    /// None if the plan collects no cells.
     #[getter]
     fn cell_variances<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         self.cell_values(py, |sketch, cell, j, rows| {
@@ -952,7 +962,7 @@ impl PySketch {
         })
     }
 
-    /// Mean of every column; None where the plan keeps neither moments nor cells.
+    /// Mean of every column; None if the plan collects neither moments nor cells.
     #[getter]
     fn mean<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<f64>>>> {
         let sketch = self.filled()?;
@@ -961,7 +971,8 @@ impl PySketch {
         Ok(means.map(|y| PyArray1::from_vec(py, frame.widen_coordinates(&y))))
     }
 
-    /// Population covariance of the columns, over rows that lack no number; None where the plan keeps no moments.
+    /// Population covariance of the columns over complete rows; None if the plan collects no
+    /// moments.
     #[getter]
     fn covariance<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         let sketch = self.filled()?;
@@ -982,8 +993,8 @@ impl PySketch {
         Ok(Some(PyArray1::from_vec(py, (0..d * d).map(entry).collect()).reshape([d, d])?))
     }
 
-    /// An upper bound on how much of the data the landmarks miss, one for each bandwidth, between 0
-    /// and 1; None where the plan has no landmarks or keeps no kernel sums.
+    /// Upper bound on the share of the data that the landmarks do not represent, for each
+    /// bandwidth, between 0 and 1; None if the plan has no landmarks or collects no kernel sums.
     #[getter]
     fn missed<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<f64>>>> {
         let missed = self.filled()?.missed();
@@ -1001,7 +1012,7 @@ impl PySketch {
             n => format!(", skipped={n}"),
         };
         let d = sketch.plan().dims();
-        // Units say nothing to people.
+        // Weights in whole units mean little to users, so the total weight is shown.
         let rows = match sketch.plan().weighting {
             Some(_) => format!("weight={}", shortened(sketch.weight())),
             None => format!("rows={}", sketch.rows()),
@@ -1019,7 +1030,7 @@ impl PySketch {
     }
 }
 
-/// A number with the digits that matter.
+/// Formats a number with at most two decimals.
 fn shortened(x: f64) -> String {
     match x == x.round() {
         true => format!("{x}"),
@@ -1039,7 +1050,7 @@ impl PySketch {
         }
         let d = sketch.plan().dims();
         let rows = &sketch.sums()[Sum::CellRows];
-        // Rows that lack the number are in no sum of it.
+        // Rows with a missing value are not in the sums of this column.
         let absent = |i: usize| match sketch.plan().is_partial() {
             true => sketch.sums()[Sum::CellAbsent][i],
             false => 0,

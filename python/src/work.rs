@@ -1,4 +1,5 @@
-//! Long work beside the interpreter: the GIL is released, Ctrl-C is heard, progress is shown.
+//! Runs long work outside the interpreter: the GIL is released, Ctrl-C is handled, progress is
+//! shown.
 
 use crate::error::exception;
 use crate::natural::Natural;
@@ -14,22 +15,23 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often signals are looked at and progress is drawn.
+/// Interval at which signals are checked and progress is drawn.
 const TICK: Duration = Duration::from_millis(100);
-/// How long work may take to end after Ctrl-C before it is left alone, its result unwanted.
+/// Time for work to end after Ctrl-C, before it is abandoned and its result is discarded.
 const GRACE: Duration = Duration::from_secs(2);
 /// The same when the interpreter ends.
 const LAST_GRACE: Duration = Duration::from_secs(5);
-/// More threads than this help nobody, and an operating system may refuse them.
+/// More threads have no benefit, and an operating system may refuse them.
 const MOST_THREADS: usize = 256;
-/// Decoders recurse into matrix algorithms; the usual 2 MB of a thread is less than a main thread has.
+/// Decoders use recursive matrix algorithms, and the default stack of a thread, 2 MB, is smaller
+/// than that of a main thread.
 const STACK: usize = 16 << 20;
 
-/// What the work and its watcher share.
+/// State shared by the work and its watcher.
 #[derive(Default)]
 pub struct Watch {
     rows: AtomicU64,
-    /// What is done between readings.
+    /// The current stage between readings.
     stage: Mutex<Option<&'static str>>,
     cancelled: AtomicBool,
 }
@@ -49,19 +51,19 @@ impl Progress for Watch {
     }
 }
 
-/// How the work is called, and whether to show it.
+/// Name of the work, and whether to show its progress.
 #[derive(Clone, Copy)]
 pub struct Shown {
     pub what: &'static str,
     pub verbose: bool,
-    /// Rows of one reading, where that is known.
+    /// Number of rows of one reading, if known.
     pub rows: Option<u64>,
 }
 
 /// Work that is not shown.
 pub const SILENT: Shown = Shown { what: "", verbose: false, rows: None };
 
-/// Runs `work` and shows how far it has come.
+/// Runs `work` and shows its progress.
 pub fn run<T: Send + 'static>(
     py: Python<'_>,
     shown: Shown,
@@ -79,9 +81,9 @@ pub fn run<T: Send + 'static>(
     done.map_err(exception)
 }
 
-/// Runs `work` on a thread of its own and waits for it without the GIL. Everything it needs is its own, so
-/// that after Ctrl-C, or an error of `each_tick`, the caller need not wait for a step that cannot be
-/// interrupted: it calls `cancel` and waits for a moment only.
+/// Runs `work` on its own thread and waits without the GIL. The work owns all its data. After
+/// Ctrl-C, or an error of `each_tick`, the caller therefore need not wait for a step that cannot be
+/// interrupted: it calls `cancel` and waits only briefly.
 pub fn run_beside<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -92,7 +94,7 @@ pub fn run_beside<T: Send + 'static>(
     let (ended, has_ended) = channel();
     let body = move || {
         let done = catch_unwind(AssertUnwindSafe(work));
-        // Nobody listens after Ctrl-C.
+        // After Ctrl-C there is no receiver.
         drop(send.send(done));
         drop(ended);
     };
@@ -100,7 +102,7 @@ pub fn run_beside<T: Send + 'static>(
         .stack_size(STACK)
         .spawn(body)
         .map_err(|e| PyRuntimeError::new_err(format!("cannot start a thread: {e}")))?;
-    // Not shared in truth: only a closure that runs without the GIL must be able to be sent.
+    // The receiver is not really shared, but a closure that runs without the GIL must be `Send`.
     let receive = Mutex::new(receive);
     let next = |time| receive.lock().unwrap_or_else(|e| e.into_inner()).recv_timeout(time);
     let wait = |time: Duration| py.detach(|| next(time));
@@ -124,7 +126,7 @@ pub fn run_beside<T: Send + 'static>(
     }
 }
 
-/// The exception for a panic.
+/// Returns the exception for a panic.
 fn panicked(panic: &(dyn Any + Send)) -> PyErr {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -132,7 +134,7 @@ fn panicked(panic: &(dyn Any + Send)) -> PyErr {
     PyRuntimeError::new_err(format!("internal error, please report it: {text}"))
 }
 
-/// Draws a line of `nysketch/_progress.py`.
+/// Draws a progress line with `nysketch/_progress.py`.
 fn draw(py: Python<'_>, shown: Shown, watch: &Watch, start: Instant, end: bool) -> PyResult<()> {
     if !shown.verbose {
         return Ok(());
@@ -144,11 +146,11 @@ fn draw(py: Python<'_>, shown: Shown, watch: &Watch, start: Instant, end: bool) 
     Ok(())
 }
 
-/// Work that was left alone after Ctrl-C.
+/// Work that was abandoned after Ctrl-C.
 static LEFT: Mutex<Vec<Receiver<()>>> = Mutex::new(Vec::new());
 
-/// Allows this many times the work and memory that is refused otherwise (2·10¹² operations, 2 GB), in this
-/// process.
+/// Set the limit on work and memory to this multiple of the default (2·10¹² operations, 2 GB), in
+/// this process.
 #[pyfunction]
 pub fn set_max_work(factor: f64) -> PyResult<()> {
     if !(factor > 0.0 && factor.is_finite()) {
@@ -160,8 +162,8 @@ pub fn set_max_work(factor: f64) -> PyResult<()> {
     Ok(())
 }
 
-/// Before the interpreter ends: waits for left work, which may be about to ask for the next batch of a
-/// stream, and with it for the interpreter.
+/// Waits for abandoned work before the interpreter ends: it may be about to ask for the next batch
+/// of a stream, and therefore for the interpreter.
 #[pyfunction]
 pub fn _join_left_work(py: Python<'_>) {
     let left = std::mem::take(&mut *LEFT.lock().unwrap_or_else(|e| e.into_inner()));
@@ -169,13 +171,13 @@ pub fn _join_left_work(py: Python<'_>) {
     let left = Mutex::new(left);
     py.detach(|| {
         for work in left.into_inner().unwrap_or_else(|e| e.into_inner()) {
-            // Ended, or given up: either way there is no more to wait for.
+            // Whether it ended or was given up, there is no reason to wait longer.
             let _ = work.recv_timeout(end.saturating_duration_since(Instant::now()));
         }
     });
 }
 
-/// The number of threads that was asked for, or one per core.
+/// Returns the requested number of threads, or one per core.
 pub fn threads(asked: Option<Natural>) -> usize {
     asked
         .map(Natural::size)

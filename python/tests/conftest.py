@@ -1,4 +1,4 @@
-"""Shared data. The tests run against the installed wheel, never the source tree."""
+"""Shared data. The tests run with the installed wheel, never with the source tree."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def rows() -> np.ndarray:
-    """3,000 rows around 5 centres in 4 dimensions."""
+    """Return 3,000 rows around 5 centres in 4 dimensions."""
     rng = np.random.default_rng(7)
     centres = rng.normal(scale=6, size=(5, 4))
     return centres[rng.integers(5, size=3000)] + rng.normal(size=(3000, 4))
@@ -20,7 +20,7 @@ def rows() -> np.ndarray:
 
 @pytest.fixture(scope="session")
 def command():
-    """Runs the command line, where the test command has built it."""
+    """Return a function that runs the command line, if it has been built."""
     binary = os.environ.get("NYSKETCH_BIN")
     if not binary:
         pytest.skip("NYSKETCH_BIN does not name the command")

@@ -1,4 +1,4 @@
-"""Arrays in the memory of a GPU, by the driver alone: no library for arrays is needed."""
+"""Arrays in GPU memory, made with the driver alone, without an array library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ADDRESS = ctypes.c_uint64
 
 
 class Driver:
-    """The CUDA driver, with the first GPU ready for this thread."""
+    """The CUDA driver, with the first GPU initialised for this thread."""
 
     def __init__(self) -> None:
         self.library = ctypes.CDLL("libcuda.so.1")
@@ -35,7 +35,7 @@ class Driver:
 
 
 class Memory:
-    """A copy of the bytes of an array."""
+    """A copy of the bytes of an array in GPU memory."""
 
     def __init__(self, driver: Driver, array: np.ndarray) -> None:
         self.driver, address = driver, ADDRESS()
@@ -52,7 +52,7 @@ class Memory:
 
 
 class There:
-    """A view of an array, in the memory of a GPU. Values of bfloat16 come as 16-bit words."""
+    """A view of an array in GPU memory. Values of bfloat16 are given as 16-bit words."""
 
     def __init__(self, driver: Driver, whole: np.ndarray, view=lambda whole: whole) -> None:
         whole = np.ascontiguousarray(whole)
@@ -63,7 +63,7 @@ class There:
 
 
 class WithInterface(There):
-    """One that has Numba's interface, and a method of CuPy."""
+    """An array with Numba's interface and a method of CuPy."""
 
     stream: int | None = None
     version = 3
@@ -87,7 +87,7 @@ class WithInterface(There):
 
 
 class OnlyInterface(WithInterface):
-    """One that cannot be copied to the host."""
+    """An array that cannot be copied to the host."""
 
     get = None  # type: ignore[assignment]
 
@@ -104,18 +104,18 @@ _new_capsule = ctypes.PYFUNCTYPE(
 
 
 class WithDlpack(There):
-    """One that has DLPack."""
+    """An array with DLPack."""
 
     kind = 2  # floating-point numbers; 4 is bfloat16
     device = 2  # CUDA
     version: tuple[int, int] | None = None
-    #: Where the values start, after the address.
+    #: Offset of the values from the address.
     offset = 0
 
     def __init__(self, driver: Driver, whole: np.ndarray, view=lambda whole: whole) -> None:
         super().__init__(driver, whole, view)
         self.asked: list[object] = []
-        #: Capsules that there are.
+        #: Capsules that exist.
         self.alive: list[object] = []
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -141,17 +141,17 @@ class WithDlpack(There):
         alive = self.alive
         destructor = _DESTRUCTOR(lambda _capsule: alive.clear())
         alive.append(name)
-        # They live as long as this does, which is longer than the capsule.
+        # The objects live as long as this one, which is longer than the capsule.
         self.held = (held, name, shape, strides, destructor)
         destroy = ctypes.cast(destructor, ctypes.c_void_p)
         return _new_capsule(ctypes.addressof(held), name, destroy)
 
 
 def bfloat16(values: np.ndarray) -> np.ndarray:
-    """The upper halves of single numbers, as 16-bit words."""
+    """Return the upper halves of single-precision numbers, as 16-bit words."""
     return (np.asarray(values, dtype=np.float32).view(np.uint32) >> 16).astype(np.uint16)
 
 
 def widened(words: np.ndarray) -> np.ndarray:
-    """The numbers again."""
+    """Convert the words back to numbers."""
     return (words.astype(np.uint32) << 16).view(np.float32)

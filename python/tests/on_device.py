@@ -1,6 +1,6 @@
-"""Rows in GPU memory, and rows of the host that are sketched by a GPU.
+"""Rows in GPU memory, and rows in host memory that a GPU sketches.
 
-Needs a GPU: `test_device.py` runs it in a process that has one, real or emulated.
+Needs a GPU: `test_device.py` runs this file in a process with a real or an emulated GPU.
 """
 
 import os
@@ -25,7 +25,7 @@ def gpu() -> Driver:
 
 @pytest.fixture(scope="session")
 def few(rows) -> np.ndarray:
-    """Rows that single precision holds."""
+    """Return rows that single precision represents exactly."""
     return rows[:ROWS].astype(np.float32).astype(np.float64)
 
 
@@ -86,7 +86,7 @@ def test_dlpack_is_asked_as_its_standard_says(gpu, plan, few):
         there = WithDlpack(gpu, few)
         there.version, there.offset, there.device = version, offset, device
         assert plan.sketch(there).to_bytes() == expected
-        # The default stream waits for what wrote it, and nothing holds the memory any longer.
+        # The default stream waits for the work that wrote X, and the memory is released afterwards.
         assert (there.asked, there.alive) == ([1], [])
     there.version = (2, 0)
     with pytest.raises(BufferError, match=r"X comes by DLPack 2\.0, not 1"):
@@ -304,7 +304,7 @@ def test_estimators_copy_rows_to_the_host(gpu, few):
 
 
 class Frame:
-    """A data frame like those of cuDF."""
+    """A data frame with the interface of cuDF."""
 
     __module__ = "cudf.core.dataframe"
 
@@ -350,7 +350,7 @@ def test_frames_of_cudf(gpu, few):
     assert holes.sketch(there) == holes.sketch(mixed) and there.taken == [(names, "float64")]
     with pytest.raises(ValueError, match="X lacks the column b"):
         plan.sketch(Frame(gpu, frame.drop(columns="b")))
-    # Columns beside those of the plan are found by their names on the host.
+    # Columns that the plan does not measure are found by name on the host.
     users = frame.assign(user=np.arange(ROWS) % 7, w=1.0 + np.arange(ROWS) % 3)
     assert plan.sketch(Frame(gpu, users), folds=3, fold_by="user") == plan.sketch(
         users, folds=3, fold_by="user"
@@ -373,7 +373,7 @@ def test_a_gpu_that_cannot_be_used_is_left_alone(gpu, plan, few):
         assert plan.sketch(there, device="cpu") == plan.sketch(few)
 
 
-# ---- Libraries that have a GPU -------------------------------------------------------------------
+# ---- Libraries that need a GPU -------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
@@ -404,7 +404,7 @@ def test_tensors_of_torch(real, plan, few):
 def test_rows_that_are_still_being_written_are_waited_for(real, few):
     torch = pytest.importorskip("torch")
     plan = Plan.from_data(few, landmarks=20)
-    plan.sketch(torch.tensor(few, device="cuda"))  # Compiled, so that the next one starts at once.
+    plan.sketch(torch.tensor(few, device="cuda"))  # Compiles the kernels.
     expected = plan.sketch(few)
     for stream in (torch.cuda.Stream(), torch.cuda.default_stream()):
         for _ in range(5):
@@ -426,7 +426,7 @@ def test_arrays_of_cupy(real, plan, few):
             plan.sketch(there).fit_kmeans(3).predict(there),
             plan.sketch(there).fit_kmeans(3).predict(there.get()),
         )
-    # Without DLPack, as from Numba.
+    # Without DLPack, as for Numba.
     bare = type("Bare", (), {"__cuda_array_interface__": X.__cuda_array_interface__})()
     assert plan.sketch(bare) == plan.sketch(few)
     with pytest.raises(TypeError, match="X holds int64"):

@@ -1,4 +1,4 @@
-"""Smoke test of an installed wheel: import it, fit, merge two halves to the bytes of the whole."""
+"""Smoke test of an installed wheel: import, fit, and merge two halves to the same bytes."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ X = centres[rng.integers(3, size=3000)] + rng.normal(size=(3000, 2))
 
 found = nysketch.CompressiveKMeans(n_clusters=3, random_state=0).fit(X).cluster_centers_
 nearest = np.linalg.norm(found[:, None] - centres, axis=2).min(axis=0)
-# 1,000 rows of unit variance per cluster: a centre is known to 0.03 per coordinate.
+# 1,000 rows of unit variance per cluster: the standard error of a coordinate is 0.03.
 assert nearest.max() < 0.3, found
 
 plan = nysketch.Plan.from_data(X, landmarks=50)

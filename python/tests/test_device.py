@@ -1,4 +1,4 @@
-"""The tests of `on_device.py`, in a process that has a GPU: a real one, or the emulated one."""
+"""Runs the tests of `on_device.py` in a process with a real or an emulated GPU."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ nysketch.Plan.from_data(X).sketch(X, device="cuda")
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory) -> dict[str, str]:
-    """Variables of a process that has a GPU, which must be set before it starts."""
+    """Return environment variables for a GPU; they must be set before the process starts."""
     folder = tmp_path_factory.mktemp("gpu")
     (folder / "kept").mkdir()
     own = {**os.environ, "XDG_CACHE_HOME": str(folder)}

@@ -1,4 +1,4 @@
-"""Every example of the docs runs, and every public thing is documented."""
+"""Every example of the docs runs, and every public object is documented."""
 
 import doctest
 import inspect
@@ -15,7 +15,7 @@ THINGS = [getattr(nysketch, name) for name in nysketch.__all__]
 
 
 def documented():
-    """Public classes and functions with their public methods and properties."""
+    """Yield public classes and functions with their public methods and properties."""
     for thing in THINGS:
         yield thing.__name__, thing
         if inspect.isclass(thing):
@@ -51,8 +51,8 @@ def test_classes_document_every_parameter():
 
 
 def examples_of(name: str) -> int:
-    """Runs the examples of a page and returns how many there are."""
-    # The lines around an example are not its output.
+    """Run the examples of a page and return their number."""
+    # Lines that start or end a code block are not output.
     text = re.sub(r"^```.*$", "", (ROOT / "docs" / name).read_text(), flags=re.MULTILINE)
     test = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -67,7 +67,7 @@ def test_the_page_on_spark_runs_with_dask():
 
 
 def test_the_tutorial_runs(tmp_path, monkeypatch):
-    """docs/PYTHON.md, in a folder of its own; its pictures are those in docs/images."""
+    """Run docs/PYTHON.md in a temporary folder; it writes the pictures that are in docs/images."""
     pytest.importorskip("matplotlib").use("agg")
     pytest.importorskip("duckdb")
     monkeypatch.chdir(tmp_path)

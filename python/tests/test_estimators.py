@@ -1,4 +1,4 @@
-"""Estimators: scikit-learn's own checks, and what they do not cover."""
+"""Estimators: scikit-learn's own checks, and properties that these do not cover."""
 
 import json
 import pickle
@@ -42,9 +42,9 @@ def expected_failures(estimator):
         failures |= dict.fromkeys(["check_estimator_sparse_matrix"], reason)
     if estimator.get_params().get("n_components") == 1:
         return failures
-    # As for KMeans, MiniBatchKMeans and BisectingKMeans in scikit-learn itself: landmarks and
-    # starts are drawn by the position of a row, so that others are drawn when rows are repeated.
-    # The sketch of a given plan is the same to the last bit (test_sketch.py).
+    # The same checks fail for KMeans, MiniBatchKMeans and BisectingKMeans in scikit-learn:
+    # landmarks and starts are drawn by row position, so repeating rows changes them. The sketch for
+    # a given plan is equal bit for bit (test_sketch.py).
     reason = "sample_weight is not equivalent to removing/repeating samples"
     for data in ("dense", "sparse"):
         failures[f"check_sample_weight_equivalence_on_{data}_data"] = reason
@@ -81,7 +81,7 @@ def test_k_means_is_as_good_as_scikit_learns(rows):
 def test_the_mixture_is_as_good_as_scikit_learns(rows):
     ours = CompressiveGaussianMixture(5, random_state=0).fit(rows)
     theirs = GaussianMixture(5, n_init=3, random_state=0).fit(rows)
-    # 0.01 nats, the figure that cells are held to on large tables.
+    # 0.01 nats is the limit for cells on large tables.
     assert ours.score(rows) > theirs.score(rows) - 0.01
     theirs.weights_, theirs.means_ = ours.weights_, ours.means_
     theirs.covariances_ = ours.covariances_
@@ -100,7 +100,7 @@ def test_the_mixture_is_as_good_as_scikit_learns(rows):
 
 @pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
 def test_covariances_are_those_of_scikit_learn(rows, kind):
-    """With a model of each kind in the place of the one that was fitted."""
+    """Replaces the fitted model by one of each type."""
     ours = CompressiveGaussianMixture(3, covariance_type="diag", random_state=0).fit(rows)
     model = json.loads(ours.model_.to_bytes())
     size = 1.0 + np.arange(3)
@@ -134,7 +134,7 @@ def test_covariances_are_those_of_scikit_learn(rows, kind):
     spread = ours.means_ - ours.weights_ @ ours.means_
     expected = within + (ours.weights_[:, None] * spread).T @ spread
     for X in (ours.sample(20_000)[0], ours.model_.sample(20_000, seed=1)):
-        # 20,000 draws: standard errors near one per cent of the variances.
+        # With 20,000 draws, standard errors are about 1 % of the variances.
         assert np.allclose(np.cov(X.T), expected, atol=0.06 * np.diag(expected).max())
 
 
@@ -148,7 +148,7 @@ def test_partial_fit_is_fit_on_the_same_plan(rows):
     assert np.array_equal(parts.cluster_centers_, whole.cluster_centers_)
     last = np.array_split(rows, 6)[-1]
     assert np.array_equal(parts.labels_, whole.predict(last)), "of the last rows"
-    # What the sketch tells of all rows: well separated clusters cut few cells.
+    # Estimated from the sketch of all rows: well separated clusters divide few cells.
     assert np.isclose(parts.inertia_, whole.inertia_, rtol=0.02)
     assert not hasattr(pickle.loads(pickle.dumps(parts)), "_last"), "rows are not pickled"
     before = parts.cluster_centers_
@@ -175,7 +175,7 @@ def test_sample_weights(rows):
     weighted = CompressiveKMeans(5, random_state=0).fit(rows, sample_weight=weights)
     theirs = KMeans(5, n_init=5, random_state=0).fit(rows, sample_weight=weights)
     assert weighted.inertia_ < 1.01 * theirs.inertia_
-    # The unit is a power of two of at most twice a 2**28th of the sum of weights.
+    # The unit is a power of two, at most twice the sum of weights divided by 2**28.
     assert weighted.plan_.weight_unit <= weights.sum() / 2**27
     assert repr(weighted.sketch_).startswith(f"Sketch(weight={weights.sum():.2f}, columns=4")
     assert np.isclose(weighted.sketch_.rows * weighted.plan_.weight_unit, weights.sum())
@@ -352,7 +352,7 @@ def test_ordinary_weights_are_rounded(rows):
     assert np.array_equal(by_name.cluster_centers_, by_array.cluster_centers_)
     many = np.random.default_rng(1)
     with warnings.catch_warnings():
-        # A few of so many weights are less than a unit, which does not matter.
+        # Some of these weights are below one unit, but too few for a warning.
         warnings.simplefilter("error")
         CompressiveKMeans(2).fit(many.normal(size=(100_000, 2)), sample_weight=many.random(100_000))
     started = CompressiveKMeans(5, random_state=0).partial_fit(rows, sample_weight=np.ones(3000))
@@ -437,7 +437,7 @@ def test_an_extreme_value_is_warned_of(rows):
     far = rows.copy()
     far[0, 1] = 1e6
     mixture = CompressiveGaussianMixture(6, random_state=0).fit(far)
-    # The step of the sums is 1e6 * 2**-28 = 0.004: variances near 1 are kept.
+    # The resolution of the sums is 1e6 * 2**-28 = 0.004, so variances near 1 are preserved.
     assert np.median(mixture.covariances_[:, 1]) < 3
     far[0, 1] = 1e10
     with pytest.warns(UserWarning, match="column 'c1' reaches from .* only to steps of"):
@@ -446,7 +446,7 @@ def test_an_extreme_value_is_warned_of(rows):
 
 def test_a_plan_of_the_first_rows_that_does_not_suit_is_warned_of(rows):
     rng = np.random.default_rng(0)
-    # In file order: the second column hardly varies at first.
+    # In file order, the second column varies little at first.
     early = rng.normal(size=(2000, 2)) * [1, 0.02]
     late = rng.normal(size=(8000, 2))
     estimator = CompressiveKMeans(3, scale="standard", random_state=0).partial_fit(early)
@@ -456,7 +456,7 @@ def test_a_plan_of_the_first_rows_that_does_not_suit_is_warned_of(rows):
         estimator.partial_fit(late)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        estimator.partial_fit(late)  # once
+        estimator.partial_fit(late)  # There is only one warning.
         plan = Plan.from_data(np.r_[early, late], scale="standard")
         CompressiveKMeans(3, plan=plan).partial_fit(early).partial_fit(late)
         CompressiveKMeans(3, scale="standard").partial_fit(late[:4000]).partial_fit(late[4000:])
@@ -489,7 +489,7 @@ def test_parameters_of_scikit_learn(rows):
         again = CompressiveKMeans(5, init=plain.cluster_centers_, random_state=0).fit(rows)
         theirs = KMeans(5, init=start, n_init=1).fit(rows)
         named = CompressiveKMeans(5, init=start, random_state=0).fit(rows)
-    # Centre i is where start i went.
+    # Centre i is the one that started at row i.
     assert np.allclose(again.cluster_centers_, plain.cluster_centers_, atol=0.1)
     assert np.isclose(named.inertia_, theirs.inertia_, rtol=0.05)
     for init, message in [

@@ -1,4 +1,4 @@
-"""Folds: sums of disjoint parts of the rows, and what they say about models."""
+"""Folds: sums of disjoint parts of the rows, and the intervals of models."""
 
 import numpy as np
 import pytest
@@ -69,7 +69,7 @@ def test_intervals(sketch):
     wide = sketch.with_intervals(model, confidence=0.99).intervals
     for share, wider, centre in zip(found.weights, wide.weights, found.centres, strict=True):
         assert wider[0] < share[0] < 0.5 < share[1] < wider[1]
-        # Two unit variances of 1,500 rows: standard errors of 0.026, and t of 7 degrees.
+        # 1,500 rows of unit variance: standard errors of 0.026, and Student's t with 7 degrees.
         assert all(0.01 < high - low < 0.3 for low, high in centre)
     kept = nysketch.Model.from_bytes(sketch.with_intervals(model).to_bytes())
     assert kept.intervals == found

@@ -1,4 +1,4 @@
-"""What X may be, and what it may not."""
+"""Supported and unsupported types of X."""
 
 import datetime
 
@@ -267,7 +267,7 @@ def test_huge_integers_and_far_data_keep_their_differences(rows):
     far = rows + 1e8
     near = Plan.from_data(rows, landmarks=50).sketch(rows).fit_kmeans(5, seed=1)
     away = Plan.from_data(far, landmarks=50).sketch(far).fit_kmeans(5, seed=1)
-    # At 1e8 a double keeps 1.5e-8.
+    # At 1e8 the resolution of a double is 1.5e-8.
     assert np.allclose(away.centres - 1e8, near.centres, atol=1e-6)
     assert np.array_equal(away.predict(far), near.predict(rows))
     integers = np.arange(12, dtype=np.uint64).reshape(-1, 1) + np.uint64(2**52)
@@ -302,7 +302,7 @@ def test_batches_of_other_types_are_not_taken_for_what_they_are_not():
 
 @pytest.fixture
 def folder(columns, tmp_path):
-    """The rows as files of every format, and as three files of a folder."""
+    """Write the rows to files of every format, and to three files in a folder."""
     table = pa.table(columns)
     pq.write_table(table, tmp_path / "x.parquet", row_group_size=700)
     pyarrow.csv.write_csv(table, tmp_path / "x.csv")
@@ -365,7 +365,7 @@ def test_columns_of_files_are_chosen_by_pattern(columns, tmp_path):
     X = tmp_path / "x.parquet"
     with pytest.warns(UserWarning, match=r"as numbers or text: blob \(binary\)"):
         assert Plan.from_data(X).columns == ["c0", "c1", "c2", "c3"]
-    # Tables in memory do the same.
+    # Tables in memory behave in the same way.
     for rows in (X, table, pl.from_arrow(table)):
         plan = Plan.from_data(rows, columns=["c2", "c*"], exclude=["c1"])
         assert plan.columns == ["c2", "c0", "c3"]
@@ -429,7 +429,7 @@ def test_bad_files_are_told(rows, plan, folder):
 
 def test_arrays_with_labels_are_arrays(rows, plan):
     xarray = pytest.importorskip("xarray")
-    # Its Arrow stream has one row per value.
+    # The Arrow stream of X has one row per value.
     X = xarray.DataArray(rows, dims=("time", "sensor"))
     assert plan.sketch(X) == plan.sketch(rows)
     assert Plan.from_data(X, landmarks=50) == plan
@@ -440,7 +440,7 @@ def test_arrays_with_labels_are_arrays(rows, plan):
 
 
 def test_frames_of_spark_are_told_where_to_go(rows):
-    # Frames of Spark Connect have other classes than those of a session.
+    # Spark Connect frames have different classes from those of a session.
     for module in ("pyspark.sql.classic.dataframe", "pyspark.sql.connect.dataframe"):
         frame = type("DataFrame", (), {"__module__": module})()
         for call in (Plan.from_data, CompressiveKMeans(2).fit):

@@ -1,4 +1,4 @@
-"""Ctrl-C, threads, forks, progress, memory: what happens while rows are read."""
+"""Ctrl-C, threads, forks, progress and memory while rows are read."""
 
 import multiprocessing
 import os
@@ -64,12 +64,12 @@ except KeyboardInterrupt:
     ],
 )
 def test_ctrl_c_stops_long_work(call):
-    # scikit-learn would look at all values of the endless array first.
+    # Without this setting, scikit-learn would check all values of the endless array first.
     script = "import sklearn; sklearn.set_config(assume_finite=True)\n" + SLOW.format(call=call)
     done = python(script, timeout=100)
     assert done.returncode == 0, done.stderr
     seconds, pulled_later = (float(x) for x in done.stdout.split())
-    # Half a second of work, two of grace for a decoder, and a busy machine.
+    # Half a second of work, two seconds of grace for a decoder, and a margin for a busy machine.
     assert seconds < 20 and pulled_later == 0
 
 
@@ -130,7 +130,7 @@ def test_progress_is_told_on_stderr(rows, capfd):
     assert re.findall(r"fitting \w+, \d+\.\d s", capfd.readouterr().err)[-1].startswith(
         "fitting kmeans"
     )
-    # Choosing so many landmarks takes longer than a tick.
+    # Choosing this number of landmarks takes longer than a tick.
     Plan.from_data(rows, landmarks=2500, sampling="leverage", verbose=True, warn=False)
     assert "3,000 rows read" in (err := capfd.readouterr().err) and "choosing landmarks" in err
     plan.sketch(rows)
@@ -168,9 +168,9 @@ print((peak() - before) / 1e6)
 @pytest.mark.parametrize(
     ("work", "limit"),
     [
-        # Labels of 10^6 rows are 4 MB; the rest is one part a thread.
+        # Labels of 10^6 rows take 4 MB; the rest is one part per thread.
         ("CompressiveKMeans(10, random_state=0).fit(X)", 50),
-        # A stream of ten batches of 80 MB.
+        # A stream of ten batches of 80 MB each.
         (
             "batch = pa.record_batch({f'c{j}': np.ascontiguousarray(X[:, j]) for j in range(20)})\n"
             "before = peak()\n"
@@ -188,7 +188,7 @@ def test_memory_does_not_grow_with_the_rows(work, limit):
 
 
 def test_a_stream_from_a_generator_is_read_on_other_threads(rows):
-    """The generator needs the GIL, which must not be held while waiting for it."""
+    """The generator needs the GIL, so the GIL must be released while waiting for it."""
     table = pa.table({f"c{j}": rows[:, j] for j in range(4)})
     plan = Plan.from_data(table, landmarks=30)
     batches = (batch for batch in table.to_batches(max_chunksize=10))

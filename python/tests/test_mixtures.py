@@ -1,4 +1,4 @@
-"""Gaussian mixtures: covariances, starts, the least variance, intervals and outliers."""
+"""Gaussian mixtures: covariances, starts, minimum variance, intervals and outliers."""
 
 import warnings
 
@@ -13,7 +13,7 @@ KINDS = ["full", "tied", "diag", "spherical"]
 
 @pytest.fixture(scope="module")
 def slanted():
-    """Three clusters of 4,000 rows whose columns vary together."""
+    """Return three clusters of 4,000 rows with correlated columns."""
     rng = np.random.default_rng(3)
     shape = np.array([[1.0, 0.8, 0.0], [0.0, 0.5, 0.3], [0.2, 0.0, 0.4]])
     means = np.array([[0.0, 0.0, 0.0], [6.0, 1.0, 0.0], [0.0, -5.0, 4.0]])
@@ -47,7 +47,7 @@ def test_the_default_is_what_the_witnesses_carry(slanted):
         return CompressiveGaussianMixture(3, random_state=0, **given).fit(slanted)
 
     assert fitted().covariance_type_ == "full"
-    # Three full components have 29 numbers, for which 100 rows are too few.
+    # Three full components have 29 parameters, for which 100 rows are too few.
     few = fitted(witnesses=100)
     assert few.covariance_type_ == "diag"
     assert "too many for" in few.model_.report["notes"][0]
@@ -70,7 +70,7 @@ def test_settings_reach_the_search(slanted, sketch):
     assert sketch.fit_gmm(3, threads=1) == sketch.fit_gmm(3, threads=2)
     with pytest.warns(UserWarning, match=r"min_variance=0\.5 allows"):
         wide = sketch.fit_gmm(3, covariance="diag", min_variance=0.5)
-    # A few rows far out do not count for the variance of a column.
+    # A few distant rows do not affect the variance of a column.
     assert np.all(wide.variances >= 0.49 * slanted.var(axis=0))
     assert wide.report["min_variance"] == 0.5
     ours = CompressiveGaussianMixture(3, plan=sketch.plan, random_state=0)
@@ -107,7 +107,7 @@ def test_a_mixture_starts_where_it_is_told(slanted, kind):
     plan = Plan.from_data(slanted, witnesses=3000, scale="standard", seed=0)
     given = {"n_components": 3, "covariance_type": kind, "plan": plan, "random_state": 0}
     first = CompressiveGaussianMixture(**given).fit(slanted)
-    # Unscaled, one variance for all columns is that of X.
+    # Without scaling, the spherical variance is in the units of X.
     precisions = first.precisions_ if kind != "spherical" else np.ones(3)
     start = {
         "means_init": first.means_,
@@ -115,7 +115,7 @@ def test_a_mixture_starts_where_it_is_told(slanted, kind):
         "precisions_init": precisions,
     }
     again = CompressiveGaussianMixture(**given, **start).fit(slanted)
-    # The i-th component stays the i-th.
+    # Component i remains component i.
     assert np.allclose(again.means_, first.means_, atol=0.05)
     assert np.allclose(again.weights_, first.weights_, atol=0.01)
     if kind != "spherical":
@@ -126,7 +126,7 @@ def test_a_mixture_starts_where_it_is_told(slanted, kind):
     cold = warm.n_iter_
     assert warm.fit(slanted).n_iter_ <= min(3, cold)
     assert np.allclose(warm.means_, first.means_, atol=0.05)
-    # Another number of components starts anew.
+    # A fit with a different number of components starts from scratch.
     assert warm.set_params(n_components=4).fit(slanted).means_.shape == (4, 3)
 
 
@@ -176,7 +176,7 @@ def test_outliers_as_in_scikit_learns_detectors(slanted, sketch):
     score = mixture.decision_function(far)
     assert np.array_equal(score, mixture.score_samples(far) - mixture.offset_)
     assert np.array_equal(score < 0, mixture.predict_outliers(far) == -1)
-    # Another share needs no other fit.
+    # A different share does not require a new fit.
     assert mixture.set_params(contamination=0.1).offset_ == mixture.model_.threshold(0.1)
     holes = np.where(np.arange(3) == 0, np.nan, far[:2])
     skipping = CompressiveGaussianMixture(3, skip_invalid=True, random_state=0).fit(slanted)

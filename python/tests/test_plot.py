@@ -1,4 +1,4 @@
-"""Pictures show what they should."""
+"""Contents of the pictures."""
 
 import importlib.metadata
 
@@ -52,7 +52,7 @@ def test_ellipses_are_covariances_in_the_plane(rows):
         inverse = np.linalg.inv(axes @ full @ axes.T)
         for line, centre in zip(drawn.lines, drawn.collections[1].get_offsets(), strict=True):
             outline = np.column_stack(line.get_data()) - centre
-            # Two standard deviations.
+            # Ellipses show two standard deviations.
             assert np.allclose(np.einsum("ni,ij,nj->n", outline, inverse, outline), 4)
 
 

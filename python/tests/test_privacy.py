@@ -28,7 +28,7 @@ def test_from_public_rows_to_a_model(tmp_path):
     centres = release.estimate().fit_kmeans(3).centres
     exact = plan.sketch(X).fit_kmeans(3).centres
     assert np.allclose(np.sort(centres, 0), np.sort(exact, 0), atol=0.3)
-    # The file of the command, and back.
+    # Save the release in the format of the command, and read it back.
     release.save(tmp_path / "r.nys")
     assert Release.load(tmp_path / "r.nys").to_bytes() == release.to_bytes()
     assert isinstance(nysketch.read(tmp_path / "r.nys"), Release)

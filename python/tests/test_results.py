@@ -1,4 +1,4 @@
-"""What the command tells, in Python: the same numbers, and tables that escape what they show."""
+"""Results equal those of the command, and tables for notebooks escape their contents."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from nysketch import Model, Plan, Sketch, results
 
 @pytest.fixture(scope="module")
 def days(tmp_path_factory, rows):
-    """Three days of one plan, the third elsewhere in column c1, and models of the first."""
+    """Make three days of one plan, with column c1 shifted on the third, and models of the first."""
     folder = tmp_path_factory.mktemp("days")
     plan = Plan.from_data(rows[:1000], landmarks=60)
     plan.save(folder / "plan.nys")
@@ -88,7 +88,7 @@ def test_diff_is_that_of_the_command(days, command):
     assert found.drift and found.columns[0].column == "c1" and len(found.cells) == 3
     in_memory = nysketch.diff(Sketch.load(a), Sketch.load(b), draws=199, seed=4)
     assert in_memory.p_value == found.p_value and in_memory.file is None
-    # Without `top`, all of them.
+    # Without `top`, all landmarks are returned.
     assert len(in_memory.landmarks) == 60
 
 
@@ -201,7 +201,7 @@ def test_tables_escape_what_they_show():
         if thing is not curve:
             assert "&lt;script&gt;" in html and "x&amp;y" in html
     page = nysketch.report(sketch, name=EVIL)
-    # One script is the page's own.
+    # The only script is the page's own.
     assert page.count("<script") == 1 and "&lt;script&gt;" in page
     assert f"<td>{curve.suggested}</td>" in curve._repr_html_()
 
@@ -213,7 +213,7 @@ def test_landmarks_by_themselves(rows, command, tmp_path):
     with pytest.warns(UserWarning, match="129 landmarks: .* for k = 8 clusters in d = 4 columns"):
         plan = Plan.from_data(rows, landmarks="auto", clusters=8)
     assert plan.to_bytes() == (tmp_path / "p.nys").read_bytes()
-    # Ten for each cluster where that is more than 400.
+    # Ten landmarks per cluster, if that is more than 400.
     assert len(Plan.from_data(rows, clusters=50).landmarks) == 500
     with pytest.raises(ValueError, match="clusters"):
         Plan.from_data(rows, clusters=0)
@@ -287,7 +287,7 @@ except KeyboardInterrupt:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize(
     ("line", "code", "out"),
-    # The program ends as the signal ends programs.
+    # The program ends by the signal, and code inside Python gets an exception.
     [(["-m", "nysketch", *LONG], -signal.SIGINT, ""), (["-c", INSIDE], 7, "interrupted\n")],
     ids=["program", "inside"],
 )
@@ -299,7 +299,7 @@ def test_ctrl_c_stops_the_command(line, code, out, tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )
-    # Until it has begun to write.
+    # Wait until it has begun to write.
     end = time.monotonic() + 60
     while not any(tmp_path.iterdir()) and time.monotonic() < end:
         time.sleep(0.05)

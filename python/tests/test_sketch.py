@@ -1,4 +1,4 @@
-"""Plans, sketches and models: the same bytes as the command line, the same numbers as NumPy."""
+"""Plans, sketches and models: the same bytes as the command, and the same numbers as NumPy."""
 
 import pickle
 import warnings
@@ -42,7 +42,7 @@ def test_the_command_line_writes_the_same_bytes(rows, command, tmp_path):
 def test_witness_rows_stay_with_the_plan(rows, command, tmp_path):
     plan = Plan.from_data(rows, landmarks=60, witnesses=100)
     assert plan.witnesses.shape == (100, 4)
-    # Every witness is a row, to single precision.
+    # Every retained row is a row of the data, in single precision.
     assert all(np.abs(rows - x).max(axis=1).min() < 1e-5 for x in plan.witnesses)
     none = Plan.from_data(rows, landmarks=60, witnesses=0)
     assert none.witnesses is None and np.array_equal(none.landmarks, plan.landmarks)
@@ -182,11 +182,11 @@ def test_what_a_sketch_holds(rows):
     landmarks = (plan.landmarks - plan.centre) / plan.scale
     squares = ((scaled[:, None] - landmarks[None]) ** 2).sum(axis=2)
     nearest = squares.argmin(axis=1)
-    # Kernel values are kept to 2**-23 of coordinates in single precision.
+    # The resolution of kernel values is 2**-23, and coordinates are in single precision.
     for sigma2, means in zip(plan.bandwidths, sketch.kernel_means, strict=True):
         assert np.allclose(np.exp(-squares / 2 / sigma2).mean(axis=0), means, atol=1e-5)
     assert np.array_equal(np.bincount(nearest, minlength=40), sketch.cell_rows)
-    # Coordinates are kept to 2**-28 of the widest value seen.
+    # The resolution of coordinates is 2**-28 of the largest value seen.
     for cell in range(40):
         members = rows[nearest == cell]
         if len(members):
@@ -212,7 +212,7 @@ def test_the_feature_map_is_that_of_the_paper(rows):
     fourier = Plan.from_data(rows, features="fourier", frequencies=4000, bandwidth=20.0)
     products = fourier.transform(x) @ fourier.transform(x).T
     exact = np.exp(-((x[:, None] - x[None]) ** 2).sum(axis=2) / 40)
-    # Means of 4,000 cosines: standard error at most 0.7 / sqrt(4000) = 0.011; five of them.
+    # Means of 4,000 cosines: the standard error is at most 0.7 / sqrt(4000) = 0.011; five of them.
     assert np.abs(products - exact).max() < 0.055
     assert np.allclose(fourier.sketch(x).embedding(), fourier.transform(x).mean(axis=0), atol=1e-5)
     with pytest.raises(ValueError, match="one of the sketch's"):

@@ -1,4 +1,4 @@
-"""Spark on a cluster of several processes: the bytes of one machine, whatever happens."""
+"""Spark on a cluster of several processes gives the bytes of one machine, despite failures."""
 
 import contextlib
 import os
@@ -40,7 +40,7 @@ CONFIGURATION = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
-    # One partition a file.
+    # One partition per file.
     "spark.sql.files.openCostInBytes": str(1 << 27),
     "spark.task.maxFailures": "10",
 }
@@ -120,7 +120,7 @@ def test_partitions_do_not_show(df, table, plan, monkeypatch):
         on_spark.plan(nothing)
     shuffled = df.repartition(5, "n")
     assert on_spark.sketch(shuffled, plan) == whole
-    # Merged on executors first, in two levels.
+    # Executors merge first, in two levels.
     monkeypatch.setattr(_spark, "DRIVER_PARTS", 2)
     monkeypatch.setattr(_spark, "GROUP_PARTS", 3)
     assert on_spark.sketch(df, plan) == whole
@@ -136,7 +136,7 @@ def test_a_plan_is_one_of_all_rows(df, table, plan):
     X = np.column_stack([table[c] for c in columns])
     landmarks, witnesses = plan.landmarks, plan.witnesses
     assert len(landmarks) == 60 and len(witnesses) == min(20_000, len(X))
-    # Every landmark and every witness is a row, to single precision.
+    # Every landmark and every retained row is a row of the data, in single precision.
     for x in [*landmarks[::7], *witnesses[::701]]:
         assert np.abs(X - x).max(axis=1).min() < 1e-5
     local = Plan.from_data(table.select(columns), landmarks=60)
@@ -248,12 +248,12 @@ def slowly(batches):
     yield from batches
 
 
-# Unpickled where these tests cannot be imported.
+# Pickled by value, because executors cannot import the tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 def executors_of_this_process() -> list[int]:
-    """Executors among the descendants of this process: no other Spark is touched."""
+    """Return the executors among the descendants of this process; no other Spark is affected."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -267,7 +267,7 @@ def executors_of_this_process() -> list[int]:
     family = {os.getpid()}
     while more := {p for p, (parent, _) in parents.items() if parent in family} - family:
         family |= more
-    # The script that starts an executor has become it, or waits for it: the last one is Java.
+    # The script that starts an executor becomes it or waits for it, so the last process is Java.
     found = [p for p in family if p in parents and parents[p][1]]
     return [p for p in found if not any(parents[q][0] == p for q in found)]
 
@@ -385,7 +385,7 @@ def test_outliers_are_flagged(df, table, plan):
 
 
 def test_the_package_is_shipped_where_it_is_not_installed(folder, plan, table, tmp_path):
-    """The workers' Python has all packages of this one but nysketch."""
+    """The workers' Python has all packages of this one except nysketch."""
     packages = Path(np.__file__).parents[1]
     bare = tmp_path / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)

@@ -1,4 +1,4 @@
-"""Tables as they are: categories, dates, missing values, vectors, from any kind of table."""
+"""Realistic tables of any kind: categories, dates, missing values and vectors."""
 
 import warnings
 
@@ -33,7 +33,7 @@ def truth() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def frame(truth) -> pd.DataFrame:
-    """Three clusters that numbers and categories tell apart together, with holes."""
+    """Return three clusters that need numbers and categories to separate, with missing values."""
     rng = np.random.default_rng(6)
 
     def noisy(levels):
@@ -59,7 +59,7 @@ def frame(truth) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def tables(frame, tmp_path_factory) -> dict:
-    """The same rows as tables of every kind."""
+    """Return the same rows as tables of every kind."""
     folder = tmp_path_factory.mktemp("tables")
     table = pa.Table.from_pandas(frame, preserve_index=False)
     pyarrow.csv.write_csv(
@@ -105,7 +105,7 @@ def test_the_same_rows_are_the_same_plan_and_sketch(frame, tables, options):
     skip = options.get("missing") == "skip"
     sketch = plan.sketch(frame, skip_invalid=skip)
     for kind, X in tables.items():
-        # In another order columns are measured in that order.
+        # With columns in a different order, the plan measures them in that order.
         if kind != "shuffled":
             assert Plan.from_data(X, landmarks=40, **options) == plan, kind
         assert plan.sketch(X, skip_invalid=skip).to_bytes() == sketch.to_bytes(), kind
@@ -184,7 +184,7 @@ def test_arrays_with_holes(frame):
     assert Plan.from_data(complete, landmarks=40, missing="partial").missing == "partial"
     with pytest.raises(ValueError, match="the value is missing"):
         Plan.from_data(complete, landmarks=40).sketch(X)
-    # Numbers that are called categories have their own texts as levels.
+    # Numbers that are read as categories have their texts as levels.
     codes = np.column_stack([complete, np.arange(ROWS) % 3])
     plan = Plan.from_data(codes, categorical="c2", landmarks=40)
     assert plan.columns == ["c0", "c1"] and sorted(plan.categories["c2"]) == ["0", "1", "2"]

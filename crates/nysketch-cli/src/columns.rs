@@ -1,4 +1,4 @@
-//! The columns of a table in words: roles, missing values, levels and ranges.
+//! Text about the columns of a table: roles, missing values, levels and ranges.
 
 use crate::describe::one_line;
 use crate::output::{count, in_options, percent, short, thousands};
@@ -7,12 +7,13 @@ use nysketch::recipe::words;
 use nysketch::{Plan, Sketch};
 use nysketch_tables::{Dataset, Role};
 
-/// Levels of a category that are listed.
+/// Maximum number of levels of a category that are listed.
 const LEVELS: usize = 4;
-/// Characters of a name or a level that are shown.
+/// Maximum number of characters of a name or a level that are shown.
 const LONGEST: usize = 32;
 
-/// What was found of the columns, in the order of the table, with their types and those that were not read.
+/// Returns the summaries of all columns of the table, in its order, with their types. Columns that
+/// were not read are included.
 pub fn with_types(found: &[ColumnSummary], table: &Dataset) -> Vec<ColumnSummary> {
     let typed = |role: &nysketch_tables::ColumnRole| {
         let known = found.iter().find(|c| c.column == role.name).cloned();
@@ -30,7 +31,7 @@ pub fn with_types(found: &[ColumnSummary], table: &Dataset) -> Vec<ColumnSummary
     columns
 }
 
-/// "9 columns", "9 columns and 3 categories".
+/// Formats the number of columns: "9 columns", "9 columns and 3 categories".
 pub fn measured(plan: &Plan) -> String {
     let numbers = count(plan.dims() as u64, "column");
     match plan.categories().len() {
@@ -42,21 +43,21 @@ pub fn measured(plan: &Plan) -> String {
     }
 }
 
-/// A line for each column, at most so many.
+/// Formats a table with one line per column, at most `most` of them.
 pub fn table(columns: &[ColumnSummary], most: usize) -> String {
     let mut lines =
         vec![["column", "type", "role", "missing", "values", "measured as"].map(String::from)];
     lines.extend(columns.iter().take(most).map(cells));
     let wide = |i: usize| lines.iter().map(|l| l[i].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..6).map(wide).collect();
-    // Types are known only where the table is at hand.
+    // Types are known only if the table itself was read.
     let typed = lines[1..].iter().any(|l| !l[1].is_empty());
     let mut text = String::new();
     for cells in &lines {
         let mut line = String::new();
         for (i, cell) in cells.iter().enumerate().filter(|(i, _)| typed || *i != 1) {
             let space = " ".repeat(widths[i] - cell.chars().count());
-            // Shares stand below one another.
+            // Shares are aligned at the right.
             line.push_str(&if i == 3 {
                 format!("{space}{cell}  ")
             } else {
@@ -91,7 +92,7 @@ fn cells(column: &ColumnSummary) -> [String; 6] {
     [name, holds, role, missing, values, column.transformation.join(", ")]
 }
 
-/// The range of numbers, or the levels of a category.
+/// Formats the range of a number, or the levels of a category.
 fn values(column: &ColumnSummary) -> String {
     if column.role == Use::Category {
         return levels(&column.levels);
@@ -104,7 +105,7 @@ fn values(column: &ColumnSummary) -> String {
     }
 }
 
-/// "16 levels: UA 17.4 %, B6 16.2 %, …".
+/// Formats levels by decreasing share: "16 levels: UA 17.4 %, B6 16.2 %, …".
 fn levels(levels: &[LevelShare]) -> String {
     let mut order: Vec<&LevelShare> = levels.iter().collect();
     order.sort_by(|a, b| b.share.unwrap_or(0.0).total_cmp(&a.share.unwrap_or(0.0)));
@@ -117,7 +118,7 @@ fn levels(levels: &[LevelShare]) -> String {
     format!("{}: {}{more}", count(levels.len() as u64, "level"), named.join(", "))
 }
 
-/// A text of any length, to be shown among others.
+/// Shortens a text to at most [`LONGEST`] characters.
 fn cut(text: &str) -> String {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -125,7 +126,7 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// What a sketch has of rows, or of their total weight.
+/// Formats a number of rows, or their total weight if rows have weights.
 fn rows(sketch: &Sketch, sum: f64) -> String {
     match &sketch.plan().weighting {
         None => count(sum as u64, "row"),
@@ -133,7 +134,7 @@ fn rows(sketch: &Sketch, sum: f64) -> String {
     }
 }
 
-/// Rows whose level the plan does not know, by category.
+/// Describes for each category the rows whose level is not in the plan.
 pub fn unknown_levels(sketch: &Sketch) -> Vec<String> {
     let counts = sketch.level_rows();
     let unknown = sketch.plan().categories().iter().zip(&counts);
@@ -152,7 +153,7 @@ pub fn unknown_levels(sketch: &Sketch) -> Vec<String> {
         .collect()
 }
 
-/// How many rows lack numbers, where some do.
+/// Describes the rows with missing numbers, if there are any.
 pub fn incomplete(sketch: &Sketch) -> Option<String> {
     let complete = Some(sketch.complete_rows()).filter(|rows| *rows < sketch.rows())? as f64;
     let collect = sketch.plan().collect;

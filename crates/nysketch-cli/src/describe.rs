@@ -1,4 +1,4 @@
-//! Words for plans, models and changes that several commands show.
+//! Text about plans, models and changes, shared by several commands.
 
 use crate::output::{count, in_options, short, thousands};
 use nysketch::clusters::{Aspect, Facts, Trait, telling, unusual};
@@ -12,19 +12,19 @@ use nysketch::{
 };
 use serde_json::{Value, json};
 
-/// Columns that a cluster or a cell is told by.
+/// Maximum number of columns that describe a cluster or a cell.
 const TOLD: usize = 3;
-/// Clusters or components that are listed.
+/// Maximum number of clusters or components that are listed.
 const LISTED: usize = 40;
-/// Differences below this many standard deviations do not tell a cluster from the whole.
+/// Smallest difference, in standard deviations, that describes a cluster.
 const TELLING: f64 = 0.1;
 
-/// A name inside a table, on one line.
+/// Removes line breaks from a name, for use in a table.
 pub fn one_line(name: &str) -> String {
     name.replace(['\n', '\r'], "␤")
 }
 
-/// "1,000 rows", or "rows of total weight 12.5".
+/// Formats the size of a sketch: "1,000 rows", or "rows of total weight 12.5".
 pub fn amount(sketch: &Sketch) -> String {
     match sketch.plan().weighting {
         None => count(sketch.rows(), "row"),
@@ -32,12 +32,12 @@ pub fn amount(sketch: &Sketch) -> String {
     }
 }
 
-/// Whom a private plan protects.
+/// Names the unit that a private plan protects: single rows, or people.
 pub fn protected(plan: &Plan) -> String {
     plan.people().map_or("single rows".into(), ToString::to_string)
 }
 
-/// "400 landmarks (dsquared)".
+/// Formats the measurement of a plan: "400 landmarks (dsquared)".
 pub fn measured_at(plan: &Plan) -> String {
     match &plan.features {
         Features::Nystrom(points, sampling) => {
@@ -56,7 +56,7 @@ pub fn measured_at(plan: &Plan) -> String {
     }
 }
 
-/// "5,400 raw rows: 400 landmarks and 5,000 witnesses".
+/// Formats the number of raw rows in a file: "5,400 raw rows: 400 landmarks and 5,000 witnesses".
 pub fn raw_rows(raw: RawRows) -> String {
     let parts = [
         (raw.landmarks, "landmark"),
@@ -73,7 +73,7 @@ pub fn raw_rows(raw: RawRows) -> String {
     format!("{}: {listed}", count(raw.total() as u64, "raw row"))
 }
 
-/// The folds of a sketch in one line.
+/// Describes the folds of a sketch in one line.
 pub fn folds_text(folds: &FoldSummary) -> String {
     let by =
         folds.by.as_ref().map_or("the values of rows".into(), |by| format!("'{}'", one_line(by)));
@@ -81,12 +81,12 @@ pub fn folds_text(folds: &FoldSummary) -> String {
     format!("{count} by {by}, of {} to {} rows", thousands(*smallest), thousands(*largest))
 }
 
-/// "distance 2560 ↑2.1 (all 730), carrier: UA 61 % ↑1.2 (all 17 %)": what tells most.
+/// Lists the largest differences: "distance 2560 ↑2.1 (all 730), carrier: UA 61 % ↑1.2 (all 17 %)".
 fn told(traits: &[Trait], columns: &[String], recipe: &Recipe) -> String {
     told_with(traits, columns, recipe, |_| None)
 }
 
-/// The same, with half the width of the interval of a value, where there is one.
+/// As [`told`], with half the width of a value's interval if there is one.
 fn told_with(
     traits: &[Trait],
     columns: &[String],
@@ -107,7 +107,7 @@ fn told_with(
     if words.is_empty() { "like all rows".into() } else { words.join(", ") }
 }
 
-/// Above or below; a time on a circle is neither.
+/// Returns an arrow for above or below; a cyclic time is neither.
 pub fn arrow(t: &Trait) -> &'static str {
     match (t.aspect, t.deviations) {
         (_, 0.0) => "=",
@@ -117,8 +117,8 @@ pub fn arrow(t: &Trait) -> &'static str {
     }
 }
 
-/// A value and that of all rows: what is next to nothing beside their difference is 0, and numbers far from 0 that differ by
-/// little have the digits that tell them apart.
+/// Formats a value and that of all rows. A number that is negligible compared with their difference
+/// is shown as 0. Large numbers with a small difference get enough digits to distinguish them.
 pub fn beside(t: &Trait, recipe: &Recipe) -> [String; 2] {
     let nothing = |x: f64| x.abs() < 1e-6 * (t.value - t.overall).abs();
     let pair = [t.value, t.overall];
@@ -127,7 +127,7 @@ pub fn beside(t: &Trait, recipe: &Recipe) -> [String; 2] {
     if plain && t.value != t.overall && texts[0] == texts[1] { told_apart(pair) } else { texts }
 }
 
-/// Two numbers with two digits of their difference, as far as doubles have them.
+/// Formats two numbers with two digits of their difference, within the precision of doubles.
 fn told_apart([a, b]: [f64; 2]) -> [String; 2] {
     let exponent = |x: f64| x.abs().log10().floor();
     let digits = (exponent(a) - exponent(a - b) + 2.0).clamp(1.0, 17.0);
@@ -147,7 +147,7 @@ fn short_deviations(deviations: f64) -> String {
     }
 }
 
-/// A place by what is the most unusual there, beside the baseline of a comparison.
+/// Describes a place by its most unusual values compared with the baseline of a comparison.
 pub fn place(mean: &[f64], levels: &[f64], drift: &Drift, plan: &Plan) -> String {
     let facts = Facts { numbers: mean, levels, missing: &[] };
     match &drift.whole {
@@ -163,13 +163,13 @@ pub fn place(mean: &[f64], levels: &[f64], drift: &Drift, plan: &Plan) -> String
     }
 }
 
-/// The share of values that the rows of a cluster lack, where rows may lack some.
+/// Returns the mean share of missing values in a cluster, if the model has profiles.
 pub fn lacking(model: &Model, label: usize) -> Option<f64> {
     let missing = model.profile.as_ref()?.missing_within.get(label)?;
     Some(missing.iter().sum::<f64>() / missing.len().max(1) as f64)
 }
 
-/// "kmeans, 5 clusters", "gmm, 3 components, full covariances".
+/// Summarises a model: "kmeans, 5 clusters", "gmm, 3 components, full covariances".
 pub fn summary(model: &Model) -> String {
     let k = model.k() as u64;
     let what = match &model.shape {
@@ -188,7 +188,7 @@ pub fn summary(model: &Model) -> String {
     format!("{}, {what}", model.task)
 }
 
-/// What a model holds, as a table.
+/// Formats a model as a table.
 pub fn table(model: &Model) -> String {
     match &model.shape {
         Shape::Components { components, explained_variance_ratio, .. } => {
@@ -255,7 +255,7 @@ fn wide([low, high]: Interval) -> f64 {
     high - low
 }
 
-/// Two digits of half the width of an interval.
+/// Formats half the width of an interval with two digits.
 fn rounded(half: f64) -> String {
     match half {
         half if half > 0.0 && half < 1e5 => {
@@ -266,7 +266,8 @@ fn rounded(half: f64) -> String {
     }
 }
 
-/// Half the width of the interval of a value of a centre, where it is in the units that are shown.
+/// Returns half the width of the interval of a centre's value, if the value is shown in the units
+/// of the column.
 fn half_width(model: &Model, label: usize, t: &Trait) -> Option<f64> {
     let Aspect::Number(j) = t.aspect else { return None };
     let as_it_is = model.recipe.numbers[j].step == Step::AsIs;
@@ -274,7 +275,7 @@ fn half_width(model: &Model, label: usize, t: &Trait) -> Option<f64> {
     as_it_is.then(|| 0.5 * wide(centre[j]))
 }
 
-/// What intervals are, and what they say of the whole model.
+/// Explains the intervals and gives the interval of the risk.
 fn intervals_text(model: &Model, intervals: &Intervals) -> String {
     let by = intervals.by.as_ref().map_or(String::new(), |by| format!(" by '{}'", one_line(by)));
     let mut text = format!(
@@ -331,7 +332,7 @@ fn loadings(model: &Model, components: &[Vec<f64>], shares: &[f64]) -> String {
     text
 }
 
-/// The clusters for JSON, each with what tells most of it.
+/// Returns the clusters for JSON, each with its largest differences.
 pub fn clusters_json(model: &Model) -> Value {
     let one = |c: &nysketch::clusters::Cluster| {
         let told: Vec<Value> =
@@ -346,7 +347,7 @@ pub fn clusters_json(model: &Model) -> Value {
     model.clusters().iter().map(one).collect()
 }
 
-/// What a cluster is told by, in the units of the table.
+/// Returns a property of a cluster for JSON, in the units of the table.
 fn trait_json(t: &Trait, label: usize, model: &Model) -> Value {
     let recipe = &model.recipe;
     let undone = |x: f64| match t.aspect {
@@ -377,7 +378,7 @@ fn trait_json(t: &Trait, label: usize, model: &Model) -> Value {
     json
 }
 
-/// The name of a risk, with its coordinates where columns are scaled.
+/// Names a risk, with its coordinates if columns are scaled.
 pub fn risk_name(model: &Model) -> String {
     let name = match model.task {
         Task::Gmm => return "mean negative log-likelihood".into(),
@@ -390,10 +391,12 @@ pub fn risk_name(model: &Model) -> String {
     }
 }
 
-/// "estimated mean squared distance 4.957", "estimated mean negative log-likelihood 10.52 (10.49 to 10.55)".
+/// Formats a risk: "estimated mean squared distance 4.957", "estimated mean negative log-likelihood
+/// 10.52 (10.49 to 10.55)".
 pub fn estimated(model: &Model, risk: f64) -> String {
     let name = risk_name(model);
-    // The interval is that of the model's own sketch; where every row is a witness, nothing is left to estimate.
+    // The interval belongs to the model's own sketch. If every row is retained, the risk is exact
+    // and has no interval.
     let own = model.report.likelihood.is_some_and(|l| -l.mean == risk);
     match interval(model).filter(|[low, high]| own && high - low > 1e-4 * risk.abs()) {
         None => format!("estimated {name} {}", short(risk)),
@@ -404,17 +407,17 @@ pub fn estimated(model: &Model, risk: f64) -> String {
     }
 }
 
-/// Digits behind the point that show a number that may be off by so much.
+/// Returns the number of decimals that shows a number with this error.
 pub fn digits(error: f64) -> usize {
     (-error.log10().floor()).clamp(0.0, 6.0) as usize
 }
 
-/// The 95 % interval of the estimated risk of a mixture, where witness rows tell it.
+/// Returns the 95 % interval of the estimated risk of a mixture, if retained rows provide one.
 pub fn interval(model: &Model) -> Option<[f64; 2]> {
     model.report.likelihood.map(|l| [-l.high, -l.low])
 }
 
-/// What else a mixture is told by, for JSON; nothing of other models.
+/// Returns further fields of a mixture for JSON; other models have none.
 pub fn mixture_json(model: &Model) -> Value {
     let Shape::Mixture { covariance, .. } = &model.shape else { return json!({}) };
     let (r, [low, high]) = (&model.report, interval(model).map_or([None; 2], |i| i.map(Some)));
@@ -422,17 +425,17 @@ pub fn mixture_json(model: &Model) -> Value {
         "collapsed": r.collapsed, "shrinkage": r.shrinkage, "notes": notes(model)})
 }
 
-/// Notes on how a model was found, for people at the command line.
+/// Returns the notes of a model's report, with parameters spelled as options.
 pub fn notes(model: &Model) -> Vec<String> {
     model.report.notes.iter().map(|note| in_options(note)).collect()
 }
 
-/// What is doubtful about a model.
+/// Returns the doubts about a model, with parameters spelled as options.
 pub fn doubts(model: &Model) -> Vec<String> {
     model.report.doubts(model.k()).iter().map(|doubt| in_options(doubt)).collect()
 }
 
-/// Why that k, and what speaks against it.
+/// Explains why this k is suggested, and what counts against it.
 pub fn suggestion(curve: &Curve) -> String {
     let k = curve.best().k;
     let end = "the end of the range: a wider one may hold a better";

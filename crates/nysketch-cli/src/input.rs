@@ -1,16 +1,17 @@
-//! INPUT: from what was typed to a dataset.
+//! Opens the dataset that INPUT and its options describe.
 
 use crate::args::{ColumnArgs, InputArgs};
 use nysketch_tables::{Columns, Dataset, Extras, Header, ReadOptions, Result};
 use std::path::Path;
 
-/// Opens every file, finds the columns, and checks that all files have them. `holes` says whether rows may lack values.
+/// Opens every file, finds the columns, and checks that all files have them. `holes` states whether
+/// missing values are allowed.
 pub fn open(args: &InputArgs, columns: Columns, extras: Extras, holes: bool) -> Result<Dataset> {
     let options = options(args).columns(columns).extras(extras).allow_missing(holes);
     Dataset::open(&args.input, &options)
 }
 
-/// Names of the columns of a file.
+/// Returns the names of the columns of a file.
 pub fn names_of(path: &Path, args: &InputArgs) -> Result<Vec<String>> {
     Dataset::names_of(path, &options(args))
 }

@@ -1,12 +1,13 @@
-//! The `nysketch` command, and the page it writes about a sketch.
+//! The `nysketch` command, and the report page about a sketch.
 //!
-//! Two layers: `args` records what was typed, each of `commands` resolves what it means and runs
-//! it with the library. Results go to stdout, progress and remarks to stderr. Exit codes: 0 done,
-//! 1 data or run-time error, 2 usage, 128 and its number for a signal, of which the program itself dies where it can; with
-//! `diff --exit-code` 0 no drift, 1 drift, 2 usage, 3 any other error.
+//! The command has two layers: `args` parses the command line, and each module of `commands`
+//! resolves its arguments and runs the library. Results go to stdout, progress and notes to stderr.
+//! Exit codes: 0 done, 1 data or run-time error, 2 usage, and 128 plus its number for a signal; if
+//! possible the process ends by the signal itself. With `diff --exit-code`: 0 no drift, 1 drift, 2
+//! usage, 3 any other error.
 //!
-//! [`main`] is the program, [`run`] the same inside another program, and [`report`] makes the page of
-//! `nysketch report` without the command line.
+//! [`main`] is the program, [`run`] runs it inside another program, and [`report`] makes the page
+//! of `nysketch report` without a command line.
 
 mod args;
 mod columns;
@@ -31,13 +32,13 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::sync::{Mutex, TryLockError};
 
-/// Runs what was typed, as the whole program.
+/// Runs the command line of this process, as the whole program.
 pub fn main() -> ExitCode {
     ExitCode::from(run_as_program(std::env::args_os()))
 }
 
-/// Runs a command line as [`run`] does, for a program that does nothing else: Ctrl-C and SIGTERM end the work cleanly, and
-/// then the process.
+/// Runs a command line in the same way as [`run`], for a program that does nothing else: Ctrl-C and
+/// SIGTERM end the work cleanly, and then the process.
 pub fn run_as_program(words: impl IntoIterator<Item = OsString>) -> u8 {
     progress::stop_on_signals();
     let code = run(words);
@@ -45,11 +46,11 @@ pub fn run_as_program(words: impl IntoIterator<Item = OsString>) -> u8 {
     code
 }
 
-/// Runs a command line, of which the first word is the program's name, and returns the exit code.
+/// Runs a command line, whose first word is the name of the program, and returns the exit code.
 /// Signals are left to the caller, who may call [`interrupt`].
 ///
-/// One command runs at a time in a process: a second is refused until the first has ended, also where
-/// that was interrupted and is still on its way out.
+/// A process runs one command at a time. A second command is refused until the first one has ended,
+/// even if the first was interrupted and is still stopping.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     static RUNNING: Mutex<()> = Mutex::new(());
     let _running = match RUNNING.try_lock() {
@@ -65,20 +66,20 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     let code = match args::Args::try_parse_from(words) {
         Ok(args) => outcome(commands::run(&args), args.command.failure()),
         Err(error) => {
-            // Help and version are "errors" too, which go to stdout.
+            // clap returns help and version as errors that go to stdout.
             let _ = error.print();
             u8::try_from(error.exit_code()).unwrap_or(2)
         }
     };
-    // Only a Rust program flushes by itself when it ends.
+    // Inside another program, nothing else flushes stdout.
     let _ = std::io::stdout().flush();
     code
 }
 
-/// The exit code; says what went wrong.
+/// Prints an error and returns the exit code.
 fn outcome(result: anyhow::Result<u8>, failure: u8) -> u8 {
     match result {
-        // What came too late to stop the work still ends the script that it is a part of.
+        // A signal that came too late to stop the work must still end the calling script.
         Ok(code) => progress::interrupted().unwrap_or(code),
         Err(error) if output::is_broken_pipe(&error) => 0,
         Err(error) => {

@@ -1,4 +1,4 @@
-//! The `nysketch` command; see the library of this crate.
+//! The `nysketch` program; see the library of this crate.
 
 fn main() -> std::process::ExitCode {
     nysketch_cli::main()

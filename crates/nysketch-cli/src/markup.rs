@@ -1,6 +1,6 @@
-//! Text as it stands in SVG and HTML: escaped, without characters that would break or disguise it.
+//! Escapes text for SVG and HTML, and replaces characters that would break or disguise it.
 
-/// Text for SVG and HTML, also inside attributes.
+/// Escapes text for SVG and HTML, including attributes.
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -10,7 +10,7 @@ pub fn escape(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            // Lines of what is shown when pointed at.
+            // Tooltips contain several lines.
             '\n' => safe.push('\n'),
             c => safe.push(visible(c)),
         }
@@ -18,8 +18,8 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
-/// A character, or a sign in its place where it would not be seen: control characters, which XML forbids, and
-/// those that reorder text.
+/// Replaces characters that would be invisible: control characters, which XML forbids, and those
+/// that reorder text.
 fn visible(c: char) -> char {
     match c {
         '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
@@ -30,7 +30,7 @@ fn visible(c: char) -> char {
     }
 }
 
-/// A name in one line of so many characters at most.
+/// Shortens a name to one line of at most `most` characters.
 pub fn shorten(text: &str, most: usize) -> String {
     let mut line = text.chars().map(|c| if c == '\n' { '\u{240a}' } else { visible(c) });
     let start: String = line.by_ref().take(most).collect();

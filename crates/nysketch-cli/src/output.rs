@@ -1,4 +1,4 @@
-//! What is printed.
+//! Printed output.
 
 use crate::args::Common;
 use anyhow::Result;
@@ -7,12 +7,12 @@ use std::path::Path;
 
 pub use nysketch::recipe::words::short;
 
-/// An error in how the command was used, not in the data.
+/// An error in the use of the command, not in the data.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
 
-/// A message of the library with its parameters as options: `--scale standard`.
+/// Spells the parameters in a message of the library as options: `--scale standard`.
 pub fn in_options(message: &str) -> String {
     nysketch::error::respell(message, |name, value| {
         let dashes = if name.len() == 1 { "-" } else { "--" };
@@ -21,7 +21,7 @@ pub fn in_options(message: &str) -> String {
     })
 }
 
-/// Whether the command was used wrongly.
+/// Returns whether the command was used incorrectly.
 pub fn is_usage(error: &anyhow::Error) -> bool {
     error.chain().any(|e| {
         e.is::<Usage>()
@@ -30,17 +30,17 @@ pub fn is_usage(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Whether the reader of stdout has closed it, as in `nysketch inspect s.nys | head -1`.
+/// Returns whether the reader of stdout has closed it, as in `nysketch inspect s.nys | head -1`.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|e| {
         e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
     })
 }
 
-/// Prints the result: `json` as one object, or `text`.
+/// Prints a result: `json` as one object, or `text`.
 pub fn result(common: &Common, json: &serde_json::Value, text: &str) -> Result<()> {
     let shown = match common.json {
-        // Only strings can hold such characters.
+        // In JSON, only strings can contain such characters.
         true => escaped(&json.to_string(), |c| format!("\\u{:04x}", u32::from(c))),
         false => {
             let lines = text.trim_end().split('\n').map(printable);
@@ -60,46 +60,45 @@ pub fn extended(json: &mut serde_json::Value, more: serde_json::Value) {
     }
 }
 
-/// The name of a file for JSON; what is not Unicode in it is replaced.
+/// Returns the name of a file for JSON. Bytes that are not Unicode are replaced.
 pub fn name(path: &Path) -> serde_json::Value {
     path.display().to_string().into()
 }
 
-/// Prints a note on stderr, unless `-q`.
+/// Prints a note on stderr, unless `-q` is given.
 pub fn note(common: &Common, message: &str) {
     if !common.quiet {
         say("note: ", message);
     }
 }
 
-/// Prints a warning on stderr, also with `-q`: results may not be what they seem.
+/// Prints a warning on stderr, even with `-q`, because results may be misleading.
 pub fn warn(message: &str) {
     say("warning: ", message);
 }
 
-/// Prints an error on stderr.
 pub fn error(message: &str) {
     say("error: ", message);
 }
 
-/// Prints a detail on stderr, with `-v` only.
+/// Prints a detail on stderr, only with `-v`.
 pub fn detail(common: &Common, message: &str) {
     if common.verbose {
         say("", message);
     }
 }
 
-/// One line on stderr. A closed stderr is no reason to stop.
+/// Prints one line on stderr. A closed stderr does not stop the command.
 fn say(kind: &str, message: &str) {
     let _ = writeln!(io::stderr(), "{kind}{}", printable(&in_options(message)));
 }
 
-/// Text from files and names, without what would steer a terminal or break the line.
+/// Escapes characters from files and names that would control a terminal or break the line.
 fn printable(text: &str) -> String {
     escaped(text, |c| c.escape_unicode().to_string())
 }
 
-/// With control characters, and those that turn the direction of text, written otherwise.
+/// Escapes control characters and those that change the direction of text.
 fn escaped(text: &str, write: impl Fn(char) -> String) -> String {
     let steers =
         |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -109,7 +108,7 @@ fn escaped(text: &str, write: impl Fn(char) -> String) -> String {
     text.chars().map(|c| if steers(c) { write(c) } else { c.to_string() }).collect()
 }
 
-/// "1 row", "2 rows", "3 frequencies", "4 witnesses", "5 days".
+/// Formats a number with its noun: "1 row", "2 rows", "3 frequencies", "4 witnesses", "5 days".
 pub fn count(n: u64, what: &str) -> String {
     let one = thousands(n);
     // "days", but "frequencies".
@@ -122,7 +121,7 @@ pub fn count(n: u64, what: &str) -> String {
     }
 }
 
-/// `12345678` as `12,345,678`.
+/// Formats `12345678` as `12,345,678`.
 pub fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
@@ -135,13 +134,13 @@ pub fn thousands(n: u64) -> String {
     out
 }
 
-/// The nearest whole number with separators.
+/// Rounds to the nearest whole number and adds separators.
 pub fn thousands_signed(x: f64) -> String {
     let sign = if x < -0.5 { "-" } else { "" };
     format!("{sign}{}", thousands(x.abs().round() as u64))
 }
 
-/// A size in bytes for people.
+/// Formats a size in bytes.
 pub fn size(bytes: usize) -> String {
     match bytes {
         0..10_000 => format!("{bytes} bytes"),
@@ -150,13 +149,13 @@ pub fn size(bytes: usize) -> String {
     }
 }
 
-/// "61.3 %", "0.42 %".
+/// Formats a share: "61.3 %", "0.42 %".
 pub fn percent(share: f64) -> String {
     let digits = if share < 0.01 { 2 } else { 1 };
     format!("{:.digits$} %", 100.0 * share)
 }
 
-/// Several numbers.
+/// Formats several numbers.
 pub fn list(values: &[f64]) -> String {
     values.iter().map(|v| short(*v)).collect::<Vec<_>>().join(", ")
 }

@@ -1,4 +1,4 @@
-//! Pictures, as SVG and PNG: curves over k, maps of clusters, their profiles, drift over sketches.
+//! Pictures as SVG and PNG: curves over k, maps of clusters, their profiles, drift over sketches.
 
 mod axis;
 mod canvas;
@@ -35,7 +35,8 @@ use anyhow::Result;
 use kind::{KINDS, Kind};
 use std::path::Path;
 
-/// Writes a picture, whole or not at all, as SVG or PNG by the extension of the file.
+/// Writes a picture as SVG or PNG, depending on the extension of the file. The file is written
+/// completely or not at all.
 pub fn write(path: &Path, scene: &Scene) -> Result<()> {
     match Kind::of(path) {
         Some(Kind::Svg) => keep_bytes(path, svg::file(scene).as_bytes()),
@@ -44,7 +45,8 @@ pub fn write(path: &Path, scene: &Scene) -> Result<()> {
     }
 }
 
-/// The picture as PNG, two pixels for one, in a font of its own: it looks the same on every machine.
+/// Renders a picture as PNG, two pixels per unit, in an embedded font: it looks the same on every
+/// machine.
 fn png(scene: &Scene) -> Result<Vec<u8>> {
     let canvas = canvas::Canvas::of(scene);
     let (width, height) = canvas.pixels();
@@ -57,7 +59,7 @@ mod tests {
     use proptest::prelude::*;
     use scene::Shape;
 
-    /// Every text is on the sheet, all of it, and every shape somewhere.
+    /// Checks that every text is completely on the sheet and every shape has finite coordinates.
     fn check(scene: &Scene) {
         let slack = 0.5;
         for item in &scene.items {
@@ -147,7 +149,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// Whatever the values: infinite, none, huge, tiny. Pictures are drawn, and soon.
+        /// All values can be drawn, including infinite, missing, huge and tiny ones.
         #[test]
         fn anything_can_be_drawn(values in proptest::collection::vec(any::<f64>(), 1..12)) {
             let scenes = [curve_of(&values, 2, 1), map_of(&values), drift_of(&values, "d")];

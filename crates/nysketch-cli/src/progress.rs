@@ -1,4 +1,4 @@
-//! Progress on a terminal, silence elsewhere; Ctrl-C and SIGTERM stop a pass cleanly.
+//! Progress bars on a terminal only, and the clean end of a pass on Ctrl-C and SIGTERM.
 
 use crate::output::{error, thousands};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -11,23 +11,25 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// The signal that asks the work to end; 0 for none.
+/// The signal that asks the work to end, or 0.
 static SIGNAL: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
-/// Whether the work has noticed it.
+/// Whether the work has noticed the signal.
 static NOTICED: AtomicBool = AtomicBool::new(false);
-/// The message if an interruption does not lose everything.
+/// The message if an interruption keeps some results.
 static KEPT: OnceLock<&str> = OnceLock::new();
-/// How long work has to notice a signal, such as when it waits for stdin, before the process ends.
+/// Time for the work to notice a signal before the process ends; work that waits for stdin notices
+/// none.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// From now on Ctrl-C and SIGTERM stop the pass at the next block, with nothing half-written; a second
-/// signal, or work that does not notice within [`GRACE`], ends the process at once. It dies of the signal where it can, so
-/// that a shell that runs it in a loop ends the loop, and else ends with 128 and the number of the signal.
+/// Makes Ctrl-C and SIGTERM stop the pass at the next block, without partial output. A second
+/// signal, or work that does not notice the first within [`GRACE`], ends the process at once. If
+/// possible the process ends by the signal itself, so that a shell loop that runs it also ends;
+/// otherwise it exits with 128 plus the number of the signal.
 pub fn stop_on_signals() {
     let again = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // Where no handler can be installed the signal ends the program at once; files are still renamed
-        // only when whole.
+        // If no handler can be installed, the signal ends the program at once. Files are still
+        // renamed only when complete.
         let _ = match dies_of_signals() {
             true => flag::register_conditional_default(signal, again.clone()),
             false => flag::register_conditional_shutdown(signal, 128 + signal, again.clone()),
@@ -35,13 +37,13 @@ pub fn stop_on_signals() {
         let _ = flag::register(signal, again.clone());
         let _ = flag::register_usize(signal, SIGNAL.clone(), signal as usize);
     }
-    // Without this thread, signals are noticed at the next block of rows only.
+    // Without this thread, signals are noticed only at the next block of rows.
     let _ = std::thread::Builder::new().spawn(|| {
         loop {
             std::thread::sleep(Duration::from_millis(50));
             let Some(code) = interrupted() else { continue };
             std::thread::sleep(GRACE);
-            // What has noticed is on its way out, saving what it keeps.
+            // Work that has noticed is ending and may be saving its results.
             if NOTICED.load(Ordering::Relaxed) {
                 continue;
             }
@@ -54,17 +56,18 @@ pub fn stop_on_signals() {
     });
 }
 
-/// Ends the command that runs at the next block of rows, as Ctrl-C does.
+/// Ends the running command at the next block of rows, in the same way as Ctrl-C.
 pub fn interrupt() {
     SIGNAL.store(SIGINT as usize, Ordering::Relaxed);
 }
 
-/// Whether signals end the process: not the first one of a container, to which they do nothing, nor where there are none.
+/// Returns whether signals end the process. They do not end the first process of a container, and
+/// some systems have none.
 fn dies_of_signals() -> bool {
     cfg!(unix) && std::process::id() != 1
 }
 
-/// Ends the process by the signal that asks the work to end, if there was one, as shells expect it.
+/// Ends the process by the signal that was received, if any, as shells expect.
 pub fn end_by_signal() {
     let signal = SIGNAL.load(Ordering::Relaxed) as i32;
     if signal != 0 && dies_of_signals() {
@@ -72,18 +75,18 @@ pub fn end_by_signal() {
     }
 }
 
-/// Forgets an earlier interruption.
+/// Clears an earlier interruption.
 pub fn resume() {
     SIGNAL.store(0, Ordering::Relaxed);
     NOTICED.store(false, Ordering::Relaxed);
 }
 
-/// Sets the message for Ctrl-C during work that keeps what is done.
+/// Sets the message for Ctrl-C during work that keeps completed results.
 pub fn on_interrupt(message: &'static str) {
     KEPT.get_or_init(|| message);
 }
 
-/// The exit code of the signal that asks the work to end, if there was one.
+/// Returns the exit code for the signal that was received, if any.
 pub fn interrupted() -> Option<u8> {
     match SIGNAL.load(Ordering::Relaxed) {
         0 => None,
@@ -91,7 +94,7 @@ pub fn interrupted() -> Option<u8> {
     }
 }
 
-/// A bar on a terminal; hidden elsewhere.
+/// Makes a bar on a terminal, and a hidden one otherwise.
 fn on_terminal(length: Option<u64>, template: &str, quiet: bool) -> ProgressBar {
     if quiet || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -103,10 +106,10 @@ fn on_terminal(length: Option<u64>, template: &str, quiet: bool) -> ProgressBar 
     bar
 }
 
-/// Progress over a number of fits: a bar on a terminal, else a line now and then.
+/// Progress over a number of fits: a bar on a terminal, otherwise an occasional line.
 pub struct Fits {
     bar: ProgressBar,
-    /// Fits done, work done, and the tenths of it already reported.
+    /// Fits done, work done, and the tenths of the work already reported.
     done: Mutex<(usize, f64, u32)>,
     fits: usize,
     work: f64,
@@ -114,17 +117,17 @@ pub struct Fits {
     quiet: bool,
 }
 
-/// Steps of the bar.
+/// Resolution of the bar.
 const STEPS: f64 = 10_000.0;
 
 impl Fits {
-    /// For this many fits and this much work in total, in any unit.
+    /// Starts the progress of this many fits and this much total work, in any unit.
     pub fn new(fits: usize, work: f64, quiet: bool) -> Self {
         let bar = on_terminal(Some(STEPS as u64), "{wide_bar} {msg}  {eta} left", quiet);
         Fits { bar, done: Mutex::new((0, 0.0, 0)), fits, work, start: Instant::now(), quiet }
     }
 
-    /// Counts one more fit and its work.
+    /// Adds one fit and its work.
     pub fn advance(&self, work: f64) {
         let mut done = self.done.lock().unwrap_or_else(|e| e.into_inner());
         done.0 += 1;
@@ -137,7 +140,7 @@ impl Fits {
         } else if !self.quiet && (10.0 * share) as u32 > done.2 && done.0 < self.fits {
             done.2 = (10.0 * share) as u32;
             let left = self.start.elapsed().as_secs_f64() * (1.0 / share - 1.0);
-            // A closed stderr is no reason to stop.
+            // A closed stderr does not stop the command.
             drop(writeln!(std::io::stderr(), "{text}, about {:.0} s left", left));
         }
     }
@@ -149,21 +152,21 @@ impl Drop for Fits {
     }
 }
 
-/// A bar on stderr: rows, rows per second, and how much of the input has been read.
+/// A bar on stderr: rows, rows per second, and the share of the input that was read.
 pub struct Bar {
     bar: ProgressBar,
     meter: Option<Arc<Meter>>,
-    /// The pass that the bar shows, when it began, and its rows.
+    /// The pass that the bar shows, its start, and its rows.
     reading: Mutex<(u64, Instant, u64)>,
 }
 
 impl Bar {
-    /// For work on an input.
+    /// Makes a bar for work that reads an input.
     pub fn reading(what: &str, input: &Dataset, quiet: bool) -> Self {
         Self::new(what, input.bytes(), Some(input.meter().clone()), quiet)
     }
 
-    /// For work that makes this many rows.
+    /// Makes a bar for work that produces this many rows.
     pub fn making(what: &str, rows: u64, quiet: bool) -> Self {
         Self::new(what, Some(rows), None, quiet)
     }

@@ -1,7 +1,8 @@
-//! Tables made to bring the program down: each is an error with a message, within 500 MB of memory.
+//! Tables that are made to crash the program. Each gives an error with a message, within 500 MB of
+//! memory.
 //!
-//! An allocation that fails and a stack that overflows end the process, and no guard can catch that. So every file is
-//! read by the real command, in a process of its own that cannot have more memory.
+//! A failed allocation or a stack overflow ends the process, and no guard can catch it. Each file
+//! is therefore read by the real command in its own process with limited memory.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -14,10 +15,10 @@ use common::tables::gz;
 use std::io::Read;
 use std::sync::Arc;
 
-/// Kilobytes of address space.
+/// Limit of the address space in kB.
 const LIMIT: u32 = 500_000;
 
-/// Reads a table in a process of little memory; it must end with 1 and this message.
+/// Reads a table in a process with little memory, which must end with code 1 and this message.
 fn refused(name: &str, bytes: &[u8], message: &str) {
     let f = Folder::new();
     f.write(name, bytes);
@@ -37,7 +38,7 @@ fn refused(name: &str, bytes: &[u8], message: &str) {
     assert!(!f.path("p.nys").exists());
 }
 
-/// The compact protocol of Thrift, as far as Parquet needs it.
+/// An encoder of Thrift's compact protocol, limited to the needs of Parquet.
 #[derive(Default)]
 struct Thrift(Vec<u8>);
 
@@ -51,13 +52,13 @@ impl Thrift {
         self
     }
 
-    /// A whole number, in the field so many after the last one.
+    /// Appends a 64-bit integer. `after` is the difference to the last field number.
     fn number(mut self, after: u8, number: i64) -> Self {
         self.0.push(after << 4 | 6);
         self.varint((number << 1 ^ number >> 63) as u64)
     }
 
-    /// Likewise, of 32 bits.
+    /// Appends a 32-bit integer in the same way.
     fn small(mut self, after: u8, number: i64) -> Self {
         self.0.push(after << 4 | 5);
         self.varint((number << 1 ^ number >> 63) as u64)
@@ -69,7 +70,7 @@ impl Thrift {
         thrift
     }
 
-    /// The head of a list of structures.
+    /// Appends the head of a list of structures.
     fn list(self, after: u8, count: u64) -> Self {
         self.raw(&[after << 4 | 9, 0xfc]).varint(count)
     }
@@ -80,13 +81,13 @@ impl Thrift {
     }
 }
 
-/// A Parquet file of this footer.
+/// Makes a Parquet file with this footer.
 fn parquet(data: &[u8], footer: Thrift) -> Vec<u8> {
     let length = footer.0.len() as u32;
     [b"PAR1", data, &footer.0, &length.to_le_bytes(), b"PAR1"].concat()
 }
 
-/// One row group of one column of doubles, compressed with Zstandard.
+/// Makes one row group with one column of doubles, compressed with Zstandard.
 fn parquet_of_pages(pages: &[u8], rows: i64) -> Vec<u8> {
     let root = Thrift::default().text(4, "root").small(1, 1).raw(&[0]);
     let column = Thrift::default().small(1, 5).small(2, 0).text(1, "x").raw(&[0]);
@@ -108,7 +109,7 @@ fn parquet_of_pages(pages: &[u8], rows: i64) -> Vec<u8> {
     parquet(pages, footer)
 }
 
-/// A page of plain doubles, with something more in its header.
+/// Makes a page of plain doubles, with additional bytes in its header.
 fn page(values: i64, expanded: i64, compressed: &[u8], more: &[u8]) -> Vec<u8> {
     let head = Thrift::default().small(1, 0).small(1, expanded).small(1, compressed.len() as i64);
     let head = head.raw(&[0x2c]).small(1, values).small(1, 0).small(1, 3).small(1, 3);
@@ -121,7 +122,7 @@ fn zeros(bytes: u64) -> Vec<u8> {
 
 #[test]
 fn parquet_pages() {
-    // The file itself is good.
+    // The file itself is valid.
     let f = Folder::new();
     let good = page(1000, 8000, &zeros(8000), &[]);
     f.write("good.parquet", parquet_of_pages(&good, 1000));
@@ -132,7 +133,7 @@ fn parquet_pages() {
     let bombs = parquet_of_pages(&bomb.repeat(4), 4 * values);
     assert!(bombs.len() < 1 << 20);
     refused("x.parquet", &bombs, "would expand to 2147483640; at most 512 MB");
-    // A page that only says so.
+    // A page that only claims this size.
     let lie = page(1000, i64::from(i32::MAX), &zeros(8000), &[]);
     refused("x.parquet", &parquet_of_pages(&lie, 1000), "would expand to 2147483647");
     // A dictionary of 2³¹ values, and statistics of 2⁴⁰ bytes.
@@ -184,7 +185,7 @@ fn arrow(stream: bool, compression: Option<CompressionType>) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
-/// With every number of this value replaced by another one.
+/// Replaces every number of this value by another one.
 fn replaced(bytes: &[u8], from: i64, to: i64) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let mut found = 0;
@@ -222,7 +223,7 @@ fn arrow_lengths() {
     refused("x.arrow", &message, "it is truncated");
 }
 
-/// Every byte of the metadata set to values that are likely to hurt.
+/// Sets every third byte of the metadata to values that are likely to expose errors.
 #[test]
 fn arrow_metadata() {
     let f = Folder::new();
@@ -234,7 +235,8 @@ fn arrow_metadata() {
     );
     for (stream, name) in [(true, "stream"), (false, "file")] {
         let good = arrow(stream, Some(CompressionType::LZ4_FRAME));
-        // Not the numbers themselves: the schema and the batch before them, the footer after them.
+        // Metadata only: the schema and the batch header before the numbers, and the footer after
+        // them.
         let metadata = (8..good.len().min(460)).chain(good.len().saturating_sub(300)..good.len());
         for at in metadata.step_by(3) {
             let mut bytes = good.clone();

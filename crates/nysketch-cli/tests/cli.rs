@@ -1,4 +1,4 @@
-//! The real binary in temporary folders: the first whole path, and bad input.
+//! The real binary in temporary folders: the first complete workflow, and bad input.
 
 mod common;
 
@@ -49,7 +49,7 @@ fn the_whole_path() {
     assert!(f.read("two.nys") == f.read("whole.nys"));
     assert!(f.read("left.nys") == f.read("a.nys"));
 
-    // A plan made on the way is the plan made before, and stdin is a file like others.
+    // A plan made during sketching equals a separate one, and stdin is equivalent to a file.
     f.ok("sketch x.csv -o direct.nys --landmarks 50");
     f.ok("sketch x.csv --plan p.nys -o embedded.nys --embed-witnesses");
     assert!(f.read("direct.nys") == f.read("embedded.nys"));
@@ -142,17 +142,17 @@ fn weights_count_rows() {
 fn fractional_weights_are_rounded_with_a_note() {
     let f = Folder::new();
     f.write("w.csv", "a,w\n1,0.3\n5,1.25\n9,2\n").write("n.csv", "a,w\n1,2\n5,1\n9,3\n");
-    // The unit is chosen from the weights.
+    // The unit is derived from the weights.
     let said = |line: &str| String::from_utf8(f.command(line).output().unwrap().stderr).unwrap();
     let quiet = said("sketch w.csv -o w.nys --weights w");
     assert!(!quiet.contains("rounded"), "{quiet}");
     let unit = f.json("inspect w.nys")["weights"]["unit"].as_f64().unwrap();
     assert!(unit < 1e-6, "{unit}");
-    // That of a plan for whole weights is 1.
+    // A plan for whole weights has the unit 1.
     f.ok("plan n.csv -o p.nys --weights w");
     let said = said("sketch w.csv --plan p.nys -o s.nys");
     assert!(said.contains("rounded to multiples of 1") && said.contains("--weight-unit"), "{said}");
-    // 0.3 + 0.25 of 3.55: both change by more than a tenth.
+    // The share is (0.3 + 0.25) / 3.55: both weights change by more than a tenth.
     assert!(said.contains("15.49 %"), "{said}");
     assert_eq!(f.json("inspect s.nys")["rows"], 3);
 }
@@ -206,7 +206,7 @@ fn bad_rows_are_named_or_skipped_and_counted() {
             .stderr(contains("warning: 1 of 4 rows skipped as invalid (25.0 %), by column: b 1"));
         assert_eq!(report["skipped_by_column"]["b"], 1);
     }
-    // More than half of the rows is no table any more, unless the user says so.
+    // Losing more than half of the rows is an error, unless the user allows it.
     f.write("holes.csv", "a,b,c\n1,2,3\n1,,\n2,,1\n3,4,5\n,,2\n");
     let lost = ["3 of 5 rows are invalid (60.0 %)", "b 3, a 1, c 1", "--max-skipped 0.6"];
     f.fails(1, "sketch holes.csv -o s.nys --skip-invalid", &lost);
@@ -382,7 +382,7 @@ fn damaged_sketches_and_wrong_kinds() {
         "merge s.nys p.nys -o t.nys",
         &["p.nys is a plan, not a sketch", "nysketch sketch INPUT --plan p.nys"],
     );
-    // The plan of a sketch is a plan.
+    // A sketch can serve as a plan.
     f.ok("sketch x.csv --plan s.nys -o again.nys");
     assert!(f.read("again.nys") == f.read("s.nys"));
     f.fails(1, "fit kmeans p.nys -k 2 -o m.json", &["p.nys is a plan, not a sketch"]);
@@ -420,7 +420,7 @@ fn outputs_that_cannot_be_written() {
     }
     fs::create_dir(f.path("d.nys")).unwrap();
     f.fails(1, "plan x.csv -o d.nys", &["cannot write d.nys", "folder"]);
-    // A failed run leaves an older file as it was.
+    // A failed run leaves an existing file unchanged.
     f.write("bad.csv", "a,b\n1,x\n");
     let before = f.read("s.nys");
     f.fails(1, "sketch bad.csv --plan p.nys -o s.nys", &["bad.csv"]);
@@ -508,7 +508,7 @@ fn files_without_names_are_matched_by_position() {
     f.ok("sketch x.tsv --plan p.nys -o c.nys");
     assert!(f.read("a.nys") == f.read("b.nys"));
     assert!(f.read("a.nys") == f.read("c.nys"));
-    // Where a weight stands among unnamed columns cannot be known.
+    // The place of a weight among unnamed columns is unknown.
     f.write("w.csv", "w,a\n1,2\n1,3\n").ok("plan w.csv -o w.nys --weights w");
     f.fails(1, "sketch x.npy --plan w.nys -o t.nys", &["x.npy lacks the columns a, w"]);
     f.write("index.csv", ",a\n0,1.5\n1,2.5\n");
@@ -554,7 +554,7 @@ fn bad_landmark_files_are_named() {
 #[test]
 fn nothing_is_swallowed() {
     let f = Folder::new();
-    // A quote left open hides the rows after it, near the end of the file or far from it.
+    // An open quote hides the rows after it, whether near the end of the file or far from it.
     let rows = |from: u32, to: u32| (from..to).map(|i| format!("{i},x\n")).collect::<String>();
     for tail in [5, 2000] {
         f.write("q.csv", format!("a,t\n{}3000,\"x\n{}", rows(0, 3000), rows(3001, 3001 + tail)));
@@ -564,15 +564,15 @@ fn nothing_is_swallowed() {
             &["q.csv: row 3001", "a quote (\") is opened and never closed"],
         );
     }
-    // Fields may go on over lines.
+    // Fields may contain line breaks.
     f.write("ok.csv", "a,t\n1,\"two\nlines\"\n2,x\n");
     assert_eq!(f.json("sketch ok.csv -o ok.nys")["rows"], 2);
-    // In a file of one column a blank line is a missing value.
+    // In a file with one column, a blank line is a missing value.
     f.write("blank.csv", "a\n1\n\n\n4\n\n");
     f.fails(1, "sketch blank.csv -o s.nys --missing error", &["blank.csv: row 2, column 'a'"]);
     let report = f.json("sketch blank.csv -o b.nys --skip-invalid");
     assert_eq!((report["rows"].as_u64(), report["skipped"].as_u64()), (Some(2), Some(2)));
-    // Other separators are asked for.
+    // The message asks for the separator.
     f.write("semi.csv", "a;b\n1;2\n3;4\n").fails(
         1,
         "sketch semi.csv -o s.nys",
@@ -582,7 +582,7 @@ fn nothing_is_swallowed() {
         f.json("sketch semi.csv --delimiter ; -o c.nys")["columns"],
         serde_json::json!(["a", "b"])
     );
-    // Columns that only later files have are reported.
+    // Columns that occur only in later files are reported.
     f.write("one.csv", "a\n1\n2\n").write("two.csv", "a,b\n1,2\n");
     f.command("sketch one.csv two.csv -o d.nys")
         .assert()

@@ -1,5 +1,5 @@
-//! `--device`: the same bytes from a GPU, and clear words where one cannot be used. Run by `cargo xtask gpu`, on a GPU or on
-//! an emulated one, which can be given faults; skipped elsewhere.
+//! `--device`: a GPU gives the same bytes, and the error is clear if it cannot be used. Run by
+//! `cargo xtask gpu`, on a GPU or on an emulated one with injected faults; skipped elsewhere.
 
 mod common;
 
@@ -15,7 +15,7 @@ fn has_device() -> bool {
     found
 }
 
-/// Whether the GPU is the emulated one, to which environment variables give faults.
+/// Returns whether the GPU is emulated. Environment variables inject faults into the emulated one.
 fn is_emulated() -> bool {
     let emulated = std::env::var_os("LD_LIBRARY_PATH")
         .is_some_and(|p| p.to_string_lossy().contains("emulator"));
@@ -62,7 +62,7 @@ fn what_is_no_device_is_refused() {
         "sketch rows.csv --plan plan.nys --device gpu -o s.nys",
         &["auto, cpu, cuda or cuda:N"],
     );
-    // Also where a GPU would have nothing to do.
+    // The device is checked even if a GPU would have no work.
     let lines = [
         "sketch rows.csv --plan plan.nys -o s.nys",
         "plan rows.csv -o q.nys",
@@ -80,7 +80,7 @@ fn what_is_no_device_is_refused() {
     }
 }
 
-/// Each fault of a GPU is an error in words, and no file is written.
+/// Each fault of a GPU gives an error with a message, and no file is written.
 #[test]
 fn faults_are_told_and_nothing_is_written() {
     if !is_emulated() {
@@ -99,7 +99,7 @@ fn faults_are_told_and_nothing_is_written() {
         told.stderr(contains(words)).stderr(contains("--device cpu"));
         assert!(!f.path("s.nys").exists(), "{variable}");
     }
-    // Kernels with a wrong arithmetic are kept apart.
+    // Kernels with wrong arithmetic need their own cache.
     let mut wrong = f.command("sketch rows.csv --plan plan.nys --device cuda -o s.nys");
     let told =
         wrong.env("EMULATED_WRONG", "1").env("XDG_CACHE_HOME", f.path("cache")).assert().code(1);
@@ -107,7 +107,7 @@ fn faults_are_told_and_nothing_is_written() {
     assert!(!f.path("s.nys").exists());
 }
 
-/// Of several GPUs those that can be used are used, and what a lost one leaves of planning the processors finish.
+/// Of several GPUs, only the usable ones are used. Processors finish the planning of a lost GPU.
 #[test]
 fn other_gpus_and_processors_take_over() {
     if !is_emulated() {
@@ -127,8 +127,8 @@ fn other_gpus_and_processors_take_over() {
     assert_eq!(f.read("s.nys"), f.read("expected.nys"));
     sketch("cuda:0").assert().code(1).stderr(contains("compute capability 7.5"));
 
-    // More rows than are sampled, so that they are read a second time: one kernel of distances and one of ranks when the GPU is
-    // tried, and then for each block.
+    // There are more rows than are sampled, so planning reads them a second time. It runs one
+    // kernel of distances and one of ranks to test the GPU, and then for each block.
     let plan = |device: &str, file: &str| {
         let line = format!(
             "plan rows.csv --sample-rows 1000 --landmarks 30 --threads 1 --device {device} -o {file}"
@@ -145,7 +145,8 @@ fn other_gpus_and_processors_take_over() {
     }
 }
 
-/// A GPU that is lost in the middle leaves a checkpoint, from which the processors go on to the same bytes.
+/// If a GPU is lost during the pass, a checkpoint remains, from which the processors continue to
+/// the same bytes.
 #[test]
 fn a_lost_gpu_leaves_its_checkpoint() {
     if !is_emulated() {
@@ -155,7 +156,7 @@ fn a_lost_gpu_leaves_its_checkpoint() {
     f.ok("generate gmm --rows 60000 --dims 4 --clusters 5 -o more.csv");
     let line = "sketch more.csv --plan plan.nys --checkpoint c.ckpt --checkpoint-every 0.000001 --threads 1 -o s.nys";
     let mut lost = f.command(&format!("{line} --device cuda"));
-    // After the trial and the first rows, and before the last.
+    // The fault occurs after the self-test and the first rows, and before the last rows.
     let failed = lost.env("EMULATED_LOST_AFTER", "40").assert().code(1);
     failed.stderr(contains("LAUNCH_FAILED")).stderr(contains("--resume"));
     assert!(f.path("c.ckpt").exists());

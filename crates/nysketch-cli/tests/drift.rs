@@ -1,11 +1,12 @@
-//! `diff` as a daily job uses it: how much, within what is tolerated, days among days, segments, files for monitoring.
+//! `diff` in a daily job: size of a change, tolerances, days among days, segments, files for
+//! monitoring.
 
 mod common;
 
 use common::Folder;
 use std::fmt::Write;
 
-/// 1,500 rows around three places, of a day of its own, all moved.
+/// Returns 1,500 rows around three places, different on each day, all moved by `shift`.
 fn day(seed: u64, shift: f64) -> String {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1;
     let mut unit = || {
@@ -24,7 +25,7 @@ fn day(seed: u64, shift: f64) -> String {
     text
 }
 
-/// A plan, ten days and one that moved.
+/// Makes a plan, ten days, and one day that moved.
 fn days() -> Folder {
     let f = Folder::new();
     std::fs::create_dir(f.path("days")).unwrap();
@@ -48,7 +49,7 @@ fn how_much_and_whether_that_is_tolerated() {
     assert!(0.05 < low && low <= share && share <= high && high < 0.7, "{moved}");
     assert_eq!(found["columns"][0]["column"], "price");
     let effect = &found["columns"][0]["effect"];
-    // One unit, beside places that are 4 apart: 0.27 deviations.
+    // The shift is one unit and the places are 4 apart: 0.27 standard deviations.
     assert!((effect["deviations"].as_f64().unwrap() - 0.27).abs() < 0.1, "{effect}");
     assert!(found["columns"][0]["q_value"].as_f64().unwrap() < 0.01);
     let text = f.ok("diff days/2026-02-01.nys today.nys");
@@ -114,11 +115,11 @@ fn a_day_among_days() {
     assert!(String::from_utf8(f.read("d.svg")).unwrap().contains("among 10 days"));
     let metrics = String::from_utf8(f.read("m.prom")).unwrap();
     assert!(metrics.contains("nysketch_drift_found{sketch=\"today.nys\"} 1"), "{metrics}");
-    // The shell lists the files of a pattern.
+    // The shell expands a pattern to a list of files.
     let files: Vec<String> = (1..=10).map(|i| format!("days/2026-02-{i:02}.nys")).collect();
     let listed = f.json(&format!("diff --baseline {} today.nys --level 0.1", files.join(" ")));
     assert_eq!(listed["p_value"], found["p_value"]);
-    // Metrics are written anew each day; nothing else is replaced.
+    // Metrics are overwritten every day; other files are not.
     f.ok("diff --baseline days today.nys --metrics m.prom");
     f.fails(2, "diff --baseline days today.nys --metrics plan.csv", &["plan.csv", "use .prom"]);
     f.write("notes.txt", "mine\n");
@@ -138,7 +139,7 @@ fn days_are_watched() {
     assert_eq!(found["days"].as_array().unwrap().len(), 11);
     assert!(f.ok("diff --watch days").contains("no alarm"));
     f.fails(2, "diff --watch days/2026-02-01.nys", &["at least 5"]);
-    // Once it has begun, it stays: twelve days that moved raise an alarm.
+    // The alarm accumulates evidence: twelve days that moved raise it.
     for i in 11..=22 {
         f.write("day.csv", day(100 + i, 1.0));
         f.ok(&format!("sketch day.csv --plan plan.nys -o days/2026-02-{i:02}.nys"));
@@ -183,7 +184,8 @@ fn folds_tell_of_rows_that_come_in_clusters() {
     assert_eq!((&found["test_by"], &found["drift"]), (&"folds".into(), &false.into()));
     assert!((found["least_p_value"].as_f64().unwrap() - 1.0 / 128.0).abs() < 1e-12);
     assert!(f.ok("diff a.nys b.nys").contains("by folds"));
-    // Folded with unfolded: rows are taken as independent, and that is said.
+    // A folded sketch is compared with an unfolded one: rows are treated as independent, and a note
+    // states this.
     let mixed = f.json("diff a.nys today.nys");
     assert_eq!(mixed["test_by"], "rows");
     assert!(mixed["note"].as_str().unwrap().contains("no folds"), "{mixed}");
@@ -202,7 +204,7 @@ fn thresholds_come_from_a_file() {
     f.fails(1, "diff today.nys today.nys --config none.toml", &["none.toml"]);
 }
 
-/// The guide for a daily job in docs/DRIFT.md, from files to alert.
+/// Runs the guide for a daily job in docs/DRIFT.md, from files to alert.
 #[test]
 #[cfg(unix)]
 fn the_daily_job_of_the_docs_runs() {

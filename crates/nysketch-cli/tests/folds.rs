@@ -5,7 +5,7 @@ mod common;
 use common::Folder;
 use std::fmt::Write;
 
-/// Two clusters of users in x and y, 300 rows; user 7 is in no fold by name.
+/// Returns two clusters of users in x and y.
 fn visits(rows: usize) -> String {
     let mut text = String::from("user,x,y\n");
     for i in 0..rows {
@@ -33,7 +33,7 @@ fn folds_are_kept_told_and_left_out_again() {
     assert_eq!(inspected["folds"]["count"], 4);
     assert!(inspected["folds"]["by"].is_null());
     assert!(f.ok("inspect folded.nys").contains("4 by the values of rows"));
-    // Without folds the bytes are those of ever, but for the witnesses that a plan's own sketch holds.
+    // Dropping the folds gives the bytes of a sketch without folds. Both contain the retained rows.
     f.ok("merge folded.nys --drop-folds -o dropped.nys");
     f.ok("sketch visits.csv --plan folded.nys --embed-witnesses -o embedded.nys");
     assert_eq!(f.read("dropped.nys"), f.read("embedded.nys"));
@@ -49,7 +49,8 @@ fn folds_by_a_column() {
     let told = f.ok("sketch visits.csv --landmarks 20 --folds 4 --fold-by user -o folded.nys");
     assert!(told.contains("folds: 4 by 'user', of "), "{told}");
     assert_eq!(f.json("inspect folded.nys")["folds"]["by"], "user");
-    // In two parts, with a plan that is elsewhere, and in another order.
+    // Sketching in two parts, with a separate plan and in another order of columns, gives the same
+    // bytes.
     f.ok("plan visits.csv --columns x,y --landmarks 20 -o plan.nys");
     f.ok("sketch visits.csv --plan plan.nys --folds 4 --fold-by user -o whole.nys");
     let text = visits(300);
@@ -61,7 +62,7 @@ fn folds_by_a_column() {
     }
     f.ok("merge a.csv.nys b.csv.nys -o merged.nys");
     assert_eq!(f.read("merged.nys"), f.read("whole.nys"));
-    // A run that is saved ends with the same bytes.
+    // A run with a checkpoint gives the same bytes.
     f.ok("sketch visits.csv --plan plan.nys --folds 4 --fold-by user -o saved.nys --checkpoint c.ckpt");
     assert_eq!(f.read("saved.nys"), f.read("whole.nys"));
 }
@@ -116,7 +117,7 @@ fn intervals_are_printed_and_kept() {
     let json = f.json("fit kmeans folded.nys -k 2 -o model.json --intervals --confidence 0.5");
     let found = &json["intervals"];
     assert_eq!((&found["folds"], &found["confidence"]), (&8.into(), &0.5.into()));
-    // A third of the rows is far: rows come in a fixed order, so that its share is known.
+    // A third of the rows is distant. The order of the rows is fixed, so the share is known.
     for share in found["weights"].as_array().unwrap() {
         let [low, high] = [0, 1].map(|end| share[end].as_f64().unwrap());
         assert!(low < high && (high - low) < 0.2, "{share}");
@@ -127,7 +128,7 @@ fn intervals_are_printed_and_kept() {
     let found = &f.json("fit pca folded.nys -k 2 -o model.json --intervals")["intervals"];
     assert_eq!(found["explained_variance"].as_array().unwrap().len(), 2);
     assert!(f.ok("inspect model.json").contains("±"));
-    // Clusters of a ring can be cut anywhere.
+    // The clusters of a ring can be cut anywhere, so they are unstable.
     let ring: Vec<String> = (0..600)
         .map(|i| f64::from(i) * 0.618_034 * std::f64::consts::TAU)
         .map(|angle| format!("{},{}", angle.cos(), angle.sin()))

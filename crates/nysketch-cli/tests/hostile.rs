@@ -1,4 +1,4 @@
-//! Names and text that would break a line, steer a terminal or are no Unicode.
+//! Names and text that would break a line, control a terminal, or are not Unicode.
 
 mod common;
 
@@ -64,7 +64,8 @@ fn names_that_are_no_unicode() {
     run("report --force -o", &[&odd(b"r\xff.html"), &s]);
 }
 
-/// Plans whose linear algebra would take hours are refused before it starts, with the option that allows it.
+/// Plans whose linear algebra would take hours are refused before it starts. The error names the
+/// option that allows them.
 #[test]
 fn too_much_work_is_refused_beforehand() {
     let f = Folder::new();

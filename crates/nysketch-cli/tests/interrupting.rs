@@ -1,11 +1,11 @@
-//! Work that does not look for signals until its result is there.
+//! Work that checks for signals only when its result is complete.
 
 mod common;
 
 use common::Folder;
 use std::time::Duration;
 
-/// Here nothing ends the process, so that what stops the command is its look before it writes.
+/// No signal ends this process, so only the check before writing stops the command.
 #[test]
 fn a_fit_that_was_interrupted_writes_nothing() {
     let f = Folder::new();

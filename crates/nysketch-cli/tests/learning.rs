@@ -5,7 +5,7 @@ mod common;
 use common::Folder;
 use serde_json::Value;
 
-/// A folder with 2,000 rows of 4 clusters in 3 columns, their labels and their sketch.
+/// Makes a folder with 2,000 rows of 4 clusters in 3 columns, their labels and their sketch.
 fn learned() -> Folder {
     let f = Folder::new();
     f.ok("generate gmm --rows 2000 --dims 3 --clusters 4 --separation 4 --seed 2 -o x.npy --labels y.npy");
@@ -37,10 +37,10 @@ fn learning_from_a_sketch() {
         assert!(e["ari"].as_f64().unwrap() > 0.98, "{task} {decoder} {e}");
         assert!(e["nmi"].as_f64().unwrap() > 0.95, "{e}");
         assert_eq!(e.get("nll").is_some(), task == "gmm");
-        // Three unit variances: a mean squared distance near 3.
+        // Three unit variances give a mean squared distance near 3.
         assert!((e["mse"].as_f64().unwrap() - 3.0).abs() < 0.3, "{e}");
     }
-    // A covariance that is known: a number, variances, or a matrix, with and without names.
+    // A known covariance may be a number, variances, or a matrix, with or without names.
     f.write("variances.csv", "1,1,1\n");
     f.write("matrix.csv", "c0,c1,c2\n1,0.01,0\n0.01,1,0\n0,0,1\n");
     for (known, covariances) in
@@ -71,7 +71,7 @@ fn the_curve_over_k_is_printed_and_drawn() {
     assert!(silhouette(2) > silhouette(6));
     let text = f.ok("fit gmm s.nys -k 3..5 -o g.json");
     assert!(text.contains("<- suggested") && text.contains("BIC"), "{text}");
-    // Never clear at an end of the range.
+    // A k at the end of the range is never clear.
     let end = f.json("fit kmeans s.nys -k 2..4 -o e.json");
     assert_eq!(end["suggested_k"], 4);
     assert_eq!((end["clear"].as_bool(), end["at_end"].as_bool()), (Some(false), Some(true)));
@@ -102,7 +102,7 @@ fn one_model_is_drawn_too() {
     assert!(svg("fit pca s.nys -k 2 -o m.json --plot p.svg").contains("share of the variance"));
     f.ok("fit kmeans s.nys -k 3 -o m.json --plot p.png");
     assert!(f.read("p.png").starts_with(b"\x89PNG"));
-    // Profiles alone, where there is no map.
+    // Without a map, only the profiles are drawn.
     f.ok("sketch x.npy -o k.nys --landmarks 50 --collect kernel,moments");
     assert!(!svg("fit kmeans k.nys -k 3 -o m.json --plot p.svg").contains("principal axis"));
     f.ok("sketch x.npy -o k.nys --landmarks 50 --collect kernel");
@@ -132,7 +132,7 @@ fn predictions_keep_every_row_in_order() {
     let text = String::from_utf8(f.read("l.csv")).unwrap();
     assert!(text.starts_with("label,distance,log_density,p0,p1,p2,p3\n"));
     assert_eq!(text.lines().count(), 2001);
-    // Columns in another order are matched by name; a missing one is named.
+    // Columns are matched by name, whatever their order; a missing one is named.
     f.write("a.csv", "c0,c1,c2\n1,2,3\n4,5,6\n").write("b.csv", "c2,id,c0,c1\n3,7,1,2\n6,8,4,5\n");
     f.ok("predict m.json a.csv -o a.out.csv");
     f.ok("predict m.json b.csv -o b.out.csv");
@@ -153,8 +153,8 @@ fn predictions_keep_every_row_in_order() {
     assert_eq!((e["rows"].as_u64(), e["skipped"].as_u64()), (Some(1), Some(1)));
 }
 
-/// The label is the nearest centre in the distances that are written, also where columns are scaled, and their
-/// mean square is what `evaluate` prints, on any number of threads.
+/// The label is the nearest centre by the distances that are written, even if columns are scaled.
+/// The mean square of these distances is printed by `evaluate`, on any number of threads.
 #[test]
 fn distances_are_those_of_the_fit() {
     let f = Folder::new();
@@ -211,11 +211,11 @@ fn bad_learning_requests() {
         "evaluate bad.json x.npy",
         &["bad.json", "the model is not valid"],
     );
-    // Values that no model can use are blamed on their columns.
+    // Values that no model can use are attributed to their columns.
     f.write("far.csv", "c0,c1,c2\n1,2,3\n1e300,2,3\n");
     let skipped = f.json("evaluate m.json far.csv --skip-invalid");
     assert_eq!(skipped["skipped_by_column"], serde_json::json!({"c0": 1}));
-    // Fields of a file are no options.
+    // Field names of a file are not respelled as options.
     let fields = String::from_utf8(f.read("m.json")).unwrap().replace("\"task\"", "\"tusk\"");
     f.write("fields.json", fields).fails(
         1,
@@ -258,7 +258,8 @@ fn the_demo_compares_with_honest_baselines() {
     assert!(String::from_utf8(f.read("d.svg")).unwrap().starts_with("<svg"));
 }
 
-/// Two groups that differ in one column: the table says so, from the fit and from the model's file.
+/// Two groups that differ in one column: the table shows this column, both from the fit and from
+/// the model's file.
 #[test]
 fn clusters_are_told_by_what_sets_them_apart() {
     let f = Folder::new();
@@ -287,7 +288,7 @@ fn clusters_are_told_by_what_sets_them_apart() {
     assert!(String::from_utf8_lossy(&said.get_output().stdout).contains("component   share"));
 }
 
-/// Half of every row: the same models, of half as many rows.
+/// With weight 1/2, every row counts half: the models are equal, and the number of rows is halved.
 #[test]
 fn weights_are_told_as_weights() {
     let f = Folder::new();
@@ -306,7 +307,7 @@ fn weights_are_told_as_weights() {
     assert_eq!(f.json("diff w.nys v.nys")["rows"][0], 150);
 }
 
-/// A row of weight 2 counts as two rows, one of weight 0 as none.
+/// A row of weight 2 counts as two rows, and one of weight 0 does not count.
 #[test]
 fn weighted_evaluation() {
     let f = Folder::new();
@@ -324,7 +325,7 @@ fn weighted_evaluation() {
     assert_eq!((&w["rows"], &r["rows"]), (&60.into(), &60.into()));
     for risk in ["mse", "mse_table_units", "mean_distance", "nll"] {
         let (w, r) = (w[risk].as_f64().unwrap(), r[risk].as_f64().unwrap());
-        // Sums of other terms in another order.
+        // The sums have different terms in a different order.
         assert!((w - r).abs() < 1e-12 * r.abs(), "{risk}: {w} and {r}");
     }
     f.write("negative.csv", "a,b,w\n1,2,-1\n");

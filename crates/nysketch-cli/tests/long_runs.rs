@@ -1,4 +1,4 @@
-//! Runs that are killed, interrupted, or find no room to write.
+//! Runs that are killed or interrupted, or whose disk is full.
 #![cfg(unix)]
 
 mod common;
@@ -21,7 +21,7 @@ fn start(f: &Folder, line: &str) -> Child {
         .unwrap()
 }
 
-/// Kills the run each time it has saved something new, and takes it up again.
+/// Kills the run after each new checkpoint, and resumes it.
 #[test]
 fn killed_runs_go_on_to_the_same_bytes() {
     for input in ["x.parquet", "x.csv", "parts"] {
@@ -78,14 +78,14 @@ fn killed_runs_go_on_to_the_same_bytes() {
         assert!(!f.path("c.ckpt").exists());
         let left: Vec<_> =
             fs::read_dir(f.path("")).unwrap().map(|e| e.unwrap().file_name()).collect();
-        // A kill in the middle of a save may leave a temporary file, but never a broken checkpoint.
+        // A kill during a save may leave a temporary file, but never a broken checkpoint.
         assert!(
             left.iter().filter(|n| n.to_string_lossy().starts_with(".nysketch-")).count() <= kills
         );
     }
 }
 
-/// A checkpoint as a killed run leaves it.
+/// Leaves the checkpoint of a killed run.
 fn killed(f: &Folder, line: &str) {
     let mut child = start(f, line);
     let begun = Instant::now();
@@ -109,7 +109,7 @@ fn checkpoints_of_something_else_are_refused() {
     f.fails(1, &format!("{line} --resume --seed 3"), &["other options"]);
     f.fails(1, &line.replace("x.npy", "x.npy y.npy --resume"), &["of other files"]);
     f.fails(1, &line.replace("x.npy", "y.npy --resume"), &["of other files"]);
-    // The same numbers, but the file was written again.
+    // The numbers are equal, but the file was written again.
     f.ok("generate gmm --rows 200000 --dims 4 --clusters 3 -o x.npy --force");
     f.fails(1, &format!("{line} --resume"), &["x.npy has changed since the checkpoint"]);
     let whole = f.read("c.ckpt");
@@ -125,7 +125,7 @@ fn checkpoints_of_something_else_are_refused() {
     );
     f.fails(2, "sketch x.npy -o s.nys --resume", &["--checkpoint"]);
     f.fails(2, "sketch x.npy -o s.nys --checkpoint c.ckpt --checkpoint-every 0", &["above 0"]);
-    // A plan that was made anew is another plan.
+    // A new plan differs from the one in the checkpoint.
     let line = "sketch x.npy --plan p.nys -o s.nys --checkpoint c.ckpt --checkpoint-every 0.001";
     killed(&f, line);
     f.ok("plan y.npy -o p.nys --seed 9");
@@ -135,7 +135,7 @@ fn checkpoints_of_something_else_are_refused() {
     f.fails(2, "sketch x.npy -o s.nys --checkpoint s.nys", &["both input and output"]);
 }
 
-/// A run that was refused for what it lost is refused again when it is resumed.
+/// A run that was refused because of lost rows is refused again after resuming.
 #[test]
 fn lost_rows_are_remembered() {
     let f = Folder::new();
@@ -151,16 +151,16 @@ fn lost_rows_are_remembered() {
     }
 }
 
-/// Ctrl-C after a while; the run must end with an error.
+/// Sends Ctrl-C after a while; the run must end with an error.
 fn interrupt(child: &mut Child) {
     std::thread::sleep(Duration::from_millis(300));
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    // It dies of the signal, which ends a loop of a shell, too.
+    // The process ends by the signal, which also ends a shell loop.
     assert_eq!(child.wait().unwrap().signal(), Some(2));
 }
 
-/// Copies of x.npy: a file that is named twice counts once.
+/// Makes copies of x.npy, because a file that is named twice counts once.
 fn copies(f: &Folder, count: usize) -> String {
     let names: Vec<String> = (0..count).map(|i| format!("x{i}.npy")).collect();
     for name in &names {
@@ -195,7 +195,7 @@ fn an_interrupted_run_with_a_checkpoint_goes_on() {
     assert!(f.read("s.nys") == f.read("whole.nys"));
 }
 
-/// A limit on the size of files is what a full disk is to a program: a write that fails half-way.
+/// A limit on file size has the same effect as a full disk: a write fails half-way.
 #[test]
 fn a_full_disk_is_reported_and_leaves_nothing() {
     let f = Folder::new();
@@ -215,7 +215,7 @@ fn a_full_disk_is_reported_and_leaves_nothing() {
         "generate gmm --rows 60000 --dims 4 --clusters 3 -o z.csv",
         "sketch few.csv --by g -o g",
     ] {
-        // Ignored, so that the write fails instead of ending the program.
+        // The signal is ignored, so that the write fails and the program continues.
         let script = format!("trap '' XFSZ; ulimit -f 16; {} {line}", bin.display());
         let output =
             Command::new("sh").args(["-c", &script]).current_dir(f.path("")).output().unwrap();
@@ -228,7 +228,7 @@ fn a_full_disk_is_reported_and_leaves_nothing() {
     }
 }
 
-/// The same on a file system of 64 kB, where one may be mounted.
+/// Repeats the test on a file system of 64 kB, if one can be mounted.
 #[test]
 fn a_full_file_system_is_reported_and_leaves_nothing() {
     let f = Folder::new();

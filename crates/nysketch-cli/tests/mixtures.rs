@@ -1,4 +1,4 @@
-//! Gaussian mixtures with the real binary: covariances, what is said of them, and outliers.
+//! Gaussian mixtures with the real binary: covariances, notes about them, and outliers.
 
 mod common;
 
@@ -7,7 +7,8 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
 
-/// A folder with 8,000 rows of 3 clusters in 3 columns, and their sketch with 2,000 witness rows.
+/// Makes a folder with 8,000 rows of 3 clusters in 3 columns, and their sketch with 2,000 retained
+/// rows.
 fn sketched() -> Folder {
     let f = Folder::new();
     f.ok("generate gmm --rows 8000 --dims 3 --clusters 3 --separation 3 --seed 2 -o x.parquet");
@@ -29,7 +30,8 @@ fn covariances_are_chosen_or_follow_from_the_witnesses() {
     }
     let same = |name: &str| model(name)["means"].clone();
     assert_eq!(same("m.json"), same("full.json"));
-    // 60 full components have 599 numbers, too many for 2,000 rows: the note says how to get them.
+    // 60 full components have 599 parameters, too many for 2,000 rows: the note explains how to get
+    // them.
     f.command("fit gmm s.nys -k 60 -o d.json --restarts 3 --max-iterations 5 --tolerance 0.01")
         .assert()
         .success()
@@ -37,7 +39,7 @@ fn covariances_are_chosen_or_follow_from_the_witnesses() {
         .stderr(contains("too many for 2000 witness rows; ask for them with --covariance full"));
     assert!(f.ok("inspect d.json").contains("--covariance full"));
     assert_eq!(f.json("inspect d.json")["covariance"], "diag");
-    // Threads do not show.
+    // The result does not depend on the number of threads.
     let one = f.json("fit gmm s.nys -k 3 -o t.json --threads 1");
     assert_eq!(one["estimated_risk"], default["estimated_risk"]);
     assert_eq!(same("t.json"), same("m.json"));
@@ -50,7 +52,8 @@ fn the_estimated_likelihood_comes_with_its_interval() {
     let number = |of: &Value, key: &str| of[key].as_f64().unwrap();
     let on_rows = number(&f.json("evaluate m.json x.parquet"), "nll");
     let (low, high) = (number(&fit, "low"), number(&fit, "high"));
-    // The interval covers in 19 of 20 cases; with a seed, always or never.
+    // The interval covers the value in 19 of 20 cases. With a fixed seed, the test always passes or
+    // always fails.
     assert!(low < on_rows && on_rows < high && high - low < 0.2, "{on_rows} {low} {high}");
     assert!(low < number(&fit, "estimated_risk") && number(&fit, "estimated_risk") < high);
     let shown = f.json("inspect m.json");
@@ -67,12 +70,12 @@ fn the_estimated_likelihood_comes_with_its_interval() {
     assert!(page.contains("full covariances") && page.contains(&said) && page.contains("ICL"));
 }
 
-/// Two components that overlap are one cluster to ICL, two to BIC.
+/// ICL counts two overlapping components as one cluster, and BIC as two.
 #[test]
 fn bic_and_icl_are_told_where_they_differ() {
     let f = Folder::new();
     let wave = |i: u32, by: u32| f64::from(i * by % 9973) / 9973.0;
-    // Sums of uniform numbers: one narrow cluster inside a wide one, and one apart.
+    // Sums of uniform numbers: a narrow cluster inside a wide one, and a third cluster apart.
     let row = |i: u32| {
         let at = |by: u32| (0..4).map(|j| wave(i, by + 38 * j)).sum::<f64>() - 2.0;
         let (width, shift) = [(1.0, 0.0), (2.5, 0.0), (1.0, 40.0)][i as usize % 3];
@@ -97,7 +100,8 @@ fn bic_and_icl_are_told_where_they_differ() {
     assert!(points.iter().all(|p| p["low"].as_f64() < p["high"].as_f64()));
 }
 
-/// A column of few values: components at the least variance are counted, and said what to do about.
+/// With a column of few values, components at the minimum variance are counted, and the note names
+/// a remedy.
 #[test]
 fn collapse_is_never_silent() {
     let f = Folder::new();
@@ -145,7 +149,7 @@ fn outliers_are_flagged() {
         flagged += u64::from(below);
     }
     assert_eq!(said["flagged"], flagged);
-    // 2,000 witnesses say where 80 of 8,000 rows lie.
+    // 2,000 retained rows determine the threshold for 80 of 8,000 rows within this range.
     assert!((45..=115).contains(&flagged), "{flagged}");
     f.ok("predict m.json x.parquet -o y.parquet --flag 0.01");
     assert!(f.ok("inspect m.json").contains("1 % of the rows have a log density below -"));
@@ -153,7 +157,7 @@ fn outliers_are_flagged() {
     let two = f.json("predict m.json n.csv -o n.out.csv --flag 0.2 --skip-invalid");
     assert_eq!(two["flagged"], 1);
     assert!(String::from_utf8(f.read("n.out.csv")).unwrap().contains("\n-1,,,\n"));
-    // Without witness rows there is a threshold, but nothing that says how far off it is.
+    // Without retained rows there is a threshold, but no estimate of its error.
     f.ok("sketch x.parquet -o w.nys --witnesses 0");
     f.ok("fit gmm w.nys -k 3 -o w.json");
     f.command("predict w.json x.parquet -o w.csv --flag 0.01")
@@ -185,7 +189,7 @@ fn what_is_refused_is_refused_in_words() {
         fails(&format!("fit gmm s.nys -k 3 -o u.json --decoder clompr {option}"), &words);
         fails(&format!("fit pca s.nys -k 3 -o u.json {option}"), &words);
     }
-    // Mixtures of calibrated landmarks keep to a least variance, too.
+    // Mixtures from calibrated landmarks also respect a minimum variance.
     f.ok("fit gmm s.nys -k 3 -o l.json --decoder kernel --min-variance 0.01");
     fails("fit gmm s.nys -k 3 -o u.json --decoder kernel --restarts 5", "must be left out");
     fails("fit gmm s.nys -k 3 -o u.json --min-variance 2", "--min-variance must be a share");

@@ -1,7 +1,8 @@
-//! Sketches that keep every rule of the format, whatever rows would have such sums: every command on them ends
-//! in time, with a result or with words.
+//! Sketches that obey every rule of the format, whether or not any rows could produce such sums.
+//! Every command on them ends in time, with a result or an error message.
 //!
-//! `NYSKETCH_COMMANDS=5000 cargo test --release -p nysketch-cli --test random_sketches` runs more of them.
+//! `NYSKETCH_COMMANDS=5000 cargo test --release -p nysketch-cli --test random_sketches` runs more
+//! of them.
 
 mod common;
 
@@ -12,12 +13,12 @@ use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longer than any of these commands takes, by far, on a busy machine.
+/// Much longer than any of these commands takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Commands in the usual run.
+/// Number of commands in a normal run.
 const COMMANDS: usize = 120;
 
-/// A plan of random rows: near zero, far away, of all sizes, all the same.
+/// Makes a plan from random rows: near zero, far away, of all magnitudes, or all equal.
 fn plan(rng: &mut ChaCha8Rng) -> Arc<Plan> {
     let (d, n) = (rng.random_range(1..6), rng.random_range(2..60));
     let magnitude = 10f64.powi(rng.random_range(-9..12));
@@ -29,7 +30,7 @@ fn plan(rng: &mut ChaCha8Rng) -> Arc<Plan> {
     Arc::new(plan_for(&table, params).unwrap().0)
 }
 
-/// Random sums that belong together.
+/// Makes random sums that are consistent with each other.
 fn sketch(plan: &Arc<Plan>, rng: &mut ChaCha8Rng) -> Sketch {
     let (d, m) = (plan.dims(), plan.features.points().len());
     let mut sums = Sums::zero(plan);
@@ -40,7 +41,7 @@ fn sketch(plan: &Arc<Plan>, rng: &mut ChaCha8Rng) -> Sketch {
         sums[Sum::CellRows][cell] = rows;
         sums[Sum::Rows][0] += rows;
         for k in (0..d).filter(|_| rows > 0) {
-            // Equal rows, and now and then one that is far away.
+            // Equal rows, sometimes with one distant row.
             let q = rng.random_range(-(1i128 << 44)..=1 << 44) >> rng.random_range(0..44);
             let far = if rows > 1 && rng.random_bool(0.5) {
                 rng.random_range(-(1i128 << 44)..=1 << 44)
@@ -58,7 +59,7 @@ fn sketch(plan: &Arc<Plan>, rng: &mut ChaCha8Rng) -> Sketch {
     for k in 0..d {
         sums[Sum::Sum][k] = total[k];
         for l in 0..k {
-            // Uncorrelated columns, up to rounding.
+            // Columns are uncorrelated, up to rounding.
             sums[Sum::Outer][k * (k + 1) / 2 + l] =
                 total[k].checked_mul(total[l]).map_or(0, |p| p / n.max(1));
         }
@@ -72,7 +73,7 @@ fn sketch(plan: &Arc<Plan>, rng: &mut ChaCha8Rng) -> Sketch {
     }
     match Sketch::from_sums(plan.clone(), sums) {
         Ok(sketch) => sketch,
-        // Products too large for the above are left to be nothing: then there are no rows.
+        // If the products are too large, the sketch is empty.
         Err(_) => Sketch::empty(plan.clone()),
     }
 }
@@ -112,6 +113,6 @@ fn every_command_ends_in_time() {
             run += 1;
         }
     }
-    // Not everything may be refused.
+    // More than half of the commands must succeed.
     assert!(done[1] > done[0], "{done:?}");
 }

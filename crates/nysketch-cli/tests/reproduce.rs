@@ -1,11 +1,12 @@
-//! The paper's experiments: the same table whatever the threads and interruptions, pictures, a page.
+//! The paper's experiments: the table does not depend on threads or interruptions; pictures and the
+//! page are complete.
 
 mod common;
 
 use common::Folder;
 use std::fs;
 
-/// Without the folder of data, figure 3 is its synthetic half.
+/// Without the data folder, only the synthetic half of figure 3 is run.
 const FIGURE: &str = "reproduce fig3 --quick --trials 1";
 
 #[test]
@@ -16,7 +17,7 @@ fn threads_and_interruptions_do_not_show() {
     assert_eq!(first["panels"], serde_json::json!(["fig3-kmeans-synthetic-k20-size"]));
     assert!(first["missing"][0].as_str().unwrap().contains("--data"), "{first}");
     let table = String::from_utf8(f.read("one/trials.csv")).unwrap();
-    // A run that ended in the middle of a line.
+    // Simulates a run that ended in the middle of a line.
     let half = table.len() / 2;
     fs::create_dir(f.path("two")).unwrap();
     fs::write(f.path("two/trials.csv"), &table[..half]).unwrap();
@@ -26,7 +27,7 @@ fn threads_and_interruptions_do_not_show() {
     for file in ["trials.csv", "index.html", "fig3-kmeans-synthetic-k20-size.svg"] {
         assert_eq!(f.read(&format!("one/{file}")), f.read(&format!("two/{file}")), "{file}");
     }
-    // Nothing is left to do.
+    // No fits remain.
     assert_eq!(f.json(&format!("{FIGURE} -o two"))["new"], 0);
 
     let risk = |method: &str, size: &str| -> f64 {
@@ -38,13 +39,13 @@ fn threads_and_interruptions_do_not_show() {
         let column = table.lines().next().unwrap().split(',').position(|name| name == "risk");
         line.unwrap().split(',').nth(column.unwrap()).unwrap().parse().unwrap()
     };
-    // Cells are as good as all rows, at 400 landmarks; the paper's decoder is not far off.
+    // With 400 landmarks, cells match all rows, and the paper's decoder is within a factor of 8.
     let all = risk("all-rows", "");
     assert!(risk("ours-cells", "400") < 1.01 * all, "{table}");
     assert!(risk("nystrom-uniform", "400") < 8.0 * all, "{table}");
     let png = f.read("one/fig3-kmeans-synthetic-k20-size.png");
     assert!(png.starts_with(b"\x89PNG") && png.len() > 10_000);
-    // The page needs nothing but itself.
+    // The page has no external resources.
     let page = String::from_utf8(f.read("one/index.html")).unwrap();
     assert!(page.contains("Nyström, greedy") && page.contains("Missing: cifar10"));
     assert!(!page.contains("href") && !page.contains("src="), "{page}");
@@ -61,7 +62,7 @@ fn what_cannot_be_reproduced_is_reported() {
     f.write("other/trials.csv", "a,b\n1,2\n");
     f.fails(1, &format!("{FIGURE} -o other"), &["other/trials.csv", "another folder"]);
     assert_eq!(f.read("other/trials.csv"), b"a,b\n1,2\n");
-    // Classes that do not fit the rows.
+    // The number of classes differs from the number of rows.
     fs::create_dir(f.path("data")).unwrap();
     f.ok("generate gmm --rows 50 --dims 50 --clusters 2 -o data/cifar10_resnet18_pca50.npy");
     f.ok("generate gmm --rows 40 --dims 3 --clusters 2 -o x.npy --labels data/cifar10_labels.npy");

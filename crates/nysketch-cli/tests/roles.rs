@@ -1,4 +1,5 @@
-//! Tables as they are: text, dates, holes, ids, vectors; what becomes of each column, and the same bytes from every format.
+//! Realistic tables: text, dates, missing values, ids and vectors; how each column is used, and the
+//! same bytes from every format.
 
 mod common;
 
@@ -16,7 +17,7 @@ const ROWS: usize = 3000;
 /// A row of the table of flights.
 struct Flight {
     id: i64,
-    /// Seconds since 1970, and the text of it.
+    /// Seconds since 1970, and their text.
     when: (i64, String),
     carrier: &'static str,
     tail: String,
@@ -27,7 +28,7 @@ struct Flight {
     late: bool,
 }
 
-/// Whole numbers that look random, the same everywhere.
+/// Returns pseudo-random whole numbers that are the same on every machine.
 fn mix(i: usize, salt: usize) -> usize {
     let mut x = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (salt as u64) << 32;
     x = (x ^ (x >> 31)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -40,7 +41,7 @@ fn flight(i: usize) -> Flight {
     let distance = far + (mix(i, 2) % 200) as f64;
     let minutes = (mix(i, 3) % (365 * 1440)) as i64;
     let (day, minute) = (minutes / 1440, minutes % 1440);
-    // 2013 began on day 15,706 of the calendar.
+    // The year 2013 began 15,706 days after 1970-01-01.
     let months = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let (mut month, mut rest) = (0, day);
     while rest >= months[month] {
@@ -66,7 +67,7 @@ fn flight(i: usize) -> Flight {
 const NAMES: [&str; 9] =
     ["id", "when", "carrier", "tail", "distance", "delay", "air_time", "weather", "late"];
 
-/// The rows as csv, with the columns in some order.
+/// Returns the rows as csv, with the columns in the given order.
 fn csv(rows: std::ops::Range<usize>, order: &[usize]) -> String {
     let number = |x: Option<f64>| x.map_or(String::new(), |x| x.to_string());
     let pick = |fields: Vec<String>| {
@@ -91,7 +92,7 @@ fn csv(rows: std::ops::Range<usize>, order: &[usize]) -> String {
     header + &rows.map(line).collect::<String>()
 }
 
-/// The same rows in memory; text as a dictionary or not.
+/// Returns the same rows in memory, with text as a dictionary or not.
 fn arrays(rows: std::ops::Range<usize>, dictionary: bool) -> RecordBatch {
     let all: Vec<Flight> = rows.map(flight).collect();
     let text = |values: Vec<Option<&str>>| -> ArrayRef {
@@ -130,7 +131,7 @@ fn flights() -> Folder {
     f
 }
 
-/// What `roles` says about a column.
+/// Returns the entry of a column in `roles`.
 fn role<'a>(told: &'a Value, column: &str) -> &'a Value {
     let roles = told["roles"].as_array().unwrap();
     roles.iter().find(|r| r["column"] == column).unwrap_or_else(|| panic!("{column}: {told}"))
@@ -170,7 +171,7 @@ fn a_mixed_table_from_plan_to_difference() {
     f.ok("subtract all.nys a.nys -o rest.nys");
     assert!(f.read("rest.nys") == f.read("b.nys"));
 
-    // What a sketch says about levels and holes is exact.
+    // Shares of levels and of missing values in a sketch are exact.
     let told = f.json("inspect a.nys");
     let share = |rows: &dyn Fn(&Flight) -> bool| {
         (0..1000).filter(|i| rows(&flight(*i))).count() as f64 / 1000.0
@@ -188,7 +189,8 @@ fn a_mixed_table_from_plan_to_difference() {
     assert!(f.ok("inspect p.nys").contains("log, ÷"));
 }
 
-/// Levels that the plan does not know are counted, and rows that lack too much.
+/// Rows with levels that are not in the plan are counted, and so are rows with too many missing
+/// values.
 #[test]
 fn what_later_rows_have_and_lack_is_counted() {
     let f = flights();
@@ -228,7 +230,7 @@ fn the_same_bytes_from_every_format_and_order() {
         f.ok(&format!("sketch {file} -o s.nys {options} --threads 4"));
         assert!(f.read("s.nys") == expected, "{file}");
     }
-    // Under a plan the order of the columns does not matter, either.
+    // With a given plan, the order of the columns does not matter.
     f.write("turned.csv", csv(0..ROWS, &[8, 7, 6, 5, 4, 3, 2, 1, 0]));
     f.ok(&format!("plan x.parquet -o p.nys {options}"));
     f.ok("sketch turned.csv --plan p.nys -o s.nys --embed-witnesses --threads 4");
@@ -274,12 +276,12 @@ fn options_choose_roles() {
     let line = "sketch flights.csv --plan partial.nys -o s.nys --missing";
     f.fails(2, &format!("{line} skip"), &["counts rows by the values they have"]);
     f.fails(2, &format!("{line} error"), &["decided by the plan"]);
-    // Where categories cannot be measured, they are left out.
+    // Categories that cannot be measured are left out.
     let plan = f.json("plan flights.csv -o p.nys --features fourier --missing skip");
     assert!(role(&plan, "carrier")["left_out"].as_str().unwrap().contains("need landmarks"));
 }
 
-/// Every coordinate of a vector is a number, and a vector one line.
+/// Every coordinate of a vector is a numeric column, but the vector is listed in one line.
 #[test]
 fn vectors_are_one_line() {
     let f = Folder::new();
@@ -337,7 +339,7 @@ fn bad_columns_are_named() {
     f.fails(1, "plan text.csv -o p.nys --exclude x", &["no numeric column"]);
 }
 
-/// What is learned, shown and compared is told as the table has it.
+/// Results show levels, times and missing values in the units of the table.
 #[test]
 fn results_speak_of_levels_times_and_holes() {
     let f = flights();
@@ -384,12 +386,12 @@ fn drift_of_shares_is_found_and_named() {
     };
     day("1.csv", 0..1000, &|_, line| line.to_string());
     day("2.csv", 1000..2000, &|_, line| line.to_string());
-    // The same rows, of which every tenth is of another carrier.
+    // The next rows, with a different carrier in every tenth row.
     day("3.csv", 2000..3000, &|i, line| match i % 10 {
         0 => line.replace(",EV,", ",UA,").replace(",DL,", ",UA,").replace(",B6,", ",UA,"),
         _ => line.to_string(),
     });
-    // Others, of which a tenth more lack a value.
+    // The next rows, with one more missing value in every tenth row.
     day("4.csv", 2000..3000, &|i, line| {
         let mut fields: Vec<&str> = line.split(',').collect();
         if i % 10 == 0 {
@@ -417,7 +419,7 @@ fn drift_of_shares_is_found_and_named() {
     assert!(many.contains("carrier: UA (z ") && many.contains("delay missing (z "), "{many}");
     f.ok("report 3.nys --against 1.nys -o r.html");
     assert!(String::from_utf8(f.read("r.html")).unwrap().contains("carrier: UA"));
-    // A column that no row has any more.
+    // A column that is missing in all rows.
     day("5.csv", 0..500, &|_, line| {
         let mut fields: Vec<&str> = line.split(',').collect();
         (fields[5], fields[6]) = ("", "");

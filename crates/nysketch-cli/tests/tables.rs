@@ -1,4 +1,4 @@
-//! Real tables in and out: every format, every way to name inputs, and what can be wrong with them.
+//! Real tables, read and written: every format, every way to name inputs, and their errors.
 
 mod common;
 
@@ -10,7 +10,7 @@ use predicates::str::contains;
 use std::fs;
 use std::sync::Arc;
 
-/// The same values in every format; more rows than a part, and row groups of odd sizes.
+/// The same values in every format, with more rows than a part has, and row groups of odd sizes.
 #[test]
 fn every_format_gives_the_same_bytes() {
     let n = 40_000usize;
@@ -67,7 +67,7 @@ fn every_format_gives_the_same_bytes() {
             .write("x.csv.gz", gz(text.as_bytes()))
             .write("x.csv.zst", zst(text.as_bytes()))
             .write("x.tsv", text.replace(',', "\t"))
-            // Told by content, whatever the name.
+            // The content determines the format, whatever the name.
             .write("parquet.csv", parquet(&batch, n))
             .write("arrow.parquet", arrow_file(&batch));
         fs::create_dir(f.path("parts")).unwrap();
@@ -93,7 +93,8 @@ fn every_format_gives_the_same_bytes() {
             "arrow.parquet",
             "parts",
         ] {
-            // The plan is made on the way, so statistics, samples and landmarks are the same too.
+            // The plan is made from the same file, so this also tests statistics, samples and
+            // landmarks.
             f.ok(&format!("sketch {file} -o s.nys --landmarks 40 --scale standard --threads 3"));
             assert!(f.read("s.nys") == expected, "{kind} {file}");
         }
@@ -113,7 +114,7 @@ fn every_format_gives_the_same_bytes() {
     }
 }
 
-/// The same values, whether a program writes true and false or 1 and 0.
+/// Truth values give the same bytes, whether written as true and false or as 1 and 0.
 #[test]
 fn true_and_false_give_the_bytes_of_parquet() {
     let f = Folder::new();
@@ -138,7 +139,7 @@ fn true_and_false_give_the_bytes_of_parquet() {
         f.command(piped).write_stdin(f.read(file)).assert().success();
         assert!(f.read("s.nys") == f.read("expected.nys"), "stdin {file}");
     }
-    // What comes through a pipe is named for what it is, too.
+    // Input from a pipe is identified by its content, too.
     let given = f.command("sketch - --plan p.nys -o t.nys").write_stdin(f.read("s.nys")).assert();
     given.code(1).stderr(contains("stdin is a nysketch plan or sketch, not a table"));
 }
@@ -180,7 +181,7 @@ fn other_types_are_read_as_numbers() {
             &["'name'", "text"],
         );
     }
-    // Missing throughout is not a number, but a column that can be left out.
+    // A column without any value is not numeric, but it can be left out.
     f.write("empty.csv", "a,b,\n1,,\n2,,\n");
     assert_eq!(f.json("plan empty.csv -o p.nys")["columns"], serde_json::json!(["a"]));
     let halves: Vec<u8> = [0x3c00u16, 0x4000].iter().flat_map(|x| x.to_le_bytes()).collect();
@@ -229,7 +230,7 @@ fn bad_rows_are_named_in_every_format() {
     }
 }
 
-/// The same columns as files of four formats.
+/// Writes the same columns to files of four formats.
 fn write_all(f: &Folder, columns: &[&[f64]]) -> [&'static str; 4] {
     let names = ["c0", "c1", "c2"];
     let arrays: Vec<Column> = columns
@@ -296,13 +297,13 @@ fn damaged_tables_are_refused() {
     );
     f.write("cut.arrow", &ipc[..ipc.len() / 2]);
     f.fails(1, "sketch cut.arrow --plan p.nys -o s.nys", &["cut.arrow cannot be read"]);
-    // Cut anywhere, even between two batches.
+    // The stream is cut anywhere, even between two batches.
     for cut in (0..stream.len()).step_by(stream.len() / 40) {
         f.write("s.arrow", &stream[..cut]);
         f.fails(1, "sketch s.arrow --plan p.nys -o s.nys", &["s.arrow"]);
         f.command("sketch - --plan p.nys -o s.nys").write_stdin(&stream[..cut]).assert().code(1);
     }
-    // A byte turned over may give another number, but never a panic or a partial file.
+    // A flipped byte may change a number, but it never causes a panic or a partial file.
     for (name, bytes) in [("y.parquet", &file), ("y.arrow", &ipc), ("z.arrow", &stream)] {
         for k in 0..60 {
             let mut bytes = bytes.clone();
@@ -318,7 +319,7 @@ fn damaged_tables_are_refused() {
             let _ = fs::remove_file(f.path("y.nys"));
         }
     }
-    // Two streams one after the other are not one.
+    // Two concatenated streams are not one stream.
     f.write("twice.arrow", [&stream[..], &stream[..]].concat());
     f.fails(1, "sketch twice.arrow --plan p.nys -o s.nys", &["after the end of the stream"]);
     f.write("none.parquet", parquet(&table.slice(0, 0), 10));
@@ -403,7 +404,7 @@ fn folders_and_patterns() {
     assert_eq!(f.json("inspect e.nys")["rows"], 4);
     f.ok("sketch d/**/part-* -o g.nys --exclude day");
     assert!(f.read("g.nys") == f.read("all.nys"));
-    // Every file once, and no notes of other programs.
+    // Every file is read once, and notes of other programs are not read.
     for pattern in ["d/**/*.csv*", "d/day*", "d/day=*/*"] {
         f.ok(&format!("sketch {pattern} -o g.nys --exclude day"));
         assert!(f.read("g.nys") == f.read("all.nys"), "{pattern}");
@@ -414,14 +415,14 @@ fn folders_and_patterns() {
     f.fails(1, "sketch d/*.parquet -o s.nys", &["no table matches d/*.parquet"]);
     f.fails(1, "sketch nowhere/ -o s.nys", &["cannot read nowhere/"]);
     f.fails(2, "sketch *.csv -o all.csv", &["cannot be written as .csv"]);
-    // A file whose name is a pattern is that file.
+    // A file whose name looks like a pattern is read as that file.
     f.write("[1].csv", "a,b\n1,2\n3,4\n5,6\n7,8\n").ok("sketch [1].csv -o h.nys");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         fs::create_dir(f.path("locked")).unwrap();
         fs::set_permissions(f.path("locked"), fs::Permissions::from_mode(0o000)).unwrap();
-        // Root reads everything.
+        // The root user can read every folder.
         match fs::read_dir(f.path("locked")) {
             Err(_) => f.fails(1, "sketch locked -o s.nys", &["cannot read the folder locked"]),
             Ok(_) => f.fails(1, "sketch locked -o s.nys", &["holds no tables"]),
@@ -481,7 +482,7 @@ fn one_sketch_a_group() {
         (report["rows"].as_u64(), report["groups"][1]["rows"].as_u64()),
         (Some(3000), Some(1000))
     );
-    // The groups together are the whole.
+    // The groups add up to the sketch of the whole.
     f.ok("sketch x.parquet --plan days/plan.nys -o all.nys");
     f.ok("merge days/2024-01-03.nys days/2024-01-01.nys days/2024-01-02.nys -o merged.nys");
     assert!(f.read("merged.nys") == f.read("all.nys"));
@@ -504,7 +505,7 @@ fn one_sketch_a_group() {
     f.fails(1, "sketch x.parquet --by day -o days", &["the folder days is not empty"]);
     f.fails(1, "sketch x.parquet --by day -o x.arrow", &["x.arrow is a file"]);
     f.fails(1, "sketch x.parquet --by hour -o e", &["no column 'hour'"]);
-    // Text stays as it is: NA is Namibia.
+    // Text is not interpreted: NA is Namibia.
     f.write("na.csv", "x,g\n0.5,NA\n0.25, b\n0.125,NA\n0.3,\n");
     f.fails(1, "sketch na.csv --by g -o na", &["na.csv: row 4, column 'g'"]);
     f.ok("sketch na.csv --by g -o na --skip-invalid");
@@ -524,7 +525,7 @@ fn one_sketch_a_group() {
     f.write("ts.parquet", parquet(&batch(&[("ts", Arc::new(hours)), ("x", x)]), 9));
     f.ok("sketch ts.parquet --by ts -o ts");
     assert!(f.path("ts/1970-01-01T01%3A00%3A00Z.nys").exists());
-    // A plan of other rows, csv, and numbers as groups.
+    // A plan from different rows, csv input, and numbers as groups.
     f.ok("plan x.parquet -o p.nys --columns x --landmarks 10");
     f.write("x.csv", "x,g\n0.5,1\n0.25,2\n0.125,1\n");
     f.ok("sketch x.csv --plan p.nys --by g -o g");
@@ -545,7 +546,7 @@ fn one_sketch_a_group() {
     assert_eq!(f.json("inspect h/1.nys")["rows"], 2);
 }
 
-/// What a writer has not finished, or writes about its work, is not data.
+/// Unfinished output and log files of a writer are not data.
 #[test]
 fn wildcards_do_not_enter_folders_of_notes() {
     let f = Folder::new();
@@ -558,7 +559,7 @@ fn wildcards_do_not_enter_folders_of_notes() {
     assert_eq!(f.json("sketch d/_*/*.csv -o s.nys")["rows"], 2);
 }
 
-/// A row that cannot be skipped is the error, not one that is.
+/// The error is about the row that cannot be skipped, not about one that can.
 #[test]
 fn ragged_rows_are_named_where_others_are_skipped() {
     let f = Folder::new();
@@ -566,7 +567,8 @@ fn ragged_rows_are_named_where_others_are_skipped() {
     f.fails(1, "sketch x.csv -o s.nys --skip-invalid", &["x.csv", "row 3"]);
 }
 
-/// Files that belong to the people who keep a folder are no tables; a csv of any name is read if it is named.
+/// Notes that people keep in a folder are not tables. A csv file of any name is read if it is
+/// named.
 #[test]
 fn texts_beside_tables_are_skipped() {
     let f = Folder::new();
@@ -578,7 +580,8 @@ fn texts_beside_tables_are_skipped() {
     assert_eq!(f.json("sketch x.txt -o t.nys")["rows"], 2);
 }
 
-/// Without names the first columns are those of the plan, which may have left out others.
+/// Without column names, the first columns are matched with the plan, which may have left out
+/// others.
 #[test]
 fn columns_beyond_those_of_the_plan_are_told() {
     let f = Folder::new();
@@ -590,7 +593,8 @@ fn columns_beyond_those_of_the_plan_are_told() {
     f.ok("plan two.npy -o p.nys");
     let said = f.command("sketch three.npy --plan p.nys -o s.nys").assert().success();
     said.stderr(contains("three.npy has 3 columns without names, of which the first 2 are read"));
-    // Where others are left out in between, that was chosen; and the one of the weights is read, too.
+    // Columns left out in between were a choice, so there is no note. The column of weights is
+    // read, too.
     f.ok("plan three.npy -o q.nys --columns c0,c2");
     f.ok("plan three.npy -o w.nys --columns c0,c1 --weights c2");
     for plan in ["q", "w"] {
@@ -601,7 +605,7 @@ fn columns_beyond_those_of_the_plan_are_told() {
     }
 }
 
-/// The index that pandas writes has no name, and columns may have the one it would get.
+/// The index that pandas writes has no name, and another column may already have the default name.
 #[test]
 fn columns_without_names_get_free_ones() {
     let f = Folder::new();

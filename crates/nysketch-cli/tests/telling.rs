@@ -1,11 +1,12 @@
-//! What a sketch tells by itself: drift, theory, whether a model explains it, a page about it.
+//! Results from the sketch alone: drift, theory, whether a model explains the sketch, and a report
+//! page.
 
 mod common;
 
 use common::Folder;
 use std::fs;
 
-/// Three days of rows under one plan, of which the third lies elsewhere in column b.
+/// Makes three days of rows under one plan; column b is shifted on the third day.
 fn days() -> Folder {
     let f = Folder::new();
     f.ok("generate gmm --rows 3000 --dims 2 --clusters 3 --separation 3 --seed 4 -o x.csv");
@@ -63,7 +64,7 @@ fn what_cannot_be_compared_is_reported() {
     assert!(f.ok("diff days/1.nys row.nys").contains("p-value  none: a test needs 10 rows"));
     f.ok("sketch none.csv --plan p.nys -o empty.nys --allow-empty");
     f.fails(1, "diff days/1.nys empty.nys", &["empty.nys", "no rows"]);
-    // Without cells, and apart from each other by far.
+    // Sketches without cells, far apart.
     f.ok("plan 1.csv -o k.nys --landmarks 60 --collect kernel");
     f.ok("sketch 1.csv --plan k.nys -o k1.nys");
     f.ok("sketch 3.csv --plan k.nys -o k3.nys");
@@ -107,7 +108,7 @@ fn landmarks_by_themselves_say_why() {
     assert!(plan["notes"][0].as_str().unwrap().contains("200 landmarks"), "{plan}");
     let plan = f.json("plan x.csv -o a.nys --landmarks auto");
     assert!((50..=400).contains(&plan["landmarks"].as_u64().unwrap()), "{plan}");
-    // Ten cells per cluster, where that is more than the default.
+    // Ten cells per cluster, if that is more than the default.
     assert_eq!(f.json("plan x.csv -o a.nys --clusters 50")["landmarks"], 500);
     assert_eq!(f.json("plan x.csv -o a.nys --clusters 5")["landmarks"], 400);
     f.fails(2, "plan x.csv -o b.nys --landmarks some", &["a number or 'auto'"]);
@@ -165,7 +166,7 @@ fn a_page_holds_everything_and_links_to_nothing() {
     }
     // A mixture has its own curve, not that of k-means.
     assert!(!html.contains("k-means"));
-    // Nothing is loaded from elsewhere.
+    // The page loads no external resources.
     for link in ["src=", "href=", "http:", "https:", "url(", "@import"] {
         assert!(!html.contains(link), "{link}");
     }
@@ -175,7 +176,7 @@ fn a_page_holds_everything_and_links_to_nothing() {
         )
     );
     assert_eq!(html.matches("<script").count(), 1);
-    // Without a model, those of the curve.
+    // Without a model, the models of the curve are shown.
     let html = page("report days/1.nys -o r.html");
     assert_eq!(html.matches("<details class=\"model\"").count(), 11);
     assert!(html.contains("k-means, k = 3 (suggested)"));
@@ -184,12 +185,12 @@ fn a_page_holds_everything_and_links_to_nothing() {
     assert!(page("report k1.nys -o r.html").contains("a map and spreads, which need cells"));
     f.ok("sketch 1.csv -o c.nys --landmarks 30 --collect cells --columns a");
     page("report c.nys -o r.html");
-    // Names are text, whatever they look like.
+    // Names are shown as text, even if they look like HTML.
     f.write("odd.csv", "<b>,\"x&y\"\n1,2\n3,4\n5,7\n2,2\n");
     f.ok("sketch odd.csv -o odd.nys");
     let odd = page("report odd.nys -o r.html");
     assert!(odd.contains("&lt;b&gt;") && odd.contains("x&amp;y") && !odd.contains("<b>"));
-    // Fewer cells than the curve would like.
+    // There are fewer cells than the curve would use.
     f.ok("sketch 1.csv -o few.nys --landmarks 5");
     assert!(page("report few.nys -o r.html").contains("k-means, k = 3"));
     f.fails(2, "report days/1.nys g.json -o days/1.nys", &["both input and output"]);

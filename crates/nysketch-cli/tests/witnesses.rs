@@ -1,11 +1,12 @@
-//! Witness rows on the command line: which files hold them, and how `fit` finds them.
+//! Retained rows on the command line: which files contain them, and how `fit` finds them.
 
 mod common;
 
 use common::Folder;
 use std::fs;
 
-/// 3,000 rows in 4 columns, a plan with 100 witnesses, and a sketch by it, which does not hold them.
+/// Makes 3,000 rows in 4 columns, a plan with 100 retained rows, and a sketch of that plan without
+/// them.
 fn folder() -> Folder {
     let f = Folder::new();
     f.ok("generate gmm --rows 3000 --dims 4 --clusters 3 -o x.csv");
@@ -64,7 +65,7 @@ fn fit_finds_them_beside_the_sketch_or_where_it_is_told() {
     let f = folder();
     let fit = "fit gmm s.nys -k 3 -o m.json";
     assert!(stderr(&f, fit).contains("witness rows come from p.nys"), "{}", stderr(&f, fit));
-    // Strange files in the folder are passed over, also those that say they are that plan.
+    // Other files in the folder are ignored, even damaged copies of the plan.
     let plan = f.read("p.nys");
     f.write("a.nys", &plan[..plan.len() / 2]).write("b.nys", "").write("c", [0; 40]);
     fs::create_dir(f.path("d.nys")).unwrap();
@@ -88,7 +89,7 @@ fn fit_finds_them_beside_the_sketch_or_where_it_is_told() {
     f.fails(2, "fit gmm s.nys -k 3 -o away/p.nys --plan away/p.nys", &["both input and output"]);
 }
 
-/// As `fit` does, `inspect --theory` takes them from the plan that is beside the sketch.
+/// `inspect --theory` takes them from the plan next to the sketch, as `fit` does.
 #[test]
 fn the_theory_finds_them_beside_the_sketch() {
     let f = folder();
@@ -136,7 +137,7 @@ fn groups_say_which_they_are_and_the_plan_is_beside_them() {
     assert_eq!(f.json("inspect more/a.nys")["witnesses"], 50);
 }
 
-/// A cell whose rows are all the same one shows it, however often that row counts.
+/// A cell whose rows are all equal reveals that row, however often it occurs.
 #[test]
 fn rows_that_count_often_are_raw_rows_too() {
     let f = Folder::new();
@@ -149,7 +150,7 @@ fn rows_that_count_often_are_raw_rows_too() {
     f.ok(&format!("sketch twice.csv -o twice.nys {options}"));
     f.ok(&format!("sketch x.csv -o heavy.nys {options} --weights w"));
     let rows = |file: &str| f.json(&format!("inspect {file}"))["raw_rows"].as_u64().unwrap();
-    // Cells of many landmarks, which are given, have one row here and there.
+    // With many given landmarks, some cells contain one row.
     let many: String = (0..40).map(|i| format!("{},{},1\n", i * i % 97, i)).collect();
     f.write("at.csv", format!("x,y,w\n{many}"));
     for (name, table, more) in
@@ -164,7 +165,7 @@ fn rows_that_count_often_are_raw_rows_too() {
     assert_eq!(rows("once.nys"), rows("heavy.nys"));
 }
 
-/// Rows of the same numbers and another level are other rows.
+/// Rows with equal numbers but different levels are different rows.
 #[test]
 fn levels_tell_rows_apart() {
     let f = Folder::new();

@@ -1,5 +1,5 @@
-//! From a file to predictions: open a table, plan, sketch, learn a mixture, and write a label and a distance
-//! for each row to another table.
+//! Opens a table, plans, sketches, learns a mixture, and writes a label and a distance for each row
+//! to another table.
 //!
 //! ```console
 //! $ cargo run --release -p nysketch-tables --example file
@@ -18,7 +18,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const ROWS: usize = 20_000;
 
-/// Makes a Parquet file with an id and two measurements, to have something to read.
+/// Makes a Parquet file with an id and two measurements, as input of the example.
 fn make_table(path: &Path) -> Result<()> {
     let rows = Mixture::new(2, 3, 4.0, 2)?.rows(0, ROWS).values;
     let column = |j: usize| -> ArrayRef {
@@ -40,13 +40,15 @@ pub fn main() -> Result<()> {
     let (input, output) = (folder.path().join("in.parquet"), folder.path().join("out.parquet"));
     make_table(&input)?;
 
-    // Files, folders and patterns, of any format. The id is no measurement, but goes along to the output.
+    // The input may be files, folders and patterns, of any format. The id is not a measurement, but
+    // it is copied to the output.
     let options = ReadOptions::default()
         .columns(Columns::default().except(["id"]))
         .extras(Extras::default().keep(["id"]));
     let table = Dataset::open([&input], &options)?;
 
-    // A sketch of the file, and a mixture of three Gaussians from the sketch alone. Both are files, too.
+    // The mixture of three Gaussians is learned from the sketch alone. Sketch and model are written
+    // to files, too.
     let threads = 2;
     let (plan, _) = plan_for(&table, PlanParams::default().landmarks(100).threads(threads))?;
     println!("columns: {}", plan.columns.join(", "));
@@ -57,7 +59,7 @@ pub fn main() -> Result<()> {
     std::fs::write(folder.path().join("model.json"), model.to_json())?;
     println!("{} rows, {} components by {}", sketch.rows(), model.k(), model.report.decoder);
 
-    // Predictions, batch by batch, in the order of the rows, on all threads.
+    // Predicts batch by batch, on all threads, in row order.
     let columns = [Column::Label, Column::Distance];
     let mut fields = table.kept_fields()?;
     fields.push(Field::new("label", DataType::Int32, false));
@@ -83,7 +85,7 @@ pub fn main() -> Result<()> {
     })?;
     println!("{written} predictions written");
 
-    // What was written can be read like any other table.
+    // The output can be read like any other table.
     let labels = Dataset::open([&output], &ReadOptions::default())?.read_all()?;
     let first = labels.iter().filter(|row| row[1] == 0.0).count();
     println!("{first} rows in the first component");

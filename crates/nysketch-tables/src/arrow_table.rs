@@ -1,4 +1,4 @@
-//! Arrow tables in memory: which of their columns are read, and rows out of their batches.
+//! Arrow tables in memory: selects their columns and converts their batches to rows.
 
 use crate::columns::{ColumnRole, roles};
 use crate::error::Result;
@@ -14,8 +14,8 @@ use nysketch_core::rows::CategoryColumn;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The columns of an Arrow table in memory, read as those of files are: the same rows are the same numbers and
-/// categories.
+/// The columns of an Arrow table in memory. They are read in the same way as files: equal rows give
+/// equal numbers and categories.
 ///
 /// ```
 /// use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
@@ -42,8 +42,8 @@ pub struct ArrowTable {
 }
 
 impl ArrowTable {
-    /// Finds the columns that the options mean. `name` is what messages call the table; `first` are its first rows,
-    /// which tell how long the vectors in columns of lists are: see [`ArrowTable::has_lists`].
+    /// Selects the columns that the options ask for. Messages call the table `name`. The rows in
+    /// `first` give the lengths of the vectors in list columns: see [`ArrowTable::has_lists`].
     pub fn new(
         name: &str,
         schema: &SchemaRef,
@@ -65,32 +65,33 @@ impl ArrowTable {
         Ok(ArrowTable { name: Arc::from(name), schema, names, places, roles, notes })
     }
 
-    /// Whether a table has columns of lists, so that its first rows should be looked at.
+    /// Returns whether a table has list columns, whose lengths must be found from its first rows.
     pub fn has_lists(schema: &SchemaRef) -> bool {
         !lists_of(schema).is_empty()
     }
 
-    /// Names of the columns of numbers.
+    /// Returns the names of the numeric columns.
     pub fn columns(&self) -> &[String] {
         &self.names.values
     }
 
-    /// Whether a column of numbers holds points in time.
+    /// Returns whether a numeric column contains points in time.
     pub fn is_time(&self, column: usize) -> bool {
         self.names.times.contains_key(&column)
     }
 
-    /// Columns of categories.
+    /// Returns the categorical columns.
     pub fn categories(&self) -> &[CategoryColumn] {
         &self.names.categories
     }
 
-    /// What becomes of each column.
+    /// Lists how each column is used.
     pub fn roles(&self) -> &[ColumnRole] {
         &self.roles
     }
 
-    /// The columns that names, ranges and patterns mean, whether or not they are read; each once.
+    /// Returns the columns that match names, ranges or patterns, each once, whether or not they are
+    /// read.
     pub fn matching<S: AsRef<str>>(
         &self,
         patterns: impl IntoIterator<Item = S>,
@@ -98,17 +99,17 @@ impl ArrowTable {
         matching(&self.name, &self.schema, patterns)
     }
 
-    /// What a person should know: columns that are left out, one sentence each.
+    /// Notes for the user about columns that are left out, one sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Numbers of the columns of the table that are read, in their order.
+    /// Returns the indexes of the table's columns that are read, in table order.
     pub fn places(&self) -> &[usize] {
         &self.places.projection
     }
 
-    /// Some rows of the table, the first of which has this number in messages.
+    /// Converts rows of the table. Messages give the first row the number `first_row`.
     pub fn block(&self, rows: &RecordBatch, first_row: u64) -> Result<Block> {
         let arrays = self.places.projection.iter().map(|i| rows.column(*i).clone());
         let arrays: Vec<ArrayRef> = arrays.collect();

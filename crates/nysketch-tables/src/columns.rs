@@ -1,10 +1,10 @@
-//! Which columns are read, and as what: from patterns and from what a file holds.
+//! Chooses which columns are read and how, from patterns and from the types in a file.
 
 use crate::error::{Error, Result};
 use crate::schema::{Column, Kind, Schema, Source};
 use std::collections::HashSet;
 
-/// A column of a table, and what becomes of it.
+/// A column of a table and how it is used.
 ///
 /// ```
 /// use nysketch_tables::{Dataset, ReadOptions, Role};
@@ -25,11 +25,11 @@ pub struct ColumnRole {
     pub name: String,
     /// Its type in words: `int64`, `text`, `timestamp[us, UTC]`, `float32[384]`.
     pub holds: String,
-    /// What becomes of it.
+    /// How it is used.
     pub role: Role,
 }
 
-/// What becomes of a column.
+/// How a column is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Role {
@@ -39,9 +39,9 @@ pub enum Role {
     Category,
     /// A column of points in time.
     Time,
-    /// So many columns of numbers.
+    /// This number of columns of numbers.
     Vector(usize),
-    /// Nothing, for this reason.
+    /// Not read, for this reason.
     LeftOut(String),
 }
 
@@ -64,10 +64,10 @@ impl std::fmt::Display for ColumnRole {
     }
 }
 
-/// What the options say about columns.
+/// The choice of columns in the options.
 #[derive(Debug, Clone, Copy)]
 pub struct Choice<'a> {
-    /// Patterns to read, all numbers and texts where `None`.
+    /// Patterns to read, or `None` for all numbers and texts.
     pub include: Option<&'a [String]>,
     /// Patterns to leave out.
     pub exclude: &'a [String],
@@ -75,7 +75,7 @@ pub struct Choice<'a> {
     pub categorical: &'a [String],
     pub numeric: &'a [String],
     pub dates: &'a [String],
-    /// Columns that are used otherwise, as weights or groups.
+    /// Columns with another use, such as weights or groups.
     pub taken: &'a [&'a str],
 }
 
@@ -84,11 +84,11 @@ pub struct Choice<'a> {
 pub struct Chosen {
     /// Columns of numbers.
     pub values: Vec<String>,
-    /// Those of them that are points in time.
+    /// The columns of `values` that are points in time.
     pub times: Vec<String>,
     /// Columns of categories.
     pub categories: Vec<String>,
-    /// Those of them that may hold anything that has a text.
+    /// The columns of `categories` that may have any type with a text form.
     pub any: Vec<String>,
 }
 
@@ -110,7 +110,7 @@ impl As {
     }
 }
 
-/// The columns to read from a file.
+/// Chooses the columns to read from a file.
 pub fn choose(file: &str, schema: &Schema, choice: Choice<'_>) -> Result<Chosen> {
     if let Some(name) = choice.taken.iter().find(|n| schema.find(n).is_none()) {
         let how = format!("has no column '{name}'; it has {}", schema.list());
@@ -158,7 +158,7 @@ pub fn choose(file: &str, schema: &Schema, choice: Choice<'_>) -> Result<Chosen>
     Ok(chosen)
 }
 
-/// What a column holds; coordinates of a vector are numbers.
+/// Returns the kind of a column. Coordinates of a vector are numbers.
 fn kind_of(schema: &Schema, i: usize) -> &Kind {
     match schema.sources[i] {
         Source::Coordinate(..) => &Kind::Number,
@@ -175,7 +175,7 @@ impl Choice<'_> {
         Ok(excluded)
     }
 
-    /// How the options say that each column is read.
+    /// Returns for each column how the options ask to read it, if they name it.
     fn asked(&self, file: &str, schema: &Schema, excluded: &[bool]) -> Result<Vec<Option<As>>> {
         let mut asked = vec![None; schema.names.len()];
         let lists =
@@ -201,7 +201,7 @@ impl Choice<'_> {
         Ok(asked)
     }
 
-    /// The columns that are read, in their order.
+    /// Returns the columns to read, in order.
     fn columns(
         &self,
         file: &str,
@@ -234,13 +234,13 @@ impl Choice<'_> {
                 }
             }
         }
-        // Columns that are only said to be read in some way are read, too.
+        // A column that an option names as a category, number or date is read, too.
         columns.extend((0..asked.len()).filter(|i| asked[*i].is_some() && !seen[*i]));
         Ok(columns)
     }
 }
 
-/// What becomes of the columns of a file. `taken` are those that are weights or groups.
+/// Lists how each column of a file is used. `taken` names the weights and groups.
 pub fn roles(schema: &Schema, chosen: &Chosen, taken: &[&str], all: bool) -> Vec<ColumnRole> {
     let [values, times, categories] =
         [&chosen.values, &chosen.times, &chosen.categories].map(HashSet::<&String>::from_iter);
@@ -348,7 +348,7 @@ mod tests {
         let all = told(None, "v", ["x* id", "c", "when"]);
         assert_eq!(all, found(["y odd..name a*b c when", "when", "id x1 x2 x10"]));
         assert_eq!(told(Some("y"), "", ["x1", "", "when"]), found(["y when", "when", "x1"]));
-        // What a pattern means can be excluded; what is named cannot.
+        // A column that only a pattern matches can be excluded; a column that is named cannot.
         assert_eq!(told(Some("y"), "x2", ["x*", "", ""]), found(["y", "", "x1 x10"]));
         let refused = told(None, "x*", ["x1", "", ""]).unwrap_err();
         assert_eq!(refused, "`exclude` leaves out 'x1', which `categorical` names");

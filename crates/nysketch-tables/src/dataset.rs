@@ -1,4 +1,4 @@
-//! From paths to a source of rows.
+//! A source of rows made from paths.
 
 use crate::columns::{ColumnRole, roles};
 use crate::error::{Error, Result, cannot_read};
@@ -20,11 +20,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Files as one table, read by any number of threads, any number of times.
+/// A table made of one or more files, which can be read by any number of threads, any number of
+/// times.
 ///
-/// It is a [`RowSource`]: everything in `nysketch` that takes rows takes it. Numbers are columns, text is a category,
-/// dates are read where [`Columns`] asks for them, and a vector is a column for each coordinate. Folders such as
-/// `month=1` below what was named are columns, too. [`roles`](Self::roles) says what became of each.
+/// It is a [`RowSource`], so every function of `nysketch` that takes rows accepts it. Numbers are
+/// columns, and text is a category. Dates are read if [`Columns`] asks for them, and a vector gives
+/// one column per coordinate. Folders such as `month=1` below the given path are columns, too.
+/// [`roles`](Self::roles) lists how each column is used.
 ///
 /// ```
 /// use nysketch_core::{PlanParams, Sketch, SketchParams, make_plan};
@@ -53,7 +55,7 @@ pub struct Dataset {
     meter: Arc<Meter>,
 }
 
-/// A file before its columns are chosen.
+/// A file whose columns have not been chosen yet.
 struct Opened {
     file: Stored,
     reader: Reader,
@@ -63,9 +65,9 @@ struct Opened {
 }
 
 impl Dataset {
-    /// Opens files, folders and patterns, finds the columns, and checks that all files have them.
+    /// Opens files, folders and patterns, chooses the columns, and checks that all files have them.
     ///
-    /// `-` stands for stdin, which can be read once. Rows are not read yet.
+    /// `-` means stdin, which can be read once. No rows are read yet.
     pub fn open<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
         options: &ReadOptions,
@@ -110,12 +112,13 @@ impl Dataset {
         Ok(Dataset { files, schema, names, roles, notes, meter })
     }
 
-    /// What becomes of each column of the first file, in their order; folders come last.
+    /// Lists how each column of the first file is used, in file order, followed by the folders.
     pub fn roles(&self) -> &[ColumnRole] {
         &self.roles
     }
 
-    /// The columns of the first file that names, ranges and patterns mean, whether or not they are read; each once.
+    /// Returns the columns of the first file that match names, ranges or patterns, each once,
+    /// whether or not they are read.
     pub fn matching<S: AsRef<str>>(
         &self,
         patterns: impl IntoIterator<Item = S>,
@@ -123,39 +126,39 @@ impl Dataset {
         matching(&self.files[0].file.name, &self.schema, patterns)
     }
 
-    /// Names of all columns of a file, whatever they hold.
+    /// Returns the names of all columns of a file, whatever their types.
     pub fn names_of(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Vec<String>> {
         let columns = Opened::new(path.as_ref(), options, &Arc::default())?.schema.columns;
         Ok(columns.into_iter().map(|c| c.name).collect())
     }
 
-    /// What a person should know about the input, one sentence each: columns and files that are left out, files
-    /// that are read once although they were found twice, columns matched by position.
+    /// Notes about the input for the user, one sentence each: columns and files that are left out,
+    /// files that were found twice but are read once, columns matched by position.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Number of rows, where every file says how many it has.
+    /// Returns the number of rows if every file states its own.
     pub fn rows(&self) -> Option<u64> {
         self.files.iter().map(|f| f.rows).sum()
     }
 
-    /// Counts the bytes that are read.
+    /// Returns the counter of the bytes that are read.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.meter
     }
 
-    /// Size of all files; `None` where one is stdin.
+    /// Returns the total size of the files, or `None` if one of them is stdin.
     pub fn bytes(&self) -> Option<u64> {
         self.files.iter().map(|f| f.metadata.map(|m| m.bytes)).sum()
     }
 
-    /// The stamp of every file, which shows whether it has changed.
+    /// Returns a stamp per file, which shows whether the file has changed.
     pub fn stamps(&self) -> Vec<Stamp> {
         self.files.iter().map(|f| Stamp::new(&f.file.path, f.metadata)).collect()
     }
 
-    /// Refuses an output that is one of the files.
+    /// Refuses an output path that is one of the input files.
     pub fn check_output(&self, output: &Path) -> Result<()> {
         match self.files.iter().find(|f| nysketch_core::format::file::same(&f.file.path, output)) {
             None => Ok(()),
@@ -163,7 +166,7 @@ impl Dataset {
         }
     }
 
-    /// The kept columns, which must have the same type in every file.
+    /// Returns the kept columns, which must have the same type in every file.
     pub fn kept_fields(&self) -> Result<Vec<Field>> {
         let mut fields: Vec<Field> = Vec::new();
         for (n, file) in self.files.iter().enumerate() {
@@ -185,13 +188,14 @@ impl Dataset {
         Ok(fields)
     }
 
-    /// Starts reading in the order of the rows, for however many threads.
+    /// Starts reading in row order, for any number of threads.
     pub(crate) fn batches(&self) -> DatasetStream<'_> {
         self.meter.restart();
         DatasetStream::new(&self.files, &self.meter, &RowSet::default(), true)
     }
 
-    /// All rows in memory, all of them finite: for small tables, such as landmarks.
+    /// Reads all rows into memory and requires that all values are finite. Meant for small tables
+    /// such as landmarks.
     pub fn read_all(&self) -> nysketch_core::Result<Vec<Vec<f64>>> {
         let mut rows = Vec::new();
         read_in_order(self, &(), |block| {
@@ -227,20 +231,20 @@ impl RowSource for Dataset {
     }
 }
 
-/// Name, size and modification time of a file: if all are the same, the file counts as unchanged.
+/// Name, size and modification time of a file. A file counts as unchanged if all three are equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stamp {
-    /// The path as it was given.
+    /// The path as the user gave it.
     pub path: String,
-    /// Size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Nanoseconds from 1970 to the last change; 0 where that is unknown.
+    /// Nanoseconds from 1970 to the last modification, or 0 if unknown.
     pub modified: u128,
 }
 
 impl Stamp {
-    /// The stamp of a file, which need not be a table.
+    /// Makes the stamp of a file, which need not be a table.
     pub fn of(store: &dyn Store, path: &Path) -> Result<Self> {
         let metadata = store.metadata(path).map_err(cannot_read(path))?;
         Ok(Self::new(path, Some(metadata)))
@@ -257,7 +261,8 @@ impl Stamp {
     }
 }
 
-/// Files that do not name their columns must have as many as the first one: nothing else tells which is which.
+/// Checks that files without column names have as many columns as the first one. Nothing else shows
+/// which column is which.
 fn same_widths(opened: &[Opened]) -> Result<()> {
     let unnamed = |o: &&Opened| !o.schema.named;
     let width = |o: &Opened| o.schema.width;
@@ -276,7 +281,7 @@ fn same_widths(opened: &[Opened]) -> Result<()> {
     }
 }
 
-/// See [`Dataset::notes`].
+/// Collects the notes of [`Dataset::notes`].
 fn notes_of(opened: &[Opened], places: &[Places], unused: &[String], found: &Found) -> Vec<String> {
     let mut notes = Vec::new();
     if !unused.is_empty() {
@@ -291,8 +296,9 @@ fn notes_of(opened: &[Opened], places: &[Places], unused: &[String], found: &Fou
     notes
 }
 
-/// Where a plan or a model takes the first columns of a file without names: whether the others were left out before, or this is
-/// another table, cannot be known.
+/// Returns a note if a plan or a model reads only the first columns of a file without names. The
+/// other columns may have been excluded from the plan, or the file may be a different table; this
+/// cannot be decided here.
 fn surplus(opened: &[Opened], places: &[Places]) -> Option<String> {
     let mut unnamed = opened.iter().zip(places).filter(|(o, _)| !o.schema.named);
     let (Opened { file, schema, .. }, places) = unnamed.next()?;
@@ -303,7 +309,8 @@ fn surplus(opened: &[Opened], places: &[Places]) -> Option<String> {
     })
 }
 
-/// Columns of numbers and text of later files that the first file lacks: "'z' of day2.csv".
+/// Lists the columns of numbers and text of later files that the first file does not have: "'z' of
+/// day2.csv".
 fn unused_columns(opened: &[Opened]) -> Vec<String> {
     let mut unused = Vec::new();
     let first = &opened[0].schema;

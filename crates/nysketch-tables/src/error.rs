@@ -1,7 +1,7 @@
-//! What can go wrong with a table, as data. The messages are made here, once.
+//! Errors of tables, as data. This module writes every message once.
 //!
-//! Advice names parameters in backquotes, such as `` `exclude` ``; a front end puts its own spelling
-//! there with [`nysketch_core::error::respell`].
+//! Advice names parameters in backquotes, such as `` `exclude` ``. A front end replaces them with
+//! its own spelling by [`nysketch_core::error::respell`].
 
 use std::io;
 use std::path::Path;
@@ -9,10 +9,10 @@ use std::path::Path;
 /// The result of opening or writing a table.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a table cannot be opened or written.
+/// The reason why a table cannot be opened or written.
 ///
-/// What is wrong with a *row* is a [`nysketch_core::Error`]: it comes from reading, with the file, the row
-/// and the column.
+/// An error in a *row* is a [`nysketch_core::Error`]. It is returned by reading and names the file, the
+/// row and the column.
 ///
 /// ```
 /// use nysketch_tables::{Dataset, Error, ReadOptions};
@@ -30,7 +30,7 @@ pub enum Error {
     /// No file was named.
     #[error("no input file")]
     NoFile,
-    /// A file or folder that cannot be opened or read.
+    /// A file or folder cannot be opened or read.
     #[error("cannot read {name}: {error}")]
     Read {
         /// Its name.
@@ -38,40 +38,40 @@ pub enum Error {
         /// The reason.
         error: io::Error,
     },
-    /// A file, or stdin, without any bytes.
+    /// A file, or stdin, has no bytes.
     #[error("{name} is empty")]
     Empty {
         /// Its name.
         name: String,
     },
-    /// A folder without tables, or a pattern that matches none.
+    /// A folder contains no tables, or a pattern matches none.
     #[error("{0}")]
     NoTables(String),
-    /// Something that is not a table, or a table that cannot be read.
+    /// The input is not a table, or is a table of a kind that cannot be read.
     #[error("{name} {how}")]
     NotATable {
         /// Its name.
         name: String,
-        /// What it is instead.
+        /// The rest of the sentence: what the input is instead.
         how: String,
     },
-    /// A table that is damaged, cut short or changed while it is read.
+    /// A table is damaged, truncated, or was changed while it was read.
     #[error("{name} {how}")]
     Damaged {
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// The rest of the sentence: what is wrong.
         how: String,
     },
-    /// Columns that are not there, have the same name, or hold no numbers.
+    /// Columns are missing, share a name, or hold no numbers.
     #[error("{name}{how}")]
     Columns {
         /// The file.
         name: String,
-        /// What is wrong with them, from the character after the name on.
+        /// What is wrong with the columns, including the character that follows the name.
         how: String,
     },
-    /// Columns that were all left out.
+    /// All columns were left out.
     #[error("`exclude` leaves no column of {name}; it has {has}")]
     NothingLeft {
         /// The file.
@@ -79,48 +79,48 @@ pub enum Error {
         /// Its columns.
         has: String,
     },
-    /// More columns than a plan can hold.
+    /// The table has more columns than a plan can hold.
     #[error(
         "{found} columns are more than the {most} that a plan can hold; choose some with `columns`"
     )]
     TooManyColumns {
-        /// Columns chosen.
+        /// Number of columns chosen.
         found: usize,
         /// The limit.
         most: usize,
     },
-    /// A kept column whose type differs between files.
+    /// The type of a kept column differs between files.
     #[error("column '{column}' holds {here}, but {first}; predict the files one by one")]
     MixedTypes {
         /// Its name.
         column: String,
         /// Its type in a later file: "Utf8 in 2.csv".
         here: String,
-        /// Its type in the first file, likewise.
+        /// Its type in the first file, in the same form.
         first: String,
     },
-    /// A column that cannot be written in this format.
+    /// A column cannot be written in this format.
     #[error(
         "column '{column}' holds {kind}, which {format} files cannot hold; write a .parquet file"
     )]
     CannotHold {
         /// Its name.
         column: String,
-        /// What it holds.
+        /// The type of its values.
         kind: String,
         /// Format of the file.
         format: &'static str,
     },
-    /// A table that cannot be written.
+    /// A table cannot be written.
     #[error("{0}")]
     Write(String),
-    /// An invalid row, a read error, or the caller's request to stop.
+    /// A row is invalid, reading failed, or the caller asked to stop.
     #[error(transparent)]
     Rows(#[from] nysketch_core::Error),
 }
 
 impl Error {
-    /// Whether the request was wrong, rather than the data.
+    /// Returns whether the request was wrong, rather than the data.
     pub fn is_usage(&self) -> bool {
         matches!(self, Error::Usage(_))
     }
@@ -137,17 +137,17 @@ impl Error {
         Error::Damaged { name: name.to_string(), how: how.into() }
     }
 
-    /// About the columns of a file: "x.csv has …".
+    /// Makes an error about the columns of a file: "x.csv has …".
     pub(crate) fn columns(name: impl ToString, how: impl std::fmt::Display) -> Self {
         Error::Columns { name: name.to_string(), how: format!(" {how}") }
     }
 
-    /// About one place in a file: "x.csv: column …".
+    /// Makes an error about one place in a file: "x.csv: column …".
     pub(crate) fn in_file(name: impl ToString, how: impl std::fmt::Display) -> Self {
         Error::Columns { name: name.to_string(), how: format!(": {how}") }
     }
 
-    /// The root cause of an error of a format's writer.
+    /// Keeps the root cause of an error that a format's writer returned.
     pub(crate) fn writing(error: impl std::error::Error + 'static) -> Self {
         let mut cause: &(dyn std::error::Error + 'static) = &error;
         while let Some(deeper) = cause.source() {
@@ -157,7 +157,7 @@ impl Error {
     }
 }
 
-/// An error of opening a file while rows are read.
+/// Converts the error of opening a file while rows are read.
 impl From<Error> for nysketch_core::Error {
     fn from(error: Error) -> Self {
         match error {
@@ -167,7 +167,7 @@ impl From<Error> for nysketch_core::Error {
     }
 }
 
-/// Names the file in an error of its bytes.
+/// Returns a function that adds the path to an I/O error.
 pub(crate) fn cannot_read(path: &Path) -> impl Fn(io::Error) -> Error {
     move |error| Error::read(path.display(), error)
 }

@@ -1,4 +1,4 @@
-//! From paths to files: globs, folders, formats.
+//! Finds the files of paths, patterns and folders, and their formats.
 
 use crate::error::{Error, Result, cannot_read};
 use crate::folders::keys_of;
@@ -11,12 +11,12 @@ use std::collections::HashSet;
 use std::io::{Chain, Cursor, Read};
 use std::path::{Component, Path, PathBuf};
 
-/// How an Arrow file starts.
+/// First bytes of an Arrow file.
 pub(crate) const ARROW_FILE: &[u8] = b"ARROW1";
-/// How an Arrow stream starts: a continuation marker.
+/// First bytes of an Arrow stream: a continuation marker.
 pub(crate) const ARROW_STREAM: [u8; 4] = [0xff; 4];
 
-/// The format that the extension stands for; `.gz` and `.zst` are compressed csv.
+/// Returns the format of a file extension; `.gz` and `.zst` are compressed csv.
 pub(crate) fn by_extension(path: &Path) -> Option<Format> {
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
@@ -30,7 +30,7 @@ pub(crate) fn by_extension(path: &Path) -> Option<Format> {
     }
 }
 
-/// The format by the first bytes, unless they may be text.
+/// Recognises a format by its first bytes; `None` means that they may be text.
 pub(crate) fn by_content(start: &[u8]) -> Option<Format> {
     if start.starts_with(b"\x93NUMPY") {
         Some(Format::Npy)
@@ -43,7 +43,7 @@ pub(crate) fn by_content(start: &[u8]) -> Option<Format> {
     }
 }
 
-/// The format of a file: as forced, by content, by extension, or csv.
+/// Returns the format of a file: the forced one, otherwise by content, then by extension, then csv.
 pub(crate) fn format_of(store: &dyn Store, path: &Path, forced: Option<Format>) -> Result<Format> {
     let name = path.display();
     let start = first_bytes(store, path)?;
@@ -57,7 +57,7 @@ pub(crate) fn format_of(store: &dyn Store, path: &Path, forced: Option<Format>) 
     Ok(by_content(&start).or_else(|| by_extension(path)).unwrap_or(Format::Csv))
 }
 
-/// Refuses what is known not to be a table, by its first bytes, and says what it is.
+/// Refuses files whose first bytes show that they are not tables, and names their type.
 pub(crate) fn check_readable(name: &str, start: &[u8]) -> Result<()> {
     let json = start.strip_prefix(b"{").map(|rest| rest.trim_ascii_start());
     let what = match start {
@@ -81,10 +81,10 @@ pub(crate) fn check_readable(name: &str, start: &[u8]) -> Result<()> {
 /// A source whose first bytes have been read.
 type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// First bytes that tell what a file is.
+/// Number of first bytes that identify a file.
 const START: u64 = 64;
 
-/// The first bytes of a source and the whole source.
+/// Returns the first bytes of a source, and the whole source.
 pub(crate) fn peek<R: Read>(mut source: R) -> std::io::Result<(Vec<u8>, Peeked<R>)> {
     let mut start = Vec::new();
     source.by_ref().take(START).read_to_end(&mut start)?;
@@ -98,29 +98,30 @@ fn first_bytes(store: &dyn Store, path: &Path) -> Result<Vec<u8>> {
     Ok(start)
 }
 
-/// Whether a path stands for stdin.
+/// Returns whether a path means stdin.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// The tables found, and what was skipped on the way.
+/// The tables that were found, and the paths that were skipped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Found {
-    /// The tables, in the order in which they are read, each real file once.
+    /// The tables in reading order, each real file once.
     pub files: Vec<PathBuf>,
-    /// For each of them what folders such as `month=1` say, from the folder or pattern that was named on.
+    /// For each file the keys and values of folders such as `month=1` below the given folder or
+    /// pattern.
     pub keys: Vec<Vec<(String, String)>>,
     /// Files in folders that do not look like tables.
     pub ignored: Vec<PathBuf>,
-    /// Other names of files and folders that are read already.
+    /// Other names of files and folders that are already included.
     pub repeated: Vec<PathBuf>,
-    /// Links to folders that match a pattern; patterns do not follow them.
+    /// Links to folders that match a pattern. Patterns do not follow such links.
     pub links: Vec<PathBuf>,
 }
 
 impl Found {
-    /// What a person should know about what was skipped, one sentence each.
+    /// Describes for the user what was skipped, one sentence each.
     pub fn notes(&self) -> Vec<String> {
         let lists = [
             ("files skipped because they do not look like tables", &self.ignored),
@@ -141,13 +142,15 @@ impl Found {
     }
 }
 
-/// Files that a note names.
+/// Number of files that a note names.
 const NAMED: usize = 10;
 
-/// Expands patterns and folders of a store; the files of each are in [natural order](crate::natural_order).
+/// Expands patterns and folders of a store. The files of each are in [natural
+/// order](crate::natural_order).
 ///
-/// `-` stands for stdin. Files and folders whose names start with `_` or `.`, such as Spark's `_SUCCESS`, are
-/// skipped. A file that is found twice, by another link or because it was named twice, is read once.
+/// `-` means stdin. Files and folders whose names start with `_` or `.`, such as Spark's
+/// `_SUCCESS`, are skipped. A file that is found twice, through a link or because it was named
+/// twice, is read once.
 ///
 /// ```
 /// use nysketch_tables::{find, store::Local};
@@ -185,7 +188,7 @@ pub fn find<P: AsRef<Path>>(
     Ok(finder.found)
 }
 
-/// What tells a file from all others: its numbers, or its path where it has none.
+/// Identity of a file: its two numbers, or its path if it has none.
 #[derive(PartialEq, Eq, Hash)]
 enum Identity {
     Numbers([u64; 2]),
@@ -198,13 +201,13 @@ impl Identity {
     }
 }
 
-/// Collects what is found.
+/// The state of the search.
 struct Finder<'a> {
     store: &'a dyn Store,
     found: Found,
-    /// What was named, as far as it has no wildcard.
+    /// The given path up to its first wildcard.
     base: PathBuf,
-    /// The files that are read.
+    /// The files that are already included.
     seen: HashSet<Identity>,
 }
 
@@ -213,12 +216,12 @@ impl Finder<'_> {
         self.store.metadata(path).map_err(cannot_read(path))
     }
 
-    /// How many tables were found, once or again.
+    /// Returns the number of tables found, repeated ones included.
     fn tables(&self) -> usize {
         self.found.files.len() + self.found.repeated.len()
     }
 
-    /// The files that a pattern means, without hidden files that it does not name.
+    /// Adds the files that match a pattern, without hidden files that it does not name.
     fn add_matches(&mut self, text: &str) -> Result<()> {
         let plain =
             |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?', '[']);
@@ -228,7 +231,7 @@ impl Finder<'_> {
         matches.dedup();
         let before = self.tables();
         for path in matches {
-            // `**` gives folders and then what is in them.
+            // `**` returns folders as well as their contents.
             if text.contains("**") && self.metadata(&path).is_ok_and(|m| m.kind == Kind::Folder) {
                 continue;
             }
@@ -240,7 +243,7 @@ impl Finder<'_> {
         Ok(())
     }
 
-    /// A file, or all tables of a folder.
+    /// Adds a file, or all tables of a folder.
     fn add(&mut self, path: &Path) -> Result<()> {
         let name = path.display();
         let metadata = self.metadata(path)?;
@@ -277,7 +280,7 @@ impl Finder<'_> {
         self.found.files.push(path);
     }
 
-    /// The tables of a folder that was not visited yet: links may lead in circles.
+    /// Adds the tables of a folder unless it was visited already: links may form cycles.
     fn add_folder(
         &mut self,
         folder: &Path,

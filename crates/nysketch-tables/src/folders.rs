@@ -1,14 +1,14 @@
-//! Folders as columns: `month=1/part.parquet` says that every row of the file has the month 1.
+//! Folders as columns: in `month=1/part.parquet`, every row of the file has the month 1.
 
 use crate::parse;
 use crate::schema::{Column, Kind, Schema, Zone};
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-/// What stands for a missing value, as Hive writes it.
+/// Hive's marker for a missing value.
 const MISSING: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// Names and values that the folders of a path hold, but for its last part.
+/// Returns the keys and values in the folders of a path, excluding its last component.
 pub fn keys_of(path: &Path) -> Vec<(String, String)> {
     let mut keys: Vec<(String, String)> = Vec::new();
     for folder in path.parent().into_iter().flat_map(Path::components) {
@@ -24,7 +24,7 @@ pub fn keys_of(path: &Path) -> Vec<(String, String)> {
     keys
 }
 
-/// Without percent signs: `a%2Fb` is `a/b`.
+/// Decodes percent signs: `a%2Fb` becomes `a/b`.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -45,18 +45,19 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The columns that the folders of all files are.
+/// The columns made from the folders of all files.
 #[derive(Debug, Default)]
 pub struct Folders {
     pub columns: Vec<Column>,
-    /// For each file the value of each column.
+    /// For each file, the value of each column.
     pub values: Vec<Vec<Option<Arc<str>>>>,
-    /// What a person should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
 impl Folders {
-    /// Folders are columns where all files have the same, and none has a column of that name.
+    /// Makes a column of each folder key if all files have the same keys. A key is left out if a
+    /// file has a column of that name.
     pub fn new<'a>(
         keys: &[Vec<(String, String)>],
         files: impl Iterator<Item = (&'a str, &'a Schema)> + Clone,
@@ -100,7 +101,7 @@ impl Folders {
     }
 }
 
-/// What values hold that are all of one kind, or text.
+/// Returns the kind of a column: numbers or dates if all values are, otherwise text.
 fn kind_of<'a>(values: impl Iterator<Item = &'a str> + Clone) -> (Kind, &'static str) {
     if values.clone().all(|v| parse::number(v.as_bytes()).is_some()) {
         return (Kind::Number, "folder of numbers");

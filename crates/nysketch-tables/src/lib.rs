@@ -1,7 +1,9 @@
-//! Tables for [`nysketch`]: Parquet, Arrow, csv and NumPy files as rows, and results as files.
+//! Reads tables (Parquet, Arrow, csv and NumPy files) as rows for [`nysketch`], and writes results
+//! as files.
 //!
-//! A [`Dataset`] is one or more files of any of these formats, read as one table of numbers and categories: by
-//! many threads, in bounded memory, any number of times. The same values give the same rows in every format.
+//! A [`Dataset`] reads one or more files of any of these formats as one table of numbers and
+//! categories, on many threads, in bounded memory, any number of times. The same values give the
+//! same rows in every format.
 //!
 //! ```
 //! use nysketch_core::{PlanParams, make_plan};
@@ -11,7 +13,7 @@
 //! std::fs::write(folder.path().join("1.csv"), "x,y\n1,2\n3,4\n")?;
 //! std::fs::write(folder.path().join("2.csv"), "x,y\n5,6\n")?;
 //!
-//! // Files, folders or patterns; formats are recognised by content.
+//! // Files, folders or patterns. Formats are recognised by content.
 //! let table = Dataset::open([folder.path().join("*.csv")], &ReadOptions::default())?;
 //! let (plan, report) = make_plan(&table, &PlanParams::default().check()?, &())?;
 //! assert_eq!((plan.columns.join(" "), report.rows), ("x y".to_string(), 3));
@@ -21,15 +23,15 @@
 //! | to | use |
 //! |---|---|
 //! | choose columns, separators, formats | [`ReadOptions`], [`Columns`] |
-//! | see what becomes of each column | [`Dataset::roles`] |
+//! | see how each column is used | [`Dataset::roles`] |
 //! | read weights, groups or labels, or keep columns | [`Extras`] |
-//! | see which files a pattern means | [`find()`] |
-//! | go through the rows in order, on all threads | [`Dataset::map_in_order`] |
+//! | list the files that a pattern matches | [`find()`] |
+//! | process the rows in order, on all threads | [`Dataset::map_in_order`] |
 //! | write a table, or one made from another | [`TableWriter`], [`Dataset::map_to_table`] |
 //! | read from outside the file system | [`store::Store`] |
-//! | put names in the order in which people count | [`natural_order`], [`natural_path_order`] |
-//! | read Arrow tables in memory as files are read | [`ArrowTable`] |
-//! | turn Arrow arrays into numbers, times and categories | [`arrow`] |
+//! | sort names so that 2 comes before 10 | [`natural_order`], [`natural_path_order`] |
+//! | read Arrow tables in memory in the same way as files | [`ArrowTable`] |
+//! | convert Arrow arrays to numbers, times and categories | [`arrow`] |
 
 pub mod arrow;
 mod arrow_table;

@@ -1,4 +1,4 @@
-//! How many bytes have been read, for a progress bar.
+//! The number of bytes read, for a progress bar.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -31,22 +31,21 @@ impl Meter {
         self.readings.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds bytes.
     pub(crate) fn add(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes of this pass so far.
+    /// Returns the number of bytes read in this pass so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// How many passes have begun.
+    /// Returns the number of passes started.
     pub fn readings(&self) -> u64 {
         self.readings.load(Ordering::Relaxed)
     }
 
-    /// A source whose bytes are counted.
+    /// Wraps a source and counts its bytes.
     pub(crate) fn count<R>(self: &Arc<Self>, source: R) -> Counted<R> {
         Counted { source, meter: self.clone() }
     }

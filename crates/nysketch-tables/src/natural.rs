@@ -1,11 +1,12 @@
-//! The order in which people count: 2 comes before 10.
+//! Natural sort order: 2 comes before 10.
 
 use std::cmp::Ordering;
 use std::path::Path;
 
-/// Compares texts so that the numbers in them go up: `part2` comes before `part10`.
+/// Compares texts so that numbers in them are in increasing order: `part2` comes before `part10`.
 ///
-/// Numbers of the same value are ordered by their leading zeros, so that no two different texts are equal.
+/// Numbers of equal value are ordered by their leading zeros, so different texts never compare as
+/// equal.
 ///
 /// ```
 /// use nysketch_tables::natural_order;
@@ -31,7 +32,7 @@ pub fn natural_order(a: &str, b: &str) -> Ordering {
     x.len().cmp(&y.len()).then_with(|| a.len().cmp(&b.len())).then_with(|| a.cmp(b))
 }
 
-/// Compares paths folder by folder in [`natural_order`].
+/// Compares paths component by component in [`natural_order`].
 ///
 /// ```
 /// use nysketch_tables::natural_path_order;
@@ -54,7 +55,7 @@ pub fn natural_path_order(a: &Path, b: &Path) -> Ordering {
     }
 }
 
-/// Takes the number at the start of a text, without its leading zeros.
+/// Removes the digits at the start of a text, and returns them without leading zeros.
 fn take_digits<'a>(text: &mut &'a str) -> &'a str {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);

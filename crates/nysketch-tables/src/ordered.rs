@@ -1,8 +1,9 @@
-//! Rows in, results out in the order of the rows, worked on by every thread.
+//! Processes the rows on all threads and returns the results in row order.
 //!
-//! A thread takes the next part of the table, decodes it and works on it. The result waits until all results before
-//! it are there, and is then taken, in order, by whichever thread is free. Taking may make *jobs*, such as a row group
-//! to encode, which any thread does before it reads more.
+//! A thread takes the next part of the table, decodes it and processes it. The result waits until
+//! all earlier results are available. Any free thread then takes the results in order. Taking a
+//! result may create *jobs*, such as encoding a row group. Threads do waiting jobs before they read
+//! more rows.
 
 use crate::batch::Batch;
 use crate::dataset::Dataset;
@@ -16,10 +17,10 @@ use std::convert::Infallible;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 impl Dataset {
-    /// Calls `work` with every batch, on all threads, and `take` with the results, in the order of the rows.
+    /// Calls `work` with every batch, on all threads, and `take` with the results, in row order.
     ///
-    /// At most a few results per thread wait in memory. The error of the earliest row is returned, whatever the
-    /// number of threads.
+    /// At most a few results per thread wait in memory. If several rows fail, the error of the
+    /// earliest one is returned, whatever the number of threads.
     ///
     /// ```
     /// use nysketch_tables::{Dataset, ReadOptions};
@@ -47,10 +48,10 @@ impl Dataset {
         self.run(threads, progress, work, take, |_, job| match job {})
     }
 
-    /// Calls `work` with every batch and writes what it returns, in the order of the rows, on all threads.
+    /// Calls `work` with every batch, on all threads, and writes the results in row order.
     ///
-    /// All threads encode rows, and one appends them; the bytes do not depend on the number of threads.
-    /// The writer is left open for more rows. Returns the number of rows written.
+    /// All threads encode rows, and one at a time appends them. The bytes do not depend on the
+    /// number of threads. The writer stays open for more rows. Returns the number of rows written.
     ///
     /// ```
     /// use arrow_array::{Float64Array, RecordBatch};
@@ -98,8 +99,8 @@ impl Dataset {
         Ok(rows)
     }
 
-    /// Does the work of both. `job` is called with the number of a job, and returns how many are done without a
-    /// gap.
+    /// Implements both functions. `job` receives the number of a job and returns how many jobs are
+    /// done without a gap.
     fn run<T: Send, J: Send, E: From<nysketch_core::Error> + Send>(
         &self,
         threads: usize,
@@ -148,7 +149,7 @@ impl Dataset {
             }
         };
         std::thread::scope(|scope| {
-            // Where the system gives no more threads, those that are there do the work.
+            // If the system refuses further threads, the existing ones do all the work.
             let start = |_| std::thread::Builder::new().spawn_scoped(scope, run).ok();
             (1..threads).map_while(start).for_each(drop);
             run();
@@ -158,14 +159,14 @@ impl Dataset {
     }
 }
 
-/// What a thread does next.
+/// The next task of a thread.
 enum Task<J> {
     Read,
-    /// Its number, the position of the row that completed it, and what it is.
+    /// A job: its number, the position of the row that completed it, and its content.
     Job(u64, u64, J),
 }
 
-/// What the threads share.
+/// State shared by the threads.
 struct Line<T, J, E, F> {
     state: Mutex<State<T, J, E, F>>,
     moved: Condvar,
@@ -174,16 +175,17 @@ struct Line<T, J, E, F> {
 
 struct State<T, J, E, F> {
     take: F,
-    /// Position of the next row to be taken, and results that wait for it.
+    /// Position of the next row to take, and the results that wait for their turn.
     next: u64,
     waiting: BTreeMap<u64, (u64, T)>,
-    /// Jobs that no thread has begun.
+    /// Jobs that no thread has started.
     jobs: VecDeque<(u64, u64, J)>,
     made: u64,
     done: u64,
-    /// Whether all parts are handed out.
+    /// Whether all parts were handed out.
     ended: bool,
-    /// The earliest error so far, with the position of its row. What comes before it goes on: it may fail, too.
+    /// The earliest error so far, with the position of its row. Work on earlier rows continues,
+    /// because it may fail, too.
     failed: Option<(u64, E)>,
 }
 
@@ -207,12 +209,12 @@ impl<T, J, E, F: FnMut(T) -> Result<Vec<J>, E>> State<T, J, E, F> {
         }
     }
 
-    /// Whether nothing before this position has failed.
+    /// Returns whether no row at or before this position has failed.
     fn is_wanted(&self, position: u64) -> bool {
         self.failed.as_ref().is_none_or(|(first, _)| position < *first)
     }
 
-    /// Takes all results up to the first gap, or error.
+    /// Takes all results up to the first gap or error.
     fn advance(&mut self, progress: &dyn Progress) {
         while self.is_wanted(self.next)
             && let Some((end, value)) = self.waiting.remove(&self.next)
@@ -233,7 +235,7 @@ impl<T, J, E, F: FnMut(T) -> Result<Vec<J>, E>> State<T, J, E, F> {
 }
 
 impl<T, J, E, F: FnMut(T) -> Result<Vec<J>, E>> Line<T, J, E, F> {
-    /// What to do next; waits while too many results are held. `None` at the end.
+    /// Returns the next task, or `None` at the end. Waits while too many results are held.
     fn next_task(&self) -> Option<Task<J>> {
         let mut state = locked(&self.state);
         loop {
@@ -243,8 +245,8 @@ impl<T, J, E, F: FnMut(T) -> Result<Vec<J>, E>> Line<T, J, E, F> {
                 }
                 continue;
             }
-            // Parts are handed out in order: those before the error are with other threads, which take their results
-            // and do the jobs that these make.
+            // Parts are handed out in order. Other threads hold the parts before the error; they
+            // take the results of those parts and do the resulting jobs.
             if state.failed.is_some() {
                 return None;
             }
@@ -258,7 +260,7 @@ impl<T, J, E, F: FnMut(T) -> Result<Vec<J>, E>> Line<T, J, E, F> {
         }
     }
 
-    /// Adds a result; waits if too many are held, unless it is the next one.
+    /// Adds a result. Waits if too many are held, unless this result is the next one.
     fn put(&self, start: u64, end: u64, value: T, progress: &dyn Progress) {
         let full = |s: &mut State<T, J, E, F>| {
             s.failed.is_none() && start != s.next && s.waiting.len() >= 2 * self.threads
@@ -287,7 +289,7 @@ impl<T, J, E, F: FnMut(T) -> Result<Vec<J>, E>> Line<T, J, E, F> {
     }
 }
 
-/// Groups that wait to be appended, in order.
+/// Encoded groups that wait to be appended in order.
 struct Append<'w, 'a> {
     out: &'w mut Appender<'a>,
     next: u64,
@@ -295,7 +297,7 @@ struct Append<'w, 'a> {
 }
 
 impl Append<'_, '_> {
-    /// Appends all groups up to the first gap; returns how many are appended in total.
+    /// Appends all groups up to the first gap, and returns how many were appended in total.
     fn put(&mut self, number: u64, encoded: Encoded) -> Result<u64> {
         self.waiting.insert(number, encoded);
         while let Some(encoded) = self.waiting.remove(&self.next) {
@@ -306,7 +308,7 @@ impl Append<'_, '_> {
     }
 }
 
-/// Runs when a thread panics, so that no other thread waits for its results.
+/// Runs a function when a thread panics, so that no other thread waits for its results.
 struct OnPanic<F: Fn()>(F);
 
 impl<F: Fn()> Drop for OnPanic<F> {

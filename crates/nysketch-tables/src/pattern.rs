@@ -12,17 +12,17 @@ use std::path::{Path, PathBuf};
 enum Part {
     Name(OsString),
     Like(glob::Pattern),
-    /// `**`: this folder and all below it.
+    /// `**`: this folder and all folders below it.
     AnyFolder,
 }
 
-/// A pattern, taken apart.
+/// A parsed pattern.
 pub struct Pattern {
     parts: Vec<Part>,
 }
 
 impl Pattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     pub fn new(text: &str) -> Result<Self> {
         let mut parts = Vec::new();
         for component in Path::new(text).components() {
@@ -40,9 +40,9 @@ impl Pattern {
         Ok(Pattern { parts })
     }
 
-    /// The paths that match, in no particular order; some may come twice. Names with a leading dot match only
-    /// where the pattern has that dot. Links to folders that a wildcard matches are not followed: they go to
-    /// `links`.
+    /// Returns the matching paths, in no particular order and possibly with repetitions. A wildcard
+    /// matches a name with a leading dot or underscore only if the pattern has that character.
+    /// Links to folders that a wildcard matches are not followed; they are added to `links`.
     pub fn matches(&self, store: &dyn Store, links: &mut Vec<PathBuf>) -> Result<Vec<PathBuf>> {
         let mut walk = Walk { store, links, found: Vec::new() };
         walk.go(PathBuf::new(), &self.parts)?;
@@ -52,14 +52,14 @@ impl Pattern {
     }
 }
 
-/// Visible names only, unless the pattern starts with the dot.
+/// Wildcards do not match a leading dot.
 const OPTIONS: MatchOptions = MatchOptions {
     case_sensitive: true,
     require_literal_separator: true,
     require_literal_leading_dot: true,
 };
 
-/// Names such as `.git`, `_temporary` and `_SUCCESS`, which wildcards do not match.
+/// Returns whether wildcards skip a name, such as `.git`, `_temporary` and `_SUCCESS`.
 fn hidden(name: &str) -> bool {
     name.starts_with(['.', '_'])
 }
@@ -71,7 +71,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Everything below `base` that the rest of the pattern matches.
+    /// Finds everything below `base` that matches the rest of the pattern.
     fn go(&mut self, base: PathBuf, parts: &[Part]) -> Result<()> {
         let Some((part, rest)) = parts.split_first() else {
             self.found.push(base);
@@ -113,7 +113,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The names in a folder with their paths; none where it is not a folder.
+    /// Returns the names in a folder with their paths, or an empty list if it is not a folder.
     fn list(&self, base: &Path) -> Result<Vec<(String, PathBuf)>> {
         let folder = if base.as_os_str().is_empty() { Path::new(".") } else { base };
         let entries = match self.store.list(folder) {
@@ -131,7 +131,7 @@ impl Walk<'_> {
         self.store.metadata(path).is_ok_and(|m| m.kind == Kind::Folder)
     }
 
-    /// Whether this is a link to a folder, which is then noted.
+    /// Returns whether a path is a link to a folder, and records such links.
     fn is_linked_folder(&mut self, path: &Path) -> bool {
         let linked = self.store.is_link(path).unwrap_or(false) && self.is_folder(path);
         if linked {

@@ -1,43 +1,43 @@
-//! The columns of a file: what they are called, what they hold, and which of them a pattern means.
+//! The columns of a file: their names, their types, and which of them match a pattern.
 
 use crate::error::{Error, Result};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Coordinates of a vector, at most.
+/// Maximum number of coordinates of a vector.
 pub const MOST_COORDINATES: usize = 4096;
 
-/// A column as the file has it, or a folder that says what all its rows have in common.
+/// A column of a file, or a folder whose name gives the value of all rows of the file.
 #[derive(Debug, Clone)]
 pub struct Column {
     pub name: String,
     /// Its type in words.
     pub holds: String,
     pub kind: Kind,
-    /// Whether another program keeps the names of its rows here.
+    /// Whether another program stores its row names here.
     pub index: bool,
 }
 
-/// What a column holds.
+/// The kind of value in a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// Numbers, at least at first sight.
+    /// Numbers, judging by the first rows.
     Number,
-    /// True and false as text, at least at first sight: 1 and 0.
+    /// The texts "true" and "false", judging by the first rows; read as 1 and 0.
     Truth,
-    /// Text, at least at first sight.
+    /// Text, judging by the first rows.
     Text,
-    /// Points in time, at least at first sight.
+    /// Points in time, judging by the first rows.
     Date(Zone),
-    /// So many numbers in every row.
+    /// A vector with this number of coordinates in every row.
     Vector(usize),
-    /// Numbers in every row; how many is not known.
+    /// A list of numbers in every row, of unknown length.
     List,
-    /// Something else, which may have a text.
+    /// Another type, which may have a text form.
     Other { text: bool },
 }
 
-/// Whether times have a zone, and so are the same instant everywhere.
+/// Whether times have a zone and therefore denote the same instant everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Zone {
     #[default]
@@ -46,47 +46,48 @@ pub enum Zone {
     With,
 }
 
-/// Where a value stands.
+/// The place of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// In a column of the file.
     Column(usize),
-    /// In a vector: the column, and which coordinate.
+    /// In a vector: the column and the coordinate.
     Coordinate(usize, usize),
     /// In the name of a folder.
     Folder(usize),
 }
 
-/// The columns of a file. A vector is as many columns as it has coordinates: `emb[0]`, `emb[1]`, …
+/// The columns of a file. A vector counts as one column per coordinate: `emb[0]`, `emb[1]`, …
 #[derive(Debug, Clone)]
 pub struct Schema {
-    /// Names; `c0`, `c1`, … where the file has none.
+    /// Names, or `c0`, `c1`, … if the file has none.
     pub names: Vec<String>,
-    /// Where each of them stands.
+    /// The place of each named value.
     pub sources: Vec<Source>,
-    /// The columns of the file, and then the folders.
+    /// The columns of the file, followed by the folders.
     pub columns: Vec<Column>,
-    /// How many of these are in the file.
+    /// Number of columns that are in the file itself.
     pub width: usize,
-    /// The place of each name.
+    /// The index of each name.
     places: HashMap<String, usize>,
-    /// The places of each vector, and the column of each list.
+    /// For each vector its column and the indexes of its coordinates; for each list its column and
+    /// an empty range.
     vectors: HashMap<String, (usize, Range<usize>)>,
-    /// Whether the file itself names them.
+    /// Whether the file names its columns.
     pub named: bool,
-    /// Whether every value is a text, which may be read in several ways.
+    /// Whether every value is stored as text, which can be read in several ways.
     pub texts: bool,
-    /// Number of rows, where the file says so.
+    /// Number of rows, if the file states it.
     pub rows: Option<u64>,
 }
 
 impl Schema {
-    /// For a file that names its columns, each differently.
+    /// Makes the schema of a file with column names, which must be distinct.
     pub fn named(file: &str, columns: Vec<Column>, rows: Option<u64>) -> Result<Self> {
         Self::new(file, columns, true, rows)
     }
 
-    /// For a file that does not name its columns.
+    /// Makes the schema of a file without column names.
     pub fn unnamed(file: &str, kinds: Vec<(Kind, String)>, rows: Option<u64>) -> Result<Self> {
         let names = nysketch_core::rows::default_names(kinds.len());
         let column = |(name, (kind, holds))| Column { name, holds, kind, index: false };
@@ -134,7 +135,7 @@ impl Schema {
         Ok(())
     }
 
-    /// Adds columns that are names of folders.
+    /// Adds columns for folders.
     pub fn add_folders(&mut self, file: &str, folders: &[Column]) -> Result<()> {
         for (i, folder) in folders.iter().enumerate() {
             self.add(file, folder.name.clone(), Source::Folder(i))?;
@@ -143,12 +144,13 @@ impl Schema {
         Ok(())
     }
 
-    /// The place of a name.
+    /// Returns the index of a name.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.places.get(name).copied()
     }
 
-    /// Where a name stands. A list whose length this file does not tell has as many coordinates as others have.
+    /// Returns the place of a named value. A list of unknown length accepts any coordinate, because
+    /// another file may declare the length.
     pub fn source(&self, name: &str) -> Option<Source> {
         if let Some(i) = self.find(name) {
             return Some(self.sources[i]);
@@ -161,7 +163,7 @@ impl Schema {
         }
     }
 
-    /// The column of the file, or the folder, in which something stands.
+    /// Returns the column of the file, or the folder, that contains a value.
     pub fn column(&self, source: Source) -> &Column {
         match source {
             Source::Column(i) | Source::Coordinate(i, _) => &self.columns[i],
@@ -169,7 +171,7 @@ impl Schema {
         }
     }
 
-    /// Where a whole column stands, by its own name.
+    /// Returns the place of a whole column, found by its own name.
     pub fn whole(&self, name: &str) -> Option<Source> {
         match self.vectors.get(name) {
             Some((column, _)) => Some(Source::Column(*column)),
@@ -177,7 +179,7 @@ impl Schema {
         }
     }
 
-    /// All names, or how many there are.
+    /// Lists the names of the columns; long lists are cut and end with the number of columns.
     pub fn list(&self) -> String {
         let names: Vec<&str> = self.columns.iter().map(|c| c.name.as_str()).collect();
         match names.len() {
@@ -186,8 +188,8 @@ impl Schema {
         }
     }
 
-    /// The columns that a name, a range FIRST..LAST (both included) or a pattern with * ? [ ] means, in
-    /// the order of the file. The name of a vector means all its coordinates.
+    /// Returns the columns that match a name, a range FIRST..LAST (both included) or a pattern with
+    /// * ? [ ], in file order. The name of a vector matches all its coordinates.
     pub fn matching(&self, file: &str, pattern: &str) -> Result<Vec<usize>> {
         if let Some(i) = self.find(pattern) {
             return Ok(vec![i]);

@@ -1,4 +1,4 @@
-//! From what the options say to the columns that are read: what files and tables in memory have in common.
+//! Selects the columns to read from the options, for files and for tables in memory.
 
 use crate::columns::{Choice, Chosen, ColumnRole, Role, choose};
 use crate::error::{Error, Result};
@@ -10,12 +10,12 @@ use nysketch_core::rows::MAX_COLUMNS;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Whether nothing says which columns are read.
+/// Returns whether the options leave the choice of columns to the defaults.
 pub fn by_default(options: &ReadOptions) -> bool {
     matches!(options.columns, Columns::Matching { include: None, .. })
 }
 
-/// The columns that the options mean, by what the first file holds.
+/// Chooses the columns that the options ask for, from the types in the first file.
 pub fn chosen(file: &str, schema: &Schema, options: &ReadOptions) -> Result<Chosen> {
     let chosen = match &options.columns {
         Columns::Exactly { numbers, times, categories } => Chosen {
@@ -36,7 +36,7 @@ pub fn chosen(file: &str, schema: &Schema, options: &ReadOptions) -> Result<Chos
     }
 }
 
-/// Everything that is read, by name: of files with these schemas, or of one table.
+/// Collects by name everything that is read, from files with these schemas or from one table.
 pub fn names(
     file: &str,
     schemas: &[&Schema],
@@ -79,7 +79,7 @@ pub fn names(
     })
 }
 
-/// The columns that names, ranges and patterns mean, each once.
+/// Returns the columns that match names, ranges or patterns, each once.
 pub fn matching<S: AsRef<str>>(
     file: &str,
     schema: &Schema,
@@ -96,7 +96,7 @@ pub fn matching<S: AsRef<str>>(
     Ok(names)
 }
 
-/// Columns that are left out for what they hold.
+/// Describes the columns that are left out because of their type.
 pub fn left_out(schema: &Schema, roles: &[ColumnRole]) -> Vec<String> {
     let left = |wanted: &dyn Fn(&Column) -> bool| -> Vec<&ColumnRole> {
         let both = schema.columns.iter().zip(roles);

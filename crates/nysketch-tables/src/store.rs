@@ -1,7 +1,7 @@
-//! Where the bytes of tables are: the one door between readers and storage.
+//! The only interface between readers and storage.
 //!
-//! Readers ask a [`Store`] for bytes and never open a file themselves, so another kind of storage is
-//! one more implementation.
+//! Readers get bytes from a [`Store`] and never open a file themselves. Another kind of storage
+//! therefore needs only another implementation of the trait.
 
 use std::fmt::Debug;
 use std::fs::{self, File};
@@ -9,15 +9,15 @@ use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Bytes that can be read from any place.
+/// Bytes with random access.
 pub trait Bytes: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> Bytes for T {}
 
-/// What a path names.
+/// The type of an object in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Bytes that can be read any number of times.
+    /// A file, which can be read any number of times.
     File,
     /// A folder.
     Folder,
@@ -25,24 +25,25 @@ pub enum Kind {
     Other,
 }
 
-/// What is known of a path without reading it. If all of it is the same, a file counts as unchanged.
+/// Metadata of a path, known without reading it. A file counts as unchanged if all fields are
+/// equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metadata {
-    /// What it names.
+    /// The type of the object.
     pub kind: Kind,
-    /// Size of a file.
+    /// Size of a file in bytes.
     pub bytes: u64,
-    /// When it was last changed, where that is known.
+    /// Time of the last change, if known.
     pub modified: Option<SystemTime>,
-    /// Two numbers that no other file or folder of the store has, such as device and inode, whatever it is called;
-    /// `None` where a path is all that is known.
+    /// Two numbers that identify a file or folder of the store whatever its path, such as device
+    /// and inode; `None` if only its path identifies it.
     pub id: Option<[u64; 2]>,
 }
 
-/// A place that holds files by name.
+/// A place that contains files by name.
 ///
-/// [`Local`] is the file system. Any other, such as an object store or files in memory, goes into
-/// [`ReadOptions::store`](crate::ReadOptions::store):
+/// [`Local`] is the file system. Any other store, such as an object store or files in memory, is
+/// set with [`ReadOptions::store`](crate::ReadOptions::store):
 ///
 /// ```
 /// use nysketch_core::rows::read_in_order;
@@ -74,16 +75,16 @@ pub struct Metadata {
 /// # Ok::<(), nysketch_tables::Error>(())
 /// ```
 pub trait Store: Debug + Send + Sync {
-    /// What a path names, links followed.
+    /// Returns the metadata of a path. Links are followed.
     fn metadata(&self, path: &Path) -> io::Result<Metadata>;
-    /// What is in a folder, in any order.
+    /// Lists a folder, in any order.
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
-    /// Whether a path is a link to another one.
+    /// Returns whether a path is a link.
     fn is_link(&self, path: &Path) -> io::Result<bool> {
         let _ = path;
         Ok(false)
     }
-    /// Starts reading a file.
+    /// Opens a file for reading.
     fn open(&self, path: &Path) -> io::Result<Box<dyn Bytes>>;
 }
 

@@ -6,26 +6,26 @@ use crate::places::Places;
 use crate::store::Metadata;
 use std::sync::Arc;
 
-/// One file of a dataset.
 #[derive(Debug)]
 pub(crate) struct TableFile {
     pub file: Stored,
     pub reader: Reader,
     pub rows: Option<u64>,
     pub places: Arc<Places>,
-    /// What it was when it was opened; `None` for stdin.
+    /// Its metadata when it was opened; `None` for stdin.
     pub metadata: Option<Metadata>,
 }
 
 impl TableFile {
-    /// Bytes that so many rows take, as far as the number of rows is known.
+    /// Returns the approximate size of this number of rows in bytes, or 0 if the number of rows is
+    /// unknown.
     pub fn bytes_of(&self, rows: u64) -> u64 {
         let bytes = self.metadata.map_or(0, |m| m.bytes);
         let share = |total: u64| bytes as f64 * (rows as f64 / total.max(1) as f64);
         self.rows.map_or(0, |total| share(total) as u64)
     }
 
-    /// Refuses a file that is not what it was when it was opened: every reading must see the same rows.
+    /// Refuses a file that has changed since it was opened: every reading must see the same rows.
     pub fn check_unchanged(&self) -> Result<()> {
         let Some(before) = self.metadata else { return Ok(()) };
         match self.file.store.metadata(&self.file.path) {

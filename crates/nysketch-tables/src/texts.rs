@@ -1,9 +1,9 @@
-//! Many texts in one piece of memory.
+//! Texts stored one after the other in one buffer.
 
 use nysketch_core::rows::{MISSING, Vocabulary};
 
-/// Texts one after the other. An empty one stands for a missing value: csv files cannot tell them apart, and the same
-/// rows are the same in every format.
+/// A list of texts. An empty text means a missing value: csv files cannot distinguish the two, and
+/// the same rows must be equal in every format.
 #[derive(Debug, Default)]
 pub struct Texts {
     text: String,
@@ -11,20 +11,19 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Adds a text.
     pub fn push(&mut self, text: &str) {
         self.text.push_str(text);
         self.ends.push(self.text.len());
     }
 
-    /// Adds what `write` appends.
+    /// Adds the text that `write` appends.
     pub fn write<E>(&mut self, write: impl FnOnce(&mut String) -> Result<(), E>) -> Result<(), E> {
         write(&mut self.text)?;
         self.ends.push(self.text.len());
         Ok(())
     }
 
-    /// The texts in their order.
+    /// Iterates over the texts in order.
     pub fn iter(&self) -> impl Iterator<Item = Option<&str>> {
         let mut start = 0;
         self.ends.iter().map(move |end| {
@@ -35,7 +34,7 @@ impl Texts {
     }
 }
 
-/// Writes the codes of texts to every `stride`-th number from `offset` on.
+/// Writes the codes of the texts to every `stride`-th element of `out`, starting at `offset`.
 pub fn encode<'a>(
     vocabulary: &Vocabulary,
     texts: impl Iterator<Item = Option<&'a str>>,
@@ -51,7 +50,7 @@ pub fn encode<'a>(
     });
 }
 
-/// Writes the code of one text everywhere instead.
+/// Writes the code of one text to the same elements.
 pub fn fill(
     vocabulary: &Vocabulary,
     text: Option<&str>,

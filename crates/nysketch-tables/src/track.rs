@@ -1,17 +1,17 @@
-//! What a reader of a format gives: rows one after the other, decoded later.
+//! Sequences of rows that a reader returns: read in order, decoded later.
 
 use crate::batch::Batch;
 
-/// Rows that are read one after the other.
+/// A sequence of rows that must be read in order.
 pub trait Track: Send {
-    /// The next rows, or `None` at the end.
+    /// Reads the next rows; `None` at the end.
     fn read(&mut self) -> nysketch_core::Result<Option<Box<dyn Raw>>>;
 }
 
-/// Rows as they were read.
+/// Rows that were read but not decoded.
 pub trait Raw: Send {
-    /// How many.
+    /// Number of rows.
     fn rows(&self) -> u64;
-    /// Numbers and text; the first row has this number in its file.
+    /// Decodes numbers and text. `first_row` is the number of the first row in its file.
     fn decode(self: Box<Self>, first_row: u64) -> nysketch_core::Result<Batch>;
 }

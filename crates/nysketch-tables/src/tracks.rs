@@ -1,10 +1,10 @@
 //! One reading of a dataset by many threads.
 //!
-//! What must be read in order, such as a csv file or a row group, is a *track*. A part is a track on
-//! loan: the thread that took it reads the next rows, puts the track back, and only then decodes
-//! them. Where all tracks are out, another row group or file is opened, so that there are never more
-//! tracks than threads, one thread alone reads in order, and a table of one row group still keeps every
-//! thread busy.
+//! A *track* must be read in order: a csv file or a row group, for example. A part is a track on
+//! loan. The thread that took it reads the next rows, returns the track, and only then decodes the
+//! rows. If all tracks are on loan, another row group or file is opened. There are therefore never
+//! more tracks than threads, a single thread reads in order, and a table with one row group still
+//! keeps every thread busy.
 
 use crate::batch::Batch;
 use crate::error::Error;
@@ -14,21 +14,21 @@ use crate::track::Track;
 use nysketch_core::{Block, RowPart, RowSet, RowStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-/// A track that is open.
+/// An open track.
 struct Open {
     track: Box<dyn Track>,
     file: usize,
     /// Number of the next row in its file, from 1.
     next_row: u64,
     position: u64,
-    /// Position after its last row, where the file says so.
+    /// Position after its last row, if the file states it.
     end: Option<u64>,
 }
 
-/// A track that nobody has opened yet.
+/// A track that is not open yet.
 struct Closed {
     file: usize,
-    /// Which track of the file.
+    /// Index of the track in its file.
     number: usize,
     first_row: u64,
     position: u64,
@@ -44,7 +44,7 @@ enum State {
 struct Pool {
     free: Vec<Open>,
     on_loan: usize,
-    /// Where a track of unknown length ended.
+    /// Position at which a track of unknown length ended.
     end: Option<u64>,
 }
 
@@ -60,24 +60,25 @@ impl Shared {
     }
 }
 
-/// The parts of a dataset that are not taken yet.
+/// The parts of a dataset that have not been taken yet.
 pub struct DatasetStream<'a> {
     files: &'a [TableFile],
     meter: &'a Arc<Meter>,
     done: Arc<RowSet>,
     in_order: bool,
     shared: Arc<Shared>,
-    /// File and number of the next track.
+    /// File and index of the next track.
     file: usize,
     track: usize,
     /// Number of its first row in its file.
     first_row: u64,
-    /// Its position, unless that is known only when the track before it has ended.
+    /// Its position, or `None` until the previous track has ended.
     position: Option<u64>,
 }
 
 impl<'a> DatasetStream<'a> {
-    /// With `in_order` parts are handed out in the order of the rows, to however many threads.
+    /// Starts a reading. With `in_order`, parts are handed out in row order, whatever the number of
+    /// threads.
     pub fn new(
         files: &'a [TableFile],
         meter: &'a Arc<Meter>,
@@ -97,7 +98,7 @@ impl<'a> DatasetStream<'a> {
         }
     }
 
-    /// The next part, whose rows may turn out to be none.
+    /// Returns the next part. It may turn out to have no rows left.
     pub fn next(&mut self) -> Option<DatasetPart<'a>> {
         let shared = self.shared.clone();
         let mut pool = shared.lock();
@@ -156,7 +157,7 @@ impl<'a> RowStream<'a> for DatasetStream<'a> {
     }
 }
 
-/// A track on loan; one that is not put back is closed.
+/// A track on loan. A track that is not returned is closed.
 pub struct DatasetPart<'a> {
     files: &'a [TableFile],
     meter: &'a Arc<Meter>,
@@ -190,13 +191,14 @@ impl Drop for Loan {
 }
 
 impl DatasetPart<'_> {
-    /// The next rows of the track that are not done, with the columns carried along.
+    /// Returns the next rows of the track that are not done, with the kept columns.
     pub fn decode_batch(self) -> nysketch_core::Result<Option<Batch>> {
         let file = match &self.state {
             State::Open(open) => &self.files[open.file],
             State::Closed(closed) => &self.files[closed.file],
         };
-        // Of a file that changes, rows may be cut or mixed: then that is the error.
+        // If the file changes during reading, rows may be cut or mixed. That change is then the
+        // error.
         self.next_batch().map_err(|error| file.check_unchanged().err().map_or(error, Into::into))
     }
 
@@ -225,7 +227,8 @@ impl DatasetPart<'_> {
                 continue;
             }
             if missing > position {
-                // Parts are cut as they were when the checkpoint was saved, or rows would count twice.
+                // Parts must start and end where they did when the checkpoint was saved; otherwise
+                // rows would count twice.
                 return Err(nysketch_core::Error::source(format!(
                     "{}: the checkpoint does not match this file; delete it to start again",
                     file.file.name
@@ -254,7 +257,7 @@ fn open_track(
     done: &RowSet,
 ) -> nysketch_core::Result<Open> {
     let Closed { file, number, first_row, position, rows } = closed;
-    // Only whole parts from the start on can be done in a track that knows its length.
+    // If the length of a track is known, the rows that are done are whole parts from its start.
     let skip = rows.map_or(0, |_| done.first_missing(position) - position);
     let source = &files[file];
     meter.add(source.bytes_of(skip));

@@ -1,4 +1,4 @@
-//! The example runs.
+//! Runs the example.
 
 #[path = "../examples/file.rs"]
 mod file;

@@ -1,4 +1,5 @@
-//! From paths to rows: which files are read, in which order, and that they stay as they are.
+//! Reading from paths: which files are read and in which order, and how changes during reading are
+//! detected.
 
 use arrow_array::{Float64Array, Int64Array, RecordBatch};
 use arrow_schema::Schema;
@@ -29,7 +30,7 @@ fn error_of(table: &Dataset) -> String {
     read_in_order(table, &(), |_| Ok(())).unwrap_err().to_string()
 }
 
-/// A folder of three files, of which others are links.
+/// Makes a folder with three files and links to them.
 #[cfg(unix)]
 fn linked() -> tempfile::TempDir {
     use std::os::unix::fs::symlink;
@@ -60,7 +61,7 @@ fn every_file_is_read_once() {
     let table = open(&[&t.join("*/*.csv"), &t.join("d2/2.csv")]);
     assert_eq!(values(&table), [1.0, 2.0, 3.0]);
     assert!(notes(&table).contains("read once: t/d2/newest.csv, t/d2/2.csv"));
-    // A link that is named is followed, in folders too; circles end.
+    // A named link is followed, also within folders; cycles end.
     assert_eq!(values(&open(&[&t.join("latest/*.csv")])), [1.0, 2.0]);
     let table = open(&[t]);
     assert_eq!(values(&table), [1.0, 2.0, 3.0]);
@@ -139,13 +140,13 @@ fn a_file_that_changes_between_or_during_readings_is_refused() {
         let changes: [&dyn Fn(); 4] = [&|| replace(&contents(2.0)), &append, &truncate, &touch];
         for (i, change) in changes.into_iter().enumerate() {
             let expected = format!("{} was changed while it was read", file.display());
-            // Between two readings.
+            // The file changes between two readings.
             fs::write(&file, contents(1.0)).unwrap();
             let table = open(&[&file]);
             assert_eq!(values(&table).len(), 50_000);
             change();
             assert!(error_of(&table).starts_with(&expected), "{i}: {}", error_of(&table));
-            // During one.
+            // The file changes during a reading.
             fs::write(&file, contents(1.0)).unwrap();
             let table = open(&[&file]);
             let mut first = true;
@@ -178,7 +179,7 @@ fn true_and_false_are_numbers_in_columns_of_them() {
     assert_eq!(b[..2], [1.0, 0.0]);
     assert!(b[2].is_nan());
     assert_eq!(b[3..], [1.0, 0.0, 1.0]);
-    // What one file says of a column holds for all.
+    // The type found in one file applies to the column in all files.
     let missing = format!("x,b\n{}2,true\n", "1,\n".repeat(300));
     let (empty, numbers) = (write("b.csv", &missing), write("c.csv", "x,b\n1,0\n2,1\n"));
     for files in [[&a, &empty, &numbers], [&numbers, &a, &empty]] {
@@ -186,12 +187,12 @@ fn true_and_false_are_numbers_in_columns_of_them() {
         assert_eq!(table.columns(), ["x", "b"]);
         assert_eq!(values(&table).len(), 2 * (6 + 301 + 2));
     }
-    // Among numbers it is a mistake, and text stays text.
+    // A truth value among numbers is an error, and text stays text.
     let odd = write("d.csv", "x,b\n1,3\n2,true\n3,4\n");
     assert!(error_of(&open(&[&odd])).contains("row 2, column 'b': 'true' is not a number"));
     let text = write("e.csv", "x,b\n1,yes\n2,true\n3,no\n");
     assert_eq!(open(&[&text]).columns(), ["x"]);
-    // As a weight.
+    // Truth values can be weights.
     let weighted = ReadOptions::default().extras(Extras::default().weight(Some("b")));
     let mut weights = Vec::new();
     let table = Dataset::open([&a], &weighted).unwrap();
@@ -225,7 +226,7 @@ fn the_first_row_that_is_wrong_is_named() {
         let error = read_in_order(&table, &(), |_| Ok(())).unwrap_err();
         assert!(matches!(error, RowError::NonFinite { .. }), "{error}");
         assert!(error.to_string().contains("row 11, column 'y'"), "{error}");
-        // Where such rows are skipped, nothing is wrong with it.
+        // If such rows are skipped, this value is not an error.
         let skip = ReadOptions::default().skip_invalid(true);
         let table = Dataset::open([&file], &skip).unwrap();
         let read = read_in_order(&table, &(), |_| Ok(()));
@@ -244,12 +245,12 @@ fn wide_files_are_read_and_have_a_limit() {
     let number = |j: usize| j.to_string();
     let d = 65_536;
     fs::write(&file, format!("{}\n{1}\n{1}\n", line(&name, d), line(&number, d))).unwrap();
-    // Looking up every name among all would take minutes.
+    // A linear search for every name would take minutes.
     assert_eq!(values(&open(&[&file])).len(), 2 * d);
     let all = ReadOptions::default().columns(Columns::matching(["*"]));
     let all = all.extras(Extras::default().keep(["*"]));
     assert_eq!(values(&Dataset::open([&file], &all).unwrap()).len(), 2 * d);
-    // Refused while the header is split, and where a record has too many fields.
+    // Too many fields are refused while the header is split, and so is a record with too many.
     let commas = ",".repeat(3 << 20);
     let open = |text: String, header: Header| {
         fs::write(&file, text).unwrap();
@@ -297,7 +298,7 @@ fn the_index_of_a_pandas_table_is_not_a_feature() {
     assert_eq!(table.notes(), [expected]);
     let named = ReadOptions::default().columns(Columns::matching(["*"]));
     assert_eq!(values(&Dataset::open([&file], &named).unwrap()), [0.5, 7.0, 1.5, 9.0]);
-    // Without the note it is a column like any other.
+    // Without the pandas metadata, the index is an ordinary column.
     fs::write(&file, parquet(&batch)).unwrap();
     assert_eq!(open(&[&file]).columns().len(), 2);
 }

@@ -1,4 +1,5 @@
-//! Tables as they are: numbers with holes, text, dates, vectors and folders, the same in every format.
+//! Realistic tables with missing numbers, text, dates, vectors and folders, which must be read
+//! alike in every format.
 
 use arrow_array::builder::{FixedSizeListBuilder, Float32Builder, Float64Builder, ListBuilder};
 use arrow_array::types::{Float16Type, Int8Type, Int32Type};
@@ -15,7 +16,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A row as people see it: numbers by their bits, missing ones all alike, and the texts of categories.
+/// A row in comparable form: numbers as bits, with one pattern for missing ones, and the texts of
+/// categories.
 type Row = (Vec<u64>, Vec<Option<String>>);
 
 fn rows(table: &Dataset, threads: usize) -> nysketch_core::Result<Vec<Row>> {
@@ -41,7 +43,7 @@ fn rows(table: &Dataset, threads: usize) -> nysketch_core::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The numbers and texts of all rows, one after the other.
+/// Returns the numbers and texts of all rows.
 fn read(table: &Dataset) -> (Vec<f64>, Vec<Option<String>>) {
     let (numbers, texts): (Vec<_>, Vec<_>) = rows(table, 1).unwrap().into_iter().unzip();
     (
@@ -54,7 +56,7 @@ fn open(path: &Path, columns: Columns) -> nysketch_tables::Result<Dataset> {
     Dataset::open([path], &ReadOptions::default().columns(columns))
 }
 
-/// What is wrong with a table, found while it is opened or read.
+/// Returns the error of opening or reading a table.
 fn error_of(paths: &[&Path], options: &ReadOptions) -> String {
     match Dataset::open(paths, options) {
         Err(error) => error.to_string(),
@@ -90,7 +92,6 @@ fn write_csv(path: &Path, batch: &RecordBatch) {
     writer.finish().unwrap();
 }
 
-/// A row of the mixed table.
 #[derive(Debug, Clone)]
 struct Mixed {
     x: Option<f64>,
@@ -131,7 +132,7 @@ fn mixed() -> impl Strategy<Value = Mixed> {
         })
 }
 
-/// The table with vectors as they are, or as a column for each coordinate.
+/// Makes the table with vectors in one column, or with one column per coordinate.
 fn mixed_batch(rows: &[Mixed], vectors: bool) -> RecordBatch {
     let levels: DictionaryArray<Int8Type> = rows.iter().map(|r| r.level).collect();
     let mut columns: Vec<(&str, ArrayRef)> = vec![
@@ -180,7 +181,7 @@ proptest! {
         cut in 1usize..100,
         day_is_text: bool,
     ) {
-        // The length of lists is that of the first one.
+        // The first list determines the length of all.
         table[0].list = Some([1, 2]);
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
@@ -204,7 +205,7 @@ proptest! {
                 prop_assert_eq!(&rows(&other, threads).unwrap(), &expected, "{}", name);
             }
         }
-        // Every value is what went in.
+        // Every value is read back unchanged.
         let at = |name: &str| first.columns().iter().position(|c| c == name).unwrap();
         for (row, (numbers, texts)) in table.iter().zip(&expected) {
             let number = |name: &str| f64::from_bits(numbers[at(name)]);
@@ -222,7 +223,7 @@ proptest! {
     }
 }
 
-/// The same columns with `n` free to be a category.
+/// Returns the same columns, but does not force `n` to be a number.
 fn without_numeric(columns: Columns) -> Columns {
     match columns {
         Columns::Matching { include, exclude, categorical, dates, .. } => {
@@ -256,7 +257,7 @@ fn columns_have_sensible_roles() {
     let (numbers, texts) = read(&table);
     assert_eq!(numbers[..2], [1.5, 1.0]);
     assert!(numbers[2].is_nan() && numbers[3].is_nan() && numbers[4] == 0.0);
-    // A level may well be called None; only an empty field is missing.
+    // A level may be called None; only an empty field is missing.
     assert_eq!(texts, [Some("red".into()), Some("None".into()), None]);
     let expected = "columns skipped because they hold dates, which `dates=when` would read: when";
     assert_eq!(table.notes(), [expected]);
@@ -270,7 +271,7 @@ fn columns_have_sensible_roles() {
         "id (number): left out: excluded",
     ];
     assert_eq!(roles, expected);
-    // Rows that miss a value say nothing about what others hold.
+    // Rows with a missing value do not affect the type of the column.
     let table = open(&paths[1], Columns::default()).unwrap();
     assert_eq!(read(&table).0.last(), Some(&3.0));
 }
@@ -286,7 +287,7 @@ fn roles_can_be_told() {
     let (numbers, texts) = read(&table);
     assert_eq!(numbers, [1.0, 1_356_998_400.0, 2.0, 1_357_128_000.0]);
     assert_eq!(texts.into_iter().flatten().collect::<Vec<_>>(), ["red", "07", "blue", "08"]);
-    // What a plan takes, in its order.
+    // Reads the columns of a plan, in its order.
     let mut recipe = Recipe::plain(["x"]);
     recipe.numbers.insert(0, Number { input: "when".into(), step: Step::Time });
     recipe.numbers.push(Number { input: "when".into(), step: Step::HourSin });
@@ -338,10 +339,10 @@ fn times_are_checked() {
         between.contains("mixes times with and without a zone: with here, without in"),
         "{between}"
     );
-    // Where the first rows do not tell, all rows together must agree.
+    // If the first rows do not show a zone, all rows together must agree.
     let late = said(&[&paths[3], &paths[2]], &options.clone().allow_missing(true));
     assert!(late.contains("mixes times with and without a zone"), "{late}");
-    // The same instants with and without a zone, in files that say so.
+    // The same instants with and without a zone, in files that declare which.
     let folder = tempfile::tempdir().unwrap();
     let (with, without) = (folder.path().join("z.parquet"), folder.path().join("n.parquet"));
     let stamps = TimestampMicrosecondArray::from(vec![1_500_000]);
@@ -410,7 +411,7 @@ fn vectors_are_columns() {
         );
         assert!(said.contains("column 'h' holds float16[2], which has no text"), "{said}");
     }
-    // A row of another length, in a later row group.
+    // A row of a different length, in a later row group.
     let odd = lists(&[Some(&[1, 2]), None, Some(&[3, 4, 5])]);
     let odd = batch(vec![("x", x.clone()), ("w", odd)]);
     write_parquet(&path("odd.parquet"), &odd, 2);
@@ -421,7 +422,7 @@ fn vectors_are_columns() {
             format!("{name}: row 3, column 'w': a vector of 3 numbers, where others have 2");
         assert!(said.ends_with(&expected), "{said}");
     }
-    // Files whose vectors differ, and one that does not tell.
+    // Files with vectors of different lengths, and one without any vector.
     let file = |name: &str, rows: &[Option<&[i32]>]| {
         let numbers = Arc::new(Int8Array::from(vec![1; rows.len()]));
         write_parquet(&path(name), &batch(vec![("x", numbers), ("w", lists(rows))]), 10);
@@ -442,7 +443,7 @@ fn vectors_are_columns() {
     let alone = open(&path("none.parquet"), Columns::default()).unwrap();
     assert_eq!(alone.columns(), ["x"]);
     assert!(matches!(&alone.roles()[1].role, Role::LeftOut(why) if why.contains("length")));
-    // Too long to be read, and no numbers.
+    // A vector that is too long, and a nested type without numbers.
     let long = vec![0; 4097];
     let words =
         arrow_array::ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1)])]);
@@ -490,7 +491,7 @@ fn columns_keep_their_type_in_all_files() {
     assert!(
         said(["n.parquet", "t.csv"]).contains("t.csv: row 1, column 'c': 'seven' is not a number")
     );
-    // As categories they are the same text.
+    // As categories, both columns have the same text.
     let told = ReadOptions::default().columns(Columns::default().categorical(["c"]));
     let both = Dataset::open(paths(["n.parquet", "t.parquet"]), &told).unwrap();
     assert_eq!(read(&both).1, [Some("7".to_string()), Some("7".to_string())]);
@@ -515,10 +516,10 @@ fn folders_are_columns() {
         assert_eq!(texts, [Some("a/b".into()), Some("a/b".into()), None]);
         assert_eq!(table.roles()[1].to_string(), "month (folder of numbers): a number");
     }
-    // Only folders below what was named.
+    // Only folders below the given path count.
     assert_eq!(open(&paths[0], Columns::default()).unwrap().columns(), ["x"]);
     assert_eq!(open(&t.join("month=2"), Columns::default()).unwrap().columns(), ["x"]);
-    // As groups, as columns to keep, and as a plan wants them.
+    // Folders serve as groups, as kept columns, and as columns of a plan.
     let extras = Extras::default().key(Some("kind")).keep(["month"]);
     let options = ReadOptions::default().columns(Columns::default().categorical(["month"]));
     let table = Dataset::open([t], &options.extras(extras)).unwrap();
@@ -537,7 +538,8 @@ fn folders_are_columns() {
         seen,
         ["Some(\"a/b\") Some(\"2\")", "Some(\"a/b\") Some(\"2\")", "None Some(\"10\")"]
     );
-    // A column of a file goes before a folder; folders that only some files have are none.
+    // A column of a file takes precedence over a folder. Folders that only some files have are not
+    // columns.
     let (other, _) = files(&[("x=5/1.csv", "x\n1\n"), ("x=6/2.csv", "x\n2\n")]);
     let table = open(other.path(), Columns::default()).unwrap();
     assert_eq!(read(&table).0, [1.0, 2.0]);

@@ -1,5 +1,5 @@
-//! The fuzz targets of the readers on the stable toolchain: every seed, and each seed damaged in many ways. More ways
-//! with `COPIES=1000000 cargo test -p nysketch-tables --test seeds`.
+//! Runs the fuzz targets of the readers on the stable toolchain, with every seed and with damaged
+//! copies of it. For more copies, run `COPIES=1000000 cargo test -p nysketch-tables --test seeds`.
 
 #[path = "../../../fuzz/fuzz_targets/damage.rs"]
 mod damage;
@@ -9,7 +9,7 @@ mod table;
 use nysketch_tables::Format;
 use std::path::Path;
 
-/// Damaged copies of every seed, unless the environment asks for more.
+/// Number of damaged copies of each seed, unless the environment sets another.
 const COPIES: u64 = 4000;
 
 fn replay(name: &str, format: Format, target: fn(&[u8])) {
@@ -21,7 +21,7 @@ fn replay(name: &str, format: Format, target: fn(&[u8])) {
         let path = entry.unwrap().path();
         let seed = std::fs::read(&path).unwrap();
         target(&seed);
-        // All but those that were made to hurt are tables.
+        // Every seed is a valid table except the malicious one.
         let hurts = path.ends_with("children");
         let read = table::rows(&seed, format);
         assert_eq!(read.is_err(), hurts, "{}: {read:?}", path.display());

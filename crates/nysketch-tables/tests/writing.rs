@@ -1,4 +1,4 @@
-//! Tables out: the same bytes on any number of threads, and errors that name their cause.
+//! Writing tables: the bytes do not depend on the number of threads, and errors name their cause.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -12,7 +12,7 @@ use std::io::{self, Cursor, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Three files of odd sizes: 300,001 rows, more than two row groups.
+/// Makes three files of odd sizes: 300,001 rows, more than two row groups.
 fn dataset(folder: &Path) -> Dataset {
     for (name, rows) in
         [("1.csv", 0..100_000), ("2.csv", 100_000..100_001), ("3.csv", 100_001..300_001)]
@@ -72,7 +72,7 @@ fn the_number_of_threads_does_not_show() {
         for threads in [2, 8] {
             assert!(written(&dataset, format, threads) == one, "{name} on {threads} threads");
         }
-        // What was written reads back, in order.
+        // The written file is read back in order.
         let file = folder.path().join(name);
         std::fs::write(&file, &one).unwrap();
         let back = Dataset::open([file], &ReadOptions::default()).unwrap();
@@ -93,7 +93,7 @@ fn the_number_of_threads_does_not_show() {
     }
 }
 
-/// Batches may come in any size: row groups are cut by rows.
+/// Batches may have any size: row groups are cut by rows.
 #[test]
 fn row_groups_do_not_depend_on_batches() {
     let values = Float64Array::from_iter_values((0..200_000).map(|i| f64::from(i).sin()));
@@ -123,7 +123,7 @@ fn row_groups_do_not_depend_on_batches() {
     }
 }
 
-/// A disk that is full after so many bytes.
+/// A disk that is full after this number of bytes.
 struct Small(usize);
 
 impl Write for Small {
@@ -146,7 +146,7 @@ impl Seek for Small {
 fn errors_of_writing_and_of_rows_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = dataset(folder.path());
-    // Whatever the number of threads, the error of the earliest rows is returned.
+    // The error of the earliest rows is returned, whatever the number of threads.
     let mut first = None;
     for format in [OutputFormat::Parquet, OutputFormat::Csv, OutputFormat::Npy] {
         for threads in [1, 4] {
@@ -183,7 +183,7 @@ fn the_earliest_error_is_reported_on_any_number_of_threads() {
     }
 }
 
-/// What fails first in time need not be first in order.
+/// The first failure in time need not be the first in row order.
 #[test]
 fn an_earlier_error_of_taking_or_writing_goes_before_a_later_one_of_reading() {
     let folder = tempfile::tempdir().unwrap();
@@ -249,7 +249,7 @@ fn formats_refuse_what_they_cannot_hold() {
         let error = TableWriter::new(format, &schema, &mut out).unwrap_err().to_string();
         assert!(error.contains("column 'tags' holds List") && error.contains(words), "{error}");
     }
-    // Parquet holds everything.
+    // Parquet supports all types.
     let lists = ListArray::from_iter_primitive::<arrow_array::types::Int32Type, _, _>([
         Some(vec![Some(1), None]),
         None,

@@ -1,4 +1,4 @@
-"""What the estimators share: from X to a plan and a sketch, and from the sketch to a model."""
+"""Shared by the estimators: from X to a plan and a sketch, and from the sketch to a model."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Rows(NamedTuple):
 class Sketching(BaseEstimator):
     """An estimator with a plan and a sketch."""
 
-    #: Parameters of scikit-learn's estimators that mean nothing here, with their defaults there.
+    #: Parameters of scikit-learn's estimators that have no effect here, with their defaults there.
     _IGNORED: ClassVar[dict[str, Any]] = {}
 
-    # What estimators of numbers alone do not let one choose.
+    # Options that estimators of numbers alone do not offer.
     categorical_features: Any = None
     missing: Any = "error"
     dates: Any = None
@@ -46,7 +46,8 @@ class Sketching(BaseEstimator):
         super().__init_subclass__(**keywords)
         init = cls.__init__
         if "__init__" not in vars(cls) and isinstance(init, FunctionType):
-            # An unknown keyword is an error of the class that was called, not of its base.
+            # An unknown keyword is reported with the name of the class that was called, not of its
+            # base.
             own = FunctionType(
                 init.__code__, init.__globals__, "__init__", init.__defaults__, init.__closure__
             )
@@ -71,33 +72,33 @@ class Sketching(BaseEstimator):
         return state
 
     def _collect(self) -> list[Any]:
-        """The sums that are needed."""
+        """Return the sums that are needed."""
         raise NotImplementedError
 
     def _sums(self) -> list[Any]:
         return self.collect if self.collect is not None else self._collect()
 
     def _skips(self) -> bool:
-        """Whether rows that cannot be used are left out."""
+        """Return whether unusable rows are left out."""
         return bool(self.skip_invalid) or self.missing == "skip"
 
     def _allows_nan(self) -> bool:
-        """Whether rows may lack values."""
+        """Return whether missing values are allowed."""
         if self.plan is not None:
             return self._skips() or self.plan.missing == "partial"
         return self._skips() or (self.missing in ("auto", "partial") and "cells" in self._sums())
 
     def _clusters(self) -> int | None:
-        """How many clusters will be learned."""
+        """Return the number of clusters that will be learned."""
         return None
 
     def _forget(self) -> None:
-        """Before a new fit: one that fails leaves an estimator that is not fitted."""
+        """Forget the last fit, so that the estimator is not fitted if the new fit fails."""
         for name in ("sketch_", "plan_", "_labels", "_inertia", "_last", "_model"):
             self.__dict__.pop(name, None)
 
     def _sketched(self, X: Any, sample_weight: Any, *, first: bool) -> tuple[Rows, Plan, Sketch]:
-        """X, its plan, which is made if this is the ``first`` call, and its sketch."""
+        """Return X, its plan, which is made in the ``first`` call, and its sketch."""
         self._check_parameters()
         if first:
             self._warn_ignored()
@@ -165,7 +166,7 @@ class Sketching(BaseEstimator):
         )
 
     def _roles(self, rows: Rows) -> dict[str, Any]:
-        """Which columns are categories, and which are numbers whatever they look like."""
+        """Return which columns are categories, and which are always read as numbers."""
         said, X = self.categorical_features, rows.X
         if isinstance(said, str):
             if said != "from_dtype":
@@ -186,7 +187,8 @@ class Sketching(BaseEstimator):
         return {"categorical": chosen, "numeric": numbers}
 
     def _check_first_rows(self, plan: Plan, least: int = 1) -> None:
-        """Landmarks stay those of the first rows: too few of them would spoil all that follows."""
+        """Check that the first rows gave enough landmarks, because later rows do not change
+        them."""
         if self.plan is not None:
             return
         assert plan.landmarks is not None, "estimators make plans with landmarks"
@@ -204,7 +206,7 @@ class Sketching(BaseEstimator):
         warnings.warn(message, UserWarning, stacklevel=3)
 
     def _checked(self, X: Any, *, first: bool) -> Any:
-        """X as an array, with names where it has some, or as it is where it comes in batches."""
+        """Return X as an array, with names if it has some, or unchanged if it comes in batches."""
         _input.refuse(X)
         X = _device.on_host(X)
         if _input.is_batches(X):
@@ -231,7 +233,7 @@ class Sketching(BaseEstimator):
             accept_sparse="csr",
             ensure_all_finite=finite,
         )
-        if array.dtype.kind == "O":  # A list that holds None.
+        if array.dtype.kind == "O":  # A list that contains None.
             array = array.astype(np.float64)
         if first:
             self._dtype = _float_type(array)
@@ -242,7 +244,7 @@ class Sketching(BaseEstimator):
         return array
 
     def _checked_frame(self, X: Any, *, first: bool) -> Any:
-        """A frame of more than numbers, whose columns are found by name."""
+        """Return a frame with columns that are not numeric; its columns are found by name."""
         names = [str(name) for name in X.columns]
         if first:
             self.n_features_in_, self._dtype = len(names), np.dtype(np.float64)
@@ -271,7 +273,7 @@ class Sketching(BaseEstimator):
         other = [
             f"{name}={value!r}"
             for name, value in given.items()
-            # An array is not ignored.
+            # An array is used, not ignored.
             if np.ndim(value) == 0 and value != self._IGNORED[name]
         ]
         if other:
@@ -283,7 +285,7 @@ class Sketching(BaseEstimator):
             )
 
     def _warn_unsuited(self, sketch: Sketch) -> None:
-        """Warn once where the plan, perhaps that of the first rows, does not suit the rows."""
+        """Warn once if the plan, possibly made from the first rows, does not suit the rows."""
         if self._unsuited:
             return
         for note in sketch._plan_notes(self.plan is not None):
@@ -313,8 +315,8 @@ class Learning(Sketching):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), path or Arrow
-            The rows. Anything with the Arrow stream interface is read batch by batch, several
-            times; a pyarrow dataset or a function that returns a new stream may be larger than
+            The rows. Any object with the Arrow stream interface is read batch by batch, several
+            times. A pyarrow dataset, or a function that returns a new stream, may be larger than
             memory.
         y : None
             Ignored.
@@ -337,9 +339,9 @@ class Learning(Sketching):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the sketch.
 
-        The plan is that of the first call, unless one is given: scales and landmarks come from its
-        rows, and a warning says when later rows are too different. The model is learned when it is
-        next asked for.
+        Unless a plan is given, it is made in the first call: scales and landmarks come from the
+        first rows, and a warning is given if later rows are too different. The model is learned
+        when it is next used.
 
         Parameters
         ----------
@@ -348,7 +350,7 @@ class Learning(Sketching):
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,) or str, optional
-            Row weights; all calls have them, or none. The unit is that of the first call.
+            Row weights; either all calls have them or none. The unit is that of the first call.
 
         Returns
         -------
@@ -374,7 +376,7 @@ class Learning(Sketching):
 
     @property
     def model_(self) -> Model:
-        """The model, learned anew where rows were added."""
+        """The model, learned again if rows were added."""
         if not hasattr(self, "sketch_"):
             raise AttributeError(f"this {type(self).__name__} is not fitted yet")
         if self._model is None:
@@ -406,7 +408,7 @@ class Learning(Sketching):
         )
 
     def _start(self, k: int) -> dict[str, Any]:
-        """Where to start from, if that is known."""
+        """Return the initial model, if it is known."""
         return {}
 
     def _too_few(self, rows: int) -> str:
@@ -421,7 +423,7 @@ class Learning(Sketching):
         return self.model_, self._checked(X, first=False)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The nearest centre or most likely component of every row.
+        """Return the nearest centre or most likely component of every row.
 
         Parameters
         ----------
@@ -465,14 +467,14 @@ def _check_count(estimator: Any, name: str, *, optional: bool = False) -> None:
 
 
 def _seed(random_state: Any) -> int:
-    """An integer as it is, so that it means what ``--seed`` of the command line means."""
+    """Return an integer unchanged, so that it has the same effect as ``--seed`` of the command."""
     if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def _checked_weights(sample_weight: Any, X: Any) -> Any:
-    """Weights as doubles, or the name of their column."""
+    """Return weights as doubles, or the name of their column."""
     if sample_weight is None or isinstance(sample_weight, str):
         return sample_weight
     sample_weight = _device.on_host(sample_weight)
@@ -489,7 +491,7 @@ def _checked_weights(sample_weight: Any, X: Any) -> Any:
 
 
 def _features(rows: Rows, plan: Plan, columns: list[str] | None) -> list[str]:
-    """The columns of a table that was read, in its order; a vector is one."""
+    """Return the columns of a table that were read, in its order; a vector is one column."""
     inputs = list(dict.fromkeys(re.sub(r"\[\d+\]$", "", name) for name in plan.inputs))
     order = columns if columns is not None else _input.names_of(rows.X)
     return (
@@ -500,7 +502,7 @@ def _features(rows: Rows, plan: Plan, columns: list[str] | None) -> list[str]:
 
 
 def _chosen(said: Any, names: list[str] | None) -> list[str]:
-    """Names of the columns that are meant by names, places or a mask."""
+    """Return the names of columns that are given by name, place or mask."""
     said = np.asarray(said)
     if said.size == 0:
         return []
@@ -535,7 +537,7 @@ def _chosen(said: Any, names: list[str] | None) -> list[str]:
 
 
 def _float_type(X: Any) -> np.dtype:
-    """Single precision for rows in single precision, as with scikit-learn; otherwise double."""
+    """Return single precision for rows in single precision, as scikit-learn does, or double."""
     X = X.array if isinstance(X, _input.Named) else X
     single = getattr(X, "dtype", None) == np.float32
     return np.dtype(np.float32 if single else np.float64)

@@ -14,7 +14,7 @@ from nysketch.estimators._base import Learning, Rows, _float_type
 
 
 class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Learning):
-    """Centres of clusters."""
+    """Base class for centres of clusters."""
 
     _k_name = "n_clusters"
     _IGNORED = {
@@ -133,8 +133,8 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
         self._labels, self._inertia = labels, inertia
 
     def _after_partial_fit(self, rows: Rows) -> None:
-        # What can be read again, should anyone ask for its labels. The caller may fill an array
-        # anew.
+        # Keeps rows that can be read again, in case labels_ is used. An array is copied, because
+        # the caller may overwrite it.
         if not _input.is_batches(rows.X) or _input.files(rows.X) is not None:
             array = isinstance(rows.X, np.ndarray) and self.compute_labels
             self._last = rows._replace(X=rows.X.copy()) if array else rows
@@ -152,7 +152,7 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
 
     @property
     def inertia_(self) -> float:
-        """What the centres leave: the sum of (squared) distances over all rows.
+        """Sum of (squared) distances to the nearest centre over all rows.
 
         After ``partial_fit`` it is estimated from the sketch.
         """
@@ -177,7 +177,7 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
         return self.model_.k
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """Fit, and the label of every row.
+        """Fit, and return the label of every row.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
         return self.labels_ if self.compute_labels else self.predict(X)
 
     def transform(self, X: Any) -> np.ndarray:
-        """Distances of every row to the centres.
+        """Return the distances of every row to the centres.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
         return values.astype(_float_type(X), copy=False)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the inertia of the rows: larger is better.
+        """Return minus the inertia of the rows; larger is better.
 
         Parameters
         ----------
@@ -240,85 +240,85 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
 class CompressiveKMeans(Centres):
     """K-means from a sketch of the rows.
 
-    Centres of least mean squared distance, learned from one small sketch: the rows are read a few
-    times in order, never all held in memory.
+    Learns the centres with the smallest mean squared distance from one small sketch. The rows are
+    read a few times in order, and they are never all held in memory.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of centres.
     init : {'k-means++', 'random'} or array-like, default='k-means++'
-        Centres to start from, as an array of shape (n_clusters, n_features); otherwise several
-        starts are drawn.
+        Initial centres, as an array of shape (n_clusters, n_features); otherwise several starts are
+        drawn.
     n_init : 'auto' or int, default='auto'
-        As in scikit-learn's ``KMeans``, for scripts written for it. This and the next four are
-        ignored; a warning says so where they differ from the defaults there.
+        Accepted for compatibility with scikit-learn's ``KMeans``. This parameter and the next four
+        are ignored, with a warning if a value differs from the default in scikit-learn.
     max_iter : int, default=300
-        Likewise.
+        Ignored, for compatibility.
     tol : float, default=1e-4
-        Likewise.
+        Ignored, for compatibility.
     copy_x : bool, default=True
-        Likewise.
+        Ignored, for compatibility.
     algorithm : {'lloyd', 'elkan'}, default='lloyd'
-        Likewise.
+        Ignored, for compatibility.
     landmarks : int, optional
-        Points of the sketch; 400, or ten for each cluster where that is more.
+        Number of landmarks; by default 400, or ten per cluster if that is more.
     sampling : {'dsquared', 'uniform', 'leverage', 'greedy', 'rpcholesky'}, default='dsquared'
-        How landmarks are chosen.
+        The method of choosing landmarks.
     bandwidth : float or sequence of float, optional
-        Kernel bandwidths σ², for the decoders that use kernel sums; chosen from the rows by
-        default.
+        Kernel bandwidths σ², for the decoders that use kernel sums; by default chosen from the
+        rows.
     scale : {'none', 'standard', 'robust'}, optional
         Whether columns are divided by their standard deviation, or by the width of their middle
-        half; by default they are not, unless there are categories or dates.
+        half; by default they are not scaled, unless there are categories or dates.
     categorical_features : 'from_dtype', None or array-like, default='from_dtype'
-        Which columns are categories: by their type (text, categoricals and enums of data frames),
-        none, or those of these names, places or mask, the others being numbers. Text of more than
-        50 different values must be called a category to be one.
+        The categorical columns: by type (text, categoricals and enums of data frames), none, or
+        columns given by names, places or a mask, all others being numbers. Text with more than 50
+        distinct values is categorical only if it is listed here.
     missing : {'auto', 'error', 'skip', 'partial'}, default='auto'
-        What becomes of rows that lack values: 'error' raises, 'skip' leaves them out, with
-        'partial' they count by the values they have. 'auto' is 'partial' where values are missing
-        in ``fit``, else 'error'.
+        How rows with missing values are treated: 'error' raises, 'skip' leaves them out, and with
+        'partial' they contribute the values they have. 'auto' is 'partial' if values are missing
+        in ``fit``, and 'error' otherwise.
     dates : str, sequence of str, or dict of str to parts, optional
-        Columns of dates and times, and what of them is measured: any of 'time', 'hour', 'weekday'
-        and 'month'.
+        Columns of dates and times, and the parts to measure: any of 'time', 'hour', 'weekday' and
+        'month'.
     log : str or sequence of str, optional
         Columns to measure by their logarithm, ``sign(x) * log(1 + abs(x))``.
     weight_columns : dict of str to float, optional
-        How much columns count in squared distances: by default 1 for numbers, 2 for categories.
+        Weights of columns in squared distances; by default 1 for numbers, 2 for categories.
     unit : str or sequence of str, optional
-        Vectors to scale to length one, row by row; '*' stands for all columns of numbers.
+        Vectors to scale to unit length in every row; '*' means all numeric columns.
     witnesses : int, optional
-        Rows of X that the plan keeps to show the shape of clusters; 20,000, 0 for none.
+        Number of rows of X that the plan retains to show the shape of clusters; 20,000 by default,
+        0 for none.
     collect : sequence of {'kernel', 'cells', 'moments'}, optional
-        Which sums the sketch keeps; those that the decoder needs by default.
+        The sums to collect; by default the ones that the decoder needs.
     decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'
-        How centres are learned: from cell moments (the default), from kernel sums, or by the
-        paper's decoder.
+        The decoder: by default centres are learned from cell moments; the others use kernel sums,
+        and 'clompr' is the paper's decoder.
     plan : Plan, optional
-        What to measure, made before; landmarks, sampling, bandwidth, scale and collect are then the
-        plan's.
+        An existing plan. It determines landmarks, sampling, bandwidth, scale and collect.
     columns : sequence of str, optional
-        Columns to use, by name; all by default, none of which is left out.
+        Columns to use, by name; by default all columns, without exception.
     skip_invalid : bool, default=False
-        Leave rows with NaN, infinity or null out, instead of raising; their label is -1.
+        Leave out rows with NaN, infinity or null, instead of raising; their label is -1.
     compute_labels : bool, default=True
-        Whether ``fit`` reads the rows once more for ``labels_`` and ``inertia_``.
+        Whether ``fit`` reads the rows again for ``labels_`` and ``inertia_``.
     random_state : int, RandomState instance or None, default=None
         An integer makes the result reproducible.
     threads : int, optional
-        Threads to use; one per core. They do not change the result.
+        Number of threads; one per core by default. It does not change the result.
     device : str, default='auto'
         Where the rows are sketched: 'cpu', 'cuda' for all GPUs, or 'cuda:1' for one of them;
-        'auto' takes a GPU where that pays. The result is the same.
+        'auto' uses a GPU if that saves time. The result is the same in every case.
     verbose : int, default=0
         Whether to show progress.
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Centres; fewer where X has fewer different rows. Of columns of numbers alone, where there
-        are others; ``model_.columns`` are their names.
+        Centres; fewer if X has fewer distinct rows. If X has other columns than numbers, the
+        centres contain only the numeric ones, named in ``model_.columns``.
     labels_ : ndarray of shape (n_samples,)
         Label of every row of ``fit``, or of the last ``partial_fit``.
     inertia_ : float
@@ -327,19 +327,19 @@ class CompressiveKMeans(Centres):
     level_shares_ : dict of str to ndarray of shape (n_clusters, n_levels)
         The share of each level in each cluster, by category.
     levels_ : dict of str to list of str
-        The levels of each category, in that order; the last two are '(other)' and '(missing)'.
+        The levels of each category, in the same order; the last two are '(other)' and '(missing)'.
     n_iter_ : int
         Iterations of the decoder.
     sketch_ : Sketch
-        The sketch of all rows so far. Sketches of one plan can be added up.
+        The sketch of all rows so far. Sketches of one plan can be added.
     plan_ : Plan
-        What it measures.
+        The plan of the sketch.
     model_ : Model
-        The model as such, which can be saved.
+        The model itself, which can be saved.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has names.
+        Names of features, if X has names.
 
     Examples
     --------
@@ -357,75 +357,77 @@ class CompressiveKMeans(Centres):
 
 
 class CompressiveKMedians(Centres):
-    """K-medians from a sketch of the rows: centres of least mean distance.
+    """K-medians from a sketch of the rows: centres with the smallest mean distance.
 
-    Far rows pull less than in k-means. ``inertia_`` is the sum of distances, not squared.
+    Distant rows have less influence than in k-means. ``inertia_`` is the sum of distances, not
+    squared.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of centres.
     init : {'k-means++', 'random'} or array-like, default='k-means++'
-        Centres to start from, as an array of shape (n_clusters, n_features); otherwise several
-        starts are drawn.
+        Initial centres, as an array of shape (n_clusters, n_features); otherwise several starts are
+        drawn.
     n_init : 'auto' or int, default='auto'
-        As in scikit-learn's ``KMeans``, for scripts written for it. This and the next four are
-        ignored; a warning says so where they differ from the defaults there.
+        Accepted for compatibility with scikit-learn's ``KMeans``. This parameter and the next four
+        are ignored, with a warning if a value differs from the default in scikit-learn.
     max_iter : int, default=300
-        Likewise.
+        Ignored, for compatibility.
     tol : float, default=1e-4
-        Likewise.
+        Ignored, for compatibility.
     copy_x : bool, default=True
-        Likewise.
+        Ignored, for compatibility.
     algorithm : {'lloyd', 'elkan'}, default='lloyd'
-        Likewise.
+        Ignored, for compatibility.
     landmarks : int, optional
-        Points of the sketch; 400, or ten for each cluster where that is more.
+        Number of landmarks; by default 400, or ten per cluster if that is more.
     sampling : {'dsquared', 'uniform', 'leverage', 'greedy', 'rpcholesky'}, default='dsquared'
-        How landmarks are chosen.
+        The method of choosing landmarks.
     bandwidth : float or sequence of float, optional
         Kernel bandwidths σ², for the decoders that use kernel sums.
     scale : {'none', 'standard', 'robust'}, optional
         Whether columns are divided by their standard deviation, or by the width of their middle
-        half; by default they are not, unless there are categories or dates.
+        half; by default they are not scaled, unless there are categories or dates.
     categorical_features : 'from_dtype', None or array-like, default='from_dtype'
-        Which columns are categories: by their type (text, categoricals and enums of data frames),
-        none, or those of these names, places or mask, the others being numbers. Text of more than
-        50 different values must be called a category to be one.
+        The categorical columns: by type (text, categoricals and enums of data frames), none, or
+        columns given by names, places or a mask, all others being numbers. Text with more than 50
+        distinct values is categorical only if it is listed here.
     missing : {'auto', 'error', 'skip', 'partial'}, default='auto'
-        What becomes of rows that lack values: 'error' raises, 'skip' leaves them out, with
-        'partial' they count by the values they have. 'auto' is 'partial' where values are missing
-        in ``fit``, else 'error'.
+        How rows with missing values are treated: 'error' raises, 'skip' leaves them out, and with
+        'partial' they contribute the values they have. 'auto' is 'partial' if values are missing
+        in ``fit``, and 'error' otherwise.
     dates : str, sequence of str, or dict of str to parts, optional
-        Columns of dates and times, and what of them is measured: any of 'time', 'hour', 'weekday'
-        and 'month'.
+        Columns of dates and times, and the parts to measure: any of 'time', 'hour', 'weekday' and
+        'month'.
     log : str or sequence of str, optional
         Columns to measure by their logarithm, ``sign(x) * log(1 + abs(x))``.
     weight_columns : dict of str to float, optional
-        How much columns count in squared distances: by default 1 for numbers, 2 for categories.
+        Weights of columns in squared distances; by default 1 for numbers, 2 for categories.
     unit : str or sequence of str, optional
-        Vectors to scale to length one, row by row; '*' stands for all columns of numbers.
+        Vectors to scale to unit length in every row; '*' means all numeric columns.
     witnesses : int, optional
-        Rows of X that the plan keeps to show the shape of clusters; 20,000, 0 for none.
+        Number of rows of X that the plan retains to show the shape of clusters; 20,000 by default,
+        0 for none.
     collect : sequence of {'kernel', 'cells', 'moments'}, optional
-        Which sums the sketch keeps; those that the decoder needs by default.
+        The sums to collect; by default the ones that the decoder needs.
     decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'
-        How centres are learned.
+        The decoder, as in :class:`CompressiveKMeans`.
     plan : Plan, optional
-        What to measure, made before.
+        An existing plan.
     columns : sequence of str, optional
-        Columns to use, by name; all by default, none of which is left out.
+        Columns to use, by name; by default all columns, without exception.
     skip_invalid : bool, default=False
-        Leave rows with NaN, infinity or null out, instead of raising; their label is -1.
+        Leave out rows with NaN, infinity or null, instead of raising; their label is -1.
     compute_labels : bool, default=True
-        Whether ``fit`` reads the rows once more for ``labels_`` and ``inertia_``.
+        Whether ``fit`` reads the rows again for ``labels_`` and ``inertia_``.
     random_state : int, RandomState instance or None, default=None
         An integer makes the result reproducible.
     threads : int, optional
-        Threads to use; one per core.
+        Number of threads; one per core by default.
     device : str, default='auto'
         Where the rows are sketched: 'cpu', 'cuda' for all GPUs, or 'cuda:1' for one of them;
-        'auto' takes a GPU where that pays. The result is the same.
+        'auto' uses a GPU if that saves time. The result is the same in every case.
     verbose : int, default=0
         Whether to show progress.
 
@@ -441,19 +443,19 @@ class CompressiveKMedians(Centres):
     level_shares_ : dict of str to ndarray of shape (n_clusters, n_levels)
         The share of each level in each cluster, by category.
     levels_ : dict of str to list of str
-        The levels of each category, in that order; the last two are '(other)' and '(missing)'.
+        The levels of each category, in the same order; the last two are '(other)' and '(missing)'.
     n_iter_ : int
         Iterations of the decoder.
     sketch_ : Sketch
         The sketch of all rows so far.
     plan_ : Plan
-        What it measures.
+        The plan of the sketch.
     model_ : Model
-        The model as such.
+        The model itself, which can be saved.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has names.
+        Names of features, if X has names.
 
     Examples
     --------

@@ -21,88 +21,90 @@ _KINDS = ("full", "tied", "diag", "spherical")
 class CompressiveGaussianMixture(DensityMixin, Learning):
     """A Gaussian mixture from a sketch of the rows.
 
-    Parameters have the names of scikit-learn's ``GaussianMixture``, and the meaning unless it is
-    said here.
+    Parameters have the same names as in scikit-learn's ``GaussianMixture``, and the same meaning
+    unless stated otherwise.
 
     Parameters
     ----------
     n_components : int, default=1
         Number of components.
     covariance_type : {'auto', 'full', 'tied', 'diag', 'spherical'}, default='auto'
-        Which covariances; 'auto' for full ones where there are four witness rows for each number of
-        the mixture, else diagonals. ``covariance_type_`` says which.
+        Type of the covariances. 'auto' chooses 'full' if there are four retained rows for each
+        parameter of the mixture, otherwise 'diag'. ``covariance_type_`` is the choice.
     tol : float, optional
-        EM ends where the mean log-likelihood grows by less than this in a step; 0.0001.
+        EM ends when the mean log-likelihood grows by less than this in a step; 0.0001 by default.
     reg_covar : None
-        There, this is added to variances, in the squared units of X. Here ``min_variance`` takes
-        its place; a value is ignored with a warning.
+        In scikit-learn, a constant added to variances, in squared units of X. Use ``min_variance``
+        instead; a value is ignored with a warning.
     min_variance : float, optional
-        The least variance of a component in any direction, as a share of the column's variance;
-        0.0001. With it, components cannot collapse to repeated values; a warning says where they
-        would.
+        Minimum variance of a component in any direction, as a share of the column's variance;
+        0.0001 by default. It prevents components from collapsing to repeated values; a warning is
+        given if some reach the minimum.
     max_iter : int, optional
-        Most steps of EM; 200.
+        Maximum number of steps of EM; 200 by default.
     n_init : int, optional
-        Starts of EM; 36, of which most are soon given up.
+        Number of starts of EM; 36 by default, most of which are abandoned early.
     init_params : {'kmeans', 'k-means++'}, default='kmeans'
-        Starts are drawn by k-means++ with either. Random responsibilities and random rows, which
-        are worse, are not offered.
+        With either value, starts are drawn by k-means++. Random responsibilities and random rows
+        give worse results and are not supported.
     weights_init : array-like of shape (n_components,), optional
-        Weights to start from, with ``means_init``.
+        Initial weights, with ``means_init``.
     means_init : array-like of shape (n_components, n_features), optional
-        The only means to start from.
+        The only initial means.
     precisions_init : array-like, optional
-        Inverse covariances to start from, with ``means_init``, in the shape of ``precisions_``.
+        Inverses of the initial covariances, with ``means_init``, in the shape of ``precisions_``.
     warm_start : bool, default=False
-        Start from the mixture of the last fit, where it has as many components and features.
+        Start from the mixture of the last fit, if it has the same number of components and
+        features.
     contamination : float, default=0.01
-        Share of the rows that are taken for outliers: sets ``offset_``. Nothing is learned from it.
+        Share of the rows that count as outliers; sets ``offset_``. It does not affect learning.
     landmarks : int, optional
-        Points of the sketch; 400, or ten for each component where that is more.
+        Number of landmarks; by default 400, or ten per component if that is more.
     sampling : {'dsquared', 'uniform', 'leverage', 'greedy', 'rpcholesky'}, default='dsquared'
-        How landmarks are chosen.
+        The method of choosing landmarks.
     bandwidth : float or sequence of float, optional
         Kernel bandwidths σ², for the decoders that use kernel sums.
     scale : {'none', 'standard', 'robust'}, optional
         Whether columns are divided by their standard deviation, or by the width of their middle
-        half, while sketching; parameters and densities are in the units of X all the
-        same. By default they are not, unless there are categories or dates.
+        half, while sketching. Parameters and densities are in the units of X in every case. By
+        default columns are not scaled, unless there are categories or dates.
     categorical_features : 'from_dtype', None or array-like, default='from_dtype'
-        Which columns are categories: by their type (text, categoricals and enums of data frames),
-        none, or those of these names, places or mask, the others being numbers. Text of more than
-        50 different values must be called a category to be one.
+        The categorical columns: by type (text, categoricals and enums of data frames), none, or
+        columns given by names, places or a mask, all others being numbers. Text with more than 50
+        distinct values is categorical only if it is listed here.
     missing : {'auto', 'error', 'skip', 'partial'}, default='auto'
-        What becomes of rows that lack values: 'error' raises, 'skip' leaves them out, with
-        'partial' they count by the values they have. 'auto' is 'partial' where values are missing
-        in ``fit``, else 'error'.
+        How rows with missing values are treated: 'error' raises, 'skip' leaves them out, and with
+        'partial' they contribute the values they have. 'auto' is 'partial' if values are missing
+        in ``fit``, and 'error' otherwise.
     dates : str, sequence of str, or dict of str to parts, optional
-        Columns of dates and times, and what of them is measured: any of 'time', 'hour', 'weekday'
-        and 'month'.
+        Columns of dates and times, and the parts to measure: any of 'time', 'hour', 'weekday' and
+        'month'.
     log : str or sequence of str, optional
         Columns to measure by their logarithm, ``sign(x) * log(1 + abs(x))``.
     weight_columns : dict of str to float, optional
-        How much columns count in squared distances: by default 1 for numbers, 2 for categories.
+        Weights of columns in squared distances; by default 1 for numbers, 2 for categories.
     unit : str or sequence of str, optional
-        Vectors to scale to length one, row by row; '*' stands for all columns of numbers.
+        Vectors to scale to unit length in every row; '*' means all numeric columns.
     witnesses : int, optional
-        Rows of X that the plan keeps to show the shape of clusters; 20,000, 0 for none.
+        Number of rows of X that the plan retains to show the shape of clusters; 20,000 by default,
+        0 for none.
     collect : sequence of {'kernel', 'cells', 'moments'}, optional
-        Which sums the sketch keeps; those that the decoder needs by default.
+        The sums to collect; by default the ones that the decoder needs.
     decoder : {'auto', 'cells', 'kernel', 'clompr', 'clomp'}, default='auto'
-        How the mixture is learned.
+        The decoder, as in :class:`CompressiveKMeans`.
     plan : Plan, optional
-        What to measure, made before.
+        An existing plan.
     columns : sequence of str, optional
-        Columns to use, by name; all by default, none of which is left out.
+        Columns to use, by name; by default all columns, without exception.
     skip_invalid : bool, default=False
-        Leave rows with NaN, infinity or null out, instead of raising; their label is -1.
+        Leave out rows with NaN, infinity or null, instead of raising; their label is -1.
     random_state : int, RandomState instance or None, default=None
         An integer makes the result reproducible.
     threads : int, optional
-        Threads to use; one per core.
+        Number of threads; one per core by default.
     device : str, default='auto'
         Where the rows are sketched: 'cpu', 'cuda' for all GPUs, or 'cuda:1' for one of them;
-        'auto' takes a GPU where that pays. The result is the same.
+        'auto' uses a GPU if that saves time. The result is the same in every case.
     verbose : int, default=0
         Whether to show progress.
 
@@ -113,46 +115,43 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
     means_ : ndarray of shape (n_components, n_features)
         Means.
     covariance_type_ : {'full', 'tied', 'diag', 'spherical'}
-        Which covariances there are.
+        Type of the covariances.
     covariances_ : ndarray
         Covariances, in scikit-learn's shapes: (n_components, n_features, n_features) for 'full',
         (n_features, n_features) for 'tied', (n_components, n_features) for 'diag' and
-        (n_components,) for 'spherical'. Spherical components have one variance in scaled columns:
-        with ``scale='standard'`` that is what this holds, and columns of X have different ones.
+        (n_components,) for 'spherical'. A spherical component has one variance in scaled columns.
+        With ``scale='standard'`` this attribute contains that variance, although the variances in
+        the units of X differ between columns.
     precisions_ : ndarray
-        Their inverses, in the same shape.
+        Inverses of the covariances, in the same shape.
     precisions_cholesky_ : ndarray
-        Roots of those: upper triangles U with ``precisions_ = U @ U.T``, or square roots.
+        Roots of the precisions: upper triangular U with ``precisions_ = U @ U.T``, or square roots.
     converged_ : bool
         Whether the decoder has converged.
-    level_shares_ : dict of str to ndarray of shape (n_clusters, n_levels)
-        The share of each level in each cluster, by category.
-    levels_ : dict of str to list of str
-        The levels of each category, in that order; the last two are '(other)' and '(missing)'.
     level_shares_ : dict of str to ndarray of shape (n_components, n_levels)
         The share of each level in each component, by category.
     levels_ : dict of str to list of str
-        The levels of each category, in that order; the last two are '(other)' and '(missing)'.
+        The levels of each category, in the same order; the last two are '(other)' and '(missing)'.
     n_iter_ : int
-        Its iterations.
+        Iterations of the decoder.
     lower_bound_ : float
-        Mean log-likelihood of the rows, estimated from the sketch; NaN where it cannot tell.
-        ``model_.report['likelihood']`` has its 95 % interval.
+        Mean log-likelihood of the rows, estimated from the sketch; NaN if the sketch does not
+        contain the necessary sums. ``model_.report['likelihood']`` has its 95 % interval.
     lower_bounds_ : ndarray of shape (1,)
-        The same; those of earlier iterations are not kept.
+        ``lower_bound_`` as an array; the values of earlier iterations are not kept.
     offset_ : float
-        The log density that a share ``contamination`` of the rows is below, estimated from the
+        The log density below which the share ``contamination`` of the rows lies, estimated from the
         sketch.
     sketch_ : Sketch
         The sketch of all rows so far.
     plan_ : Plan
-        What it measures.
+        The plan of the sketch.
     model_ : Model
-        The model as such.
+        The model itself, which can be saved.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has names.
+        Names of features, if X has names.
 
     Examples
     --------
@@ -302,7 +301,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         return said | self._given()
 
     def _given(self) -> dict[str, Any]:
-        """The mixture to start from, as it was given."""
+        """Return the initial mixture that was given."""
         k, means = self.n_components, np.asarray(self.means_init, dtype=np.float64)
         d = self._width
         _check_shape("means_init", means, (k, d))
@@ -321,7 +320,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
 
     @property
     def covariance_type_(self) -> str:
-        """Which covariances there are."""
+        """Type of the covariances."""
         return self.model_.covariance_type
 
     @property
@@ -376,11 +375,11 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
 
     @property
     def lower_bounds_(self) -> np.ndarray:
-        """The same; those of earlier iterations are not kept."""
+        """``lower_bound_`` as an array; the values of earlier iterations are not kept."""
         return np.array([self.lower_bound_])
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """Fit, and the label of every row.
+        """Fit, and return the label of every row.
 
         Parameters
         ----------
@@ -398,7 +397,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         return self.fit(X, sample_weight=sample_weight).predict(X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probability of every component for every row.
+        """Return the probability of every component for every row.
 
         Parameters
         ----------
@@ -414,7 +413,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         return values.astype(_float_type(X), copy=False)
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Log density of every row.
+        """Return the log density of every row.
 
         Parameters
         ----------
@@ -431,7 +430,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
 
     @property
     def offset_(self) -> float:
-        """The log density that a share ``contamination`` of the rows is below."""
+        """The log density below which the share ``contamination`` of the rows lies."""
         if self.model_.densities is None:
             raise AttributeError(
                 f"this {type(self).__name__} has no offset_: without cells, the sketch does not "
@@ -440,7 +439,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         return self.model_.threshold(self.contamination)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """How far the log density of every row is above ``offset_``: negative for outliers.
+        """Return the log density of every row minus ``offset_``; negative for outliers.
 
         Parameters
         ----------
@@ -454,7 +453,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         return self.score_samples(X) - self.offset_
 
     def predict_outliers(self, X: Any) -> np.ndarray:
-        """Whether rows are outliers, as ``predict`` of scikit-learn's outlier detectors says it.
+        """Return whether rows are outliers, in the form of scikit-learn's outlier detectors.
 
         Parameters
         ----------
@@ -464,13 +463,13 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         Returns
         -------
         is_inlier : ndarray of shape (n_samples,)
-            -1 for outliers, 1 for others; with ``skip_invalid``, 0 for rows that cannot be used.
+            -1 for outliers, 1 for others; with ``skip_invalid``, 0 for unusable rows.
         """
         score = self.decision_function(X)
         return np.where(np.isnan(score), 0, np.where(score < 0, -1, 1))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean log density of the rows.
+        """Return the mean log density of the rows.
 
         Parameters
         ----------
@@ -486,7 +485,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         return float(self._log_densities(X).mean())
 
     def _log_densities(self, X: Any) -> np.ndarray:
-        """Log densities of the rows that are not skipped."""
+        """Return the log densities of the rows that are not skipped."""
         found = self.score_samples(X)
         return found[~np.isnan(found)]
 
@@ -496,7 +495,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         Parameters
         ----------
         n_samples : int, default=1
-            How many.
+            Number of rows.
 
         Returns
         -------
@@ -524,7 +523,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         return self.model_.n_parameters
 
     def bic(self, X: Any) -> float:
-        """Bayesian information criterion on X: lower is better.
+        """Return the Bayesian information criterion on X; lower is better.
 
         Parameters
         ----------
@@ -539,7 +538,7 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
         return float(-2 * log_density.sum() + self._n_parameters() * np.log(len(log_density)))
 
     def aic(self, X: Any) -> float:
-        """Akaike information criterion on X: lower is better.
+        """Return the Akaike information criterion on X; lower is better.
 
         Parameters
         ----------
@@ -554,18 +553,18 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
 
 
 def _mixture_of(model: Model) -> dict[str, Any]:
-    """A mixture to start from."""
+    """Return a mixture as initial values."""
     covariances = model.variances
     if model.covariance_type in ("full", "tied"):
         d = len(model.columns)
         covariances = np.broadcast_to(model.covariances, (model.k, d, d))
-    # A component that has lost its rows can get some again.
+    # The minimum weight allows a component without rows to get some again.
     weights = np.maximum(model.weights, 1e-6)
     return {"init": model.means, "init_weights": weights, "init_covariances": covariances}
 
 
 def _inverses(precisions: Any, kind: str, k: int, d: int) -> np.ndarray:
-    """Covariances, of shape (k, d, d) or (k, d), of precisions in the shape that their kind has."""
+    """Convert precisions, in the shape of their type, to covariances (k, d, d) or (k, d)."""
     shapes = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}
     precisions = np.asarray(precisions, dtype=np.float64)
     _check_shape("precisions_init", precisions, shapes[kind])
@@ -589,7 +588,7 @@ def _check_shape(name: str, array: np.ndarray, shape: tuple[int, ...]) -> None:
 def _check_range(
     estimator: Any, name: str, low: float, high: float, text: str, *, optional: bool = False
 ) -> None:
-    """A number between two others; the brackets of the text say whether they belong to it."""
+    """Check that a number is in a range; the brackets of the text show which ends belong to it."""
     value = getattr(estimator, name)
     if optional and value is None:
         return

@@ -18,45 +18,46 @@ if TYPE_CHECKING:
 class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketching):
     """The feature map whose mean over the rows is the sketch.
 
-    Inner products of the transformed rows approach the Gaussian kernel
-    ``exp(-||x - y||² / 2σ²)``, so that linear methods on them are kernel methods.
+    Inner products of the transformed rows approximate the Gaussian kernel
+    ``exp(-||x - y||² / 2σ²)``, so linear methods on them are kernel methods.
 
     Parameters
     ----------
     landmarks : int, optional
-        Number of landmarks; 400, or all different rows where there are fewer.
+        Number of landmarks; by default 400, or all distinct rows if there are fewer.
     sampling : {'dsquared', 'uniform', 'leverage', 'greedy', 'rpcholesky'}, default='dsquared'
-        How landmarks are chosen.
+        The method of choosing landmarks.
     bandwidth : float, optional
-        Kernel bandwidth σ²; chosen from the rows by default.
+        Kernel bandwidth σ²; by default chosen from the rows.
     scale : {'none', 'standard', 'robust'}, optional
         Whether columns are divided by their standard deviation, or by the width of their middle
-        half; by default they are not.
+        half; by default they are not scaled.
     witnesses : int, optional
-        Rows of X that the plan keeps where the sketch keeps cells; 20,000, 0 for none.
+        Number of rows of X that the plan retains if the sketch contains cells; 20,000 by default, 0
+        for none.
     collect : sequence of {'kernel', 'cells', 'moments'}, optional
-        Which sums the sketch keeps; kernel sums by default.
+        The sums to collect; kernel sums by default.
     plan : Plan, optional
-        What to measure, made before; it may be of Fourier features.
+        An existing plan, which may have Fourier features.
     columns : sequence of str, optional
-        Columns to use, by name; all by default, which must hold numbers.
+        Columns to use, by name; by default all, which must be numeric.
     skip_invalid : bool, default=False
-        Leave rows with NaN, infinity or null out of the sketch, instead of raising. They have no
+        Leave out rows with NaN, infinity or null from the sketch, instead of raising. They have no
         features: ``transform`` refuses them.
     random_state : int, RandomState instance or None, default=None
         An integer makes the result reproducible.
     threads : int, optional
-        Threads to use; one per core.
+        Number of threads; one per core by default.
     device : str, default='auto'
         Where the rows are sketched: 'cpu', 'cuda' for all GPUs, or 'cuda:1' for one of them;
-        'auto' takes a GPU where that pays. The result is the same.
+        'auto' uses a GPU if that saves time. The result is the same in every case.
     verbose : int, default=0
         Whether to show progress.
 
     Attributes
     ----------
     plan_ : Plan
-        What is measured.
+        The plan of the sketch.
     sketch_ : Sketch
         The sketch of all rows so far.
     landmarks_ : ndarray of shape (m, n_features), or None
@@ -68,7 +69,7 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has names.
+        Names of features, if X has names.
 
     Examples
     --------
@@ -119,7 +120,7 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
 
     def _make_plan(self, rows: Rows, common: dict[str, Any]) -> Plan:
         plan = super()._make_plan(rows, common)
-        # Seen only now where columns are not known before rows are read.
+        # Some inputs show their columns only when rows are read, so categories are detected here.
         for name in plan.categories:
             raise ValueError(f"column '{name}' holds text, not numbers")
         return plan
@@ -145,7 +146,7 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the sketch; the feature map is that of the first call.
+        """Add rows to the sketch. The feature map of the first call is kept.
 
         Parameters
         ----------
@@ -191,7 +192,7 @@ class NystromSketcher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sketchi
         return self.plan_.n_features()
 
     def transform(self, X: Any) -> np.ndarray:
-        """The features of every row.
+        """Return the features of every row.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-//! NumPy arrays as they lie in memory: any strides, nothing copied but the part at hand.
+//! NumPy arrays, read in place with any strides. Only the current part is copied.
 
 use arrow_array::{ArrayRef, Float64Array};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -27,30 +27,30 @@ enum Number {
 
 /// A two-dimensional array.
 pub struct ArraySource {
-    /// Keeps the memory.
+    /// Keeps the memory alive.
     _array: Py<PyUntypedArray>,
     data: *const u8,
     number: Number,
     rows: usize,
-    /// Bytes from a row to the next and from a column to the next.
+    /// Bytes between rows, and between columns.
     strides: [isize; 2],
     columns: Vec<String>,
-    /// Which columns of the array are numbers, and which are categories.
+    /// Indexes of the columns that are numbers; `levels` has those of the categories.
     numbers: Vec<usize>,
     levels: Vec<usize>,
     categories: Vec<CategoryColumn>,
     weights: Option<Vec<f64>>,
 }
 
-// SAFETY: `data` is only read, and lives as long as `_array`, whose reference is counted. Python code
-// that writes to an array while it is read gets rows as torn as with any NumPy function that releases
-// the GIL.
+// SAFETY: `data` is only read, and it lives as long as `_array`, whose reference is counted. If
+// Python code writes to the array during reading, rows may be torn, as with any NumPy function that
+// releases the GIL.
 unsafe impl Send for ArraySource {}
 // SAFETY: as above.
 unsafe impl Sync for ArraySource {}
 
 impl ArraySource {
-    /// An array that `nysketch/_input.py` has prepared: two dimensions, native byte order.
+    /// Wraps an array that `nysketch/_input.py` has prepared: two dimensions, native byte order.
     pub fn new(
         array: &Bound<'_, PyUntypedArray>,
         names: Vec<String>,
@@ -74,7 +74,7 @@ impl ArraySource {
         let (&[rows, width], &[row, column]) = (array.shape(), array.strides()) else {
             return Err(PyTypeError::new_err("X must have two dimensions"));
         };
-        // What reading relies on.
+        // Reading depends on these properties.
         let fits = width == names.len() && weights.as_ref().is_none_or(|w| w.len() == rows);
         if !fits || dtype.is_native_byteorder() == Some(false) {
             return Err(PyTypeError::new_err("X is not as it was prepared"));
@@ -120,8 +120,8 @@ impl ArraySource {
         let [row_stride, column_stride] = self.strides;
         let mut values = Vec::with_capacity(rows.len() * d);
         for i in rows {
-            // SAFETY: i and j are within the array's shape, so these are its own elements; nothing
-            // says that they are aligned.
+            // SAFETY: i and j are within the shape of the array, so these are its elements. They
+            // may be unaligned.
             unsafe {
                 let row = self.data.offset(i as isize * row_stride);
                 if column_stride == size_of::<T>() as isize {
@@ -138,12 +138,13 @@ impl ArraySource {
 }
 
 impl ArraySource {
-    /// Columns of the array.
+    /// Number of columns of the array.
     fn width(&self) -> usize {
         self.numbers.len() + self.levels.len()
     }
 
-    /// Some of the columns of rows, and the codes of the others: a category has the texts of its numbers.
+    /// Splits rows into the numbers, and the codes of the other columns. A category has the texts
+    /// of its numbers as levels.
     fn split(&self, values: Vec<f64>) -> Result<(Vec<f64>, Vec<u32>)> {
         let (width, wide) = (self.width(), self.levels.len());
         let rows = values.chunks_exact(width);
@@ -219,7 +220,7 @@ impl RowPart for ArrayPart<'_> {
             weights,
             columns: array.columns.len(),
             file: Arc::from("X"),
-            // As Python counts.
+            // Python counts from 0.
             first_row: rows.start as u64,
             position: rows.start as u64,
             ..Block::default()

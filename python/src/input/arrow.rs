@@ -1,5 +1,5 @@
-//! Anything with the Arrow PyCapsule interface, batch by batch: a table larger than memory streams
-//! through.
+//! Any object with the Arrow PyCapsule interface, read batch by batch, so that it may be larger
+//! than memory.
 
 use super::stream::{Reader, reader_of};
 use super::{Extras, Wanted, Weights};
@@ -13,24 +13,24 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::{Mutex, MutexGuard};
 
-/// A table that can be read again, a stream that cannot, or a function that gives a new one each time.
+/// A table that can be read again, a stream that cannot, or a function that returns a new stream.
 pub struct ArrowSource {
     origin: Py<PyAny>,
     pub(super) table: ArrowTable,
-    /// Where the columns stand in a batch, with their names and types.
+    /// Indexes of the columns in a batch, with their names and types.
     fields: Vec<(usize, FieldRef)>,
-    /// Weights that are no column.
+    /// Weights that are not in a column.
     weights: Option<Vec<f64>>,
     /// Position of the first row.
     start: u64,
-    /// The stream that told the schema is also the first to be read.
+    /// The stream from which the schema was read, used for the first reading.
     first: Mutex<Option<Reader>>,
-    /// Rows of the first reading, once it has come to its end.
+    /// Number of rows, known after the first complete reading.
     rows: Mutex<Option<u64>>,
 }
 
 impl ArrowSource {
-    /// The source, and notes about columns that are left out.
+    /// Returns the source, and notes about columns that are left out.
     pub fn new(
         origin: &Bound<'_, PyAny>,
         wanted: Wanted,
@@ -67,7 +67,7 @@ impl ArrowSource {
         Ok((source, notes))
     }
 
-    /// The first reader, or a new one.
+    /// Returns the first reader, or a new one.
     fn reader(&self) -> Result<Reader> {
         if let Some(first) = locked(&self.first).take() {
             return Ok(first);
@@ -83,7 +83,8 @@ impl ArrowSource {
         }
     }
 
-    /// Rows are counted at every reading: a stream that was used up would be an empty table.
+    /// Checks the number of rows after every reading: an exhausted stream would look like an empty
+    /// table.
     fn ended(&self, rows: u64) -> Result<()> {
         if let Some(weights) = &self.weights
             && weights.len() as u64 != rows
@@ -103,11 +104,11 @@ impl ArrowSource {
         }
     }
 
-    /// The rows of a batch, of which the first is the `row`-th of all.
+    /// Converts a batch, whose first row has the number `row`.
     fn block(&self, batch: &RecordBatch, row: u64) -> Result<Block> {
         let mut block = self.table.block(batch, row)?;
         if let Some(all) = &self.weights {
-            // Too few are told at the end, when it is known how many are wanted.
+            // Too few weights are an error at the end, when the number of rows is known.
             let weight = |i: usize| all.get(row as usize + i).copied().unwrap_or(0.0);
             block.weights = (0..batch.num_rows()).map(weight).collect();
         }
@@ -116,7 +117,7 @@ impl ArrowSource {
     }
 }
 
-/// The columns of a table that are read.
+/// Returns the columns of a table that are read.
 fn fields(table: &ArrowTable, schema: &SchemaRef) -> Vec<(usize, FieldRef)> {
     table.places().iter().map(|i| (*i, schema.fields()[*i].clone())).collect()
 }
@@ -148,7 +149,7 @@ struct ArrowStream<'a> {
     source: &'a ArrowSource,
     /// `None` after the end.
     reader: Option<Reader>,
-    /// What is left of the batch at hand.
+    /// The rest of the current batch.
     batch: Option<RecordBatch>,
     /// Number of the next row.
     row: u64,
@@ -191,7 +192,7 @@ impl<'a> RowStream<'a> for ArrowStream<'a> {
 struct ArrowPart<'a> {
     source: &'a ArrowSource,
     rows: Result<RecordBatch>,
-    /// Number of the first of them.
+    /// Number of the first of these rows.
     row: u64,
 }
 

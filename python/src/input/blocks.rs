@@ -1,4 +1,5 @@
-//! Rows that Python makes when they are needed, some at a time: sparse matrices, of which only a part is ever dense.
+//! Rows that Python produces in blocks on demand: sparse matrices, of which only one block at a
+//! time is dense.
 
 use numpy::PyReadonlyArray2;
 use nysketch::rows::part_rows;
@@ -7,7 +8,7 @@ use pyo3::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// An object of `nysketch/_input.py` whose `block(start, stop)` gives rows as doubles.
+/// An object of `nysketch/_input.py` whose `block(start, stop)` returns rows as doubles.
 pub struct BlockSource {
     blocks: Py<PyAny>,
     rows: usize,
@@ -84,7 +85,7 @@ impl RowPart for BlockPart<'_> {
             weights,
             columns: source.columns.len(),
             file: Arc::from("X"),
-            // As Python counts.
+            // Python counts from 0.
             first_row: rows.start as u64,
             position: rows.start as u64,
             ..Block::default()

@@ -1,24 +1,24 @@
-//! Which columns are read, and as what.
+//! The choice of columns to read, and their types.
 
 use nysketch::Recipe;
 use nysketch_tables::Columns;
 
-/// Which columns are read.
+/// The columns to read.
 pub enum Wanted {
-    /// Those that a plan may be made of.
+    /// Columns from which a plan may be made.
     Choice(Choice),
-    /// These. Where X does not name its columns, they are found by position.
+    /// Exactly these. If X has no column names, columns are found by position.
     Exactly {
         /// Columns of numbers.
         numbers: Vec<String>,
-        /// Those of them that are points in time.
+        /// The columns of `numbers` that are points in time.
         times: Vec<String>,
         /// Columns of categories.
         categories: Vec<String>,
     },
 }
 
-/// What is said about the columns of a table: names, ranges and patterns.
+/// The user's choice of columns: names, ranges and patterns.
 #[derive(Default)]
 pub struct Choice {
     pub columns: Chosen,
@@ -29,20 +29,20 @@ pub struct Choice {
     pub dates: Vec<String>,
 }
 
-/// Columns that a plan may be made of.
+/// Columns from which a plan may be made.
 #[derive(Default, PartialEq, Eq)]
 pub enum Chosen {
-    /// Those that hold numbers or text.
+    /// All columns of numbers or text.
     #[default]
     Usual,
-    /// All, none of which may be left out.
+    /// All columns; an unsuitable one is an error.
     All,
-    /// These.
+    /// These columns.
     These(Vec<String>),
 }
 
 impl Wanted {
-    /// What a plan or a model takes from a table.
+    /// Returns the columns that a plan or a model reads from a table.
     pub fn recipe(recipe: &Recipe) -> Self {
         Wanted::Exactly {
             numbers: recipe.inputs(),
@@ -51,7 +51,7 @@ impl Wanted {
         }
     }
 
-    /// The same for files and Arrow tables, where `taken` are columns of weights and groups.
+    /// Converts the choice for files and Arrow tables. `taken` are columns of weights and groups.
     pub(super) fn columns(self, taken: Vec<String>) -> Columns {
         let choice = match self {
             Wanted::Choice(choice) => choice,
@@ -71,7 +71,8 @@ impl Wanted {
             .dates(choice.dates)
     }
 
-    /// Names of columns to read, as far as they are known; some may be patterns, or coordinates of vectors.
+    /// Returns the names of the columns to read, if they are known. Some may be patterns or
+    /// coordinates of vectors.
     pub(super) fn names(&self) -> Option<Vec<String>> {
         match self {
             Wanted::Choice(Choice {

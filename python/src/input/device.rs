@@ -1,4 +1,4 @@
-//! Arrays in the memory of a GPU, which are read where they lie.
+//! Arrays in GPU memory, read in place.
 
 use super::{Extras, Wanted, beside, named};
 use nysketch::{DeviceChoice, EngineKind, Error, Plan, Result};
@@ -7,33 +7,34 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// A two-dimensional array in the memory of a GPU, as `nysketch/_device.py` describes it.
+/// A two-dimensional array in GPU memory, as described by `nysketch/_device.py`.
 #[derive(FromPyObject)]
 struct Described {
     address: u64,
     dtype: String,
     shape: (u64, usize),
-    /// Values from a row to the next and from a column to the next.
+    /// Distance between rows, and between columns, in values.
     strides: (i64, i64),
-    /// What wrote it, where that must be waited for.
+    /// The stream that wrote the array, if it must be waited for.
     stream: Option<usize>,
     keep: Py<PyAny>,
 }
 
-/// Rows in the memory of a GPU, with their weights.
+/// Rows in GPU memory, with their weights.
 pub struct DeviceArray {
     pub rows: DeviceRows<'static>,
-    /// One for each row, or none.
+    /// One weight per row, or empty.
     pub weights: Vec<f64>,
-    /// The GPU that has them; of no rows none.
+    /// The GPU that holds the rows; `None` if there are no rows.
     gpu: std::result::Result<Option<usize>, DeviceError>,
-    /// Keeps the memory.
+    /// Keeps the memory alive.
     _keep: Py<PyAny>,
 }
 
 impl DeviceArray {
-    /// The rows of X, if it lies in the memory of a GPU, with its columns in the order of those that are wanted. A frame of which
-    /// others are read `beside` them does not; `extras` are looked at only for one that does.
+    /// Returns the rows of X if X is in GPU memory and its columns are the wanted ones in order. A
+    /// data frame is not used in place if further columns must be read (`beside_them`). `extras` is
+    /// called only for an array in GPU memory.
     pub fn of(
         x: &Bound<'_, PyAny>,
         wanted: Wanted,
@@ -47,7 +48,7 @@ impl DeviceArray {
         let (rows, columns) = array.shape;
         let expected = wanted.names();
         let (names, _) = named(columns, None, wanted)?;
-        // Columns in another order are brought into that of the plan on this machine.
+        // Columns in a different order are rearranged on this machine.
         if expected.is_some_and(|expected| expected != names) {
             return Ok(None);
         }
@@ -63,7 +64,7 @@ impl DeviceArray {
         Ok(Some(DeviceArray { rows, weights, gpu, _keep: array.keep }))
     }
 
-    /// The engine of the GPU that has the rows; `None` where there are none.
+    /// Returns the engine of the GPU that holds the rows, or `None` if there are no rows.
     pub fn engine(&self, choice: DeviceChoice, plan: &Arc<Plan>) -> Result<Option<EngineKind>> {
         if self.rows.is_empty() {
             return Ok(None);
@@ -84,7 +85,7 @@ impl DeviceArray {
 }
 
 impl Described {
-    /// Which GPU has it.
+    /// Returns the GPU that holds the array.
     fn gpu(&self) -> std::result::Result<Option<usize>, DeviceError> {
         match self.shape.0 {
             0 => Ok(None),
@@ -92,27 +93,27 @@ impl Described {
         }
     }
 
-    /// For no longer than `keep` is kept.
+    /// Describes the rows, valid only as long as `keep`.
     fn rows(&self) -> PyResult<DeviceRows<'static>> {
         let (rows, columns) = self.shape;
         let (row_stride, column_stride) = self.strides;
         let element = element(&self.dtype)?;
-        // SAFETY: whoever made the array says that its values are there, and `keep` keeps them. As with an array of NumPy,
-        // code that writes to it meanwhile gets torn rows.
+        // SAFETY: the producer of the array guarantees that its values exist, and `keep` keeps them
+        // alive. As with NumPy arrays, code that writes during reading may cause torn rows.
         let there = unsafe {
             DeviceRows::new(self.address, element, rows, columns)
                 .with_strides(row_stride, column_stride)
         };
         Ok(match self.stream {
             None => there,
-            // SAFETY: it is the default stream, or one that whoever made the array has named.
+            // SAFETY: the stream is the default stream or one that the producer of the array named.
             Some(stream) => unsafe { there.written_on(waited_for(stream)) },
         })
     }
 }
 
-/// The stream to wait for. What 2 means depends on the thread, which will be another one: the default stream, here 0, waits for
-/// the default streams of all threads.
+/// Returns the stream to wait for. Stream 2 is the default stream of a thread, and another thread
+/// will do the waiting. The legacy default stream, 0, waits for the default streams of all threads.
 fn waited_for(stream: usize) -> usize {
     match stream {
         1 | 2 => 0,

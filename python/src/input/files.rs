@@ -1,4 +1,4 @@
-//! Files, folders and patterns, read as the command line reads them.
+//! Files, folders and patterns, read in the same way as by the command line.
 
 use super::{Extras, Input, Wanted, Weights};
 use crate::error::table_exception;
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What `nysketch.Files` says.
+/// The attributes of `nysketch.Files`.
 #[derive(FromPyObject)]
 pub struct Files {
     paths: Vec<PathBuf>,
@@ -19,7 +19,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// The files that an object names; `None` where it is something else.
+    /// Returns the files that an object names, or `None` if it is another kind of object.
     pub fn of(x: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         x.py().import("nysketch._input")?.call_method1("files", (x,))?.extract()
     }
@@ -41,7 +41,7 @@ impl Files {
         Ok(ReadOptions::default().format(format).delimiter(delimiter).header(header))
     }
 
-    /// Opens them without reading a row.
+    /// Opens the files without reading rows.
     pub fn open(self, wanted: Wanted, extras: Extras) -> PyResult<Input> {
         let refuse = |message: &str| Err(PyValueError::new_err(message.to_string()));
         let taken = extras.taken();
@@ -73,7 +73,7 @@ impl Files {
         })
     }
 
-    /// All rows, for landmarks: of these columns, or of all that hold numbers.
+    /// Reads all rows, for landmarks: these columns, or all columns of numbers.
     pub fn read_all(self, columns: Option<&[String]>) -> PyResult<Vec<Vec<f64>>> {
         let columns = columns.map_or(Columns::default(), Columns::exactly);
         let options = self.options()?.columns(columns);

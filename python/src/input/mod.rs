@@ -1,7 +1,8 @@
-//! X: anything that holds rows, as a source of the library.
+//! Converts X, any container of rows, to a source of the library.
 //!
-//! `nysketch/_input.py` tells files, arrays, sparse matrices and Arrow streams apart; [`files`], [`array`], [`blocks`]
-//! and [`arrow`] read them, the last by way of [`stream`]. Arrays in the memory of a GPU stay there: [`device`].
+//! `nysketch/_input.py` distinguishes files, arrays, sparse matrices and Arrow streams. [`files`],
+//! [`array`], [`blocks`] and [`arrow`] read them, the last one through [`stream`]. Arrays in GPU
+//! memory stay there: [`device`].
 
 mod array;
 mod arrow;
@@ -26,9 +27,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// Rows of any kind.
+/// Rows of any source.
 pub trait Rows: RowSource + Send + Sync {
-    /// The columns that names mean; also ranges and patterns, where columns have names of their own.
+    /// Returns the columns that names match. Ranges and patterns are supported if the source itself
+    /// names its columns.
     fn matching(&self, patterns: &[String]) -> PyResult<Vec<String>> {
         let categories = self.categories().iter().map(|c| &c.name);
         let names: Vec<&String> = self.columns().iter().chain(categories).collect();
@@ -56,20 +58,20 @@ impl Rows for Dataset {
     }
 }
 
-/// Rows with the names of their columns.
+/// A source of rows, with information about its columns.
 pub struct Input {
     pub source: Arc<dyn Rows>,
-    /// Number of rows, where it is known.
+    /// Number of rows, if known.
     pub rows: Option<u64>,
-    /// What a person should know about it: columns left out, and the like.
+    /// Notes for the user, such as columns that are left out.
     pub notes: Vec<String>,
-    /// The name of the column of weights, where there are weights.
+    /// Name of the column of weights, if rows are weighted.
     pub weight_column: Option<String>,
-    /// Whether columns are known by their position, so that none can be left out.
+    /// Whether columns are identified by position, so that none can be left out.
     pub by_position: bool,
 }
 
-/// What is read beside the columns, and how.
+/// Options of reading, and what is read in addition to the columns.
 #[derive(Default)]
 pub struct Extras {
     pub weights: Weights,
@@ -77,19 +79,19 @@ pub struct Extras {
     pub key: Option<String>,
     /// Whether text among the numbers of a csv file is a missing value.
     pub skip_invalid: bool,
-    /// Whether missing values are no mistake.
+    /// Whether missing values are allowed.
     pub allow_missing: bool,
-    /// Position of the first row: X may be one of many parts.
+    /// Position of the first row; X may be one of many parts.
     pub position: u64,
 }
 
 impl Extras {
-    /// Weights and nothing else.
+    /// Returns extras with weights only.
     pub fn weights(weights: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         Ok(Extras { weights: Weights::new(weights)?, ..Extras::default() })
     }
 
-    /// Columns that are weights or groups.
+    /// Returns the columns of weights and groups.
     fn taken(&self) -> Vec<String> {
         let weight = match &self.weights {
             Weights::Column(name) => Some(name),
@@ -99,7 +101,7 @@ impl Extras {
     }
 }
 
-/// Row weights, before the rows are known.
+/// Row weights, before rows are read.
 #[derive(Default)]
 pub enum Weights {
     #[default]
@@ -110,11 +112,11 @@ pub enum Weights {
     Values(Vec<f64>),
 }
 
-/// What a column of weights is called where it has no name.
+/// Name of the weights if they are not a named column.
 pub const WEIGHTS: &str = "weights";
 
 impl Weights {
-    /// A column name, or numbers.
+    /// Reads a column name, or numbers.
     pub fn new(weights: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let Some(weights) = weights else { return Ok(Weights::None) };
         if let Ok(name) = weights.extract::<String>() {
@@ -128,7 +130,7 @@ impl Weights {
 }
 
 impl Input {
-    /// Looks at X without reading it.
+    /// Inspects X without reading its rows.
     pub fn open(x: &Bound<'_, PyAny>, wanted: Wanted, extras: Extras) -> PyResult<Self> {
         if let Some(files) = Files::of(x)? {
             return files.open(wanted, extras);
@@ -148,7 +150,7 @@ impl Input {
                 &[rows, columns] => Some((rows, columns)),
                 _ => return Err(PyValueError::new_err("Expected 2D array")),
             },
-            // Blocks of rows without names.
+            // An object that provides blocks of rows without column names.
             Err(_) if x.hasattr("block")? => Some(x.getattr("shape")?.extract()?),
             Err(_) => None,
         };
@@ -177,7 +179,7 @@ impl Input {
             Weights::Values(_) => Some(WEIGHTS.to_string()),
         };
         let (source, notes) = ArrowSource::new(x, wanted, extras)?;
-        // Tables know their number of rows; streams do not.
+        // Tables know their number of rows, but streams do not.
         let rows = ["num_rows", "height"].iter().find_map(|name| x.getattr(*name).ok());
         let rows = rows.and_then(|n| n.extract::<u64>().ok());
         let source = Arc::new(source);
@@ -185,7 +187,7 @@ impl Input {
     }
 }
 
-/// The names of the columns of an array, and those of them that are categories.
+/// Returns the names of the columns of an array, and the names of its categories.
 fn named(
     columns: usize,
     names: Option<Vec<String>>,
@@ -242,7 +244,7 @@ fn named(
     Ok((names, choice.categorical))
 }
 
-/// The weights of the rows of an array.
+/// Returns the weights of the rows of an array.
 fn beside(rows: usize, extras: Extras) -> PyResult<Option<Vec<f64>>> {
     if extras.key.is_some() {
         return Err(PyValueError::new_err(
@@ -262,7 +264,7 @@ fn beside(rows: usize, extras: Extras) -> PyResult<Option<Vec<f64>>> {
     }
 }
 
-/// Some names, not too many.
+/// Lists names, at most 20 of them.
 fn listed(names: &[String]) -> String {
     match names.len() {
         n if n > 20 => format!("{}, … ({n} columns)", names[..20].join(", ")),

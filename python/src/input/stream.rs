@@ -1,4 +1,4 @@
-//! The Arrow PyCapsule interface: from a Python object to record batches.
+//! The Arrow PyCapsule interface: converts a Python object to record batches.
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -10,13 +10,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::sync::Arc;
 
-/// A stream of record batches, or a single one. Rows that are null as a whole are refused: the crate's
-/// own reader would take what lies beneath them for values.
+/// A stream of record batches, or a single batch. Rows that are null as a whole are refused: the
+/// arrow crate's own reader would treat the memory below them as values.
 pub struct Reader {
     pub schema: SchemaRef,
     stream: Option<FFI_ArrowArrayStream>,
     only: Option<FFI_ArrowArray>,
-    /// The next batch, where it was looked at before its time.
+    /// The next batch, if it was read in advance.
     peeked: Option<RecordBatch>,
 }
 
@@ -24,7 +24,7 @@ impl Reader {
     fn of_stream(mut stream: FFI_ArrowArrayStream) -> Result<Self, ArrowError> {
         let mut schema = FFI_ArrowSchema::empty();
         match stream.get_schema() {
-            // SAFETY: the callback of a live stream, which fills in the schema.
+            // SAFETY: this calls a callback of a live stream, which fills in the schema.
             Some(get) if unsafe { get(&mut stream, &mut schema) } == 0 => {}
             _ => return Err(failure(&mut stream)),
         }
@@ -42,13 +42,13 @@ impl Reader {
         Ok(Reader { schema, stream: None, only: Some(array), peeked: None })
     }
 
-    /// The next batch, which stays the next.
+    /// Returns the next batch without consuming it.
     pub fn peek(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         self.peeked = self.next()?;
         Ok(self.peeked.clone())
     }
 
-    /// The next batch, or `None` at the end.
+    /// Returns the next batch, or `None` at the end.
     pub fn next(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         if let Some(peeked) = self.peeked.take() {
             return Ok(Some(peeked));
@@ -59,7 +59,8 @@ impl Reader {
             (None, Some(stream)) => {
                 let mut array = FFI_ArrowArray::empty();
                 match stream.get_next() {
-                    // SAFETY: the callback of a live stream, which fills in the next array.
+                    // SAFETY: this calls a callback of a live stream, which fills in the next
+                    // array.
                     Some(get) if unsafe { get(stream, &mut array) } == 0 => {}
                     _ => return Err(failure(stream)),
                 }
@@ -74,7 +75,7 @@ impl Reader {
             return Err(ArrowError::SchemaError(message));
         }
         let data_type = DataType::Struct(self.schema.fields().clone());
-        // SAFETY: the producer says that the array is of its schema.
+        // SAFETY: the producer guarantees that the array has its schema.
         let data = unsafe { from_ffi_and_data_type(array, data_type) }?;
         let rows = StructArray::from(data);
         if rows.null_count() > 0 {
@@ -84,9 +85,9 @@ impl Reader {
     }
 }
 
-/// What a stream says of its last error.
+/// Returns the last error of a stream.
 fn failure(stream: &mut FFI_ArrowArrayStream) -> ArrowError {
-    // SAFETY: the callback of a live stream; the text belongs to the stream and is copied.
+    // SAFETY: this calls a callback of a live stream; the text belongs to the stream and is copied.
     let text = stream.get_last_error().and_then(|get| unsafe {
         let text = get(stream);
         (!text.is_null()).then(|| std::ffi::CStr::from_ptr(text).to_string_lossy().into_owned())
@@ -94,7 +95,7 @@ fn failure(stream: &mut FFI_ArrowArrayStream) -> ArrowError {
     ArrowError::CDataInterface(text.unwrap_or_else(|| "the stream has failed".into()))
 }
 
-/// Starts reading what an object holds, or what the function that it is returns.
+/// Starts reading an object, or the return value of a function.
 pub fn reader_of(origin: &Bound<'_, PyAny>) -> PyResult<Reader> {
     let unreadable = |e: ArrowError| PyValueError::new_err(format!("X cannot be read: {e}"));
     let origin = &match origin.is_callable() && !origin.hasattr("__arrow_c_stream__")? {
@@ -105,8 +106,8 @@ pub fn reader_of(origin: &Bound<'_, PyAny>) -> PyResult<Reader> {
         let capsule = origin.call_method0("__arrow_c_stream__")?;
         let capsule = capsule.cast::<PyCapsule>()?;
         let stream = capsule.pointer_checked(Some(c_str!("arrow_array_stream")))?;
-        // SAFETY: by the PyCapsule interface a capsule of this name holds an ArrowArrayStream, which is
-        // moved out; what is left behind is marked as released.
+        // SAFETY: by the PyCapsule interface, a capsule with this name holds an ArrowArrayStream.
+        // It is moved out, and the original is marked as released.
         let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr().cast()) };
         return Reader::of_stream(stream).map_err(unreadable);
     }
@@ -115,8 +116,8 @@ pub fn reader_of(origin: &Bound<'_, PyAny>) -> PyResult<Reader> {
         let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = pair.extract()?;
         let schema = schema.pointer_checked(Some(c_str!("arrow_schema")))?;
         let array = array.pointer_checked(Some(c_str!("arrow_array")))?;
-        // SAFETY: by the PyCapsule interface capsules of these names hold an ArrowSchema and an
-        // ArrowArray that belong together; both are moved out and marked as released.
+        // SAFETY: by the PyCapsule interface, capsules with these names hold an ArrowSchema and its
+        // ArrowArray. Both are moved out, and the originals are marked as released.
         let (schema, array) = unsafe {
             let schema = FFI_ArrowSchema::from_raw(schema.as_ptr().cast());
             (schema, FFI_ArrowArray::from_raw(array.as_ptr().cast()))

@@ -1,4 +1,4 @@
-//! Data to try things with, and the experiments of the paper.
+//! Commands for synthetic data and for the experiments of the paper.
 
 use super::values::picture;
 use clap::{Args as ClapArgs, ValueEnum};

@@ -1,4 +1,4 @@
-//! Models: learned, applied and measured.
+//! Commands that learn, apply and evaluate models.
 
 use super::values::{choices, picture};
 use super::{DeviceArg, InputArgs};

@@ -1,4 +1,4 @@
-//! The command line. These structs only record what was typed.
+//! The command line. These structs only store the parsed arguments.
 
 mod experiments;
 mod help;

@@ -1,4 +1,4 @@
-//! What to measure.
+//! The command and options of planning.
 
 use super::values::{bounds, choices, column_weight, landmark_count, rows_per, sample_rows};
 use super::{ColumnArgs, DeviceArg, InputArgs, MissingArg};

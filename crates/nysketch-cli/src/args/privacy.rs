@@ -1,4 +1,4 @@
-//! Noise and masks.
+//! Commands for noise and masks.
 
 use super::values::column_weight;
 use clap::{Args as ClapArgs, Subcommand};

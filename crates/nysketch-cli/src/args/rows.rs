@@ -1,4 +1,4 @@
-//! Which rows to read, and where to work on them.
+//! Options for the rows to read, and for the device.
 
 use super::values::{choices, delimiter, device, share};
 use clap::{Args as ClapArgs, ValueEnum};

@@ -1,4 +1,4 @@
-//! What there is to see of plans, sketches and models.
+//! Commands that inspect and compare plans, sketches and models.
 
 use super::values::picture;
 use clap::Args as ClapArgs;

@@ -1,4 +1,4 @@
-//! Sketches: made of rows, and of each other.
+//! Commands that make sketches from rows and from other sketches.
 
 use super::values::seconds;
 use super::{ColumnArgs, DeviceArg, InputArgs, PlanOptions};

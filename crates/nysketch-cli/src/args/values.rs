@@ -1,4 +1,4 @@
-//! From the text of an option to its value.
+//! Parses the values of options.
 
 use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use nysketch::{DeviceChoice, LandmarkCount, Named, SampleRows};

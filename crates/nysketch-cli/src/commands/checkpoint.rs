@@ -1,7 +1,7 @@
-//! `--checkpoint`: saves progress at intervals, for `--resume` to continue from.
+//! `--checkpoint`: saves progress at intervals; `--resume` continues from it.
 //!
-//! The file is one line of JSON (options, inputs, rows that are done), the bytes of the sketch so
-//! far, and a CRC-32 of both. Only this program reads it, and removes it at the end.
+//! The file contains one line of JSON (options, inputs, ranges of rows done), the bytes of the
+//! sketch so far, and a CRC-32 of both. Only this program reads it. It is removed at the end.
 
 use crate::args::{Common, InputArgs, SketchArgs};
 use crate::kind::Kind;
@@ -16,13 +16,13 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What the run depends on in addition to the plan, and how far it has come.
+/// The inputs of a run apart from the plan, and its progress.
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
     nysketch_checkpoint: u32,
     options: String,
     inputs: Vec<Identity>,
-    /// Ranges of rows in the sketch, counted over all files from 0.
+    /// Ranges of rows in the sketch, numbered over all files from 0.
     done: Vec<(u64, u64)>,
     #[serde(default)]
     losses: Losses,
@@ -37,14 +37,14 @@ fn identity(stamp: Stamp) -> Identity {
     (stamp.path, stamp.bytes, stamp.modified)
 }
 
-/// Where to save, and what must be unchanged to continue.
+/// The path of a checkpoint, and everything that must be unchanged to continue from it.
 pub struct Checkpoint<'a> {
     path: &'a Path,
     every: Duration,
     options: String,
     stdin: bool,
     inputs: Vec<&'a PathBuf>,
-    /// Files that the plan depends on.
+    /// Files on which the plan depends.
     plan_files: Vec<&'a PathBuf>,
 }
 
@@ -56,7 +56,7 @@ pub struct Saved {
 }
 
 impl Saved {
-    /// Refuses inputs that are not those of the checkpoint.
+    /// Refuses inputs that differ from the inputs of the checkpoint.
     pub fn check_inputs(&self, now: &[Identity]) -> Result<()> {
         let path = self.path.display();
         if now.iter().map(|f| &f.0).ne(self.inputs.iter().map(|f| &f.0)) {
@@ -76,7 +76,7 @@ impl Saved {
 
 impl<'a> Checkpoint<'a> {
     pub fn new(path: &'a Path, args: &'a SketchArgs) -> Self {
-        // The options, except those that may change from one run to the next.
+        // The options, except those that may differ between runs.
         let InputArgs { format, no_header, header, delimiter, skip_invalid, .. } = &args.input;
         let input = (format, no_header, header, delimiter, skip_invalid);
         let plan = (&args.plan_file, args.embed_witnesses, &args.plan);
@@ -88,7 +88,7 @@ impl<'a> Checkpoint<'a> {
         Checkpoint { path, every: args.checkpoint_every, options, stdin, inputs, plan_files }
     }
 
-    /// Reads the checkpoint to continue from; `None` if the work starts from the beginning.
+    /// Reads the checkpoint to continue from. Returns `None` if the work starts from the beginning.
     pub fn load(&self, resume: bool, common: &Common) -> Result<Option<Saved>> {
         let name = self.path.display();
         if self.stdin {
@@ -126,7 +126,7 @@ impl<'a> Checkpoint<'a> {
         Ok(Some(Saved { run, path: self.path.to_path_buf(), inputs: header.inputs }))
     }
 
-    /// Path, size and modification time of every file that the sketch depends on.
+    /// Returns path, size and modification time of every file on which the sketch depends.
     pub fn identity(&self, input: &Dataset) -> Result<Vec<Identity>> {
         let mut all: Vec<Identity> = input.stamps().into_iter().map(identity).collect();
         for path in &self.plan_files {
@@ -135,7 +135,7 @@ impl<'a> Checkpoint<'a> {
         Ok(all)
     }
 
-    /// Reads the remaining rows, saving at intervals.
+    /// Reads the remaining rows and saves at intervals.
     pub fn finish(
         &self,
         run: &mut Run,
@@ -148,7 +148,7 @@ impl<'a> Checkpoint<'a> {
             let bytes = self.encode(run, &inputs).map_err(Error::source)?;
             keep_bytes(self.path, &bytes).map_err(|e| Error::source(format!("{e:#}")))
         };
-        // The plan that was just made need not be made again.
+        // Saves at once, so that the plan need not be made again.
         save(run)?;
         match run.finish_saving(input, params, progress, self.every, save) {
             Err(Error::Cancelled) => {
@@ -165,7 +165,7 @@ impl<'a> Checkpoint<'a> {
 
     /// Removes the checkpoint when the work is done.
     pub fn remove(&self) {
-        // A checkpoint left behind does no harm: its run has ended.
+        // A checkpoint that cannot be removed does no harm: its run has ended.
         let _ = std::fs::remove_file(self.path);
     }
 

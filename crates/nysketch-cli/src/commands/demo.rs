@@ -1,4 +1,4 @@
-//! `nysketch demo`: the whole path on generated data, beside the honest baselines.
+//! `nysketch demo`: the complete workflow on generated data, compared with baselines.
 
 use crate::args::{Common, Demo};
 use crate::kind::Kind;
@@ -25,11 +25,11 @@ use std::time::Instant;
 
 const DIMS: usize = 10;
 const CLUSTERS: usize = 10;
-/// Rows that are subtracted and merged back.
+/// Number of rows that are subtracted and merged again.
 const PART_ROWS: usize = 5000;
-/// Rows of the sample that a sketch has to beat.
+/// Number of rows in the sample that serves as a baseline.
 const SUBSAMPLE: usize = 2000;
-/// What to do after the demo.
+/// Next steps, printed after the demo.
 const NEXT: &str = "
 try it on a table of your own (Parquet, csv, Arrow, npy):
   nysketch sketch table.parquet -o table.nys --scale standard
@@ -37,10 +37,10 @@ try it on a table of your own (Parquet, csv, Arrow, npy):
   nysketch report table.nys model.json -o report.html
 ";
 
-/// Rows in the picture.
+/// Number of rows in the picture.
 const DRAWN: usize = 3000;
 
-/// One line of the table.
+/// One line of the comparison table.
 struct Line {
     task: &'static str,
     from: &'static str,
@@ -142,7 +142,8 @@ subtracted  {} rows ({} left), merged them back: the same bytes
     result(common, &json, &text)
 }
 
-/// Against the line that saw all rows: a ratio for k-means, a difference in nats for mixtures.
+/// Compares a line with the one for all rows: a ratio for k-means, a difference in nats for
+/// mixtures.
 fn relative(line: &Line, lines: &[Line]) -> f64 {
     let reference = lines.iter().find(|l| l.task == line.task).map_or(line.risk, |l| l.risk);
     if line.task == "kmeans" { line.risk / reference } else { line.risk - reference }
@@ -158,7 +159,8 @@ fn sketch(plan: &Arc<Plan>, source: &Table, common: &Common) -> Result<Sketch> {
     )?)
 }
 
-/// k-means and a mixture from all rows, from the sketch, from its landmarks alone, from a subsample.
+/// Fits k-means and a mixture to all rows, to the sketch, to its landmarks alone, and to a
+/// subsample.
 fn compare(sketch: &Sketch, values: &[f64], bytes: usize, seed: u64) -> Result<(Model, Vec<Line>)> {
     let mut lines = Vec::new();
     let landmarks = sketch.plan().features.points();
@@ -179,7 +181,7 @@ fn compare(sketch: &Sketch, values: &[f64], bytes: usize, seed: u64) -> Result<(
     lloyd("all rows (best of 5 Lloyd runs)", values, 5);
     lloyd("the landmarks alone", &landmark_rows, 10);
     lloyd("2,000 rows", subsample, 10);
-    // EM on all rows has diagonals.
+    // EM on all rows uses diagonal covariances, so the sketch does, too.
     let covariance = |task| (task == Task::Gmm).then_some(CovarianceKind::Diag);
     let params = |task, decoder| {
         FitParams::new(task, CLUSTERS).decoder(decoder).seed(seed).covariance(covariance(task))
@@ -226,7 +228,7 @@ fn evaluate(model: &Model, values: &[f64]) -> nysketch::metrics::Evaluation {
     risks.evaluation(model)
 }
 
-/// Rows in the first two principal axes, coloured by their cluster.
+/// Draws rows in the first two principal axes, coloured by cluster.
 fn draw(args: &Demo, sketch: &Sketch, kmeans: &Model, values: &[f64]) -> Result<()> {
     let axes = fit(sketch, &FitParams::new(Task::Pca, 2))?;
     let axes = Predictor::new(&axes);

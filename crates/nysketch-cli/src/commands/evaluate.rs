@@ -19,7 +19,7 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Where the true labels are.
+/// The source of the true labels.
 enum Labels {
     None,
     Column(String),
@@ -70,7 +70,7 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
         seen += rows;
         Ok(())
     };
-    // Parts are added up in the order of the rows, so that the number of threads does not show.
+    // Parts are added in row order, so that the result does not depend on the number of threads.
     input.map_in_order(common.threads(), &bar, work, take)?;
     drop(bar);
     tell_device(&predictor);
@@ -130,7 +130,7 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
     result(common, &json, &text)
 }
 
-/// A model for the same task, columns and scales, so that the risks can be compared.
+/// Reads a model for the same task, columns and scales, so that the risks are comparable.
 fn read_reference(file: &Path, model: &Model) -> Result<Model> {
     let reference = read_model(file)?;
     let name = file.display();
@@ -180,7 +180,7 @@ fn find_labels(args: &Evaluate) -> Result<Labels> {
     Ok(Labels::File(labels))
 }
 
-/// The risks of some rows, those that are invalid, and how many there are.
+/// Returns the risks of some rows, the losses through invalid rows, and the number of rows.
 fn measure(
     predictor: &Predictor<'_>,
     batch: &Batch,
@@ -229,7 +229,7 @@ fn measure(
     Ok((risks, losses, block.len() as u64))
 }
 
-/// The true label of a row of a block, where there are labels.
+/// Returns the true label of a row of a block, if there are labels.
 fn label_of<'a>(
     labels: &'a Labels,
     block: &'a Block,

@@ -1,4 +1,5 @@
-//! Plans, sketches and models from their files. What is given in the wrong place is named for what it is.
+//! Reads plans, sketches and models from files. An error about a file of another kind names that
+//! kind.
 
 use super::releases::tell_noise;
 use crate::args::Common;
@@ -13,7 +14,7 @@ use nysketch_tables::natural_path_order;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The file at a path is of another kind than the command needs.
+/// Returns the error for a file of another kind than the command needs.
 fn wrong(path: &Path, wanted: &str, there: Kind) -> anyhow::Error {
     let name = path.display();
     let remedy = there.remedy(path).map_or(String::new(), |remedy| format!("; {remedy}"));
@@ -23,18 +24,18 @@ fn wrong(path: &Path, wanted: &str, there: Kind) -> anyhow::Error {
     }
 }
 
-/// Reads a file that starts as it should; others are not read to the end.
+/// Reads a file if its first bytes are of the required kind; other files are not read to the end.
 fn read(path: &Path, wanted: &str, fits: impl Fn(Kind) -> bool) -> Result<Vec<u8>> {
     let name = path.display();
     let there = Kind::of(path).with_context(|| format!("cannot read {name}"))?;
-    // A damaged file says itself which rule it breaks.
+    // For a damaged file, the reader's own error names the broken rule.
     if !fits(there) && there != Kind::Damaged {
         return Err(wrong(path, wanted, there));
     }
     std::fs::read(path).with_context(|| format!("cannot read {name}"))
 }
 
-/// A plan, a sketch or a release, and the size of its file.
+/// Reads a plan, a sketch or a release, and returns it with the size of its file.
 pub fn read_any(path: &Path) -> Result<(format::File, usize)> {
     let ours = |kind| matches!(kind, Kind::Plan | Kind::Sketch | Kind::Release);
     let bytes = read(path, "a plan, a sketch or a release", ours)?;
@@ -42,7 +43,7 @@ pub fn read_any(path: &Path) -> Result<(format::File, usize)> {
     Ok((file, bytes.len()))
 }
 
-/// A plan, or the plan of a sketch.
+/// Reads a plan, or the plan of a sketch.
 pub fn read_plan(path: &Path) -> Result<Arc<Plan>> {
     Ok(match read_any(path)?.0 {
         format::File::Plan(plan) => plan,
@@ -52,7 +53,7 @@ pub fn read_plan(path: &Path) -> Result<Arc<Plan>> {
     })
 }
 
-/// What can be learned from: a sketch, or the estimate from a release.
+/// Reads sums for learning: a sketch, or the reconstruction from a release.
 pub fn read_sums(path: &Path) -> Result<Sketch> {
     if Kind::of(path).is_ok_and(|kind| kind == Kind::Release) {
         let release = read_release(path)?;
@@ -62,26 +63,23 @@ pub fn read_sums(path: &Path) -> Result<Sketch> {
     read_sketch(path)
 }
 
-/// A release.
 pub fn read_release(path: &Path) -> Result<Release> {
     let bytes = read(path, "a release", |kind| kind == Kind::Release)?;
     Release::from_bytes(&bytes).with_context(|| path.display().to_string())
 }
 
-/// A sketch.
 pub fn read_sketch(path: &Path) -> Result<Sketch> {
     let bytes = read(path, "a sketch", |kind| kind == Kind::Sketch)?;
     Sketch::from_bytes(&bytes).with_context(|| path.display().to_string())
 }
 
-/// A masked sketch, and the size of its file.
+/// Reads a masked sketch, and returns it with the size of its file.
 pub fn read_masked(path: &Path) -> Result<(Masked, usize)> {
     let bytes = read(path, "a masked sketch", |kind| kind == Kind::Masked)?;
     let masked = Masked::from_bytes(&bytes).with_context(|| path.display().to_string())?;
     Ok((masked, bytes.len()))
 }
 
-/// A model.
 pub fn read_model(path: &Path) -> Result<Model> {
     let bytes = read(path, "a model", |kind| matches!(kind, Kind::Model | Kind::Json))?;
     let Ok(text) = String::from_utf8(bytes) else {
@@ -90,7 +88,8 @@ pub fn read_model(path: &Path) -> Result<Model> {
     Model::from_json(&text).with_context(|| path.display().to_string())
 }
 
-/// Files as they are, and the sketches in folders by name, but for plans and the baseline.
+/// Returns the given files and the sketches in the given folders, sorted by name within each
+/// folder. Plans and the baseline are left out of folders.
 pub fn sketch_files(
     paths: &[PathBuf],
     baseline: Option<&Path>,
@@ -127,7 +126,7 @@ pub fn sketch_files(
     Ok(files)
 }
 
-/// The name of a file without its folder and extension.
+/// Returns the name of a file without its folder and extension.
 pub fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }

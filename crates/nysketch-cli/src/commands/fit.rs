@@ -1,4 +1,4 @@
-//! `nysketch fit`: learn from a sketch.
+//! `nysketch fit`: learns a model from a sketch.
 
 use super::files::read_sums;
 use super::witnesses;
@@ -42,7 +42,7 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
     }
     let params = resolve(args, sketch.plan(), low)?.threads(common.threads());
     let sketch = match (args.task, &args.plan) {
-        // Moments are all there is to say about components.
+        // Principal components need only moments.
         (Task::Pca, None) => sketch,
         (_, plan) => witnesses::attach(sketch, &args.sketch, plan.as_deref(), common)?,
     };
@@ -79,7 +79,7 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
     finish_curve(args, common, &decoding, &curve, held_out.as_ref())
 }
 
-/// The model with intervals, where they were asked for.
+/// Adds intervals to the model, if they were requested.
 fn with_intervals(
     args: &FitArgs,
     decoding: &Decoding<'_>,
@@ -92,7 +92,7 @@ fn with_intervals(
     }
 }
 
-/// What models of every k cost on folds that they have not seen.
+/// Reports the held-out risk for every k.
 fn tell_held_out(
     common: &Common,
     held_out: Option<&CrossValidation>,
@@ -132,7 +132,7 @@ fn tell_held_out(
     Ok(text)
 }
 
-/// A model may be valid and still doubtful.
+/// Reports doubts: a model may be valid and still be doubtful.
 fn tell_doubts(common: &Common, model: &Model) {
     match model.report.status {
         Status::TooFewMoments => note(
@@ -156,9 +156,10 @@ fn tell_doubts(common: &Common, model: &Model) {
     doubts(model).iter().for_each(|doubt| warn(doubt));
 }
 
-/// Whether a mixture explains the sketch, where that can be said.
+/// Reports whether a mixture explains the sketch, if that can be decided.
 fn explain(decoding: &Decoding<'_>, model: &Model, json: &mut Value) -> Result<String> {
-    // One eigendecomposition per bandwidth, which nobody has asked for.
+    // The test needs one eigendecomposition per bandwidth, too slow for a result that was not
+    // requested.
     if !decoding.is_small() {
         return Ok(String::new());
     }
@@ -168,7 +169,8 @@ fn explain(decoding: &Decoding<'_>, model: &Model, json: &mut Value) -> Result<S
     Ok(text)
 }
 
-/// Draws one model: where its clusters lie and how they differ, or how much variance its components explain.
+/// Draws one model: the positions and profiles of its clusters, or the variance that its components
+/// explain.
 fn draw(file: &Path, sketch: &Sketch, model: &Model) -> Result<()> {
     if let Shape::Components { explained_variance_ratio: ratio, .. } = &model.shape {
         let points: Vec<(usize, f64)> =
@@ -219,7 +221,7 @@ fn finish_curve(
     result(common, &json, &format!("{table}\n{held_out}{summary}{verdict}"))
 }
 
-/// One line for each k.
+/// Formats the curve with one line per k.
 fn curve_table(curve: &Curve, name: &str) -> String {
     let mut text =
         format!("{name}, estimated from the sketch\n{:>5} {:>12} {:>8}", "k", "risk", "change");
@@ -257,7 +259,7 @@ fn curve_table(curve: &Curve, name: &str) -> String {
     text
 }
 
-/// The JSON fields, and what a person reads.
+/// Returns the JSON fields and the text for users.
 fn describe(args: &FitArgs, model: &Model, risk: Option<f64>) -> (Value, String) {
     let r = &model.report;
     let mut json = json!({
@@ -297,7 +299,7 @@ fn describe(args: &FitArgs, model: &Model, risk: Option<f64>) -> (Value, String)
     (json, text)
 }
 
-/// `10`, or `2..20` with both ends.
+/// Parses `10`, or `2..20` including both ends.
 fn k_range(text: &str) -> Result<(usize, usize)> {
     let bad = || Usage(format!("-k must be a number or a range such as 2..20, got {text}"));
     let number = |s: &str| s.trim().parse::<usize>().map_err(|_| bad());
@@ -311,7 +313,7 @@ fn k_range(text: &str) -> Result<(usize, usize)> {
     Ok((low, high))
 }
 
-/// A number, or a file with variances or a matrix.
+/// Parses a number, or reads a file with variances or a matrix.
 fn known_covariance(text: &str, plan: &Plan) -> Result<KnownCovariance> {
     if let Ok(variance) = text.parse() {
         return Ok(KnownCovariance::Variance(variance));

@@ -50,7 +50,7 @@ pub fn run(args: &Generate, common: &Common) -> Result<()> {
     result(common, &json, &text)
 }
 
-/// Writes every chunk of the mixture, in order.
+/// Writes all chunks of the mixture in order.
 fn write_chunks(
     kind: OutputFormat,
     schema: &SchemaRef,
@@ -79,7 +79,8 @@ fn write_values(
     bar: &Bar,
 ) -> Result<()> {
     let d = args.dims;
-    // The numbers are single; text has the digits of a double, so that they read back the same.
+    // Values are single precision. Text is written with the digits of a double, so that it reads
+    // back as the same value.
     let data_type = if kind == OutputFormat::Csv { DataType::Float64 } else { DataType::Float32 };
     let field = |name: String| Field::new(name, data_type.clone(), false);
     let schema = Arc::new(Schema::new(default_names(d).into_iter().map(field).collect::<Vec<_>>()));

@@ -31,7 +31,7 @@ pub fn check_folder(path: &Path) -> Result<()> {
     } else if path.exists() {
         bail!("{name} is a file; with --by, the output must be a folder");
     }
-    // As for a file of that name.
+    // Tests with a file next to the folder, as for a single output file.
     let probe = path.components().as_path().with_extension("nysketch-probe");
     file::check_writable(&probe).with_context(|| format!("cannot write {name}"))
 }
@@ -135,16 +135,17 @@ pub fn run(
     result(common, &json, &text)
 }
 
-/// The plan of the groups, where it was made with them.
+/// Name of the plan's file, if the plan was made together with the groups.
 const PLAN: &str = "plan.nys";
 
-/// The value followed by `.nys`; characters that do not belong in a file name are written `%XX`.
+/// Returns the value followed by `.nys`. Characters that are unsuitable for a file name are written
+/// as `%XX`.
 fn file_name(value: &str) -> String {
     if value.is_empty() {
         return "%.nys".into();
     }
     if value.eq_ignore_ascii_case("plan") {
-        // Not the name of the plan's file.
+        // Avoids the name of the plan's file.
         return format!("%{:02X}{}.nys", value.as_bytes()[0], &value[1..]);
     }
     let mut name = String::new();
@@ -156,7 +157,7 @@ fn file_name(value: &str) -> String {
             c.encode_utf8(&mut buffer).bytes().for_each(|b| name.push_str(&format!("%{b:02X}")));
         }
     }
-    // What no file system takes is cut, and told apart by a checksum.
+    // Names that are too long for file systems are cut, and a checksum keeps them distinct.
     if name.len() > 200 {
         let cut = (0..=180).rev().find(|i| name.is_char_boundary(*i)).unwrap_or(0);
         name = format!("{}%{:08x}", &name[..cut], crc32fast::hash(value.as_bytes()));

@@ -50,7 +50,7 @@ pub fn merge(args: &Merge, common: &Common) -> Result<()> {
     finish(&total, &args.output, json!({}), common)
 }
 
-/// Reports how many rows a person may have in a merge, which noise grows with.
+/// Reports how many rows a person may have in a merge, because noise grows with that number.
 fn tell_people(total: &Sketch, args: &Merge, common: &Common) {
     let (Some(people), Some(rows)) = (total.plan().people(), total.person_rows()) else { return };
     if rows > people.rows && !args.disjoint_people {
@@ -62,7 +62,7 @@ fn tell_people(total: &Sketch, args: &Merge, common: &Common) {
     }
 }
 
-/// Whether all files are masked sketches; refused if only some are.
+/// Returns whether all files are masked sketches. Refuses a mixture of masked and plain ones.
 fn all_masked(files: &[PathBuf]) -> Result<bool> {
     let masked = |path: &&PathBuf| Kind::of(path).is_ok_and(|kind| kind == Kind::Masked);
     let (Some(first), Some(other)) =
@@ -70,7 +70,7 @@ fn all_masked(files: &[PathBuf]) -> Result<bool> {
     else {
         return Ok(files.first().is_some_and(|path| masked(&path)));
     };
-    // What cannot be read, or is damaged, says so itself.
+    // An unreadable or damaged file has its own error.
     read_sketch(other)?;
     bail!(
         "{} is a masked sketch and {} a plain one; masked sketches are added up by themselves, all files of one session and no others",
@@ -79,7 +79,7 @@ fn all_masked(files: &[PathBuf]) -> Result<bool> {
     )
 }
 
-/// Adds up the masked sketches of a session.
+/// Adds the masked sketches of a session.
 fn unmask(args: &Merge, files: &[PathBuf], common: &Common) -> Result<()> {
     if args.allow_duplicates || args.drop_folds || args.disjoint_people {
         let message = "--allow-duplicates, --drop-folds and --disjoint-people belong to plain sketches; these are masked";
@@ -109,7 +109,7 @@ fn unmask(args: &Merge, files: &[PathBuf], common: &Common) -> Result<()> {
     }
 }
 
-/// Writes the release that parties have added up.
+/// Writes the release that the parties computed together.
 fn finish_release(release: &Release, output: &Path, more: Value, common: &Common) -> Result<()> {
     let bytes = release.to_bytes();
     write_bytes(output, &bytes)?;
@@ -128,7 +128,7 @@ fn finish_release(release: &Release, output: &Path, more: Value, common: &Common
     result(common, &json, &text)
 }
 
-/// Names the parties of a list whose masked sketches are missing.
+/// Checks that no masked sketch is missing, and names the parties whose sketches are.
 fn check_parties(all: &Unmasking, list: &Path) -> Result<()> {
     let (parties, file) = (read_parties(list)?, list.display());
     let Some(label) = all.label() else { return Ok(()) };
@@ -169,16 +169,17 @@ fn read(path: &Path, drop_folds: bool) -> Result<Sketch> {
     Ok(if drop_folds { sketch.without_folds() } else { sketch })
 }
 
-/// The sketches that were merged, to notice rows that are counted twice.
+/// The merged sketches, to detect rows that are counted twice.
 #[derive(Default)]
 struct Parts<'a> {
     by_digest: HashMap<String, &'a Path>,
-    /// Rows by cell, or kernel sums where cells are not kept: a part of a sketch has no more of any.
+    /// Rows by cell, or kernel sums if cells are not kept. A part of a sketch does not exceed it in
+    /// any of them.
     counts: Vec<(&'a Path, Vec<i128>)>,
 }
 
 impl<'a> Parts<'a> {
-    /// Refuses a sketch that was there before, unless it has no rows or the user wants it.
+    /// Refuses a repeated sketch, unless it has no rows or the user allows duplicates.
     fn add(&mut self, path: &'a Path, sketch: &Sketch, allow_duplicates: bool) -> Result<()> {
         if sketch.rows() == 0 {
             return Ok(());
@@ -207,7 +208,7 @@ impl<'a> Parts<'a> {
         Ok(())
     }
 
-    /// Notes where the rows of one sketch may be among those of another; sums cannot prove it.
+    /// Notes if the rows of one sketch may be among the rows of another; sums cannot prove it.
     fn tell_contained(&self, common: &Common) {
         let within = |small: &[i128], large: &[i128]| {
             small != large

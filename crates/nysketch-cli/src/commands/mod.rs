@@ -1,4 +1,4 @@
-//! One file per command; `files` reads what several of them take.
+//! The commands, one file each. `files` reads the inputs that several of them share.
 
 mod checkpoint;
 mod demo;
@@ -27,7 +27,7 @@ mod witnesses;
 use crate::args::{Args, Command};
 use anyhow::Result;
 
-/// Runs what was typed, and returns the exit code.
+/// Runs the parsed command and returns the exit code.
 pub fn run(args: &Args) -> Result<u8> {
     let common = &args.common;
     nysketch::work::allow(common.max_work);
@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> Result<u8> {
 }
 
 impl Command {
-    /// The exit code of an error that is not one of usage.
+    /// Returns the exit code for errors other than usage errors.
     pub fn failure(&self) -> u8 {
         match self {
             Command::Diff(diff) if diff.exit_code => 3,

@@ -1,11 +1,11 @@
-//! The list of parties that add up masked sketches, and its fingerprint.
+//! The list of parties that add masked sketches, and its fingerprint.
 
 use anyhow::{Context, Result, anyhow};
 use nysketch::masking::{Parties, Party};
 use serde::Deserialize;
 use std::path::Path;
 
-/// The list as it is written.
+/// The list in the form of its file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -20,7 +20,7 @@ struct Line {
     public: String,
 }
 
-/// Reads a list of parties: TOML, a table `[[party]]` with `id` and `public` for each.
+/// Reads a list of parties: a TOML file with a table `[[party]]` for each, with `id` and `public`.
 pub fn read_parties(path: &Path) -> Result<Parties> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
@@ -28,7 +28,7 @@ pub fn read_parties(path: &Path) -> Result<Parties> {
         let line = |at: usize| text.get(..at).map_or(0, |before| before.lines().count().max(1));
         let place =
             error.span().map_or(String::new(), |span| format!("line {}: ", line(span.start)));
-        // Backquotes would be taken for options.
+        // Text in backquotes would be respelled as an option.
         anyhow!("{name}: {place}{}", error.message().replace('`', "'"))
     })?;
     let party = |line: &Line| Party::from_text(&line.id, &line.public);
@@ -36,7 +36,7 @@ pub fn read_parties(path: &Path) -> Result<Parties> {
     parties.and_then(Parties::new).map_err(|error| anyhow!("{name}: {error}"))
 }
 
-/// A fingerprint as it is read aloud: four digits at a time.
+/// Formats a fingerprint in groups of four digits, for reading aloud.
 pub fn in_groups(fingerprint: &str) -> String {
     let groups = fingerprint.as_bytes().chunks(4).map(String::from_utf8_lossy);
     groups.collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! `nysketch plan`: decide what to measure.
+//! `nysketch plan`: makes the specification of the measurement.
 
 use crate::args::{ColumnArgs, Common, DateArg, InputArgs, MissingArg, PlanArgs, PlanOptions};
 use crate::columns;
@@ -83,12 +83,12 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     result(common, &json, &text)
 }
 
-/// The rows that planning skipped.
+/// Returns the rows that planning skipped.
 fn lost<'a>(report: &'a PlanReport, plan: &Plan) -> Lost<'a> {
     Lost::of_plan(&report.losses, plan, report.rows + report.losses.skipped())
 }
 
-/// What was said about rows that lack values, in the words of the input.
+/// Adds the choice for rows with missing values to the options of the input.
 pub fn with_missing(input: &InputArgs, options: &PlanOptions) -> Result<InputArgs> {
     let skip = input.skip_invalid || options.missing == Some(MissingArg::Skip);
     if input.skip_invalid && options.missing == Some(MissingArg::Error) {
@@ -98,20 +98,20 @@ pub fn with_missing(input: &InputArgs, options: &PlanOptions) -> Result<InputArg
     Ok(InputArgs { skip_invalid: skip, ..input.clone() })
 }
 
-/// What a plan is made from.
+/// The parts of a request for a plan.
 pub struct PlanRequest<'a> {
     pub input: &'a InputArgs,
     pub columns: &'a ColumnArgs,
     pub options: &'a PlanOptions,
-    /// Where distances of all rows from the first landmarks are computed.
+    /// The device that computes the distances of all rows from the first landmarks.
     pub device: DeviceChoice,
-    /// Column that groups the rows.
+    /// The column that groups the rows.
     pub by: Option<&'a str>,
-    /// What will be written, if anything, which must not be an input.
+    /// The output file, if any, which must not be an input.
     pub output: Option<&'a Path>,
 }
 
-/// Opens the input, makes its plan, and reports what happened.
+/// Opens the input, makes its plan, and reports the result.
 pub fn plan_input(
     request: PlanRequest<'_>,
     common: &Common,
@@ -168,7 +168,7 @@ pub fn plan_input(
     Ok((plan, report, source))
 }
 
-/// The columns that were named, one way or another, by their exact names.
+/// Replaces the patterns in the options by the exact names of the matching columns.
 fn with_columns(
     mut params: PlanParams,
     source: &Dataset,
@@ -212,12 +212,12 @@ fn tell_columns(source: &Dataset, args: &ColumnArgs, common: &Common) {
     }
 }
 
-/// Reports what the input itself has to tell: columns and files left out, and the like.
+/// Reports the notes of the input, such as columns and files that were left out.
 pub fn tell_input(input: &Dataset, common: &Common) {
     input.notes().iter().for_each(|message| note(common, message));
 }
 
-/// The rows of a file of landmarks.
+/// Reads the rows of a file of landmarks.
 fn given_landmarks(input: &InputArgs, source: &Dataset, path: &Path) -> Result<Vec<Vec<f64>>> {
     use nysketch::RowSource;
     let args = InputArgs {
@@ -234,7 +234,7 @@ fn given_landmarks(input: &InputArgs, source: &Dataset, path: &Path) -> Result<V
     Ok(rows)
 }
 
-/// What was typed, for the library to say what it means.
+/// Converts the options to parameters of the library, which defines their meaning.
 pub fn params(input: &InputArgs, options: &PlanOptions, common: &Common) -> Result<PlanParams> {
     let mut params = PlanParams::default()
         .kernel(options.kernel)
@@ -267,12 +267,12 @@ pub fn params(input: &InputArgs, options: &PlanOptions, common: &Common) -> Resu
     Ok(params)
 }
 
-/// What to do with invalid rows.
+/// Returns how invalid rows are treated.
 pub fn invalid(input: &InputArgs) -> Invalid {
     if input.skip_invalid { Invalid::Skip } else { Invalid::Refuse }
 }
 
-/// 'auto', or values.
+/// Parses 'auto', or a list of values.
 fn bandwidths(text: &str) -> Result<Option<Vec<f64>>> {
     if text == "auto" {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! `nysketch predict`: a model applied to rows, streamed.
+//! `nysketch predict`: applies a model to rows in a stream.
 
 use super::files::read_model;
 use super::plan::{invalid, tell_input};
@@ -79,7 +79,7 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
     result(common, &json, &text)
 }
 
-/// What applies a model, on a GPU where one was asked for or pays.
+/// Makes the predictor, on a GPU if one was requested or saves time.
 pub fn on_device<'a>(
     model: &'a Model,
     device: &DeviceArg,
@@ -92,12 +92,13 @@ pub fn on_device<'a>(
     Ok(predictor)
 }
 
-/// Says so where a GPU has failed: this machine's processors have finished what it did not, so that nothing is wrong.
+/// Warns if a GPU failed. The processors of this machine have finished its work, so the results are
+/// correct.
 pub fn tell_device(predictor: &Predictor<'_>) {
     predictor.device_remark().iter().for_each(|remark| warn(remark));
 }
 
-/// Where the threshold is, and how well it is known.
+/// Describes the threshold and its uncertainty.
 fn said_of_flag(model: &Model, share: f64, threshold: f64) -> String {
     let error = model.densities.as_ref().map_or(f64::INFINITY, |d| d.error(share));
     let known = match error.is_finite() {
@@ -115,7 +116,7 @@ fn said_of_flag(model: &Model, share: f64, threshold: f64) -> String {
     )
 }
 
-/// The columns to write.
+/// Returns the columns to write.
 fn columns(args: &Predict, kind: OutputFormat, model: &Model) -> Result<Vec<Column>> {
     let usage = |message: String| Err(Usage(message).into());
     let mut columns = Column::of(model);
@@ -147,7 +148,7 @@ fn columns(args: &Predict, kind: OutputFormat, model: &Model) -> Result<Vec<Colu
     Ok(columns)
 }
 
-/// The kept columns, then the predictions.
+/// Returns the schema of the output: the kept columns, followed by the predictions.
 fn schema(input: &Dataset, columns: &[Column], prefix: &str) -> Result<SchemaRef> {
     let mut fields = input.kept_fields()?;
     let kept: Vec<String> = fields.iter().map(|f| f.name().clone()).collect();
@@ -169,7 +170,8 @@ fn schema(input: &Dataset, columns: &[Column], prefix: &str) -> Result<SchemaRef
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// The kept columns and the predictions, and the rows that are invalid; counts those that are flagged.
+/// Returns the kept columns with the predictions, and the losses through invalid rows; counts the
+/// flagged rows.
 fn apply(
     predictor: &Predictor<'_>,
     columns: &[Column],
@@ -199,7 +201,8 @@ fn apply(
     Ok((batch, losses))
 }
 
-/// The rows of a block that cannot be used, counted from 0, and why; an error where rows are not skipped.
+/// Returns the unusable rows of a block, numbered from 0, and the reasons. Returns an error if rows
+/// are not skipped.
 pub fn unusable_rows(
     model: &Model,
     block: &Block,
@@ -210,7 +213,7 @@ pub fn unusable_rows(
     for (i, (number, row, _)) in block.rows().enumerate() {
         let codes = &block.codes[i * c..(i + 1) * c];
         let Some(j) = model.unusable(row, codes) else { continue };
-        // A row that lacks too much is left out, as sketching leaves it out.
+        // A row with too many missing values is left out, as in sketching.
         if invalid == Invalid::Refuse && model.out_of_range(row).is_some() {
             let at = block.place(number, &model.columns[j]);
             return Err(Error::NonFinite { at, value: row[j] });

@@ -1,4 +1,4 @@
-//! `nysketch plan --private`: a plan of which everything is public.
+//! `nysketch plan --private`: a plan with only public information.
 
 use super::files::read_release;
 use super::plan::{params, tell_input};
@@ -64,7 +64,7 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     result(common, &json, &text)
 }
 
-/// The bounds of a private plan, in the units of its columns after their steps.
+/// Returns the bounds of a private plan, in the units of its columns after their steps.
 pub fn described(plan: &Plan) -> serde_json::Value {
     let Some(private) = &plan.private else { return json!(null) };
     let columns = plan.columns.iter().zip(private.low.iter().zip(&private.high));
@@ -92,10 +92,11 @@ fn make(args: &PlanArgs, common: &Common) -> Result<(Plan, PlanReport)> {
     let mut params = params(&args.input, &args.plan, common)?.device(args.device.device);
     params.log = args.plan.log.clone();
     params.column_weights = args.plan.weight_column.clone();
-    // Before any file is opened.
+    // Checks the parameters before any file is opened.
     params.clone().private(private.clone()).check()?;
     if !said.public.is_empty() {
-        // Nobody needs to be told of them to protect somebody, and there are others.
+        // Invalid public rows are always skipped: no one's privacy depends on them, and other rows
+        // remain.
         let input =
             InputArgs { input: said.public.clone(), skip_invalid: true, ..args.input.clone() };
         params = params.invalid(Invalid::Skip);
@@ -118,13 +119,13 @@ fn make(args: &PlanArgs, common: &Common) -> Result<(Plan, PlanReport)> {
     Ok(make_plan(&table, &params.private(private).check()?, &())?)
 }
 
-/// Bounds from a TOML file, in its order.
+/// Reads bounds from a TOML file, in file order.
 fn bounds_in(path: &Path) -> Result<Vec<(String, f64, f64)>> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
     let all: BTreeMap<String, Spanned<[f64; 2]>> =
         toml::from_str(&text).map_err(|error: toml::de::Error| {
-            // Backquotes would be taken for options.
+            // Text in backquotes would be respelled as an option.
             let why = error.message().replace('`', "'");
             Usage(format!("{name}: {why}; lines look like age = [0, 120]"))
         })?;

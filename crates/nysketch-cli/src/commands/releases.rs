@@ -1,4 +1,5 @@
-//! What is said of every release, and the ledger of those of a sketch, beside it: best effort, since a sketch can be copied, and its rows sketched again.
+//! Notes about releases, and the ledger of releases next to a sketch. The ledger is best effort,
+//! because a sketch can be copied and its rows can be sketched again.
 
 use crate::output::{short, thousands, warn};
 use anyhow::{Result, anyhow};
@@ -19,13 +20,14 @@ struct Line {
 
 /// All releases of a sketch so far.
 pub struct Releases {
-    /// How many.
+    /// Their number.
     pub count: usize,
-    /// What they cost together.
+    /// Their total privacy cost.
     pub rho: Rho,
 }
 
-/// Notes a release, before it is written: what was noted and never given away is better than the other way round.
+/// Records a release in the ledger before the file is written: recording a release that is never
+/// published is safer than the reverse.
 pub fn note_release(path: &Path, sketch: &Sketch, terms: &Terms) -> Result<Releases> {
     let (ledger, digest) = (beside(path, "ledger"), sketch.digest());
     let place = ledger.display().to_string();
@@ -61,10 +63,11 @@ pub fn note_release(path: &Path, sketch: &Sketch, terms: &Terms) -> Result<Relea
     Ok(all)
 }
 
-/// Standard deviations of the noise that all rows together are, below which they are hardly seen.
+/// Smallest signal-to-noise ratio without a warning: the total number of rows over the standard
+/// deviation of its noise.
 const FEW: f64 = 10.0;
 
-/// Warns where there is hardly more than noise.
+/// Warns if a release is mostly noise.
 pub fn tell_noise(release: &Release) {
     if release.signal() < FEW {
         warn(&format!(

@@ -1,4 +1,4 @@
-//! `nysketch report`: write a page about a sketch.
+//! `nysketch report`: writes a page about a sketch.
 
 use super::files::{read_model, read_sketch, read_sums, sketch_files, stem};
 use super::witnesses;
@@ -33,10 +33,10 @@ pub fn run(args: &ReportArgs, common: &Common) -> Result<()> {
     let title = display(last);
     let mut read: Vec<Sketch> = match &sketches[..] {
         [one] if args.against.is_none() => vec![read_sums(one)?],
-        // No test of drift knows the noise of a release.
+        // The tests of drift do not model the noise of a release.
         several => several.iter().map(|s| read_sketch(s)).collect::<Result<_>>()?,
     };
-    // The curve over k is that of the last.
+    // The curve over k belongs to the last sketch.
     if let Some(sketch) = read.pop() {
         read.push(witnesses::attach(sketch, last, args.plan.as_deref(), common)?);
     }

@@ -1,5 +1,5 @@
-//! Which sketches hold the witness rows of their plan, and where to find those of the others: in the plan that was
-//! named, or in one beside the sketch.
+//! Decides which sketches contain the retained rows of their plan, and finds the retained rows of
+//! other sketches: in the plan that was named, or in a plan in the same folder.
 
 use super::files::read_plan;
 use crate::args::{Common, SketchArgs};
@@ -11,14 +11,15 @@ use nysketch_tables::natural_path_order;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The plan, as it was made or read, and as it goes into sketches: with its witness rows or without.
+/// The complete plan, and the plan as it is stored in sketches: with its retained rows or without.
 pub struct Plans {
     pub whole: Arc<Plan>,
     pub sketched: Arc<Plan>,
 }
 
 impl Plans {
-    /// One sketch of a plan that is nowhere else holds the witness rows; others do where that was asked for.
+    /// Decides whether sketches contain the retained rows: yes if the plan is stored nowhere else
+    /// and there is one sketch, or if the user asks for it.
     pub fn new(args: &SketchArgs, whole: Arc<Plan>) -> Result<Self> {
         if args.embed_witnesses && whole.witness_rows().is_none() {
             let why = match whole.witnesses {
@@ -38,8 +39,9 @@ impl Plans {
     }
 }
 
-/// The sketch that was read from `path` with the witness rows of its plan, as far as they can be found: in `named`, in
-/// the file itself, or in a plan in the same folder. Notes where they came from, or what is missed without them.
+/// Adds the retained rows of its plan to the sketch read from `path`, if they can be found: in
+/// `named`, in the sketch file itself, or in a plan in the same folder. Notes their source, or the
+/// disadvantage of missing them.
 pub fn attach(
     sketch: Sketch,
     path: &Path,
@@ -71,7 +73,8 @@ pub fn attach(
     Ok(sketch.with_witnesses_of(&plan)?)
 }
 
-/// The first file in the folder of `path` that is this plan, with its witness rows. Other files are passed over.
+/// Returns the first file in the folder of `path` that is this plan with its retained rows. Other
+/// files are ignored.
 pub fn plan_beside(path: &Path, plan: &Plan) -> Option<(PathBuf, Arc<Plan>)> {
     let digest = plan.witnesses.as_ref()?.digest();
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -81,7 +84,7 @@ pub fn plan_beside(path: &Path, plan: &Plan) -> Option<(PathBuf, Arc<Plan>)> {
     files.sort_by(|a, b| natural_path_order(a, b));
     let fingerprint = plan.fingerprint();
     files.into_iter().find_map(|file| {
-        // The header tells whether the rest is worth reading.
+        // The header shows whether the file needs to be read.
         let header = header(&file).ok()??;
         let says = memchr::memmem::find(&header, digest.as_bytes()).is_some();
         if !says || Kind::of_header(&header) != Kind::Plan {

@@ -1,7 +1,7 @@
-//! Pages that open in any browser: one HTML file without links to anything else.
+//! Pages that open in any browser: one HTML file without external links.
 //!
-//! Its policy lets the browser run the one script and the one style that the page holds, known by their hashes,
-//! and load nothing. Everything can be read without the script.
+//! The content security policy allows only the script and the style in the page, identified by
+//! their hashes, and no loading. The page is readable without the script.
 
 use crate::markup::{escape, shorten};
 use crate::plot::{CLUSTERS, Colour, Sign, class};
@@ -12,16 +12,16 @@ use std::fmt::Write;
 
 const SCRIPT: &str = include_str!("script.js");
 const STYLE: &str = include_str!("style.css");
-/// Characters of a name before it is shortened.
+/// Maximum length of a name in characters; longer names are shortened.
 const LONGEST_NAME: usize = 60;
 
-/// A page in the making.
+/// A page under construction.
 pub struct Page {
     html: String,
 }
 
 impl Page {
-    /// An empty page.
+    /// Starts an empty page.
     pub fn new(title: &str) -> Self {
         let style = format!("{STYLE}{}", colours());
         let (style_hash, script_hash) = (hash(&style), hash(SCRIPT));
@@ -38,27 +38,27 @@ impl Page {
         Page { html }
     }
 
-    /// A heading.
+    /// Adds a heading.
     pub fn heading(&mut self, text: &str) {
         self.push(&format!("<h2>{}</h2>\n", escape(text)));
     }
 
-    /// A paragraph.
+    /// Adds a paragraph.
     pub fn text(&mut self, text: &str) {
         self.push(&format!("<p>{}</p>\n", escape(text)));
     }
 
-    /// A paragraph in small print.
+    /// Adds a paragraph in small print.
     pub fn note(&mut self, text: &str) {
         self.push(&format!("<p class=\"note\">{}</p>\n", escape(text)));
     }
 
-    /// Anything that is HTML already.
+    /// Adds HTML.
     pub fn push(&mut self, html: &str) {
         self.html.push_str(html);
     }
 
-    /// A table; cells are text, those of the first column names.
+    /// Adds a table. Cells are plain text, and the first column contains names.
     pub fn table(&mut self, header: &[String], rows: &[Vec<String>]) {
         let head: String =
             header.iter().map(|c| format!("<th scope=\"col\">{}</th>", escape(c))).collect();
@@ -79,7 +79,7 @@ impl Page {
         self.push(&html);
     }
 
-    /// The whole page.
+    /// Finishes the page and returns it.
     pub fn finish(mut self) -> String {
         self.push("</main>\n<div id=\"tip\" role=\"tooltip\" hidden></div>\n<script>");
         self.push(SCRIPT);
@@ -88,7 +88,7 @@ impl Page {
     }
 }
 
-/// A name as HTML: a long one is shortened, and whole when pointed at.
+/// Formats a name as HTML. A long name is shortened, and its tooltip shows it in full.
 pub fn name(text: &str) -> String {
     let short = shorten(text, LONGEST_NAME);
     match short.ends_with('…') && short != text {
@@ -97,7 +97,7 @@ pub fn name(text: &str) -> String {
     }
 }
 
-/// The sign of a cluster, to stand before its number.
+/// Returns the sign of a cluster as SVG, to be placed before its number.
 pub fn sign(cluster: usize) -> String {
     format!(
         "<svg class=\"sign\" viewBox=\"-1.4 -1.4 2.8 2.8\" aria-hidden=\"true\"><path class=\"{}\" d=\"{}\"/></svg>",
@@ -106,12 +106,12 @@ pub fn sign(cluster: usize) -> String {
     )
 }
 
-/// A source of the page's policy.
+/// Returns a source of the page's policy: the hash of a script or style.
 fn hash(text: &str) -> String {
     format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(text.as_bytes())))
 }
 
-/// The colours of clusters as classes; dark ones are lighter where the page is dark.
+/// Returns the cluster colours as CSS classes. Dark colours are lightened in dark mode.
 fn colours() -> String {
     let light = |c: &Colour| 0.21 * f64::from(c.0) + 0.72 * f64::from(c.1) + 0.07 * f64::from(c.2);
     let on_dark = |c: &Colour| {

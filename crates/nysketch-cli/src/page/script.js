@@ -1,6 +1,6 @@
 "use strict";
-// Adds to a page that can be read without it: a slider over models, words for what is pointed at, tables that
-// sort and transpose, dark or light.
+// Adds optional features to a page: a slider over models, tooltips, tables that can be sorted and
+// transposed, dark mode.
 (() => {
   const root = document.documentElement;
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
@@ -14,7 +14,7 @@
     root.classList.toggle("light", dark);
   });
 
-  // Words for what is pointed at.
+  // Tooltips.
   const tip = one("#tip");
   for (const title of all("svg :not(svg) > title")) {
     title.parentNode.dataset.tip = title.textContent;
@@ -44,7 +44,7 @@
     if (event.key === "Escape") tip.hidden = true;
   });
 
-  // Marks of a picture by arrow keys.
+  // Arrow keys move between the marks of a picture.
   for (const svg of all("svg.picture")) {
     const marks = all("[data-tip]", svg);
     if (!marks.length) continue;
@@ -70,7 +70,7 @@
     });
   }
 
-  // The model that is shown.
+  // The selection of the model.
   const models = all(".model"), slider = one("#model"), map = one("svg.map");
   const dots = map ? all("[data-dot]", map) : [];
   const signs = map ? JSON.parse(one(".map-data").dataset.signs) : [];
@@ -110,7 +110,7 @@
     point.addEventListener("click", () => choose(index));
   }
   slider?.addEventListener("input", () => choose(Number(slider.value)));
-  // A cluster's card lights its cells.
+  // Pointing at a cluster's card highlights its cells.
   for (const card of all(".card")) {
     const light = on => {
       map?.classList.toggle("dim", on);
@@ -120,7 +120,7 @@
     card.addEventListener("pointerleave", () => light(false));
   }
 
-  // Tables that sort by a column, and transpose.
+  // Tables that can be sorted by a column and transposed.
   const number = cell => {
     const text = (cell?.textContent ?? "").replaceAll(",", "").replace("−", "-");
     return text.trim() === "" ? NaN : parseFloat(text);
@@ -171,7 +171,7 @@
     table.classList.toggle("across");
     sortable(table);
   };
-  // A heat map that is too wide for the page hides its numbers.
+  // Hides the numbers of a heat map that is too wide for the page.
   const fit = model => {
     const frame = one(".tall", model);
     if (!frame || frame.dataset.fitted) return;

@@ -1,34 +1,34 @@
-//! Axes: ranges that can be drawn, whatever the values are, and marks at round numbers.
+//! Axes with drawable ranges for any values, and marks at round numbers.
 
 /// Values beyond this cannot be subtracted and squared; they are left out.
 pub const LARGEST: f64 = 1e150;
 
-/// Ranges below this are nothing.
+/// Ranges below this count as zero.
 const SMALLEST: f64 = 1e-150;
 
-/// Whether a value can be drawn.
+/// Returns whether a value can be drawn.
 pub fn drawable(value: f64) -> bool {
     value.is_finite() && value.abs() <= LARGEST
 }
 
-/// A range of values, and the marks on it.
+/// A range of values, and its marks.
 #[derive(Debug, Clone)]
 pub struct Axis {
     pub low: f64,
     pub high: f64,
     pub logarithmic: bool,
-    /// Where, and what it says there.
+    /// Positions and labels of the marks.
     pub marks: Vec<(f64, String)>,
-    /// What it measures.
+    /// Name of the quantity.
     pub name: String,
 }
 
 impl Axis {
-    /// From the lowest to the highest value, with some room; never empty.
+    /// Makes an axis from the lowest to the highest value, with a margin; never empty.
     pub fn around(values: impl IntoIterator<Item = f64>, name: &str) -> Self {
         let (low, high) = ends(values.into_iter().filter(|v| drawable(*v))).unwrap_or((0.0, 1.0));
         let (range, largest) = (high - low, high.abs().max(low.abs()));
-        // Values that are all the same, or nothing at all, are in the middle.
+        // Values that are all equal are in the middle of the axis.
         let room = match largest {
             _ if range > 1e-9 * largest && range > SMALLEST => 0.05 * range,
             _ if largest > SMALLEST => 0.05 * largest,
@@ -37,12 +37,12 @@ impl Axis {
         Axis::linear(low - room, high + room, name)
     }
 
-    /// Exactly from `low` to `high`.
+    /// Makes an axis exactly from `low` to `high`.
     pub fn linear(low: f64, high: f64, name: &str) -> Self {
         Axis { low, high, logarithmic: false, marks: round_marks(low, high, 6), name: name.into() }
     }
 
-    /// A logarithmic axis between positive numbers.
+    /// Makes a logarithmic axis between positive numbers.
     pub fn logarithmic(low: f64, high: f64, name: &str) -> Self {
         let low = if drawable(low) { low.max(SMALLEST) } else { SMALLEST };
         let high = if drawable(high) { high.max(low * 1.001) } else { low * 10.0 };
@@ -50,13 +50,14 @@ impl Axis {
         Axis { low, high, logarithmic: true, marks, name: name.into() }
     }
 
-    /// With these marks instead of round numbers.
+    /// Uses these marks instead of round numbers.
     pub fn marks(mut self, marks: impl IntoIterator<Item = (f64, String)>) -> Self {
         self.marks = marks.into_iter().collect();
         self
     }
 
-    /// Where a value lies between 0 and 1; values outside are at the ends, those that cannot be drawn nowhere.
+    /// Returns the position of a value between 0 and 1. Values outside the axis are at its ends;
+    /// values that cannot be drawn have no position.
     pub fn share(&self, value: f64) -> Option<f64> {
         let by = |x: f64| if self.logarithmic { x.max(f64::MIN_POSITIVE).ln() } else { x };
         let (low, high) = (by(self.low), by(self.high));
@@ -64,7 +65,7 @@ impl Axis {
     }
 }
 
-/// The least and the largest; `None` where there are none.
+/// Returns the smallest and the largest value, or `None` if there are no values.
 pub fn ends(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     values.into_iter().fold(None, |ends, v| match ends {
         None => Some((v, v)),
@@ -72,13 +73,13 @@ pub fn ends(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// The smallest of 1, 2, 5, 10, … that is at least so large.
+/// Returns the smallest of 1, 2, 5, 10, … that is at least `rough`.
 fn round_up(rough: f64) -> f64 {
     let unit = 10f64.powi(rough.log10().floor() as i32);
     [1.0, 2.0, 5.0].into_iter().map(|f| f * unit).find(|s| *s >= rough).unwrap_or(10.0 * unit)
 }
 
-/// About so many marks at multiples of a round step.
+/// Returns about this many marks, at multiples of a round step.
 fn round_marks(low: f64, high: f64, about: usize) -> Vec<(f64, String)> {
     let step = round_up((high - low) / about as f64);
     let first = (low / step).ceil();
@@ -87,8 +88,8 @@ fn round_marks(low: f64, high: f64, about: usize) -> Vec<(f64, String)> {
     marks.map(|v| (v, number(v, step))).collect()
 }
 
-/// Marks at 1, 2, 5, 10, … or, where the axis is long, at some powers of ten, or, where it is short, at even
-/// steps.
+/// Returns marks at 1, 2, 5, 10, …; on a long axis at some powers of ten, and on a short one at
+/// even steps.
 fn log_marks(low: f64, high: f64) -> Vec<(f64, String)> {
     let decades = (high / low).log10();
     let power = |i: i32| 10f64.powi(i);
@@ -104,7 +105,7 @@ fn log_marks(low: f64, high: f64) -> Vec<(f64, String)> {
     inside.map(|v| (v, number(v, v))).collect()
 }
 
-/// A multiple of a step, with the digits that the step needs.
+/// Formats a multiple of a step, with the digits that the step needs.
 fn number(value: f64, step: f64) -> String {
     if value.abs() < 1e-9 * step {
         return "0".into();
@@ -141,7 +142,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever the values, an axis has a few marks, all different, within its range.
+        /// An axis of any values has a few distinct marks, all within its range.
         #[test]
         fn every_axis_can_be_drawn(values in proptest::collection::vec(proptest::num::f64::ANY, 0..6)) {
             let log = ends(values.iter().map(|v| v.abs())).unwrap_or((1.0, 2.0));

@@ -1,5 +1,5 @@
-//! Pixels to draw on. Shapes cover pixels in part, as in SVG, so edges are smooth; lengths are doubled, for
-//! screens and papers with small pixels.
+//! A pixel canvas. Shapes may cover part of a pixel, as in SVG, so edges are smooth. Lengths are
+//! doubled for screens and prints with small pixels.
 
 use super::glyphs;
 use super::palette::Colour;
@@ -8,15 +8,15 @@ use super::sign::Sign;
 use super::svg::BASELINE;
 use zeno::{Command, Join, Mask, PathBuilder, Scratch, Stroke, Style, Transform, Vector};
 
-/// Pixels for each unit of length.
+/// Pixels per unit of length.
 const SCALE: f32 = 2.0;
 
-/// A sheet, white at first.
+/// A canvas, initially white.
 pub struct Canvas {
     width: usize,
     height: usize,
     rgb: Vec<u8>,
-    /// Memory for shapes, which are many.
+    /// Scratch memory that all shapes share.
     scratch: Scratch,
     mask: Vec<u8>,
 }
@@ -36,12 +36,12 @@ impl Canvas {
         canvas
     }
 
-    /// Pixels across and down.
+    /// Returns width and height in pixels.
     pub fn pixels(&self) -> (usize, usize) {
         (self.width, self.height)
     }
 
-    /// Red, green and blue of each pixel, row by row.
+    /// Returns red, green and blue of each pixel, row by row.
     pub fn rgb(&self) -> &[u8] {
         &self.rgb
     }
@@ -63,7 +63,7 @@ impl Canvas {
             }
             canvas.shape(&path, stroke, transform, colour, item.opacity);
         };
-        // A line around text is behind it, one around a shape before it.
+        // The outline of a text is behind it; the outline of a shape is in front of it.
         if matches!(item.shape, Shape::Text { .. }) {
             stroke(self);
             fill(self);
@@ -73,8 +73,8 @@ impl Canvas {
         }
     }
 
-    /// Draws a path; `transform` takes it to pixels. What is larger than the sheet is cut to it before memory is
-    /// taken.
+    /// Draws a path; `transform` maps it to pixels. A shape that is larger than the sheet is
+    /// clipped to it before memory is allocated.
     fn shape<'a>(
         &mut self,
         path: &[Command],
@@ -109,7 +109,7 @@ impl Canvas {
     }
 }
 
-/// The pixel so far from the first one of a shape, if it is on the sheet.
+/// Returns the pixel at this offset from the first one of a shape, if it is on the sheet.
 fn inside(first: i32, offset: usize, size: usize) -> Option<usize> {
     usize::try_from(i64::from(first) + offset as i64).ok().filter(|at| *at < size)
 }
@@ -120,13 +120,13 @@ fn blend(pixel: &mut [u8], colour: Colour, share: f64) {
     }
 }
 
-/// A place, not further away than any sheet reaches.
+/// Returns a point with coordinates limited to twice the largest sheet.
 fn vector((x, y): Point) -> Vector {
     let near = |x: f64| x.clamp(-2.0 * LONGEST, 2.0 * LONGEST) as f32;
     Vector::new(near(x), near(y))
 }
 
-/// Straight lines from point to point.
+/// Connects points with straight lines.
 fn lines(points: &[Point]) -> Vec<Command> {
     let mut path = Vec::new();
     for (i, at) in points.iter().enumerate() {
@@ -138,7 +138,7 @@ fn lines(points: &[Point]) -> Vec<Command> {
     path
 }
 
-/// A shape as a path, and what takes the path to pixels.
+/// Returns a shape as a path, and the transformation of the path to pixels.
 fn outline(shape: &Shape) -> (Vec<Command>, Transform) {
     let doubled = Transform::scale(SCALE, SCALE);
     match shape {
@@ -188,7 +188,7 @@ mod tests {
 
     const BLACK: Colour = Colour(0, 0, 0);
 
-    /// Rows and columns of pixels that are not white: left, right, top, bottom.
+    /// Returns the extent of the dark pixels: left, right, top, bottom.
     fn extent(item: Item, side: f64) -> [usize; 4] {
         let mut scene = Scene::new(side, side, "");
         scene.push(item);
@@ -203,8 +203,8 @@ mod tests {
         )
     }
 
-    /// Four capitals of 20 pixels an em are 60 wide (0.752 each) and 15 high (0.729); bearings are 0.098.
-    /// Each anchor and each turn puts them where SVG does, within a pixel.
+    /// Four capitals of 20 pixels an em are 60 wide (0.752 each) and 15 high (0.729); bearings are
+    /// 0.098. Each anchor and each direction places them as SVG does, within a pixel.
     #[test]
     fn text_stands_where_it_does_in_svg() {
         let near = |item: Item, expected: [usize; 4]| {
@@ -213,7 +213,7 @@ mod tests {
             assert!(close, "{got:?} is not near {expected:?}");
         };
         let text = || Item::text((50.0, 50.0), "HHHH", 10.0);
-        // The baseline is 7 pixels below the place.
+        // The baseline is 7 pixels below the given point.
         near(text(), [102, 157, 92, 106]);
         near(text().anchor(Anchor::End), [42, 97, 92, 106]);
         near(text().anchor(Anchor::Middle), [72, 127, 92, 106]);

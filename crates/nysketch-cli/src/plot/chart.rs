@@ -1,18 +1,18 @@
-//! A chart: a box with axes, whose margins are as wide as their texts.
+//! A chart: a box with axes, whose margins fit their texts.
 
 use super::axis::Axis;
 use super::glyphs;
 use super::palette::{INK, LINE};
 use super::scene::{Anchor, Item, Point, Scene};
 
-/// Size of text.
+/// Font size of texts.
 pub const TEXT: f64 = 12.0;
 /// Height of a line of text.
 pub const LINE_HEIGHT: f64 = 1.5 * TEXT;
-/// Room between text and what is beside it.
+/// Space between a text and its neighbours.
 const GAP: f64 = 6.0;
 
-/// How wide a text is.
+/// Returns the width of a text.
 pub fn width(text: &str, size: f64) -> f64 {
     f64::from(glyphs::line(text).width) * size
 }
@@ -27,7 +27,7 @@ pub struct Area {
 }
 
 impl Area {
-    /// All of a picture, but for its edge.
+    /// Returns the whole picture except a margin.
     pub fn of(scene: &Scene) -> Self {
         let edge = 10.0;
         Area { left: edge, top: edge, right: scene.width - edge, bottom: scene.height - edge }
@@ -41,7 +41,7 @@ pub struct Chart {
     pub inner: Area,
 }
 
-/// Width of the widest mark.
+/// Returns the width of the widest mark.
 fn widest(axis: &Axis) -> f64 {
     axis.marks.iter().map(|m| width(&m.1, TEXT)).fold(0.0, f64::max)
 }
@@ -50,13 +50,13 @@ fn named(axis: &Axis) -> f64 {
     if axis.name.is_empty() { 0.0 } else { LINE_HEIGHT }
 }
 
-/// Room for the texts at the left of a chart.
+/// Returns the width that the texts at the left of a chart need.
 pub fn margin(y: &Axis) -> f64 {
     widest(y) + GAP + named(y)
 }
 
 impl Chart {
-    /// Draws axes into a part of the picture. Their texts are inside it, however long.
+    /// Draws axes into a part of the picture. Their texts stay inside it, whatever their length.
     pub fn new(scene: &mut Scene, outer: Area, x: Axis, y: Axis) -> Self {
         let mut inner = Area {
             left: outer.left + margin(&y),
@@ -69,7 +69,7 @@ impl Chart {
         if crowded {
             inner.bottom -= widest(&x) - TEXT;
         } else {
-            // A text below a mark at the end of the axis reaches half its width beyond it.
+            // A text below a mark at the end of the axis extends beyond it by half its width.
             for (share, width) in shares {
                 let at = inner.left + share * (inner.right - inner.left);
                 inner.left += (outer.left - (at - 0.5 * width)).max(0.0);
@@ -81,7 +81,7 @@ impl Chart {
         chart
     }
 
-    /// Where a pair of values is drawn; values beyond an axis are at its end.
+    /// Returns the position of a pair of values. Values beyond an axis are at its end.
     pub fn at(&self, x: f64, y: f64) -> Option<Point> {
         let Area { left, top, right, bottom } = self.inner;
         let (x, y) = (self.x.share(x)?, self.y.share(y)?);
@@ -127,7 +127,7 @@ impl Chart {
     }
 }
 
-/// Whether texts of these widths at these shares of an axis would touch.
+/// Returns whether texts of these widths at these positions along an axis would touch.
 fn crowded(mut texts: Vec<(f64, f64)>, length: f64) -> bool {
     texts.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut end = f64::NEG_INFINITY;
@@ -139,7 +139,8 @@ fn crowded(mut texts: Vec<(f64, f64)>, length: f64) -> bool {
     })
 }
 
-/// Signs and what they mean, side by side, above or below a chart. Returns the height that they take.
+/// Draws signs and their meanings side by side, above or below a chart. Returns the height of the
+/// legend.
 pub fn legend(scene: &mut Scene, area: Area, entries: &[(Item, String)]) -> f64 {
     let (mut x, mut y) = (area.left, area.top + 0.5 * LINE_HEIGHT);
     for (sign, text) in entries {

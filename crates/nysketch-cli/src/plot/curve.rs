@@ -1,4 +1,4 @@
-//! Numbers over k: risks of models, or shares of variance.
+//! A curve over k: risks of models, or shares of variance.
 
 use super::axis::{Axis, drawable};
 use super::chart::{Area, Chart, LINE_HEIGHT, TEXT, legend, width};
@@ -7,13 +7,13 @@ use super::scene::{Item, Scene};
 use super::sign::Sign;
 use crate::output::short;
 
-/// What to draw.
+/// The contents of a curve.
 pub struct Curve<'a> {
-    /// k and its value, by rising k.
+    /// k and its value, by increasing k.
     pub points: &'a [(usize, f64)],
-    /// Which k is marked, and what that means.
+    /// The k to mark, and the label of the mark.
     pub marked: Option<(usize, &'a str)>,
-    /// What the axes measure.
+    /// Names of the quantities on the axes.
     pub names: [&'a str; 2],
 }
 
@@ -52,7 +52,7 @@ pub fn curve(curve: &Curve<'_>) -> Scene {
     scene
 }
 
-/// Every k, or every second, fifth, tenth, …, so that they stay apart.
+/// Returns marks at every k, or at every second, fifth, tenth, …, so that they do not touch.
 fn marks(points: &[(usize, f64)], length: f64) -> Vec<(f64, String)> {
     let text = points.last().map_or(0.0, |p| width(&p.0.to_string(), TEXT)) + 10.0;
     let (first, last) = (points.first().map_or(0, |p| p.0), points.last().map_or(0, |p| p.0));

@@ -1,4 +1,4 @@
-//! Days in their order: a figure of each, beside the band in which most days lie.
+//! Days in order: one value per day, and the band that contains most days.
 
 use super::axis::Axis;
 use super::chart::{Area, Chart, LINE_HEIGHT, TEXT, legend, width};
@@ -12,27 +12,27 @@ pub struct DayPoint {
     pub name: String,
     pub value: f64,
     pub stands_out: bool,
-    /// Shown when pointed at.
+    /// The tooltip.
     pub title: String,
 }
 
-/// What to draw.
+/// The contents of the chart.
 pub struct DaysChart<'a> {
     pub points: &'a [DayPoint],
-    /// The first so many make the band; none where all points are alike.
+    /// Number of days, from the first, that define the band; 0 for no band.
     pub others: usize,
-    /// What the figure is.
+    /// Name of the value.
     pub axis: &'a str,
     pub title: &'a str,
-    /// A value beyond which days stand out, and what it is called. With it there is no band.
+    /// A value above which days stand out, and its name. If it is given, there is no band.
     pub threshold: Option<(f64, String)>,
 }
 
-/// Room for a name, and for all of them; of more days, not every name is shown.
+/// Width per name, and maximum width of the picture. With more days, some names are omitted.
 const NAME: f64 = 15.0;
 const WIDEST: f64 = 6000.0;
 const PANEL: f64 = 320.0;
-/// Share of the days below and above the band.
+/// Share of the days below the band, and also above it.
 const OUTSIDE: f64 = 0.05;
 
 /// Draws the days.
@@ -76,7 +76,7 @@ pub fn days(chart: &DaysChart<'_>) -> Scene {
     scene
 }
 
-/// Where 90 % of the days lie.
+/// Returns the range that contains 90 % of the days.
 fn band(points: &[DayPoint]) -> Option<(f64, f64)> {
     let mut values: Vec<f64> = points.iter().map(|p| p.value).collect();
     values.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! How far sketches are from a baseline, in their order: discrepancies above, p-values below.
+//! The drift of sketches from a baseline, in order: discrepancies above, p-values below.
 
 use super::axis::{Axis, drawable};
 use super::chart::{Area, Chart, LINE_HEIGHT, TEXT, legend, margin};
@@ -10,29 +10,30 @@ use crate::markup::shorten;
 /// One sketch.
 pub struct DriftPoint {
     pub name: String,
-    /// Discrepancy at the middle bandwidth, and what noise makes of it.
+    /// Discrepancy at the middle bandwidth, and its expected value from noise alone.
     pub mmd: Option<f64>,
     pub noise: Option<f64>,
     pub p_value: Option<f64>,
     pub drift: bool,
-    /// Shown when pointed at.
+    /// The tooltip.
     pub title: String,
 }
 
-/// What to draw.
+/// The contents of the chart.
 pub struct DriftChart<'a> {
     pub points: &'a [DriftPoint],
     pub baseline: &'a str,
-    /// p-values up to this are called drift.
+    /// p-values up to this level count as drift.
     pub level: f64,
 }
 
-/// Room for a name, and for all of them; of more sketches, not every name is shown.
+/// Width per name, and maximum width of the picture. With more sketches, some names are omitted.
 const NAME: f64 = 15.0;
 const WIDEST: f64 = 6000.0;
 const PANEL: f64 = 250.0;
 
-/// Draws what there is: neither part where sketches keep neither kernel sums nor cells.
+/// Draws the panels that have values, or returns `None` if the sketches have neither kernel sums
+/// nor cells.
 pub fn drift(chart: &DriftChart<'_>) -> Option<Scene> {
     let points = chart.points;
     let any = |of: fn(&DriftPoint) -> Option<f64>| points.iter().any(|p| of(p).is_some());
@@ -62,7 +63,7 @@ pub fn drift(chart: &DriftChart<'_>) -> Option<Scene> {
     let mmd = Axis::linear(0.0, 1.08 * top, "MMD, middle bandwidth");
     let least = points.iter().filter_map(|p| p.p_value).fold(chart.level, f64::min);
     let p_value = Axis::logarithmic(0.7 * least, 1.0, "p-value");
-    // Both panels start at the same place.
+    // Both panels are aligned at the left.
     let left = margin(&mmd).max(margin(&p_value));
     let part = |area: Area, y: &Axis| Area { left: area.left + left - margin(y), ..area };
     if panels[0] {
@@ -83,7 +84,7 @@ pub fn drift(chart: &DriftChart<'_>) -> Option<Scene> {
     Some(scene)
 }
 
-/// Values in order: as a line with marks, or as a dashed line.
+/// Draws values in order, as a line with marks or as a dashed line.
 fn line(
     scene: &mut Scene,
     chart: &Chart,

@@ -1,4 +1,5 @@
-//! Outlines of text, from the font in the command: a part of DejaVu Sans (Latin, Greek, Cyrillic, mathematics).
+//! Outlines of text from the embedded font, a subset of DejaVu Sans (Latin, Greek, Cyrillic,
+//! mathematics).
 
 use std::sync::LazyLock;
 use ttf_parser::{Face, OutlineBuilder};
@@ -7,14 +8,14 @@ use zeno::{Command, PathBuilder};
 static FONT: LazyLock<Option<Face<'static>>> =
     LazyLock::new(|| Face::parse(include_bytes!("../../fonts/DejaVuSans-subset.ttf"), 0).ok());
 
-/// A line of text in ems, y downwards, that starts at the origin on the baseline.
+/// A line of text in ems, with y downwards. It starts at the origin of the baseline.
 #[derive(Default)]
 pub struct Line {
     pub width: f32,
     pub outlines: Vec<Command>,
 }
 
-/// Sets text in one line. Characters that the font does not have show as boxes.
+/// Sets text in one line. Characters that are not in the font appear as boxes.
 pub fn line(text: &str) -> Line {
     let mut line = Line::default();
     let Some(font) = FONT.as_ref() else { return line };
@@ -65,7 +66,7 @@ impl OutlineBuilder for Pen<'_> {
 mod tests {
     use super::*;
 
-    /// The advances of DejaVu Sans: 1401 for A, 1303 for a digit, of 2048.
+    /// The advances of DejaVu Sans are 1401 for A and 1303 for a digit, of 2048.
     #[test]
     fn text_is_as_wide_as_its_glyphs() {
         assert!((line("A1").width - (1401.0 + 1303.0) / 2048.0).abs() < 1e-6);

@@ -1,18 +1,18 @@
-//! Which files a picture can be written to.
+//! The kinds of files for pictures.
 
 use std::path::{Path, PathBuf};
 
-/// The kinds of files that a picture can be written to.
+/// The kind of file of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Vectors.
+    /// Vector graphics.
     Svg,
     /// Pixels.
     Png,
 }
 
 impl Kind {
-    /// By the extension.
+    /// Returns the kind for the extension of a path.
     pub fn of(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?;
         [("svg", Kind::Svg), ("png", Kind::Png)]
@@ -22,10 +22,10 @@ impl Kind {
     }
 }
 
-/// What a name must look like.
+/// The rule for names of pictures, as part of an error message.
 pub const KINDS: &str = "the name of a picture ends in .svg or .png";
 
-/// The file of a picture, refused before anything is computed if its name does not say how to write it.
+/// Checks the name of a picture. Called before anything is computed.
 pub fn path(path: PathBuf) -> Result<PathBuf, String> {
     if Kind::of(&path).is_some() { Ok(path) } else { Err(KINDS.to_string()) }
 }

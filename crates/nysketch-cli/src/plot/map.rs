@@ -12,30 +12,30 @@ pub struct Dot {
     pub place: Point,
     pub rows: f64,
     pub cluster: usize,
-    /// Shown when pointed at, where it is not empty.
+    /// The tooltip, unless empty.
     pub title: String,
 }
 
-/// What to draw.
+/// The contents of a map.
 pub struct Map<'a> {
     pub title: &'a str,
-    /// What the axes measure.
+    /// Names of the axes.
     pub axes: [&'a str; 2],
-    /// What a dot is: "row", "cell".
+    /// Meaning of a dot: "row", "cell".
     pub what: &'a str,
     pub dots: &'a [Dot],
-    /// Centres of several models, of which the page shows one at a time; pictures have one.
+    /// Centres of several models. A page shows one model at a time; a picture has one.
     pub centres: &'a [Vec<Point>],
-    /// The model that is shown.
+    /// Index of the model that is shown.
     pub shown: usize,
 }
 
-/// Share of the rows that the axes show at either end, at least: a few distant rows do not squash the others.
+/// Share of the rows at either end that the axes may leave out, so that a few distant rows do not
+/// compress the rest.
 const WITHIN: f64 = 0.005;
-/// The axes show everything where that takes so many times the room of most rows, at most.
+/// The axes show all rows if that takes at most this many times the range of most rows.
 const ROOM: f64 = 2.0;
 
-/// Draws a map.
 pub fn map(map: &Map<'_>) -> Scene {
     let about = format!("{}: {}", map.title, count(map.dots.len() as u64, map.what));
     let mut scene = Scene::new(720.0, 560.0, about);
@@ -48,7 +48,7 @@ pub fn map(map: &Map<'_>) -> Scene {
     let axis = |of: fn(Point) -> f64, name: &str| {
         let (low, high) = limits(map.dots.iter().map(|d| (of(d.place), d.rows)).collect());
         let axis = Axis::around([low, high], name);
-        // What has no name measures nothing.
+        // An axis without a name has no meaning and therefore no marks.
         if name.is_empty() { axis.marks([]) } else { axis }
     };
     let (x, y) = (axis(|p| p.0, map.axes[0]), axis(|p| p.1, map.axes[1]));
@@ -96,7 +96,7 @@ pub fn map(map: &Map<'_>) -> Scene {
     scene
 }
 
-/// The class of a cluster's colour.
+/// Returns the CSS class of a cluster's colour.
 pub fn class(cluster: usize) -> String {
     format!("c{}", cluster % super::palette::CLUSTERS.len())
 }
@@ -111,7 +111,7 @@ fn outside_note<'a>(map: &Map<'_>, outside: impl Iterator<Item = &'a Dot>) -> Op
     })
 }
 
-/// The part of an axis that shows most rows, or all of them where that takes little more room.
+/// Returns the range of an axis: most rows, or all rows if they need little more space.
 fn limits(mut values: Vec<(f64, f64)>) -> (f64, f64) {
     values.retain(|v| drawable(v.0));
     values.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -127,7 +127,8 @@ fn limits(mut values: Vec<(f64, f64)>) -> (f64, f64) {
     };
     let (from, to) = (quantile(WITHIN), quantile(1.0 - WITHIN));
     let room = to - from;
-    // The rows of a cell reach beyond its mean, and a table of two different values has no middle.
+    // The rows of a cell extend beyond its mean, and a table with only two distinct values has no
+    // middle.
     if !(room > 0.0) || high - low <= ROOM * room {
         return (low, high);
     }

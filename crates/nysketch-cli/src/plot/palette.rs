@@ -14,16 +14,17 @@ impl std::fmt::Display for Colour {
 pub const INK: Colour = Colour(34, 34, 34);
 /// Axes and lines between clusters.
 pub const LINE: Colour = Colour(204, 204, 204);
-/// What is drawn on.
+/// The background.
 pub const PAPER: Colour = Colour(255, 255, 255);
-/// Lines of data, and what stands out of them.
+/// Lines of data, and marks of values that stand out.
 pub const DATA: Colour = CLUSTERS[0];
 pub const STANDS_OUT: Colour = CLUSTERS[5];
-/// Below and above the mean.
+/// Colours below and above the mean.
 pub const BELOW: Colour = Colour(0, 114, 178);
 pub const ABOVE: Colour = Colour(213, 94, 0);
 
-/// Colours of clusters that stay apart with any kind of colour vision: those of Okabe and Ito, then darker ones.
+/// Colours of clusters that are distinguishable with any kind of colour vision: the palette of
+/// Okabe and Ito, followed by darker colours.
 pub const CLUSTERS: [Colour; 12] = [
     Colour(0, 114, 178),
     Colour(230, 159, 0),
@@ -39,12 +40,11 @@ pub const CLUSTERS: [Colour; 12] = [
     Colour(153, 153, 51),
 ];
 
-/// The colour of a cluster.
 pub fn colour(cluster: usize) -> Colour {
     CLUSTERS[cluster % CLUSTERS.len()]
 }
 
-/// A colour on paper, so strong from 0 to 1.
+/// Mixes a colour with the background; `strength` is from 0 to 1.
 pub fn tint(colour: Colour, strength: f64) -> Colour {
     let mix =
         |c: u8, p: u8| (f64::from(p) + strength * (f64::from(c) - f64::from(p))).round() as u8;

@@ -1,15 +1,17 @@
-//! PNG files of three bytes per pixel, as in the specification (ISO/IEC 15948), sections 5, 9 and 11.
+//! Writes PNG files with three bytes per pixel, after sections 5, 9 and 11 of the specification
+//! (ISO/IEC 15948).
 
 use flate2::{Compression, write::ZlibEncoder};
 use std::io::{self, Write};
 
 const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
-/// Bits per sample, colour type (red, green, blue), and the only compression, filtering and (no) interlacing.
+/// Bits per sample, colour type (red, green, blue), the only compression and filtering methods, and
+/// no interlacing.
 const FORMAT: [u8; 5] = [8, 2, 0, 0, 0];
-/// Before each row. Plots are flat: rows compress best as they are.
+/// The filter type before each row. Plots have flat colours, so unfiltered rows compress best.
 const NO_FILTER: u8 = 0;
 
-/// The file of an image, row by row from the top.
+/// Encodes an image, given row by row from the top.
 pub fn encode(width: usize, height: usize, rgb: &[u8]) -> io::Result<Vec<u8>> {
     assert_eq!(rgb.len(), 3 * width * height, "three bytes per pixel");
     let side = |n: usize| u32::try_from(n).map(u32::to_be_bytes).map_err(io::Error::other);
@@ -26,7 +28,7 @@ pub fn encode(width: usize, height: usize, rgb: &[u8]) -> io::Result<Vec<u8>> {
     Ok(file)
 }
 
-/// Length, name, contents, and the checksum of the last two.
+/// Writes a chunk: length, name, contents, and the checksum of name and contents.
 fn chunk(file: &mut Vec<u8>, name: &[u8; 4], contents: &[u8]) -> io::Result<()> {
     let length = u32::try_from(contents.len()).map_err(io::Error::other)?;
     file.extend(length.to_be_bytes());
@@ -41,7 +43,7 @@ fn chunk(file: &mut Vec<u8>, name: &[u8; 4], contents: &[u8]) -> io::Result<()> 
 mod tests {
     use super::*;
 
-    /// The smallest image, byte by byte; its checksums are those of other writers.
+    /// The smallest image, byte by byte; the checksums agree with those of other writers.
     #[test]
     fn one_pixel() {
         let file = encode(1, 1, &[255, 0, 0]).unwrap();
@@ -58,7 +60,7 @@ mod tests {
         assert_eq!(rows(&encode(5, 7, &rgb).unwrap()), expected);
     }
 
-    /// What the one chunk of image data holds.
+    /// Returns the decompressed rows of the single data chunk.
     fn rows(file: &[u8]) -> Vec<u8> {
         let contents = &file[33..file.len() - 12];
         assert_eq!(contents[4..8], *b"IDAT");

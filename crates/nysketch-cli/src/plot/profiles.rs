@@ -1,4 +1,4 @@
-//! Clusters beside the whole: a heat map of columns and clusters, in standard deviations.
+//! Clusters compared with all rows: a heat map of columns and clusters, in standard deviations.
 
 use super::chart::{LINE_HEIGHT, TEXT, width};
 use super::map::class;
@@ -10,27 +10,27 @@ use nysketch::Model;
 use nysketch::clusters::{Aspect, Cluster};
 use std::collections::BTreeMap;
 
-/// Columns that a picture shows; of more, those in which clusters differ most.
+/// Maximum number of columns in a picture; the ones that differ most between clusters are kept.
 pub const MOST_COLUMNS: usize = 100;
-/// Clusters side by side in a picture; of more, the largest.
+/// Maximum number of clusters in a picture; the largest are kept.
 const MOST_CLUSTERS: usize = 200;
-/// Deviations from which on a share tells a cluster from the whole.
+/// Deviation from which a share distinguishes a cluster from all rows.
 const TELLING: f64 = 0.1;
-/// Deviations from which on colours are the strongest.
+/// Deviation from which colours have full strength.
 pub const STRONGEST: f64 = 3.0;
-/// Clusters side by side where columns are few.
+/// Maximum number of clusters side by side if there are few columns.
 const ABREAST: usize = 16;
 const FEW_COLUMNS: usize = 20;
 const CELL: Point = (42.0, 19.0);
 
-/// In what clusters differ most from the whole, so many aspects at most, in the order of the table.
+/// Returns the aspects in which clusters differ most from all rows, at most `most`, in table order.
 pub fn telling_aspects(clusters: &[Cluster], most: usize) -> Vec<Aspect> {
     let mut largest: BTreeMap<Aspect, f64> = BTreeMap::new();
     for t in clusters.iter().flat_map(|c| &c.traits) {
         let known = largest.entry(t.aspect).or_default();
         *known = known.max(t.deviations.abs());
     }
-    // Shares that are the same everywhere would say nothing, and may be many.
+    // Shares that are the same in all clusters carry no information, and there may be many.
     largest.retain(|aspect, far| match aspect {
         Aspect::Number(_) | Aspect::Cycle(..) => true,
         Aspect::Level(..) | Aspect::Missing(_) => *far >= TELLING,
@@ -42,13 +42,13 @@ pub fn telling_aspects(clusters: &[Cluster], most: usize) -> Vec<Aspect> {
     order.into_iter().map(|(aspect, _)| aspect).collect()
 }
 
-/// The colour of a deviation.
+/// Returns the colour of a deviation.
 fn heat(deviations: f64) -> Colour {
     let strength = (deviations.abs() / STRONGEST).min(1.0);
     tint(if deviations < 0.0 { BELOW } else { ABOVE }, 0.8 * strength)
 }
 
-/// Draws the heat map of a model, where the sketch told what the whole looks like.
+/// Draws the heat map of a model, or returns `None` if its sketch had no profile of all rows.
 pub fn profiles(model: &Model) -> Option<Scene> {
     let mut clusters = model.clusters();
     clusters.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -64,7 +64,7 @@ pub fn profiles(model: &Model) -> Option<Scene> {
     Some(Scene::stacked(bands))
 }
 
-/// Some clusters side by side, with columns down.
+/// Draws some clusters side by side, with columns as rows.
 fn band(model: &Model, clusters: &[Cluster], columns: &[Aspect]) -> Scene {
     let name = |aspect: &Aspect| shorten(&model.name_of(*aspect), 32);
     let names: Vec<String> = columns.iter().map(name).collect();
@@ -106,7 +106,7 @@ fn band(model: &Model, clusters: &[Cluster], columns: &[Aspect]) -> Scene {
     scene
 }
 
-/// "+2.1"; nothing is neither above nor below.
+/// Formats a deviation: "+2.1"; a value near zero has no sign.
 pub fn signed(deviations: f64) -> String {
     match deviations.abs() {
         z if z < 0.05 => "0.0".into(),
@@ -115,7 +115,7 @@ pub fn signed(deviations: f64) -> String {
     }
 }
 
-/// What the colours mean, and how many columns are shown.
+/// Draws the colour scale and states how many columns are shown.
 fn scale(model: &Model, shown: usize) -> Scene {
     let mut scene = Scene::new(480.0, 3.0 * LINE_HEIGHT, "");
     let y = LINE_HEIGHT;

@@ -1,12 +1,13 @@
-//! What is drawn, before it is known on what: shapes in order, each with words to show when pointed at.
+//! Pictures independent of the output format: shapes in drawing order, each with an optional
+//! tooltip.
 
 use super::palette::Colour;
 use super::sign::Sign;
 
-/// Across and down, in units of a pixel.
+/// Horizontal and vertical position, in units of a pixel.
 pub type Point = (f64, f64);
 
-/// Where text stands beside its place.
+/// Horizontal alignment of a text with its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
     Start,
@@ -14,7 +15,7 @@ pub enum Anchor {
     End,
 }
 
-/// What is drawn.
+/// A shape.
 #[derive(Debug, Clone)]
 pub enum Shape {
     Line(Vec<Point>),
@@ -24,7 +25,8 @@ pub enum Shape {
         radius: f64,
         sign: Sign,
     },
-    /// Its middle line stands at the place; upwards or in reading direction.
+    /// A text whose middle line passes through the position, written upwards or in reading
+    /// direction.
     Text {
         at: Point,
         text: String,
@@ -34,7 +36,7 @@ pub enum Shape {
     },
 }
 
-/// A shape and how it looks. `class` and `data` are for a page, which may style and find shapes by them.
+/// A shape and its style. A page uses `class` and `data` to style and find shapes.
 #[derive(Debug, Clone)]
 pub struct Item {
     pub shape: Shape,
@@ -42,7 +44,7 @@ pub struct Item {
     pub stroke: Option<Colour>,
     pub width: f64,
     pub opacity: f64,
-    /// Lengths of strokes and gaps.
+    /// Lengths of dashes and gaps.
     pub dash: Option<[f64; 2]>,
     pub class: String,
     pub data: Vec<(&'static str, String)>,
@@ -121,7 +123,7 @@ impl Item {
         self
     }
 
-    /// One more class.
+    /// Adds a class.
     pub fn class(mut self, class: &str) -> Self {
         if !self.class.is_empty() {
             self.class.push(' ');
@@ -140,7 +142,7 @@ impl Item {
         self
     }
 
-    /// The same, so far to the right and down.
+    /// Moves the shape to the right and down.
     pub fn moved(mut self, right: f64, down: f64) -> Self {
         let by = |p: &mut Point| *p = (p.0 + right, p.1 + down);
         match &mut self.shape {
@@ -165,22 +167,22 @@ impl Item {
 pub struct Scene {
     pub width: f64,
     pub height: f64,
-    /// What it shows, for those who do not see it.
+    /// Description for readers who cannot see the picture.
     pub about: String,
     pub items: Vec<Item>,
 }
 
-/// Longest side of a picture: pixels of larger ones take gigabytes.
+/// Longest side of a picture: the pixels of larger pictures would take gigabytes.
 pub const LONGEST: f64 = 10_000.0;
 
 impl Scene {
-    /// An empty picture.
+    /// Makes an empty picture.
     pub fn new(width: f64, height: f64, about: impl Into<String>) -> Self {
         let side = |x: f64| if x.is_finite() { x.clamp(1.0, LONGEST).ceil() } else { 1.0 };
         Scene { width: side(width), height: side(height), about: about.into(), items: Vec::new() }
     }
 
-    /// Pictures one below the other.
+    /// Stacks pictures from top to bottom.
     pub fn stacked(scenes: Vec<Scene>) -> Self {
         let width = scenes.iter().map(|s| s.width).fold(0.0, f64::max);
         let about = scenes.iter().map(|s| s.about.as_str()).filter(|about| !about.is_empty());
@@ -194,7 +196,7 @@ impl Scene {
         all
     }
 
-    /// Draws a shape over the others; one that is nowhere is left out.
+    /// Draws a shape over the others. A shape without finite coordinates is left out.
     pub fn push(&mut self, item: Item) {
         if item.is_finite() {
             self.items.push(item);

@@ -1,4 +1,5 @@
-//! Signs of clusters: discs for the first twelve, then other shapes in the same colours.
+//! Signs of clusters: discs for the first twelve, other shapes in the same colours for the
+//! following ones.
 
 use super::palette::CLUSTERS;
 
@@ -12,16 +13,16 @@ pub enum Sign {
     Down,
 }
 
-/// All signs, in the order in which clusters take them.
+/// All signs, in the order in which clusters use them.
 pub const SIGNS: [Sign; 5] = [Sign::Disc, Sign::Square, Sign::Diamond, Sign::Up, Sign::Down];
 
 impl Sign {
-    /// The sign of a cluster.
+    /// Returns the sign of a cluster.
     pub fn of(cluster: usize) -> Self {
         SIGNS[cluster / CLUSTERS.len() % SIGNS.len()]
     }
 
-    /// Its corners; none for the disc.
+    /// Returns the corners; the disc has none.
     pub fn corners(self) -> &'static [(f64, f64)] {
         match self {
             Sign::Disc => &[],
@@ -32,7 +33,7 @@ impl Sign {
         }
     }
 
-    /// Its outline as a path of SVG.
+    /// Returns the outline as an SVG path.
     pub fn path(self) -> String {
         match self.corners() {
             [] => "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0".into(),

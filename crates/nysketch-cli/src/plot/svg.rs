@@ -1,21 +1,21 @@
-//! Pictures as SVG: alone, or as part of a page, whose style may change colours by class.
+//! Pictures as SVG: a separate file, or part of a page, whose style may change colours by class.
 
 use super::palette::PAPER;
 use super::scene::{Anchor, Item, Scene, Shape};
 use crate::markup::escape;
 use std::fmt::Write;
 
-/// How far the baseline is below the middle line of lower-case letters, in ems.
+/// Distance of the baseline below the middle line of lower-case letters, in ems.
 pub const BASELINE: f64 = 0.35;
 
-/// The picture as a file, in a font with the widths that the layout assumes.
+/// Returns the picture as a file, in a font with the widths that the layout assumes.
 pub fn file(scene: &Scene) -> String {
     let mut svg = start(scene, " xmlns=\"http://www.w3.org/2000/svg\"");
     let _ = writeln!(svg, "<rect width=\"100%\" height=\"100%\" fill=\"{PAPER}\"/>");
     finish(svg, scene)
 }
 
-/// The picture as part of a page.
+/// Returns the picture as part of a page.
 pub fn element(scene: &Scene, class: &str) -> String {
     finish(start(scene, &format!(" class=\"{class}\"")), scene)
 }
@@ -38,7 +38,7 @@ fn finish(mut svg: String, scene: &Scene) -> String {
     svg
 }
 
-/// A tenth of a pixel is enough.
+/// Formats a length: a tenth of a pixel is precise enough.
 fn number(x: f64) -> String {
     let text = format!("{x:.1}");
     text.strip_suffix(".0").map_or(text.clone(), String::from)

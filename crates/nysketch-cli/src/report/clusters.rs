@@ -1,4 +1,5 @@
-//! The clusters of each model: one card for each, and their profiles in a table coloured by deviations.
+//! The clusters of each model: one card per cluster, and their profiles in a table coloured by
+//! deviation.
 
 use super::curve::model_name;
 use super::map::labels;
@@ -16,9 +17,9 @@ use nysketch::recipe::words::{self, percent};
 use nysketch::{Context as Decoding, Model, Task};
 use std::fmt::Write;
 
-/// Clusters that are read one by one.
+/// Number of clusters up to which the cards come first.
 const FEW: usize = 12;
-/// Columns on a card.
+/// Maximum number of columns on a card.
 const COLUMNS: usize = 5;
 
 pub fn section(
@@ -77,7 +78,7 @@ fn one(page: &mut Page, decoding: &Decoding<'_>, model: &Model) -> Result<()> {
     clusters.iter().for_each(|c| cards.push_str(&card(c, model)));
     cards.push_str("</ul>\n");
     clusters.sort_by_key(|c| c.label);
-    // Few clusters are read one by one; of many, the whole is seen first.
+    // With few clusters, the cards come first; with many, the overview does.
     if clusters.len() > FEW {
         profiles(page, &clusters, model);
         page.push(&cards);
@@ -119,12 +120,12 @@ fn card(cluster: &Cluster, model: &Model) -> String {
     html
 }
 
-/// How far all rows are from their mean, in the coordinates of the fit.
+/// Returns the spread of all rows around their mean, in the coordinates of the fit.
 fn whole_spread(model: &Model) -> Option<f64> {
     model.profile.as_ref().map(|profile| model.spread(&profile.deviation))
 }
 
-/// The table: columns down and clusters across, or the other way round where clusters are many.
+/// Adds the table, with columns as rows; with many clusters, clusters are the rows.
 fn profiles(page: &mut Page, clusters: &[Cluster], model: &Model) {
     let centres = match &model.shape {
         Shape::Centres { centres, .. } | Shape::Mixture { means: centres, .. } => centres,
@@ -203,13 +204,13 @@ fn profiles(page: &mut Page, clusters: &[Cluster], model: &Model) {
     }
 }
 
-/// The value of a cluster in an aspect, as the model alone tells it.
+/// Returns the value of a cluster in an aspect, from the model alone.
 fn value_of(model: &Model, centre: &[f64], label: usize, aspect: Aspect) -> Option<f64> {
     let levels = model.levels.get(label).map_or(&[][..], Vec::as_slice);
     Facts { numbers: centre, levels, missing: &[] }.value(aspect, &model.recipe)
 }
 
-/// How much a column of numbers varies over all rows.
+/// Formats the standard deviation of a numeric column over all rows.
 fn deviation(model: &Model, aspect: Aspect) -> String {
     match (aspect, &model.profile) {
         (Aspect::Number(j), Some(profile)) => {
@@ -249,12 +250,12 @@ fn transposed(table: Vec<Vec<Cell>>) -> Vec<Vec<Cell>> {
     (0..columns).map(|i| table.iter().map(|row| row[i].clone()).collect()).collect()
 }
 
-/// The strength of a colour, from −6 to 6.
+/// Returns the strength of a colour, from −6 to 6.
 fn heat(deviations: f64) -> i32 {
     (6.0 * deviations / STRONGEST).round().clamp(-6.0, 6.0) as i32
 }
 
-/// What the colours mean.
+/// Returns the legend of the colours.
 fn scale() -> String {
     let colours: String = (-6..=6)
         .map(|n: i32| match n {

@@ -1,4 +1,4 @@
-//! How many clusters there are: a curve for each task, and a slider over the models.
+//! The number of clusters: a curve for each task, and a slider over the models.
 
 use super::models::{Shown, TaskCurve, task_name};
 use crate::describe::risk_name;
@@ -46,7 +46,7 @@ pub fn section(page: &mut Page, curves: &[TaskCurve], shown: &Shown<'_>) {
     }
 }
 
-/// "k-means, k = 5".
+/// Names a model: "k-means, k = 5".
 pub fn model_name(model: &Model, curves: &[TaskCurve]) -> String {
     let suggested = |c: &TaskCurve| c.task == model.task && c.curve.best().k == model.k();
     let mark = if curves.iter().any(suggested) { " (suggested)" } else { "" };

@@ -1,4 +1,4 @@
-//! How the sketch, or each of several in order of time, differs from a baseline.
+//! Differences between a baseline and the sketch, or each of several sketches in order of time.
 
 use super::request::ReportRequest;
 use crate::describe::{one_line, place};
@@ -14,7 +14,7 @@ use nysketch::drift::{
 use nysketch::recipe::words::{self, percent};
 use nysketch::{Plan, Sketch, Step};
 
-/// Columns and cells that are listed.
+/// Maximum number of columns and cells that are listed.
 const TOP: usize = 10;
 
 pub fn section(
@@ -42,7 +42,7 @@ pub fn section(
     Ok(())
 }
 
-/// A sketch in a chart, with what is shown when it is pointed at.
+/// Makes the point of a sketch in a chart, with its tooltip.
 pub fn point(name: String, drift: &Drift) -> DriftPoint {
     let middle = drift.middle();
     let mut title = format!("{name}\n{}", count(drift.rows[1], "row"));
@@ -66,14 +66,14 @@ pub fn point(name: String, drift: &Drift) -> DriftPoint {
     }
 }
 
-/// Mean and deviation of a column in both sketches, as people write them.
+/// Formats mean and deviation of a column in both sketches.
 pub fn changed(c: &ColumnChange, plan: &Plan) -> [(String, String); 2] {
     [0, 1].map(|side| {
         let mean = c.means[side];
         match c.aspect {
             Aspect::Number(j) => {
                 let step = plan.recipe.numbers[j].step;
-                // In the table's units already.
+                // The mean is already in the units of the table.
                 let mean = if step == Step::Time { words::time(mean) } else { short(mean) };
                 let deviation = c.deviations.map(|d| words::deviation(step, d[side]));
                 (mean, deviation.unwrap_or_default())
@@ -83,7 +83,7 @@ pub fn changed(c: &ColumnChange, plan: &Plan) -> [(String, String); 2] {
     })
 }
 
-/// How much changed and whether by chance, in words: what, and how much.
+/// Summarises the size of the change and the result of the test, as names and values.
 pub fn headline(drift: &Drift) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     if let Some(moved) = drift.moved {
@@ -122,7 +122,7 @@ pub fn headline(drift: &Drift) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// What the test says.
+/// Describes the result of the test.
 fn test(drift: &Drift) -> String {
     let by = match drift.test_by {
         TestBy::Rows => String::new(),
@@ -151,12 +151,12 @@ fn test(drift: &Drift) -> String {
     }
 }
 
-/// A p-value, of which the test can show no less than this.
+/// Formats a p-value. The test cannot show values below `least`.
 pub fn p_text(p: f64, least: f64) -> String {
     if p <= least { format!("{} or less", short(least)) } else { short(p) }
 }
 
-/// Whether more moved than is tolerated, where that was asked.
+/// Describes whether more rows moved than the tolerance, if one was given.
 fn verdict(drift: &Drift) -> Option<String> {
     let (tolerance, verdict) = (drift.tolerance?, drift.verdict);
     let limit = percent(tolerance);
@@ -175,17 +175,17 @@ fn verdict(drift: &Drift) -> Option<String> {
     })
 }
 
-/// "7.4 % (5.9 % to 9.1 %)".
+/// Formats a share and its interval: "7.4 % (5.9 % to 9.1 %)".
 pub fn moved_share(moved: Moved) -> String {
     format!("{} ({} to {})", percent(moved.share), percent(moved.low), percent(moved.high))
 }
 
-/// A false-discovery rate for people.
+/// Formats a false-discovery rate.
 pub fn q_text(q: f64) -> String {
     if q < 1e-4 { "<0.0001".into() } else { format!("{q:.4}") }
 }
 
-/// The change of a column's mean in standard deviations of the rows.
+/// Formats the change of a column's mean in standard deviations of the rows.
 pub fn effect(c: &ColumnChange) -> String {
     match c.effect {
         Some(Effect { deviations, low: Some(low), high: Some(high), .. }) => {
@@ -196,7 +196,7 @@ pub fn effect(c: &ColumnChange) -> String {
     }
 }
 
-/// What moved most: a column, a level or the missing values of a column, with its z.
+/// Returns the largest change and its z: a column, a level, or the missing values of a column.
 pub fn moved_most(drift: &Drift) -> Option<(String, f64)> {
     let columns = drift.columns.iter().take(1).map(|c| (c.column.clone(), c.z));
     let level = |c: &CategoryChange| {
@@ -208,8 +208,8 @@ pub fn moved_most(drift: &Drift) -> Option<(String, f64)> {
     all.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))
 }
 
-/// Shares of levels and of missing values, so many at most, the most changed first: name, both shares, z and the
-/// false-discovery rate, which is that of all levels of a category.
+/// Returns the `top` largest changes in the shares of levels and missing values, largest first:
+/// name, both shares, z and false-discovery rate. All levels of a category have the same rate.
 pub fn share_lines(drift: &Drift, top: usize) -> Vec<[String; 5]> {
     let mut lines: Vec<(f64, [String; 5])> = Vec::new();
     let mut add = |name: String, shares: [f64; 2], z: f64, q: Option<f64>| {

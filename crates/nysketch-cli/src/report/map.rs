@@ -11,9 +11,9 @@ use nysketch::model::Shape;
 use nysketch::predictor::{Detail, ModelRows};
 use nysketch::{Model, Predictor, Sketch, Sum, Task};
 
-/// Cells that are drawn; of more, the largest.
+/// Maximum number of cells that are drawn; the largest are kept.
 const MOST_CELLS: usize = 2000;
-/// Columns of a cell that are shown when it is pointed at.
+/// Maximum number of columns in the tooltip of a cell.
 const COLUMNS: usize = 5;
 
 pub fn section(page: &mut Page, sketch: &Sketch, shown: &Shown<'_>) {
@@ -37,11 +37,11 @@ pub fn section(page: &mut Page, sketch: &Sketch, shown: &Shown<'_>) {
 struct CellOfMap {
     rows: u64,
     mean: Vec<f64>,
-    /// Shares of the levels of its categories.
+    /// Shares of the levels of all categories.
     levels: Vec<f64>,
 }
 
-/// The cells of a sketch that are drawn, in the order of the map's marks.
+/// Returns the cells of a sketch that are drawn, in the order of the map's marks.
 fn cells(sketch: &Sketch) -> Vec<CellOfMap> {
     let levels = sketch.plan().recipe.levels();
     let counts = &sketch.sums()[Sum::CellLevels];
@@ -55,7 +55,8 @@ fn cells(sketch: &Sketch) -> Vec<CellOfMap> {
     cells
 }
 
-/// The cluster of every cell that is drawn: that of its mean, and of the levels that most of its rows have.
+/// Returns the cluster of each drawn cell: the one predicted for the cell's mean and most frequent
+/// levels.
 pub fn labels(sketch: &Sketch, model: &Model) -> Vec<usize> {
     let cells = cells(sketch);
     let values: Vec<f64> = cells.iter().flat_map(|c| c.mean.iter().copied()).collect();
@@ -74,7 +75,7 @@ pub fn labels(sketch: &Sketch, model: &Model) -> Vec<usize> {
     labels.into_iter().map(|l| l as usize).collect()
 }
 
-/// The map of a sketch that keeps cells, with one of several models shown.
+/// Draws the map of a sketch with cells, or returns `None`. One of several models is shown.
 pub fn scene(sketch: &Sketch, models: &[&Model], shown: usize) -> Option<plot::Scene> {
     let cells = cells(sketch);
     let model = models.get(shown)?;
@@ -117,7 +118,8 @@ pub fn scene(sketch: &Sketch, models: &[&Model], shown: usize) -> Option<plot::S
     }))
 }
 
-/// What is most unusual in a cell, or the first values where the sketch does not tell what is usual.
+/// Describes the most unusual values of a cell, or its first values if the model has no profile of
+/// all rows.
 fn values(model: &Model, cell: &CellOfMap) -> Vec<String> {
     let place = Facts { numbers: &cell.mean, levels: &cell.levels, missing: &[] };
     let name = |aspect: Aspect| shorten(&model.name_of(aspect), 40);
@@ -136,15 +138,16 @@ fn values(model: &Model, cell: &CellOfMap) -> Vec<String> {
     traits.iter().take(COLUMNS).map(one).collect()
 }
 
-/// Two axes to draw in: the principal ones of the cells, in the coordinates of the fit.
+/// Two axes to draw in: the principal axes of the cells, in the coordinates of the fit.
 struct Axes {
     names: [String; 2],
     centre: Vec<f64>,
-    /// Weights of the columns on each.
+    /// Weights of the columns on each axis.
     along: [Vec<f64>; 2],
 }
 
-/// Steps of the power method. Axes that differ little in their variance may be mixed: they tell as much.
+/// Steps of the power method. It may mix axes of nearly equal variance, which are equally
+/// informative.
 const STEPS: usize = 100;
 
 impl Axes {
@@ -184,7 +187,8 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The direction of largest variance of centred rows with weights, orthogonal to another one.
+/// Returns the direction of largest variance of centred, weighted rows, orthogonal to another
+/// direction.
 fn principal(rows: &[(f64, Vec<f64>)], other: Option<&[f64]>) -> Vec<f64> {
     let less = |mut v: Vec<f64>| {
         if let Some(other) = other {
@@ -198,7 +202,7 @@ fn principal(rows: &[(f64, Vec<f64>)], other: Option<&[f64]>) -> Vec<f64> {
         v
     };
     let weight = |(w, x): &(f64, Vec<f64>)| w * dot(x, x);
-    // Power steps need a start that is not orthogonal to what they look for.
+    // The power method needs a start that is not orthogonal to the result.
     let start = rows.iter().max_by(|a, b| weight(a).total_cmp(&weight(b)));
     let mut axis = less(start.map_or(Vec::new(), |r| r.1.clone()));
     for _ in 0..STEPS {
@@ -227,7 +231,7 @@ mod tests {
         let first = principal(&rows, None);
         let second = principal(&rows, Some(&first));
         assert!(dot(&first, &[0.6, 0.8]).abs() > 0.999 && dot(&second, &[0.8, -0.6]).abs() > 0.999);
-        // Rows that are all the same have no direction.
+        // Identical rows have no direction.
         assert_eq!(principal(&[(1.0, vec![0.0, 0.0])], None), [0.0, 0.0]);
     }
 }

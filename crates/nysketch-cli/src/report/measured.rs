@@ -1,4 +1,4 @@
-//! How it was measured: what the sketch holds, its columns and its bandwidths.
+//! The measurement: contents of the sketch, its columns and its bandwidths.
 
 use crate::describe::measured_at;
 use crate::output::{short, size, thousands};
@@ -9,7 +9,7 @@ use nysketch::decoder::noise_floor;
 use nysketch::recipe::words;
 use nysketch::{Context as Decoding, Model, Sketch};
 
-/// Columns in the table.
+/// Maximum number of columns in the table.
 const MOST_COLUMNS: usize = 1000;
 
 pub fn section(page: &mut Page, decoding: &Decoding<'_>, model: Option<&Model>) -> Result<()> {

@@ -1,4 +1,4 @@
-//! A page about a sketch that opens in any browser: what `nysketch report` writes.
+//! The page that `nysketch report` writes about a sketch. It opens in any browser.
 
 mod clusters;
 mod curve;
@@ -21,9 +21,9 @@ use nysketch::{Context as Decoding, Model};
 /// A page about a sketch.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// One HTML file without links to anything else.
+    /// One HTML file without external links.
     pub html: String,
-    /// Clusters or components of the model that is shown at first.
+    /// Number of clusters or components of the model that is shown first.
     pub k: Option<usize>,
 }
 

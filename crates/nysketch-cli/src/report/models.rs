@@ -1,29 +1,30 @@
-//! Which models a page shows.
+//! The models that a page shows.
 
 use super::request::ReportRequest;
 use anyhow::Result;
 use nysketch::decoder::Curve;
 use nysketch::{Context as Decoding, FitParams, Model, Task};
 
-/// Clusters of a model that a page shows, the largest; and columns, those that tell most.
+/// Maximum number of clusters of a model on a page (the largest), and of columns (the most
+/// informative).
 pub const MOST_CLUSTERS: usize = 200;
 pub const MOST_COLUMNS: usize = 300;
-/// Numbers of all models together, of which each takes about 35 bytes: two megabytes. The model that is shown at
-/// first is there in any case.
+/// Maximum number of values of all models together. Each takes about 35 bytes, so the page stays
+/// below two megabytes. The model that is shown first is always included.
 const MOST_NUMBERS: usize = 60_000;
-/// What a cluster takes beside its numbers, as a number of them.
+/// Size of a cluster's card, apart from its values, in units of a value.
 const CARD: usize = 30;
 
 /// Models for every k.
 pub struct TaskCurve {
     pub task: Task,
     pub curve: Curve,
-    /// k and risk of given models beside the curve.
+    /// k and risk of given models, to be added to the curve.
     pub given: Vec<(usize, f64)>,
 }
 
 impl TaskCurve {
-    /// k and risk of all models, by rising k.
+    /// Returns k and risk of all models, by increasing k.
     pub fn points(&self) -> Vec<(usize, f64)> {
         let mut points: Vec<(usize, f64)> =
             self.curve.points.iter().map(|p| (p.k, p.risk)).collect();
@@ -37,11 +38,11 @@ impl TaskCurve {
 /// The models on the page.
 pub struct Shown<'a> {
     pub models: Vec<&'a Model>,
-    /// Which of them is shown at first.
+    /// Index of the model that is shown first.
     pub first: usize,
-    /// k of models that are left out to keep the page small.
+    /// k of the models that are left out to limit the size of the page.
     pub left_out: Vec<usize>,
-    /// Whether principal components were among the models: they have no clusters to show.
+    /// Whether principal components were among the models; they have no clusters to show.
     pub components: bool,
 }
 
@@ -51,7 +52,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// What a task is called.
+/// Returns the name of a task.
 pub fn task_name(task: Task) -> &'static str {
     match task {
         Task::Kmeans => "k-means",
@@ -61,8 +62,8 @@ pub fn task_name(task: Task) -> &'static str {
     }
 }
 
-/// A curve for each task of the given models, or for k-means, where the sketch can tell risks and has places
-/// for two centres. Each task has its own risk, so its own curve.
+/// Returns a curve for each task of the given models, or for k-means by default, if the sketch
+/// allows risks and at least two centres. Each task has its own risk and therefore its own curve.
 pub fn curves(decoding: &Decoding<'_>, request: &ReportRequest<'_>) -> Result<Vec<TaskCurve>> {
     let (sketch, plan) = (decoding.sketch(), decoding.plan());
     let places = match plan.collect.cells {
@@ -90,7 +91,8 @@ pub fn curves(decoding: &Decoding<'_>, request: &ReportRequest<'_>) -> Result<Ve
     tasks.into_iter().map(curve).collect()
 }
 
-/// The given models, or those of the curve: as many as the page has room for, the nearest to the suggested one.
+/// Returns the given models, or the models of the curve, as many as fit on the page. The ones
+/// nearest to the suggested k are preferred.
 pub fn shown<'a>(request: &ReportRequest<'a>, curves: &'a [TaskCurve]) -> Shown<'a> {
     let clusters = |m: &&Model| m.task != Task::Pca;
     let given: Vec<&Model> = request.models.iter().copied().filter(clusters).collect();

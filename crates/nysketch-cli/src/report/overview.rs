@@ -1,4 +1,4 @@
-//! The page in words: what was sketched, how many clusters there are and which, and what is missing.
+//! The page in words: what was sketched, the clusters, and the missing values.
 
 use super::models::{Shown, TaskCurve, task_name};
 use crate::columns;
@@ -11,10 +11,10 @@ use nysketch::clusters::{Cluster, Trait, telling};
 use nysketch::{Model, Sketch};
 use std::fmt::Write;
 
-/// Clusters in words, and columns of each.
+/// Maximum number of clusters described in words, and of columns for each.
 const CLUSTERS: usize = 5;
 const COLUMNS: usize = 3;
-/// Deviations from the mean that are worth a word.
+/// Smallest deviation from the mean that is mentioned.
 const UNUSUAL: f64 = 0.25;
 
 pub fn section(page: &mut Page, sketch: &Sketch, curves: &[TaskCurve], shown: &Shown<'_>) {
@@ -77,7 +77,8 @@ fn sentence(cluster: &Cluster, model: &Model) -> String {
     )
 }
 
-/// "delay 95.1 ↑ (all rows 9.8, +2.1 sd)", "carrier: UA 61 % ↑ (all rows 17 %, +1.2 sd)".
+/// Formats a property as HTML: "delay 95.1 ↑ (all rows 9.8, +2.1 sd)", "carrier: UA 61 % ↑ (all
+/// rows 17 %, +1.2 sd)".
 pub fn trait_html(t: &Trait, model: &Model) -> String {
     let class = match t.deviations {
         z if z > 0.0 => "up",

@@ -1,39 +1,39 @@
-//! What a page is asked for.
+//! The request for a page.
 
 use crate::output::Usage;
 use anyhow::Result;
 use nysketch::{Model, Sketch};
 use std::ops::RangeInclusive;
 
-/// Largest k of the curve where none is given.
+/// Default of the largest k of the curve.
 pub const DEFAULT_MOST_CLUSTERS: usize = 12;
-/// What may be given: an elbow needs neighbours, and more fits take minutes.
+/// Allowed range of the largest k: an elbow needs neighbours, and more fits take minutes.
 const CLUSTERS: RangeInclusive<usize> = 3..=200;
 
-/// What to report on.
+/// The contents of a page.
 #[derive(Debug, Clone)]
 pub struct ReportRequest<'a> {
-    /// The sketch.
+    /// The sketch to report on.
     pub sketch: &'a Sketch,
-    /// What the sketch is called: the title of the page.
+    /// Name of the sketch, used as the title of the page.
     pub name: &'a str,
-    /// Models to show, the first of them at first; those of the curve over k by default.
+    /// Models to show; the first one is shown first. By default the models of the curve over k.
     pub models: Vec<&'a Model>,
-    /// A sketch to compare with, and what it is called.
+    /// A sketch to compare with, and its name.
     pub baseline: Option<(&'a Sketch, &'a str)>,
-    /// Sketches to compare with the baseline, in order of time, and what they are called; the sketch alone by
-    /// default.
+    /// Sketches to compare with the baseline, in order of time, and their names. By default only
+    /// `sketch`.
     pub series: Vec<(&'a Sketch, &'a str)>,
     /// Largest k of the curve.
     pub most_clusters: usize,
-    /// Seed of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Threads to use; the page does not depend on them.
+    /// Number of threads; the page does not depend on it.
     pub threads: usize,
 }
 
 impl<'a> ReportRequest<'a> {
-    /// The defaults for a sketch.
+    /// Returns the defaults for a sketch.
     pub fn new(sketch: &'a Sketch, name: &'a str) -> Self {
         ReportRequest {
             sketch,
@@ -47,7 +47,7 @@ impl<'a> ReportRequest<'a> {
         }
     }
 
-    /// Refuses what no page can be made of.
+    /// Refuses requests from which no page can be made.
     pub(super) fn check(&self) -> Result<()> {
         let refuse = |message: String| Err(Usage(message).into());
         if self.sketch.rows() == 0 {

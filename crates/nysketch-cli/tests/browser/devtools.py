@@ -1,4 +1,4 @@
-"""Chromium without a window, driven through its DevTools protocol by a pair of pipes."""
+"""Headless Chromium, driven by the DevTools protocol over a pair of pipes."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ LIMIT = 60
 
 
 class Browser:
-    """One page at a time; what it logs and asks for is kept."""
+    """Shows one page at a time, and records its log entries and requests."""
 
     def __init__(self, program="chromium"):
         self.folder = tempfile.mkdtemp()
@@ -33,7 +33,7 @@ class Browser:
         commands, self.write = os.pipe()
         self.read, answers = os.pipe()
 
-        # Copies above 10 first: either end may be 3 or 4 already.
+        # The ends are first copied above 10, because either may be 3 or 4 already.
         high = [os.dup2(end, 10 + i) for i, end in enumerate((commands, answers))]
         line = f'exec "$0" "$@" 3<&{high[0]} 4>&{high[1]}'
         self.process = subprocess.Popen(
@@ -100,7 +100,7 @@ class Browser:
             self.loaded = True
 
     def open(self, path, scripts=True, dark=False, width=1100, height=900):
-        """Loads a file; returns the seconds that took."""
+        """Loads a file and returns the seconds taken."""
         self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.call("Emulation.setEmulatedMedia", media="", features=scheme)
@@ -116,14 +116,14 @@ class Browser:
         return time.monotonic() - start
 
     def evaluate(self, expression):
-        """The value of an expression; the protocol can ask even where scripts are off."""
+        """Returns the value of an expression; works even if scripts are off."""
         found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         if "exceptionDetails" in found:
             raise RuntimeError(f"{expression}: {found['exceptionDetails']}")
         return found["result"].get("value")
 
     def press(self, key):
-        """One key, as from a keyboard."""
+        """Presses and releases one key."""
         codes = {"ArrowRight": 39, "ArrowLeft": 37, "Tab": 9, "Enter": 13, "End": 35, "Home": 36}
         named = {"key": key, "code": key, "windowsVirtualKeyCode": codes[key]}
         for kind in ("rawKeyDown", "keyUp"):

@@ -2,8 +2,8 @@
 
     NYSKETCH_BIN=target/debug/nysketch python3 test_pages.py
 
-Needs Chromium and the standard library of Python. With NYSKETCH_SHOTS=FOLDER, pictures
-of every page are kept.
+Needs Chromium and Python's standard library only. With NYSKETCH_SHOTS=FOLDER, pictures of every
+page are kept.
 """
 
 import csv
@@ -31,7 +31,7 @@ HOSTILE = [
 
 
 def table(path, columns, clusters, names=None, shift=0.0, seed=1, rows=1500):
-    """Rows around some centres, as csv; few centres are equally far from each other."""
+    """Writes rows around some centres as csv; few centres have equal distances."""
     chance = random.Random(seed)
     if clusters <= columns:
         centres = [[12.0 * (i == j) for j in range(columns)] for i in range(clusters)]
@@ -64,7 +64,7 @@ class Pages(unittest.TestCase):
         cls.folder.cleanup()
 
     def page(self, name, columns, clusters, *options, names=None):
-        """Makes the page of a table, with the models 2 to 4 or one of so many clusters."""
+        """Makes the page of a table, with models for k = 2 to 4, or for this number of clusters."""
         table(self.path / f"{name}.csv", columns, clusters, names)
         run(
             self.path,
@@ -88,14 +88,15 @@ class Pages(unittest.TestCase):
             self.browser.screenshot(Path(SHOTS) / f"{name}.png", whole=True)
 
     def quiet(self, page):
-        """Nothing was logged, and nothing was loaded but the page."""
+        """Checks that nothing was logged and that only the page was loaded."""
         self.browser.evaluate("1")
         self.assertEqual(self.browser.complaints, [])
         self.assertEqual(self.browser.requests, [f"file://{page}"])
         self.assertNotEqual(self.browser.evaluate("document.title"), "broken")
 
     def sound(self, page, clusters):
-        """With scripts and without, dark and light: all is there, nothing too wide."""
+        """Checks the page with and without scripts, in light and dark mode: complete, not too
+        wide."""
         browser, ask = self.browser, self.browser.evaluate
         self.assertLess(page.stat().st_size, 4e6)
         for scripts in (True, False):
@@ -118,7 +119,7 @@ class Pages(unittest.TestCase):
                 self.shoot(
                     f"{page.stem}-{'on' if scripts else 'off'}-{'dark' if dark else 'light'}"
                 )
-        # A narrow window scrolls tables, not the page.
+        # In a narrow window the tables scroll, not the page.
         browser.open(page, width=400)
         self.assertLessEqual(ask("document.documentElement.scrollWidth - innerWidth"), 0)
         self.quiet(page)
@@ -169,7 +170,7 @@ class Pages(unittest.TestCase):
         self.assertEqual(ask(state), ["k-means, k = 3 (suggested)", "3", 3, 3, "3"])
         browser.press("End")
         self.assertEqual(ask(state), ["k-means, k = 4", "4", 4, 4, "4"])
-        # The curve chooses too.
+        # A click on the curve selects a model, too.
         browser.click(".curve .k[data-k='2']")
         self.assertEqual(ask(state)[1], "2")
         self.quiet(page)

@@ -37,7 +37,7 @@ impl Folder {
         command
     }
 
-    /// Runs a command that must succeed.
+    /// Runs a command that must succeed, and returns its stdout.
     pub fn ok(&self, line: &str) -> String {
         let output = self.command(line).assert().success().get_output().stdout.clone();
         String::from_utf8(output).unwrap()
@@ -47,7 +47,7 @@ impl Folder {
         serde_json::from_str(&self.ok(&format!("{line} --json"))).unwrap()
     }
 
-    /// Runs a command that must fail with this code and these words, leaving no new file behind.
+    /// Runs a command that must fail with this code and these words, and must leave no new file.
     pub fn fails(&self, code: i32, line: &str, words: &[&str]) {
         let files = || {
             let mut names: Vec<_> =

@@ -1,4 +1,4 @@
-//! Tables in memory as files of every format.
+//! Writes tables in memory as files of every format.
 #![allow(dead_code, reason = "not every test binary writes every format")]
 
 use arrow_array::{ArrayRef, RecordBatch};

@@ -1,4 +1,4 @@
-//! From Arrow tables to numbers and text: what Parquet and Arrow files have in common.
+//! Converts Arrow tables to numbers and text, for Parquet and Arrow files.
 
 use crate::arrow::{
     codes, is_numeric, is_text, is_time, numbers, pandas_index, texts, times, type_name, vector_of,
@@ -21,7 +21,8 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// A batch of the wanted columns; `arrays` holds those at `columns.projection`, in that order.
+/// Converts the wanted columns to a batch. `arrays` holds the columns in `columns.projection`, in
+/// that order.
 pub fn batch(
     file: &str,
     first_row: u64,
@@ -90,17 +91,18 @@ pub fn batch(
     Ok(Batch::new(block, kept))
 }
 
-/// The columns of lists of numbers, whose length the schema does not tell.
+/// Returns the columns of number lists whose length the schema does not declare.
 pub fn lists_of(schema: &SchemaRef) -> Vec<usize> {
     let list =
         |(_, field): &(usize, &Arc<Field>)| matches!(vector_of(field.data_type()), Some((_, None)));
     schema.fields().iter().enumerate().filter(list).map(|(i, _)| i).collect()
 }
 
-/// Batches that are looked at for the lengths of lists.
+/// Number of batches that are searched for the lengths of lists.
 const LOOKED_AT: usize = 16;
 
-/// The length of the first list in each of these columns; `batches` hold these columns alone.
+/// Finds the length of the first list in each of these columns. `batches` contain only these
+/// columns.
 pub fn lengths_of<E: std::fmt::Display>(
     name: &str,
     columns: &[usize],
@@ -119,7 +121,7 @@ pub fn lengths_of<E: std::fmt::Display>(
     Ok(lengths)
 }
 
-/// The length of the first list of an array that is not missing.
+/// Returns the length of the first list of an array that is not missing.
 pub fn first_length(array: &ArrayRef) -> Option<usize> {
     let row = (0..array.len()).find(|i| array.is_valid(*i))?;
     match array.data_type() {
@@ -129,7 +131,7 @@ pub fn first_length(array: &ArrayRef) -> Option<usize> {
     }
 }
 
-/// What the schema of an Arrow table says about its columns. Lists have the lengths that were found.
+/// Converts the schema of an Arrow table. `lengths` gives the lengths that were found for lists.
 pub fn schema_of(
     name: &str,
     schema: &SchemaRef,
@@ -175,9 +177,10 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// From now on, panics of decoders on damaged files are not printed; they are errors anyway.
+/// Stops printing panics that decoders raise on damaged files. They are reported as errors in any
+/// case.
 ///
-/// For programs: it replaces the panic hook of the process.
+/// Meant for programs: it replaces the panic hook of the process.
 pub fn quiet_guarded_panics() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -187,7 +190,7 @@ pub fn quiet_guarded_panics() {
     }));
 }
 
-/// A damaged file may make the decoder panic; here that becomes an ordinary error.
+/// Turns a panic of a decoder on a damaged file into an ordinary error.
 pub fn guarded<T, E: std::fmt::Display>(
     name: &str,
     work: impl FnOnce() -> std::result::Result<T, E>,
@@ -202,7 +205,7 @@ pub fn guarded<T, E: std::fmt::Display>(
     }
 }
 
-/// Rows of an Arrow table, of which only the wanted columns are left.
+/// Rows of an Arrow table, reduced to the wanted columns.
 pub struct ArrowRaw {
     pub batch: RecordBatch,
     pub columns: Arc<Places>,

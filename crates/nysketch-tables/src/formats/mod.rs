@@ -1,4 +1,5 @@
-//! One file per format. Each names its columns ([`Schema`]) and opens tracks for chosen ones.
+//! Readers, one file per format. Each reader finds the columns of a file ([`Schema`]) and opens
+//! tracks for the chosen columns.
 
 mod arrays;
 mod budget;
@@ -24,7 +25,7 @@ use crate::track::Track;
 use arrow_schema::DataType;
 use std::sync::Arc;
 
-/// The reader of a file.
+/// The reader of one file.
 #[derive(Debug)]
 pub enum Reader {
     Csv(Arc<csv::Csv>),
@@ -34,7 +35,6 @@ pub enum Reader {
 }
 
 impl Reader {
-    /// Opens a file and finds its columns.
     pub fn open(file: Stored, options: &ReadOptions) -> Result<(Self, Schema)> {
         let format = format_of(&*options.store, &file.path, options.format)?;
         Ok(match format {
@@ -82,7 +82,8 @@ impl Reader {
         })
     }
 
-    /// Number of rows of a track, where that is known; `None` where there is no such track.
+    /// Returns the number of rows of a track, `Some(None)` if it is unknown, or `None` if there is
+    /// no such track.
     pub fn rows_of(&self, track: usize) -> Option<Option<u64>> {
         match self {
             Reader::Csv(_) | Reader::Ipc(_) => (track == 0).then_some(None),
@@ -91,7 +92,7 @@ impl Reader {
         }
     }
 
-    /// Opens a track after this many of its rows.
+    /// Opens a track and skips this many of its rows.
     pub fn track(
         &self,
         number: usize,
@@ -107,7 +108,7 @@ impl Reader {
         })
     }
 
-    /// The type of a kept column.
+    /// Returns the Arrow type of a kept column.
     pub fn data_type(&self, column: usize) -> DataType {
         match self {
             Reader::Csv(_) => DataType::Utf8,

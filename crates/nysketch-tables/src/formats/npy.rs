@@ -1,6 +1,6 @@
-//! NumPy files: two-dimensional (or one column), real numbers of any width, either byte order,
-//! rows or columns first. Read in slices, not mapped: memory stays at one part per thread, and a file
-//! that is cut while it is read is an error, not a crash.
+//! NumPy files with one or two dimensions: real numbers of any width, in either byte order, stored
+//! by rows or by columns. Files are read in slices, not mapped. Each thread therefore holds only
+//! one part in memory, and a file that is truncated during reading causes an error, not a crash.
 
 use super::arrays::batch;
 use super::npy_header;
@@ -22,7 +22,7 @@ use nysketch_core::rows::part_rows;
 use std::io::{BufReader, Seek, SeekFrom};
 use std::sync::Arc;
 
-/// The numbers of a type in some bytes, one after the other.
+/// Iterates over the numbers of a type in a byte slice.
 macro_rules! numbers {
     ($type:ty, $bytes:expr, $big_endian:expr) => {
         $bytes.as_chunks::<{ size_of::<$type>() }>().0.iter().map(|b| match $big_endian {
@@ -74,7 +74,7 @@ impl Number {
         }
     }
 
-    /// All numbers in `bytes`, as doubles.
+    /// Returns all numbers in `bytes` as doubles.
     fn decode(self, bytes: &[u8], big_endian: bool) -> Vec<f64> {
         macro_rules! decode {
             ($type:ty) => {
@@ -96,7 +96,7 @@ impl Number {
         }
     }
 
-    /// All numbers in `bytes`, in their own type.
+    /// Returns all numbers in `bytes` in their own type.
     fn array(self, bytes: &[u8], big_endian: bool) -> ArrayRef {
         macro_rules! array {
             ($type:ty, $array:ty) => {
@@ -119,7 +119,7 @@ impl Number {
         }
     }
 
-    /// The Arrow type of its numbers.
+    /// Returns the Arrow type of the numbers.
     fn data_type(self) -> DataType {
         self.array(&[], false).data_type().clone()
     }
@@ -134,7 +134,7 @@ pub struct Npy {
     columns: usize,
     kind: Number,
     big_endian: bool,
-    /// Columns first, as in Fortran.
+    /// Whether columns are stored one after the other, as in Fortran.
     column_major: bool,
 }
 
@@ -206,12 +206,11 @@ impl Npy {
         Ok(NpyTrack { npy, columns, meter, file, next: skip })
     }
 
-    /// The type of the numbers in every column.
+    /// Returns the type of the numbers in every column.
     pub fn data_type(&self) -> DataType {
         self.kind.data_type()
     }
 
-    /// Number of rows.
     pub fn rows(&self) -> u64 {
         self.rows
     }
@@ -257,7 +256,8 @@ impl Track for NpyTrack {
         }
         self.next += count;
         let size = npy.kind.bytes();
-        // Rows are read whole; of columns that stand one after the other only the wanted ones.
+        // Whole rows are read if rows are contiguous; only the wanted columns are read if columns
+        // are.
         let columns = self.columns.clone();
         let width = if npy.column_major { columns.projection.len() } else { npy.columns };
         let mut bytes = vec![0; count as usize * width * size];
@@ -282,7 +282,7 @@ struct NpyRaw {
 }
 
 impl NpyRaw {
-    /// The bytes of one column.
+    /// Returns the bytes of one column.
     fn column(&self, column: usize) -> Vec<u8> {
         let size = self.npy.kind.bytes();
         if self.npy.column_major {

@@ -1,20 +1,21 @@
-//! The header of a NumPy file: a magic string, a version, a length, and a Python dictionary of three entries
-//! (NumPy's "NPY format", versions 1 to 3).
+//! The header of a NumPy file: a magic string, a version, a length, and a Python dictionary of
+//! three entries (NumPy's "NPY format", versions 1 to 3).
 //!
-//! Read as NumPy writes it, in any order and spacing. A structured type is kept as its text, to be refused by name.
+//! The entries may be in any order and have any spacing. A structured type is kept as text, so that
+//! the error can name it.
 
 use std::io::{self, Read};
 
 const MAGIC: [u8; 6] = *b"\x93NUMPY";
-/// NumPy pads to 128 bytes and refuses more than 10,000.
+/// NumPy pads headers to 64 bytes and by default refuses headers of more than 10,000 bytes.
 const MAX_LENGTH: u32 = 1 << 16;
 
-/// What a header says.
+/// The contents of a header.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The type of the numbers, such as `<f8`.
+    /// The NumPy type of the numbers, such as `<f8`.
     pub descr: String,
-    /// Columns first.
+    /// Whether columns are stored one after the other.
     pub fortran_order: bool,
     /// Length along each dimension.
     pub shape: Vec<u64>,
@@ -50,7 +51,7 @@ impl From<io::Error> for HeaderError {
 
 type Result<T> = std::result::Result<T, HeaderError>;
 
-/// Reads a header; the numbers follow.
+/// Reads a header. The numbers follow it in `reader`.
 pub fn read(reader: &mut impl Read) -> Result<Header> {
     if array::<6>(reader)? != MAGIC {
         return Err(HeaderError::Magic);
@@ -75,14 +76,14 @@ fn array<const N: usize>(reader: &mut impl Read) -> Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// The Python literal, read from left to right.
+/// A Python literal, parsed from left to right.
 struct Literal<'a> {
     text: &'a [u8],
     at: usize,
 }
 
 impl<'a> Literal<'a> {
-    /// `{'descr': …, 'fortran_order': …, 'shape': …, }`
+    /// Parses `{'descr': …, 'fortran_order': …, 'shape': …, }`.
     fn header(mut self) -> Result<Header> {
         let (mut descr, mut fortran_order, mut shape) = (None, None, None);
         self.expect(b'{', "dictionary")?;
@@ -119,7 +120,7 @@ impl<'a> Literal<'a> {
         self.at += self.text[self.at..].iter().take_while(|b| b.is_ascii_whitespace()).count();
     }
 
-    /// Goes past a character after spaces, if it is the next one.
+    /// Skips spaces, and then the given character if it is next.
     fn take(&mut self, character: u8) -> bool {
         self.skip_spaces();
         let found = self.text.get(self.at) == Some(&character);
@@ -131,7 +132,7 @@ impl<'a> Literal<'a> {
         if self.take(character) { Ok(()) } else { Err(self.invalid(what)) }
     }
 
-    /// The bytes up to the first that does not belong.
+    /// Returns the bytes up to the first one that does not belong.
     fn span(&mut self, belongs: impl Fn(u8) -> bool) -> &'a [u8] {
         let rest = &self.text[self.at..];
         let length = rest.iter().take_while(|b| belongs(**b)).count();
@@ -139,7 +140,7 @@ impl<'a> Literal<'a> {
         &rest[..length]
     }
 
-    /// A string in either kind of quotes, without escapes: NumPy writes none.
+    /// Parses a string in single or double quotes, without escapes: NumPy writes none.
     fn string(&mut self) -> Result<&'a [u8]> {
         let quote = if self.take(b'\'') { b'\'' } else { b'"' };
         if quote == b'"' {
@@ -153,7 +154,7 @@ impl<'a> Literal<'a> {
         Ok(contents)
     }
 
-    /// A type: a string, or the text of a list of fields.
+    /// Parses a type: a string, or a list of fields, which is returned as text.
     fn descr(&mut self) -> Result<String> {
         self.skip_spaces();
         let start = self.at;
@@ -186,7 +187,7 @@ impl<'a> Literal<'a> {
         }
     }
 
-    /// `()`, `(3,)` or `(3, 4)`.
+    /// Parses `()`, `(3,)` or `(3, 4)`.
     fn tuple(&mut self) -> Result<Vec<u64>> {
         let mut numbers = Vec::new();
         self.expect(b'(', "tuple")?;
@@ -200,7 +201,7 @@ impl<'a> Literal<'a> {
         Ok(numbers)
     }
 
-    /// A whole number; Python 2 wrote an L behind it.
+    /// Parses a whole number; Python 2 appended an L.
     fn number(&mut self) -> Result<u64> {
         self.skip_spaces();
         let digits = std::str::from_utf8(self.span(|b| b.is_ascii_digit())).unwrap_or_default();
@@ -279,7 +280,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every header that can be written comes back, however it is spaced.
+        /// Every header that can be written is read back, whatever its spacing.
         #[test]
         fn what_is_written_is_read(
             descr in "[<>|][fiu][1248]",
@@ -295,7 +296,7 @@ mod tests {
             prop_assert_eq!(parsed(&text).unwrap(), header(&descr, fortran, &shape));
         }
 
-        /// No bytes make it panic.
+        /// No input causes a panic.
         #[test]
         fn damage_is_an_error_or_a_header(text in "[{}()\\[\\]'\",:LTrueFalsedcrhpno_0-9 ]{0,60}") {
             drop(parsed(&text));

@@ -5,12 +5,12 @@ use crate::store::{Bytes, Store};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A file that its reader opens as often as it needs.
+/// A file that its reader can open any number of times.
 #[derive(Debug, Clone)]
 pub struct Stored {
     pub store: Arc<dyn Store>,
     pub path: PathBuf,
-    /// For messages.
+    /// The name used in messages.
     pub name: Arc<str>,
 }
 

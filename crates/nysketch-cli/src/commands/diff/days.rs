@@ -1,4 +1,4 @@
-//! A day among other days, and days in their order.
+//! Compares a day with other days, and monitors days in order.
 
 use super::metrics::Metrics;
 use super::outcome::{Outcome, check_columns, check_outputs, paths};
@@ -14,7 +14,7 @@ use nysketch::drift::{Comparison, Days, LEAST_ROWS, Reason, Unusual, Watched};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// `--baseline DAYS… TODAY`: the last file is today, all others are days before it.
+/// `--baseline DAYS… TODAY`: the last file is today, and all others are earlier days.
 pub fn unusual(
     args: &Diff,
     first: &Path,
@@ -92,7 +92,7 @@ pub fn unusual(
     Ok((Outcome::changed(found.unusual), printed))
 }
 
-/// Days in their order, of the plan of one of them.
+/// Reads days in the given order and compares their plans with that of `sketch`.
 fn read_days<'a>(
     comparison: &'a Comparison,
     sketch: &Sketch,
@@ -172,7 +172,7 @@ fn unusual_text(today: &Path, found: &Unusual, thresholds: &Thresholds) -> Strin
     text
 }
 
-/// `--watch DAYS…`: days in the order in which they are given.
+/// `--watch DAYS…`: days in the given order.
 pub fn watch(
     args: &Diff,
     thresholds: &Thresholds,
@@ -282,7 +282,7 @@ fn watched_text(found: &Watched, thresholds: &Thresholds) -> String {
     text
 }
 
-/// The day of the week, from 0, of the date in a file's name: 2026-02-01 or 20260201.
+/// Returns the weekday, from 0, of the date in a file name such as 2026-02-01 or 20260201.
 fn weekday_of(path: &Path) -> Result<usize> {
     let name = stem(path);
     let digits: Vec<char> = name.chars().collect();
@@ -305,7 +305,7 @@ fn weekday_of(path: &Path) -> Result<usize> {
         ))
         .into());
     };
-    // The formula of Sakamoto; Sunday is 0.
+    // Sakamoto's formula, in which Sunday is 0.
     const SHIFT: [i64; 12] = [0, 3, 2, 5, 0, 3, 5, 1, 4, 6, 2, 4];
     let y = if month < 3 { year - 1 } else { year };
     Ok(((y + y / 4 - y / 100 + y / 400 + SHIFT[month as usize - 1] + day) % 7) as usize)

@@ -1,4 +1,4 @@
-//! Figures for a monitoring system, in the text format of Prometheus.
+//! Metrics for a monitoring system, in the text format of Prometheus.
 
 use crate::args::{Common, Diff};
 use crate::kind::Kind;
@@ -8,16 +8,16 @@ use nysketch::drift::{Drift, Unusual, Verdict, Watched};
 use std::fmt::Write;
 use std::path::Path;
 
-/// How such a file begins, by which it is known again.
+/// Prefix of all metric names, which also identifies such a file.
 const NAMES: &str = "nysketch_drift_";
 
-/// Figures of several sketches, one line each.
+/// Metrics of several sketches, one line each.
 #[derive(Default)]
 pub struct Metrics {
     families: Vec<Family>,
 }
 
-/// A figure of every sketch.
+/// A metric with one value per sketch.
 struct Family {
     name: &'static str,
     about: &'static str,
@@ -26,7 +26,7 @@ struct Family {
 }
 
 impl Metrics {
-    /// Refuses a file that cannot be written before the work starts.
+    /// Refuses an output file that cannot be written, before the work starts.
     pub fn check<'a>(
         args: &Diff,
         inputs: impl IntoIterator<Item = &'a Path>,
@@ -53,7 +53,7 @@ impl Metrics {
         }
     }
 
-    /// A sketch that was compared with a baseline.
+    /// Adds the comparison of a sketch with a baseline.
     pub fn drift(&mut self, sketch: &str, drift: &Drift) {
         self.add("rows", "Rows of the sketch.", sketch, drift.rows[1] as f64);
         let moved = drift.moved;
@@ -70,7 +70,7 @@ impl Metrics {
         self.add("beyond_tolerance", "1 where more than is tolerated moved.", sketch, beyond);
     }
 
-    /// A day among others.
+    /// Adds the comparison of a day with other days.
     pub fn unusual(&mut self, sketch: &str, unusual: &Unusual) {
         self.add("rows", "Rows of the sketch.", sketch, unusual.rows as f64);
         let about = "Share of the rows that would have to move to make the day like the others.";
@@ -80,7 +80,7 @@ impl Metrics {
         self.add("found", "1 where the day is unusual.", sketch, found);
     }
 
-    /// Days in their order.
+    /// Adds the result of monitoring days in order.
     pub fn watched(&mut self, watched: &Watched) {
         let Some(last) = watched.days.last() else { return };
         self.add("rows", "Rows of the last day.", &last.name, last.rows as f64);
@@ -93,7 +93,7 @@ impl Metrics {
         self.add("found", "1 where an alarm was raised.", &last.name, alarm);
     }
 
-    /// Writes the file that was asked for.
+    /// Writes the metrics if a file was requested.
     pub fn write(&self, args: &Diff) -> Result<()> {
         let Some(path) = &args.metrics else { return Ok(()) };
         let mut text = String::new();
@@ -107,7 +107,7 @@ impl Metrics {
     }
 }
 
-/// A name as the value of a label.
+/// Escapes a name as the value of a label.
 fn label(name: &str) -> String {
     name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,4 +1,5 @@
-//! `nysketch diff`: how two sketches of one plan differ, many from one, a day from other days; and which segments explain it.
+//! `nysketch diff`: compares two sketches of one plan, many with one, or a day with other days, and
+//! finds the segments that explain a change.
 
 mod days;
 mod metrics;
@@ -14,7 +15,7 @@ use anyhow::Result;
 use outcome::Outcome;
 use thresholds::Thresholds;
 
-/// Compares, and returns the exit code: with `--exit-code` 1 where something changed.
+/// Compares and returns the exit code: with `--exit-code`, 1 if a change was found.
 pub fn run(args: &Diff, common: &Common) -> Result<u8> {
     let thresholds = Thresholds::of(args)?;
     let ways = [
@@ -49,7 +50,7 @@ pub fn run(args: &Diff, common: &Common) -> Result<u8> {
         pair::run(args, &thresholds, common)?
     };
     match printed {
-        // The exit code is told, also where the reader of stdout has seen enough.
+        // The exit code is correct even if the reader of stdout closed it early.
         Err(error) if !is_broken_pipe(&error) => Err(error),
         _ if !args.exit_code => Ok(0),
         _ => match outcome {

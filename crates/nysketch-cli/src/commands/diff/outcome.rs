@@ -1,4 +1,4 @@
-//! What every way of comparing needs: outcomes, outputs, columns.
+//! Shared by all comparisons: outcomes, output checks, column checks.
 
 use super::metrics::Metrics;
 use super::thresholds::Thresholds;
@@ -11,13 +11,13 @@ use nysketch::Sketch;
 use nysketch::drift::Verdict;
 use std::path::{Path, PathBuf};
 
-/// What a comparison came to, for `--exit-code`.
+/// The outcome of a comparison, for `--exit-code`.
 pub enum Outcome {
     Same,
     Changed,
-    /// The interval reaches over what is tolerated.
+    /// The interval contains the tolerance.
     CannotTell,
-    /// No test was possible, and why.
+    /// No test was possible, for this reason.
     NoTest(String),
 }
 
@@ -35,7 +35,7 @@ impl Outcome {
     }
 }
 
-/// Refuses outputs that cannot be written before the work starts.
+/// Refuses outputs that cannot be written, before the work starts.
 pub fn check_outputs<'a>(
     args: &'a Diff,
     inputs: impl IntoIterator<Item = &'a Path> + Clone,
@@ -54,7 +54,7 @@ pub fn check_outputs<'a>(
     Metrics::check(args, inputs.into_iter().chain(config), common)
 }
 
-/// Says where no draw can show the level.
+/// Notes if the number of draws is too small to show a p-value at the level.
 pub fn note_draws(thresholds: &Thresholds, least: f64, common: &Common) {
     let (draws, level) = (thresholds.params.draws, thresholds.params.level);
     if level < least - 1e-9 {
@@ -65,7 +65,8 @@ pub fn note_draws(thresholds: &Thresholds, least: f64, common: &Common) {
     }
 }
 
-/// Other columns are the usual reason for another plan, and easier to understand.
+/// Checks that two sketches have the same columns. Different columns are the usual reason for
+/// different plans, and they are easier to explain.
 pub fn check_columns(a: &Sketch, b: &Sketch, first: &Path, second: &Path) -> Result<()> {
     let (ours, theirs) = (&a.plan().columns, &b.plan().columns);
     if ours == theirs {
@@ -86,7 +87,7 @@ pub fn check_columns(a: &Sketch, b: &Sketch, first: &Path, second: &Path) -> Res
     .into())
 }
 
-/// Paths of files, for checks.
+/// Returns the paths of files, for checks.
 pub fn paths(files: &[PathBuf]) -> impl Iterator<Item = &Path> + Clone {
     files.iter().map(PathBuf::as_path)
 }

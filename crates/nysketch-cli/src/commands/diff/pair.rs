@@ -1,4 +1,4 @@
-//! Two sketches.
+//! Compares two sketches.
 
 use super::metrics::Metrics;
 use super::outcome::{Outcome, check_columns, check_outputs, note_draws, paths};
@@ -59,7 +59,7 @@ pub fn run(args: &Diff, thresholds: &Thresholds, common: &Common) -> Result<(Out
     Ok((outcome(second, &drift), result(common, &json, &text)))
 }
 
-/// By what is tolerated, where that was said, and else by the test.
+/// Decides by the tolerance if one was given, otherwise by the test.
 pub fn outcome(file: &Path, drift: &Drift) -> Outcome {
     let why = || {
         let why = drift.no_test.as_deref().unwrap_or("too few cells have rows enough");
@@ -71,7 +71,7 @@ pub fn outcome(file: &Path, drift: &Drift) -> Outcome {
     }
 }
 
-/// Refuses a picture of what sketches do not hold.
+/// Refuses a picture of sums that the sketches do not contain.
 pub fn check_drawable(args: &Diff, sketch: &Sketch) -> Result<()> {
     let collect = sketch.plan().collect;
     if args.plot.is_some() && !(collect.kernel || collect.cells) {
@@ -81,7 +81,7 @@ pub fn check_drawable(args: &Diff, sketch: &Sketch) -> Result<()> {
     Ok(())
 }
 
-/// Draws sketches in their order.
+/// Draws sketches in order.
 pub fn draw(
     file: &Path,
     points: &[plot::DriftPoint],
@@ -104,7 +104,7 @@ pub fn note_same(file: &Path, other: &Path, common: &Common) {
     note(common, &format!("{} holds the same sums as {}", file.display(), other.display()));
 }
 
-/// Notes where the rows of one sketch are, or may be, among those of the other.
+/// Notes if the rows of one sketch are, or may be, among the rows of the other.
 fn note_parts(sketches: [(&Path, &Sketch); 2], common: &Common) {
     let [(first, a), (second, b)] = sketches;
     if a.sums() == b.sums() {
@@ -132,10 +132,10 @@ fn note_parts(sketches: [(&Path, &Sketch); 2], common: &Common) {
     }
 }
 
-/// Rows per landmark from which on the test is known to raise no more false alarms than it should.
+/// Rows per landmark from which the test is known to keep its false-alarm rate.
 const ROWS_PER_LANDMARK: usize = 10;
 
-/// Notes a sample whose rows the landmarks may be, where they are few for so many.
+/// Notes if the landmarks may be rows of the sample itself and rows per landmark are few.
 fn note_crowded(sketches: [(&Path, &Sketch); 2], common: &Common) {
     for (file, sketch) in sketches {
         let landmarks = sketch.plan().landmarks().map_or(0, |points| points.len());
@@ -203,7 +203,7 @@ fn text(
     text
 }
 
-/// Means of columns, where they are known.
+/// Adds the means of the columns, if they are known.
 fn columns(drift: &Drift, top: usize, plan: &Plan, text: &mut String) {
     if drift.columns.is_empty() {
         return;
@@ -238,7 +238,7 @@ fn columns(drift: &Drift, top: usize, plan: &Plan, text: &mut String) {
     }
 }
 
-/// Shares of levels and of missing values, where there are some.
+/// Adds the shares of levels and of missing values, if there are any.
 fn shares(drift: &Drift, top: usize, text: &mut String) {
     let lines = share_lines(drift, top);
     if lines.is_empty() {

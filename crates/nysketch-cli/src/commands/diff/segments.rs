@@ -1,4 +1,4 @@
-//! Which segments explain a change.
+//! Finds the segments that explain a change.
 
 use super::outcome::{Outcome, check_outputs, note_draws, paths};
 use super::thresholds::Thresholds;
@@ -14,10 +14,10 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Segments that are taken out at most.
+/// Maximum number of segments that are removed.
 const MOST: usize = 10;
 
-/// `BEFORE AFTER --segments`: two folders of sketches with the same names.
+/// `BEFORE AFTER --segments`: compares two folders of sketches with the same names.
 pub fn run(args: &Diff, thresholds: &Thresholds, common: &Common) -> Result<(Outcome, Result<()>)> {
     let folders = match &args.sketches[..] {
         [before, after] if before.is_dir() && after.is_dir() => [before, after],

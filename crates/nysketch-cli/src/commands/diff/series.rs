@@ -1,4 +1,4 @@
-//! Many sketches, each against one.
+//! Compares many sketches with one.
 
 use super::metrics::Metrics;
 use super::outcome::{Outcome, check_columns, check_outputs, note_draws};
@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// A sketch that was compared.
+/// The comparison of one sketch.
 #[derive(Serialize)]
 struct Compared {
     #[serde(serialize_with = "lossy")]
@@ -83,7 +83,7 @@ pub fn run(
     Ok((worst(&found), printed))
 }
 
-/// Changed if one is, unknown if one is.
+/// Returns `Changed` if any sketch changed, otherwise an undecided outcome if there is one.
 fn worst(found: &[Compared]) -> Outcome {
     let mut worst = Outcome::Same;
     for compared in found {

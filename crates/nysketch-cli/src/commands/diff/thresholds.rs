@@ -1,4 +1,4 @@
-//! What counts as a change: by the command line, else by a file, else by default.
+//! Thresholds of a change: from the command line, otherwise from a file, otherwise defaults.
 
 use crate::args::Diff;
 use crate::output::Usage;
@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use nysketch::drift::DriftParams;
 use serde::Deserialize;
 
-/// Columns and cells that are shown.
+/// Number of columns and cells that are shown.
 const TOP: usize = 5;
 
 /// The file of `--config`: options of `diff` under their own names.
@@ -22,7 +22,7 @@ struct File {
     same_weekday: bool,
 }
 
-/// What a comparison goes by.
+/// The parameters of a comparison.
 pub struct Thresholds {
     pub params: DriftParams,
     pub top: usize,
@@ -38,7 +38,7 @@ impl Thresholds {
                 let text = std::fs::read_to_string(path);
                 let text = text.with_context(|| format!("cannot read {name}"))?;
                 toml::from_str(&text).map_err(|error: toml::de::Error| {
-                    // Backquotes would be taken for options.
+                    // Text in backquotes would be respelled as an option.
                     Usage(format!("{name}: {}", error.message().replace('`', "'")))
                 })?
             }

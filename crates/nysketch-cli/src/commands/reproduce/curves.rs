@@ -1,4 +1,4 @@
-//! From trials to curves: medians and deviations, relative to what all rows give.
+//! Computes curves from trials: medians and deviations, relative to the results for all rows.
 
 use super::record::{Run, Trials};
 use super::settings::{Job, Method, Panel, View};
@@ -7,23 +7,23 @@ use nysketch::Task;
 /// One point of a curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Sketch size over the number of parameters, or σ².
+    /// Sketch size divided by the number of parameters, or σ².
     pub x: f64,
     pub median: f64,
     /// Standard deviation over the trials.
     pub deviation: f64,
     pub trials: usize,
-    /// Median and deviation of one pursuit each, where the best of several is shown.
+    /// Median and deviation for a single pursuit, if the curve shows the best of several.
     pub single: Option<[f64; 2]>,
-    /// Fits of which the search was cut off at its limit.
+    /// Number of fits whose search stopped at the iteration limit.
     pub at_limit: usize,
 }
 
-/// What a curve is drawn as.
+/// The style of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     Method(Method),
-    /// One of several sketch sizes, from small to large.
+    /// The index of one of several sketch sizes, in increasing order.
     Size(usize),
 }
 
@@ -33,28 +33,28 @@ pub struct Curve {
     pub name: String,
     pub style: Style,
     pub points: Vec<Point>,
-    /// Whether it has one value for all x.
+    /// Whether the value is the same for all x.
     pub flat: bool,
 }
 
-/// Everything that a picture shows.
+/// The contents of a picture.
 #[derive(Debug, Clone)]
 pub struct Chart {
     pub title: String,
     pub x_name: String,
     pub y_name: &'static str,
-    /// y is an agreement in [0, 1], not a risk.
+    /// Whether y is an agreement in [0, 1] instead of a risk.
     pub agreement: bool,
-    /// Risks are differences in nats, not ratios.
+    /// Whether risks are differences in nats instead of ratios.
     pub nats: bool,
     pub curves: Vec<Curve>,
     /// Vertical lines.
     pub marks: Vec<(f64, Style)>,
-    /// Fits that failed.
+    /// Number of fits that failed.
     pub failed: usize,
 }
 
-/// The chart of a panel, from the first `trials` trials.
+/// Computes the chart of a panel from the first `trials` trials.
 pub fn chart(panel: &Panel, trials: u32, quick: bool, run: &Run, table: &Trials) -> Chart {
     let study = &panel.study;
     let parameters = (study.k * study.parameters_per_cluster(run.dims)) as f64;
@@ -66,7 +66,8 @@ pub fn chart(panel: &Panel, trials: u32, quick: bool, run: &Run, table: &Trials)
         let values = found.values(job, trials);
         let size = median(&values.iter().filter_map(|v| v.features).collect::<Vec<f64>>());
         let x = match panel.view {
-            // What was kept where that is known: BLESS chooses it, frequencies come in pairs.
+            // Uses the actual sketch size if it is known: BLESS chooses it, and frequencies come in
+            // pairs.
             View::BySize | View::Agreement => match job.size {
                 Some(m) if size.is_nan() => m as f64 / parameters,
                 _ => size / parameters,
@@ -152,7 +153,7 @@ struct Found<'a> {
     failed: usize,
 }
 
-/// What a picture shows of one fit.
+/// The values of one fit that a picture shows.
 struct Value {
     value: f64,
     features: Option<f64>,
@@ -161,7 +162,7 @@ struct Value {
 }
 
 impl Found<'_> {
-    /// What is shown of each trial that succeeded.
+    /// Returns the values of every trial that succeeded.
     fn values(&mut self, job: &Job, trials: u32) -> Vec<Value> {
         let mut values = Vec::new();
         for trial in 0..trials {

@@ -1,4 +1,4 @@
-//! Pictures of the paper's figures: logarithmic axes, medians, bands of one standard deviation.
+//! Draws the paper's figures with logarithmic axes, medians, and bands of one standard deviation.
 
 use super::curves::{Chart, Curve, Point, Style};
 use super::settings::Method;
@@ -7,18 +7,17 @@ use crate::plot::{
     legend,
 };
 
-/// A column of a paper, 85 mm wide, makes text about 7 points high.
+/// At the column width of a paper, 85 mm, text is about 7 points high.
 const WIDTH: f64 = 430.0;
 const HEIGHT: f64 = 300.0;
-/// Differences in nats below this are drawn at it: axes are logarithmic.
+/// Smaller differences in nats are drawn at this value, because axes are logarithmic.
 const LEAST_NATS: f64 = 1e-3;
-/// Risks beyond this multiple of the largest median of the paper's methods leave the picture.
+/// Risks above this multiple of the largest median of the paper's methods are outside the picture.
 const HEADROOM: f64 = 1.75;
 
-/// The picture of a chart.
 pub fn draw(chart: &Chart) -> Scene {
     let signs: Vec<(Item, String)> = chart.curves.iter().map(sign).collect();
-    // How high the legend is does not depend on where it is drawn.
+    // The height of the legend does not depend on its position.
     let everywhere = |height| Scene::new(WIDTH, height, chart.title.clone());
     let mut trial = everywhere(HEIGHT);
     let area = Area::of(&trial);
@@ -48,7 +47,7 @@ fn colour(style: Style) -> Colour {
     }
 }
 
-/// A line in the manner of a curve.
+/// Applies the line style of a curve.
 fn stroke(item: Item, style: Style) -> Item {
     let item = item.stroke(colour(style), 2.0);
     match dashes(style) {
@@ -61,7 +60,8 @@ fn sign(curve: &Curve) -> (Item, String) {
     (stroke(Item::line([(-10.0, 0.0), (10.0, 0.0)]), curve.style), curve.name.clone())
 }
 
-/// Lengths of strokes and gaps: whole lines are the paper's, dashes ours, dots honest baselines.
+/// Returns lengths of dashes and gaps: solid lines for the paper's methods, dashes for ours, dots
+/// for baselines.
 fn dashes(style: Style) -> Option<(f64, f64)> {
     match style {
         Style::Method(Method::Kernel | Method::Cells) => Some((9.0, 5.0)),
@@ -74,7 +74,7 @@ fn is_guide(style: Style) -> bool {
     dashes(style).is_some()
 }
 
-/// Lowest and highest y of the picture.
+/// Returns the lowest and highest y of the picture.
 fn y_range(chart: &Chart) -> (f64, f64) {
     if chart.agreement {
         return (0.0, 1.0);
@@ -127,7 +127,8 @@ fn plot(chart: &Chart, scene: &mut Scene, area: Area) {
     }
 }
 
-/// The pieces of a curve that do not leave the picture at the top; what is below it is drawn at the bottom.
+/// Returns the pieces of a curve below the upper edge of the picture. Values below the lower edge
+/// are drawn at it.
 fn inside(curve: &Curve, x: (f64, f64), y: (f64, f64)) -> Vec<Vec<(f64, f64)>> {
     let points: Vec<(f64, f64)> = match (curve.flat, curve.points.first()) {
         (true, Some(p)) => vec![(x.0, p.median), (x.1, p.median)],

@@ -1,4 +1,4 @@
-//! `nysketch reproduce`: the paper's experiments, run and drawn.
+//! `nysketch reproduce`: runs the paper's experiments and draws its figures.
 
 mod curves;
 mod draw;
@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use trial::Data;
 
-/// Default number of trials: the paper's, and that of `--quick`.
+/// Default number of trials: that of the paper, and that of `--quick`.
 const TRIALS: u32 = 50;
 const QUICK_TRIALS: u32 = 2;
 
@@ -129,12 +129,12 @@ pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
     }
 }
 
-/// The files of a panel.
+/// Returns the files of a panel.
 fn pictures(panel: &Panel, folder: &Path) -> [PathBuf; 2] {
     ["svg", "png"].map(|kind| folder.join(format!("{}.{kind}", panel.name())))
 }
 
-/// What every fit of a run has in common.
+/// The inputs that all fits of a run share.
 struct Experiment<'a> {
     files: &'a BTreeMap<&'static str, Data>,
     quick: bool,
@@ -149,7 +149,7 @@ impl Experiment<'_> {
         }
     }
 
-    /// The rows and the seed of a study.
+    /// Returns the rows and the seed of a study.
     fn of(&self, study: &Study) -> Run {
         let (rows, dims) = match (study.source, self.file(study)) {
             (Source::Mixture { rows, dims, .. }, _) => {
@@ -162,7 +162,7 @@ impl Experiment<'_> {
         Run { rows, dims, checksum, seed: self.seed }
     }
 
-    /// Every fit once, trial after trial.
+    /// Returns every fit once, ordered by trial.
     fn jobs(&self, panels: &[Panel], trials: u32) -> Vec<(Key, Job)> {
         let mut seen = HashSet::new();
         let mut jobs = Vec::new();
@@ -176,7 +176,7 @@ impl Experiment<'_> {
         jobs
     }
 
-    /// Runs some fits on all threads; each depends on its key alone.
+    /// Runs fits on all threads. The result of each depends only on its key.
     fn run(&self, jobs: &[&(Key, Job)], table: &mut Trials, common: &Common) -> Result<()> {
         let cost = |job: &Job| {
             let run = self.of(&job.study);
@@ -197,7 +197,7 @@ impl Experiment<'_> {
                         let seconds = start.elapsed().as_secs_f64();
                         detail(common, &format!("{}: {seconds:.2} s", key.join(",")));
                         let mut shared = shared.lock().unwrap_or_else(|e| e.into_inner());
-                        // After a line that was cut off, no other.
+                        // Nothing may be appended after a line that was cut off.
                         if shared.1.is_err() {
                             break;
                         }
@@ -221,7 +221,7 @@ impl Experiment<'_> {
     }
 }
 
-/// The files that the panels need, and those that are missing.
+/// Reads the files that the panels need, and lists the missing ones.
 fn read_files(
     panels: &[Panel],
     args: &Reproduce,
@@ -289,7 +289,7 @@ fn read_set(rows: &Path, labels: &Path, wanted: usize) -> Result<Data> {
     Ok(Data::new(dims, values, classes)?)
 }
 
-/// Some columns of a table, without classes.
+/// Reads some columns of a table, without classes.
 fn read_columns(path: &Path, names: &[&str]) -> Result<Data> {
     let columns = names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
     let options = ReadOptions::default().columns(Columns::exactly(&columns));
@@ -298,7 +298,7 @@ fn read_columns(path: &Path, names: &[&str]) -> Result<Data> {
     Ok(Data::new(names.len(), rows.concat(), vec![0; count])?)
 }
 
-/// A whole table of finite numbers: its number of columns and its values.
+/// Reads a whole table of finite numbers; returns its number of columns and its values.
 fn read_numbers(path: &Path) -> Result<(usize, Vec<f64>)> {
     let input = input::open(&InputArgs::of(path), Default::default(), Default::default(), false)?;
     let (mut columns, mut values) = (0, Vec::new());

@@ -1,7 +1,7 @@
-//! The table of trials: one line per fit, written as the work proceeds.
+//! The table of trials: one line per fit, written while the work proceeds.
 //!
-//! A line begins with everything that decides its result, so a run that was interrupted, or one with
-//! more trials or figures, continues from what is there.
+//! A line begins with everything that determines its result. An interrupted run, or one with more
+//! trials or figures, therefore continues from the existing lines.
 
 use super::settings::{Job, REPLICATES, Study};
 use super::trial::{Outcome, Search};
@@ -39,31 +39,32 @@ const HEADER: [&str; 24] = [
     "status",
     "error",
 ];
-/// The columns that name a fit, and those of them that seed it.
+/// Number of columns that identify a fit, and number of leading columns that seed it.
 const KEY: usize = 15;
 pub const SEEDING: usize = 12;
-/// Raised when a fit with the same name would give another result: of the paper's methods for mixtures, and of all others.
+/// Increased when a fit with the same key would give a different result; separate for the paper's
+/// methods for mixtures.
 const MIXTURE_VERSION: u32 = 4;
 const VERSION: u32 = 3;
 
-/// What names a fit, in the order of the columns.
+/// The key of a fit, in the order of the columns.
 pub type Key = Vec<String>;
 
-/// The result of a fit, or why there is none.
+/// The result of a fit, or the reason why there is none.
 pub type Line = std::result::Result<Outcome, String>;
 
-/// The rows and the seed that a study is run with.
+/// The rows and the seed of a study.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
     pub rows: usize,
     pub dims: usize,
-    /// Checksum of rows and classes from files.
+    /// Checksum of rows and classes that come from files.
     pub checksum: Option<u32>,
     pub seed: u64,
 }
 
 impl Run {
-    /// What names a fit.
+    /// Returns the key of a fit.
     pub fn key(&self, job: &Job) -> Key {
         let Job { study: Study { set, task, k, .. }, method, .. } = job;
         let text = |x: Option<f64>| x.map_or(String::new(), |x| x.to_string());
@@ -100,13 +101,14 @@ pub struct Trials {
 
 impl Drop for Trials {
     fn drop(&mut self) {
-        // The lock is held by whoever has the file open; a file left behind does no harm.
+        // The lock belongs to the open file; a file that is left behind does no harm.
         drop(std::fs::remove_file(&self.lock.0));
     }
 }
 
 impl Trials {
-    /// The table in a folder; empty where there is none yet. A line cut off by an interruption is dropped.
+    /// Opens the table of a folder, which may be empty. A line that was cut off by an interruption
+    /// is dropped.
     pub fn open(folder: &Path) -> Result<Self> {
         let path = folder.join("trials.csv");
         let lock = folder.join("trials.lock");
@@ -138,7 +140,7 @@ impl Trials {
             let record = record?;
             let key = record.iter().take(KEY).map(str::to_string).collect();
             let present = |i: usize| Some(&record[KEY + i]).filter(|text| !text.is_empty());
-            // What failed is tried again.
+            // Failed fits are tried again.
             if present(8).is_some() {
                 continue;
             }
@@ -162,12 +164,12 @@ impl Trials {
         Ok(())
     }
 
-    /// The result of a fit that has been done.
+    /// Returns the result of a completed fit.
     pub fn get(&self, key: &Key) -> Option<&Line> {
         self.lines.get(key)
     }
 
-    /// Adds a fit, in the file too.
+    /// Adds a fit to the table and to its file.
     pub fn add(&mut self, key: Key, line: Line) -> Result<()> {
         let text = record(&key, &line)?;
         if self.file.is_none() {
@@ -183,7 +185,8 @@ impl Trials {
         Ok(())
     }
 
-    /// Rewrites the table, in the order of the keys, so that the order of the work does not show.
+    /// Rewrites the table in the order of the keys, so that it does not depend on the order of the
+    /// work.
     pub fn save(&mut self) -> Result<()> {
         self.file = None;
         let mut text = HEADER.join(",") + "\n";
@@ -196,10 +199,10 @@ impl Trials {
     }
 }
 
-/// Numbers in the order of numbers.
+/// Returns a sort key in which numbers are in numerical order.
 fn in_order(key: &Key) -> Vec<(u64, &str)> {
     let place = |text: &str| match text.parse::<f64>() {
-        // Positive floats have the order of their bits.
+        // Positive floats sort in the same order as their bits.
         Ok(x) if x >= 0.0 => x.to_bits(),
         _ => 0,
     };

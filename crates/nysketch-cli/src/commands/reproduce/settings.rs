@@ -1,45 +1,47 @@
-//! What is run: section 5 and appendix E of the paper.
+//! The experiments of section 5 and appendix E of the paper.
 //!
-//! The paper names the data, k, the kernel variances of figure 1 and the number of trials. Its figures are
-//! not in its text: the numbers of rows, the sketch sizes, the variances of figures 2 and 4, the λ of BLESS and
-//! the settings of the further synthetic sets are choices of this file.
+//! The paper names the data, k, the kernel variances of figure 1 and the number of trials. It does
+//! not give the settings of its figures in the text. The numbers of rows, the sketch sizes, the
+//! variances of figures 2 and 4, the λ of BLESS and the settings of the further synthetic sets are
+//! choices of this file.
 //!
-//! Both kinds of features are treated alike: the same starts and bounds, from the moments of the rows, and the best of five
-//! pursuits by their objective, with the first of them beside. p is the number of parameters of a model, kd for
-//! k-means and 2kd for mixtures.
+//! Both kinds of features are treated equally: the same starts and bounds, from the moments of the
+//! rows, and the best of five pursuits by objective, with the first pursuit shown as well. p is the
+//! number of parameters of a model: kd for k-means and 2kd for mixtures.
 
 use nysketch::Task;
 
-/// Where rows come from.
+/// The source of the rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Source {
-    /// Appendix E.1, drawn again for every trial.
+    /// The mixture of appendix E.1, drawn again for every trial.
     Mixture { rows: usize, dims: usize, separation: f64 },
-    /// Files in the folder of data: rows with this many columns, and one class per row.
+    /// Files in the data folder: rows with this number of columns, and one class per row.
     Files { rows: &'static str, labels: &'static str, dims: usize },
-    /// A table in the folder of data, of which these columns are used; no classes.
+    /// A table in the data folder, of which only these columns are used; without classes.
     Columns { rows: &'static str, names: &'static [&'static str] },
 }
 
-/// What is learned from which rows, and the grids over which it is measured.
+/// A learning task on some rows, and the grids over which it is measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Study {
-    /// Name of the rows in files and in the table of trials.
+    /// Name of the rows in file names and in the table of trials.
     pub set: &'static str,
-    /// For people.
+    /// Title for display.
     pub title: &'static str,
     pub source: Source,
     pub task: Task,
     pub k: usize,
-    /// Sketch sizes: landmarks, or twice the frequencies.
+    /// Sketch sizes: numbers of landmarks, or twice the numbers of frequencies.
     pub sizes: &'static [usize],
-    /// Larger ones, which take minutes: only by the paper's methods of chosen size, in the first trials.
+    /// Larger sizes, which take minutes: run only in the first trials, by the paper's methods whose
+    /// size can be chosen.
     pub large: &'static [usize],
     /// λ of BLESS, whose sketch sizes are random.
     pub lambdas: &'static [f64],
-    /// σ² for Nyström and for random Fourier features.
+    /// σ² for Nyström features and for random Fourier features.
     pub sigma2: [f64; 2],
-    /// σ² of the sweep, and the sketch size of it.
+    /// σ² of the sweep, and its sketch size.
     pub variances: &'static [f64],
     pub size_of_sweep: usize,
 }
@@ -84,7 +86,7 @@ const CIFAR: Study = Study {
     ..SYNTHETIC
 };
 
-/// Stands in for FMA: its variance is about five times FMA's, and so is σ².
+/// A substitute for FMA. Its variance is about five times that of FMA, and so is σ².
 const AUDIO: Study = Study {
     set: "audio",
     title: "audio (ESC-50 for FMA), d = 20",
@@ -94,8 +96,8 @@ const AUDIO: Study = Study {
     ..SYNTHETIC
 };
 
-/// The tracks of FMA that can be had, with the paper's features and σ². They are few: sketches are smaller than the rows
-/// up to 1,990.
+/// The tracks of FMA that are available, with the paper's features and σ². They are few, so only
+/// sketch sizes up to 1,990 are smaller than the data.
 const FMA: Study = Study {
     set: "fma",
     title: "audio (1,990 tracks of FMA), d = 20",
@@ -127,7 +129,7 @@ const MFCC_MEANS: [&str; 20] = [
     "mfcc_mean_20",
 ];
 
-/// More clusters in more dimensions; σ² in the same ratio to the variance of the rows as above.
+/// More clusters in more dimensions. The ratio of σ² to the variance of the rows is as above.
 const SYNTHETIC_KMEANS_2: Study = Study {
     set: "synthetic-k20",
     title: "synthetic, k = 20, d = 20",
@@ -179,7 +181,7 @@ const AUDIO_GMM: Study = Study {
 
 const FMA_GMM: Study = Study { task: Task::Gmm, sizes: &[100, 200, 400, 800], ..FMA };
 
-/// Fewer dimensions; σ² in proportion to them.
+/// Fewer dimensions, with σ² in proportion.
 const SYNTHETIC_GMM_2: Study = Study {
     set: "synthetic-d5",
     title: "synthetic, k = 10, d = 5",
@@ -202,7 +204,7 @@ const SYNTHETIC_GMM_20: Study = Study {
     ..SYNTHETIC_GMM
 };
 
-/// What a panel shows.
+/// The quantity that a panel shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
     /// Risk against the sketch size.
@@ -255,45 +257,47 @@ pub const PANELS: [Panel; 24] = [
     panel(4, View::ByVariance, CIFAR_GMM),
 ];
 
-/// Trials of figure 2, at most, and one with `--quick`: its largest sketches take as long as all others together.
+/// Maximum number of trials of figure 2; one with `--quick`. Its largest sketches take as long as
+/// all others together.
 const MOST_TRIALS_OF_FIGURE_2: u32 = 10;
-/// Trials of the large sketches, at most.
+/// Maximum number of trials of the large sketches.
 const MOST_TRIALS_OF_LARGE: u32 = 3;
-/// Pursuits of which the best is taken, for both kinds of features.
+/// Number of pursuits of which the best is used, for both kinds of features.
 pub const REPLICATES: usize = 5;
-/// Rows of the subsample that a sketch has to beat.
+/// Number of rows in the subsample that serves as a baseline.
 pub const SUBSAMPLE: usize = 2000;
-/// `--quick`: rows, sketch size, and every other variance.
+/// For `--quick`: number of rows, and sketch size. Every second variance is used.
 const QUICK_ROWS: usize = 10_000;
 const QUICK_SIZE: usize = 400;
 
-/// How a model is learned.
+/// A way to learn a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
     /// CL-OMPR from random Fourier features.
     Fourier,
     /// CL-OMPR from Nyström features at uniform landmarks.
     Uniform,
-    /// … by approximate leverage scores.
+    /// CL-OMPR from Nyström features at landmarks chosen by approximate leverage scores.
     Bless,
-    /// … by the greedy rule.
+    /// CL-OMPR from Nyström features at landmarks chosen by the greedy rule.
     Greedy,
     /// The default decoder of kernel sums, with the plan's defaults.
     Kernel,
-    /// The cells decoder, likewise.
+    /// The cells decoder, with the plan's defaults.
     Cells,
     /// k-means or EM on uniform landmarks alone.
     Landmarks,
     /// k-means or EM on [`SUBSAMPLE`] rows.
     Subsample,
-    /// One cluster: the mean of all rows, or one Gaussian. A model that is no better has found nothing.
+    /// One cluster: the mean of all rows, or one Gaussian. A model that is not better has found no
+    /// structure.
     One,
     /// Lloyd or EM on all rows.
     AllRows,
 }
 
 impl Method {
-    /// Name in the table of trials.
+    /// Returns the name in the table of trials.
     pub fn name(self) -> &'static str {
         match self {
             Method::Fourier => "fourier",
@@ -309,7 +313,7 @@ impl Method {
         }
     }
 
-    /// Name in pictures.
+    /// Returns the name in pictures.
     pub fn title(self) -> &'static str {
         match self {
             Method::Fourier => "random Fourier",
@@ -325,7 +329,7 @@ impl Method {
         }
     }
 
-    /// What makes a model of what is kept.
+    /// Returns the name of the decoder or algorithm that makes the model.
     pub fn decoder(self, task: Task) -> &'static str {
         match (self, task) {
             (Method::Kernel, _) => "kernel",
@@ -336,7 +340,7 @@ impl Method {
         }
     }
 
-    /// Whether it is in the paper, decoded by CL-OMPR.
+    /// Returns whether the method is in the paper and decoded by CL-OMPR.
     pub fn of_paper(self) -> bool {
         self <= Method::Greedy
     }
@@ -347,7 +351,7 @@ impl Method {
 pub struct Job {
     pub study: Study,
     pub method: Method,
-    /// Sketch size, where it is chosen.
+    /// Sketch size, if it can be chosen.
     pub size: Option<usize>,
     pub lambda: Option<f64>,
     pub sigma2: Option<f64>,
@@ -363,24 +367,24 @@ impl Study {
         Job { study: self, method, size, lambda: None, sigma2, trial: 0 }.at(trial)
     }
 
-    /// The fit on all rows that a trial is measured against.
+    /// Returns the fit on all rows, with which the fits of a trial are compared.
     pub fn reference(self, trial: u32) -> Job {
         self.job(Method::AllRows, None, trial)
     }
 
-    /// Number of parameters of a model, over k.
+    /// Returns the number of parameters of a model divided by k.
     pub fn parameters_per_cluster(&self, dims: usize) -> usize {
         if self.task == Task::Gmm { 2 * dims } else { dims }
     }
 
-    /// Rows to use at most.
+    /// Returns the maximum number of rows to use.
     pub fn most_rows(quick: bool) -> usize {
         if quick { QUICK_ROWS } else { usize::MAX }
     }
 }
 
 impl Panel {
-    /// Name of its files.
+    /// Returns the name of the panel's files.
     pub fn name(&self) -> String {
         let task = self.study.task.name();
         let view = match self.view {
@@ -401,7 +405,7 @@ impl Panel {
         self.study.variances.iter().copied().step_by(if quick { 2 } else { 1 })
     }
 
-    /// The fits of one trial.
+    /// Returns the fits of one trial.
     pub fn jobs(&self, trial: u32, quick: bool) -> Vec<Job> {
         let study = self.study;
         let most = if quick { 1 } else { MOST_TRIALS_OF_FIGURE_2 };
@@ -449,14 +453,15 @@ impl Panel {
 }
 
 impl Job {
-    /// The same fit in another trial; on all rows there is one where every trial has the same rows.
+    /// Returns the same fit in another trial. Fits on all rows have a single trial if every trial
+    /// has the same rows.
     pub fn at(self, trial: u32) -> Job {
         let of_all_rows = matches!(self.method, Method::One | Method::AllRows);
         let same_rows = !matches!(self.study.source, Source::Mixture { .. });
         Job { trial: if of_all_rows && same_rows { 0 } else { trial }, ..self }
     }
 
-    /// Expected work, in arbitrary units, to estimate how much is left.
+    /// Estimates the work of a fit in arbitrary units, to predict the remaining time.
     pub fn cost(&self, rows: usize, dims: usize) -> f64 {
         let (n, d, k) = (rows as f64, dims as f64, self.study.k as f64);
         let m = match (self.size, self.lambda) {

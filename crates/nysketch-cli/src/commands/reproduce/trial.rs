@@ -1,4 +1,4 @@
-//! One trial: rows, a sketch of them, a model of the sketch, its risk on the rows.
+//! One trial: rows, their sketch, a model from the sketch, and its risk on the rows.
 
 use super::settings::{Job, Method, REPLICATES, SUBSAMPLE, Source, Study};
 use nysketch::decoder::cells::Cells;
@@ -17,9 +17,9 @@ use rand_chacha::ChaCha8Rng;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Rows that landmarks are chosen from.
+/// Number of rows in the sample from which landmarks are chosen.
 const SAMPLE_ROWS: usize = 10_000;
-/// How hard Lloyd and EM try on all rows, and on few.
+/// Restarts and iterations of Lloyd and EM on all rows, and on few rows.
 const ALL_ROWS: Effort = Effort::new(5, 100);
 const FEW_ROWS: Effort = Effort::new(10, 100);
 
@@ -28,27 +28,25 @@ const FEW_ROWS: Effort = Effort::new(10, 100);
 pub struct Data {
     pub table: Table,
     pub labels: Vec<u32>,
-    /// Of rows and classes, where they are from files.
+    /// Checksum of rows and classes, if they come from files.
     pub checksum: Option<u32>,
 }
 
 impl Data {
-    /// Rows, row-major, with one class each.
+    /// Makes a data set from rows in row-major order, with one class each.
     pub fn new(dims: usize, values: Vec<f64>, labels: Vec<u32>) -> Result<Self> {
         Ok(Data { table: Table::unnamed(dims, values)?, labels, checksum: None })
     }
 
-    /// Number of rows.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// Number of columns.
     pub fn dims(&self) -> usize {
         self.table.columns().len()
     }
 
-    /// The same with a checksum.
+    /// Adds a checksum.
     pub fn summed(mut self) -> Self {
         let mut crc = crc32fast::Hasher::new();
         self.table.values().iter().for_each(|x| crc.update(&x.to_le_bytes()));
@@ -57,7 +55,7 @@ impl Data {
         self
     }
 
-    /// At most this many rows, spread evenly.
+    /// Keeps at most this many rows, spread evenly.
     pub fn thin(self, most: usize) -> Result<Self> {
         if self.len() <= most {
             return Ok(self);
@@ -70,32 +68,32 @@ impl Data {
     }
 }
 
-/// What came out of a fit.
+/// The result of a fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// Features of the sketch at one bandwidth, where there is a sketch.
+    /// Number of features of the sketch at one bandwidth, if there is a sketch.
     pub features: Option<usize>,
     /// Mean squared distance, or negative log-likelihood in nats.
     pub risk: f64,
-    /// Adjusted Rand index, for k-means of rows with classes.
+    /// Adjusted Rand index, for k-means on rows with classes.
     pub ari: Option<f64>,
-    /// Of one pursuit: risk and adjusted Rand index.
+    /// Risk and adjusted Rand index of a single pursuit.
     pub single: Option<(f64, Option<f64>)>,
-    /// How the model was found, where it is from kernel sums.
+    /// Report of the search, if the model is from kernel sums.
     pub search: Option<Search>,
 }
 
-/// How a model was found in kernel sums.
+/// Report of a search in kernel sums.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Search {
-    /// The objective at the end.
+    /// The final value of the objective.
     pub objective: f64,
-    /// Moments above the decoders' cut-off.
+    /// Number of moments above the decoder's cut-off.
     pub rank: usize,
     pub status: String,
 }
 
-/// The rows of a trial: those of the file, or drawn for it.
+/// Returns the rows of a trial: from the file, or drawn for this trial.
 pub fn rows_of<'a>(
     study: &Study,
     file: Option<&'a Data>,
@@ -121,7 +119,7 @@ pub fn rows_of<'a>(
     }
 }
 
-/// Learns and measures.
+/// Learns a model and measures it.
 pub fn run(job: &Job, data: &Data, seed: u64) -> Result<Outcome> {
     let (study, d, values) = (&job.study, data.dims(), data.table.values());
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -145,7 +143,8 @@ pub fn run(job: &Job, data: &Data, seed: u64) -> Result<Outcome> {
     Ok(Outcome { features: None, risk, ari, single: None, search: None })
 }
 
-/// Risk of a model on the rows and, for k-means of rows with classes, the adjusted Rand index.
+/// Returns the risk of a model on the rows and, for k-means on rows with classes, the adjusted Rand
+/// index.
 fn measure(study: &Study, data: &Data, atoms: Vec<Atom>) -> Result<(f64, Option<f64>)> {
     let (d, values) = (data.dims(), data.table.values());
     let found = match study.task {
@@ -173,7 +172,7 @@ fn measure(study: &Study, data: &Data, atoms: Vec<Atom>) -> Result<(f64, Option<
     }
 }
 
-/// Plan, sketch, fit.
+/// Plans, sketches and fits.
 fn from_sketch(job: &Job, data: &Data, seed: u64) -> Result<Outcome> {
     let study = &job.study;
     let nystrom = |sampling| {
@@ -207,10 +206,11 @@ fn from_sketch(job: &Job, data: &Data, seed: u64) -> Result<Outcome> {
     let context = Context::new(&sketch);
     let mut params = FitParams::new(study.task, study.k).decoder(decoder).seed(seed);
     if study.task == Task::Gmm {
-        // As in the paper, and like EM on all rows.
+        // Diagonal covariances, as in the paper and in EM on all rows.
         params = params.covariance(CovarianceKind::Diag);
     }
-    // Landmarks are rows, which Fourier features do not have: starts and bounds are those of the moments for both.
+    // Landmarks are rows, and Fourier features have none. For a fair comparison, starts and bounds
+    // come from the moments for both.
     let pursuit = |n: usize| params.clone().blind().replicates(n);
     let (model, single) = match job.method.of_paper() {
         true => {
@@ -246,7 +246,7 @@ fn atoms_of(shape: Shape) -> Vec<Atom> {
     }
 }
 
-/// Lloyd or EM on rows.
+/// Runs Lloyd or EM on rows.
 fn from_rows(
     study: &Study,
     d: usize,
@@ -262,7 +262,7 @@ fn from_rows(
     centres.into_iter().map(|mean| Atom::dirac(1.0, mean)).collect()
 }
 
-/// `count` different rows.
+/// Returns `count` distinct rows.
 fn some_rows(data: &Data, count: usize, rng: &mut ChaCha8Rng) -> Vec<f64> {
     let mut order: Vec<usize> = (0..data.len()).collect();
     let count = count.min(order.len());
