@@ -2,14 +2,14 @@
 //!
 //! | sampling | rule |
 //! |---|---|
-//! | `uniform` | every subset of m distinct rows is as likely |
-//! | `leverage` | in proportion to approximate leverage scores (BLESS) |
-//! | `cholesky` greedy | the row farthest, in feature space, from the span of those chosen |
-//! | `cholesky` rpcholesky | a row drawn in proportion to that squared distance |
-//! | `dsquared` | a row drawn in proportion to its squared distance from those chosen |
+//! | `uniform` | every subset of m distinct rows is equally likely |
+//! | `leverage` | with probability proportional to approximate leverage scores (BLESS) |
+//! | `cholesky` greedy | the row farthest, in feature space, from the span of the chosen rows |
+//! | `cholesky` rpcholesky | a row drawn with probability proportional to that squared distance |
+//! | `dsquared` | a row drawn with probability proportional to its squared distance from the chosen rows |
 //!
-//! Planning brings all of them to exactly `m` different points, or to every different point where
-//! there are fewer. Rules that need a bandwidth use the middle rung of the ladder.
+//! Planning extends the result of each rule to exactly `m` different points, or to all different
+//! points if there are fewer. Rules that need a bandwidth use the middle one.
 
 pub mod cholesky;
 pub(crate) mod count;
@@ -19,7 +19,7 @@ pub(crate) mod uniform;
 
 use crate::names::{Choice, Named, name_of};
 
-/// How landmarks are chosen.
+/// The method that chooses landmarks.
 ///
 /// ```
 /// use nysketch::{PlanParams, Sampling, Table, plan_for};
@@ -38,11 +38,11 @@ pub enum Sampling {
     Uniform,
     /// Approximate leverage scores by BLESS.
     Leverage,
-    /// Largest Schur complement.
+    /// Greedy Cholesky: the largest Schur complement.
     Greedy,
     /// Randomly pivoted Cholesky.
     Rpcholesky,
-    /// D² sampling: the default, since it reaches rare clusters and heavy tails.
+    /// D² sampling: the default, because it finds rare clusters and heavy tails.
     #[default]
     Dsquared,
     /// Given by the user.
@@ -74,7 +74,7 @@ impl Named for Sampling {
 }
 
 impl Sampling {
-    /// Its name.
+    /// Name of the option value.
     pub fn name(self) -> &'static str {
         name_of(self)
     }
