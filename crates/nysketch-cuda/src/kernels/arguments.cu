@@ -8,14 +8,15 @@
 // Compiled for a plan, with
 //   METRIC      0 for squared differences, 1 for absolute ones, 2 for phases of Fourier features
 //   RUNGS       number of bandwidths of this program; 0 if only the nearest landmark is needed
-//   SQUARINGS   two bits for each bandwidth: 0 for an exponential, otherwise the number of squarings of the last value
+//   SQUARINGS   two bits per bandwidth: 0 for an exponential, or the squarings of the last value
 //   PER_THREAD  number of landmarks of a thread
-//   NEAREST, WEIGHTED, HOLES, PRIVATE   0 or 1; HOLES (rows may have missing values) requires WEIGHTED
-//   SECOND      0 or 1: find the second nearest point too, for rows given as coordinates; requires NEAREST
-//   CHECKS      0 or 1: the first kernel of the pass checks whether rows are valid; excludes WEIGHTED
+//   NEAREST, WEIGHTED, HOLES, PRIVATE   0 or 1; HOLES (missing values) requires WEIGHTED
+//   SECOND      0 or 1: also the second nearest point, of rows given as coordinates; with NEAREST
+//   CHECKS      0 or 1: the first kernel of the pass checks rows for validity; without WEIGHTED
 //   EDGE, NARROW  columns in a tile of the matrix of moments, and whether there is a single tile
 //   ELEMENT     type of a value: double, float, f16 or bf16
-// and with the constants of grid.rs: THREADS, GROUPS, TILE, SPAN, PER_LANE, WEIGHTED_EDGE, MULTIPLIED.
+// and with the constants of grid.rs: THREADS, GROUPS, TILE, SPAN, PER_LANE, WEIGHTED_EDGE,
+// MULTIPLIED.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -41,7 +42,7 @@ struct Args {
     u32 *complete;             // [row]: weight, or zero if a value is missing
     const double *centre;      // [column]
     const double *units;       // [column]: units of fixed point per unit of the table
-    const double2 *frame;      // [column][2]: centre and 1/scale; largest valid magnitude of a coordinate
+    const double2 *frame;      // [column][2]: centre and 1/scale; largest valid coordinate
     const float4 *points;      // [panel][column][group][QUADS]
     const float *levels;       // [level][point, padded]
     const u32 *starts;         // [category]
@@ -49,14 +50,14 @@ struct Args {
     const double *low;         // [column]: bounds of a private plan
     const double *high;
     const float2 *cover;       // [rung]: factor and limit of κ² at the nearest landmark
-    u64 *keys;                 // [row]: bits of the smallest distance, then the landmark; with SECOND [panel][row]
+    u64 *keys;                 // [row]: smallest distance, then landmark; [panel][row] with SECOND
     float *seconds;            // [panel][row]: the second smallest distance
-    u32 *ranks;                // [row] bits of the smallest distance, [row] its point, [row] bits of the second smallest
+    u32 *ranks;                // [3][row]: smallest distance, its point, second smallest distance
     u32 *bins;                 // [window][cell]: number of rows, later the position of the next row
     u32 *order;                // row numbers by cell
     double *shorten;           // [row]: factor that moves it within the radius, or −1
     u32 *stop;                 // non-zero once an invalid row was found; then nothing more is added
-    u64 *found;                // the first invalid row, the number of skipped rows, and their number per column
+    u64 *found;                // first invalid row, number of skipped rows, number per column
     u64 *sums;                 // 128-bit integers, low half first
     u64 features, coverage, cell_rows, cell_sum, cell_square, cell_absent, cell_levels, whole, sum, outer;
     u64 rows;

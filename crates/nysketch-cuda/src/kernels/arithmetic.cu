@@ -3,9 +3,9 @@
 #define ONE_BITS 0x3f800000u
 #define ROUND 12582912.0f
 #define COORDINATE_LIMIT 17592186044416.0  // 2⁴⁴
-#define WHOLE 6755399441055744.0           // 1.5·2⁵²: adding it rounds to a whole number and leaves that number in the low bits
+#define WHOLE 6755399441055744.0           // 1.5·2⁵²: adding it rounds to a whole number
 #define FLOOR 9.31322574615478515625e-10f  // 2⁻³⁰
-#define HIGH 0x43380000u   // upper half of WHOLE, which adding an unsigned 32-bit number does not change
+#define HIGH 0x43380000u   // upper half of WHOLE; adding an unsigned 32-bit number keeps it
 
 /// Adds to a 128-bit sum. The carry depends on this addition alone, even if other threads add at
 /// the same time.

@@ -1,7 +1,7 @@
 // Coverage and cells.
 
 #define BATCH 8      // values that a thread loads before it uses the first
-#define SHORT 0x10000000u  // turns a signed 29-bit number into an unsigned one; eight of these sum to 32 bits
+#define SHORT 0x10000000u  // makes a signed 29-bit number unsigned; eight sum to 32 bits
 #define TOGETHER 4 // bandwidths whose coverage is summed in one pass over the rows
 
 /// Sums κ² at the nearest landmark, and the weight of complete rows. A thread has at most 64 rows.

@@ -6,7 +6,7 @@
 //! | `leverage` | with probability proportional to approximate leverage scores (BLESS) |
 //! | `cholesky` greedy | the row farthest, in feature space, from the span of the chosen rows |
 //! | `cholesky` rpcholesky | a row drawn with probability proportional to that squared distance |
-//! | `dsquared` | a row drawn with probability proportional to its squared distance from the chosen rows |
+//! | `dsquared` | a row drawn with probability proportional to its D² from the chosen rows |
 //!
 //! Planning extends the result of each rule to exactly `m` different points, or to all different
 //! points if there are fewer. Rules that need a bandwidth use the middle one.
