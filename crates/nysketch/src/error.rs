@@ -253,9 +253,9 @@ pub enum Error {
         "the sketches come from different plans ({left} and {right}); sketch every part with the same `plan`"
     )]
     PlanMismatch {
-        /// Fingerprint of the first.
+        /// Fingerprint of the first plan.
         left: String,
-        /// Fingerprint of the second.
+        /// Fingerprint of the second plan.
         right: String,
     },
     /// Two sketches assign rows to folds differently.

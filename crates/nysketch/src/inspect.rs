@@ -23,13 +23,13 @@ use serde::Serialize;
 /// The column of row weights, for display.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Weights {
-    /// Column name.
+    /// Name of the column.
     pub column: String,
     /// The weight that counts as one row.
     pub unit: f64,
 }
 
-/// What a plan measures.
+/// The measurement of a plan.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct PlanSummary {
